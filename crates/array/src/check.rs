@@ -42,7 +42,7 @@ pub(crate) struct Checked {
     pub notes: Vec<String>,
 }
 
-/// Looks at everything, and leaves the claims on the members with the host.
+/// Examines everything, and leaves the claims on the members with the host.
 ///
 /// # Errors
 /// Every reason not to, as sentences.

@@ -30,7 +30,7 @@ const NEW_XFS_INODES: u64 = 3;
 /// Bytes that hold all that is read of either superblock.
 const HEAD: usize = 2048;
 
-/// Looks at what an open array holds. `fs` is the file system that was to be made on it.
+/// Examines what an open array holds. `fs` is the file system that was to be made on it.
 ///
 /// # Errors
 /// When it cannot be read.

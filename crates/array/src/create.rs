@@ -111,7 +111,7 @@ impl Step<Host<'_>> for Erase {
     }
 }
 
-/// Hands the members over to mdadm and looks at what it made of them.
+/// Hands the members over to mdadm and examines what it made of them.
 struct Assemble {
     plan: Plan,
     members: Vec<Member>,

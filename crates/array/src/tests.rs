@@ -42,7 +42,7 @@ struct FakeHost {
     superblocks: BTreeMap<String, String>,
     /// After how many more moments the process that works here is killed.
     life: Rc<Cell<Option<u32>>>,
-    /// True if md has copied to a replacement by the time that this is looked at. Otherwise a signal comes first.
+    /// True if md has copied to a replacement by the time that this is examined. Otherwise a signal comes first.
     copies: bool,
     /// The signal.
     signal: Rc<AtomicBool>,

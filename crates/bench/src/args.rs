@@ -175,7 +175,7 @@ pub struct BenchArgs {
 
 impl BenchArgs {
     /// The target and the names of the phases. `--phase` takes several names, so a target that
-    /// stands behind them is read as one more: it is told apart here.
+    /// stands behind them is read as one more: it is distinguished here.
     ///
     /// # Errors
     /// When there is no target, or a phase is not text.
@@ -220,14 +220,14 @@ impl BenchArgs {
         self.fio_options.job(shares)
     }
 
-    /// The form of the answer for other programs that is asked for.
+    /// The form of the answer for other programs that is requested.
     pub(crate) fn answer_format(&self) -> Option<AnswerFormat> {
         let of_fio = AnswerFormat::Tool(Format::FioJson);
         let wants_json = self.fio_options.wants_json();
         self.format.or(wants_json.then_some(of_fio))
     }
 
-    /// The name of the suite that is asked for, as the ledger keeps it.
+    /// The name of the suite that is requested, as the ledger keeps it.
     pub(crate) fn suite_name(&self) -> &'static str {
         if self.replay.is_some() {
             "replay"
@@ -251,7 +251,7 @@ impl BenchArgs {
         curve.then(|| self.p99.map_or(P99_TARGET, |p99| p99.0))
     }
 
-    /// The way to the kernel that is asked for.
+    /// The way to the kernel that is requested.
     pub(crate) fn choice(&self) -> Choice {
         match self.engine {
             None => Choice::Auto,

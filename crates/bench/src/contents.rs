@@ -1,4 +1,4 @@
-//! Data that compresses or repeats: what is asked for, and whether the target is the faster for it.
+//! Data that compresses or repeats: what is requested, and whether the target is the faster for it.
 //!
 //! A device or file system that compresses, or stores equal blocks once, writes such data faster than random data.
 //! So both are written in turn, and their rates compared by ranks: one turn that was disturbed changes little.
@@ -73,15 +73,15 @@ pub(crate) fn is_compared(name: &str) -> bool {
 /// Rates of both kinds of data where one is beyond doubt written faster.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Faster {
-    /// Bytes a second of the data that was asked for, the median.
+    /// Bytes a second of the data that was requested, the median.
     pub given: f64,
     /// Bytes a second of random data, the median.
     pub random: f64,
-    /// The data that was asked for.
+    /// The data that was requested.
     pub contents: Contents,
 }
 
-/// The comparison, where all its turns were made and the data that was asked for is written faster.
+/// The comparison, where all its turns were made and the data that was requested is written faster.
 pub(crate) fn faster(run: &Run) -> Option<Faster> {
     let [given, random] = NAMES.map(|start| {
         let phases = run

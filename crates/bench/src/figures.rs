@@ -83,7 +83,7 @@ impl PhaseFigures {
 struct Rest {
     /// Its rate.
     per_second: f64,
-    /// Its share of the time that is looked at, 0 to 1.
+    /// Its share of the time that is examined, 0 to 1.
     share: f64,
 }
 

@@ -7,7 +7,7 @@ use record::{Code, Finding, ImportedRun, PhaseSummary, Severity, Verdict};
 pub(crate) struct Judged {
     /// Reasons to doubt its figures, the heaviest first.
     pub findings: Vec<Finding>,
-    /// Verdict of the findings together. Never `trusted`: what is looked for in a run of our own cannot be
+    /// Verdict of the findings together. Never `trusted`: what is searched for in a run of our own cannot be
     /// seen in totals.
     pub verdict: Verdict,
 }

@@ -1,4 +1,4 @@
-//! Lays out the test file: written fully, with data that does not compress unless that is asked for, and synced.
+//! Lays out the test file: written fully, with data that does not compress unless that is requested, and synced.
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);
 pub(crate) struct Layout<'a> {
     /// Its size, a whole number of MiB.
     pub most: Bytes,
-    /// True if the size was asked for, so that it is written whatever time it takes.
+    /// True if the size was requested, so that it is written whatever time it takes.
     pub fixed: bool,
     /// Its data; `None` is random.
     pub contents: Option<&'a Contents>,

@@ -226,7 +226,7 @@ pub fn overwrites(args: &BenchArgs) -> bool {
     })
 }
 
-/// The files that were asked for. One that cannot be written is refused before a minute of measuring.
+/// The files that were requested. One that cannot be written is refused before a minute of measuring.
 ///
 /// # Errors
 /// Reason why one cannot be written.

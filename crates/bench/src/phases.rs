@@ -129,7 +129,7 @@ pub(crate) fn lay_out_in_directory(
     if prepared.target.kind != TargetKind::Directory {
         return Ok(());
     }
-    // A span that was asked for need not be laid out beyond.
+    // A span that was requested need not be laid out beyond.
     let size = prepared.target.size;
     let largest = measure::largest_span(phases, size);
     prepared.target.size = size.min(record::Bytes(

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use record::Bytes;
 
-/// Number of blocks that are looked at: enough to tell a half from nearly none. On a cold volume each may
+/// Number of blocks that are examined: enough to tell a half from nearly none. On a cold volume each may
 /// take tens of milliseconds.
 const SAMPLES: u64 = 32;
 /// Size of a block, and alignment of memory for direct I/O.

@@ -95,7 +95,7 @@ pub fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>, String
     Ok(phases)
 }
 
-/// The phases of the suite that is asked for. Suites that find out on the way what to measure give
+/// The phases of the suite that is requested. Suites that find out on the way what to measure give
 /// one that stands for all, which [`suites::schedule`](super::suites::schedule) makes them of.
 fn phases_of(args: &BenchArgs) -> Vec<PhasePlan> {
     match args.suite {

@@ -101,10 +101,10 @@ pub(crate) fn reserve(file: &File, size: Bytes) -> io::Result<()> {
 
 /// The smallest test file that says anything.
 pub(crate) const SMALLEST: Bytes = Bytes::mib(256);
-/// The largest that is laid out without being asked for.
+/// The largest that is laid out without being requested.
 pub(crate) const LARGEST: Bytes = Bytes::gib(4);
 
-/// A size to name where the one that was asked for, or is usual, does not fit: half of what is free, as a power of two of
+/// A size to name where the one that was requested, or is usual, does not fit: half of what is free, as a power of two of
 /// at most 64 MiB; none where that is less than any test file.
 pub(crate) fn fitting(free: Bytes) -> Option<Bytes> {
     let half = Bytes(free.0 / 2).min(Bytes::mib(64));

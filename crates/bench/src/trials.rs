@@ -69,7 +69,7 @@ impl Misses {
         }
     }
 
-    /// Looks at a window more. It must be clear at two looks in a row, as chance has many looks.
+    /// Examines a window more. It must be clear in two windows in a row, as chance has many.
     pub(crate) fn look(&mut self, window: &Window) -> Control {
         self.trial.seconds += window.seconds;
         self.trial.slices.push(tail(window, self.target));

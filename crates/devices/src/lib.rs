@@ -40,7 +40,7 @@ struct Branch {
     array: Option<ArrayPart>,
     /// The arrays that have it.
     member_of: Vec<Membership>,
-    /// Its EBS volume; `None` where it is none, or none was asked for.
+    /// Its EBS volume; `None` where it is none, or none was requested.
     volume: Option<Volume>,
     above: Vec<Branch>,
 }

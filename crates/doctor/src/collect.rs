@@ -70,7 +70,7 @@ pub(crate) fn facts(
     })
 }
 
-/// True if a check of this area may be asked for: statements are not explained for nothing.
+/// True if a check of this area may be requested: statements are not explained for nothing.
 fn is_wanted(args: &DoctorArgs, area: &str) -> bool {
     let names = ["implicit-conversion", area];
     let is_one = |name: &String| names.contains(&name.as_str());
@@ -80,7 +80,7 @@ fn is_wanted(args: &DoctorArgs, area: &str) -> bool {
 /// Adds the folders that can be reached.
 fn add_folders(host: &mut Host, folders: Vec<(&'static str, PathBuf)>) {
     for (what, path) in folders {
-        // A folder that may not be looked at is one of which nothing is known.
+        // A folder that may not be examined is one of which nothing is known.
         let _ = host.add_folder(what, &path);
     }
 }
@@ -138,7 +138,7 @@ fn measure(server: &mut Postgres) {
     }
 }
 
-/// Facts about backups, where a database is checked or backups are asked for.
+/// Facts about backups, where a database is checked or backups are requested.
 fn safety(
     args: &DoctorArgs,
     host: &Host,

@@ -66,7 +66,7 @@ fn answer(args: &DoctorArgs, context: &mut Context) -> Result<Option<Vec<Row>>, 
     Ok(Some(rows))
 }
 
-/// The checks that are asked for.
+/// The checks that are requested.
 fn chosen(args: &DoctorArgs) -> Result<Vec<&'static Check>, Failure> {
     let is_named = |check: &Check, name: &String| name == check.name || name == check.area.word();
     for name in args.check.iter().chain(&args.ignore) {

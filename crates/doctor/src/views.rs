@@ -55,7 +55,7 @@ pub(crate) fn json(rows: &[Row]) -> String {
     ui::json::document("doctor", &Document { checks })
 }
 
-/// The answer for people: findings whole, what is unknown in short, and what is well only when it is asked for.
+/// The answer for people: findings whole, what is unknown in short, and what is well only when it is requested.
 pub(crate) fn text(rows: &[Row], with_ok: bool, columns: usize) -> String {
     let mut text = String::new();
     for row in rows {

@@ -1,5 +1,5 @@
 //! Bounds on the connections and memory that clients can make the server hold. A test program of its own,
-//! since it looks at the memory of the whole process.
+//! since it examines the memory of the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "other test programs use more of the client")]

@@ -20,7 +20,7 @@ pub(crate) const IMPORTED_FORM: u32 = 2;
 /// would show draws by Zipf's law as even ones, and sizes that differ as their mean.
 pub(crate) const DETAILED_FORM: u32 = 3;
 /// The form of the documents of replays ([`record::Replay`]): a program that does not know them would show the
-/// load of a trace as one that was asked for.
+/// load of a trace as one that was requested.
 pub(crate) const REPLAY_FORM: u32 = 4;
 /// The newest form that this program knows.
 const NEWEST: u32 = REPLAY_FORM;

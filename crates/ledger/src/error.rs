@@ -219,13 +219,13 @@ pub enum Error {
     NoSuchRun {
         /// The ledger.
         path: PathBuf,
-        /// The word that was looked for.
+        /// The word that was searched for.
         word: String,
     },
     /// More than one answers to the word.
     #[error("'{word}' may be any of {count} runs: {}. Write more of the id", few(candidates, *count))]
     Ambiguous {
-        /// The word that was looked for.
+        /// The word that was searched for.
         word: String,
         /// Number of runs that it fits.
         count: usize,
@@ -295,7 +295,7 @@ pub enum Error {
     NoSuchRecording {
         /// The ledger.
         path: PathBuf,
-        /// Number that was looked for.
+        /// Number that was searched for.
         number: i64,
     },
     /// There is no mark of this number.
@@ -304,7 +304,7 @@ pub enum Error {
     NoSuchMark {
         /// The ledger.
         path: PathBuf,
-        /// Number that was looked for.
+        /// Number that was searched for.
         number: i64,
     },
     /// A part of a recording cannot be read.

@@ -12,7 +12,7 @@ use crate::place::has_side_file;
 use crate::schema::{APPLICATION_ID, Header};
 use crate::{Error, Result};
 
-/// Number of further looks at damage, and the wait before each: the look takes no lock, so a file that
+/// Number of further reads of a damaged file, and the wait before each: a read takes no lock, so a file that
 /// another process is just writing can look damaged for a moment.
 const PROBES: u32 = 4;
 const PROBE_INTERVAL: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ pub(crate) enum FileState {
     Unsettled,
 }
 
-/// Looks at the file without locking it or creating anything next to it.
+/// Examines the file without locking it or creating anything next to it.
 pub(crate) fn probe(path: &Path, known: u32) -> Result<FileState> {
     let mut probes = 0;
     loop {

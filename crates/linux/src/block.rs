@@ -79,7 +79,7 @@ impl Devices {
     }
 
     /// The device that a path below `/dev` stands for, through symbolic links. Where the node is
-    /// missing, as in a container or a captured tree, its name is looked for.
+    /// missing, as in a container or a captured tree, its name is searched for.
     pub fn at_path(&self, root: &Root, path: &Path) -> Option<&Device> {
         let below = path.strip_prefix("/dev").ok()?;
         let located = root.dev.join(below);

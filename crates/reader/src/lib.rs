@@ -1,6 +1,6 @@
 //! Reading devices from end to end, for `warm`, `zero` and `scrub --read`.
 //!
-//! - `work`: what is still to be asked for, what was read, and what cannot be; over `queue`, the
+//! - `work`: what is still to be requested, what was read, and what cannot be; over `queue`, the
 //!   requests in their order, and `narrowing`, the pieces of those that failed;
 //! - `foreground`: what the foreground had, for the answer;
 //! - `idle_gap`: moments of a device without foreground requests; `buffer`, memory for direct reads;

@@ -28,7 +28,7 @@ impl Narrowing {
         (self.in_flight.len() < PIECES_IN_FLIGHT).then_some(&self.in_flight)
     }
 
-    /// A piece is asked for.
+    /// A piece is requested.
     pub(super) fn goes(&mut self, now: Nanos, piece: Range<u64>) {
         if self.in_flight.is_empty() {
             self.since = now;

@@ -19,7 +19,7 @@ pub const PROBE_BYTES: usize = 4096;
 /// Interval at which the need for probes is polled.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Results of probes since the last look.
+/// Results of probes since the last poll.
 #[derive(Debug, Default)]
 struct Shown {
     took: Vec<f64>,

@@ -1,19 +1,19 @@
-//! Blocks that are still to be asked for, and their order.
+//! Blocks that are still to be requested, and their order.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use record::{Bytes, Ranges};
 
-/// The smallest piece of a block that is asked for alone, to find out what of it can be read.
+/// The smallest piece of a block that is requested alone, to find out what of it can be read.
 const SMALLEST: u64 = 4096;
 /// Into so many pieces a request that failed is cut.
 const PIECES: u64 = 8;
-/// Largest number of pieces asked for. A device that answers nothing would otherwise be asked for each page,
+/// Largest number of pieces asked for. A device that answers nothing would otherwise have each page requested,
 /// and some take half a minute for each.
 const MOST_PIECES: u32 = 16_384;
 
-/// Among so many of the next pieces one is looked for that touches none in flight.
+/// Among so many of the next pieces one is searched for that touches none in flight.
 const NEAR: usize = 64;
 
 /// The requests that some sets of ranges consist of, set after set. Each has a mark.
@@ -37,7 +37,7 @@ impl<S: Copy> Queue<S> {
         }
     }
 
-    /// The mark of the set that is being read; `None` when all was asked for.
+    /// The mark of the set that is being read; `None` when all was requested.
     pub(crate) fn set(&self) -> Option<S> {
         self.sets.front().map(|(mark, _)| *mark)
     }

@@ -1,4 +1,4 @@
-//! The work of reading a device: what is still to be asked for, what was read, and what cannot be.
+//! The work of reading a device: what is still to be requested, what was read, and what cannot be.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use record::{Bytes, Nanos, Ranges};
 use super::narrowing::Narrowing;
 use super::queue::Queue;
 
-/// The smallest part that is told apart: a page.
+/// The smallest part that is distinguished: a page.
 const PAGE: u64 = 4096;
 
 /// Next request.
@@ -52,7 +52,7 @@ impl<S: Copy> Work<S> {
         }
     }
 
-    /// The mark of the set that is being read; `None` when all was asked for.
+    /// The mark of the set that is being read; `None` when all was requested.
     pub fn set(&self) -> Option<S> {
         self.queue.set()
     }
@@ -133,7 +133,7 @@ impl<S: Copy> Work<S> {
         self.done.insert(within);
     }
 
-    /// This could not be read: it is asked for again in pieces, as long as there is time for that, and
+    /// This could not be read: it is requested again in pieces, as long as there is time for that, and
     /// then called unreadable. What is called so now.
     pub fn failed(&mut self, now: Nanos, range: &Range<u64>) -> Ranges {
         let within = range.start..range.end.min(self.end.0);

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::second_pass::Item;
 
-/// I/Os that are looked at ahead of the oldest that is not complete.
+/// I/Os that are examined ahead of the oldest that is not complete.
 const AHEAD: usize = 8192;
 /// Completions whose times are remembered until they are waited for.
 const REMEMBERED: usize = 1 << 16;

@@ -13,7 +13,7 @@ use crate::tally::{Delay, LATE, Tally};
 
 /// Time between the start and the first I/O, in which the queue fills.
 const LEAD: u64 = 2_000_000;
-/// Pause after which the queue is looked at again, where the trace is not read fast enough.
+/// Pause after which the queue is examined again, where the trace is not read fast enough.
 const STARVED: u64 = 50_000;
 /// Time after which it is looked again whether to go on, while the first batch is waited for.
 const START_POLL: Duration = Duration::from_millis(10);
@@ -84,7 +84,7 @@ pub(crate) struct Schedule<'a> {
     free: Vec<usize>,
     /// Cause of delays since nothing was due.
     delay: Option<Delay>,
-    /// Time at which the next I/O was to be asked for.
+    /// Time at which the next I/O was to be requested.
     expected: u64,
     stalls: Stalls,
     tally: Tally<'a>,

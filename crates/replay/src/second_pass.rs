@@ -40,7 +40,7 @@ pub(crate) struct Item {
     pub was_alone: bool,
     /// True if it failed when it was recorded.
     pub had_failed: bool,
-    /// I/O that it waited for; only where that is asked for.
+    /// I/O that it waited for; only where that is requested.
     pub waits: Waits,
 }
 

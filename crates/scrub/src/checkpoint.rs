@@ -45,7 +45,7 @@ pub(crate) struct Checkpoint {
     /// Write to members under way, from the other members.
     #[serde(default)]
     pub rewriting: Option<Intent>,
-    /// Totals of the repair from the other members; `None` where none was asked for.
+    /// Totals of the repair from the other members; `None` where none was requested.
     #[serde(default)]
     pub repaired: Option<Sum>,
     /// Read errors of the members since it was begun.

@@ -12,7 +12,7 @@ use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 use ui::units::span;
 
-/// The arrays that were asked for and are due, or what is wrong with any of them. Of all arrays,
+/// The arrays that were requested and are due, or what is wrong with any of them. Of all arrays,
 /// those that cannot be scrubbed are told and left out.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use reader::{Prober, Probes};
 use record::DeviceCounts;
 use study::pace::{Counts, Detector, Sample};
 
-/// Foreground I/O since the last look.
+/// Foreground I/O since the last poll.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ForegroundSample {
     /// Latencies of the probes that came back, in seconds.

@@ -41,9 +41,9 @@ const HELD: Duration = Duration::from_secs(180);
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval between two looks.
 const LOOK: Duration = Duration::from_millis(50);
-/// Interval between two looks at whether a recovery is held.
+/// Interval between two polls of whether a recovery is held.
 const TURN: Duration = Duration::from_secs(1);
-/// After so many looks at one it steps in: the first process does within a tenth of a second.
+/// After so many polls of one it steps in: the first process does within a tenth of a second.
 const LOOKS: u32 = 3;
 
 /// Orders of a guard.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Read errors since a scrub was begun, by the members' places in the array.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Errors {
-    /// Count of each member at the last look.
+    /// Count of each member at the last poll.
     seen: BTreeMap<u32, u64>,
     /// By how many sectors it has grown.
     found: BTreeMap<u32, u64>,

@@ -13,7 +13,7 @@ use super::one::Shared;
 use super::when::{self, Due, Opening, Starts};
 use crate::args::ScrubArgs;
 
-/// Checks what a start with these arguments refuses before it looks at an array.
+/// Checks what a start with these arguments refuses before it examines an array.
 ///
 /// # Errors
 /// Refused where the page cannot be written, or the times cannot be kept.

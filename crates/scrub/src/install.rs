@@ -1,4 +1,4 @@
-//! `--install-timer` and `--uninstall-timer`: what the timer is to run, from what was asked for.
+//! `--install-timer` and `--uninstall-timer`: what the timer is to run, from what was requested.
 
 use std::ffi::OsString;
 

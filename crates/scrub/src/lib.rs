@@ -115,7 +115,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         return read::read(args, &devices, context, interrupt);
     }
     let page = args.page.check()?;
-    // What cannot be is said now, and not when the hours have come; and is looked at then again.
+    // What cannot be is said now, and not when the hours have come; and is examined then again.
     let chosen = choose(args, &devices, context)?;
     ways(&chosen, args, context)?;
     if chosen.is_empty() {

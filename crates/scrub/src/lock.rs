@@ -39,7 +39,7 @@ pub(super) fn hold(folder: &Path, name: &str) -> io::Result<File> {
     }
 }
 
-/// True if another process has the lock of a name. Where that may not be looked at, it counts as free.
+/// True if another process has the lock of a name. Where that may not be examined, it counts as free.
 fn is_held(folder: &Path, name: &str) -> bool {
     let Ok(file) = File::open(folder.join(name)) else {
         return false;

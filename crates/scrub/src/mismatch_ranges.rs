@@ -20,7 +20,7 @@ pub(crate) struct MismatchRanges {
     margin: u64,
     /// Position behind which new mismatches lie.
     low: u64,
-    /// Count at the last look.
+    /// Count at the last poll.
     seen: u64,
     /// Start of a range whose end the next look will tell.
     open: Option<u64>,
@@ -42,7 +42,7 @@ impl MismatchRanges {
     /// Takes how the check stands.
     pub(crate) fn take(&mut self, at: &At) {
         if at.mismatches_seen < self.seen {
-            // What was found since the last stop is looked for again.
+            // What was found since the last stop is searched for again.
             self.open = None;
             self.seen = at.mismatches_seen;
             self.low = at.done.0;

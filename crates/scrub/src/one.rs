@@ -33,10 +33,10 @@ use ui::format::short_latency;
 
 /// Of each member a stripe has so many bytes.
 const PAGE: u64 = 4096;
-/// Interval at which the members' read errors are looked at: md keeps counting, and nothing gets lost.
+/// Interval at which the members' read errors are examined: md keeps counting, and nothing gets lost.
 const LOOKS_AT_ERRORS: Duration = Duration::from_secs(10);
 
-/// An array that mdadm has frozen to stop it is gone within so long, and is looked for so often.
+/// An array that mdadm has frozen to stop it is gone within so long, and is searched for so often.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
 /// See [`STOPS_WITHIN`].
 const LOOKS_FOR_IT: Duration = Duration::from_millis(50);
@@ -80,7 +80,7 @@ pub(crate) struct Scrubbed {
     pub members: Vec<Health>,
     /// Where its mismatches are, or why that is not known; `None` where that was not asked for.
     pub located: Option<Result<Located, String>>,
-    /// Method of repair, where that was asked for.
+    /// Method of repair, where that was requested.
     pub way: Option<RepairMethod>,
     /// Result of its repair from the other members, or why there was none.
     pub repaired: Option<Result<Repaired, String>>,
@@ -292,7 +292,7 @@ struct Tracker {
 }
 
 impl Tracker {
-    /// Looks at what the members could not read, with `now` in any case.
+    /// Examines what the members could not read, with `now` in any case.
     fn look_at_errors(&mut self, now: bool) {
         let is_due = |looked: Instant| looked.elapsed() >= LOOKS_AT_ERRORS;
         if now || self.looked_at_errors.is_none_or(is_due) {

@@ -343,7 +343,7 @@ pub(crate) struct LocatedDocument<'a> {
     more_unreadable: u64,
     owners: Vec<OwnerDocument>,
     more_files: u64,
-    /// Files and folders that could not be looked at.
+    /// Files and folders that could not be examined.
     unseen: u64,
     interrupted: bool,
 }

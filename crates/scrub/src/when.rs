@@ -5,7 +5,7 @@ use record::Nanos;
 
 use crate::calendar::{DueBy, Hours};
 
-/// So many starts ahead are looked at: what is to be done in ten years has time enough.
+/// So many starts ahead are examined: what is to be done in ten years has time enough.
 const MOST_STARTS: usize = 3660;
 
 /// When a timer begins where no hours were given.
@@ -115,7 +115,7 @@ impl Starts {
 /// By when a scrub is to be done, and how much time it has for that.
 #[derive(Clone, Debug)]
 pub(crate) struct Due {
-    /// The moment that was asked for.
+    /// The moment that was requested.
     pub by: Zoned,
     /// When the time would be over that it has until then, if all of it came now and without a pause.
     over: Timestamp,

@@ -50,7 +50,7 @@ impl Settings {
     /// The settings that arguments, and the files that they name, ask for.
     ///
     /// # Errors
-    /// Refused where a file cannot be read or is wrong, or what is asked for cannot be had together.
+    /// Refused where a file cannot be read or is wrong, or what is requested cannot be had together.
     pub(crate) fn of(args: &ServeArgs, context: &Context) -> Result<Settings, Failure> {
         Ok(Settings {
             door: Door::of(args)?,

@@ -51,7 +51,7 @@ pub struct Alternation {
 /// [`crate::level`]).
 ///
 /// A limit that grants in lumps, or a host without a free processor, scatters slices around their level, and means of
-/// several much less: so two and four slices together are looked at too.
+/// several much less: so two and four slices together are examined too.
 pub fn find(slices: &[f64]) -> Option<Alternation> {
     POOLED.into_iter().find_map(|levels| {
         let pooled: Vec<f64> = slices.chunks_exact(levels.slices).map(mean).collect();

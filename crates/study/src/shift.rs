@@ -76,7 +76,7 @@ pub fn shift(before: &[f64], after: &[f64]) -> Option<Shift> {
 /// load occurs on both sides count, and the value's dependence on the load within them is taken out.
 ///
 /// `None` if the loads of the two sides overlap in fewer than [`LEAST_SLOTS`] slots of either: then a change of
-/// the curve cannot be told from a movement along it.
+/// the curve cannot be distinguished from a movement along it.
 pub fn shift_at_equal_load(before: &[(f64, f64)], after: &[(f64, f64)]) -> Option<Effect> {
     let logs = |pairs: &[(f64, f64)]| -> Vec<(f64, f64)> {
         let sensible = |(x, y): &&(f64, f64)| *x > 0.0 && *y > 0.0 && (x * y).is_finite();

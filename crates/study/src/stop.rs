@@ -24,7 +24,7 @@ pub enum StopDecision {
 ///
 /// Looking again and again until an interval happens to be narrow favours intervals that are
 /// narrow by luck (Anscombe 1954; Glynn and Whitt 1992). So the interval must be narrow enough at
-/// two looks in a row. Look at even steps, such as once a second: two looks at nearly the same
+/// two checks in a row. Check at even steps, such as once a second: two checks at nearly the same
 /// data are one.
 ///
 /// In simulation the interval at the stop covers 96 to 99 times in 100, and 89 to 91 where the rate
@@ -44,7 +44,7 @@ impl Stopper {
         }
     }
 
-    /// Looks at everything measured so far, warm-up left out.
+    /// Examines everything measured so far, warm-up left out.
     pub fn check(&mut self, slices: &[f64]) -> StopDecision {
         if self.rule.precision <= 0.0 || slices.len() < self.rule.min_slices {
             return StopDecision::Continue;

@@ -17,7 +17,7 @@ use ui::format::count;
 /// Tags of a slice.
 const TAGS: usize = 100;
 
-/// Moves what is asked for.
+/// Moves what is requested.
 pub(crate) fn run(args: &MoveArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     if args.from == args.to {
         return Err(Failure::refused(

@@ -1,4 +1,4 @@
-//! Taking events from all sources until they end or a stop is asked for.
+//! Taking events from all sources until they end or a stop is requested.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub(crate) fn run(
     }
     let sources: anyhow::Result<Vec<_>> = on.iter().map(|address| address.open(&options)).collect();
     let sources = sources.refused()?;
-    // Made, or compared with what is asked for, before anything is taken.
+    // Made, or compared with what is requested, before anything is taken.
     let opened = plans::open(args, &plan, interrupt);
     if let Err(error) = opened.and_then(|mut stores| plans::join(&plan, &mut stores)) {
         return unopened(error, context, interrupt);
@@ -137,7 +137,7 @@ pub(crate) fn run(
     }
 }
 
-/// A store that was not opened: refused, or still down when the end was asked for.
+/// A store that was not opened: refused, or still down when the end was requested.
 fn unopened(error: StoreError, context: &Context, interrupt: &AtomicBool) -> Outcome {
     if matches!(error, StoreError::Unavailable(_)) && interrupt.load(Relaxed) {
         context.notice("Stopped before the store answered; nothing was taken.");

@@ -24,7 +24,7 @@ impl RunSettings {
     /// The settings that arguments, and the files that they name, ask for.
     ///
     /// # Errors
-    /// Refused where a file cannot be read or is wrong, or what is asked for cannot be had together.
+    /// Refused where a file cannot be read or is wrong, or what is requested cannot be had together.
     pub(crate) fn of(args: &TallyArgs, context: &Context) -> Result<RunSettings, Failure> {
         let stores = places::stores(&args.store, args.config.as_deref(), context)?;
         let (classes, zone) = (args.classes.as_ref(), args.timezone.as_ref());

@@ -63,7 +63,7 @@ impl Finding {
         }
     }
 
-    /// Not what was asked for.
+    /// Not what was requested.
     pub(crate) fn warn(code: Code, text: impl Into<String>) -> Finding {
         Finding {
             severity: Severity::Warn,

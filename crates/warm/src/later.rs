@@ -108,14 +108,14 @@ impl Later {
         self.plans.is_some()
     }
 
-    /// Something was asked for.
+    /// Something was requested.
     pub(crate) fn asks(&mut self, range: std::ops::Range<u64>) {
         if self.is_open() {
             self.requested.insert(range);
         }
     }
 
-    /// The final plan, once, when it has come, and what was asked for until then.
+    /// The final plan, once, when it has come, and what was requested until then.
     pub(crate) fn take(&mut self) -> Option<(Plan, Ranges)> {
         match self.plans.as_ref()?.try_recv() {
             Ok(plan) => {

@@ -62,7 +62,7 @@ use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
 
-/// The smallest block that makes sense to be asked for: a page.
+/// The smallest block that makes sense to be requested: a page.
 const SMALLEST_BLOCK: Bytes = Bytes(4096);
 /// The largest: 128 requests of it take 2 GiB of memory.
 const LARGEST_BLOCK: Bytes = Bytes::mib(16);

@@ -15,7 +15,7 @@ pub(crate) struct Limit {
     bytes_per_s: Option<Bytes>,
     /// Origin of its times.
     epoch: Instant,
-    /// When what was asked for so far will have had its time, in nanoseconds since then.
+    /// When what was requested so far will have had its time, in nanoseconds since then.
     not_before: AtomicU64,
 }
 

@@ -75,7 +75,7 @@ impl Shared<'_> {
 /// End of the warming of a volume.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ending {
-    /// All that was to be read was asked for.
+    /// All that was to be read was requested.
     Done,
     /// By a signal.
     Interrupted,
@@ -118,7 +118,7 @@ pub(crate) struct Warmed {
     pub others_share: Option<f64>,
     /// Result of the foreground; `None` where there was none.
     pub foreground: Option<ForegroundReport>,
-    /// For how long more was asked for than the volume or the instance allows, by AWS's own count;
+    /// For how long more was requested than the volume or the instance allows, by AWS's own count;
     /// `None` where nobody counts that.
     pub exceeded: Option<Exceeded>,
     /// Ranges that could not be read.

@@ -190,7 +190,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// A block came back, of so many bytes: as many as were asked for, also where they could not be read. The
+    /// A block came back, of so many bytes: as many as were requested, also where they could not be read. The
     /// kernel counts those too.
     pub(crate) fn came(&mut self, bytes: Bytes) {
         self.in_flight = self.in_flight.saturating_sub(1);

@@ -313,7 +313,7 @@ impl<'a> Reading<'a> {
                 self.later.asks(range.clone());
                 self.request(now, range, BLOCK)
             }
-            // What is in flight may fail, and is asked for again in pieces then.
+            // What is in flight may fail, and is requested again in pieces then.
             None if self.in_flight > 0 || self.later.may_add() => {
                 self.poll_plan();
                 if self.in_flight == 0 {

@@ -13,7 +13,7 @@ use super::progress::VolumeLine;
 use super::reading::{At, Watch};
 use reader::Volume;
 
-/// Looks at one volume.
+/// Examines one volume.
 pub(crate) struct Watching<'a> {
     volume: &'a Volume,
     root: &'a Root,
@@ -34,7 +34,7 @@ pub(crate) struct Watching<'a> {
 const SELDOM: Duration = Duration::from_secs(10);
 
 impl<'a> Watching<'a> {
-    /// Looks at `volume`, whose warming stands as `kept` says. `holds_ledger`: the keeper's writes go to the
+    /// Examines `volume`, whose warming stands as `kept` says. `holds_ledger`: the keeper's writes go to the
     /// same disk.
     pub(crate) fn new(
         volume: &'a Volume,

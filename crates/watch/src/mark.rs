@@ -106,7 +106,7 @@ impl<'a> MarkDocument<'a> {
     }
 }
 
-/// The document of `mark --json`: of what was asked for.
+/// The document of `mark --json`: of what was requested.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Document<'a> {

@@ -43,7 +43,7 @@ impl LateMarks {
         Some(LateMarks { found, _end: end })
     }
 
-    /// The marks of late, as of the last look.
+    /// The marks of late, as of the last poll.
     pub(super) fn marks(&self) -> Vec<Mark> {
         let found = self.found.lock();
         found.unwrap_or_else(PoisonError::into_inner).clone()

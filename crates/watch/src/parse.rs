@@ -193,7 +193,7 @@ impl<R: BufRead> Parsing<'_, R> {
         }
     }
 
-    /// Looks at an interval of a run. What one report tells is looked for where the run has no other.
+    /// Examines an interval of a run. What one report tells is searched for where the run has no other.
     fn see(&mut self, run: u64, sample: &Sample) -> Vec<Change> {
         // A report without devices, as at the end of a log that was cut, tells nothing more of any.
         if self.run.number == run || sample.devices.is_empty() {

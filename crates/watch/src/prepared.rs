@@ -44,7 +44,7 @@ impl Prepared {
     }
 }
 
-/// The page that is drawn, if one is asked for.
+/// The page that is drawn, if one is requested.
 ///
 /// # Errors
 /// Refused where it cannot be written.

@@ -39,7 +39,7 @@ const LEAST: record::Bytes = record::Bytes::mib(4);
 /// Folder of the machine's id.
 const ETC: &str = "/etc";
 
-/// Limits of a recording, if one is asked for.
+/// Limits of a recording, if one is requested.
 ///
 /// # Errors
 /// Refused where they leave no room.
@@ -107,7 +107,7 @@ impl Notices {
 }
 
 impl Recorder {
-    /// Begins to record, where that is asked for. A ledger that cannot be written just now is a note,
+    /// Begins to record, where that is requested. A ledger that cannot be written just now is a note,
     /// and is tried again with each batch: who watches, wants to see.
     ///
     /// # Errors

@@ -383,7 +383,7 @@ impl Shown {
     }
 }
 
-/// Recordings that there are, where nothing was recorded at the time that was asked for.
+/// Recordings that there are, where nothing was recorded at the time that was requested.
 fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
     let recordings = ledger.recordings().midway()?;
     let of_host: Vec<&RecordingSummary> = recordings

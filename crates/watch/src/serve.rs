@@ -51,7 +51,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Begins to serve, if that is asked for.
+    /// Begins to serve, if that is requested.
     ///
     /// # Errors
     /// When the address cannot be had.

@@ -15,7 +15,7 @@ pub struct Choices {
     pub provider: Arc<CryptoProvider>,
     /// Versions of TLS.
     pub versions: Vec<&'static SupportedProtocolVersion>,
-    /// Verifier of clients' certificates; none is asked for without one.
+    /// Verifier of clients' certificates; none is requested without one.
     pub clients: Option<Arc<dyn ClientCertVerifier>>,
 }
 

@@ -25,7 +25,7 @@ const SECTOR: u64 = 512;
 /// Documentation/admin-guide/md.rst, array_state).
 const ACTIVE: [&str; 4] = ["clean", "active", "active-idle", "write-pending"];
 
-/// Looks at everything, and leaves the claim on the disk that comes with the host.
+/// Examines everything, and leaves the claim on the disk that comes with the host.
 ///
 /// # Errors
 /// Every reason not to.

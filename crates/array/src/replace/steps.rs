@@ -15,7 +15,7 @@ use super::super::steps::{Step, Undone};
 use super::super::{superblock, teardown};
 use super::exchange::{Course, Exchange, member, serves};
 
-/// Interval at which the copying is looked at.
+/// Interval at which the copying is examined.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Attempts to take a device out: md holds one that has failed until its superblocks say so.

@@ -40,7 +40,7 @@ impl Amount {
 struct Foreign {
     word: &'static str,
     beyond: Amount,
-    /// The larger of its shares of all requests and all bytes that were asked for.
+    /// The larger of its shares of all requests and all bytes that were requested.
     share: f64,
     weight: Weight,
 }

@@ -13,7 +13,7 @@ use ui::format::{number, percent};
 
 /// An open loop keeps its rate when this share of it came back.
 const KEPT: f64 = 0.95;
-/// Width of an interval that is worth a note where no precision was asked for.
+/// Width of an interval that is worth a note where no precision was requested.
 const WIDE: f64 = 0.10;
 /// An interval wider than this leaves open which of two disks is faster where one is twice as fast: a warning.
 const USELESS: f64 = 0.50;
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(codes(&run), [(Code::Capped, Severity::Note)]);
         let text = &made::conclude(&run).findings[0].text;
         assert!(text.contains("400 IOPS or"), "{text}");
-        // The same flat rate in an open loop is what was asked for.
+        // The same flat rate in an open loop is what was requested.
         let mut run = run;
         run.phases[0].workload.rate_per_s = Some(400.0);
         assert_eq!(codes(&run), []);

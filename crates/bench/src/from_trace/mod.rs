@@ -64,7 +64,7 @@ impl Ready {
     /// Reads the trace once and opens the targets. Nothing is written yet.
     ///
     /// # Errors
-    /// Refused, where the trace cannot be read, or not be replayed on these targets as it is asked for.
+    /// Refused, where the trace cannot be read, or not be replayed on these targets as it is requested.
     pub(crate) fn make(
         args: &BenchArgs,
         file: &Path,
@@ -131,7 +131,7 @@ impl Ready {
 /// Reads the trace once.
 ///
 /// # Errors
-/// Refused, where it cannot be read, or not be replayed on so many targets as it is asked for.
+/// Refused, where it cannot be read, or not be replayed on so many targets as it is requested.
 pub(crate) fn surveyed(
     args: &BenchArgs,
     file: &Path,

@@ -11,7 +11,7 @@ use crate::trials::{WINDOWS, trials};
 
 /// The rate to begin with.
 const FIRST_RATE: f64 = 100.0;
-/// A trial lasts for so many requests at least, unless its time was asked for: fewer than 500 say
+/// A trial lasts for so many requests at least, unless its time was requested: fewer than 500 say
 /// nothing of one in a hundred.
 const LEAST_REQUESTS: f64 = 800.0;
 

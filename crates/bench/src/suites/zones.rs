@@ -65,7 +65,7 @@ pub(crate) struct Zones {
 
 impl Zones {
     /// Divides a target whose disks take requests of up to `whole` in one piece. Unless their size
-    /// was asked for, they are made to fit small zones, and such disks.
+    /// was requested, they are made to fit small zones, and such disks.
     ///
     /// A request that the kernel must split costs io_uring a try for nothing since Linux 6.3 (commit
     /// 9cea62b2cbab): it comes back with EAGAIN, and is made once more by a thread. A limit of the blkio

@@ -189,7 +189,7 @@ fn open_directory(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Result<Ow
     openat(at, path, flags, Mode::empty())
 }
 
-/// A thing that is not ours, or could not be looked at or removed: a path below the directory, which is empty
+/// A thing that is not ours, or could not be examined or removed: a path below the directory, which is empty
 /// for itself.
 type Foreign = PathBuf;
 

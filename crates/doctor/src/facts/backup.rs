@@ -48,7 +48,7 @@ pub(crate) struct Safety {
 }
 
 impl Safety {
-    /// Searches a folder, or looks at a file.
+    /// Searches a folder, or examines a file.
     pub(crate) fn search(&mut self, path: &Path, host: &Host) {
         self.searched.push(path.display().to_string());
         if let Err(error) = fs::metadata(path) {

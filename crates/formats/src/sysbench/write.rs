@@ -140,7 +140,7 @@ fn rates(phase: &PhaseSummary) -> Option<String> {
         None => Some(0.0),
     };
     let sync = flow(phase, Activity::Sync);
-    // Syncs that were asked for and not counted are not none.
+    // Syncs that were requested and not counted are not none.
     let syncs = match (sync, phase.work.sync_every) {
         (None, Some(1..)) => None,
         (sync, _) => ops(sync),

@@ -222,7 +222,7 @@ impl Opened {
                 .is_ok_and(|reader| lasts(|| has_writers(&reader)))
     }
 
-    /// Opens it with a claim; where that fails, for reading, so that signatures can be looked for
+    /// Opens it with a claim; where that fails, for reading, so that signatures can be searched for
     /// all the same. What the user has not consented to is not opened for writing at all: closing
     /// such a file makes udev look at the device again.
     fn open_exclusively(&self, consented: bool) -> (Option<File>, Option<Reason>) {

@@ -203,7 +203,7 @@ impl Search<'_> {
         Ok(holds)
     }
 
-    /// The storage at the end of a link of `/proc`, if it is one that is looked for. Following it opens nothing.
+    /// The storage at the end of a link of `/proc`, if it is one that is searched for. Following it opens nothing.
     fn wanted_at(&self, link: &Path) -> Option<Storage> {
         let storage = self.commands.storage(&fs::metadata(link).ok()?)?;
         self.storage.contains(&storage).then_some(storage)

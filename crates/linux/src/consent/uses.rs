@@ -493,7 +493,7 @@ fn advice_on(holder: Option<&Device>) -> &'static str {
 }
 
 /// Adds the reasons against overwriting this content: content that no consent names, and names of content
-/// that does not exist. `unknown` may be named of what is blank: it is no mark by which a disk is told from
+/// that does not exist. `unknown` may be named of what is blank: it is no mark by which a disk is distinguished from
 /// another.
 pub(super) fn add_content(
     path: &Path,

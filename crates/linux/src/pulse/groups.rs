@@ -12,7 +12,7 @@ use super::pressure::PressureCounts;
 use crate::block::DevNum;
 use crate::root::{Result, Root, read_bytes};
 
-/// Groups are looked for again after so long,
+/// Groups are searched for again after so long,
 const FRESH: Duration = Duration::from_secs(5);
 /// or later where that takes long: one part in so many of the time may continue it.
 const SHARE: u32 = 50;

@@ -1,7 +1,7 @@
 //! Blank ranges: the first and the last 16 MiB and 256 samples between are zeros.
 //!
 //! A device that was made again, zeroed or discarded reads as zeros. Samples are spread evenly at places that
-//! are always the same, so that two looks at one device agree.
+//! are always the same, so that two readings of one device agree.
 
 use std::io;
 

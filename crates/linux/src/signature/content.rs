@@ -51,7 +51,7 @@ const MBR: u64 = 512;
 const GPT: u64 = 6 * 4096;
 
 impl Content {
-    /// Looks at all of a device or file. `listed` are partitions that the kernel knows, next to those of its own
+    /// Examines all of a device or file. `listed` are partitions that the kernel knows, next to those of its own
     /// table. Reads at most 33 MiB of each partition, of a device past the page cache.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ fn search(
     Ok(())
 }
 
-/// Looks at the logical volumes that begin on a physical one, and at all of its data where they are not known.
+/// Searches the logical volumes that begin on a physical one, and all of its data where they are not known.
 fn search_group(
     region: &Region,
     label: u64,

@@ -113,7 +113,7 @@ impl Geometry {
         }
     }
 
-    /// True if a single wrong member can be told from the others: of two copies, and with one parity, it
+    /// True if a single wrong member can be distinguished from the others: of two copies, and with one parity, it
     /// cannot.
     pub(crate) fn names_odd(&self) -> bool {
         match self {

@@ -9,7 +9,7 @@ use record::Ranges;
 use super::galois::{self, Syndromes, xor_into};
 use super::geometry::{Group, Kin};
 
-/// The finest part that is told apart, in bytes: what a disk reads and writes at once.
+/// The finest part that is distinguished, in bytes: what a disk reads and writes at once.
 const SECTOR: u64 = 512;
 
 /// Member that is wrong, as far as the bytes tell.

@@ -62,7 +62,7 @@ pub(crate) struct Owners {
     pub list: Vec<Owner>,
     /// Number of further files with such bytes.
     pub more_files: u64,
-    /// Number of files and folders that could not be looked at.
+    /// Number of files and folders that could not be examined.
     pub unseen: u64,
     /// True if it was interrupted before all files were seen.
     pub interrupted: bool,

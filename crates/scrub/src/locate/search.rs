@@ -15,13 +15,13 @@ use super::geometry::{self, Geometry, Group, Kin};
 use super::judge::{Odd, differing, doubtful, hash, judge, on_member};
 use reader::Buffer;
 
-/// Bytes that are compared and told apart at a time: a page, in which md compares RAID 5 and 6.
+/// Bytes that are compared and distinguished at a time: a page, in which md compares RAID 5 and 6.
 pub(crate) const BLOCK: u64 = 4096;
-/// Number of places that are remembered before they are looked at again.
+/// Number of places that are remembered before they are examined again.
 const MOST_SUSPECTS: usize = 4096;
 /// Number of unreadable places that are listed; more are counted.
 const MOST_UNREADABLE: usize = 256;
-/// Longest pause between two looks at the interrupt.
+/// Longest pause between two polls of the interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Reads an array's members.
@@ -101,7 +101,7 @@ impl Summary {
     }
 }
 
-/// Schedule of further looks at a place.
+/// Schedule of further reads of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Again {
     /// Number of looks.
@@ -267,7 +267,7 @@ impl Search<'_> {
         });
     }
 
-    /// Looks at the suspects again and again, and gives those that stayed as they were.
+    /// Examines the suspects again and again, and gives those that stayed as they were.
     fn confirm(&mut self) {
         let mut suspects = std::mem::take(&mut self.suspects);
         for _ in 0..self.again.rounds {

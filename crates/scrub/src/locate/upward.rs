@@ -5,7 +5,7 @@ use std::ops::Range;
 use linux::mapping::Map;
 use record::{Bytes, Ranges};
 
-/// The finest part that is told apart, in bytes: a sector.
+/// The finest part that is distinguished, in bytes: a sector.
 const SECTOR: u64 = 512;
 
 /// The bytes of an upper device, which is so large, that lie on these bytes of the lower one. Maps

@@ -25,7 +25,7 @@ const START_DEPTH: usize = 4;
 /// The mark of a piece of a block that failed, and that of a block.
 const PIECE: u64 = 1;
 const WHOLE: u64 = 0;
-/// Interval at which the disk is looked at.
+/// Interval at which the disk is examined.
 const LOOK_EVERY: Nanos = Nanos(250_000_000);
 /// Wait when nothing can be requested.
 const NAP: Nanos = Nanos(10_000_000);
@@ -184,7 +184,7 @@ impl RequestSource for Member<'_> {
             Some(ReadRequest::Block(range)) => (range, WHOLE),
             Some(ReadRequest::Piece(range)) => (range, PIECE),
             None => {
-                // What is in flight may fail, and is asked for again in pieces then.
+                // What is in flight may fail, and is requested again in pieces then.
                 return match self.meter.in_flight() {
                     0 => Next::End,
                     _ => Next::Wait(now + NAP),
@@ -204,7 +204,7 @@ impl RequestSource for Member<'_> {
         }
         let moved = done.moved();
         self.meter.came(now, moved, done.latency);
-        // As many bytes as were asked for, also where they could not be read: that is what the rate was used for.
+        // As many bytes as were requested, also where they could not be read: that is what the rate was used for.
         self.share.came(u64::from(len), done.latency);
         let before = self.work.left();
         match done.result {

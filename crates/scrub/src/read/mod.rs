@@ -46,7 +46,7 @@ pub(super) fn read(
     interrupt: &AtomicBool,
 ) -> Outcome {
     let page = args.page.check()?;
-    // What cannot be is said now, and not when the hours have come; and is looked at then again.
+    // What cannot be is said now, and not when the hours have come; and is examined then again.
     find_all(&args.arrays, devices, context)?;
     let (by, opening) = times(args)?;
     let Some(stop) = wait_for_hours(opening, args, context, interrupt) else {

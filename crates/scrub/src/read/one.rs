@@ -23,17 +23,17 @@ use super::member::{BLOCK, Came, MOST_DEPTH, Member, behind};
 use super::share::Share;
 use super::source::{Part, Source};
 
-/// Interval at which the rate is looked at.
+/// Interval at which the rate is examined.
 const TICK: Duration = Duration::from_millis(20);
 /// Weight of the last completions in the rate of the members.
 const LAST_COUNTS: f64 = 0.1;
-/// Interval at which the array is looked at, and progress is shown.
+/// Interval at which the array is examined, and progress is shown.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// End of a reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// All was asked for.
+    /// All was requested.
     Done,
     /// By a signal.
     Interrupted,

@@ -38,7 +38,7 @@ pub(crate) struct Found {
     read: Read,
     /// The bytes of the array or disk that cannot be read.
     bad: Ranges,
-    /// Owners of the extents, if they were asked for.
+    /// Owners of the extents, if they were requested.
     owners: Option<Owners>,
     /// Notes, in sentences.
     notes: Vec<String>,

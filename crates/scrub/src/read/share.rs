@@ -16,7 +16,7 @@ const SLACK: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct Share {
     turn: Mutex<Turn>,
-    /// Bytes that came back since the last look.
+    /// Bytes that came back since the last poll.
     moved: AtomicU64,
     /// Nanoseconds that those took together which were made at a rate.
     took: AtomicU64,
@@ -28,7 +28,7 @@ pub(crate) struct Share {
     passed: AtomicU64,
     /// Set when the ledger is written to what is watched.
     pub commits: AtomicBool,
-    /// Set when nothing more is to be asked for.
+    /// Set when nothing more is to be requested.
     pub over: AtomicBool,
 }
 

@@ -211,7 +211,7 @@ fn number(text: &str) -> Option<u8> {
 /// Sunday of a month. `None` where it does not look at the date.
 ///
 /// # Errors
-/// The part of the command that looks at the date in any other way.
+/// The part of the command that examines the date in any other way.
 fn days_of(command: &str) -> Result<Option<u8>, String> {
     let Some((_, test)) = command.split_once("date +") else {
         return Ok(None);

@@ -28,7 +28,7 @@ impl Checker {
         .into_iter()
         .find(|(word, _)| command.contains(word))
         .map(|(_, checker)| checker);
-        // Who only looks at it, such as a monitor, names no action.
+        // Who only examines it, such as a monitor, names no action.
         let writes = command.contains("sync_action")
             && (command.contains("check") || command.contains("repair"));
         named.or(writes.then_some(Checker::Own))

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 pub(crate) struct Wanted {
     /// The absolute path of this program.
     pub program: PathBuf,
-    /// Its arguments: `scrub`, the arrays or `--all`, and the options that were asked for.
+    /// Its arguments: `scrub`, the arrays or `--all`, and the options that were requested.
     pub args: Vec<OsString>,
-    /// The absolute path of the ledger. A service has no home in which it would be looked for, and what
+    /// The absolute path of the ledger. A service has no home in which it would be searched for, and what
     /// runs after it must look where it has noted its tunables.
     pub ledger: PathBuf,
     /// When it begins, as `OnCalendar=` has it.

@@ -20,7 +20,7 @@ use crate::documents::{Document as _, HostState, Markers};
 const VIEWERS: u64 = 512;
 /// A comment is sent so often, so that a connection that is gone is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Interval of looks at Prometheus, and at markers.
+/// Interval of polls of Prometheus, and of markers.
 const SLOW: Duration = Duration::from_secs(5);
 /// Span of the markers that are sent.
 const MARKERS_HOURS: i64 = 24;

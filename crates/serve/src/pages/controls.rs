@@ -28,7 +28,7 @@ pub(super) struct Controls<'a> {
     pub(super) to: Timestamp,
     /// True if the range has a beginning and an end; false if it ends now.
     pub(super) is_fixed: bool,
-    /// The range that ends now, if one was asked for.
+    /// The range that ends now, if one was requested.
     pub(super) last: String,
     /// Name, address, and whether it is the one that is shown.
     pub(super) ranges: Vec<(&'static str, String, bool)>,

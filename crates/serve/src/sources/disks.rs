@@ -44,7 +44,7 @@ pub(crate) struct Hosts {
     pub(crate) findings: Vec<OpenFinding>,
 }
 
-/// Disks that are looked at closely.
+/// Disks that are examined closely.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice<'a> {
     /// Names, as `disk` or `host/disk`; empty for the busiest.

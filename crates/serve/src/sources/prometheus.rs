@@ -34,7 +34,7 @@ const INTERVAL_KEPT: Duration = Duration::from_secs(300);
 const USUAL_INTERVAL: f64 = 15.0;
 /// Samples that a rate needs: two, and one more for a scrape that comes late.
 const SAMPLES_OF_A_RATE: f64 = 2.5;
-/// Parts of a slot whose extremes are asked for.
+/// Parts of a slot whose extremes are requested.
 const PARTS: i64 = 12;
 /// Series that one expression may have.
 const MOST_OF_A_NAME: usize = 8;
@@ -119,7 +119,7 @@ impl Prometheus {
         });
         let mut gaps: Vec<f64> = gaps.collect();
         gaps.sort_by(f64::total_cmp);
-        // Until there are some, it is looked for again.
+        // Until there are some, it is searched for again.
         let Some(interval) = gaps.get(gaps.len() / 2).copied() else {
             return Ok(USUAL_INTERVAL);
         };

@@ -22,11 +22,11 @@ use moments::{Found, Search};
 
 /// Slots that are compared on either side of a moment.
 const WIDTH: usize = 40;
-/// Earlier days that are looked at.
+/// Earlier days that are examined.
 const DAYS: i64 = 7;
 /// Length of a day.
 const DAY: Seconds = 86_400;
-/// Disks that a verdict looks at, the busiest first.
+/// Disks that a verdict examines, the busiest first.
 const MOST_DISKS: usize = 32;
 /// The longest span.
 pub(crate) const LONGEST: Seconds = 7 * DAY;

@@ -68,7 +68,7 @@ use rows::Row;
 pub use rule::Rule;
 pub use status::HostStatus;
 
-/// Least number of hosts of a group that are measured, if it has them: the hour is told from a host by the
+/// Least number of hosts of a group that are measured, if it has them: the hour is distinguished from a host by the
 /// others.
 pub const COMPANY: usize = 3;
 

@@ -141,7 +141,7 @@ pub struct Windows {
 
 /// Slots after a moment that are left out: a service that starts again is slow at first.
 const SETTLE: usize = 1;
-/// Earlier days that are looked at.
+/// Earlier days that are examined.
 const MOST_DAYS: usize = 7;
 
 impl Windows {

@@ -26,7 +26,7 @@ enum Event {
     MoreCpu(f64),
     /// So many times the requests.
     MoreLoad(f64),
-    /// The disk's limit falls to so many times what it is asked for.
+    /// The disk's limit falls to so many times the load.
     Cap(f64),
     /// The disk answers nothing for some seconds of a minute, again and again.
     Stalls,

@@ -58,7 +58,7 @@ impl Watch {
         }
     }
 
-    /// Looks at a sample, and tells which events began, continued or ended. Samples come in order of
+    /// Examines a sample, and tells which events began, continued or ended. Samples come in order of
     /// their time.
     pub fn see(&mut self, sample: &Sample) -> Vec<Change> {
         if let Some(Gap::Suspended(_) | Gap::Unseen(_)) = sample.gap {
@@ -88,7 +88,7 @@ impl Watch {
         changes
     }
 
-    /// Looks at a sample that no other of its run comes before or after, as in a log of one report. What it shows
+    /// Examines a sample that no other of its run comes before or after, as in a log of one report. What it shows
     /// begins and ends with it, and is not repeated where the run before showed it too.
     pub fn see_alone(&mut self, sample: &Sample) -> Vec<Change> {
         let mut changes = Vec::new();

@@ -297,7 +297,7 @@ fn what_may_lie_on_a_disk_that_a_log_lacks_stalls_by_itself() {
     // A disk that no one asks about explains nothing.
     let host = ["md0", "sda", "sdb"];
     assert_eq!(stalled(&host, &["md0"]), ["md0"]);
-    // Loop devices are looked at where nothing else is.
+    // Loop devices are examined where nothing else is.
     assert!(stalled_beside_a_disk(&["loop3"]).is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! Lines that are no events, kept in a file with their reason, so that they can be looked at and no source waits for
+//! Lines that are no events, kept in a file with their reason, so that they can be examined and no source waits for
 //! them.
 
 use std::fs::File;
@@ -77,7 +77,7 @@ impl DeadLetters {
         }
     }
 
-    /// Writes what was added to the disk. A line is lost if that fails, which is told once.
+    /// Writes what was added to the disk. A line is lost if that fails, which is reported once.
     pub(crate) fn sync(&self) {
         let mut state = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.text.is_empty() {

@@ -67,7 +67,7 @@ impl Pipeline {
     /// A pipeline from a source.
     ///
     /// # Errors
-    /// Where a store cannot be opened, or the end was asked for while it did not answer.
+    /// Where a store cannot be opened, or the end was requested while it did not answer.
     pub fn new(
         source: Box<dyn Source>,
         parser: Parser,
@@ -99,7 +99,7 @@ impl Pipeline {
         })
     }
 
-    /// Runs until the source ends or a stop is asked for, and flushes.
+    /// Runs until the source ends or a stop is requested, and flushes.
     pub fn run(mut self) -> Ended {
         loop {
             while !self.ended && !self.is_stopped() {

@@ -16,7 +16,7 @@ use ui::service_manager::notify;
 /// Opens a store as soon as it answers.
 ///
 /// # Errors
-/// Where it is refused, or the end was asked for meanwhile.
+/// Where it is refused, or the end was requested meanwhile.
 pub(crate) fn open_when_it_answers(
     stop: &AtomicBool,
     mut open: impl FnMut() -> Result<Box<dyn Store>>,

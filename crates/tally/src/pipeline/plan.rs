@@ -63,7 +63,7 @@ impl Plans {
         self.hold.load(SeqCst)
     }
 
-    /// Waits until the pipelines go on, or the end is asked for.
+    /// Waits until the pipelines go on, or the end is requested.
     pub(super) fn wait(&self, is_stopped: impl Fn() -> bool) {
         self.held.fetch_add(1, SeqCst);
         while self.is_held() && !is_stopped() {

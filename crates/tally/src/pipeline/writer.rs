@@ -10,7 +10,7 @@ use super::shared::Shared;
 use super::timing::{SLOWEST_RETRY, TICK, now};
 use crate::store::{Applied, Batch, Limits, Store, StoreError};
 
-/// Interval between two looks at what is to be rolled up or removed.
+/// Interval between two polls of what is to be rolled up or removed.
 const MAINTENANCE: Duration = Duration::from_secs(10);
 /// Time after which it is added to the running time of the stores.
 const STEP: Duration = Duration::from_secs(60);

@@ -50,17 +50,17 @@ pub trait Intake {
     /// Sums the events of deliveries that no store has yet. All of them belong to the batch that is sealed next.
     ///
     /// # Errors
-    /// Where the end was asked for while a store could not be asked. Nothing was taken then.
+    /// Where the end was requested while a store could not be asked. Nothing was taken then.
     fn take(&mut self, deliveries: &[Delivery<'_>]) -> Result<(), Stopped>;
 
     /// Position up to which every store has the events of what is read in order; `None` if no store has any.
     ///
     /// # Errors
-    /// Where the end was asked for while a store could not be asked.
+    /// Where the end was requested while a store could not be asked.
     fn position(&mut self, source: &str) -> Result<Option<u64>, Stopped>;
 }
 
-/// The end was asked for.
+/// The end was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("stopped")]
 pub struct Stopped;

@@ -17,7 +17,7 @@ use super::target::Target;
 use crate::io::{DeviceIndex, Io};
 use ui::exit::Failure;
 
-/// Time between two looks at the files.
+/// Time between two polls of the files.
 const INTERVAL: Duration = Duration::from_secs(5);
 /// Extents that are held at most: 64 MiB.
 const MOST: usize = 1 << 20;

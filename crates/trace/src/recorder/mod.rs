@@ -27,7 +27,7 @@ use target::Target;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
-/// Time between two looks at the kernel's buffers.
+/// Time between two polls of the kernel's buffers.
 const INTERVAL: Duration = Duration::from_millis(50);
 /// I/Os wait in memory for so long at most before their block is written.
 const LONGEST_BLOCK: Nanos = Nanos::from_secs(10);

@@ -19,7 +19,7 @@ use crate::pair::Traced;
 use decoder::Decoder;
 pub(crate) use decoder::{Decoded, Tracepoint};
 
-/// Bounds of a processor's buffer where no size is asked for.
+/// Bounds of a processor's buffer where no size is requested.
 const BUFFER: RangeInclusive<Bytes> = Bytes::MIB..=Bytes::mib(32);
 /// Share of the memory that all buffers take together, within these bounds.
 const SHARE_OF_MEMORY: u64 = 128;

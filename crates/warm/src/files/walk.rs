@@ -17,11 +17,11 @@ use super::glob::{self, Pattern};
 /// The regular files that a path names: itself, those in the folder that it is, at any depth, and of
 /// a pattern all that match. Below a folder no symbolic link is followed. What a pattern matches or a
 /// folder holds and is no file, such as a socket, is passed over; what vanishes meanwhile or may not
-/// be looked at is given, so that it is missed when it is opened. Once it is interrupted, what was
+/// be examined is given, so that it is missed when it is opened. Once it is interrupted, what was
 /// found so far is given.
 ///
 /// # Errors
-/// A sentence, when it names no file, or cannot be looked at itself.
+/// A sentence, when it names no file, or cannot be examined itself.
 pub(super) fn files(path: &Path, interrupt: &AtomicBool) -> Result<Vec<PathBuf>, String> {
     let shown = path.display();
     let mut files = Vec::new();

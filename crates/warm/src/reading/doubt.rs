@@ -12,9 +12,9 @@ use super::probes::page_at;
 const FAILURES: u32 = 64;
 /// So often it is doubled.
 const MOST_DOUBLED: u32 = 4;
-/// So many pages are asked for.
+/// So many pages are requested.
 const PAGES: u64 = 8;
-/// So long nothing is asked for before: a controller may be reset meanwhile, and a device that is being
+/// So long nothing is requested before: a controller may be reset meanwhile, and a device that is being
 /// taken away fails its requests before it is no longer listed.
 const PAUSE: Nanos = Nanos(1_000_000_000);
 

@@ -74,7 +74,7 @@ impl Reading<'_> {
         Some((together, self.alone?))
     }
 
-    /// The size of the volume at the last look, and the smallest that was seen.
+    /// The size of the volume at the last poll, and the smallest that was seen.
     pub(crate) fn sizes(&self) -> (Bytes, Bytes) {
         (self.size, self.work.end())
     }

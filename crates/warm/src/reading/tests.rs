@@ -67,7 +67,7 @@ impl Watch for There {
     }
 }
 
-/// Reads all of a volume but what is done, with what a test then looks at.
+/// Reads all of a volume but what is done, with what a test then examines.
 fn read<T>(
     volume: &SimulatedList,
     there: &mut There,

@@ -81,7 +81,7 @@ impl Host {
         }
     }
 
-    /// The limits of control groups, and what was used of them since the last look.
+    /// The limits of control groups, and what was used of them since the last poll.
     fn limits(&mut self, seconds: f64) -> Vec<GroupLimit> {
         let limits = self.groups.read();
         let mut now = HashMap::with_capacity(limits.len());

@@ -41,13 +41,13 @@ pub(crate) struct Collector {
     arrays: Arrays,
     host: Host,
     vendor: Vendor,
-    /// Requests that are traced, and the names of the devices that are asked for.
+    /// Requests that are traced, and the names of the given devices.
     requests: Option<(Requests, Vec<String>)>,
     notes: Vec<String>,
 }
 
 impl Collector {
-    /// Begins to watch the host under `root`. `vendor_period` is how often volumes are asked for
+    /// Begins to watch the host under `root`. `vendor_period` is how often volumes are polled
     /// their own statistics, once a second at most.
     ///
     /// # Errors

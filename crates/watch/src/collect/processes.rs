@@ -15,7 +15,7 @@ const MOST: usize = 10;
 /// Reading the counters of thousands of processes takes a while; one part in so many of the time may go on that.
 const SHARE: u32 = 50;
 
-/// The counters at the last look.
+/// The counters at the last poll.
 pub(super) struct Processes {
     root: Root,
     last: Option<(Nanos, HashMap<u32, ProcessIo>)>,
@@ -40,7 +40,7 @@ impl Processes {
         }
     }
 
-    /// The processes that did most since the last look, and the time since that: nothing, where that was a short
+    /// The processes that did most since the last poll, and the time since that: nothing, where that was a short
     /// time ago for the time that it took.
     pub(super) fn poll(
         &mut self,

@@ -18,7 +18,7 @@ use trace::live::{Completed, Live};
 
 use super::processes::Processes;
 
-/// Time between two looks at the kernel's buffers.
+/// Time between two polls of the kernel's buffers.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Requests of the devices that are watched.

@@ -121,7 +121,7 @@ impl Roster {
         self.known.len()
     }
 
-    /// Devices in sysfs at the last look.
+    /// Devices in sysfs at the last poll.
     pub(super) fn devices(&self) -> &Devices {
         &self.devices
     }

@@ -114,7 +114,7 @@ fn a_disk_that_hangs_holds_up_no_sample() {
     fake.device(1, "vdb", 2);
     let serial = |name: &str| fake.root.sys.join("class/block").join(name).join("serial");
     fs::write(serial("vda"), "vol1\n").unwrap();
-    // A virtio disk is asked for it by a request, and answers behind all others. Who reads this waits for a writer.
+    // A virtio disk gives it by a request, and answers behind all others. Who reads this waits for a writer.
     let (hanging, mode) = (
         serial("vdb"),
         rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,

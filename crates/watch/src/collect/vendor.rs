@@ -1,4 +1,4 @@
-//! The volumes' own statistics pages. Each is asked for by a thread of its own: the controller of a
+//! The volumes' own statistics pages. Each is read by a thread of its own: the controller of a
 //! volume that is stuck may keep a caller for a minute, which is when the rest is wanted most, and
 //! the pages of the other volumes too.
 

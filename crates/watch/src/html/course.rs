@@ -37,7 +37,7 @@ pub(super) const READ_WAIT: usize = 4;
 pub(super) const WRITE_WAIT: usize = 5;
 /// Requests in flight.
 pub(super) const IN_FLIGHT: usize = 6;
-/// Seconds that a request takes, where that of reads and of writes are not told apart.
+/// Seconds that a request takes, where that of reads and of writes are not distinguished.
 pub(super) const ALL_WAIT: usize = 7;
 /// Percent of the time in which anything was in flight.
 pub(super) const BUSY: usize = 8;

@@ -394,7 +394,7 @@ fn own(frame: &Frame<'_>, device: &DeviceCourse, members: &[&DeviceCourse]) -> V
         ("Reads, by member", RATE, READS),
         ("Writes, by member", RATE, WRITES),
     ];
-    // More than a few are told apart in the maps.
+    // More than a few are distinguished in the maps.
     if members.len() <= MOST_LINES {
         for (title, unit, at) in under {
             let series = members.iter().enumerate();

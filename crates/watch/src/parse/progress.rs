@@ -11,7 +11,7 @@ use ui::progress::alone;
 
 /// Time of reading below which there is no bar.
 const SOON: Duration = Duration::from_secs(1);
-/// It is looked at the clock after so many bytes.
+/// Bytes after which the clock is read.
 const STEP: u64 = 1 << 16;
 const MIB: f64 = 1_048_576.0;
 

@@ -205,7 +205,7 @@ impl Frame {
         }
     }
 
-    /// The row of a device, which is looked for first at the place where another frame had it.
+    /// The row of a device, which is searched for first at the place where another frame had it.
     pub(crate) fn row(&self, id: DeviceId, place: usize) -> Option<&Row> {
         let is_it = |row: &&Row| row.device.id == id;
         let there = self.rows.get(place).filter(is_it);

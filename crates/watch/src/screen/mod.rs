@@ -75,7 +75,7 @@ impl Drop for Over {
 
 impl Screen {
     /// Takes the terminal. `all` shows also devices that never did anything. The flag is raised when the
-    /// person quits, and is looked at to know when to end.
+    /// person quits, and is examined to know when to end.
     ///
     /// # Errors
     /// When there is no terminal to be had, or no thread.
@@ -102,7 +102,7 @@ impl Screen {
                 feed: &mut feed,
             };
             if let Err(error) = run(terminal, &mut shown, &over.interrupt) {
-                // Before the flag is raised, after which it is looked for.
+                // Before the flag is raised, after which it is searched for.
                 let _ = why.set(error);
             }
         };

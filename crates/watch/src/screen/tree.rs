@@ -92,7 +92,7 @@ pub(crate) fn branches(
     walk.lines
 }
 
-/// True if a device at the top is shown without being asked for.
+/// True if a device at the top is shown without being requested.
 fn is_worth_a_row(frame: &Frame, place: usize, ever_active: &HashSet<DeviceId>) -> bool {
     let device = &frame.rows[place].device;
     let is_empty = device.size.is_some_and(|size| size.0 == 0);
@@ -177,7 +177,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Adds a device and what is below it. Whether any of it is looked for.
+    /// Adds a device and what is below it. Whether any of it is searched for.
     fn enter(
         &mut self,
         place: usize,

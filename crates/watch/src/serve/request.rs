@@ -92,7 +92,7 @@ struct Request<'a> {
     method: &'a str,
     /// Without what is behind a question mark.
     path: &'a str,
-    /// The host that was asked for, perhaps with a port.
+    /// The host that was requested, perhaps with a port.
     host: Option<&'a str>,
     /// The value of `Authorization`.
     authorization: Option<&'a str>,

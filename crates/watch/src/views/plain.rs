@@ -438,7 +438,7 @@ mod tests {
         let text = Lines::default().text(&sample, &[]);
         let expected = "  all: 1,302/s 43.0 MiB/s await 2.60 ms\n";
         assert!(text.ends_with(expected), "{text}");
-        // sysstat 9: reads and writes are told apart, but not what they take.
+        // sysstat 9: reads and writes are distinguished, but not what they take.
         let device = &mut sample.devices[0];
         device.read.iops = Some(PerSecond(1.0));
         device.write.bytes = Some(BytesPerSecond(1.0));

@@ -1,4 +1,4 @@
-//! The sections of the phases: what was asked for, how it went, and charts.
+//! The sections of the phases: what was requested, how it went, and charts.
 
 use record::{Phase, Stopped};
 

@@ -1,4 +1,4 @@
-//! The page as text; `browser_tests` looks at it as a browser does.
+//! The page as text; `browser_tests` examines it as a browser does.
 
 use super::*;
 use crate::views::sample;

@@ -7,7 +7,7 @@ use record::{Nanos, Ranges};
 
 use super::{Barrier, Compared};
 
-/// Differences are told apart at a granularity of so many sectors.
+/// Differences are distinguished at a granularity of so many sectors.
 const BLOCK: u64 = 8;
 /// The share of their full speed at which members are read where no [`Barrier`] says so.
 const SHARE: f64 = 0.5;

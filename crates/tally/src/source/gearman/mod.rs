@@ -17,9 +17,9 @@ use self::protocol::{Stream, kind, parts, request};
 use super::{Delivery, Identity, Intake, Polled, Source};
 use crate::store::Key;
 
-/// The most jobs that are asked for at once.
+/// The most jobs that are requested at once.
 const GRAB: usize = 256;
-/// Bytes of jobs beyond which fewer are asked for at once: a job has up to 64 MiB.
+/// Bytes of jobs beyond which fewer are requested at once: a job has up to 64 MiB.
 const GRABBED: usize = 4 << 20;
 /// Jobs that may be under way on the connection.
 const MOST: usize = 100_000;

@@ -82,7 +82,7 @@ impl<C: Sql + Send> Archive for SqlArchive<C> {
 
     fn span(&mut self, level: Level) -> Result<Option<(Seconds, Seconds)>> {
         let table = table(level);
-        // Two statements, each of which looks at one end of the key.
+        // Two statements, each of which examines one end of the key.
         let first = moment(&mut self.sql, &format!("SELECT MIN(start) FROM {table}"))?;
         let last = moment(&mut self.sql, &format!("SELECT MAX(start) FROM {table}"))?;
         Ok(first.zip(last))

@@ -86,7 +86,7 @@ pub(super) fn span(time: Nanos) -> String {
 }
 
 /// A line of blocks, each as high as its value against the highest. What is not known is a gap, and zero
-/// is told from what is little.
+/// is distinguished from what is little.
 pub(super) fn sparkline(values: &[Option<f64>], unicode: bool) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const SIGNS: [char; 8] = ['.', ':', '-', '=', '+', '*', '#', '@'];

@@ -149,7 +149,7 @@ impl TlsSection {
         Ok(provider)
     }
 
-    /// The verifier of clients' certificates, where they are asked for.
+    /// The verifier of clients' certificates, where they are requested.
     fn clients(
         &self,
         folder: &Path,
@@ -172,7 +172,7 @@ impl TlsSection {
             ("RequireAndVerifyClientCert", None) => {
                 bail!("client_auth_type RequireAndVerifyClientCert needs client_ca_file")
             }
-            // Who has no certificate passes, and without an authority none could be verified: none is asked for.
+            // Who has no certificate passes, and without an authority none could be verified: none is requested.
             ("VerifyClientCertIfGiven", None) => return Ok(None),
             ("VerifyClientCertIfGiven", Some(_)) => false,
             (
