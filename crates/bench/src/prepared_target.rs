@@ -143,9 +143,9 @@ impl PreparedTarget {
     ///
     /// # Errors
     /// Reason why it is not known, as a sentence.
-    pub fn doomed(&self, root: &Root) -> Result<Option<BoundTarget>, String> {
+    pub fn destroy_target(&self, root: &Root) -> Result<Option<BoundTarget>, String> {
         if self.work.writes() {
-            self.prepared.doomed(root)
+            self.prepared.destroy_target(root)
         } else {
             Ok(None)
         }

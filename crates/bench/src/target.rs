@@ -262,7 +262,7 @@ impl Prepared {
     ///
     /// # Errors
     /// Reason why it is not known, as a sentence.
-    pub(crate) fn doomed(&self, root: &Root) -> Result<Option<BoundTarget>, String> {
+    pub(crate) fn destroy_target(&self, root: &Root) -> Result<Option<BoundTarget>, String> {
         let Claim::Destroy(claim) = &self.claim else {
             return Ok(None);
         };

@@ -27,7 +27,7 @@ pub(crate) struct InstanceLimits {
 /// ParallelCluster keeps them.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Answer {
+enum TypesDocument {
     Whole {
         #[serde(rename = "InstanceTypes")]
         types: Vec<InstanceType>,
@@ -84,12 +84,12 @@ impl InstanceLimits {
     }
 
     fn parse(name: &str, text: &str) -> Result<InstanceLimits, String> {
-        let answer: Answer = serde_json::from_str(text).map_err(|why| {
+        let answer: TypesDocument = serde_json::from_str(text).map_err(|why| {
             format!("it is not what 'aws ec2 describe-instance-types --output json' prints: {why}")
         })?;
         let types = match answer {
-            Answer::Whole { types } | Answer::List(types) => types,
-            Answer::ByName(types) => types.into_values().collect(),
+            TypesDocument::Whole { types } | TypesDocument::List(types) => types,
+            TypesDocument::ByName(types) => types.into_values().collect(),
         };
         let found = types
             .into_iter()

@@ -6,13 +6,13 @@ use linux::Root;
 use serde::Serialize;
 
 use super::checkpoint::Checkpoint;
-use super::schedule::{self, Found};
+use super::schedule::{self, ScheduledChecks};
 use super::timer;
 use linux::md::sync::Sectors;
 
 /// The checks that are scheduled on a host.
 pub(crate) struct Plans {
-    found: Found,
+    found: ScheduledChecks,
     has_own: bool,
     now: Zoned,
 }

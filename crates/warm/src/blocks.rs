@@ -33,7 +33,7 @@ pub(crate) fn ask(
         "--next-token",
         interrupt,
         run,
-        |answer: Answer| {
+        |answer: Response| {
             let page = answer.0?;
             let next = page.next_token.clone();
             count += page.blocks.len();
@@ -58,7 +58,7 @@ const MOST_RESULTS: &str = "10000";
 
 /// Answer of `aws`; nothing where it wrote nothing.
 #[derive(Default, Deserialize)]
-struct Answer(Option<Page>);
+struct Response(Option<Page>);
 
 /// One page of the answer. What else stands in it (the blocks' tokens, the time when they expire) is
 /// not needed.

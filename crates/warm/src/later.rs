@@ -24,8 +24,8 @@ pub(crate) struct Wanted {
     pub extent: Extent,
 }
 
-/// The final plan, and what is to be said of it.
-pub(crate) struct Found {
+/// The final plan, with its findings.
+pub(crate) struct FinalPlan {
     /// Space to read, in order.
     pub plan: Plan,
     /// Findings about space that stays cold, and about what could not be found out.
@@ -51,7 +51,7 @@ impl Wanted {
         block: Bytes,
         (devices, root): (&Devices, &Root),
         is_unwanted: &dyn Fn() -> bool,
-    ) -> Found {
+    ) -> FinalPlan {
         let mut findings = Vec::new();
         self.known.used = match self.extent {
             Extent::First => None,
@@ -65,7 +65,7 @@ impl Wanted {
         }
         let plan = Plan::new(&self.known, volume.size, block, self.extent);
         findings.extend(left_cold(&plan, &self.known, self.extent));
-        Found { plan, findings }
+        FinalPlan { plan, findings }
     }
 }
 

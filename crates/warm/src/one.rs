@@ -16,7 +16,7 @@ use study::pace::Targets;
 
 use super::checkpoint::End;
 use super::finding::{Code, Finding};
-use super::later::{Found, Later, Wanted};
+use super::later::{FinalPlan, Later, Wanted};
 use super::limit::Limit;
 use super::pace::{IoPolicy, Pace};
 use super::plan::{Extent, Plan, Stage};
@@ -203,7 +203,7 @@ fn read(
     number: usize,
     lister: &dyn Lister,
     shared: &Shared<'_>,
-    found: impl FnOnce() -> Found,
+    found: impl FnOnce() -> FinalPlan,
 ) -> Warmed {
     let started = ask.started;
     let done = started.checkpoint.done.clone();
@@ -238,7 +238,7 @@ fn read(
     let exceeded = counted.and_then(|before| volume.own_counters()?.exceeded_since(&before));
     drop(ask.present);
     reading.tell();
-    let Found {
+    let FinalPlan {
         plan,
         findings: of_plan,
     } = found();

@@ -121,7 +121,7 @@ fn facts(targets: &[RoundTarget], root: &Root) -> Result<Vec<TargetFacts>, Strin
             model: target.model.clone(),
             serial: target.serial.clone(),
             size_bytes: size.map_or(target.size.0, |device| device.size.0),
-            overwritten: target_of.prepared.doomed(root)?,
+            overwritten: target_of.prepared.destroy_target(root)?,
         })
     };
     targets.iter().map(facts_of).collect()

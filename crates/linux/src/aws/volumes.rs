@@ -51,14 +51,14 @@ pub struct Attachment {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct Page {
-    volumes: Option<Vec<Answer>>,
+    volumes: Option<Vec<VolumeResponse>>,
     next_token: Option<String>,
 }
 
 /// A volume in an answer. What it lacks is left out of it, or null.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-struct Answer {
+struct VolumeResponse {
     volume_id: Option<String>,
     volume_type: Option<String>,
     size: Option<u64>,
@@ -80,8 +80,8 @@ struct Tag {
     value: Option<String>,
 }
 
-impl From<Answer> for Volume {
-    fn from(answer: Answer) -> Volume {
+impl From<VolumeResponse> for Volume {
+    fn from(answer: VolumeResponse) -> Volume {
         let tags = answer.tags.into_iter().flatten();
         Volume {
             id: answer.volume_id.unwrap_or_default(),

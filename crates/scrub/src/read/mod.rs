@@ -28,7 +28,7 @@ use super::lock;
 use crate::args::ScrubArgs;
 use checkpoint::Checkpoint;
 use reader::lock_disks;
-use report::Found;
+use report::ReadResult;
 use source::Source;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
@@ -78,12 +78,12 @@ pub(super) fn read(
     });
     drop(locks);
     let of_host = (&context.root, devices);
-    let found: Vec<Found> = read
+    let found: Vec<ReadResult> = read
         .into_iter()
         .map(|read| report::look_up(read, of_host, args.locate, interrupt))
         .collect();
     if let Some(page) = page {
-        let foregrounds: Vec<_> = found.iter().map(Found::foreground).collect();
+        let foregrounds: Vec<_> = found.iter().map(ReadResult::foreground).collect();
         reader::write_page(&page, "scrub --read", &foregrounds).midway()?;
     }
     answer(&found, args, context)
@@ -171,7 +171,7 @@ fn begin_all(
     Ok(begun)
 }
 
-fn answer(found: &[Found], args: &ScrubArgs, context: &mut Context) -> Outcome {
+fn answer(found: &[ReadResult], args: &ScrubArgs, context: &mut Context) -> Outcome {
     let text = if args.json {
         report::document(found)
     } else {
@@ -179,6 +179,6 @@ fn answer(found: &[Found], args: &ScrubArgs, context: &mut Context) -> Outcome {
     };
     context.print(&text)?;
     let midway: Vec<String> = found.iter().filter_map(report::midway).collect();
-    let is_whole = found.iter().all(Found::is_whole);
+    let is_whole = found.iter().all(ReadResult::is_whole);
     job::outcome(&midway, if is_whole { Answer::Done } else { Answer::No })
 }

@@ -34,7 +34,7 @@ const COLUMNS: [Column; 7] = [
 ];
 
 /// Result of an array or disk, with the owners of its unreadable extents.
-pub(crate) struct Found {
+pub(crate) struct ReadResult {
     read: Read,
     /// The bytes of the array or disk that cannot be read.
     bad: Ranges,
@@ -44,7 +44,7 @@ pub(crate) struct Found {
     notes: Vec<String>,
 }
 
-impl Found {
+impl ReadResult {
     /// Name and result of the foreground, for the page.
     pub(crate) fn foreground(&self) -> (String, Option<&ForegroundReport>) {
         (self.read.source.path(), self.read.foreground.as_ref())
@@ -77,8 +77,8 @@ pub(crate) fn look_up(
     (root, devices): (&Root, &Devices),
     locates: bool,
     interrupt: &AtomicBool,
-) -> Found {
-    let mut found = Found {
+) -> ReadResult {
+    let mut found = ReadResult {
         bad: Ranges::new(),
         owners: None,
         notes: Vec::new(),
@@ -161,7 +161,7 @@ fn extents(ranges: &Ranges) -> String {
 }
 
 /// Advice about unreadable extents.
-fn advice(found: &Found) -> String {
+fn advice(found: &ReadResult) -> String {
     let source = &found.read.source;
     let path = source.path();
     if source
@@ -223,7 +223,7 @@ fn owner_lines(owners: &Owners) -> Vec<String> {
 }
 
 /// The answer as text.
-pub(crate) fn text(found: &[Found], columns: usize) -> String {
+pub(crate) fn text(found: &[ReadResult], columns: usize) -> String {
     let rows: Vec<Vec<String>> = found
         .iter()
         .flat_map(|one| one.parts().map(|(part, came)| row(one, part, came)))
@@ -240,7 +240,7 @@ pub(crate) fn text(found: &[Found], columns: usize) -> String {
     text
 }
 
-fn row(one: &Found, part: &Part, came: &Came) -> Vec<String> {
+fn row(one: &ReadResult, part: &Part, came: &Came) -> Vec<String> {
     let array = match (&one.read.source.array, part.slot) {
         (Some(array), Some(_)) => format!("{} {}", one.read.source.path(), array.level_word()),
         _ => "itself".to_owned(),
@@ -292,7 +292,7 @@ fn row(one: &Found, part: &Part, came: &Came) -> Vec<String> {
 }
 
 /// Reason why an array or disk was not read to its end, and the rest of it; `None` where it was.
-pub(crate) fn midway(one: &Found) -> Option<String> {
+pub(crate) fn midway(one: &ReadResult) -> Option<String> {
     let why = why(&one.read.ending)?;
     let hint = Resumable::if_written(one.is_kept()).hint();
     Some(format!(
@@ -325,7 +325,7 @@ fn word(ending: &Ending) -> &'static str {
 }
 
 /// The answer as JSON.
-pub(crate) fn document(found: &[Found]) -> String {
+pub(crate) fn document(found: &[ReadResult]) -> String {
     let read = found.iter().map(SourceDocument::of).collect();
     let document = Document { mode: "read", read };
     ui::json::document("scrub", &document)
@@ -413,7 +413,7 @@ enum WhatDocument<'a> {
 }
 
 impl<'a> SourceDocument<'a> {
-    fn of(one: &'a Found) -> SourceDocument<'a> {
+    fn of(one: &'a ReadResult) -> SourceDocument<'a> {
         let array = one.read.source.array.as_ref();
         let disks = one.parts().map(|(part, came)| {
             let done = came.kept.done.total();

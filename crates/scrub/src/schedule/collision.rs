@@ -2,11 +2,16 @@
 
 use jiff::Zoned;
 
-use super::scheduled::{Found, Scheduled, shown};
+use super::scheduled::{Scheduled, ScheduledChecks, shown};
 
 /// Collisions of a scrub of an array from one time to another, as sentences; none where none is known.
 /// `array` is its name in the kernel.
-pub(crate) fn collisions(found: &Found, array: &str, from: &Zoned, to: &Zoned) -> Vec<String> {
+pub(crate) fn collisions(
+    found: &ScheduledChecks,
+    array: &str,
+    from: &Zoned,
+    to: &Zoned,
+) -> Vec<String> {
     found
         .running()
         .filter(|scheduled| !scheduled.skips.iter().any(|skipped| skipped == array))

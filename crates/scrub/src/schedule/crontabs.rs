@@ -7,12 +7,17 @@ use array::programs::Programs;
 use jiff::Zoned;
 
 use super::cron::{self, Line, Users, When};
-use super::scheduled::{Checker, Found, Scheduled, Source};
+use super::scheduled::{Checker, Scheduled, ScheduledChecks, Source};
 use super::systemd::next_elapse;
 
 /// Finds them: in `/etc/crontab`, `/etc/cron.d`, root's own crontab, and the folders whose scripts
 /// are run once in a while.
-pub(super) fn find(root: &Path, now: &Zoned, programs: &mut dyn Programs, found: &mut Found) {
+pub(super) fn find(
+    root: &Path,
+    now: &Zoned,
+    programs: &mut dyn Programs,
+    found: &mut ScheduledChecks,
+) {
     let mut files = vec![(PathBuf::from("/etc/crontab"), Users::Named)];
     for name in names(root, "/etc/cron.d") {
         files.push((Path::new("/etc/cron.d").join(name), Users::Named));
@@ -41,7 +46,7 @@ pub(super) fn find(root: &Path, now: &Zoned, programs: &mut dyn Programs, found:
 }
 
 /// A file's text; `None` where it is not there, or is no file. What cannot be read is said.
-fn text(root: &Path, file: &Path, found: &mut Found) -> Option<String> {
+fn text(root: &Path, file: &Path, found: &mut ScheduledChecks) -> Option<String> {
     match fs::read(below(root, file)) {
         Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
         Err(error) => {
@@ -113,7 +118,13 @@ fn set_next(scheduled: &mut Scheduled, line: &Line, now: &Zoned, programs: &mut 
 
 /// The scripts of `/etc/cron.weekly` and its kin that start a check. cron runs such a folder at the
 /// time of a line in `/etc/crontab`; where anacron is installed, that does, at a time of its own.
-fn scripts(root: &Path, period: &str, now: &Zoned, programs: &mut dyn Programs, found: &mut Found) {
+fn scripts(
+    root: &Path,
+    period: &str,
+    now: &Zoned,
+    programs: &mut dyn Programs,
+    found: &mut ScheduledChecks,
+) {
     let folder = format!("/etc/cron.{period}");
     for name in names(root, &folder) {
         let file = Path::new(&folder).join(name);

@@ -18,12 +18,12 @@ use jiff::Zoned;
 
 pub(crate) use collision::collisions;
 pub(crate) use distribution::{DEBIAN, RED_HAT};
-pub(crate) use scheduled::{Checker, Found, Scheduled, Source};
+pub(crate) use scheduled::{Checker, Scheduled, ScheduledChecks, Source};
 
 /// Finds what is scheduled on the host whose `/` is at `root`, and when it begins after `now`. What cannot be read is
 /// said and passed over.
-pub(crate) fn find(root: &Path, now: &Zoned, programs: &mut dyn Programs) -> Found {
-    let mut found = Found::default();
+pub(crate) fn find(root: &Path, now: &Zoned, programs: &mut dyn Programs) -> ScheduledChecks {
+    let mut found = ScheduledChecks::default();
     timers::find(root, now, programs, &mut found);
     crontabs::find(root, now, programs, &mut found);
     for scheduled in &mut found.scheduled {

@@ -151,14 +151,14 @@ impl Scheduled {
 
 /// Scheduled checks that were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct ScheduledChecks {
     /// The checks that are scheduled, also those that are turned off.
     pub scheduled: Vec<Scheduled>,
     /// Files that could not be read, as sentences.
     pub unread: Vec<String>,
 }
 
-impl Found {
+impl ScheduledChecks {
     /// Those that run.
     pub(crate) fn running(&self) -> impl Iterator<Item = &Scheduled> {
         self.scheduled.iter().filter(|one| one.off.is_none())

@@ -120,7 +120,7 @@ impl Host {
         host
     }
 
-    pub(crate) fn found(&self) -> Found {
+    pub(crate) fn found(&self) -> ScheduledChecks {
         let root = self.0.path().to_path_buf();
         find(&root, &now(), &mut Systemd { root: root.clone() })
     }
@@ -230,7 +230,7 @@ fn at(text: &str) -> Zoned {
 }
 
 /// Checks that run, and their next starts.
-fn running(found: &Found) -> Vec<(String, Option<Zoned>)> {
+fn running(found: &ScheduledChecks) -> Vec<(String, Option<Zoned>)> {
     found
         .running()
         .map(|one| (one.source.to_string(), one.next().cloned()))
@@ -322,7 +322,7 @@ fn timers_that_are_masked_not_enabled_or_without_systemd_are_off() {
     fs::remove_dir_all(host.at("run")).unwrap();
     assert_eq!(
         host.found(),
-        Found::default(),
+        ScheduledChecks::default(),
         "nothing starts timers there"
     );
 }
@@ -475,8 +475,8 @@ fn a_command_of_ones_own_is_found_and_a_monitor_is_not() {
 
 #[test]
 fn a_host_without_any_has_none() {
-    assert_eq!(Host::new().found(), Found::default());
+    assert_eq!(Host::new().found(), ScheduledChecks::default());
     let mut systemd = Systemd { root: "/".into() };
     let found = find(Path::new("/no/such/folder"), &now(), &mut systemd);
-    assert_eq!(found, Found::default());
+    assert_eq!(found, ScheduledChecks::default());
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use array::programs::Programs;
 use jiff::Zoned;
 
-use super::scheduled::{Checker, Found, Scheduled, Source, Timer};
+use super::scheduled::{Checker, Scheduled, ScheduledChecks, Source, Timer};
 use super::systemd::{self, Unit};
 
 /// This program's own timer, which is no collision: one scrub refuses another.
@@ -16,7 +16,12 @@ const OF_SERVICES: &str = "Id,ActiveState,Wants,ExecStart";
 const NOT_ENABLED: &str = "it is not enabled";
 
 /// Finds the timers whose service runs a check. Without systemd none does anything.
-pub(super) fn find(root: &Path, now: &Zoned, programs: &mut dyn Programs, found: &mut Found) {
+pub(super) fn find(
+    root: &Path,
+    now: &Zoned,
+    programs: &mut dyn Programs,
+    found: &mut ScheduledChecks,
+) {
     if !systemd::is_running(root) {
         return;
     }

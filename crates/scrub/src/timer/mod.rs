@@ -16,7 +16,7 @@ use linux::exec::{self, Exec};
 
 pub(crate) use units::Wanted;
 
-use super::schedule::{self, Checker, Found, Scheduled, Source, systemd};
+use super::schedule::{self, Checker, Scheduled, ScheduledChecks, Source, systemd};
 use array::programs::Programs;
 use record::{Off, Replaced, replace};
 use ui::exit::{ExitClass as _, Failure};
@@ -193,7 +193,7 @@ fn require_systemd(host: &TimerHost) -> Result<(), Failure> {
 
 /// Schedules to turn off: all that run and that are known. The lines that have it in one file are changed
 /// once.
-fn plan(host: &TimerHost, found: &Found) -> io::Result<Vec<Off>> {
+fn plan(host: &TimerHost, found: &ScheduledChecks) -> io::Result<Vec<Off>> {
     let mut plan: Vec<Off> = Vec::new();
     for scheduled in found.running() {
         if let Some(off) = off(host, scheduled)?
@@ -327,7 +327,7 @@ impl TimerHost<'_> {
     }
 
     /// Says what still runs, because nobody told this program how to turn it off.
-    fn tell_the_rest(&mut self, found: &Found) {
+    fn tell_the_rest(&mut self, found: &ScheduledChecks) {
         let left: Vec<String> = found
             .running()
             .filter(|scheduled| matches!(off(self, scheduled), Ok(None)))

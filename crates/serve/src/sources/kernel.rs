@@ -23,21 +23,21 @@ const STALE: Duration = Duration::from_secs(5);
 
 /// The last sample, with the findings that last.
 #[derive(Default)]
-struct Seen {
+struct LastSample {
     host: Option<(Instant, Host)>,
     error: Option<(String, Timestamp)>,
 }
 
 /// The watch of this host.
 pub(crate) struct Kernel {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<LastSample>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Kernel {
     /// Begins to watch, on a thread of its own. `tell` is called after each sample.
     pub(crate) fn start(root: &Root, tell: impl Fn() + Send + 'static) -> Kernel {
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let seen = Arc::new(Mutex::new(LastSample::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let (root, shown, stopped) = (root.clone(), Arc::clone(&seen), Arc::clone(&stop));
         let watch = move || {

@@ -18,7 +18,7 @@ use crate::axis::{Axis, timestamp};
 use crate::documents::{Marker, Verdict, Verdicts};
 use crate::sources::Sources;
 use crate::sources::pool::lock;
-use moments::{Found, Search};
+use moments::{FoundChange, Search};
 
 /// Slots that are compared on either side of a moment.
 const WIDTH: usize = 40;
@@ -307,7 +307,7 @@ fn padded(values: Vec<f64>, by: usize) -> Vec<f64> {
 }
 
 /// Moments in order of time: markers, and changes that no marker explains; each with the slots up to its neighbours.
-fn places(axis: &Axis, markers: &[Marker], found: &[Found]) -> Vec<Place> {
+fn places(axis: &Axis, markers: &[Marker], found: &[FoundChange]) -> Vec<Place> {
     let mut moments: Vec<(usize, Option<Marker>)> = markers
         .iter()
         .filter_map(|marker| {

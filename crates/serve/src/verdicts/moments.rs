@@ -20,7 +20,7 @@ const MOST_REMEMBERED: usize = 10_000;
 
 /// A change that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundChange {
     /// First slot after it.
     pub(crate) slot: usize,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Search {
 
 impl Search {
     /// Changes of a tag's response times, in order.
-    pub(crate) fn changes(&self, tag: &str, axis: &Axis, service: &Service) -> Vec<Found> {
+    pub(crate) fn changes(&self, tag: &str, axis: &Axis, service: &Service) -> Vec<FoundChange> {
         let figures = [("p50", &service.p50_ms), ("p95", &service.p95_ms)];
         let found = figures
             .iter()
@@ -56,7 +56,7 @@ impl Search {
             }
         }
         slots.sort_unstable();
-        slots.into_iter().map(|slot| Found { slot }).collect()
+        slots.into_iter().map(|slot| FoundChange { slot }).collect()
     }
 
     fn of_figure(

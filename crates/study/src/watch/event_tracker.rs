@@ -176,47 +176,59 @@ mod tests {
 
     #[test]
     fn an_event_begins_once_and_ends_once() {
-        let mut book = EventTracker::default();
+        let mut tracker = EventTracker::default();
         let code = EventCode::Writeback;
-        let opened = book.enter(code, sighting(Severity::Note), at(3)).unwrap();
+        let opened = tracker
+            .enter(code, sighting(Severity::Note), at(3))
+            .unwrap();
         assert_eq!(opened.kind, ChangeKind::Opened);
         for second in 4..63 {
             assert!(
-                book.enter(code, sighting(Severity::Note), at(second))
+                tracker
+                    .enter(code, sighting(Severity::Note), at(second))
                     .is_none()
             );
             assert!(
-                book.close_unseen(code, Nanos::from_secs(10), at(second))
+                tracker
+                    .close_unseen(code, Nanos::from_secs(10), at(second))
                     .is_empty()
             );
         }
-        let updated = book.enter(code, sighting(Severity::Note), at(63)).unwrap();
+        let updated = tracker
+            .enter(code, sighting(Severity::Note), at(63))
+            .unwrap();
         assert_eq!(updated.kind, ChangeKind::Updated);
-        let worse = book.enter(code, sighting(Severity::Warn), at(64)).unwrap();
+        let worse = tracker
+            .enter(code, sighting(Severity::Warn), at(64))
+            .unwrap();
         assert_eq!(worse.event.severity, Severity::Warn);
         assert!(
-            book.close_unseen(code, Nanos::from_secs(10), at(74))
+            tracker
+                .close_unseen(code, Nanos::from_secs(10), at(74))
                 .is_empty()
         );
         assert!(
-            book.close_unseen(EventCode::Cold, Nanos(0), at(75))
+            tracker
+                .close_unseen(EventCode::Cold, Nanos(0), at(75))
                 .is_empty()
         );
-        let closed = book.close_unseen(code, Nanos::from_secs(10), at(75));
+        let closed = tracker.close_unseen(code, Nanos::from_secs(10), at(75));
         assert_eq!(closed.len(), 1);
         let event = &closed[0].event;
         assert_eq!((event.began, event.ended), (at(1), Some(at(64))));
-        assert_eq!(book.open().count(), 0);
-        let again = book.enter(code, sighting(Severity::Note), at(76)).unwrap();
+        assert_eq!(tracker.open().count(), 0);
+        let again = tracker
+            .enter(code, sighting(Severity::Note), at(76))
+            .unwrap();
         assert_eq!((again.kind, again.event.id), (ChangeKind::Opened, 2));
         // Seen in the last sample, it is not over where the samples end.
-        let last = book.finish(at(76));
+        let last = tracker.finish(at(76));
         assert_eq!(
             (last[0].kind, last[0].event.ended),
             (ChangeKind::Unfinished, None)
         );
-        book.enter(code, sighting(Severity::Note), at(77));
-        let last = book.finish(at(78));
+        tracker.enter(code, sighting(Severity::Note), at(77));
+        let last = tracker.finish(at(78));
         assert_eq!(
             (last[0].kind, last[0].event.ended),
             (ChangeKind::Closed, Some(at(77)))

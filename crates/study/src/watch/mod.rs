@@ -38,7 +38,7 @@ pub struct Watch {
     /// The devices that are requested; none means all.
     names: Vec<String>,
     history: History,
-    book: EventTracker,
+    tracker: EventTracker,
     /// The moment of the last sample.
     last: Moment,
     /// Findings of the last sample without a predecessor.
@@ -52,7 +52,7 @@ impl Watch {
             rules: rules::all(&settings),
             names: settings.names,
             history: History::default(),
-            book: EventTracker::default(),
+            tracker: EventTracker::default(),
             last: Moment::default(),
             alone: Vec::new(),
         }
@@ -80,10 +80,10 @@ impl Watch {
             if is_point || rule.is_instant() {
                 rule.observe(&now, &mut seen);
                 for sighting in seen.drain(..) {
-                    changes.extend(self.book.enter(*code, sighting, sample.at));
+                    changes.extend(self.tracker.enter(*code, sighting, sample.at));
                 }
             }
-            changes.extend(self.book.close_unseen(*code, rule.linger(), sample.at));
+            changes.extend(self.tracker.close_unseen(*code, rule.linger(), sample.at));
         }
         changes
     }
@@ -96,7 +96,7 @@ impl Watch {
         for (code, sighting) in alone::observe(sample, &self.names) {
             let key = (code, sighting.subject);
             if !self.alone.contains(&key) {
-                changes.extend(self.book.note(code, sighting, sample.at));
+                changes.extend(self.tracker.note(code, sighting, sample.at));
             }
             seen.push(key);
         }
@@ -106,11 +106,11 @@ impl Watch {
 
     /// Ends all events: the log is over.
     pub fn finish(&mut self) -> Vec<Change> {
-        self.book.finish(self.last)
+        self.tracker.finish(self.last)
     }
 
     /// The events that last now, the oldest first.
     pub fn open(&self) -> impl Iterator<Item = &Event> {
-        self.book.open()
+        self.tracker.open()
     }
 }

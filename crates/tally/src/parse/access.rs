@@ -138,7 +138,7 @@ fn field(name: &str) -> Field {
 
 /// Fields of a line.
 #[derive(Default)]
-struct Found<'a> {
+struct LineFields<'a> {
     method: &'a [u8],
     path: &'a [u8],
     status: &'a [u8],
@@ -173,8 +173,8 @@ fn event<'a>(format: &LogFormat, line: &[u8], tag: &'a mut Vec<u8>) -> Option<Ev
     })
 }
 
-fn find<'a>(format: &LogFormat, line: &'a [u8]) -> Option<Found<'a>> {
-    let mut found = Found::default();
+fn find<'a>(format: &LogFormat, line: &'a [u8]) -> Option<LineFields<'a>> {
+    let mut found = LineFields::default();
     let mut rest = line;
     let mut fields = format.fields.iter().peekable();
     while let Some((before, field)) = fields.next() {
@@ -200,7 +200,7 @@ fn find<'a>(format: &LogFormat, line: &'a [u8]) -> Option<Found<'a>> {
     (!found.path.is_empty()).then_some(found)
 }
 
-impl<'a> Found<'a> {
+impl<'a> LineFields<'a> {
     /// Takes a field; `None` if it is not what it should be.
     fn take(&mut self, field: Field, text: &'a [u8]) -> Option<()> {
         match field {

@@ -52,12 +52,12 @@ fn event(format: &EventFormat, sector: u64, sectors: u32, rwbs: &str, error: i32
 }
 
 /// An event: tracepoint, sector, sectors, letters, error.
-type Told = (Tracepoint, u64, u32, &'static str, i32);
+type EventFields = (Tracepoint, u64, u32, &'static str, i32);
 
 /// Events that these decode to, where they do; their times are their places.
-fn decoded(events: &[Told], letters: (usize, usize)) -> Vec<Event> {
-    let decode = |(time, told): (usize, &Told)| {
-        let (tracepoint, sector, sectors, rwbs, error) = *told;
+fn decoded(events: &[EventFields], letters: (usize, usize)) -> Vec<Event> {
+    let decode = |(time, fields): (usize, &EventFields)| {
+        let (tracepoint, sector, sectors, rwbs, error) = *fields;
         let format = format_of(tracepoint, letters);
         let bytes = event(&format, sector, sectors, rwbs, error);
         let decoder = Decoder::of(tracepoint, &format).unwrap();
@@ -73,7 +73,7 @@ fn decoded(events: &[Told], letters: (usize, usize)) -> Vec<Event> {
 }
 
 /// The I/Os that they are of.
-fn paired(events: &[Told], letters: (usize, usize), traced: Traced) -> Vec<Io> {
+fn paired(events: &[EventFields], letters: (usize, usize), traced: Traced) -> Vec<Io> {
     let mut pairing = Pairing::default();
     pairing.set_traced(DeviceIndex(0), traced);
     for event in decoded(events, letters) {
