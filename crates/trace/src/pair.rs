@@ -1,12 +1,15 @@
 //! Pairs of issue and completion. Events carry no number of their request, so they are paired by device, operation
 //! and place.
 
+mod requests;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use record::{Bytes, Nanos};
 
 use crate::event::{Event, Step};
 use crate::io::{DeviceIndex, Io, NameIndex, Op};
+use requests::{Key, Request, Requests, key, place};
 
 /// Requests that are held at most, so that they leave in the order of their issue: some 120 MB. One that is under way
 /// for longer than so many others, which is 100 s at 10,000 IOPS, leaves without a completion.
@@ -27,21 +30,6 @@ pub(crate) enum Traced {
     Bios,
 }
 
-/// Place of a request that is under way: its first byte that was not completed yet.
-type Key = (DeviceIndex, Op, u64);
-
-/// A request that was issued.
-#[derive(Debug)]
-struct Request {
-    io: Io,
-    /// Bytes that were not completed yet.
-    left: u64,
-    under_way: bool,
-    given_back: bool,
-    /// The next request of the same place.
-    next: Option<u64>,
-}
-
 /// A bio that waits for its request.
 #[derive(Debug)]
 struct Bio {
@@ -53,10 +41,7 @@ struct Bio {
 /// Pairs events, which must come in the order of their time, into I/Os in the order of their issue.
 #[derive(Debug, Default)]
 pub(crate) struct Pairing {
-    requests: VecDeque<Request>,
-    /// Number of the first of `requests`.
-    first: u64,
-    under_way: HashMap<Key, u64>,
+    requests: Requests,
     bios: BTreeMap<Key, Bio>,
     traced: HashMap<DeviceIndex, Traced>,
     undecided: HashMap<DeviceIndex, Vec<Event>>,
@@ -80,9 +65,7 @@ impl Pairing {
 
     /// Forgets the requests that are under way.
     pub(crate) fn forget(&mut self) {
-        self.first += self.requests.len() as u64;
-        self.requests.clear();
-        self.under_way.clear();
+        self.requests.forget();
         self.bios.clear();
     }
 
@@ -115,15 +98,11 @@ impl Pairing {
             return self.completed.as_mut()?.pop_front();
         }
         loop {
-            let first = self.requests.front()?;
-            if first.under_way {
-                if !self.ended && self.requests.len() <= MOST_HELD {
-                    return None;
-                }
-                self.unlink(self.first);
+            let is_under_way = self.requests.front()?.under_way;
+            if is_under_way && !self.ended && self.requests.len() <= MOST_HELD {
+                return None;
             }
-            self.first += 1;
-            let request = self.requests.pop_front()?;
+            let request = self.requests.pop()?;
             if !request.given_back {
                 return Some(request.io);
             }
@@ -138,22 +117,18 @@ impl Pairing {
             if is_under_way && self.requests.len() <= MOST_UNDER_WAY {
                 return;
             }
-            self.unlink(self.first);
-            self.first += 1;
-            let Some(mut request) = self.requests.pop_front() else {
+            let Some(mut request) = self.requests.pop() else {
                 return;
             };
             if is_under_way && self.requests.len() < MOST_HELD {
                 request.under_way = true;
-                let (key, number) = (key_of(&request), self.first + self.requests.len() as u64);
-                self.requests.push_back(request);
-                self.link(key, number);
+                self.requests.push(request);
                 return;
             }
         }
     }
 
-    /// Looks whether the device has requests or bios alone.
+    /// Decides by the first events of a device whether it has requests, or bios alone.
     fn decide(&mut self, event: Event) {
         let held = self.undecided.entry(event.device).or_default();
         let is_of_bio = |bio: &Event| {
@@ -257,135 +232,61 @@ impl Pairing {
     }
 
     fn issue(&mut self, event: Event, bio: Option<Bio>) {
-        let number = self.first + self.requests.len() as u64;
         let process = bio.as_ref().and_then(|bio| bio.process);
-        self.requests.push_back(Request {
-            io: Io {
-                device: event.device,
-                op: event.op,
-                fua: event.fua,
-                offset: place(&event),
-                length: event.length,
-                queued: bio.map(|bio| bio.time),
-                issued: event.time,
-                completed: None,
-                failed: false,
-                process: process.or(event.process),
-                file: None,
-            },
-            left: event.length.0,
-            under_way: true,
-            given_back: false,
-            next: None,
-        });
-        self.link(key(&event), number);
+        let io = Io {
+            device: event.device,
+            op: event.op,
+            fua: event.fua,
+            offset: place(&event),
+            length: event.length,
+            queued: bio.map(|bio| bio.time),
+            issued: event.time,
+            completed: None,
+            failed: false,
+            process: process.or(event.process),
+            file: None,
+        };
+        self.requests.push(Request::of(io, true));
     }
 
     /// The flush before a write, which has no completion of its own: that of the write is the end of both.
     fn flush_before(&mut self, event: &Event) {
-        self.requests.push_back(Request {
-            io: Io {
-                device: event.device,
-                op: Op::Flush,
-                fua: false,
-                offset: Bytes(0),
-                length: Bytes(0),
-                queued: None,
-                issued: event.time,
-                completed: None,
-                failed: false,
-                process: event.process,
-                file: None,
-            },
-            left: 0,
-            under_way: false,
-            given_back: false,
-            next: None,
-        });
-    }
-
-    /// Adds a request to those of its place.
-    fn link(&mut self, key: Key, number: u64) {
-        let Some(first) = self.under_way.get(&key).copied() else {
-            self.under_way.insert(key, number);
-            return;
+        let io = Io {
+            device: event.device,
+            op: Op::Flush,
+            fua: false,
+            offset: Bytes(0),
+            length: Bytes(0),
+            queued: None,
+            issued: event.time,
+            completed: None,
+            failed: false,
+            process: event.process,
+            file: None,
         };
-        let mut at = first;
-        while let Some(next) = self.request(at).and_then(|request| request.next) {
-            at = next;
-        }
-        if let Some(last) = self.request(at) {
-            last.next = Some(number);
-        }
+        self.requests.push(Request::of(io, false));
     }
 
-    /// Takes a request from those of its place.
-    fn unlink(&mut self, number: u64) {
-        let Some(request) = self.request(number) else {
-            return;
-        };
-        let next = request.next.take();
-        request.under_way = false;
-        let key = key_of(request);
-        let Some(first) = self.under_way.get(&key).copied() else {
-            return;
-        };
-        if first == number {
-            match next {
-                Some(next) => self.under_way.insert(key, next),
-                None => self.under_way.remove(&key),
-            };
-            return;
-        }
-        let mut at = first;
-        while let Some(request) = self.request(at) {
-            if request.next == Some(number) {
-                request.next = next;
-                return;
-            }
-            match request.next {
-                Some(further) => at = further,
-                None => return,
-            }
-        }
-    }
-
-    fn request(&mut self, number: u64) -> Option<&mut Request> {
-        let at = number.checked_sub(self.first)?;
-        self.requests.get_mut(usize::try_from(at).ok()?)
-    }
-
-    /// The request that an event is of: of several at one place the one of this length, and among these the first,
-    /// as most devices keep that order.
     fn find(&mut self, event: &Event) -> Option<u64> {
-        let first = *self.under_way.get(&key(event))?;
-        let (mut at, mut found, mut count) = (Some(first), None, 0_u32);
-        while let Some(number) = at {
-            let request = self.request(number)?;
-            count += 1;
-            if found.is_none() && request.left == event.length.0 {
-                found = Some(number);
-            }
-            at = request.next;
-        }
-        // Flushes are alike: it makes no difference which of them is said to be done.
+        let (number, count) = self.requests.find(event)?;
+        // Flushes are alike: it makes no difference which of them completes.
         if count > 1 && event.op != Op::Flush {
             self.ambiguous += 1;
         }
-        found.or(Some(first))
+        Some(number)
     }
 
     fn complete(&mut self, event: &Event, failed: bool) {
         let Some(number) = self.find(event) else {
             // Before the first issue it is of a request that was under way when the trace began. Where flushes are writes,
             // one of a flush may be a repetition.
-            if event.op != Op::Flush && (self.first > 0 || !self.requests.is_empty()) {
+            if event.op != Op::Flush && !self.requests.were_none() {
                 self.ambiguous += 1;
             }
             return;
         };
-        self.unlink(number);
-        let Some(request) = self.request(number) else {
+        self.requests.unlink(number);
+        let Some(request) = self.requests.get(number) else {
             return;
         };
         request.io.failed |= failed;
@@ -393,10 +294,8 @@ impl Pairing {
         request.left = request.left.saturating_sub(event.length.0);
         // Nothing follows an error.
         if request.left > 0 && !failed {
-            request.under_way = true;
             request.io.completed = None;
-            let key = key_of(request);
-            self.link(key, number);
+            self.requests.relink(number);
             return;
         }
         let io = request.io;
@@ -410,8 +309,8 @@ impl Pairing {
         let Some(number) = self.find(event) else {
             return;
         };
-        self.unlink(number);
-        let Some(request) = self.request(number) else {
+        self.requests.unlink(number);
+        let Some(request) = self.requests.get(number) else {
             return;
         };
         request.given_back = true;
@@ -423,24 +322,6 @@ impl Pairing {
         };
         self.bios.insert(key(event), bio);
     }
-}
-
-fn key(event: &Event) -> Key {
-    (event.device, event.op, place(event).0)
-}
-
-/// Flushes have no place, though events give one.
-fn place(event: &Event) -> Bytes {
-    match event.op {
-        Op::Flush => Bytes(0),
-        _ => event.offset,
-    }
-}
-
-fn key_of(request: &Request) -> Key {
-    let io = &request.io;
-    let done = io.length.0.saturating_sub(request.left);
-    (io.device, io.op, io.offset.0.saturating_add(done))
 }
 
 #[cfg(test)]
