@@ -1,4 +1,4 @@
-//! Content of a fresh array, told from its first blocks: nothing, the file system that was just made on it,
+//! Content of a fresh array, by its first blocks: nothing, the file system that was just made on it,
 //! or later writes.
 
 use std::fs::File;

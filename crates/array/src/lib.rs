@@ -46,7 +46,7 @@ use ui::table::wrap;
 /// Folder of this host's settings.
 const ETC: &str = "/etc";
 
-/// Does what is asked with arrays.
+/// Runs an action on arrays.
 pub fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     match &args.verb {
         ArrayVerb::List(args) => list::list(args, context),

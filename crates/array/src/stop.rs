@@ -1,4 +1,4 @@
-//! `array stop`: takes an array down that nothing uses, and erases its members' superblocks when that is asked.
+//! `array stop`: takes an array down that nothing uses, and erases its members' superblocks when that is requested.
 
 mod erase;
 

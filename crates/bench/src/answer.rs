@@ -162,7 +162,7 @@ pub struct CurvePoint {
     pub rate_per_s: f64,
     /// The 99th percentile of their latency.
     pub p99_ns: u64,
-    /// True if the rate keeps the target; null where it cannot be told.
+    /// True if the rate keeps the target; null where that is not known.
     pub kept: Option<bool>,
 }
 

@@ -11,9 +11,9 @@ use super::progress::Progress;
 use super::target::Prepared;
 use super::testfile;
 
-/// Time for laying out a file of a size that nobody asked for, in seconds.
+/// Time for laying out a file of a size that was not requested, in seconds.
 const PATIENCE_S: f64 = 15.0;
-/// Interval at which it is looked whether it is enough.
+/// Interval at which the written part is polled.
 const LOOK: Nanos = Nanos(250_000_000);
 /// Longer than any lay-out.
 const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);

@@ -67,7 +67,7 @@ pub fn bench(
     let outputs = check_outputs(args, &path)?;
     let started = Timestamp::now();
     let ready = Ready::make(args, context, engine, interrupt)?;
-    // Opened before anything is measured, so that one that is damaged is told of before and not after.
+    // Opened before anything is measured, so that a damaged one is reported before and not after.
     let ledger = finish::open_ledger(args, context)?;
     let mut session = ready.session(started, args, context, engine, interrupt);
     let ran = ready.run(&mut session)?;

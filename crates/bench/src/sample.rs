@@ -1,4 +1,4 @@
-//! A look at what a device holds, before it is measured.
+//! Content of a device, sampled before it is measured.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

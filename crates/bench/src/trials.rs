@@ -1,4 +1,4 @@
-//! Trials of a rate: phases of the suite `curve` that look whether the rate keeps the target.
+//! Trials of a rate: phases of the suite `curve` that show whether the rate keeps the target.
 
 use engine::Control;
 use record::{Direction, Histogram, Nanos, Phase, Run, Window, Workload};

@@ -1,4 +1,4 @@
-//! The EBS volumes behind the disks, asked through the user's `aws`.
+//! The EBS volumes behind the disks, queried through the user's `aws`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -27,7 +27,7 @@ impl Volumes {
     }
 }
 
-/// Asks for the volumes of all disks.
+/// Queries the volumes of all disks.
 ///
 /// # Errors
 /// When `aws` fails.

@@ -209,7 +209,7 @@ pub(crate) fn whole(count: f64) -> String {
     }
 }
 
-/// Judgement of a server of MySQL or MariaDB, where one was asked.
+/// Judgement of a server of MySQL or MariaDB, where one was queried.
 pub(crate) fn of_mysql(
     facts: &Facts,
     judge: fn(&Facts, &Mysql) -> Option<Judgement>,
@@ -218,7 +218,7 @@ pub(crate) fn of_mysql(
     judgement.into_iter().collect()
 }
 
-/// Judgement of a server of PostgreSQL, where one was asked.
+/// Judgement of a server of PostgreSQL, where one was queried.
 pub(crate) fn of_postgres(
     facts: &Facts,
     judge: fn(&Facts, &Postgres) -> Option<Judgement>,

@@ -89,7 +89,7 @@ impl FromStr for Span {
     }
 }
 
-/// Interval between two looks.
+/// Interval between two polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Every(pub Nanos);
 

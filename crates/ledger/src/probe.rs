@@ -128,14 +128,14 @@ fn whole(path: &Path, connection: &Connection, header: Header) -> Result<()> {
     })
 }
 
-/// Looks for damage where it would do harm and where looking is cheap: in the table that every
+/// Checks for damage where it would do harm and where looking is cheap: in the table that every
 /// list and every search reads. A damaged document is found when it is read, by its checksum, and
 /// concerns one run only.
 pub(crate) fn check(path: &Path, connection: &Connection) -> Result<()> {
     check_table(path, connection, "runs")
 }
 
-/// Looks for damage in a table and its indexes.
+/// Checks for damage in a table and its indexes.
 fn check_table(path: &Path, connection: &Connection, table: &str) -> Result<()> {
     let report: String = connection
         .query_row(&format!("PRAGMA quick_check({table})"), [], |row| {
@@ -155,7 +155,7 @@ fn check_table(path: &Path, connection: &Connection, table: &str) -> Result<()> 
 /// has a checksum, and concerns one row.
 const BULK: [&str; 2] = ["documents", "blocks"];
 
-/// Looks for damage wherever a change may come to: in every table, its indexes and the schema. What is
+/// Checks for damage wherever a change may come to: in every table, its indexes and the schema. What is
 /// refused here would also be refused when it is read. Returns the tables' names.
 pub(crate) fn check_all(path: &Path, connection: &Connection) -> Result<Vec<String>> {
     let explain = |error| Error::sqlite(path, error);

@@ -129,7 +129,7 @@ fn magic(page: &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(page.get(..4)?.try_into().ok()?))
 }
 
-/// Asks the controller for the page.
+/// Reads the page from the controller.
 fn read_page(device: &File) -> io::Result<Box<[u8; LENGTH]>> {
     let mut page = Box::new([0_u8; LENGTH]);
     let mut command = RawCommand::get_log_page(&mut page);

@@ -109,7 +109,7 @@ pub fn render(name: &str, page: &str) -> Option<RenderedPage> {
     })
 }
 
-/// The addresses in Chromium's network log that a page asked for. The browser asks for some of its
+/// The addresses in Chromium's network log that a page requested. The browser requests some of its
 /// own accord, such as its updates: those have no page's origin.
 fn requests(log: &[u8]) -> Vec<String> {
     let log: serde_json::Value = serde_json::from_slice(log).unwrap();

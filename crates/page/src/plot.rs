@@ -127,14 +127,14 @@ words!(
 );
 
 document!(
-    /// A line's look.
+    /// A line's style.
     Line {
         into { color: String = "color", }
         exact { width: f64 = "width", dash: Dash = "dash", shape: LineShape = "shape", }
     }
 );
 document!(
-    /// The look of points.
+    /// The style of points.
     Marker {
         into { color: String = "color", }
         exact { size: u32 = "size", symbol: Symbol = "symbol", }

@@ -87,7 +87,7 @@ impl<S: Copy> Queue<S> {
         None
     }
 
-    /// Asks for the parts of what failed. Whether it will: not for the smallest piece, nor when
+    /// Requests the parts of what failed. Whether it will: not for the smallest piece, nor when
     /// that was done very often.
     pub(crate) fn narrow(&mut self, failed: &Range<u64>) -> bool {
         let length = failed.end - failed.start;

@@ -100,7 +100,7 @@ impl<S: Copy> Work<S> {
         self.end_at(self.end);
     }
 
-    /// Asks for blocks of this size from now on.
+    /// Requests blocks of this size from now on.
     pub fn cut_by(&mut self, block: Bytes) {
         self.queue.cut_by(block);
     }

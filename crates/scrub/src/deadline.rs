@@ -31,7 +31,7 @@ impl Deadline {
         self.eta.rate(now_s, done)
     }
 
-    /// Tells once that it cannot be kept where so many bytes are left at such a rate.
+    /// Reports once that it cannot be kept where so many bytes are left at such a rate.
     pub(super) fn foresee(
         &mut self,
         now_s: f64,

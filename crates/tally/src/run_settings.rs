@@ -1,4 +1,4 @@
-//! Settings of a run: all that can be wrong in its arguments and files, before a network or a store is asked.
+//! Settings of a run: all that can be wrong in its arguments and files, before a network or a store is used.
 
 use std::path::PathBuf;
 

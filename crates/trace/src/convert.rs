@@ -41,7 +41,7 @@ pub(crate) fn convert(args: &ConvertArgs, context: &mut Context) -> Outcome {
     let converted = match written {
         Ok(converted) => converted,
         Err(error) => {
-            // What is there is a part of a trace that nobody asked for.
+            // What is there is a part of a trace that was not requested.
             let _ = fs::remove_file(&args.to);
             return Err(Failure::Midway(error));
         }

@@ -41,7 +41,7 @@ pub(crate) struct Sink {
     /// Reasons to doubt the trace.
     pub(crate) caveats: Caveats,
     order: Reorder<Io>,
-    /// Wall-clock time at the format's time 0, where that was told.
+    /// Wall-clock time at the format's time 0, where that is known.
     pub(crate) epoch: Option<Timestamp>,
 }
 

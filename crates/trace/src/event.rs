@@ -1,4 +1,4 @@
-//! Events of the block layer, as blktrace, blkparse and the kernel's tracepoints tell them.
+//! Events of the block layer, as blktrace, blkparse and the kernel's tracepoints report them.
 
 use record::{Bytes, Nanos};
 

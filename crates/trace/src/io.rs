@@ -30,7 +30,7 @@ pub struct NameIndex(pub u32);
 /// devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// Device that was asked.
+    /// Device of the request.
     pub device: DeviceIndex,
     /// Operation.
     pub op: Op,

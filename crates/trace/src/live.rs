@@ -1,4 +1,4 @@
-//! Requests as they complete, for those who look at a host's disks now.
+//! Requests as they complete, for a live view of a host's disks.
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -15,10 +15,10 @@ use crate::input::{self, Input};
 use crate::io::{ReadError, TraceReader};
 use crate::text::{LineFormat, TextDecoder};
 
-/// Bytes by which a format is told: the notices in front of some are of this size.
+/// Bytes by which a format is recognized: the notices in front of some are of this size.
 const START: usize = 64 << 10;
 
-/// Opens a trace; its format is told by its content. Packed by gzip or zstd it is unpacked as it is read. Of
+/// Opens a trace; its format is recognized by its content. Packed by gzip or zstd it is unpacked as it is read. Of
 /// blktrace's files for each processor one is enough, such as `sda.blktrace.0`.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ const MOST_QUEUED: usize = 1 << 16;
 /// Events that are held for a device until it is known how it is traced.
 const MOST_UNDECIDED: usize = 1 << 15;
 
-/// Events that tell of a device's I/O.
+/// Kind of events that report a device's I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Traced {
     /// Requests: they are issued and completed.
@@ -69,7 +69,7 @@ impl Pairing {
         self.bios.clear();
     }
 
-    /// Sets the events that tell of a device; otherwise the first ones show it.
+    /// Sets the kind of events of a device; otherwise the first ones show it.
     pub(crate) fn set_traced(&mut self, device: DeviceIndex, traced: Traced) {
         self.traced.insert(device, traced);
     }

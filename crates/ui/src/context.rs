@@ -84,7 +84,7 @@ impl Context {
         let path = self.ledger_path()?;
         match path.metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            // What else is in the way is told by the ledger.
+            // What else is in the way is reported by the ledger.
             _ => Ledger::open(path).refused().map(Some),
         }
     }

@@ -134,7 +134,7 @@ impl TermLike for Line {
     }
 }
 
-/// Gives a bar its look, by a template of indicatif.
+/// Gives a bar its style, by a template of indicatif.
 pub fn dress(bar: &ProgressBar, template: &str) {
     // A template that is wrong would be found by every run on a terminal; the default does.
     if let Ok(style) = ProgressStyle::with_template(template) {

@@ -1,18 +1,18 @@
 //! Relative changes and the widths of intervals, in words that cannot be impossible.
 //!
 //! A fall is at most 100 %, and a rise beyond 100 % is a factor. An interval that is wider than its figure is
-//! told by its bounds, since ± 60 % of something that is never below zero says less than it seems to.
+//! shown by its bounds, since ± 60 % of something that is never below zero says less than it seems to.
 
 use crate::format::percent;
 
-/// From this ratio on a change is told as a factor.
+/// From this ratio on a change is shown as a factor.
 const FACTOR: f64 = 2.0;
-/// Half the width of an interval, as a share of its mean, beyond which the bounds are told.
+/// Half the width of an interval, as a share of its mean, beyond which the bounds are shown.
 const WIDE: f64 = 0.5;
-/// Factors beyond this, or below its inverse, are not told: an interval that reaches there says nothing.
+/// Factors beyond this, or below its inverse, are not shown: an interval that reaches there says nothing.
 const FARTHEST: f64 = 1000.0;
 
-/// True if a change, of which this is the largest ratio told, is told as a factor.
+/// True if a change, of which this is the largest ratio shown, is shown as a factor.
 pub fn is_factor(largest: f64) -> bool {
     largest >= FACTOR
 }

@@ -12,7 +12,7 @@ use linux::aws::{self, RunProgram};
 use record::{Bytes, Ranges};
 use serde::Deserialize;
 
-/// Asks `aws` for the blocks of a snapshot, page by page: botocore follows no pages of this answer (its paginators of
+/// Gets the blocks of a snapshot from `aws`, page by page: botocore follows no pages of this answer (its paginators of
 /// ebs are empty), and one has 10,000 blocks at most. `told` takes the number of blocks so far.
 ///
 /// # Errors

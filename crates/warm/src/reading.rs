@@ -250,7 +250,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Tells how the work stands.
+    /// Reports the progress.
     pub(crate) fn tell(&mut self) {
         self.watch.stands(&At {
             done: self.work.done(),

@@ -12,7 +12,7 @@ use crate::args::WatchArgs;
 /// Capabilities that the watch itself still needs.
 pub(crate) fn of_watch(args: &WatchArgs, reads_vendor_pages: bool) -> CapabilitySet {
     let mut needed = of_answers(args);
-    // The statistics page of a volume is asked of the NVMe controller anew for each look.
+    // The statistics page of a volume is read from the NVMe controller anew for each poll.
     if reads_vendor_pages || args.latency {
         needed |= CapabilitySet::SYS_ADMIN;
     }

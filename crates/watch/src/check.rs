@@ -1,4 +1,4 @@
-//! `watch --check`: one look, answered in the form of a Nagios plugin (Monitoring Plugins
+//! `watch --check`: one check, answered in the form of a Nagios plugin (Monitoring Plugins
 //! Development Guidelines): a line, performance data behind a bar, and a status.
 
 mod verdict;

@@ -1,4 +1,4 @@
-//! Time of the next look.
+//! Time of the next poll.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// A signal is noticed within this time.
 const NOTICE: Duration = Duration::from_millis(100);
 
-/// Moments at equal distances, so that the time that a look takes does not add up.
+/// Moments at equal distances, so that the time that a poll takes does not add up.
 pub(super) struct Ticks {
     period: Duration,
     next: Instant,

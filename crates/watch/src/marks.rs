@@ -14,10 +14,10 @@ use ui::context::Context;
 
 use super::report::with_hosts;
 
-/// The screen is told of marks no older than this.
+/// The screen gets marks no older than this.
 pub(super) const OF_LATE: SignedDuration = SignedDuration::from_mins(20);
-/// It is looked so often whether the ledger has changed. Where it has not, that costs a few questions to the
-/// kernel; where it has, as always beside a recorder, it is opened, read and closed.
+/// Interval at which the ledger is polled for a change. Where it has not changed, that costs a few calls
+/// to the kernel; where it has, as always beside a recorder, it is opened, read and closed.
 const PERIOD: Duration = Duration::from_secs(5);
 
 /// The marks that are in the ledger, where there is one.
@@ -29,7 +29,7 @@ pub(super) struct LateMarks {
 }
 
 impl LateMarks {
-    /// Begins to look. `None` where no ledger has a place, or there is no thread: who watches can do without.
+    /// Begins to poll. `None` where no ledger has a place, or there is no thread: who watches can do without.
     pub(super) fn begin(host: Option<&str>, context: &Context) -> Option<LateMarks> {
         let reader = MarkReader::new(context.ledger_path().ok()?);
         let host = host.unwrap_or_default().to_owned();
@@ -57,7 +57,7 @@ fn poll(
     ended: &Receiver<Infallible>,
 ) {
     loop {
-        // A ledger that cannot be read is told by the commands that need it.
+        // A ledger that cannot be read is reported by the commands that need it.
         if let Ok(Some(marks)) = reader.poll(Timestamp::now() - OF_LATE) {
             let marks = with_hosts(marks, host);
             *found.lock().unwrap_or_else(PoisonError::into_inner) = marks;

@@ -201,7 +201,7 @@ impl Recorder {
         };
         match batches.try_send(batch) {
             Ok(()) => self.is_losing = false,
-            // Nothing is recorded any more, and the thread has said why.
+            // Nothing is recorded any more, and the thread has reported why.
             Err(TrySendError::Disconnected(_)) => {}
             // Events are few, and are kept until there is room.
             Err(TrySendError::Full(lost)) => {
@@ -225,7 +225,7 @@ impl Drop for Recorder {
         self.hand_over();
         self.batches = None;
         if let Some(thread) = self.thread.take() {
-            // What it has to say of a panic, it has said.
+            // A panic was reported by its own hook.
             let _ = thread.join();
         }
         for sentence in self.notices.take() {
@@ -264,7 +264,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Writes what arrives, until nothing more does. `begun` is told whether there is any sense in it.
+    /// Writes what arrives, until nothing more does. `begun` receives whether there is any sense in it.
     fn work(mut self, arriving: &Receiver<Batch>, begun: &SyncSender<ledger::Result<()>>) {
         let first = self.write();
         let is_hopeless = first.is_err();
@@ -346,7 +346,7 @@ impl Writer {
         }
         ledger.record(recording, &self.waiting.samples, &self.waiting.events)?;
         self.waiting = Batch::default();
-        // Who cannot read them has other sorrows, which are said.
+        // Where they cannot be read, other notices report why.
         let now = Timestamp::now();
         if let Ok(marks) = ledger.marks(now - OF_LATE, Timestamp::MAX) {
             let marks = with_hosts(marks, &self.here.owner().host);

@@ -1,4 +1,4 @@
-//! The arguments of the verbs that look into the ledger.
+//! The arguments of the verbs that read the ledger.
 
 use std::path::PathBuf;
 

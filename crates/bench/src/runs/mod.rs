@@ -1,4 +1,4 @@
-//! The verbs that look into the ledger: `runs`, `show`, `compare`, `report`.
+//! The verbs that read the ledger: `runs`, `show`, `compare`, `report`.
 
 pub mod args;
 mod compare;

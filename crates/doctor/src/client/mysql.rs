@@ -12,7 +12,7 @@ pub(crate) type Row = BTreeMap<String, String>;
 /// Column and value of the row between two results.
 const NEXT: &str = "disksmith-next-result";
 
-/// A server, as its client is told to reach it.
+/// A server, with the arguments by which its client reaches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MysqlClient {
     program: &'static str,

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::{STATEMENT_S, is_installed, output};
 
-/// A server, as psql is told to reach it.
+/// A server, with the arguments by which psql reaches it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PostgresClient {
     /// Connection URI or string of libpq; empty for its environment and defaults.

@@ -16,7 +16,7 @@ use postgres::Postgres;
 
 use crate::sql::Explained;
 
-/// All facts. A part that was not asked for is `None`, and its checks judge nothing.
+/// All facts. A part that was not requested is `None`, and its checks judge nothing.
 pub(crate) struct Facts {
     pub(crate) host: Host,
     pub(crate) evidence: Evidence,

@@ -44,7 +44,7 @@ pub(crate) struct Mysql {
 }
 
 impl Mysql {
-    /// Asks the server.
+    /// Queries the server.
     ///
     /// # Errors
     /// When its variables or status cannot be read. What else it refuses is left out.

@@ -69,7 +69,7 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Asks the server.
+    /// Queries the server.
     ///
     /// # Errors
     /// When its settings or statistics cannot be read.

@@ -101,7 +101,7 @@ impl Ledger {
 /// Length and last change of a file; `None` for one that does not exist.
 type Stamp = Option<(u64, SystemTime)>;
 
-/// Looks for marks now and then, in a ledger that others write: it is opened only where its file has changed,
+/// Polls for marks now and then, in a ledger that others write: it is opened only where its file has changed,
 /// for reading alone, and closed again.
 #[derive(Debug)]
 pub struct MarkReader {

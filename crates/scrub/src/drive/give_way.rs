@@ -255,7 +255,7 @@ impl<W: World> Drive<'_, W> {
         self.poll_direct(now)?.map(Some).ok_or(error)
     }
 
-    /// Looks for a reason to end while md does nothing.
+    /// Polls for a reason to end while md does nothing.
     fn poll_direct(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
         let state = self.world.sync_state()?;
         if let Some(ending) = not_left_alone(&state) {

@@ -56,7 +56,7 @@ impl Row {
         (self.logs.len() > 1).then(|| squares / (count - 1.0))
     }
 
-    /// Tells the slow rounds from the calm ones; false where nothing has changed.
+    /// Separates the slow rounds from the calm ones; false where nothing has changed.
     pub(super) fn judge(&mut self, deviation: f64) -> bool {
         let state = (self.logs.len(), deviation);
         if self.judged == state || self.logs.is_empty() {
@@ -76,7 +76,7 @@ impl Row {
         self.classify(usual, self.reach(deviation));
     }
 
-    /// Tells the rounds apart that are farther below the usual than this.
+    /// Separates the rounds that are farther below the usual than this.
     fn classify(&mut self, usual: f64, far: f64) {
         let (mut calm, mut sum) = (0_usize, 0.0);
         let (mut slow, mut below) = (0_usize, 0.0);

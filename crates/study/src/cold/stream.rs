@@ -30,7 +30,7 @@ pub enum Temperature {
     Warm,
 }
 
-/// Tells cold reads from warm ones by their latencies alone, with a threshold that it learns.
+/// Distinguishes cold reads from warm ones by their latencies alone, with a threshold that it learns.
 ///
 /// On a logarithmic scale the latencies have two heaps. The threshold is that of Otsu (1979), which
 /// parts them with the largest variance between the classes, moved to the emptiest place between

@@ -58,7 +58,7 @@ impl Watch {
         }
     }
 
-    /// Examines a sample, and tells which events began, continued or ended. Samples come in order of
+    /// Examines a sample, and returns which events began, continued or ended. Samples come in order of
     /// their time.
     pub fn see(&mut self, sample: &Sample) -> Vec<Change> {
         if let Some(Gap::Suspended(_) | Gap::Unseen(_)) = sample.gap {

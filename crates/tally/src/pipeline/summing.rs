@@ -62,7 +62,7 @@ impl Summing {
         self.meter.took(events, rejected);
     }
 
-    /// Asks the stores until they answer, so that a source waits while a store is down.
+    /// Queries the stores until they answer, so that a source waits while a store is down.
     fn ask<T>(
         &mut self,
         mut ask: impl FnMut(&mut [StoreSums]) -> crate::store::Result<T>,

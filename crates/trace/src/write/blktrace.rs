@@ -72,7 +72,7 @@ impl<W: Write> Blktrace<W> {
         self.out.write_all(&bytes)
     }
 
-    /// Number of the process, whose name is told first.
+    /// Number of the process, whose name is written first.
     fn process(&mut self, event: &Event, described: &dyn Described) -> io::Result<u32> {
         let Some(index) = event.process else {
             return Ok(0);

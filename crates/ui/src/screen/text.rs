@@ -1,4 +1,4 @@
-//! Text of a screen: its looks, and the signs and colours that a terminal can show.
+//! Text of a screen: its styles, and the signs and colours that a terminal can show.
 
 use std::borrow::Cow;
 
@@ -39,9 +39,9 @@ impl From<TextStyle> for Style {
     }
 }
 
-/// Lines of pieces of text, each with its look.
+/// Lines of pieces of text, each with its style.
 pub trait Pieces: Sized {
-    /// A line of one look.
+    /// A line of one style.
     fn of(text: impl Into<String>, text_style: TextStyle) -> Self;
 
     /// Adds a piece at its end.
@@ -93,7 +93,7 @@ impl Capabilities {
         if self.unicode { unicode } else { ascii }
     }
 
-    /// The line with only such signs as the terminal shows in one column each, and such looks as it has.
+    /// The line with only such signs as the terminal shows in one column each, and such styles as it has.
     pub fn line<'a>(self, mut line: Line<'a>) -> Line<'a> {
         for span in &mut line.spans {
             let is_safe = |sign: char| safe(sign, self) == sign;

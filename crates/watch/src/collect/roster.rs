@@ -83,9 +83,9 @@ pub(super) struct Roster {
     replaced: Vec<Arc<Device>>,
     last_refresh: Option<Nanos>,
     cost: Duration,
-    /// It was said that sysfs does not tell the devices.
+    /// It was reported that sysfs does not list the devices.
     reported_unlisted: bool,
-    /// It was said that some devices do not count.
+    /// It was reported that some devices do not count.
     reported_uncounted: bool,
 }
 

@@ -28,7 +28,7 @@ struct VendorPage {
 /// The pages of all volumes that have one.
 pub(super) struct Vendor {
     period: Duration,
-    /// Volumes that are asked. A thread ends when its sender is gone.
+    /// Volumes that are polled. A thread ends when its sender is gone.
     polled: HashMap<DeviceId, (PathBuf, Sender<Infallible>)>,
     answers: (Sender<VendorPage>, Receiver<VendorPage>),
     last: HashMap<DeviceId, (Instant, StatsPage)>,
@@ -36,7 +36,7 @@ pub(super) struct Vendor {
 }
 
 impl Vendor {
-    /// Asks nobody yet.
+    /// Polls no volume yet.
     pub(super) fn new(period: Duration) -> Vendor {
         Vendor {
             period,
@@ -47,7 +47,7 @@ impl Vendor {
         }
     }
 
-    /// Asks these from now on. On another machine's files there is nobody to ask.
+    /// Polls these from now on; none on another machine's files.
     pub(super) fn watch(&mut self, root: &Root, wanted: Vec<(DeviceId, PathBuf)>) {
         if *root != Root::host() {
             return;
@@ -70,7 +70,7 @@ impl Vendor {
         }
     }
 
-    /// Adds to the samples what the volumes said since the last time.
+    /// Adds to the samples the statistics of the volumes since the last time.
     pub(super) fn give(&mut self, samples: &mut [DeviceSample], notes: &mut Vec<String>) {
         // Two pages may come within one sample; the last of them has counted what the first did.
         let mut newest = HashMap::new();

@@ -71,7 +71,7 @@ pub(crate) struct Model {
     pub source: Source,
     /// Playing of a recording; `None` while the host is watched.
     pub playing: Option<Playing>,
-    /// True if the watch is also kept in the ledger; `None` where nobody asked for it.
+    /// True if the watch is also kept in the ledger; `None` where it was not requested.
     pub recording: Option<bool>,
     /// Marks that somebody set, in order.
     pub marks: Vec<Mark>,

@@ -10,7 +10,7 @@ use super::history::History;
 /// Pages come once a second at most; one that is older than this says nothing of now.
 const FRESH: Nanos = Nanos::from_secs(5);
 
-/// For which share of the time more was asked of a volume than is allowed.
+/// Share of the time in which the load of a volume exceeded its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Caps {
     /// Beyond the volume's own operations or bytes a second.

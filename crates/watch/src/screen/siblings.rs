@@ -1,7 +1,7 @@
 //! A member's wait against the median of its siblings', over the last seconds.
 //!
 //! The finding `slow-member` looks longer and is surer; this is the figure in the row, by the same bounds of
-//! waits. The finding also holds of a member that is asked for far less than its siblings, as md does with the
+//! waits. The finding also holds of a member that gets far fewer requests than its siblings, as md does with the
 //! slower copy of a mirror, and does not where these have queues: the sign in the row knows neither.
 
 use record::Nanos;

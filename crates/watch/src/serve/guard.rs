@@ -25,7 +25,7 @@ pub(crate) struct Guard {
     /// SHA-256 of user, hash and password, of those that were right.
     right: Mutex<HashSet<[u8; 32]>>,
     bucket: Mutex<Option<Bucket>>,
-    /// The problem of the file that was told last.
+    /// The problem of the file that was reported last.
     reported: Mutex<String>,
 }
 

@@ -31,7 +31,7 @@ pub(super) enum Reply {
 impl Reply {
     /// The reply to a head. `local` says that only this host can ask: then a browser on it could be
     /// made to, by a page whose name leads here (DNS rebinding), and would send that name along.
-    /// `refuses` is asked with the request's `Authorization`.
+    /// `refuses` is called with the request's `Authorization`.
     pub(super) fn to(
         head: &[u8],
         local: bool,

@@ -35,7 +35,7 @@ enum Rest {
     Unknown,
     /// Devices are shown, and for so many intervals and so long none was.
     Shown(u32, Nanos),
-    /// It was said that all are idle.
+    /// It was printed that all are idle.
     Told,
 }
 
@@ -375,7 +375,7 @@ mod tests {
             (dates(1_700_000_001 + day), dates(1_700_000_002 + day)),
             (1, 0)
         );
-        // A moment at which nothing is shown is not told either.
+        // A moment at which nothing is shown is not reported either.
         let mut idle = sample();
         idle.devices.clear();
         idle.at.wall = Some(jiff::Timestamp::UNIX_EPOCH);

@@ -62,7 +62,7 @@ struct Level {
     read_share: f64,
 }
 
-/// Looks for levels that were lost.
+/// Rule for levels that were lost.
 #[derive(Default)]
 pub(super) struct BurstSpent {
     spent: HashMap<DeviceId, LostLevel>,

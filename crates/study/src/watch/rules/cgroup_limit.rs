@@ -14,7 +14,7 @@ use record::{Bytes, Severity, Subject};
 use crate::watch::format::{digits, percent};
 use crate::watch::rule::{Now, Rule, Sighting};
 
-/// It is looked back so far, in seconds, over so many samples at least.
+/// Time that it looks back, in seconds, and the least number of samples.
 const WINDOW_S: f64 = 5.0;
 const LEAST: usize = 3;
 /// A group that uses so much of its limit is at it. The kernel grants in slices of 100 ms, and what a slice leaves
@@ -46,7 +46,7 @@ struct Track {
     since: Option<Moment>,
 }
 
-/// Looks for groups at their limits.
+/// Rule for groups at their limits.
 #[derive(Default)]
 pub(super) struct CgroupLimit {
     tracks: HashMap<Key, Track>,

@@ -52,7 +52,7 @@ const RUN_READS: f64 = 20.0;
 const ADVICE: &str = "If the volume was restored from a snapshot, warm it before use (disksmith warm); \
                       if not, check the other volumes and the path to it.";
 
-/// Looks for slow first reads.
+/// Rule for slow first reads.
 #[derive(Default)]
 pub(super) struct Cold {
     /// Last time at which md was seen to check or rebuild the arrays on these devices.

@@ -41,7 +41,7 @@ struct Corrected {
     seen: Moment,
 }
 
-/// Looks for errors.
+/// Rule for errors.
 #[derive(Default)]
 pub(super) struct Errors {
     logged: HashMap<Subject, LoggedErrors>,
@@ -75,7 +75,7 @@ impl Rule for Errors {
                 Subject::Device(id) => now.sample.device(*id),
                 Subject::Host => None,
             };
-            // What is said of an array goes with what md says of it.
+            // The errors of an array go with what md reports of it.
             let is_array = device.is_some_and(|device| device.array.is_some());
             if errors.seen.elapsed == at.elapsed && !is_array {
                 seen.push(of_log(*subject, device, errors));

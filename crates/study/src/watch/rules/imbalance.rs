@@ -1,6 +1,6 @@
-//! `imbalance`: the members of a striped array are not asked for the same.
+//! `imbalance`: the members of a striped array do not get the same load.
 //!
-//! Striping spreads what is large or random evenly. Where one member is asked for far more than the
+//! Striping spreads what is large or random evenly. Where one member gets far more requests than the
 //! others for half a minute, the file that is used lies within one chunk, or the chunk and the
 //! pattern of the program beat in time. Mirrors are read as md likes, so that only their writes are
 //! compared, and a plain mirror is left out.
@@ -29,7 +29,7 @@ const ADVICE: &str = "The array is no faster than this member. Look for one hot 
                       a chunk that is a multiple of the program's own stride (disksmith sweep finds a \
                       better chunk).";
 
-/// Looks for members that are asked for more.
+/// Rule for members that get more requests.
 pub(super) struct Imbalance;
 
 impl Rule for Imbalance {

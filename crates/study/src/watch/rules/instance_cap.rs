@@ -24,7 +24,7 @@ const COUNTS: f64 = 0.1;
 const ADVICE: &str = "More or faster volumes do not help: use an instance with more storage bandwidth, \
                       or move load to another one.";
 
-/// Looks for a cap that the disks share.
+/// Rule for a cap that the disks share.
 #[derive(Default)]
 pub(super) struct InstanceCap {
     pages: Pages,

@@ -89,7 +89,7 @@ events! {
     CgroupLimit = "cgroup-limit", AtALimit, cgroup_limit::CgroupLimit::default();
     /// A member of an array is slower than its siblings at the same load.
     SlowMember = "slow-member", Changed, slow_member::SlowMember;
-    /// The members of an array are not asked for the same.
+    /// The members of an array do not get the same load.
     Imbalance = "imbalance", HowItIsUsed, imbalance::Imbalance;
     /// The volume gives no more than was bought.
     VolumeCap = "volume-cap", AtALimit, volume_cap::VolumeCap::default();

@@ -16,7 +16,7 @@ const MOST: f64 = 0.8;
 const ADVICE: &str = "Reduce the number of concurrent requests, or spread the load over more disks; a deeper queue \
                       (queue/nr_requests) only moves the wait.";
 
-/// Looks for full queues.
+/// Rule for full queues.
 pub(super) struct QueueFull;
 
 impl Rule for QueueFull {

@@ -30,7 +30,7 @@ struct RemovedDevice {
     sighting: Sighting,
 }
 
-/// Looks for devices that are gone.
+/// Rule for devices that are gone.
 pub(super) struct Removed {
     /// The devices that are requested.
     names: Vec<String>,

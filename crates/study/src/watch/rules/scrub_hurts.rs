@@ -81,7 +81,7 @@ struct CalmPoint {
 struct Beginning {
     /// Requests a second in each.
     rates: Vec<f64>,
-    /// Requests a second just before, where the array was asked for something.
+    /// Requests a second just before, where the array got requests.
     before: Option<f64>,
 }
 
@@ -365,7 +365,7 @@ mod tests {
         let falls = |number: u64| if number > 60 { 30.0 } else { 100.0 };
         let (found, event) = event(falls).unwrap();
         assert!((61..80).contains(&found), "{found}");
-        // What is said and its figures are of the check alone.
+        // The sentence and its figures are of the check alone.
         assert!(event.text.contains("completes 30"), "{}", event.text);
         let iops = event.figures.iter().find(|figure| figure.key == "iops");
         assert_eq!(iops.unwrap().value, 30.0);

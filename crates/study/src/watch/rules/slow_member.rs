@@ -2,8 +2,8 @@
 //!
 //! The rule compares the mean wait, of reads and of writes each, with the median of the other members. A
 //! striped array gives all members the same work, so that a member that waits longer is itself slow,
-//! and all others wait for it. A member that is asked for more, or for larger requests, waits longer
-//! without being slow: that is `imbalance`. One that is asked for less and still waits longer is slow
+//! and all others wait for it. A member that gets more requests, or larger ones, waits longer
+//! without being slow: that is `imbalance`. One that gets fewer and still waits longer is slow
 //! all the more: md reads from the copy that has less to do, and so less from a slow one.
 //!
 //! Where the siblings themselves have queues, nothing is reported: what keeps all of them busy, such as a cap
@@ -16,7 +16,7 @@
 //! chance has it, while the time that an answer takes is nearly the same in all of them. A short excess is
 //! noise: it must hold in most seconds of the last twenty.
 //!
-//! The screen marks a member by a shorter look, and only where its load is about that of its siblings.
+//! The screen marks a member by a shorter span, and only where its load is about that of its siblings.
 
 use record::Severity;
 
@@ -37,7 +37,7 @@ const SLOW_OF_TWO: f64 = 3.0;
 const SLOW_POINT: f64 = 1.4;
 const MOST: f64 = 0.8;
 /// A member with no more than so many times the siblings' requests, of no more than so many times
-/// their size, is asked for as much as they are.
+/// their size, gets as many requests as they do.
 const MATCHED: f64 = 1.5;
 /// A difference below this, in seconds, does no harm; and the kernel counts in milliseconds.
 const WORTH_NAMING_S: f64 = 0.0003;
@@ -57,7 +57,7 @@ const LEAST_OPS: f64 = 2.0;
 const ADVICE: &str = "All members wait for this one. Compare it with the others (disksmith bench), \
                       look for a limit or an error of its own, and replace it if it stays slow.";
 
-/// Looks for slow members.
+/// Rule for slow members.
 pub(super) struct SlowMember;
 
 impl Rule for SlowMember {

@@ -24,7 +24,7 @@ const IN_FLIGHT: f64 = 0.9;
 const ADVICE: &str = "Larger requests move more data with the same IOPS: check read-ahead, the page or record \
                       size of the program, and syncs after every small write.";
 
-/// Looks for many small requests.
+/// Rule for many small requests.
 pub(super) struct SmallIo;
 
 impl Rule for SmallIo {

@@ -27,7 +27,7 @@ const ADVICE_STORE: &str = "Requests wait for the limit, not for the disk, and t
                             instance type: use a larger instance, spread the load over more disks, or send \
                             fewer and larger requests.";
 
-/// Looks for volumes at their cap.
+/// Rule for volumes at their cap.
 #[derive(Default)]
 pub(super) struct VolumeCap {
     pages: Pages,

@@ -17,7 +17,7 @@ const ADVICE: &str = "Writes to files now proceed at the speed of the disks. Low
                       the kernel begins to write earlier and in smaller pieces, or find the \
                       program that writes.";
 
-/// Examines dirty memory.
+/// Rule for dirty memory.
 #[derive(Default)]
 pub(super) struct Writeback {
     since: Option<Moment>,

@@ -213,7 +213,7 @@ impl Worker {
         Ok(!self.asleep)
     }
 
-    /// Asks for many jobs at once, and takes all answers.
+    /// Requests many jobs at once, and takes all answers.
     fn grab(&mut self) -> io::Result<Vec<Job>> {
         let mut grabs = Vec::new();
         for _ in 0..self.grab {

@@ -132,7 +132,7 @@ impl Connection {
         earliest(self.receive()?)
     }
 
-    /// Asks for what is behind these offsets of partitions, to be answered after this time at the latest.
+    /// Requests what is behind these offsets of partitions, to be answered after this time at the latest.
     pub(super) fn ask(
         &mut self,
         topic: &str,

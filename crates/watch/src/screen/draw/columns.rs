@@ -126,7 +126,7 @@ impl Column {
         )
     }
 
-    /// A row's figure, and how it looks; `None` where the row's own look is meant.
+    /// A row's figure, and its style; `None` where the row's own style is meant.
     pub(super) fn cell(self, of: &Cells<'_>) -> (String, Option<TextStyle>) {
         let figures = &of.row.figures;
         let flow = |kind| figures.flow(kind);

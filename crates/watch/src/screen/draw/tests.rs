@@ -46,7 +46,7 @@ fn picture(model: &Model, columns: u16, lines: u16, capabilities: Capabilities) 
         .collect()
 }
 
-/// The pieces of each line that do not look plain, with their looks.
+/// The pieces of each line that are not plain, with their styles.
 fn styles(buffer: &Buffer) -> String {
     let mut text = String::new();
     for (line, cells) in buffer
