@@ -241,7 +241,7 @@ fn open_to_write(path: PathBuf, seen: FileState, migrations: &[&str]) -> Result<
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         if header.version < known {
             migrate(connection, migrations)?;
-            // Into the file itself, where a first look by an older version finds the number.
+            // Into the file itself, where a first read by an older version finds the number.
             connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
         }
         choose_journal(connection, &ledger.path)

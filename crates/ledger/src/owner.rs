@@ -1,4 +1,4 @@
-//! Owners of work, and liveness of their processes. What is asked of the kernel is handed in: this crate
+//! Owners of work, and liveness of their processes. Facts of the kernel are handed in: this crate
 //! opens nothing but the ledger.
 
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! A first look at a file that is there, which changes nothing, whatever the file is.
+//! A first read of a file that is there, which changes nothing, whatever the file is.
 
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -24,7 +24,7 @@ pub(crate) enum FileState {
     Blank,
     /// A ledger, and it was found sound.
     Sound,
-    /// A ledger whose state only a look under locks can tell: its side files hold a part of it.
+    /// A ledger whose state only a read under locks can show: its side files hold a part of it.
     Unsettled,
 }
 

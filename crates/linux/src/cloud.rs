@@ -1,6 +1,6 @@
 //! The cloud that this machine is an instance of, and its metadata.
 //!
-//! The firmware's tables (DMI) name the cloud. Only then is its metadata service asked: elsewhere nothing is
+//! The firmware's tables (DMI) name the cloud. Only then is its metadata service queried: elsewhere nothing is
 //! sent to anyone.
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The one way to other programs: arguments as a list, a time limit, and what the program said on
+//! The one way to other programs: arguments as a list, a time limit, and what the program wrote on
 //! standard error in the error.
 
 use std::ffi::{OsStr, OsString};

@@ -265,7 +265,7 @@ struct RawExtent {
     reserved: [u32; 3],
 }
 
-/// Number of extents asked for at a time: 14 KiB of them.
+/// Number of extents requested at a time: 14 KiB of them.
 const BATCH: usize = 256;
 
 #[repr(C)]
@@ -279,7 +279,7 @@ struct RawMap {
 const FS_IOC_FIEMAP: Opcode = opcode::read_write::<RawHead>(b'f', 11);
 const FIEMAP_FLAG_SYNC: u32 = 1;
 
-/// Choice to write back data in memory before its place is asked (FIEMAP_FLAG_SYNC).
+/// Choice to write back data in memory before its place is read (FIEMAP_FLAG_SYNC).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sync {
     /// It is, so that all of it has its place.

@@ -144,7 +144,7 @@ pub fn path_attribute(path: &Path) -> Option<PathBuf> {
 }
 
 /// The names in a folder, sorted. A folder that does not exist has none: a device is gone between
-/// one look and the next.
+/// one reading and the next.
 ///
 /// # Errors
 /// When it exists and cannot be listed.

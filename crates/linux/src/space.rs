@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use record::Bytes;
 use rustix::fs::{StatVfsMountFlags, fstatfs, fstatvfs, statfs, statvfs};
 
-/// The room in a file system could not be asked.
+/// The free space of a file system could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the free space of {path} could not be read: {source}", path = path.display())]
 pub struct SpaceError {

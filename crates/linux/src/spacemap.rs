@@ -31,7 +31,7 @@ pub enum NotListed {
     /// It does not answer the request. ext4 and XFS do; btrfs, for one, does not.
     #[error("this file system does not list its space (GETFSMAP): ext4 and XFS do")]
     NotOffered,
-    /// Only root is told.
+    /// Only root may read it.
     #[error(
         "only root may query the space that the file system uses; {}",
         crate::remedy::as_root()
@@ -40,7 +40,7 @@ pub enum NotListed {
     /// It has several devices and numbers them in its own way.
     #[error("the file system numbers its devices in its own way, so they cannot be distinguished")]
     OwnNumbers,
-    /// It said nothing of the device that it is mounted from.
+    /// It lists nothing of the device that it is mounted from.
     #[error("the file system lists nothing on the device {0}, which it is mounted from")]
     Nothing(DevNum),
     /// It answers with records that do not advance.
@@ -65,7 +65,7 @@ pub enum NotListed {
 /// devices, such as a log or realtime device of their own, are left out. A file system that is
 /// written to changes while it is listed.
 ///
-/// On a large volume, and on one whose own maps are cold, this takes long: `is_unwanted` is asked before
+/// On a large volume, and on one whose own maps are cold, this takes long: `is_unwanted` is called before
 /// each thousand records, and ends it.
 ///
 /// # Errors
@@ -194,7 +194,7 @@ impl RawHead {
     const DEVICES_ARE_NUMBERS: u32 = 1;
 }
 
-/// Number of records asked for at a time: 64 KiB of them.
+/// Number of records requested at a time: 64 KiB of them.
 const BATCH: usize = 1024;
 
 #[repr(C)]

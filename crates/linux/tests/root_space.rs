@@ -1,4 +1,4 @@
-//! Places of files and free space, asked of the running kernel about file systems on loop devices, and held
+//! Places of files and free space, as the running kernel shows them of file systems on loop devices, and held
 //! against the devices' content. These need root; without it, or where no loop device can be attached, each
 //! says so and passes.
 

@@ -25,7 +25,7 @@ impl Buffer {
         let from = bytes.as_ptr().align_offset(Self::ALIGNMENT);
         Buffer {
             bytes,
-            // It is only ever a wish; what is not aligned is refused by the kernel, and said.
+            // It is only ever a wish; what is not aligned is refused by the kernel, and reported.
             from: if from <= Self::ALIGNMENT { from } else { 0 },
             stride,
             room: parts,

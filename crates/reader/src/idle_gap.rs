@@ -131,7 +131,7 @@ mod tests {
         idle_gap
     }
 
-    /// Number of looks before it went on.
+    /// Number of polls before it went on.
     fn polls(idle_gap: &mut IdleGap, mut stats: impl FnMut(u64) -> Option<DiskStats>) -> u64 {
         let mut polls = 0;
         // A host that hesitates is not to end it.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use record::Nanos;
 
-/// Number of pieces asked for at once: some disks take half a minute for each that they cannot read, and a
+/// Number of pieces requested at once: some disks take half a minute for each that they cannot read, and a
 /// few at a time leave the good blocks most of the disk.
 pub const PIECES_IN_FLIGHT: usize = 8;
 /// So long may be spent on finding out which parts of bad blocks can be read.

@@ -9,7 +9,7 @@ use record::{Bytes, Ranges};
 const SMALLEST: u64 = 4096;
 /// Into so many pieces a request that failed is cut.
 const PIECES: u64 = 8;
-/// Largest number of pieces asked for. A device that answers nothing would otherwise have each page requested,
+/// Largest number of pieces requested. A device that answers nothing would otherwise have each page requested,
 /// and some take half a minute for each.
 const MOST_PIECES: u32 = 16_384;
 
@@ -42,7 +42,7 @@ impl<S: Copy> Queue<S> {
         self.sets.front().map(|(mark, _)| *mark)
     }
 
-    /// Puts the blocks of these sets in the place of those that were not asked for yet. Pieces of
+    /// Puts the blocks of these sets in the place of those that were not requested yet. Pieces of
     /// what failed stay.
     pub(crate) fn replace(&mut self, sets: &[(S, Ranges)]) {
         self.sets = listed(sets);
@@ -65,7 +65,7 @@ impl<S: Copy> Queue<S> {
         self.pieces.remove(at)
     }
 
-    /// Takes back all pieces that were not asked for yet.
+    /// Takes back all pieces that were not requested yet.
     pub(crate) fn give_up_pieces(&mut self) -> Vec<Range<u64>> {
         self.pieces.drain(..).collect()
     }

@@ -18,7 +18,7 @@ const ROOM_S: f64 = 0.02;
 const IN_A_ROW: usize = 3;
 /// With so many in flight it begins.
 const FIRST: f64 = 4.0;
-/// No volume is asked for more at once.
+/// The most requests in flight on a volume.
 const MOST: f64 = 1024.0;
 /// The growth with each probe that finds room: before the bound was passed for the first time, and later.
 const FIRST_GROWTH: f64 = 2.0;

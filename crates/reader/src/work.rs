@@ -82,7 +82,7 @@ impl<S: Copy> Work<S> {
         self.end
     }
 
-    /// True if more is called unreadable than may be, since to look closer would have taken too long.
+    /// True if more is called unreadable than may be, since to read closer would have taken too long.
     pub fn is_coarse(&self) -> bool {
         self.narrowing.is_coarse()
     }
@@ -92,7 +92,7 @@ impl<S: Copy> Work<S> {
         self.narrowing.spent(now)
     }
 
-    /// Reads these sets instead of what was not asked for yet. `planned` is all that they were made
+    /// Reads these sets instead of what was not requested yet. `planned` is all that they were made
     /// from.
     pub fn replace(&mut self, sets: &[(S, Ranges)], planned: &Ranges) {
         self.queue.replace(sets);

@@ -151,7 +151,7 @@ impl Placer {
         }
     }
 
-    /// Offset and length on the target; `None` where the I/O lies beyond its end. `counts` is told what differs.
+    /// Offset and length on the target; `None` where the I/O lies beyond its end. `counts` counts what differs.
     pub(crate) fn place(
         &self,
         offset: u64,

@@ -15,7 +15,7 @@ use crate::tally::{Delay, LATE, Tally};
 const LEAD: u64 = 2_000_000;
 /// Pause after which the queue is examined again, where the trace is not read fast enough.
 const STARVED: u64 = 50_000;
-/// Time after which it is looked again whether to go on, while the first batch is waited for.
+/// Interval at which an interrupt is polled, while the first batch is waited for.
 const START_POLL: Duration = Duration::from_millis(10);
 
 /// The queue that the reading thread fills.

@@ -8,7 +8,7 @@ use trace::{DeviceIndex, Op, ReadError};
 use crate::map::Touched;
 use crate::source::{Opener, arrival};
 
-/// I/Os after which it is looked whether to go on.
+/// I/Os after which an interrupt is polled.
 const LOOK: u64 = 1 << 16;
 
 /// A device of a trace.

@@ -13,7 +13,7 @@ use ui::exit::{ExitClass as _, Failure};
 use ui::units::span;
 
 /// The arrays that were requested and are due, or what is wrong with any of them. Of all arrays,
-/// those that cannot be scrubbed are told and left out.
+/// those that cannot be scrubbed are reported and left out.
 ///
 /// # Errors
 /// When an array that was named cannot be scrubbed, or none can.

@@ -44,7 +44,7 @@ impl Deadline {
         };
         let (needs_s, has_s) = (left as f64 / rate, due.left().as_secs_f64());
         if self.eta.must_warn(now_s, needs_s, has_s) {
-            // What is not shown now is said again.
+            // What is not shown now is reported again.
             if line.report(late(&self.path, needs_s, has_s, self.wins)) {
                 self.eta.warned(now_s);
             }

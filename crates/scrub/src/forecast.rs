@@ -54,7 +54,7 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
             Some(Speed::Busy(_)) | None => None,
         }
     };
-    // What is too late for the deadline is said now, and not only when some of the time is over.
+    // What is too late for the deadline is reported now, and not only when some of the time is over.
     if let (Some(due), Some(fastest)) = (known.due, fastest)
         && is_late(left / fastest, due.left_at(now).as_secs_f64())
     {

@@ -99,7 +99,7 @@ struct Neighbours {
 
 impl Neighbours {
     /// Bytes that they read and wrote since the last time. The counters are not read at one moment, so that some
-    /// are told late, after a number below zero.
+    /// are counted late, after a number below zero.
     fn since(&mut self) -> (f64, f64) {
         let moved = |counter: &Counter| {
             let stats = counter.read().ok()?;

@@ -39,7 +39,7 @@ const ENDS: u8 = b'd';
 const HELD: Duration = Duration::from_secs(180);
 /// So long a later start waits for a guard at work.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Interval between two looks.
+/// Interval between two polls.
 const LOOK: Duration = Duration::from_millis(50);
 /// Interval between two polls of whether a recovery is held.
 const TURN: Duration = Duration::from_secs(1);
@@ -132,7 +132,7 @@ impl Guard {
     /// It may go; or it stays, and this process does not wait for it, until what is left for later can
     /// be put back.
     pub(crate) fn dismiss(mut self, back: &RestoreResult) {
-        // One that is gone already needs not be told.
+        // One that is gone already needs no order.
         let Some(mut pipe) = self.child.stdin.take() else {
             return;
         };
@@ -198,7 +198,7 @@ pub(crate) fn are_back(uuid: &str) -> bool {
 /// The guard process: restores the tunables when the scrub has ended without that.
 ///
 /// # Errors
-/// When it was told nothing that it understands.
+/// When it received nothing that it understands.
 pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
     let mut told = Vec::new();
     let mut byte = [0];
@@ -239,19 +239,19 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Waits until the first process is gone, and gives what it said before. Meanwhile no recovery stands.
+/// Waits until the first process is gone, and gives what it sent before. Meanwhile no recovery stands.
 fn watch(sync: &Sync, old: &SavedTunables) -> io::Result<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::Builder::new().spawn(move || {
         let mut message = Vec::new();
-        // What was said before an error counts.
+        // What was sent before an error counts.
         let _ = io::stdin().read_to_end(&mut message);
         let _ = sender.send(message);
     })?;
     Ok(watch_until(sync, old, &receiver, TURN))
 }
 
-/// Waits until the first process is gone, or is known to write nothing any more, and gives what it said last
+/// Waits until the first process is gone, or is known to write nothing any more, and gives what it sent last
 /// if that was that all is back.
 fn watch_writes() -> io::Result<Vec<u8>> {
     let first = rustix::process::getppid();
@@ -355,7 +355,7 @@ mod tests {
     use super::super::saved_tunables::tests::{TURNED, Tunables};
     use super::*;
 
-    /// Tunables after the guard has watched beside these changes for some looks.
+    /// Tunables after the guard has watched beside these changes for some polls.
     fn watched(changes: &[(&str, &str)]) -> Tunables {
         watched_beside(changes, &[])
     }

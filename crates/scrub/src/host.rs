@@ -32,7 +32,7 @@ pub(crate) struct OnHost<'a> {
 }
 
 impl<'a> OnHost<'a> {
-    /// The array `target`, until `stop` says so. `stands` is told how it stands, and returns
+    /// The array `target`, until `stop` says so. `stands` receives the progress, and returns
     /// true where the ledger is written to the array.
     pub(crate) fn new(
         target: &'a Target,
@@ -60,7 +60,7 @@ impl<'a> OnHost<'a> {
 
 /// Reader of the members without md.
 enum Reader {
-    /// Nobody has asked yet.
+    /// It was not read yet.
     Unknown,
     Reads(Comparer),
     /// They cannot be read so: md's check has to do.

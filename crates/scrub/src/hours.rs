@@ -27,7 +27,7 @@ pub fn validate(args: &ScrubArgs) -> Result<(), Failure> {
     times(args).map(drop)
 }
 
-/// When it is to be done, and the hours in which it may run, if these were said.
+/// When it is to be done, and the hours in which it may run, if these were given.
 pub(crate) fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<Opening>), Failure> {
     // A weekday is meant from now, and not from when the hours begin.
     let now = Zoned::now();

@@ -9,7 +9,7 @@
 //! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
 //! - `compare`: reads and compares members directly, where foreground requests would wait for md;
 //! - `read`: reads members and disks from end to end instead; `foreground`: the foreground's latency;
-//! - `forecast`: what is said before it begins; `speed`: how fast the members are, before anything else
+//! - `forecast`: the notice before it begins; `speed`: how fast the members are, before anything else
 //!   tells it;
 //! - `choose`: which arrays, and which at once;
 //! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it, and
@@ -115,7 +115,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         return read::read(args, &devices, context, interrupt);
     }
     let page = args.page.check()?;
-    // What cannot be is said now, and not when the hours have come; and is examined then again.
+    // What cannot be is refused now, and not when the hours have come; and is examined then again.
     let chosen = choose(args, &devices, context)?;
     ways(&chosen, args, context)?;
     if chosen.is_empty() {
@@ -174,7 +174,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
                 .extend(job::each_on_a_thread(tasks, |_, (target, started, old)| {
                     one::scrub(target, started, &old, &shared)
                 })),
-            // What was done before is told all the same, and those of other rounds are begun.
+            // What was done before is reported all the same, and those of other rounds are begun.
             Err(failure) => begun = begun.and(Err(failure)),
         }
     }

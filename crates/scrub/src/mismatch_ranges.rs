@@ -1,5 +1,5 @@
 //! Ranges of a check's mismatches, as far as its count tells: md says how many it has found, so they lie
-//! between the positions of two looks.
+//! between the positions of two polls.
 
 use linux::md::sync::Sectors;
 use record::{Bytes, Ranges};
@@ -22,7 +22,7 @@ pub(crate) struct MismatchRanges {
     low: u64,
     /// Count at the last poll.
     seen: u64,
-    /// Start of a range whose end the next look will tell.
+    /// Start of a range whose end the next poll will show.
     open: Option<u64>,
 }
 

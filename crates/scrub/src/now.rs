@@ -1,6 +1,6 @@
 //! Progress of a running scrub at this moment, for `--status`: its rate, and the foreground's latency.
 //!
-//! It is a file beside the locks, in memory, and no part of the ledger: that is told every ten seconds
+//! It is a file beside the locks, in memory, and no part of the ledger: that is written every ten seconds
 //! only, since it may lie on the array.
 
 use std::path::{Path, PathBuf};

@@ -78,7 +78,7 @@ pub(crate) struct Scrubbed {
     pub left: Vec<String>,
     /// Health of its members.
     pub members: Vec<Health>,
-    /// Where its mismatches are, or why that is not known; `None` where that was not asked for.
+    /// Where its mismatches are, or why that is not known; `None` where that was not requested.
     pub located: Option<Result<Located, String>>,
     /// Method of repair, where that was requested.
     pub way: Option<RepairMethod>,

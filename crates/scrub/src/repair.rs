@@ -14,7 +14,7 @@ pub(crate) enum RepairMethod {
     Others,
     /// By md, which does not know what is wrong.
     Md,
-    /// Not at all, for this reason: more could be told than md takes notice of.
+    /// Not at all, for this reason: more could be restored than md takes notice of.
     Not(String),
 }
 

@@ -359,7 +359,7 @@ mod tests {
     use super::super::target::tests::find;
     use super::*;
 
-    /// The exit status, and how many sentences are told besides, of a scrub that ended so.
+    /// The exit status, and how many sentences are reported besides, of a scrub that ended so.
     fn ends(scheduled: bool, change: impl Fn(&mut Scrubbed)) -> (u8, usize) {
         let kept = Checkpoint {
             mismatches: 0,

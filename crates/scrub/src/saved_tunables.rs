@@ -13,7 +13,7 @@ pub(crate) const STRIPES: u64 = 1024;
 pub(crate) const DEPTH: u64 = 1;
 /// md has so long to end what it is told to end, or what it ends by itself.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Interval between two looks.
+/// Interval between two polls.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Former value of a tunable.

@@ -131,7 +131,7 @@ impl Target {
         })
     }
 
-    /// The field by which the journal finds what is said of it.
+    /// The field by which the journal finds its messages.
     pub(crate) fn field(&self) -> Field {
         ("DISKSMITH_DEVICE".to_owned(), self.device.name.clone())
     }

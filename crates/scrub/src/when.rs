@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(due.left_at(later), Nanos(7 * 3600 * 1_000_000_000));
         let over = now.timestamp() + SignedDuration::from_hours(50);
         assert_eq!(due.left_at(over), Nanos(0));
-        // What is due in thousands of years is not looked at night by night.
+        // What is due in thousands of years is not examined night by night.
         let began = std::time::Instant::now();
         Due::new(at("9000-01-01T00:00:00"), &starts, &now);
         assert!(began.elapsed().as_secs() < 5);

@@ -44,7 +44,7 @@ pub(crate) struct Question {
 /// Answers a question within the bytes of a view.
 ///
 /// # Errors
-/// When a source that is asked does not answer.
+/// When a source that is queried does not answer.
 pub(crate) fn response_times(
     sources: &Sources,
     question: &Question,

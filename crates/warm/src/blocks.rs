@@ -13,7 +13,7 @@ use record::{Bytes, Ranges};
 use serde::Deserialize;
 
 /// Gets the blocks of a snapshot from `aws`, page by page: botocore follows no pages of this answer (its paginators of
-/// ebs are empty), and one has 10,000 blocks at most. `told` takes the number of blocks so far.
+/// ebs are empty), and one has 10,000 blocks at most. `report` takes the number of blocks so far.
 ///
 /// # Errors
 /// When `aws` fails, or answers what is no such list.
@@ -21,7 +21,7 @@ pub(crate) fn ask(
     snapshot: &str,
     interrupt: &AtomicBool,
     run: RunProgram<'_>,
-    told: &mut dyn FnMut(usize),
+    report: &mut dyn FnMut(usize),
 ) -> anyhow::Result<Held> {
     let program = aws::command(&["ebs", "list-snapshot-blocks", "--snapshot-id", snapshot])
         .args(["--max-results", MOST_RESULTS]);
@@ -37,7 +37,7 @@ pub(crate) fn ask(
             let page = answer.0?;
             let next = page.next_token.clone();
             count += page.blocks.len();
-            told(count);
+            report(count);
             match seen.add(page) {
                 Ok(()) => next,
                 Err(error) => {

@@ -37,7 +37,7 @@ struct Sampled<'a> {
 }
 
 /// Checks volumes one after the other, and then what they give together. Status 1 where cold blocks
-/// were found, or places that cannot be read. What was found out before an error is said first.
+/// were found, or places that cannot be read. What was found before an error is reported first.
 pub(crate) fn check(
     volumes: &[Volume],
     args: &WarmArgs,

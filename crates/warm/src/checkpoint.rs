@@ -12,7 +12,7 @@ use reader::Attached;
 pub(crate) enum End {
     /// Before its end.
     Midway,
-    /// As it was asked to, which left something out.
+    /// As requested, which left something out.
     AsAsked,
     /// With the whole volume.
     Whole,

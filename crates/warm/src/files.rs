@@ -149,7 +149,7 @@ impl Search<'_> {
         });
         match listed {
             Ok(()) => {}
-            // Which device that is, is not asked.
+            // Which device that is, is not resolved.
             Err(error @ NotPlaced::Realtime) => {
                 return self.trouble.nowhere.add(path, &error.to_string());
             }

@@ -13,7 +13,7 @@ pub(crate) enum Code {
     Yielded,
     /// A part stays cold.
     LeftCold,
-    /// Where something lies could not be told.
+    /// The place of something is not known.
     NotMapped,
     /// The checkpoint cannot be written, or not be trusted.
     NotKept,

@@ -7,7 +7,7 @@
 //! - `one`: one volume from its plan to what came of it; `start` and `checkpoint`: whether it goes on where an
 //!   earlier start ended;
 //! - `check` and `forecast`: how much is cold, and how long warming takes;
-//! - `caps`: what held the rate where it was; `report`: what is said in the end.
+//! - `caps`: what held the rate where it was; `report`: the answer.
 
 pub mod args;
 mod blocks;
@@ -67,7 +67,7 @@ const SMALLEST_BLOCK: Bytes = Bytes(4096);
 /// The largest: 128 requests of it take 2 GiB of memory.
 const LARGEST_BLOCK: Bytes = Bytes::mib(16);
 
-/// Interval at which a long list is told of.
+/// Interval at which a long list is reported.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
 /// Warms volumes, checks how cold they are, or computes how long it takes.
@@ -240,17 +240,17 @@ fn held(
 
 /// The blocks that `aws` lists of a snapshot.
 fn ask(id: &str, context: &Context, interrupt: &AtomicBool) -> anyhow::Result<Held> {
-    let mut said = Instant::now();
-    let mut told = |count: usize| {
+    let mut reported = Instant::now();
+    let mut report = |count: usize| {
         // A snapshot of 1 TiB has 200 pages, which take minutes.
-        if context.watched && said.elapsed() >= SAY_EVERY {
-            said = Instant::now();
+        if context.watched && reported.elapsed() >= SAY_EVERY {
+            reported = Instant::now();
             context.notice(&format!(
                 "disksmith: aws has listed {count} blocks of {id} so far."
             ));
         }
     };
-    blocks::ask(id, interrupt, &mut aws::run, &mut told)
+    blocks::ask(id, interrupt, &mut aws::run, &mut report)
         .with_context(|| format!("the blocks of {id} are not known"))
 }
 

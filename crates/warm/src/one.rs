@@ -104,7 +104,7 @@ pub(crate) struct Warmed {
     pub read: Bytes,
     /// Duration of that, in seconds.
     pub seconds: f64,
-    /// The share of it that was cold, where that could be told.
+    /// The share of it that was cold, where that is known.
     pub cold: Option<f64>,
     /// Limit of the rate, where it was found.
     pub verdict: Option<Verdict>,
@@ -326,7 +326,7 @@ fn read(
 fn end(ending: &Ending, whole: bool, is_coarse: bool) -> End {
     match ending {
         Ending::Interrupted | Ending::Gone | Ending::Failed(_) => End::Midway,
-        // Some of what is called unreadable may not be: the same command is to look closer.
+        // Some of what is called unreadable may not be: the same command is to read closer.
         Ending::Done if is_coarse => End::Midway,
         Ending::Done if whole => End::Whole,
         // Work that leaves something out by choice is not at its end: a later start reads the rest.

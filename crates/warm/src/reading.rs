@@ -68,7 +68,7 @@ pub(crate) struct At<'a> {
     pub stage: Option<Stage>,
     /// Bytes a second, of late.
     pub rate: Option<f64>,
-    /// The share of what was read just now that was cold, where that could be told.
+    /// The share of what was read just now that was cold, where that is known.
     pub cold: Option<f64>,
     /// Requests wanted in flight.
     pub depth: usize,
@@ -359,7 +359,7 @@ impl RequestSource for Reading<'_> {
         self.next_of_plan(now)
     }
 
-    /// Does not look at the device: others of the same batch may have come back, which the kernel has counted
+    /// Does not poll the device: others of the same batch may have come back, which the kernel has counted
     /// and which are not noted yet.
     fn done(&mut self, now: Nanos, done: Done) {
         self.in_flight = self.in_flight.saturating_sub(1);

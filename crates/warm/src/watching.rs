@@ -24,12 +24,12 @@ pub(crate) struct Watching<'a> {
     line: VolumeLine,
     began: Instant,
     ran_before_s: f64,
-    /// True if the ledger lies on the same disk, and if it was written to since the counts were last asked for.
+    /// True if the ledger lies on the same disk, and if it was written to since the counts were last read.
     holds_ledger: bool,
     wrote: bool,
 }
 
-/// A ledger on the volume itself is told this often: each commit is a write that others could have made,
+/// A ledger on the volume itself is written this often: each commit is a write that others could have made,
 /// and waits for the volume.
 const SELDOM: Duration = Duration::from_secs(10);
 

@@ -11,7 +11,7 @@ pub(super) fn of_machine(error: crate::machine::Error) -> Failure {
     }
 }
 
-/// The first failure; the others are told, so that none is lost.
+/// The first failure; the others are reported, so that none is lost.
 pub(super) fn all<T, const N: usize>(
     context: &Context,
     first: Result<T, Failure>,

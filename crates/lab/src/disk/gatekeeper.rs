@@ -104,7 +104,7 @@ impl Gatekeeper {
         drop(inside);
         self.changed.notify_all();
         if let Some(thread) = self.thread().take() {
-            // A thread that panicked has said so.
+            // A thread that panicked has reported it.
             let _ = thread.join();
         }
     }

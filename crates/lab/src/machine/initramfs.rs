@@ -85,7 +85,7 @@ const MERGED: [(&str, &str); 4] = [
     ("lib64", "usr/lib64"),
 ];
 
-/// The machine's disks, as it is told of them.
+/// The machine's disks, as it is given them.
 #[derive(Debug)]
 pub(super) struct Disks {
     /// Number of disks, with its own.

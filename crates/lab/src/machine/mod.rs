@@ -470,7 +470,7 @@ impl Machine {
     fn close(&mut self) {
         self.open.clear();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so itself.
+            // A thread that panicked has reported it itself.
             let _ = thread.join();
         }
         // Their remaining output is passed on, unless the reader is gone.

@@ -32,7 +32,7 @@ pub(super) struct Streams {
     pub stderr: PathBuf,
 }
 
-/// Hardware that QEMU is told of.
+/// Hardware of the machine, as arguments of QEMU.
 #[derive(Debug)]
 pub(super) struct Hardware<'a> {
     pub arch: &'a Arch,

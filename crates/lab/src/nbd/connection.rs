@@ -22,7 +22,7 @@ const MOST_IN_FLIGHT: usize = 1 << 13;
 struct Between {
     /// Requests that are not answered yet.
     in_flight: AtomicUsize,
-    /// The client has said that it leaves: the connection ends with the last answer.
+    /// The client has announced that it leaves: the connection ends with the last answer.
     leaving: AtomicBool,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn serve(
     let ended = take_requests(&mut stream, &disk, &outbox, &between, limits);
     outbox.close();
     stream.shutdown();
-    // A thread that panicked has said so, and its client is gone.
+    // A thread that panicked has reported it, and its client is gone.
     let _ = answerer.join();
     ended
 }

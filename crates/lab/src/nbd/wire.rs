@@ -68,7 +68,7 @@ pub(crate) enum ProtocolError {
     /// More than a message may hold.
     #[error("the client sent a message of {0} bytes, which is more than is allowed")]
     TooLong(u32),
-    /// An export that is not here, asked for in the way that has no refusal.
+    /// An export that is not here, requested in the way that has no refusal.
     #[error("the client requested an export that does not exist")]
     NoExport,
     /// More requests than any client has a reason for.

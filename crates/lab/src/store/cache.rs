@@ -6,7 +6,7 @@
 //! independently goes back to the content before any of these writes, or stays, as the seed says: a
 //! cache writes its blocks in the order that suits it.
 //!
-//! A write is durable when a flush arrives after it was answered, when it asked for that itself
+//! A write is durable when a flush arrives after it was answered, when it requested that itself
 //! (FUA), or when the cache was full and it was the oldest: `doc/proto.md` of the
 //! NetworkBlockDevice project, `NBD_CMD_FLUSH` and `NBD_CMD_FLAG_FUA`.
 

@@ -154,7 +154,7 @@ impl Store {
         }
     }
 
-    /// Makes a write durable, which asked for it (FUA).
+    /// Makes a write durable, which requested it (FUA).
     pub fn persist(&self, write: Unflushed) {
         if let Some(mut cache) = self.cache() {
             cache.persist(write.place);

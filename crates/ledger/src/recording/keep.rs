@@ -13,7 +13,7 @@ use crate::{Error, Ledger, Result};
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
-/// Recent blocks are left as they are, whatever the limit: users look at them.
+/// Recent blocks are left as they are, whatever the limit: users read them.
 const RECENT: SignedDuration = SignedDuration::from_secs(900);
 
 /// Lengths of the stretches that are thinned out where room is short, in seconds: whole ones first, as

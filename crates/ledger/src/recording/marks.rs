@@ -81,7 +81,7 @@ impl Ledger {
         }
     }
 
-    /// Removes the row of a number from `table`; false where there is none. That is asked first, so that a ledger that is
+    /// Removes the row of a number from `table`; false where there is none. That is read first, so that a ledger that is
     /// absent or may only be read says so too.
     pub(super) fn remove_numbered(&mut self, table: &str, number: i64) -> Result<bool> {
         let of_number = format!("FROM {table} WHERE number = ?1");
@@ -119,7 +119,7 @@ impl MarkReader {
     /// The marks from a moment on, in order. `None` where the ledger is as it was the last time.
     ///
     /// # Errors
-    /// When the ledger cannot be read. The next look tries again, or where the file itself is the reason, one
+    /// When the ledger cannot be read. The next poll tries again, or where the file itself is the reason, one
     /// after it has changed.
     pub fn poll(&mut self, from: Timestamp) -> Result<Option<Vec<Mark>>> {
         // SQLite puts its files next to the one that a symbolic link leads to, which may change too.

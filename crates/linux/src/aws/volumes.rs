@@ -42,7 +42,7 @@ pub struct Volume {
 pub struct Attachment {
     /// The instance's id.
     pub instance_id: Option<String>,
-    /// The name that the instance was told, such as `/dev/sdf`.
+    /// The name that the instance was given, such as `/dev/sdf`.
     pub device: Option<String>,
     /// `attaching`, `attached`, `detaching`, `detached` or `busy`.
     pub state: Option<String>,

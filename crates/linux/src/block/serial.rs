@@ -17,7 +17,7 @@ use crate::root::attribute;
 /// some milliseconds.
 const TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The attributes that are being read: what hangs is not asked a second time.
+/// The attributes that are being read: what hangs is not read a second time.
 static UNDER_WAY: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// Permission to wait for a disk's serial number.

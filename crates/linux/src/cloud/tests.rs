@@ -26,7 +26,7 @@ fn server(answer: impl Fn(&str) -> Option<String> + Send + 'static) -> (String, 
             }
             let request = String::from_utf8_lossy(&request).to_lowercase();
             let response = answer(&request);
-            // Told before it is answered: who has the answer finds the request told.
+            // Recorded before it is answered: who has the answer finds the request recorded.
             if sender.send(request).is_err() {
                 break;
             }

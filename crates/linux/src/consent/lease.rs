@@ -1,4 +1,4 @@
-//! Files that are open for writing, asked of the kernel by way of a lease (fcntl(2), "Leases").
+//! Files that are open for writing, as the kernel shows by way of a lease (fcntl(2), "Leases").
 //!
 //! `/proc` shows the processes of this container, and a user only his own. The kernel counts every writer
 //! of a file: those elsewhere, shared mappings, and its own, such as a target of iSCSI.

@@ -96,7 +96,7 @@ impl Opened {
 
     /// Claims it for being overwritten, or says everything that speaks against that.
     ///
-    /// The claim comes first and the look at the kernel's lists second, so that nothing can come
+    /// The claim comes first and the reading of the kernel's lists second, so that nothing can come
     /// between them.
     ///
     /// # Errors
@@ -215,7 +215,7 @@ impl Opened {
         })
     }
 
-    /// True if a file is open for writing, by whomever. To be asked before this program opens it so.
+    /// True if a file is open for writing, by whomever. To be called before this program opens it so.
     fn written_elsewhere(&self) -> bool {
         self.device().is_none()
             && reopen(&self.handle, OFlags::RDONLY)
@@ -224,7 +224,7 @@ impl Opened {
 
     /// Opens it with a claim; where that fails, for reading, so that signatures can be searched for
     /// all the same. What the user has not consented to is not opened for writing at all: closing
-    /// such a file makes udev look at the device again.
+    /// such a file makes udev probe the device again.
     fn open_exclusively(&self, consented: bool) -> (Option<File>, Option<Reason>) {
         let access = if consented {
             OFlags::RDWR

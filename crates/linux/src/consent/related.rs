@@ -19,7 +19,7 @@ use super::uses::Uses;
 use crate::block::{DevNum, Device};
 
 impl Uses {
-    /// Claims and locks what shares storage with a device and is not claimed together with it. To be asked where
+    /// Claims and locks what shares storage with a device and is not claimed together with it. To be called where
     /// no use is known. What is claimed stays so until the files are dropped.
     pub(super) fn claim_related(&self, number: DevNum, reasons: &mut Vec<Reason>) -> Vec<File> {
         let mut claims = Vec::new();
@@ -61,7 +61,7 @@ impl Uses {
         claims
     }
 
-    /// Opens a device with a claim, for reading: closing one that was open for writing makes udev look at it again.
+    /// Opens a device with a claim, for reading: closing one that was open for writing makes udev probe it again.
     fn claim(&self, device: &Device) -> Result<File, Errno> {
         let path = self.root.locate(&device.node());
         let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::NONBLOCK | OFlags::CLOEXEC;

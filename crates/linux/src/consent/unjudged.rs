@@ -10,7 +10,7 @@ use crate::remedy;
 /// A target that could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// The kernel said no.
+    /// The kernel refused.
     Refused {
         /// The path.
         path: PathBuf,

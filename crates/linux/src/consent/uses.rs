@@ -164,7 +164,7 @@ impl Uses {
     }
 
     /// As [`reasons`](Uses::reasons), and what is on the device, which is opened for reading only. Who has
-    /// claimed it is not asked: that would be a claim itself.
+    /// claimed it is not tried: that would be a claim itself.
     pub fn why_not_writable(&self, number: DevNum) -> Vec<Reason> {
         self.content_and_reasons(number).1
     }

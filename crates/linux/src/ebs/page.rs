@@ -151,7 +151,7 @@ fn more_in_bins(now: &[Bin], before: &[Bin]) -> Vec<LatencyBin> {
         .filter(|(now, before)| now.from_us == before.from_us && now.count != before.count)
         .map(|(now, before)| LatencyBin {
             from: nanos(now.from_us),
-            // The last bin is said to end at the largest number, or where it begins.
+            // The last bin ends by its fields at the largest number, or where it begins.
             to: (now.to_us > now.from_us && now.to_us < u64::MAX).then(|| nanos(now.to_us)),
             count: u64::from(now.count.wrapping_sub(before.count)),
         })

@@ -88,7 +88,7 @@ pub enum NotPlaced {
     /// The file is on the realtime device of an XFS, which is not the one that it is mounted from.
     #[error("the file's data is on the realtime device of its file system")]
     Realtime,
-    /// The kind of file system or file could not be asked.
+    /// The kind of file system or file could not be read.
     #[error("the kind of the file could not be read: {0}")]
     Kind(#[source] io::Error),
     /// The kernel failed to list them.

@@ -24,7 +24,7 @@ pub(super) fn model(root: &Root) -> String {
 }
 
 /// The processors that the scheduler may run this thread on (sched_getaffinity(2)); all that cpuinfo
-/// lists where it cannot be asked, such as on a machine with more than the 1024 of a cpu_set_t.
+/// lists where it cannot be read, such as on a machine with more than the 1024 of a cpu_set_t.
 pub(super) fn usable(root: &Root) -> u32 {
     match rustix::thread::sched_getaffinity(None) {
         Ok(set) => set.count(),

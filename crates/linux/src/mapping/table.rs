@@ -45,7 +45,7 @@ pub(super) fn pieces(root: &Root, device: &Device) -> Result<Vec<(DevNum, Piece)
 /// The kinds of the targets that make up a device, such as `linear` or `cache`.
 ///
 /// # Errors
-/// When the device mapper cannot be asked, which only root may.
+/// When the device mapper cannot be queried, which only root may.
 pub(super) fn kinds(root: &Root, device: &Device) -> io::Result<Vec<String>> {
     let control = File::open(root.locate(Path::new("/dev/mapper/control")))?;
     let targets = targets(&control, device.number)?;

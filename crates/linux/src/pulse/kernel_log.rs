@@ -133,7 +133,7 @@ pub struct KernelLog {
 }
 
 impl KernelLog {
-    /// Opens the log. What it said before is passed over.
+    /// Opens the log. Its earlier records are passed over.
     ///
     /// # Errors
     /// When it is missing, or may not be read: `kernel.dmesg_restrict` leaves it to root.

@@ -46,7 +46,7 @@ pub(super) fn first_data(region: &Region) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Compares blocks, and looks for the byte only in one that differs: this is most of a look at an empty disk.
+/// Compares blocks, and looks for the byte only in one that differs: this is most of the work on an empty disk.
 fn first_not_zero(bytes: &[u8]) -> Option<usize> {
     const ZEROS: [u8; SAMPLE as usize] = [0; SAMPLE as usize];
     let differs = |block: &&[u8]| ZEROS.get(..block.len()) != Some(*block);

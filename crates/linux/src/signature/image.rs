@@ -20,7 +20,7 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// Reads what the detectors look at.
+    /// Reads the ranges of the detectors.
     pub(super) fn read(region: &Region) -> io::Result<Image> {
         let size = region.size;
         let mut image = Image {

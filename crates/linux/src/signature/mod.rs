@@ -1,6 +1,6 @@
 //! Signatures: file systems, partition tables, RAID and volume metadata on a device or file.
 //!
-//! This is asked before anything is overwritten, so it errs on the side of seeing something: it reports
+//! This is read before anything is overwritten, so it errs on the side of seeing something: it reports
 //! backup copies too, and does not verify checksums. It never writes.
 //!
 //! Content that is neither blank nor known counts as [`SignatureKind::Unknown`]: a database's raw volume, a format

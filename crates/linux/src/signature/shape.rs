@@ -177,7 +177,7 @@ fn has_boot_magic(image: &Image) -> bool {
     image.has(BOOT_MAGIC, &[0x55, 0xAA])
 }
 
-/// FAT, told by the fields that the kernel itself insists on (fs/fat/inode.c, fat_read_bpb) and
+/// FAT, recognized by the fields that the kernel itself insists on (fs/fat/inode.c, fat_read_bpb) and
 /// the jump that begins a boot sector; the words "FAT16" and "FAT32" in it are only a comment by
 /// Microsoft's own specification.
 fn fat(image: &Image) -> bool {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 
-/// Runs a program; the panic shows what it said.
+/// Runs a program; the panic shows what it wrote.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     try_run(program, arguments).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -67,7 +67,7 @@ pub struct ForegroundReport {
     /// The mean that was kept at last, in microseconds.
     pub kept_mean_us: Option<f64>,
     /// Where these came from: `asked`, `measured`, or `unreachable` where the foreground alone exceeds what was
-    /// asked for.
+    /// requested.
     pub target_source: Option<&'static str>,
     /// Seconds above them.
     pub above_target_s: f64,

@@ -147,7 +147,7 @@ impl Work {
     }
 
     /// Of these positions, those whose copies differ. Adds those that are compared with nothing to what is `unread`:
-    /// a disk may try for many seconds to read what it cannot, so that this is not asked of it again.
+    /// a disk may try for many seconds to read what it cannot, so that this is not read again.
     fn differing(
         &mut self,
         positions: &Ranges,

@@ -162,7 +162,7 @@ impl Readers {
         Some(Shares(shares))
     }
 
-    /// Takes memory back that is not looked at any more.
+    /// Takes memory back that is not compared any more.
     pub(super) fn give_back(&mut self, shares: Shares) {
         let shares = shares.0.into_values();
         self.spare.extend(shares.map(|share| share.buffer));

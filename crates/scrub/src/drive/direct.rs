@@ -23,7 +23,7 @@ const STEPS: f64 = 2.0;
 const LAST_COUNTS: f64 = 0.2;
 /// Much of a step is suspected where at least one part in so many is.
 const PART: u64 = 4;
-/// Number of looks, while a step takes as long as it does, for its completion and for the start of the next
+/// Number of polls, while a step takes as long as it does, for its completion and for the start of the next
 /// one; within these bounds.
 const LOOKS: f64 = 8.0;
 const SOONEST: f64 = 0.001;

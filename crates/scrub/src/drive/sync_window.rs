@@ -56,10 +56,10 @@ const AVERAGE_S: f64 = 1.0;
 /// Shortest and longest interval, beside a foreground, at which `sync_max` may be raised.
 const TICK: Nanos = Nanos(20_000_000);
 const SLOW_TICK: Nanos = Nanos(50_000_000);
-/// Interval of looks where a step waits for fewer requests in flight, where md must be throttled soon, and at first
+/// Interval of polls where a step waits for fewer requests in flight, where md must be throttled soon, and at first
 /// where the duration of a step is measured.
 const FINE_TICK: Nanos = Nanos(2_000_000);
-/// A later look comes after the time taken so far, divided by this.
+/// A later poll comes after the time taken so far, divided by this.
 const FINER: u64 = 8;
 /// Longest interval without a foreground.
 const SLOWEST_TICK: Nanos = Nanos(100_000_000);
@@ -289,7 +289,7 @@ impl SyncWindow {
         let rate = match may {
             Allowed::Rate(rate) => rate,
             Allowed::Nothing => return SLOW_TICK,
-            // `sync_max` is far ahead, and a foreground is not looked for more often.
+            // `sync_max` is far ahead, and a foreground is not polled more often.
             Allowed::All => return SLOWEST_TICK,
         };
         if let Some((began, _)) = self.step {

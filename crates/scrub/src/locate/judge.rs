@@ -19,7 +19,7 @@ pub(crate) enum Odd {
     Member(u32),
     /// More than one, so that none can be named.
     Several,
-    /// It cannot be told: there are two copies, or one parity.
+    /// It cannot be decided: there are two copies, or one parity.
     Untold,
 }
 

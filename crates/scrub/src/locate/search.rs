@@ -84,7 +84,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Adds what is to be said of another range.
+    /// Adds the result of another range.
     pub(crate) fn join(&mut self, other: Summary) {
         self.compared += other.compared;
         self.alone += other.alone;
@@ -104,7 +104,7 @@ impl Summary {
 /// Schedule of further reads of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Again {
-    /// Number of looks.
+    /// Number of reads.
     pub rounds: u32,
     /// Pause before each.
     pub pause: Duration,

@@ -4,7 +4,7 @@
 //!
 //! - `source`: what is read; `checkpoint`: from what a later start goes on;
 //! - `one`: one array or disk; `member`: the requests to each member; `share`: their common pace;
-//! - `places`: which bytes of an array lie on a bad place; `report`: what is said in the end.
+//! - `places`: which bytes of an array lie on a bad place; `report`: the answer.
 
 mod checkpoint;
 mod member;
@@ -46,7 +46,7 @@ pub(super) fn read(
     interrupt: &AtomicBool,
 ) -> Outcome {
     let page = args.page.check()?;
-    // What cannot be is said now, and not when the hours have come; and is examined then again.
+    // What cannot be is refused now, and not when the hours have come; and is examined then again.
     find_all(&args.arrays, devices, context)?;
     let (by, opening) = times(args)?;
     let Some(stop) = wait_for_hours(opening, args, context, interrupt) else {

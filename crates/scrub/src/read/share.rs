@@ -115,7 +115,7 @@ impl Share {
         self.passed.load(Relaxed)
     }
 
-    /// The bytes that came back since this was asked last, and those that are in flight. What comes back meanwhile is
+    /// The bytes that came back since the last call, and those that are in flight. What comes back meanwhile is
     /// in both rather than in neither.
     pub(crate) fn since(&self) -> (u64, u64) {
         let in_flight = self.in_flight.load(Acquire);

@@ -20,7 +20,7 @@ use super::window::World;
 const HOLDS: Duration = Duration::from_secs(60);
 /// md has so long to do what takes it a moment.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Interval between two looks.
+/// Interval between two polls.
 const LOOK: Duration = Duration::from_millis(5);
 /// The least that the kernel takes for `stripe_cache_size` (raid5_set_cache_size in drivers/md/raid5.c).
 const LEAST_STRIPES: &str = "17";

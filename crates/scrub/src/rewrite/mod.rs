@@ -46,7 +46,7 @@ pub(crate) fn way(target: &Target, root: &Root) -> RepairMethod {
             host::refusal(&target.sync).map_or(RepairMethod::Others, RepairMethod::Not)
         }
         Ok(_) => RepairMethod::Md,
-        // With one parity nothing could be told in any layout.
+        // With one parity nothing could be identified in any layout.
         Err(NotCompared::Layout(..)) if target.level.redundancy() == Redundancy::Parity(1) => {
             RepairMethod::Md
         }

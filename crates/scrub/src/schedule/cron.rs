@@ -208,7 +208,7 @@ fn number(text: &str) -> Option<u8> {
 }
 
 /// The last day of a month on which a command does something: `[ $(date +\%d) -le 7 ]`, Debian's way to the first
-/// Sunday of a month. `None` where it does not look at the date.
+/// Sunday of a month. `None` where it does not test the date.
 ///
 /// # Errors
 /// The part of the command that examines the date in any other way.

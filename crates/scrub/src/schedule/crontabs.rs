@@ -45,7 +45,7 @@ pub(super) fn find(
     }
 }
 
-/// A file's text; `None` where it is not there, or is no file. What cannot be read is said.
+/// A file's text; `None` where it is not there, or is no file. What cannot be read is reported.
 fn text(root: &Path, file: &Path, found: &mut ScheduledChecks) -> Option<String> {
     match fs::read(below(root, file)) {
         Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),

@@ -1,4 +1,4 @@
-//! The settings files of distributions, in which a check is turned off or told what to leave out.
+//! The settings files of distributions, in which a check is turned off or limited.
 
 use std::path::Path;
 use std::{fs, io};

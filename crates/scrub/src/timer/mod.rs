@@ -90,7 +90,7 @@ pub(crate) fn install(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failu
 }
 
 /// Stops the timer, removes it, and turns on again what it had replaced. What another program has changed
-/// since is left, and said.
+/// since is left, and reported.
 ///
 /// # Errors
 /// Refused where there is no such timer. Midway when systemctl fails or a file cannot be written: the
@@ -326,7 +326,7 @@ impl TimerHost<'_> {
         replace(&path, &back).with_context(|| format!("{} could not be written", path.display()))
     }
 
-    /// Says what still runs, because nobody told this program how to turn it off.
+    /// Reports what still runs, because this program does not know how to turn it off.
     fn tell_the_rest(&mut self, found: &ScheduledChecks) {
         let left: Vec<String> = found
             .running()

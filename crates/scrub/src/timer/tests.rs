@@ -84,7 +84,7 @@ fn wanted() -> Wanted {
     }
 }
 
-/// Does something on a host; what came of it, what was said, and what systemctl was told.
+/// Does something on a host; what came of it, its messages, and the calls of systemctl.
 fn with<T>(
     host: &Host,
     dry: bool,

@@ -2,7 +2,7 @@
 
 use form_urlencoded::Serializer;
 
-/// A query as it was asked.
+/// A query as it came.
 pub(super) struct Query(Vec<(String, String)>);
 
 impl Query {

@@ -63,7 +63,7 @@ pub(super) fn page(frame: FrameView<'_>, view: &Verdicts) -> Result<String, aska
     .render()
 }
 
-/// The conclusion as a word, and a sign that is told by its shape.
+/// The conclusion as a word, and a sign that is recognized by its shape.
 fn word(verdict: &Verdict) -> (&'static str, &'static str) {
     match verdict.conclusion {
         "code" => ("Code", "C"),

@@ -69,7 +69,7 @@ impl Search {
         let Some(first) = starts.first() else {
             return Vec::new();
         };
-        // Blocks begin at the same moments whatever is asked, so that they are found again.
+        // Blocks begin at the same moments whatever is requested, so that they are found again.
         let length = STEP as i64 * axis.slot_s();
         let lead = (length - first.rem_euclid(length)) % length;
         let lead = usize::try_from(lead / axis.slot_s()).unwrap_or(0);

@@ -7,7 +7,7 @@ use record::{Bytes, Nanos, Ranges};
 
 use super::probes::page_at;
 
-/// So many requests have to fail in a row before that is asked. It is doubled after each answer, since a
+/// So many requests have to fail in a row before that is tried. It is doubled after each answer, since a
 /// disk with large bad places gives many such rows.
 const FAILURES: u32 = 64;
 /// So often it is doubled.
@@ -25,7 +25,7 @@ pub(super) struct Doubt {
     failures: u32,
     /// Ranges that were called unreadable since then.
     blamed: Ranges,
-    /// Number of times that the device was asked and answered.
+    /// Number of times that the device was tried and answered.
     answers: u32,
     requested: Option<SuspectPages>,
     is_silent: bool,
@@ -83,7 +83,7 @@ impl Doubt {
         });
     }
 
-    /// True while the device is being asked: no other request is made then.
+    /// True while the device is being tried: no other request is made then.
     pub(super) fn is_open(&self) -> bool {
         self.requested.is_some()
     }

@@ -34,7 +34,7 @@ impl Reading<'_> {
         self.work.unreadable()
     }
 
-    /// True if more is called unreadable than may be, because a closer look would have taken too long.
+    /// True if more is called unreadable than may be, because to read closer would have taken too long.
     pub(crate) fn is_coarse(&self) -> bool {
         self.work.is_coarse()
     }
@@ -44,7 +44,7 @@ impl Reading<'_> {
         self.work.read()
     }
 
-    /// The share of what was read at this start that was cold, where that could be told.
+    /// The share of what was read at this start that was cold, where that is known.
     pub(crate) fn cold_share(&self) -> Option<f64> {
         self.stream.cold_share()
     }

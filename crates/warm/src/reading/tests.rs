@@ -21,7 +21,7 @@ const UNIT: Bytes = Bytes::kib(512);
 /// A device that is there, of a size that the test may change.
 struct There {
     size: Rc<Cell<Option<Bytes>>>,
-    /// After so many looks it becomes the size beside.
+    /// After so many polls it becomes the size beside.
     later: Option<(u32, Option<Bytes>)>,
     looks: Cell<u32>,
     told: u32,
@@ -317,7 +317,7 @@ fn reading_begins_before_it_is_known_what_is_used() {
     };
     let at_once = Plan::new(&unknown, size, UNIT, Extent::All);
     let last = Plan::new(&known(size), size, UNIT, Extent::All);
-    // It is taken note of at the first look at the device.
+    // It is taken note of at the first poll of the device.
     let (send, plans) = std::sync::mpsc::sync_channel(1);
     send.send(last).unwrap();
     let plans = (at_once, Later::new(plans));

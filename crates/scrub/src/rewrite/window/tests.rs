@@ -81,7 +81,7 @@ impl World for Model {
     }
 }
 
-/// All layouts of which a single wrong member can be told.
+/// All layouts of which a single wrong member can be identified.
 fn geometries() -> Vec<Geometry> {
     let mut all: Vec<Geometry> = [3, 4, 5]
         .map(|disks| Geometry::Mirror {
