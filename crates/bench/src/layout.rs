@@ -14,7 +14,7 @@ use super::testfile;
 /// Time for laying out a file of a size that was not requested, in seconds.
 const PATIENCE_S: f64 = 15.0;
 /// Interval at which the written part is polled.
-const LOOK: Nanos = Nanos(250_000_000);
+const POLL: Nanos = Nanos(250_000_000);
 /// Longer than any lay-out.
 const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);
 
@@ -74,7 +74,7 @@ pub(crate) fn fill(
         span: most,
         workload: &workload,
         choice: Choice::Auto,
-        window: LOOK,
+        window: POLL,
         seed,
         interrupt,
     };

@@ -31,7 +31,7 @@ impl Volumes {
 ///
 /// # Errors
 /// When `aws` fails.
-pub(crate) fn ask(
+pub(crate) fn query(
     devices: &Devices,
     interrupt: &AtomicBool,
     run: RunProgram<'_>,
@@ -173,7 +173,7 @@ mod tests {
         let answer =
             br#"{"Volumes": [{"VolumeId": "vol-00000001", "VolumeType": "gp3", "Iops": 3000,
             "Tags": [{"Key": "Name", "Value": "db"}]}]}"#;
-        let volumes = ask(&devices, &AtomicBool::new(false), &mut |program| {
+        let volumes = query(&devices, &AtomicBool::new(false), &mut |program| {
             assert!(program.line().ends_with("=vol-00000001,vol-00000002"));
             Ok(answer.to_vec())
         });
@@ -188,10 +188,10 @@ mod tests {
     fn without_a_volume_aws_is_not_called_and_an_error_of_aws_is_one() {
         let interrupt = AtomicBool::new(false);
         let (_place, none) = host(&["AWS123"]);
-        let asked = ask(&none, &interrupt, &mut |_| panic!("aws is asked"));
-        assert!(asked.unwrap().notes[0].contains("aws was not called"));
+        let described = query(&none, &interrupt, &mut |_| panic!("aws is asked"));
+        assert!(described.unwrap().notes[0].contains("aws was not called"));
         let (_place, devices) = host(&["vol00000001"]);
-        let failed = ask(&devices, &interrupt, &mut |_| {
+        let failed = query(&devices, &interrupt, &mut |_| {
             Err(Error::of("You must specify a region.", &["ec2"]))
         });
         assert!(failed.unwrap_err().to_string().contains("AWS_REGION"));

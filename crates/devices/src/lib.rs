@@ -49,7 +49,7 @@ struct Branch {
 pub fn devices(args: &DevicesArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let uses = Uses::read(&context.root).refused()?;
     let volumes = match args.ec2 {
-        true => ec2::ask(uses.devices(), interrupt, &mut aws::run).refused()?,
+        true => ec2::query(uses.devices(), interrupt, &mut aws::run).refused()?,
         false => Volumes::default(),
     };
     for note in &volumes.notes {

@@ -9,7 +9,7 @@ use crate::map::Touched;
 use crate::source::{Opener, arrival};
 
 /// I/Os after which an interrupt is polled.
-const LOOK: u64 = 1 << 16;
+const POLL: u64 = 1 << 16;
 
 /// A device of a trace.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ pub fn survey(
     while let Some(io) = reader.next() {
         let io = io?;
         seen += 1;
-        if seen.is_multiple_of(LOOK) && interrupt.load(Relaxed) {
+        if seen.is_multiple_of(POLL) && interrupt.load(Relaxed) {
             break;
         }
         let index = usize::from(io.device.0);

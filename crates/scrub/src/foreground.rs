@@ -57,7 +57,7 @@ pub(crate) struct Foreground {
     counter: Option<Counter>,
     before: Option<DiskStats>,
     detector: Detector,
-    looked: Instant,
+    sampled: Instant,
     /// Disks of which only a part is the device's.
     neighbours: Vec<Neighbours>,
     prober: Option<Prober>,
@@ -129,7 +129,7 @@ impl Foreground {
             before: counter.as_ref().and_then(|counter| counter.read().ok()),
             counter,
             detector: Detector::default(),
-            looked: Instant::now(),
+            sampled: Instant::now(),
             neighbours: Vec::new(),
             prober: Prober::start(root.locate(&device.node()), device.size).ok(),
         }
@@ -166,8 +166,8 @@ impl Foreground {
         probing: Option<f64>,
         own: impl FnOnce() -> Option<Own>,
     ) -> ForegroundSample {
-        let seconds = self.looked.elapsed().as_secs_f64();
-        self.looked = Instant::now();
+        let seconds = self.sampled.elapsed().as_secs_f64();
+        self.sampled = Instant::now();
         // Before the own part, so that what completes meanwhile is not taken for the foreground's.
         let counted = self.counted();
         let probes = self.prober.as_ref().map_or_else(Probes::default, |prober| {
@@ -186,13 +186,13 @@ impl Foreground {
         });
         let foreground = self.detector.take(seconds, counts, of_reads.is_deep);
         // Of a device that is read here, ours are in its times.
-        let told = counted.filter(|_| own.is_none());
+        let shown = counted.filter(|_| own.is_none());
         ForegroundSample {
             probes: probes.latencies_s,
             waiting: probes.waiting_s,
             others: foreground.requests,
-            counted: told.map(|(counts, took_s)| (counts.reads + counts.writes, took_s)),
-            busy: told.map_or(foreground.waited_s, |(counts, _)| {
+            counted: shown.map(|(counts, took_s)| (counts.reads + counts.writes, took_s)),
+            busy: shown.map_or(foreground.waited_s, |(counts, _)| {
                 counts.busy_ms as f64 / 1e3
             }),
         }

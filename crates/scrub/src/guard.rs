@@ -40,11 +40,11 @@ const HELD: Duration = Duration::from_secs(180);
 /// So long a later start waits for a guard at work.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval between two polls.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 /// Interval between two polls of whether a recovery is held.
 const TURN: Duration = Duration::from_secs(1);
 /// After so many polls of one it steps in: the first process does within a tenth of a second.
-const LOOKS: u32 = 3;
+const POLLS: u32 = 3;
 
 /// Orders of a guard.
 #[derive(Debug, Serialize, Deserialize)]
@@ -100,7 +100,7 @@ impl Guard {
     ///
     /// # Errors
     /// When it is gone.
-    pub(crate) fn tell_write(&mut self, begins: bool) -> io::Result<()> {
+    pub(crate) fn report_write(&mut self, begins: bool) -> io::Result<()> {
         let pipe = self.child.stdin.as_mut();
         let pipe = pipe.ok_or(io::ErrorKind::BrokenPipe)?;
         pipe.write_all(&[if begins { BEGINS } else { ENDS }])
@@ -117,12 +117,12 @@ impl Guard {
             .stderr(Stdio::null())
             .process_group(0)
             .spawn()?;
-        let told = child.stdin.as_mut().map(|pipe| {
+        let sent = child.stdin.as_mut().map(|pipe| {
             pipe.write_all(charge.as_bytes())
                 .and_then(|()| pipe.write_all(b"\n"))
                 .and_then(|()| pipe.flush())
         });
-        match told {
+        match sent {
             Some(Ok(())) => Ok(Guard { child }),
             Some(Err(error)) => Err(error),
             None => Err(io::ErrorKind::BrokenPipe.into()),
@@ -166,7 +166,7 @@ pub(crate) fn wait_for_others(number: DevNum) -> Result<(), String> {
                     .to_owned(),
             );
         }
-        sleep(LOOK);
+        sleep(POLL);
     }
     Ok(())
 }
@@ -200,12 +200,12 @@ pub(crate) fn are_back(uuid: &str) -> bool {
 /// # Errors
 /// When it received nothing that it understands.
 pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
-    let mut told = Vec::new();
+    let mut sent = Vec::new();
     let mut byte = [0];
     while io::stdin().read(&mut byte)? == 1 && byte != [b'\n'] {
-        told.extend(byte);
+        sent.extend(byte);
     }
-    let charge: Charge = serde_json::from_slice(&told)?;
+    let charge: Charge = serde_json::from_slice(&sent)?;
     let number: DevNum = charge.number.parse()?;
     // Whoever starts next waits as long as this is held.
     let lock = lock::hold(Path::new(lock::FOLDER), &name(number));
@@ -313,7 +313,7 @@ fn watch_until(
         } else {
             0
         };
-        if stood >= LOOKS {
+        if stood >= POLLS {
             old.put_back(sync, By::Another);
             stood = 0;
         }

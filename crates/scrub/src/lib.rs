@@ -337,8 +337,8 @@ fn answer(
     };
     context.print(&text)?;
     report::add_to_journal(scrubbed);
-    let (told, outcome) = report::conclusion(scrubbed, left_out, args.scheduled);
-    for sentence in told {
+    let (sentences, outcome) = report::conclusion(scrubbed, left_out, args.scheduled);
+    for sentence in sentences {
         context.notice(&format!("disksmith: {sentence}"));
     }
     match outcome {

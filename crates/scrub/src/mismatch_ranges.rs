@@ -114,12 +114,12 @@ mod tests {
     fn a_range_is_around_where_the_count_grew_and_begins_after_what_was_done() {
         let mut grown = MismatchRanges::new(0, 8, Ranges::new(), Bytes(0));
         let far = 10 * IN_FLIGHT;
-        for look in [
+        for counts in [
             at(far, far, 8),
             at(far + 10, far, 16),
             at(far + 20, far, 16),
         ] {
-            grown.take(&look);
+            grown.take(&counts);
         }
         let list = grown.list(&at(END / 2, far, 16));
         assert_eq!(list, Ranges::from(far..far + 20 + IN_FLIGHT));

@@ -109,7 +109,7 @@ impl Notice {
     }
 
     /// Writes the progress, if that was not done just before. A failure is harmless.
-    pub(super) fn tell(&mut self, at: &At, rate: Option<f64>, moment: Timestamp) {
+    pub(super) fn publish(&mut self, at: &At, rate: Option<f64>, moment: Timestamp) {
         // A clock that is set back does not stop it.
         let is_due = |last| moment.duration_since(last).abs() >= EACH;
         if self.last.is_none_or(is_due) {
@@ -175,27 +175,27 @@ pub(super) mod tests {
             ..a_quarter_done()
         };
         let moment = Timestamp::from_second(1_000).unwrap();
-        let mut told = Notice::beside(folder, "a:b");
+        let mut notice = Notice::beside(folder, "a:b");
         assert_eq!(read_in(folder, "a:b", moment), None);
-        told.tell(&at, Some(1_048_576.0), moment);
+        notice.publish(&at, Some(1_048_576.0), moment);
         let now = read_in(folder, "a:b", moment).unwrap();
         assert_eq!(now.at(), at);
         // Three quarters of 2 GiB at a MiB a second.
         assert_eq!(now.left_s(), Some(1536.0));
         assert_eq!(now.done().unwrap().as_second(), 2_536);
         // Not more than once a second.
-        told.tell(
+        notice.publish(
             &At::default(),
             None,
             moment + SignedDuration::from_millis(500),
         );
         assert_eq!(read_in(folder, "a:b", moment), Some(now));
         let later = moment + EACH;
-        told.tell(&At::default(), None, later);
+        notice.publish(&At::default(), None, later);
         let now = read_in(folder, "a:b", later).unwrap();
         assert_eq!((now.at(), now.left_s()), (At::default(), None));
         assert_eq!(read_in(folder, "a:b", later + OLD), None, "it is stopped");
-        drop(told);
+        drop(notice);
         assert_eq!(read_in(folder, "a:b", later), None);
         assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
     }

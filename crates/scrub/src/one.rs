@@ -34,12 +34,12 @@ use ui::format::short_latency;
 /// Of each member a stripe has so many bytes.
 const PAGE: u64 = 4096;
 /// Interval at which the members' read errors are examined: md keeps counting, and nothing gets lost.
-const LOOKS_AT_ERRORS: Duration = Duration::from_secs(10);
+const ERRORS_EVERY: Duration = Duration::from_secs(10);
 
 /// An array that mdadm has frozen to stop it is gone within so long, and is searched for so often.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
 /// See [`STOPS_WITHIN`].
-const LOOKS_FOR_IT: Duration = Duration::from_millis(50);
+const GONE_EVERY: Duration = Duration::from_millis(50);
 
 /// State that all arrays and disks of a command share.
 pub(crate) struct Shared<'a> {
@@ -153,13 +153,13 @@ pub(crate) fn scrub(
         writer,
         line: shared.lines.line(&target.path()),
         sync: target.sync.clone(),
-        looked_at_errors: None,
+        errors_read: None,
         began,
         status: Notice::of(&target.uuid),
         path: target.path(),
         holds_ledger: shared.below_ledger.contains(&target.device.number),
-        asked: shared.targets,
-        told_own: false,
+        requested: shared.targets,
+        reported_own: false,
     };
     let task = Task {
         action: if tracker.kept.repairs {
@@ -246,7 +246,7 @@ pub(crate) fn scrub(
 fn is_gone_soon(sync: &Sync) -> bool {
     let began = Instant::now();
     while sync.is_there() && began.elapsed() < STOPS_WITHIN {
-        sleep(LOOKS_FOR_IT);
+        sleep(GONE_EVERY);
     }
     !sync.is_there()
 }
@@ -277,7 +277,7 @@ struct Tracker {
     writer: CheckpointWriter<Checkpoint>,
     line: ProgressLine,
     sync: Sync,
-    looked_at_errors: Option<Instant>,
+    errors_read: Option<Instant>,
     began: Instant,
     ran_before_s: f64,
     deadline: Deadline,
@@ -287,16 +287,16 @@ struct Tracker {
     /// True if the ledger lies on the array.
     holds_ledger: bool,
     /// Latency targets of the user, and whether it was reported that the foreground exceeds them by itself.
-    asked: Option<Targets>,
-    told_own: bool,
+    requested: Option<Targets>,
+    reported_own: bool,
 }
 
 impl Tracker {
     /// Examines what the members could not read, with `now` in any case.
-    fn look_at_errors(&mut self, now: bool) {
-        let is_due = |looked: Instant| looked.elapsed() >= LOOKS_AT_ERRORS;
-        if now || self.looked_at_errors.is_none_or(is_due) {
-            self.looked_at_errors = Some(Instant::now());
+    fn read_errors(&mut self, now: bool) {
+        let is_due = |read: Instant| read.elapsed() >= ERRORS_EVERY;
+        if now || self.errors_read.is_none_or(is_due) {
+            self.errors_read = Some(Instant::now());
             self.kept.errors.take(&self.sync.health());
         }
     }
@@ -323,12 +323,12 @@ impl Tracker {
         let now_s = self.began.elapsed().as_secs_f64();
         let rate = self.deadline.rate(now_s, at.live.bytes().0);
         progress::show(&self.line, at, rate);
-        self.status.tell(at, rate, Timestamp::now());
+        self.status.publish(at, rate, Timestamp::now());
         let left = Sectors(at.of.0.saturating_sub(at.live.0)).bytes().0;
         let known = rate.filter(|_| at.of.0 > 0);
         self.deadline.foresee(now_s, left, known, &self.line);
-        self.say_own(at);
-        self.look_at_errors(false);
+        self.report_own(at);
+        self.read_errors(false);
         if at.done.0 > self.kept.done && self.writer.is_due(self.began.elapsed()) {
             self.take(at);
             self.writer.write(&self.kept);
@@ -337,12 +337,13 @@ impl Tracker {
         self.holds_ledger && self.writer.is_writing()
     }
 
-    /// Says once when the foreground is slower by itself than it was to be.
-    fn say_own(&mut self, at: &At) {
-        let (Some(asked), Some(kept), false) = (self.asked, at.targets, self.told_own) else {
+    /// Reports once that the foreground is slower by itself than its target.
+    fn report_own(&mut self, at: &At) {
+        let (Some(requested), Some(kept), false) = (self.requested, at.targets, self.reported_own)
+        else {
             return;
         };
-        if kept == asked {
+        if kept == requested {
             return;
         }
         let or = |latency: Option<f64>, word: &str| {
@@ -351,12 +352,12 @@ impl Tracker {
         let held = [or(kept.mean_s, "mean"), or(kept.p99_s, "p99")];
         let held: Vec<String> = held.into_iter().flatten().collect();
         let message = format!(
-            "disksmith: those who use {} do not have the latency that is to be kept, also while nothing is \
-             checked. They are held to what they have with some room: {}.",
+            "disksmith: programs that use {} exceed the latency targets even while nothing is checked. The \
+             targets are now their own latency with some room: {}.",
             self.path,
             held.join(" and ")
         );
-        self.told_own = self.line.report(message);
+        self.reported_own = self.line.report(message);
     }
 
     /// Keeps how it stood in the end, and what was left of the tunables.
@@ -367,7 +368,7 @@ impl Tracker {
         back: RestoreResult,
         notes: &mut Vec<String>,
     ) -> (Checkpoint, bool) {
-        self.look_at_errors(true);
+        self.read_errors(true);
         self.take(at);
         if back.failed.is_empty() {
             self.kept.old = back.later;

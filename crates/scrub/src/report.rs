@@ -287,10 +287,10 @@ pub(crate) fn conclusion(
     left_out: Vec<String>,
     scheduled: bool,
 ) -> (Vec<String>, Outcome) {
-    let (mut told, mut failed) = (Vec::new(), left_out);
+    let (mut sentences, mut failed) = (Vec::new(), left_out);
     for one in scrubbed {
         match scheduled && is_as_ordered(one) {
-            true => told.extend(midway(one)),
+            true => sentences.extend(midway(one)),
             false => failed.extend(midway(one)),
         }
         failed.extend(not_repaired(one).map(|why| {
@@ -302,7 +302,7 @@ pub(crate) fn conclusion(
     }
     let is_clean = scrubbed.iter().all(Scrubbed::is_clean);
     let answer = if is_clean { Answer::Done } else { Answer::No };
-    (told, job::outcome(&failed, answer))
+    (sentences, job::outcome(&failed, answer))
 }
 
 /// Adds each result to the journal of a service, with fields of its own.
@@ -367,14 +367,14 @@ mod tests {
         };
         let mut one = Scrubbed::known(find(&[]).unwrap(), kept);
         change(&mut one);
-        let (told, outcome) = conclusion(&[one], Vec::new(), scheduled);
+        let (sentences, outcome) = conclusion(&[one], Vec::new(), scheduled);
         let status = match outcome {
             Ok(Answer::Done) => 0,
             Ok(Answer::No) => 1,
-            Ok(Answer::Status(_)) | Err(Failure::Refused(_)) => panic!("{told:?}"),
+            Ok(Answer::Status(_)) | Err(Failure::Refused(_)) => panic!("{sentences:?}"),
             Err(Failure::Midway(_)) => 3,
         };
-        (status, told.len())
+        (status, sentences.len())
     }
 
     #[test]

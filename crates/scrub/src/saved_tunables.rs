@@ -14,7 +14,7 @@ pub(crate) const DEPTH: u64 = 1;
 /// md has so long to end what it is told to end, or what it ends by itself.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two polls.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 
 /// Former value of a tunable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -253,7 +253,7 @@ impl SavedTunables {
             // An error means that it has ended meanwhile, which is seen next. Before its thread has begun, md
             // takes no notice.
             let _ = sync.act(Action::Idle);
-            sleep(LOOK);
+            sleep(POLL);
         }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn find(
     if one.kept.mismatches == 0 || one.kept.repairs {
         return None;
     }
-    Some(look(one, root, interrupt).map_err(|error| sentence(&error)))
+    Some(locate_mismatches(one, root, interrupt).map_err(|error| sentence(&error)))
 }
 
 /// Of arrays whose last scrub was done within a week and found mismatches, what is known of them; and the arrays of
@@ -70,7 +70,11 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, 
     (known, others)
 }
 
-fn look(one: &Scrubbed, root: &Root, interrupt: &AtomicBool) -> anyhow::Result<Located> {
+fn locate_mismatches(
+    one: &Scrubbed,
+    root: &Root,
+    interrupt: &AtomicBool,
+) -> anyhow::Result<Located> {
     let path = one.target.path();
     let places = one.kept.places_in_bytes();
     anyhow::ensure!(

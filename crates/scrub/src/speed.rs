@@ -17,7 +17,7 @@ use super::target::Target;
 use reader::Buffer;
 
 /// Time for which the members are watched first. Nothing is begun meanwhile.
-const LOOKS: Duration = Duration::from_millis(300);
+const WATCHES: Duration = Duration::from_millis(300);
 /// Time for which each member is read.
 const LASTS: Duration = Duration::from_secs(1);
 /// Size of one read: large enough that the time to a disk across a network does not count for much.
@@ -76,7 +76,7 @@ fn busy(target: &Target, root: &Root) -> f64 {
     };
     let began = Instant::now();
     let before = now();
-    sleep(LOOKS);
+    sleep(WATCHES);
     let ms = began.elapsed().as_secs_f64() * 1e3;
     let most = now()
         .into_iter()

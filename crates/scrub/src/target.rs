@@ -59,7 +59,7 @@ impl Target {
                 lock::TAKEN
             ));
         }
-        Target::look(word, root, devices)
+        Target::read(word, root, devices)
     }
 
     /// The same array as it is now, if it can still be scrubbed. Its lock and those of its disks are held by
@@ -69,7 +69,7 @@ impl Target {
     /// A sentence for what speaks against it by now.
     pub(crate) fn again(&self, root: &Root) -> Result<Target, String> {
         let devices = Devices::read(root).map_err(|error| error.to_string())?;
-        let now = Target::look(&self.path(), root, &devices)?;
+        let now = Target::read(&self.path(), root, &devices)?;
         let refuse = |why: &str| Err(format!("{} cannot be scrubbed: {why}", self.path()));
         if now.uuid != self.uuid {
             return refuse("its name is another array's by now");
@@ -80,7 +80,7 @@ impl Target {
         Ok(now)
     }
 
-    fn look(word: &str, root: &Root, devices: &Devices) -> Result<Target, String> {
+    fn read(word: &str, root: &Root, devices: &Devices) -> Result<Target, String> {
         let device = md::find(root, devices, word).ok_or_else(|| {
             format!(
                 "{word} is no array that the kernel lists; 'disksmith array list' shows those there are"

@@ -74,11 +74,11 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
     let address = listener.local_addr().refused()?;
     let live = Live::new();
     let known: Arc<OnceLock<Arc<Sources>>> = Arc::default();
-    let tell = {
+    let publish = {
         let (live, known) = (live.clone(), Arc::clone(&known));
         move || {
             if let Some(sources) = known.get() {
-                live.tell(sources);
+                live.publish(sources);
             }
         }
     };
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
             .prometheus
             .clone()
             .map(|address| Prometheus::new(address, args.series.clone())),
-        kernel: Kernel::start(&context.root, tell),
+        kernel: Kernel::start(&context.root, publish),
     });
     let _ = known.set(Arc::clone(&sources));
     let (stop, stopped) = watch::channel(false);

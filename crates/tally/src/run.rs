@@ -108,7 +108,7 @@ pub(crate) fn run(
             Some(screen) => screen.show(&meters),
             None if reported.elapsed() >= REPORT => {
                 reported = Instant::now();
-                tell_summary(&meters);
+                print_summary(&meters);
             }
             None => {}
         }
@@ -123,8 +123,8 @@ pub(crate) fn run(
             })
         })
         .collect();
-    tell_summary(&meters);
-    tell_rejected(context, &meters, shared.dead_letters.path());
+    print_summary(&meters);
+    report_rejected(context, &meters, shared.dead_letters.path());
     match ended.iter().find_map(|ended| ended.reason.as_ref()) {
         None => Ok(Answer::Done),
         Some(reason) => Err(Failure::Midway(anyhow::anyhow!(
@@ -147,7 +147,7 @@ fn unopened(error: StoreError, context: &Context, interrupt: &AtomicBool) -> Out
 }
 
 /// Reports what was done for each source, with fields for the journal.
-fn tell_summary(meters: &[Metered]) {
+fn print_summary(meters: &[Metered]) {
     for (address, meter) in meters {
         let field = |name: &str, value: String| (format!("DISKSMITH_{name}"), value);
         let counter = |name, counter: &AtomicU64| field(name, counter.load(Relaxed).to_string());
@@ -189,7 +189,7 @@ fn summary(address: &str, meter: &Meter) -> String {
     line
 }
 
-fn tell_rejected(context: &Context, meters: &[Metered], path: &Path) {
+fn report_rejected(context: &Context, meters: &[Metered], path: &Path) {
     if meters
         .iter()
         .any(|(_, meter)| meter.rejected.load(Relaxed) > 0)

@@ -16,7 +16,7 @@ const NEAR: f64 = 0.05;
 /// A limit that is passed for a smaller share of the time is not what holds the rate.
 const EXCEEDED: f64 = 0.05;
 /// A smaller share of others' is not much.
-const WORTH_SAYING: f64 = 0.01;
+const LEAST_REPORTED: f64 = 0.01;
 /// A volume that beside others gives this much of what it gives alone is not held back by them.
 const AS_MUCH: f64 = 0.9;
 
@@ -109,7 +109,7 @@ fn by_aws(exceeded: &Exceeded, seconds: f64) -> String {
 /// Sentence on the I/O of other programs.
 fn others(one: &Warmed) -> String {
     match one.others_share {
-        Some(share) if share >= WORTH_SAYING => {
+        Some(share) if share >= LEAST_REPORTED => {
             format!(
                 ", less the {} of all bytes that others read and wrote meanwhile",
                 percent(share)

@@ -40,7 +40,7 @@ impl Schedule {
     ///
     /// # Errors
     /// As [`Schedule::new`].
-    pub(crate) fn asked(args: &WarmArgs, seconds: f64) -> Result<Option<Schedule>, Failure> {
+    pub(crate) fn requested(args: &WarmArgs, seconds: f64) -> Result<Option<Schedule>, Failure> {
         let schedule = args
             .ready_by
             .map(|by| Schedule::new(by, seconds, &Zoned::now()));
@@ -90,7 +90,7 @@ struct PlanDocument {
 /// Computes how long it takes to read so much at a rate, without a device.
 pub(crate) fn plan(size: Bytes, speed: Bytes, args: &WarmArgs, context: &mut Context) -> Outcome {
     let seconds = size.0 as f64 / speed.0 as f64;
-    let schedule = Schedule::asked(args, seconds)?;
+    let schedule = Schedule::requested(args, seconds)?;
     let text = if args.json {
         let document = PlanDocument {
             mode: "plan",

@@ -68,7 +68,7 @@ const SMALLEST_BLOCK: Bytes = Bytes(4096);
 const LARGEST_BLOCK: Bytes = Bytes::mib(16);
 
 /// Interval at which a long list is reported.
-const SAY_EVERY: Duration = Duration::from_secs(5);
+const REPORT_EVERY: Duration = Duration::from_secs(5);
 
 /// Warms volumes, checks how cold they are, or computes how long it takes.
 pub fn warm(
@@ -243,7 +243,7 @@ fn ask(id: &str, context: &Context, interrupt: &AtomicBool) -> anyhow::Result<He
     let mut reported = Instant::now();
     let mut report = |count: usize| {
         // A snapshot of 1 TiB has 200 pages, which take minutes.
-        if context.watched && reported.elapsed() >= SAY_EVERY {
+        if context.watched && reported.elapsed() >= REPORT_EVERY {
             reported = Instant::now();
             context.notice(&format!(
                 "disksmith: aws has listed {count} blocks of {id} so far."

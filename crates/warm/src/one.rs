@@ -237,7 +237,7 @@ fn read(
     let seconds = began.elapsed().as_secs_f64();
     let exceeded = counted.and_then(|before| volume.own_counters()?.exceeded_since(&before));
     drop(ask.present);
-    reading.tell();
+    reading.report();
     let FinalPlan {
         plan,
         findings: of_plan,
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn a_range_that_was_read_coarsely_is_not_finished() {
-        for (ending, whole, is_coarse, told) in [
+        for (ending, whole, is_coarse, expected) in [
             (Ending::Done, true, false, End::Whole),
             (Ending::Done, false, false, End::AsAsked),
             (Ending::Done, true, true, End::Midway),
@@ -416,7 +416,7 @@ mod tests {
             (Ending::Interrupted, true, false, End::Midway),
             (Ending::Failed(String::new()), true, false, End::Midway),
         ] {
-            assert_eq!(end(&ending, whole, is_coarse), told, "{ending:?}");
+            assert_eq!(end(&ending, whole, is_coarse), expected, "{ending:?}");
         }
     }
 }

@@ -224,17 +224,17 @@ impl<'a> Reading<'a> {
             }
             self.poll_device();
             self.poll_plan();
-            self.tell();
+            self.report();
         }
     }
 
     /// Goes by the final plan, once it is known.
     fn poll_plan(&mut self) {
-        let Some((plan, asked)) = self.later.take() else {
+        let Some((plan, requested)) = self.later.take() else {
             return;
         };
         let covered = self.work.done().union(self.work.unreadable());
-        let todo = plan.without(&covered.union(&asked));
+        let todo = plan.without(&covered.union(&requested));
         self.work.replace(&todo.stages, &plan.all());
     }
 
@@ -251,7 +251,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Reports the progress.
-    pub(crate) fn tell(&mut self) {
+    pub(crate) fn report(&mut self) {
         self.watch.stands(&At {
             done: self.work.done(),
             unreadable: self.work.unreadable(),

@@ -186,7 +186,7 @@ impl Live<'_> {
                 view.note(&note, context)?;
             }
             if let View::Live(screen) = &mut *view {
-                self.tell_ledger(screen);
+                self.show_ledger(screen);
             }
             if let Some(sample) = sample {
                 seen += 1;
@@ -197,9 +197,9 @@ impl Live<'_> {
     }
 
     /// Passes the ledger's marks to the screen.
-    fn tell_ledger(&self, screen: &mut Screen) {
+    fn show_ledger(&self, screen: &mut Screen) {
         if let Some(recorder) = &self.recorder {
-            screen.tell_recording(recorder.is_writing());
+            screen.show_recording(recorder.is_writing());
             screen.mark(recorder.marks());
         }
         if let Some(marks) = &self.marks {
@@ -218,7 +218,7 @@ impl Live<'_> {
             recorder.see(&sample, &changes);
         }
         if let Some(server) = &self.server {
-            server.tell(&sample, self.watch.open(), &changes);
+            server.publish(&sample, self.watch.open(), &changes);
         }
         changes.retain(|change| self.filter.wants_change(change, &sample));
         if let Some(report) = &mut self.report {

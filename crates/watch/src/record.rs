@@ -272,7 +272,7 @@ impl Writer {
             Ok(()) if is_hopeless => return,
             Ok(()) => {}
             // It took so long that nobody waits any more.
-            Err(SendError(Err(error))) => return self.say_the_end(&error),
+            Err(SendError(Err(error))) => return self.report_the_end(&error),
             Err(SendError(Ok(()))) if self.open.is_some() => {
                 self.notices
                     .add("The ledger answers; recording has begun.".to_owned());
@@ -284,7 +284,7 @@ impl Writer {
         for batch in arriving {
             self.wait_with(batch);
             if let Err(error) = self.write() {
-                return self.say_the_end(&error);
+                return self.report_the_end(&error);
             }
             if thinned.elapsed() >= THIN_EVERY {
                 self.thin_out();
@@ -387,7 +387,7 @@ impl Writer {
     }
 
     /// Says why nothing more is recorded.
-    fn say_the_end(&self, error: &Error) {
+    fn report_the_end(&self, error: &Error) {
         self.notices.is_writing.store(false, Relaxed);
         self.notices.add(format!("Nothing is recorded: {error}."));
     }

@@ -91,7 +91,7 @@ impl Server {
     }
 
     /// Takes what was found: the events that last, and what began.
-    pub(super) fn tell<'a>(
+    pub(super) fn publish<'a>(
         &self,
         sample: &Sample,
         open: impl Iterator<Item = &'a Event>,

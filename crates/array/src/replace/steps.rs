@@ -16,7 +16,7 @@ use super::super::{superblock, teardown};
 use super::exchange::{Course, Exchange, member, serves};
 
 /// Interval at which the copying is examined.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL: Duration = Duration::from_millis(500);
 
 /// Attempts to take a device out: md holds one that has failed until its superblocks say so.
 const REMOVALS: u32 = 60;
@@ -167,7 +167,7 @@ impl Step<Host<'_>> for Wait<'_> {
                 bar.set_length(of.0);
                 bar.set_position(done.0);
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
         bar.finish_and_clear();
         Ok(())
@@ -242,7 +242,7 @@ impl Step<Host<'_>> for EraseOld {
 
 /// Takes a device out of the array.
 fn remove(host: &mut Host, exchange: &Exchange, path: &Path) -> Result<(), exec::Error> {
-    host.run_with_retries(&exchange.remove(path).bound(), REMOVALS, LOOK)
+    host.run_with_retries(&exchange.remove(path).bound(), REMOVALS, POLL)
 }
 
 /// Takes the new disk out again, unless it serves: then the old one has been given up by md. `None` where there is

@@ -54,7 +54,7 @@ pub(crate) struct Compared {
 /// Compares an array's members, on threads of its own. They end with this; one that waits for a disk which does
 /// not answer ends when that does.
 pub(crate) struct Comparer {
-    asked: SyncSender<Comparison>,
+    requests: SyncSender<Comparison>,
     came: Receiver<Compared>,
 }
 
@@ -79,20 +79,20 @@ impl Comparer {
             readers: Readers::start(members).map_err(not_started)?,
             geometry,
         };
-        let (asked, asks) = sync_channel::<Comparison>(1);
+        let (requests, incoming) = sync_channel::<Comparison>(1);
         let (answer, came) = sync_channel(1);
         std::thread::Builder::new()
             .name("compare".to_owned())
             .spawn(move || {
                 give_way_to_others();
-                for asked in asks {
-                    if answer.send(work.compare(&asked)).is_err() {
+                for comparison in incoming {
+                    if answer.send(work.compare(&comparison)).is_err() {
                         return;
                     }
                 }
             })
             .map_err(not_started)?;
-        Ok(Comparer { asked, came })
+        Ok(Comparer { requests, came })
     }
 
     /// Begins with these positions of the check, in idle gaps with so much time between two requests to a member, or
@@ -100,7 +100,9 @@ impl Comparer {
     pub(crate) fn begin(&self, range: &Range<Sectors>, spacing: Option<Nanos>) -> bool {
         let range = range.start.bytes().0..range.end.bytes().0;
         let spacing = spacing.map(|apart| Duration::from_nanos(apart.0));
-        self.asked.try_send(Comparison { range, spacing }).is_ok()
+        self.requests
+            .try_send(Comparison { range, spacing })
+            .is_ok()
     }
 
     /// Result of the comparison; `None` while it is under way. A thread that is gone suspects everything.
@@ -123,10 +125,10 @@ struct Work {
 }
 
 impl Work {
-    fn compare(&mut self, asked: &Comparison) -> Compared {
-        let asked_for = Ranges::from(asked.range.clone());
+    fn compare(&mut self, comparison: &Comparison) -> Compared {
+        let requested = Ranges::from(comparison.range.clone());
         let mut suspects = Ranges::new();
-        let (mut differ, read) = self.differing(&asked_for, asked.spacing, &mut suspects);
+        let (mut differ, read) = self.differing(&requested, comparison.spacing, &mut suspects);
         for pause in AGAIN {
             if differ.is_empty() {
                 break;

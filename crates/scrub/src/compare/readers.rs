@@ -92,7 +92,7 @@ impl Shares {
 
 /// The threads that read, one for each member.
 pub(super) struct Readers {
-    asks: BTreeMap<u32, Sender<Share>>,
+    senders: BTreeMap<u32, Sender<Share>>,
     came: Receiver<Share>,
     /// Memory that was read into before.
     spare: Vec<Buffer>,
@@ -106,26 +106,26 @@ impl Readers {
     pub(super) fn start(members: Disks) -> io::Result<Readers> {
         let members = Arc::new(members);
         let (answer, came) = channel();
-        let mut asks = BTreeMap::new();
+        let mut senders = BTreeMap::new();
         for slot in members.slots() {
-            let (ask, asked) = channel::<Share>();
+            let (sender, sent) = channel::<Share>();
             let (members, answer) = (Arc::clone(&members), answer.clone());
             std::thread::Builder::new()
                 .name(format!("member {slot}"))
                 .spawn(move || {
                     give_way_to_others();
                     let mut idle_gap = IdleGap::default();
-                    for mut share in asked {
+                    for mut share in sent {
                         share.read(&members, &mut idle_gap);
                         if answer.send(share).is_err() {
                             return;
                         }
                     }
                 })?;
-            asks.insert(slot, ask);
+            senders.insert(slot, sender);
         }
         Ok(Readers {
-            asks,
+            senders,
             came,
             spare: Vec::new(),
         })
@@ -138,9 +138,9 @@ impl Readers {
         groups: impl Iterator<Item = &'a Group>,
         spacing: Option<Duration>,
     ) -> Option<Shares> {
-        let mut asked = 0;
+        let mut sent = 0;
         for (slot, ranges) in ranges(groups) {
-            if let Some(ask) = self.asks.get(&slot) {
+            if let Some(sender) = self.senders.get(&slot) {
                 let mut share = Share {
                     slot,
                     ranges,
@@ -150,12 +150,12 @@ impl Readers {
                     failed: Vec::new(),
                 };
                 share.buffer.hold(1, share.length());
-                ask.send(share).ok()?;
-                asked += 1;
+                sender.send(share).ok()?;
+                sent += 1;
             }
         }
         let mut shares = BTreeMap::new();
-        for _ in 0..asked {
+        for _ in 0..sent {
             let share = self.came.recv().ok()?;
             shares.insert(share.slot, share);
         }

@@ -25,7 +25,7 @@ const LAST_COUNTS: f64 = 0.2;
 const PART: u64 = 4;
 /// Number of polls, while a step takes as long as it does, for its completion and for the start of the next
 /// one; within these bounds.
-const LOOKS: f64 = 8.0;
+const POLLS: f64 = 8.0;
 const SOONEST: f64 = 0.001;
 const SOON: f64 = 0.005;
 const LATER: Nanos = Nanos(20_000_000);
@@ -158,7 +158,7 @@ impl Direct {
             let takes = self
                 .gives
                 .map_or(0.0, |gives| self.step().bytes().0 as f64 / gives);
-            Nanos(((takes / LOOKS).clamp(SOONEST, SOON) * 1e9) as u64)
+            Nanos(((takes / POLLS).clamp(SOONEST, SOON) * 1e9) as u64)
         } else {
             LATER
         }

@@ -22,7 +22,7 @@ const MOST_SUSPECTS: usize = 4096;
 /// Number of unreadable places that are listed; more are counted.
 const MOST_UNREADABLE: usize = 256;
 /// Longest pause between two polls of the interrupt.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
 /// Reads an array's members.
 pub(crate) trait Members {
@@ -172,7 +172,7 @@ impl Search<'_> {
             if self.is_interrupted() {
                 break;
             }
-            self.look_at(&group);
+            self.compare_group(&group);
             if self.suspects.len() >= MOST_SUSPECTS {
                 self.confirm();
             }
@@ -205,7 +205,7 @@ impl Search<'_> {
     }
 
     /// Compares a group, and suspects the places of it that differ.
-    fn look_at(&mut self, group: &Group) {
+    fn compare_group(&mut self, group: &Group) {
         let Some(group) = self.present(group) else {
             self.summary.alone += group.length;
             return;
@@ -293,7 +293,7 @@ impl Search<'_> {
     fn pause(&self) -> bool {
         let mut left = self.again.pause;
         while !left.is_zero() && !self.is_interrupted() {
-            let step = left.min(LOOK);
+            let step = left.min(POLL);
             thread::sleep(step);
             left -= step;
         }

@@ -26,7 +26,7 @@ const START_DEPTH: usize = 4;
 const PIECE: u64 = 1;
 const WHOLE: u64 = 0;
 /// Interval at which the disk is examined.
-const LOOK_EVERY: Nanos = Nanos(250_000_000);
+const POLL_EVERY: Nanos = Nanos(250_000_000);
 /// Wait when nothing can be requested.
 const NAP: Nanos = Nanos(10_000_000);
 
@@ -39,7 +39,7 @@ pub(crate) struct Member<'a> {
     meter: Meter,
     depth: Option<Controller>,
     gone: bool,
-    looked: Option<Nanos>,
+    polled: Option<Nanos>,
     kept: Checkpoint,
     writer: CheckpointWriter<Checkpoint>,
     began: Instant,
@@ -80,7 +80,7 @@ impl<'a> Member<'a> {
             meter: Meter::default(),
             depth: Bounds::new(1, MOST_DEPTH).map(|bounds| Controller::new(bounds, START_DEPTH)),
             gone: false,
-            looked: None,
+            polled: None,
             ran_before_s: kept.ran_s,
             kept,
             writer,
@@ -113,19 +113,19 @@ impl<'a> Member<'a> {
         self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
     }
 
-    fn look(&mut self, now: Nanos) {
+    fn poll(&mut self, now: Nanos) {
         let is_free = self.share.may() == Allowed::All;
         if let (Some(interval), Some(depth)) = (self.meter.interval(now), &mut self.depth)
             && is_free
         {
             depth.observe(&interval);
         }
-        let is_recent = |looked: Nanos| now.0.saturating_sub(looked.0) < LOOK_EVERY.0;
-        if self.looked.is_some_and(is_recent) {
+        let is_recent = |polled: Nanos| now.0.saturating_sub(polled.0) < POLL_EVERY.0;
+        if self.polled.is_some_and(is_recent) {
             return;
         }
-        self.looked = Some(now);
-        self.look_at_disk();
+        self.polled = Some(now);
+        self.poll_disk();
         if self.writer.is_due(now.into()) {
             self.take();
             self.writer.write(&self.kept);
@@ -136,7 +136,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    fn look_at_disk(&mut self) {
+    fn poll_disk(&mut self) {
         match self.part.volume.size_if_there(self.root) {
             None => self.gone = true,
             Some(size) if size < self.work.end() => self.work.end_at(size),
@@ -167,7 +167,7 @@ impl RequestSource for Member<'_> {
     }
 
     fn next(&mut self, now: Nanos) -> Next {
-        self.look(now);
+        self.poll(now);
         if self.gone {
             return Next::End;
         }
@@ -211,14 +211,14 @@ impl RequestSource for Member<'_> {
             Ok(()) => self.work.was_read(range),
             Err(error) if error.is_of_a_lost_device() => self.gone = true,
             Err(_) => {
-                self.look_at_disk();
+                self.poll_disk();
                 if !self.gone {
                     self.work.failed(now, &range);
                 }
             }
         }
         self.passes(before);
-        self.look(now);
+        self.poll(now);
     }
 }
 

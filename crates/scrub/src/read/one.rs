@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// Weight of the last completions in the rate of the members.
 const LAST_COUNTS: f64 = 0.1;
 /// Interval at which the array is examined, and progress is shown.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL: Duration = Duration::from_millis(250);
 
 /// End of a reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,7 +151,7 @@ struct Steering<'a> {
     /// True if the ledger lies on what is watched.
     holds_ledger: bool,
     pace: Controller,
-    asked: Nanos,
+    sampled: Nanos,
     /// Bytes a second of all members together while each has a request outstanding beside a foreground.
     gives: Option<f64>,
     began: Instant,
@@ -169,7 +169,7 @@ impl<'a> Steering<'a> {
                 .and_beside(&source.shared, shared.root),
             holds_ledger: shared.below_ledger.contains(&source.watched.number),
             pace: Controller::new(shared.targets.unwrap_or_default()),
-            asked: Nanos(0),
+            sampled: Nanos(0),
             gives: None,
             line: shared.lines.line(&source.path()),
             deadline: Deadline::new(
@@ -190,18 +190,18 @@ impl<'a> Steering<'a> {
     /// Goes on until all threads have ended, and gives why it made them end, if it did.
     fn steer<T>(&mut self, threads: &[ScopedJoinHandle<'_, T>]) -> Option<Ending> {
         let mut ordered = None;
-        let mut looked = Instant::now();
+        let mut polled = Instant::now();
         while !threads.iter().all(ScopedJoinHandle::is_finished) {
             self.tick();
             if ordered.is_none() {
-                let is_due = looked.elapsed() >= LOOK;
+                let is_due = polled.elapsed() >= POLL;
                 ordered = self.order().or_else(|| is_due.then(|| self.trouble())?);
                 if ordered.is_some() {
                     self.share.over.store(true, Relaxed);
                 }
             }
-            if looked.elapsed() >= LOOK {
-                looked = Instant::now();
+            if polled.elapsed() >= POLL {
+                polled = Instant::now();
                 self.show();
             }
             sleep(TICK);
@@ -243,7 +243,7 @@ impl<'a> Steering<'a> {
             *known += LAST_COUNTS * (all - *known);
             self.pace.gives(*known);
         }
-        let before = std::mem::replace(&mut self.asked, now);
+        let before = std::mem::replace(&mut self.sampled, now);
         let seconds = Nanos(now.0.saturating_sub(before.0)).as_secs_f64();
         let sample = seen.sample(seconds, bytes as f64, self.share.is_busy(), probes);
         self.share.set(self.pace.take(&sample));

@@ -21,7 +21,7 @@ const HOLDS: Duration = Duration::from_secs(60);
 /// md has so long to do what takes it a moment.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two polls.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL: Duration = Duration::from_millis(5);
 /// The least that the kernel takes for `stripe_cache_size` (raid5_set_cache_size in drivers/md/raid5.c).
 const LEAST_STRIPES: &str = "17";
 /// md keeps stripes in eight lists, by their rows of 4 KiB (`NR_STRIPE_HASH_LOCKS`), with two or three of
@@ -152,7 +152,7 @@ impl<'a> OnHost<'a> {
         while goes_on() && Instant::now() < until {
             // Before its thread has begun, md takes no notice; that it has ended is seen next.
             let _ = self.sync.act(Action::Idle);
-            sleep(LOOK);
+            sleep(POLL);
         }
         self.turn(Tunable::Min, "0")?;
         self.turn(Tunable::Max, "max")?;
@@ -185,7 +185,7 @@ impl<'a> OnHost<'a> {
                         .to_owned(),
                 );
             }
-            sleep(LOOK);
+            sleep(POLL);
         }
     }
 }
@@ -195,7 +195,7 @@ fn retried(act: impl Fn() -> linux::Result<()>) -> Result<(), String> {
     let until = Instant::now() + TIMEOUT;
     loop {
         match act() {
-            Err(error) if error.is_busy() && Instant::now() < until => sleep(LOOK),
+            Err(error) if error.is_busy() && Instant::now() < until => sleep(POLL),
             other => return other.map_err(|error| error.to_string()),
         }
     }
@@ -298,9 +298,9 @@ impl World for OnHost<'_> {
         let held = held.ok_or_else(|| io::Error::other("nothing holds other writes back"))?;
         let writer = self.writers.get(&place.slot);
         let writer = writer.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        held.guard.tell_write(true)?;
+        held.guard.report_write(true)?;
         let written = writer.write_at(place.at, bytes);
-        held.guard.tell_write(false)?;
+        held.guard.report_write(false)?;
         written
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn repair(
         held: None,
     };
     let mut repaired = Repaired {
-        fates: told(located),
+        fates: fates_of(located),
         ..Repaired::default()
     };
     let windows = windows(located, &geometry);
@@ -141,7 +141,7 @@ fn hold(
 }
 
 /// Results known before anything is tried: blocks of which no single member is wrong.
-fn told(located: &Located) -> BTreeMap<u64, Fate> {
+fn fates_of(located: &Located) -> BTreeMap<u64, Fate> {
     let mut fates = BTreeMap::new();
     for mismatch in &located.mismatches {
         let fate = match mismatch.odd {

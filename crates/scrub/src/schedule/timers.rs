@@ -27,7 +27,7 @@ pub(super) fn find(
     }
     let names = systemd::timers(root).into_iter();
     let names: Vec<String> = names.filter(|name| name != OWN).collect();
-    match ask(&names, now, programs) {
+    match query(&names, now, programs) {
         Ok(timers) => found.scheduled.extend(timers),
         Err(error) => found
             .unread
@@ -36,7 +36,7 @@ pub(super) fn find(
 }
 
 /// The timers that start a check.
-fn ask(
+fn query(
     names: &[String],
     now: &Zoned,
     programs: &mut dyn Programs,

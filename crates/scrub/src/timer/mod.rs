@@ -82,7 +82,7 @@ pub(crate) fn install(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failu
     host.systemctl(&["enable", "--now", TIMER]).midway()?;
     // A timer that ran already keeps its old time otherwise.
     host.systemctl(&["restart", TIMER]).midway()?;
-    host.tell_the_rest(&found);
+    host.report_the_rest(&found);
     if !host.dry {
         (host.say)("To undo this: disksmith scrub --uninstall-timer\n");
     }
@@ -327,7 +327,7 @@ impl TimerHost<'_> {
     }
 
     /// Reports what still runs, because this program does not know how to turn it off.
-    fn tell_the_rest(&mut self, found: &ScheduledChecks) {
+    fn report_the_rest(&mut self, found: &ScheduledChecks) {
         let left: Vec<String> = found
             .running()
             .filter(|scheduled| matches!(off(self, scheduled), Ok(None)))

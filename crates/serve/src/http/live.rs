@@ -40,7 +40,7 @@ impl Live {
     }
 
     /// Tells viewers of a new sample. Where there are none, none is written.
-    pub(crate) fn tell(&self, sources: &Sources) {
+    pub(crate) fn publish(&self, sources: &Sources) {
         if self.now.receiver_count() > 0 {
             let event = event("now", &self.document(sources).json());
             self.now.send_replace(event);

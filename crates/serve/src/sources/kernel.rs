@@ -36,7 +36,7 @@ pub(crate) struct Kernel {
 
 impl Kernel {
     /// Begins to watch, on a thread of its own. `tell` is called after each sample.
-    pub(crate) fn start(root: &Root, tell: impl Fn() + Send + 'static) -> Kernel {
+    pub(crate) fn start(root: &Root, publish: impl Fn() + Send + 'static) -> Kernel {
         let seen = Arc::new(Mutex::new(LastSample::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let (root, shown, stopped) = (root.clone(), Arc::clone(&seen), Arc::clone(&stop));
@@ -45,7 +45,7 @@ impl Kernel {
             let end = watch::follow(&root, EVERY, &stopped, |sample, open| {
                 let host = host(&hostname, sample, open);
                 lock(&shown).host = Some((Instant::now(), host));
-                tell();
+                publish();
             });
             if let Err(error) = end {
                 lock(&shown).error = Some((error.to_string(), Timestamp::now()));

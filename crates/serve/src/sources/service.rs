@@ -346,7 +346,7 @@ impl ServiceFigures {
             p99_ms: self.quantiles(0.99),
             above: bounds
                 .map(|(nth, bound)| (*bound, above(nth)))
-                .filter(|(_, shares)| tells(shares))
+                .filter(|(_, shares)| is_informative(shares))
                 .collect(),
         }
     }
@@ -354,7 +354,7 @@ impl ServiceFigures {
 
 /// True of a share that is neither nearly nothing nor nearly all in each slot: each figure that is compared costs the
 /// others some of their significance.
-fn tells(shares: &[f64]) -> bool {
+fn is_informative(shares: &[f64]) -> bool {
     const LITTLE: f64 = 0.002;
     let known = || shares.iter().filter(|share| share.is_finite());
     known().any(|share| *share > LITTLE) && known().any(|share| *share < 1.0 - LITTLE)

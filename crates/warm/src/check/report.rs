@@ -20,7 +20,7 @@ pub(super) fn report(
     context: &mut Context,
 ) -> Result<(), Failure> {
     let schedule = match longest(all) {
-        Some(seconds) => Schedule::asked(args, seconds)?,
+        Some(seconds) => Schedule::requested(args, seconds)?,
         None => None,
     };
     let text = if args.json {

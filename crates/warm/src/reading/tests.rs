@@ -24,7 +24,7 @@ struct There {
     /// After so many polls it becomes the size beside.
     later: Option<(u32, Option<Bytes>)>,
     looks: Cell<u32>,
-    told: u32,
+    reports: u32,
     policy: IoPolicy,
     /// The kernel's counts at each interval.
     counts: Option<Counts>,
@@ -39,7 +39,7 @@ impl There {
             size: Rc::new(Cell::new(Some(size))),
             later: None,
             looks: Cell::new(0),
-            told: 0,
+            reports: 0,
             policy: IoPolicy::None,
             counts: None,
         }
@@ -63,7 +63,7 @@ impl Watch for There {
 
     fn stands(&mut self, at: &At<'_>) {
         assert!(at.left.0 + at.done.total().0 >= at.unreadable.total().0);
-        self.told += 1;
+        self.reports += 1;
     }
 }
 
@@ -133,7 +133,7 @@ fn a_cold_volume_is_read_once_at_its_cap() {
         (8..=40).contains(&depth),
         "what fills the cap and no more: {depth}"
     );
-    assert!(there.told > 50);
+    assert!(there.reports > 50);
 }
 
 #[test]
@@ -409,7 +409,7 @@ fn bad_places_are_retried_several_at_once() {
 /// one of its times to another, beside whom the volume itself has as a stranger.
 fn counting(volume: &Rc<SimulatedList>, others: std::ops::Range<u64>, pages: u64) -> Counts {
     let volume = Rc::clone(volume);
-    let (mut before, mut looked) = (0, Nanos(0));
+    let (mut before, mut polled) = (0, Nanos(0));
     Box::new(move || {
         let now = volume.now();
         let made = volume.made();
@@ -418,12 +418,12 @@ fn counting(volume: &Rc<SimulatedList>, others: std::ops::Range<u64>, pages: u64
         let bytes: u64 = own.map(|one| u64::from(one.request.len)).sum();
         let strangers = volume.strangers().len() as u64 * u64::from(STRANGERS_BYTES);
         let theirs = if others.contains(&(now.0 / 1_000_000_000)) {
-            let halves = (now - looked).as_secs_f64() / 0.5;
+            let halves = (now - polled).as_secs_f64() / 0.5;
             4096 * (halves * pages as f64) as u64
         } else {
             0
         };
-        looked = now;
+        polled = now;
         let read_bytes = bytes + strangers - before + theirs;
         before = bytes + strangers;
         Counted {

@@ -143,10 +143,10 @@ mod tests {
         let threads = HashMap::from([(13, 5), (99, 1)]);
         let (found, over) = processes.poll(threads, Nanos::from_secs(3), name);
         assert_eq!(over, Nanos::from_secs(2));
-        let told: Vec<(u32, &str, u64, u64)> = found
+        let figures: Vec<(u32, &str, u64, u64)> = found
             .iter()
             .map(|one| (one.pid, one.name.as_str(), one.read.0, one.requests))
             .collect();
-        assert_eq!(told, [(12, "mariadbd", 8192, 5), (99, "worker", 0, 1)]);
+        assert_eq!(figures, [(12, "mariadbd", 8192, 5), (99, "worker", 0, 1)]);
     }
 }

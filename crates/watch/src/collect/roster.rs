@@ -266,10 +266,10 @@ impl Roster {
         };
         self.changed = false;
         self.forget_the_gone();
-        self.tell_the_doubtful_apart(root);
+        self.find_the_doubtful(root);
         self.describe_all(root);
-        self.say_what_is_unlisted(failure, notes);
-        self.say_what_is_uncounted(root, notes);
+        self.report_unlisted_once(failure, notes);
+        self.report_uncounted_once(root, notes);
         self.cost = began.elapsed();
     }
 
@@ -280,7 +280,7 @@ impl Roster {
     }
 
     /// Says once that sysfs does not tell what the devices are.
-    fn say_what_is_unlisted(&mut self, failure: Option<String>, notes: &mut Vec<String>) {
+    fn report_unlisted_once(&mut self, failure: Option<String>, notes: &mut Vec<String>) {
         let lists_none = self.devices.iter().next().is_none() && !self.known.is_empty();
         let hidden = || lists_none.then(|| "sysfs lists none of them".to_owned());
         if let Some(why) = failure.or_else(hidden)
@@ -295,7 +295,7 @@ impl Roster {
     }
 
     /// Says once which devices have their counters switched off: they seem to do nothing.
-    fn say_what_is_uncounted(&mut self, root: &Root, notes: &mut Vec<String>) {
+    fn report_uncounted_once(&mut self, root: &Root, notes: &mut Vec<String>) {
         if self.reported_uncounted {
             return;
         }
@@ -337,7 +337,7 @@ impl Roster {
 
     /// A device whose counters went back, or that was away, is another one, unless the kernel says that it is the same,
     /// and so is one that has another place in the sequence of disks.
-    fn tell_the_doubtful_apart(&mut self, root: &Root) {
+    fn find_the_doubtful(&mut self, root: &Root) {
         let mut others = Vec::new();
         for (number, known) in &mut self.known {
             let sequence = sequence_of(&self.devices, *number, root);

@@ -281,19 +281,19 @@ fn a_host_without_sysfs_is_watched_and_that_is_reported_once() {
     fake.counters(&[(1, "nvme10n1", 1, 1), (0, "nvme2n1", 1, 1)]);
     let mut collector = fake.collector();
     fake.next(&mut collector);
-    let told = |notes: &[String]| {
-        let told = notes
+    let reports = |notes: &[String]| {
+        let reports = notes
             .iter()
             .filter(|note| note.contains("sysfs lists none"));
-        told.count()
+        reports.count()
     };
-    assert_eq!(told(&collector.take_notes()), 1);
+    assert_eq!(reports(&collector.take_notes()), 1);
     let sample = fake.next(&mut collector).unwrap();
     let names = sample.devices.iter().map(|one| one.device.name.as_str());
     assert_eq!(names.collect::<Vec<_>>(), ["nvme2n1", "nvme10n1"]);
     fake.counters(&[(0, "nvme2n1", 1, 1)]);
     fake.next(&mut collector);
-    assert_eq!(told(&collector.take_notes()), 0);
+    assert_eq!(reports(&collector.take_notes()), 0);
 }
 
 #[test]
@@ -412,8 +412,8 @@ fn a_disk_that_does_not_count_is_named_once() {
     for expected in [1, 0] {
         fake.next(&mut collector);
         let notes = collector.take_notes();
-        let told = notes.iter().filter(|note| note.contains("requests of sdb"));
-        assert_eq!(told.count(), expected, "{notes:?}");
+        let reports = notes.iter().filter(|note| note.contains("requests of sdb"));
+        assert_eq!(reports.count(), expected, "{notes:?}");
     }
 }
 

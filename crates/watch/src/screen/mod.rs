@@ -139,7 +139,7 @@ impl Screen {
     }
 
     /// Says in the first line whether what is shown is also kept.
-    pub(crate) fn tell_recording(&mut self, is_kept: bool) {
+    pub(crate) fn show_recording(&mut self, is_kept: bool) {
         if self.recording.replace(is_kept) != Some(is_kept) {
             self.inbox.put(Update::Recording(is_kept));
         }

@@ -84,7 +84,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Replay<I> {
             _ => false,
         };
         while self.last.as_ref().is_some_and(is_before) && self.next(model) {}
-        self.tell(model);
+        self.show_state(model);
     }
 
     /// Shows one more interval; true if there was one.
@@ -121,7 +121,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Replay<I> {
     }
 
     /// Shows the state of the replay.
-    fn tell(&mut self, model: &mut Model) {
+    fn show_state(&mut self, model: &mut Model) {
         model.playing = Some(Playing {
             speed: SPEEDS[self.speed],
             at_end: self.is_over(),
@@ -151,7 +151,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> IntervalSource 
             }
         }
         if is_new {
-            self.tell(model);
+            self.show_state(model);
         }
         let wait = due.saturating_duration_since(Instant::now());
         (is_new, (!self.is_over()).then_some(wait))
@@ -171,7 +171,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> IntervalSource 
             Effect::Slower => self.speed = self.speed.saturating_sub(1),
             Effect::None | Effect::Quit | Effect::Suspend => {}
         }
-        self.tell(model);
+        self.show_state(model);
     }
 }
 

@@ -164,16 +164,16 @@ proptest! {
         };
         let sector = position / 512 * 512;
         prop_assert_eq!(&one.position, &(sector..sector + 512));
-        let told = match &group.kin {
+        let is_known = match &group.kin {
             Kin::Copies(places) => places.len() > 2,
             Kin::Stripe { q, .. } => q.is_some(),
         };
-        prop_assert_eq!(geometry.names_odd(), told);
-        let wanted = if told { Odd::Member(place.slot) } else { Odd::Untold };
+        prop_assert_eq!(geometry.names_odd(), is_known);
+        let wanted = if is_known { Odd::Member(place.slot) } else { Odd::Untold };
         prop_assert_eq!(one.odd, wanted);
         let group = geometry.group(sector).unwrap();
         let array: Ranges = match &group.kin {
-            Kin::Stripe { data, .. } if told => data
+            Kin::Stripe { data, .. } if is_known => data
                 .iter()
                 .filter(|(own, _)| own.slot == place.slot)
                 .map(|(_, offset)| *offset..offset + 512)
@@ -182,7 +182,7 @@ proptest! {
         };
         prop_assert_eq!(&one.array, &array);
         let device = OFFSET + place.at / 512 * 512;
-        let device = if told { Ranges::from(device..device + 512) } else { Ranges::new() };
+        let device = if is_known { Ranges::from(device..device + 512) } else { Ranges::new() };
         prop_assert_eq!(&one.device, &device);
     }
 }
