@@ -36,7 +36,7 @@ pub fn chromium() -> Option<PathBuf> {
 }
 
 /// Opens `page` in Chromium; `None`, with a note, where there is no Chromium.
-pub fn render(name: &str, page: &str) -> Option<RenderedPage> {
+pub fn open_page(name: &str, page: &str) -> Option<RenderedPage> {
     let Some(program) = chromium() else {
         skip::skipped("no Chromium found (set DISKSMITH_CHROMIUM to one)");
         return None;
@@ -125,7 +125,7 @@ fn requests(log: &[u8]) -> Vec<String> {
 /// Every chart of `page` is drawn, no error was reported, and nothing was requested.
 pub fn assert_drawn(name: &str, page: &str) {
     assert_small(page);
-    let Some(seen) = render(name, page) else {
+    let Some(seen) = open_page(name, page) else {
         return;
     };
     assert_eq!(seen.console, Vec::<String>::new(), "{name}");

@@ -1,6 +1,6 @@
 //! The report as a browser sees it.
 
-use page::browser::{assert_drawn, render};
+use page::browser::{assert_drawn, open_page};
 
 use super::tests::{hostile_run, render, render_imported};
 use crate::views::sample;
@@ -40,7 +40,7 @@ fn chromium_asks_for_nothing_even_when_no_policy_forbids_it() {
 fn chromium_runs_no_script_without_the_nonce() {
     let page = render(&[sample::database_run(1)]);
     let injected = "<body><script>document.title = 'owned'</script><img src=\"data:,\" onerror=\"document.title = 'owned'\">";
-    let Some(seen) = render("injected", &page.replacen("<body>", injected, 1)) else {
+    let Some(seen) = open_page("injected", &page.replacen("<body>", injected, 1)) else {
         return;
     };
     assert!(!seen.dom.contains("<title>owned"));
@@ -66,7 +66,7 @@ fn the_pointer_names_the_rate_and_the_latency_that_it_is_on() {
       };
       point();"#;
     let pointing = format!("<script nonce=\"{nonce}\">{script}</script></body>");
-    let Some(seen) = render("pointer", &page.replacen("</body>", &pointing, 1)) else {
+    let Some(seen) = open_page("pointer", &page.replacen("</body>", &pointing, 1)) else {
         return;
     };
     assert_eq!(seen.console, Vec::<String>::new());
@@ -93,7 +93,7 @@ fn the_pointer_names_the_rate_and_the_latency_that_it_is_on() {
 #[test]
 fn chromium_tests_would_notice_an_error_and_a_request() {
     let page = "<img src=\"http://elsewhere.test/pixel\"><script>missing()</script>";
-    let Some(seen) = render("control", page) else {
+    let Some(seen) = open_page("control", page) else {
         return;
     };
     assert!(
