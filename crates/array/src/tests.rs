@@ -397,7 +397,7 @@ fn an_array_of_other_devices_than_were_checked_is_taken_back() {
 }
 
 #[test]
-fn what_is_not_ours_is_not_stopped_nor_erased() {
+fn foreign_arrays_are_not_stopped_nor_erased() {
     let mut host = FakeHost::new("mkfs");
     host.uuid = "another".to_owned();
     let (built, _) = host.build(&host.plan(), false);

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sold_is_refused() {
+    fn sizes_that_are_not_sold_are_refused() {
         for (text, words) in [
             ("gp3", "has no size"),
             ("io2:30GiB", "write io2,iops="),

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_claimed_must_be_of_the_plan_where_there_is_one() {
+    fn a_claimed_disk_must_be_of_the_plan_where_there_is_one() {
         let root = Root::host();
         let (one, other) = (claimed("/a"), claimed("/a"));
         let devices = Devices::read(&root).unwrap_or_default();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_claimed_yet_is_compared_by_reading_it() {
+    fn a_disk_that_is_not_claimed_yet_is_compared_by_reading_it() {
         let folder = tempfile::tempdir().unwrap();
         let [one, other] = ["a", "b"].map(|name| folder.path().join(name));
         for path in [&one, &other] {

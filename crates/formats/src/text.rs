@@ -253,7 +253,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_in_utf_16_comes_back(text in ".{0,200}") {
+        fn text_in_utf_16_comes_back(text in ".{0,200}") {
             for order in [ByteOrder::Little, ByteOrder::Big] {
                 let bytes = utf16(&format!("\u{FEFF}{text}"), order);
                 prop_assert_eq!(&lossy(bytes), &text);
@@ -261,7 +261,7 @@ mod tests {
         }
 
         #[test]
-        fn how_the_bytes_come_does_not_matter(bytes: Vec<u8>) {
+        fn bytes_may_come_in_any_pieces(bytes: Vec<u8>) {
             prop_assert_eq!(dribbled(&bytes), utf8(bytes));
         }
     }

@@ -369,7 +369,7 @@ fn several_documents_of_several_tools_stand_in_one_text() {
 }
 
 #[test]
-fn what_is_damaged_is_named_by_its_line() {
+fn damage_is_named_by_its_line() {
     let fails = |text: &str, words: &[&str]| {
         let error = read(text).unwrap_err().to_string();
         for word in words {

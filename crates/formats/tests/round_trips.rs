@@ -233,7 +233,7 @@ fn a_phase_that_bonnie_has_the_like_of_stands_in_its_field() {
 }
 
 #[test]
-fn what_a_format_has_no_place_for_is_refused_by_name() {
+fn runs_that_a_format_cannot_hold_are_refused_by_name() {
     let mut log = summary(
         "log-append",
         vec![flow(Activity::Write, &[5000; 9], 1.0)],

@@ -202,7 +202,7 @@ fn clocks_of_twelve_hours_and_other_languages_are_read() {
 }
 
 #[test]
-fn what_is_between_two_runs_of_the_host_is_a_gap() {
+fn the_time_between_two_runs_of_the_host_is_a_gap() {
     let text = day("11/24/26", "10:00:01", &["10:10:01"])
         + "\n12:00:00     LINUX RESTART\t(2 CPU)\n\n12:00:01       DEV       tps     rkB/s     wkB/s     %util\n\
            12:10:01       sda      1.00      8.00     16.00     10.00\n12:10:05  COM upgraded the kernel\n";
@@ -335,7 +335,7 @@ fn counters_of_node_exporter_are_rates_between_scrapes() {
 }
 
 #[test]
-fn what_a_real_prometheus_answered_is_read() {
+fn an_answer_of_a_real_prometheus_is_read() {
     let (readings, notes) = read(&fixture("prometheus.json"));
     assert!(readings.len() >= 5, "{}", readings.len());
     assert!(notes.sentences().is_empty(), "{:?}", notes.sentences());
@@ -391,7 +391,7 @@ fn other_reports_of_sar_are_named() {
 }
 
 #[test]
-fn what_stands_in_front_of_each_line_of_sar_is_no_part_of_it() {
+fn prefixes_of_the_lines_of_sar_are_no_part_of_them() {
     let fronts: [fn(usize) -> String; 6] = [
         |_| "> ".to_owned(),
         |_| ">> ".to_owned(),

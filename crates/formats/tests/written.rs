@@ -172,7 +172,7 @@ fn options_of_fio_are_written_again() {
 }
 
 #[test]
-fn what_is_not_known_is_not_written_as_a_zero() {
+fn unknown_values_are_not_written_as_zero() {
     // Bonnie++ counts bytes, or requests, or files.
     let sent = read(&fixture("bonnie-1.97.csv")).unwrap().remove(0);
     let text = write(Format::FioJson, &sent).unwrap();

@@ -185,7 +185,7 @@ fn answers_are_on_time() {
 }
 
 #[test]
-fn what_is_written_reads_back_through_every_connection() {
+fn writes_read_back_through_every_connection() {
     let server = serve(&["latency=0us,jitter=0:1MiB"]);
     let (mut one, mut other) = (connect(&server, 0), connect(&server, 0));
     assert_eq!(one.size, 1 << 20);
@@ -268,7 +268,7 @@ fn a_stall_holds_everything_and_counts_from_the_beginning_that_is_reported() {
 }
 
 #[test]
-fn what_rots_fails_and_is_cold_waits_for_the_beginning() {
+fn rot_failures_and_coldness_wait_for_the_beginning() {
     let hold = Options {
         hold: true,
         ..options()

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_run_says_how_to_list_them() {
+    fn a_word_that_names_no_run_is_refused_with_the_command_that_lists_them() {
         let (_scratch, ledger, _) = ledger_with(&[0]);
         for word in [
             "", "last~1", "last~", "last~x", "lastly", "2020", "_", "%", "'",

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_created_is_for_this_user_alone() {
+    fn created_files_are_for_this_user_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b/ledger.db");
         create(&path).unwrap();

@@ -435,7 +435,7 @@ fn a_ledger_that_may_not_be_written_can_still_be_read() {
 }
 
 #[test]
-fn what_a_kill_left_cannot_be_put_in_order_without_rights() {
+fn rests_of_a_kill_cannot_be_put_in_order_without_rights() {
     let (scratch, binary) = for_everybody();
     let path = scratch.path().join("d/ledger.db");
     // As a kill leaves it: the newest run is in the WAL, and no process has it open.

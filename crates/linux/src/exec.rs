@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_started_apart_leads_its_own_session() {
+    fn a_program_that_is_started_apart_leads_its_own_session() {
         let mut command = Command::new("sh");
         // The sixth field of proc_pid_stat(5) is the session, behind a name that has no space.
         let own = "read -r pid name state parent group session rest < /proc/self/stat; \
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_writes_is_given() {
+    fn the_output_of_a_program_is_returned() {
         let output = shell("echo out; echo err >&2").run().unwrap();
         assert_eq!(output.text(), "out\n");
         assert_eq!(output.stderr, b"err\n");
@@ -619,7 +619,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_bound_program_started_is_killed_with_it() {
+    fn children_of_a_bound_program_are_killed_with_it() {
         let folder = tempfile::tempdir().unwrap();
         let late = shell("sleep 1000 & echo $! >pid; sleep 1000").folder(folder.path());
         let error = late

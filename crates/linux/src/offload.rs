@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_offers_is_read_from_its_queue_and_a_partition_has_its_disks() {
+    fn offload_of_a_device_is_read_from_its_queue_and_a_partition_has_its_disks() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::under(folder.path());
         let class = root.sys.join("class/block");

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_no_ended_process() {
+    fn a_state_that_is_not_understood_is_no_ended_process() {
         for stat in ["", "2187 (bash) S 1 2", "x (bash) S", "2187 bash S"] {
             let (_folder, root) = tree(stat);
             let error = of(&root, 2187).unwrap_err().to_string();

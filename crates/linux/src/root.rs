@@ -264,7 +264,7 @@ mod tests {
         }
 
         #[test]
-        fn what_the_kernel_escapes_comes_back(name: Vec<u8>) {
+        fn escapes_of_the_kernel_are_undone(name: Vec<u8>) {
             let escaped: Vec<u8> = name
                 .iter()
                 .flat_map(|&byte| match byte {

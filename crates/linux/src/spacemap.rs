@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_free_is_used_and_other_devices_are_left_out() {
+    fn space_that_is_not_free_is_used_and_other_devices_are_left_out() {
         let special = RawRecord::SPECIAL_OWNER;
         let space = space_of(&[
             record(3, 0..4096, 3, special),

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_stays_as_it_is() {
+    fn words_that_are_no_id_stay_as_they_are() {
         let (_place, root) = host(&[("nvme1n1", "vol0123456789abcdef0")]);
         for word in [
             "",

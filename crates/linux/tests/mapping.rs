@@ -201,7 +201,7 @@ fn a_disk_that_an_array_has_twice_has_both_parts() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_refused_in_a_sentence() {
+fn mappings_that_cannot_be_followed_are_refused_in_a_sentence() {
     let tree = Tree::unpack("captured-md-layouts-6.1");
     let md = |array: &str, name: &str, text: &str| {
         tree.write(&format!("sys/devices/virtual/block/{array}/{name}"), text);
@@ -258,7 +258,7 @@ fn what_cannot_be_followed_is_refused_in_a_sentence() {
 }
 
 #[test]
-fn what_is_spare_or_has_failed_holds_nothing() {
+fn spares_and_failed_members_hold_nothing() {
     let tree = Tree::unpack("captured-md-6.1");
     // This tree was captured without the offsets.
     let words = "/dev/md127 (raid10 array) has no md/dev-*/offset in sysfs";

@@ -227,7 +227,7 @@ fn a_file_that_a_loop_device_shows_is_refused() {
 }
 
 #[test]
-fn what_is_no_file_and_no_device_is_refused() {
+fn pipes_and_folders_are_refused() {
     let bench = Bench::new();
     let folder = bench.folder.path().to_path_buf();
     for (path, what) in [
@@ -290,7 +290,7 @@ fn a_path_swapped_after_it_was_opened_is_refused_and_neither_file_is_touched() {
 }
 
 #[test]
-fn what_was_opened_is_read_whatever_the_path_leads_to_later() {
+fn an_opened_file_is_read_whatever_the_path_leads_to_later() {
     let bench = Bench::new();
     let file = bench.file("data", "mine");
     let opened = Opened::at(&file).unwrap();

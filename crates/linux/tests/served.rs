@@ -65,7 +65,7 @@ fn a_disk_that_the_kernel_serves_is_refused_by_each_of_its_servers() {
 }
 
 #[test]
-fn what_is_configured_and_not_served_is_free() {
+fn targets_that_are_configured_and_not_served_are_free() {
     let tree = Tree::unpack("ec2-nvme");
     tree.write(&format!("{NAMESPACE}/device_path"), "/dev/nvme2n1\n");
     tree.write(&format!("{NAMESPACE}/enable"), "0\n");

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_narrowed_down_to_pages() {
+    fn failed_blocks_are_narrowed_down_to_pages() {
         let mut queue = queue();
         let failed = queue.next_block().unwrap();
         assert!(queue.narrow(&failed));

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_it_takes_is_known_of_idle_members_alone() {
+    fn the_duration_is_known_of_idle_members_alone() {
         let with = |speed| sentences("disksmith scrub md0", 0.0, 0.0, Some(speed));
         says(
             &with(Speed::Alone((20 << 20) as f64)),

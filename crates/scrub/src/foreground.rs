@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_uses_the_rest_of_a_disk_is_seen() {
+    fn io_on_the_rest_of_a_disk_is_seen() {
         let folder = tempfile::tempdir().unwrap();
         let class = folder.path().join("sys/class/block");
         let disk = folder.path().join("sys/devices/virtual/block/sda");

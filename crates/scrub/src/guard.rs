@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_writes_up_for_too_long_is_ended_and_a_write_under_way_is_waited_for() {
+    fn a_process_that_holds_writes_up_for_too_long_is_ended_and_a_write_under_way_is_waited_for() {
         assert_eq!(held_with(&[BEGINS, ENDS, DONE], true), (false, false));
         assert_eq!(held_with(&[BEGINS], true), (false, false), "it was killed");
         assert_eq!(held_with(&[BEGINS, ENDS], false), (true, true));

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_before_does_not_count_and_what_came_over_a_kill_does() {
+    fn errors_from_before_do_not_count_and_those_over_a_kill_do() {
         let mut errors = Errors::default();
         errors.take(&members([7, 100], 0));
         assert!(are_sound(&errors, &members([7, 100], 0)));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_md_leaves_out_is_reported_at_each_scrub() {
+    fn sectors_that_md_leaves_out_are_reported_at_each_scrub() {
         let now = members([0, 0], 4096);
         let errors = Errors::default();
         assert!(!are_sound(&errors, &now));

@@ -167,7 +167,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_published_is_read_until_it_is_old_or_over() {
+    fn a_notice_is_read_until_it_is_old_or_over() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
         let at = At {

@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_is_a_failure_of_a_timer_too() {
+    fn errors_are_a_failure_of_a_timer_too() {
         let over = |one: &mut Scrubbed| one.ending = Ending::Ordered(StopCause::Deadline);
         for scheduled in [false, true] {
             assert_eq!(ends(scheduled, |one| one.ending = Ending::Degraded).0, 3);

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_before_the_hours_begin_cannot_be_had() {
+    fn a_deadline_before_the_hours_begin_is_refused() {
         let saturday = at("2026-11-21T22:00:00");
         let sunday = at("2026-11-22T00:00:00");
         let opens = at("2026-11-22T01:00:00");
@@ -370,7 +370,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_open_lies_ahead_and_within_a_day(
+        fn an_opening_lies_ahead_and_within_a_day(
             from in 0..1440_i32, length in 1..1440_i32, minute in 0..1440_i32,
         ) {
             let clock = |minute: i32| format!("{:02}:{:02}", minute / 60 % 24, minute % 60);

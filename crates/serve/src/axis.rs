@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_spread_has_no_extremes() {
+    fn values_without_spread_have_no_extremes() {
         let mut gathered = Gathered::default();
         gathered.add(0, Value::single(5.0), 1.0);
         assert!(gathered.line(1).min.is_none());

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_marker_is_refused() {
+    fn lines_that_are_no_marker_are_refused() {
         for wrong in [
             "",
             "[]",

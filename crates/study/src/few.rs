@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_blocks_have_in_common_is_taken_out() {
+    fn the_common_part_of_blocks_is_taken_out() {
         // The day becomes faster by a tenth each block; the second is 20 % faster than the first,
         // and was measured early only.
         let day = [1.0, 1.1, 1.21, 1.331];

@@ -58,7 +58,7 @@ mod tests {
 
     /// Whatever the disk's speed, an interval that foreign I/O moved off the truth is not given without a finding.
     #[test]
-    fn what_moves_the_figure_off_its_interval_is_found_at_any_speed() {
+    fn foreign_io_that_moves_the_figure_off_its_interval_is_found_at_any_speed() {
         let mut rng = Rng::new(7);
         for cap in [20.0, 100.0, 500.0, 3000.0, 100_000.0] {
             for scatter in [0.001, 0.02, 0.1] {

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_like_the_others_is_marked_on_either_side() {
+    fn outliers_are_marked_on_either_side() {
         let marked = outlying(&[100.0, 102.0, 98.0, 101.0, 99.0, 20.0, 300.0], 0.1).unwrap();
         assert_eq!(marked, [false, false, false, false, false, true, true]);
         // Nearly half of them may be bad without hiding each other.
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_is_never_marked_and_few_values_say_nothing() {
+    fn near_values_are_never_marked_and_few_values_show_nothing() {
         let marked = outlying(&[100.0, 100.0, 100.0, 100.0, 105.0], 0.1).unwrap();
         assert_eq!(marked, [false; 5]);
         let marked = outlying(&[100.0, 100.0, 100.0, 100.0, 115.0], 0.1).unwrap();

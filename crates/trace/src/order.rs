@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_held_comes_out_sorted_and_stable(times in prop::collection::vec(0_u64..50, 0..200)) {
+        fn held_things_come_out_sorted_and_stable(times in prop::collection::vec(0_u64..50, 0..200)) {
             let mut order = Reorder::default();
             for (n, time) in times.iter().enumerate() {
                 order.push(read_at(*time, n as u64));

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_obey_is_made_harmless_and_nothing_else_is_changed() {
+    fn control_characters_are_made_harmless_and_nothing_else_is_changed() {
         for harmless in ["", "a\nb", "é", "µs", "\u{a0}", "×!─█", &"x".repeat(1000)] {
             assert_eq!(printable(harmless), harmless);
         }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_typed_before_the_question_does_not_answer_it() {
+    fn input_from_before_the_question_does_not_answer_it() {
         let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&keys).unwrap();
         unlockpt(&keys).unwrap();

@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_break_a_line_is_quoted() {
+    fn text_that_would_break_a_line_is_quoted() {
         assert_eq!(quoted("a,\"b\"\n"), "\"a,\"\"b\"\"\n\"");
         assert_eq!(quoted("/data"), "/data");
     }

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_list_is_refused_with_a_reason() {
+    fn other_documents_are_refused_with_the_reason() {
         let far = format!(
             r#"{{"Blocks":[{{"BlockIndex":{}}}],"BlockSize":524288}}"#,
             u64::MAX

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_aws_counts_says_whose_limit_it_is() {
+    fn counters_of_aws_show_whose_limit_it_is() {
         let seconds = std::time::Duration::from_secs;
         let mut one = warmed(verdict(125.0, Binds::Unknown), None);
         one.exceeded = Some(Exceeded {

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_comes_first_then_what_is_used_then_the_rest() {
+    fn named_files_come_first_then_used_space_then_the_rest() {
         let plan = Plan::new(&known(), Bytes(550), BLOCK, Extent::All);
         assert_eq!(
             plan.stages,
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_snapshot_does_not_hold_is_left_out() {
+    fn blocks_that_the_snapshot_does_not_hold_are_left_out() {
         let held = Known {
             held: Some(ranges(&[(0, 200)])),
             ..known()

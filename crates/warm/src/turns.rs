@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_first_waits_for_no_turn() {
+    fn the_first_volume_waits_for_no_turn() {
         let turns = Turns::new(3, true);
         let now = || [0, 1, 2].map(|volume| turns.of(volume));
         turns.needs_no_hurry(0);

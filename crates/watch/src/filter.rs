@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_is_named_as_its_paths_and_the_screen_do() {
+    fn recorded_devices_are_named_as_by_paths_and_on_the_screen() {
         for word in [
             "data",
             "/dev/md/data",
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_shown_when_it_began_is_shown_when_it_is_over() {
+    fn a_finding_that_was_shown_when_it_began_is_shown_when_it_is_over() {
         let event = |id: u64, name: &str, device: u32| Event {
             id,
             code: EventCode::Stalled,

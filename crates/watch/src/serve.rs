@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_nothing_keeps_nobody_waiting() {
+    fn a_silent_client_keeps_no_other_waiting() {
         let address = server();
         let silent: Vec<TcpStream> = (0..MOST / 2)
             .map(|_| TcpStream::connect(address).unwrap())
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn who_talks_slowly_is_given_up() {
+    fn a_slow_client_is_given_up() {
         let (address, began) = (server(), Instant::now());
         let mut connection = TcpStream::connect(address).unwrap();
         let mut byte = [0];

@@ -240,7 +240,7 @@ fn after_a_repair_the_same_is_built_again() {
 }
 
 #[test]
-fn who_agreed_to_a_plan_has_nothing_repaired_on_other_disks() {
+fn consent_to_a_plan_lets_nothing_be_repaired_on_other_disks() {
     let disk = |number: &str, boot: &str| Planned {
         path: "/dev/x".into(),
         seen: DiskIdentity {
@@ -293,7 +293,7 @@ fn an_array_without_a_file_system_stays_once_mdadm_is_done() {
 type Use<'a> = (&'a str, &'a dyn Fn(&World));
 
 #[test]
-fn what_someone_has_begun_to_use_stays_and_is_forgotten() {
+fn an_array_that_is_in_use_by_now_stays_and_is_forgotten() {
     let elsewhere = "22 27 0:21 / /proc rw - proc proc rw\n\
                      40 27 9:127 / /mnt rw - xfs /dev/md127 rw\n";
     let uses: [Use; 5] = [
@@ -386,7 +386,7 @@ fn after_a_boot_members_are_found_by_their_superblocks_whatever_their_names() {
 }
 
 #[test]
-fn what_cannot_be_examined_waits_for_its_members() {
+fn an_array_that_cannot_be_examined_waits_for_its_members() {
     let mut world = World::killed_while_formatting();
     world.host.disassemble();
     world.boot("b2");
@@ -517,7 +517,7 @@ fn an_array_that_cannot_be_stopped_is_tried_again() {
 }
 
 #[test]
-fn what_is_not_ours_to_repair_is_not_touched() {
+fn foreign_arrays_are_not_repaired() {
     // The builder is at work.
     let mut world = World::killed_while_formatting();
     let alive = world.proc(&world.pid.to_string());
@@ -594,7 +594,7 @@ fn a_step_that_cannot_be_noted_is_not_begun() {
 }
 
 #[test]
-fn what_is_kept_of_a_building_names_members_folders_and_lines() {
+fn the_record_of_a_building_names_members_folders_and_lines() {
     let world = World::new();
     let checked = world.checked(true);
     let devices = linux::block::Devices::read(&world.host.root()).unwrap();

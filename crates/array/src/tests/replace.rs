@@ -170,7 +170,7 @@ fn when_md_refuses_to_copy_a_disk_that_was_in_the_array_stays_its_spare() {
 }
 
 #[test]
-fn what_cannot_be_exchanged_is_refused_with_its_reason() {
+fn a_member_that_cannot_be_exchanged_is_refused_with_the_reason() {
     let mut host = with_spare();
     for (arguments, words) in [
         (

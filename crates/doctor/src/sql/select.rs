@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_read_is_refused() {
+    fn statements_that_do_not_read_are_refused() {
         for statement in [
             "",
             "drop table t",

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back_with_the_folders_above_it_once() {
+    fn files_are_read_back_with_the_folders_above_them_once() {
         let wanted: [(&str, u32, &[u8]); 5] = [
             ("lab", 0o040_755, b""),
             ("lab/a", 0o040_755, b""),

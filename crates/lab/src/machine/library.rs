@@ -190,7 +190,7 @@ mod tests {
 
     /// The tree of this host serves as one of packages: the test program's libraries are there.
     #[test]
-    fn what_a_program_needs_is_found_and_what_does_not_exist_is_named() {
+    fn libraries_of_a_program_are_found_and_missing_ones_named() {
         let program = fs::read(std::env::current_exe().unwrap()).unwrap();
         if Elf::new(&program).unwrap().interpreter().is_none() {
             return;

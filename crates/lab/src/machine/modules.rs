@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_in_is_passed_over() {
+    fn modules_that_are_built_in_are_passed_over() {
         assert_eq!(
             ordered(&["ext4", "loop"], &[("loop", &["cdrom"])]),
             ["loop"]
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_module_asks_for_beforehand_counts() {
+    fn soft_dependencies_of_a_module_count() {
         let fact = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let facts = vec![
             fact("softdep", "pre: crypto-crc32c sha256 post: later"),

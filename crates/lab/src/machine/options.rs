@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_machine_can_have_is_refused() {
+    fn options_that_no_machine_can_have_are_refused() {
         let says = |options: MachineOptions, words: &str| {
             let error = options.all_disks().unwrap_err();
             assert!(error.is_refusal());

@@ -372,7 +372,7 @@ mdadm
 ";
 
     #[test]
-    fn what_a_package_depends_on_is_read_with_the_first_of_alternatives() {
+    fn dependencies_of_a_package_are_read_with_the_first_of_alternatives() {
         let names: Vec<&str> = named(LISTED).collect();
         let wanted = [
             "libblkid1",

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_the_protocol_ends_the_talk() {
+    fn bytes_beyond_the_protocol_end_the_connection() {
         assert!(matches!(exchange(4, &[]).0, Err(ProtocolError::Flags(4))));
         let nonsense = vec![7; 16];
         assert!(matches!(

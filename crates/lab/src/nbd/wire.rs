@@ -282,7 +282,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_done_lies_inside_the_volume(
+        fn accepted_requests_lie_inside_the_volume(
             bytes in proptest::array::uniform28(proptest::num::u8::ANY),
             command in 0_u16..8,
             flags in 0_u16..4,

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_kill_left_is_removed_and_what_lives_is_kept() {
+    fn folders_of_killed_servers_are_removed_and_those_of_live_ones_kept() {
         let within = tempfile::tempdir().unwrap();
         let living = Folder::make(Some(within.path())).unwrap();
         let left = within.path().join("disksmith-lab-1-0");

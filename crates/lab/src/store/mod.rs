@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rots_at_a_time_is_cured_by_a_later_write() {
+    fn rot_of_a_given_time_is_cured_by_a_later_write() {
         let store = store("corrupt=1024+512,corrupt-after=1us:1MiB", Keep::Memory);
         store.write(&[1; 4096], 0, Some(Nanos(0))).unwrap();
         assert_eq!(read(&store, 1024, 1, 999), [1]);

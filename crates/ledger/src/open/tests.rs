@@ -57,7 +57,7 @@ fn a_closed_ledger_is_one_file_in_wal_mode() {
 }
 
 #[test]
-fn what_is_not_sqlite_is_refused_and_not_touched() {
+fn a_file_of_another_format_is_refused_and_not_touched() {
     let (scratch, good) = kept();
     let mut torn = good.clone();
     torn[..512].fill(0);

@@ -126,7 +126,7 @@ fn a_minute_has_the_least_the_mean_and_the_most() {
 }
 
 #[test]
-fn what_was_taken_each_minute_does_not_grow_where_it_is_thinned_out_to_minutes() {
+fn samples_of_each_minute_do_not_grow_where_they_are_thinned_out_to_minutes() {
     let mut host = Host::new(4, 7, Timestamp::UNIX_EPOCH);
     let samples: Vec<Sample> = (0..60).map(|_| host.next()).collect();
     let alone = recorded(&samples);

@@ -298,7 +298,7 @@ fn listing_ten_thousand_runs_reads_no_document() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn what_is_saved_is_loaded(run in arbitrary::run()) {
+    fn saved_runs_are_loaded(run in arbitrary::run()) {
         let (_scratch, mut ledger) = empty();
         ledger.save(&run, Trusted, &[]).unwrap();
         prop_assert_eq!(&ledger.load(run.id.as_str()).unwrap(), &run);

@@ -242,7 +242,7 @@ fn of_many_who_claim_at_once_one_gets_it() {
 }
 
 #[test]
-fn what_is_kept_is_removed_unless_someone_may_be_at_it() {
+fn work_is_removed_unless_a_process_may_be_at_it() {
     let (_scratch, mut ledger) = fresh();
     let begin = |ledger: &mut Ledger| {
         ledger

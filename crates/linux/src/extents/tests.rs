@@ -141,7 +141,7 @@ fn seeking_agrees_with_the_map_and_keeps_the_offset() {
 }
 
 #[test]
-fn what_is_no_regular_file_has_no_answer() {
+fn a_file_that_is_not_regular_has_no_extents() {
     let zero = File::open("/dev/zero").unwrap();
     assert_eq!(unwritten_fraction(&zero, MIB).unwrap(), None);
     assert_eq!(map(&zero, 0, MIB).unwrap(), None);

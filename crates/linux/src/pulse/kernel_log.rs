@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_md_corrected_is_trouble_though_it_says_so_by_the_way() {
+    fn corrections_of_md_are_errors_though_it_logs_them_as_information() {
         let text = "md/raid1:md0: read error corrected (8 sectors at 264192 on sdb1)";
         let record = format!("6,1,2,-;{text}");
         let error = Record::parse(record.as_bytes()).unwrap().trouble().unwrap();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_wrote_into_the_log_is_no_kernel_record() {
+    fn records_of_programs_in_the_log_are_no_kernel_records() {
         assert_eq!(
             Record::parse(b"12,5,6,-;I/O error, dev sda, sector 1"),
             None

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_suspected_in_every_layout_and_nothing_else() {
+    fn differences_are_suspected_in_every_layout_and_nothing_else() {
         // near=2, far=2, offset=2, and near=3 of five.
         for (disks, layout) in [(4, 0x102), (4, 0x201), (4, 0x1_0201), (5, 0x103)] {
             let (mut work, ten, files) = ten(disks, layout);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_agrees_when_it_is_read_again_is_not_suspected() {
+    fn a_block_that_agrees_when_it_is_read_again_is_not_suspected() {
         let (mut work, ten, files) = ten(4, 0x102);
         let place = ten.places(0)[0];
         let file = &files[place.slot as usize];

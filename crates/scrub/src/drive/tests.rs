@@ -264,7 +264,7 @@ fn an_order_ends_it_and_what_is_done_is_known() {
 }
 
 #[test]
-fn what_an_earlier_check_has_counted_is_none_of_its_own() {
+fn mismatches_of_an_earlier_check_are_none_of_its_own() {
     let mut model = Model::new(600 * FASTEST as u64, FASTEST);
     model.found = 4096;
     model.load = busy(0.001, 0.020);

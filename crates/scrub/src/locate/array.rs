@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_refused_with_a_sentence() {
+    fn arrays_that_cannot_be_compared_are_refused_with_a_sentence() {
         let mut reshaped = array("raid5", "2");
         reshaped[5].1 = "1024";
         let mut external = array("raid5", "2");

@@ -304,7 +304,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_within_is_what_both_have(
+        fn an_intersection_has_the_bytes_of_both(
             sought in prop::collection::vec((0_u64..100, 1_u64..10), 0..8), from in 0_u64..100, len in 1_u64..40,
         ) {
             let sought: Ranges = sought.iter().map(|(at, len)| *at..at + len).collect();

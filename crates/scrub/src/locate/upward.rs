@@ -103,7 +103,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn what_lies_on_the_bytes_below_is_found_and_nothing_else(
+        fn volumes_on_the_bytes_below_are_found_and_nothing_else(
             striped: bool,
             places in prop::collection::vec((0_u64..2048, 1_u64..400), 0..6),
         ) {

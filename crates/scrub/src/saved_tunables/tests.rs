@@ -101,7 +101,7 @@ fn old() -> SavedTunables {
 }
 
 #[test]
-fn what_a_killed_scrub_left_is_put_back() {
+fn tunables_of_a_killed_scrub_are_put_back() {
     let tunables = Tunables::new(&TURNED);
     // A file of the test takes the word and stays so; md is idle a moment later.
     let sync = tunables.sync.clone();
@@ -163,7 +163,7 @@ fn a_scrub_whose_check_did_not_begin_ends_none() {
 }
 
 #[test]
-fn what_others_have_set_during_a_scrub_is_left_at_its_end() {
+fn tunables_that_others_set_during_a_scrub_are_left_at_its_end() {
     let theirs = [
         ("sync_speed_min", "5000 (local)"),
         ("sync_speed_max", "9000 (local)"),

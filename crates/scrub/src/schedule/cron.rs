@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_kept_as_it_is() {
+    fn lines_that_are_not_understood_are_kept_as_they_are() {
         for line in [
             "0~30 1 * * 0 checkarray",
             "5/10 0 * * * checkarray",

@@ -416,7 +416,7 @@ fn older_red_hat_has_a_crontab_or_a_weekly_script() {
 }
 
 #[test]
-fn what_begins_in_the_time_of_a_scrub_collides() {
+fn checks_that_begin_in_the_time_of_a_scrub_collide() {
     if !has_systemd() {
         return;
     }
@@ -435,7 +435,7 @@ fn what_begins_in_the_time_of_a_scrub_collides() {
 }
 
 #[test]
-fn what_runs_now_collides_and_what_begins_only_after_another_does_not() {
+fn running_checks_collide_and_those_after_another_do_not() {
     if !has_systemd() {
         return;
     }

@@ -77,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_set_and_put_back_is_as_it_was(
+        fn keys_that_are_set_and_put_back_are_as_they_were(
             lines in prop::collection::vec("(K=[a-z]{0,3}|# K=|L=1|)", 0..5), ends: bool,
         ) {
             let mut text = lines.join("\n");

@@ -137,7 +137,7 @@ fn hosts() -> [(&'static str, Host); 3] {
 }
 
 #[test]
-fn what_was_replaced_comes_back_exactly() {
+fn replaced_checks_come_back_exactly() {
     for (name, host) in hosts() {
         let before = tree(&host);
         assert!(host.found().running().count() > 0);
@@ -203,7 +203,7 @@ fn a_dry_run_says_it_all_and_touches_nothing() {
 }
 
 #[test]
-fn what_is_done_is_shown_as_commands() {
+fn changes_are_shown_as_commands() {
     let host = Host::mdcheck();
     host.write("active/mdcheck_continue.timer", "");
     let (done, message, lines) = with(&host, false, None, |host| install(host, &wanted()));
@@ -263,7 +263,7 @@ fn a_failure_midway_can_be_taken_back() {
 }
 
 #[test]
-fn what_somebody_else_changed_since_is_left() {
+fn changes_of_others_since_are_left() {
     let host = Host::debian();
     with(&host, false, None, |host| install(host, &wanted()))
         .0
@@ -296,7 +296,7 @@ fn units_that_somebody_made_are_reported_and_left() {
 }
 
 #[test]
-fn what_cannot_go_well_is_refused_and_nothing_touched() {
+fn timers_that_cannot_work_are_refused_and_nothing_touched() {
     let refused = |host: &Host, wanted: &Wanted, words: &str| {
         let before = tree(host);
         let (done, _, lines) = with(host, false, None, |host| install(host, wanted));

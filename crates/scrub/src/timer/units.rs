@@ -157,7 +157,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_kill_has_left_is_put_back_by_the_service_itself() {
+    fn rests_of_a_kill_are_put_back_by_the_service_itself() {
         let service = wanted().service();
         let line = "\nExecStopPost=-/bin/true scrub --status --ledger \"/var/lib/a ledger.db\"\n";
         assert!(service.contains(line), "{service}");

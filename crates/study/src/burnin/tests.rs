@@ -40,7 +40,7 @@ fn never(_: usize, _: usize) -> f64 {
 }
 
 #[test]
-fn what_is_known_is_of_now_whenever_it_was_requested() {
+fn results_are_of_now_whenever_they_were_requested() {
     let (mut asked, mut silent) = (
         Race::new(&[0; 12], Rule::keeping(3)),
         Race::new(&[0; 12], Rule::keeping(3)),
@@ -205,7 +205,7 @@ fn those_that_are_equal_tie() {
 }
 
 #[test]
-fn what_fails_or_is_removed_is_never_kept() {
+fn hosts_that_fail_or_are_removed_are_never_kept() {
     let mut race = Race::new(&[0, 0, 0, 0], Rule::keeping(1));
     let of = |host, figure| Measured {
         host,

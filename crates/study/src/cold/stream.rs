@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_fast_as_a_warm_read_is_warm() {
+    fn a_read_as_fast_as_a_warm_one_is_warm() {
         let mut stream = Stream::new(Some(0.001));
         assert_eq!(stream.watch(0.0011), Some(Temperature::Warm));
         assert_eq!(stream.watch(0.05), None);

@@ -140,7 +140,7 @@ fn few_requests_say_nothing() {
 }
 
 #[test]
-fn what_was_kept_once_and_not_again_is_no_bound() {
+fn a_target_that_was_kept_once_and_not_again_is_no_bound() {
     // 400/s was kept while there was credit; the second time it was not.
     let fails = |rate| even(rate, rate);
     let mut trials = vec![

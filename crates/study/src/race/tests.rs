@@ -118,7 +118,7 @@ fn a_race_ends_when_one_is_left_or_all_are_equal() {
 }
 
 #[test]
-fn what_failed_is_out_unless_it_was_measured_again() {
+fn failed_layouts_are_out_unless_they_were_measured_again() {
     let mut seen = blocks(&[100.0, 100.0, 100.0], 1, 5);
     seen[1].value = f64::NAN;
     let failed = replay(3, &seen, &Rule::default());

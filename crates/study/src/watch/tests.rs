@@ -173,7 +173,7 @@ fn a_member_that_is_missing_is_an_error_of_the_array() {
 }
 
 #[test]
-fn what_md_corrects_is_reported_of_an_array_that_lacks_a_member() {
+fn corrections_of_md_are_reported_of_an_array_that_lacks_a_member() {
     let sample = |number: u64, degraded: u32, errors: u64| {
         let mut sample = second(number, 5.0, Some(0));
         sample.devices[0].array = Some(ArraySample {
@@ -285,7 +285,7 @@ fn stalled_beside_a_disk(names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn what_may_lie_on_a_disk_that_a_log_lacks_stalls_by_itself() {
+fn a_device_that_may_lie_on_a_disk_that_a_log_lacks_stalls_by_itself() {
     for name in ["md0", "md0p1", "md_d0p1", "md127", "dm-3", "sdb1"] {
         assert_eq!(stalled_beside_a_disk(&[name]), [name]);
         assert_eq!(stalled(&[name], &[]), [name]);

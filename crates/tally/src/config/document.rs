@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn mistakes_are_named_with_their_line() {
         for (text, line, words) in [
             ("[stores]\na = \"oracle:x\"\n", 2, "no store"),
             ("[stores]\na = \"sqlite:x\"\nb = \"sqlite:x\"\n", 3, "twice"),

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_rejected() {
+    fn lines_that_are_no_event_are_rejected() {
         for line in [
             "{}",
             "{",
@@ -275,7 +275,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_serde_takes_the_plain_reader_takes_for_the_same(
+        fn the_plain_reader_agrees_with_serde(
             line in r#"\{ ?"tag" ?: ?"[a-z\\"é]{0,4}"(, ?"(n|ms|gauge|ts|x)": ?-?[0-9]{1,4}(\.[0-9]{1,3})?(e[0-9])?){0,3} ?\}"#,
         ) {
             let Some(found) = plain(line.as_bytes()) else { return Ok(()) };

@@ -58,7 +58,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_no_number_is_none() {
+    fn text_that_is_no_number_is_none() {
         for wrong in ["", "-", ".", "1..2", "1,5", "x", "0x10", "--1", " 1"] {
             assert_eq!(number(wrong.as_bytes()), None, "{wrong}");
         }

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_summed_is_rejected_with_its_reason() {
+    fn metrics_that_cannot_be_summed_are_rejected_with_the_reason() {
         for (line, reason) in [
             ("uniques:765|s", Rejection::Set),
             ("gaugor:+4|g", Rejection::RelativeGauge),

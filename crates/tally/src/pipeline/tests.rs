@@ -87,7 +87,7 @@ impl Source for Raced {
 }
 
 #[test]
-fn what_another_process_counted_in_part_is_read_to_its_end() {
+fn events_that_another_process_counted_in_part_are_read_to_their_end() {
     let folder = tempfile::tempdir().unwrap();
     let store = Address::Sqlite(folder.path().join("t.db"));
     let mut sums = Sums::new(crate::classes::Bounds::default());

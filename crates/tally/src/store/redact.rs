@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_a_password_is_left_out() {
+    fn possible_passwords_are_left_out() {
         for (text, shown) in [
             ("mysql://ann:s3cret@db/sums", "mysql://ann@db/sums"),
             ("oracle://ann:s@cret@db", "oracle://ann@db"),

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_has_a_place() {
+    fn malformed_lines_have_a_place() {
         let error =
             read("notice\nstart ; sector ; length ; op\n1.0 ; 8 ; 2 ; R\n2.0 ; 8 ; 2 ; X\n");
         let text = error.unwrap_err().to_string();

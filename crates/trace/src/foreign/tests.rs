@@ -276,7 +276,7 @@ fn flushes(own: &str) -> String {
 }
 
 #[test]
-fn what_is_completed_once_more_behind_a_flush_is_no_io_and_no_doubt() {
+fn a_repeated_completion_behind_a_flush_is_no_io_and_no_doubt() {
     let folder = tempfile::tempdir().unwrap();
     for own in ["FN", "FF", "FWS"] {
         let path = folder.path().join("flushes.txt");

@@ -73,7 +73,7 @@ fn read(path: &Path) -> Vec<Io> {
 }
 
 #[test]
-fn what_blktrace_and_blkparse_hold_comes_back() {
+fn fields_of_blktrace_and_blkparse_come_back() {
     let folder = tempfile::tempdir().unwrap();
     for format in [Format::Blktrace, Format::Blkparse, Format::Own] {
         let path = folder.path().join("t.blktrace.0");
@@ -97,7 +97,7 @@ fn what_blktrace_and_blkparse_hold_comes_back() {
 }
 
 #[test]
-fn what_fio_holds_comes_back_and_the_rest_is_counted() {
+fn fields_of_fio_come_back_and_the_rest_is_counted() {
     let folder = tempfile::tempdir().unwrap();
     for format in [Format::Iolog2, Format::Iolog3] {
         let path = folder.path().join("t.log");

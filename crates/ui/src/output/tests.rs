@@ -177,7 +177,7 @@ const CASES: [Case; 15] = [
 ];
 
 #[test]
-fn what_is_not_of_disksmith_is_replaced_only_by_force_and_what_a_link_leads_to_never() {
+fn foreign_files_are_replaced_only_by_force_and_targets_of_links_never() {
     for format in FORMATS {
         for (what, make, refused, refused_by_force) in &CASES {
             // Only an earlier output differs between formats, and each write waits for the disk.
@@ -313,7 +313,7 @@ fn the_message_is_about_what_was_named() {
 }
 
 #[test]
-fn what_comes_to_the_place_meanwhile_stays() {
+fn a_file_that_comes_to_the_place_meanwhile_stays() {
     type Change = fn(&State, &Path);
     let changes: [(Change, &str); 3] = [
         (|_, at| fs::write(at, PRECIOUS).unwrap(), "--force"),

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_stays() {
+    fn kept_lines_stay() {
         let text = written(|inline| {
             inline.draw(lines(&["a"]));
             inline.keep();

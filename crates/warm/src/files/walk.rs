@@ -179,7 +179,7 @@ mod tests {
     static GO_ON: AtomicBool = AtomicBool::new(false);
 
     #[test]
-    fn what_is_no_file_is_passed_over_unless_it_is_named() {
+    fn special_files_are_passed_over_unless_they_are_named() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         fs::write(at("ibdata1"), "x").unwrap();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_interrupted_is_no_mistake() {
+    fn an_interrupted_walk_is_no_error() {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("t1.ibd"), "x").unwrap();
         let stop = AtomicBool::new(true);

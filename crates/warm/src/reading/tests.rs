@@ -137,7 +137,7 @@ fn a_cold_volume_is_read_once_at_its_cap() {
 }
 
 #[test]
-fn what_is_done_is_not_read_again_and_the_limit_is_kept() {
+fn warm_ranges_are_not_read_again_and_the_limit_is_kept() {
     let size = Bytes::gib(1);
     let volume = SimulatedList::new(Volume::cold(size));
     let half = Ranges::from(0..size.0 / 2);
@@ -162,7 +162,7 @@ fn what_is_done_is_not_read_again_and_the_limit_is_kept() {
 }
 
 #[test]
-fn what_cannot_be_read_is_found_to_the_page_and_the_rest_is_read() {
+fn unreadable_pages_are_found_and_the_rest_is_read() {
     let size = Bytes::mib(64);
     let bad = [
         UNIT.0 * 3 + 8192..UNIT.0 * 3 + 12288,
@@ -258,7 +258,7 @@ fn a_device_that_answers_nothing_is_not_called_unreadable() {
 }
 
 #[test]
-fn what_a_volume_held_that_shrinks_and_grows_again_is_not_called_warm() {
+fn a_volume_that_shrinks_and_grows_again_is_not_called_warm() {
     let size = Bytes::gib(1);
     let volume = SimulatedList::new(Volume::cold(size));
     let mut there = There::new(size);
@@ -337,7 +337,7 @@ fn reading_begins_before_it_is_known_what_is_used() {
 }
 
 #[test]
-fn what_is_not_wanted_is_not_read_while_it_is_not_known_what_is() {
+fn space_outside_the_plan_is_not_read_before_the_plan_is_known() {
     let size = Bytes::gib(1);
     let volume = SimulatedList::new(Volume::cold(size));
     let at_once = Plan::new(&known(size), size, UNIT, Extent::First);
@@ -364,7 +364,7 @@ fn what_is_not_wanted_is_not_read_while_it_is_not_known_what_is() {
 }
 
 #[test]
-fn what_is_read_does_not_wait_for_the_order_in_which_it_was_to_be() {
+fn completed_reads_do_not_wait_for_their_order() {
     let size = Bytes::mib(64);
     let volume = SimulatedList::new(Volume::cold(size));
     let all = Plan::new(&Known::default(), size, UNIT, Extent::All);
@@ -579,7 +579,7 @@ fn a_foreground_of_one_page_is_soon_seen_and_never_starved_however_slow_the_volu
 }
 
 #[test]
-fn what_cannot_be_read_is_no_strangers_work() {
+fn failed_reads_are_no_io_of_others() {
     let size = Bytes::gib(1);
     let volume = Volume {
         bad: Ranges::from(size.0 / 2..size.0 / 2 + Bytes::mib(40).0)

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_seen_is_unknown() {
+    fn devices_that_were_not_seen_are_unknown() {
         let none = Thresholds::default();
         let (status, line) = Observations::default().judge(&none, &none, false);
         assert_eq!((status.number(), status), (3, Status::Unknown));
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_counts_and_cannot_break_the_line() {
+    fn findings_count_and_cannot_break_the_line() {
         for (code, severity, status) in [
             (EventCode::Stalled, Severity::Warn, Status::Critical),
             (EventCode::VolumeCap, Severity::Warn, Status::Warning),

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_does_not_count_is_not_known() {
+    fn counters_that_a_kernel_lacks_are_not_known() {
         let mut old = seen(DiskStats {
             reads: 1,
             ..DiskStats::default()

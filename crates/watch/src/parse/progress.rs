@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_at_once_has_no_bar() {
+    fn a_file_that_is_read_at_once_has_no_bar() {
         let progress = Progress::new(Some(1 << 30), true);
         progress.add(1 << 29);
         assert!(progress.bar.get().is_none());

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lasts_is_not_forgotten_for_what_is_over() {
+    fn lasting_findings_are_not_forgotten_for_those_that_are_over() {
         let mut found = FindingList::default();
         found.take(
             vec![change(ChangeKind::Opened, 1, Severity::Warn)],

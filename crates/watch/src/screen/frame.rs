@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_the_same_as_before_is_kept_once() {
+    fn equal_rows_are_kept_once() {
         let first = Frame::of(&sample([0.0, 5.0]), None);
         let second = Frame::of(&sample([0.0, 6.0]), Some(&first));
         assert!(Arc::ptr_eq(&first.rows[0].figures, &second.rows[0].figures));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_stays_so_and_is_not_zero() {
+    fn unknown_figures_stay_so_and_are_not_zero() {
         let frame = Frame::of(&sample([0.0, 5.0]), None);
         let figures = &frame.rows[0].figures;
         assert_eq!(figures.flow(FlowKind::Read).iops.get(), Some(0.0));

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_goes_on_one_by_one_only() {
+    fn a_paused_replay_goes_on_one_by_one_only() {
         let mut model = Model::default();
         let mut replay = Replay::new(recording(3));
         replay.begin(&mut model, None);

@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_all_requests_only_is_shown() {
+    fn figures_of_all_requests_only_are_shown() {
         let mut sample = sample();
         let device = &mut sample.devices[0];
         device.read = Flow::default();

@@ -211,7 +211,7 @@ fn a_few_reads_of_a_server_that_rests_are_no_finding() {
 }
 
 #[test]
-fn what_is_derived_of_the_disk_is_in_the_command_and_the_run_in_the_evidence() {
+fn the_command_has_the_value_derived_of_the_disk_and_the_evidence_the_run() {
     let rows = mysql(&[("innodb_io_capacity_max", "20000")], &[]);
     let row = rows
         .iter()

@@ -6,7 +6,7 @@ use study::watch::{Event, EventCode};
 use super::*;
 
 #[test]
-fn what_a_watch_found_is_evidence() {
+fn findings_of_a_watch_are_evidence() {
     let tree = Tree::with(&[]);
     let mut facts = tree.facts();
     let at = Moment {

@@ -200,7 +200,7 @@ fn an_instance_cap_is_shared_fairly() {
 }
 
 #[test]
-fn what_one_volume_leaves_of_the_instance_the_others_have() {
+fn the_rest_of_the_instance_is_for_the_other_volumes() {
     let caps = Caps {
         iops: Some(1000.0),
         throughput: None,

@@ -104,7 +104,7 @@ fn a_slow_volume_does_less_and_takes_longer() {
 }
 
 #[test]
-fn what_starts_in_a_slow_episode_costs_what_it_does_there() {
+fn requests_that_start_in_a_slow_episode_have_its_latency() {
     let mut slow = volume("iops=100,latency=0us,jitter=0,slow=5ms+10s,slow-factor=10:64GiB");
     let mut start = |block: u64| {
         let request = Request {

@@ -54,7 +54,7 @@ fn play(ledger: &Ledger, from: &str, to: &str) -> Vec<Played> {
 }
 
 #[test]
-fn what_was_recorded_is_replayed_with_its_events() {
+fn a_recording_is_replayed_with_its_events() {
     let scratch = Scratch::new();
     let mut ledger = Ledger::open(scratch.ledger()).unwrap();
     let mut recording = begin(&mut ledger);
@@ -127,7 +127,7 @@ fn recordings_that_follow_each_other_are_one_series_with_a_gap() {
 }
 
 #[test]
-fn what_lasts_when_a_recording_ends_ends_with_it() {
+fn findings_that_last_when_a_recording_ends_end_with_it() {
     let span = ("2026-11-20T00:00:00Z", "2026-11-21T00:00:00Z");
     for is_killed in [false, true] {
         let scratch = Scratch::new();
@@ -199,7 +199,7 @@ fn two_recorders_of_a_host_are_refused_and_a_dead_one_is_followed() {
 }
 
 #[test]
-fn what_grows_old_is_thinned_out_and_what_does_not_fit_is_dropped() {
+fn old_samples_are_thinned_out_and_those_beyond_the_limit_dropped() {
     let scratch = Scratch::new();
     let mut ledger = Ledger::open(scratch.ledger()).unwrap();
     let mut recording = begin(&mut ledger);
@@ -258,7 +258,7 @@ fn a_limit_holds_while_the_newest_are_kept() {
 }
 
 #[test]
-fn what_is_found_again_and_again_leaves_room_for_samples() {
+fn repeated_findings_leave_room_for_samples() {
     let scratch = Scratch::new();
     let mut ledger = Ledger::open(scratch.ledger()).unwrap();
     let mut recording = begin(&mut ledger);
@@ -289,7 +289,7 @@ fn what_is_found_again_and_again_leaves_room_for_samples() {
 }
 
 #[test]
-fn what_still_lasts_stays_while_others_come_and_go() {
+fn findings_that_last_stay_while_others_come_and_go() {
     let scratch = Scratch::new();
     let mut ledger = Ledger::open(scratch.ledger()).unwrap();
     let mut host = Host::new(1, 1, day("2026-11-20T03:00:00Z"));
@@ -380,7 +380,7 @@ fn record_a_night(
 }
 
 #[test]
-fn what_is_thinned_out_piece_by_piece_takes_no_more_than_what_is_thinned_out_at_once() {
+fn thinning_out_piece_by_piece_takes_no_more_than_at_once() {
     let began = day("2026-11-20T22:07:31Z");
     let keep = Keep::default();
     let little_less = |ledger: &Ledger| Keep {
@@ -505,7 +505,7 @@ fn a_recording_that_was_removed_is_distinguished_from_the_one_that_has_its_numbe
 }
 
 #[test]
-fn what_a_killed_recorder_left_is_gathered_and_so_within_the_limit() {
+fn samples_of_a_killed_recorder_are_gathered_and_within_the_limit() {
     let scratch = Scratch::new();
     let mut ledger = Ledger::open(scratch.ledger()).unwrap();
     let mut killed = begin(&mut ledger);

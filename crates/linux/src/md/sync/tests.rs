@@ -81,7 +81,7 @@ fn a_file_that_the_kernel_does_not_have_is_not_made() {
 
 proptest! {
     #[test]
-    fn what_is_written_for_a_speed_means_what_was_shown(kib: u64, local: bool) {
+    fn a_speed_is_written_as_it_was_shown(kib: u64, local: bool) {
         let shown = format!("{kib} ({})", if local { "local" } else { "system" });
         let speed = Speed::parse(&shown).unwrap();
         prop_assert_eq!(speed, Speed { kib, local });
@@ -89,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_for_an_end_is_read_back(sectors: u64) {
+    fn an_end_is_written_as_it_is_read(sectors: u64) {
         for until in [Until::End, Until::At(Sectors(sectors))] {
             prop_assert_eq!(Until::parse(&until.to_write()), Some(until));
         }

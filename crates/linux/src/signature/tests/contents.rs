@@ -19,7 +19,7 @@ fn zeros_at_the_ends_and_in_all_samples_are_blank() {
 }
 
 #[test]
-fn what_is_neither_blank_nor_known_is_unknown() {
+fn content_that_is_neither_blank_nor_known_is_unknown() {
     for size in [1, 700, 5 * MIB + 512, 40 * MIB, 1 << 40] {
         for at in [
             0,

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_read_of_a_member_is_spread_over_the_time_of_a_step() {
+fn reads_of_a_member_are_spread_over_the_time_of_a_step() {
     let mut direct = Direct::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
     let mib = f64::from(1 << 20);
     // Of each of four members, or pairs of them, one request gives 1 MiB.

@@ -94,7 +94,7 @@ fn slowed(share: f64, steps: Steps) -> OthersShare {
 }
 
 #[test]
-fn who_waits_for_a_barrier_waits_little_at_every_load() {
+fn requests_wait_little_for_a_barrier_at_every_load() {
     for share in [0.3, 0.6, 0.9] {
         let latency = slowed(share, Steps::ByTime);
         assert!(latency.mean < 1.45, "{share}: {:.2}", latency.mean);

@@ -216,7 +216,7 @@ fn two() -> Task {
 }
 
 #[test]
-fn what_is_suspected_in_the_first_half_of_a_chunk_holds_nothing_up() {
+fn suspects_in_the_first_half_of_a_chunk_hold_nothing_up() {
     let of = 200_000;
     let mut model = model(of);
     model.load = busy();
@@ -266,7 +266,7 @@ fn where_everything_differs_md_checks_by_itself() {
 }
 
 #[test]
-fn what_a_repair_has_written_anew_is_counted_though_it_agrees_by_then() {
+fn repaired_sectors_are_counted_though_they_agree_by_then() {
     let of = 60 * FASTEST as u64;
     let mut model = model(of);
     model.bad = (0..of).step_by(50_021).collect();

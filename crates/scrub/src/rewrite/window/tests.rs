@@ -223,7 +223,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_one_member_has_wrong_is_restored_bit_for_bit(
+    fn errors_of_one_member_are_restored_bit_for_bit(
         which: prop::sample::Index, position: u64, member: prop::sample::Index, seed: u64,
         bytes in some_bytes(),
     ) {
@@ -245,7 +245,7 @@ proptest! {
     /// of them has wrong points to that one. So 16 bytes that both have wrong are taken for a third member's
     /// in 5 of 255^16 cases at most, one of 10^37, where 5 members hold data.
     #[test]
-    fn what_two_members_have_wrong_is_never_written(
+    fn errors_of_two_members_are_never_written(
         which: prop::sample::Index, position: u64, members: [prop::sample::Index; 2], seed: u64,
         changes: [[u8; 16]; 2], apart: bool,
     ) {
@@ -342,7 +342,7 @@ fn two_members_wrong_at_one_byte_look_like_another_in_as_many_of_255_cases_as_th
 }
 
 #[test]
-fn what_has_changed_since_it_was_located_is_not_written() {
+fn blocks_that_changed_since_they_were_located_are_not_written() {
     let geometry = six();
     let group = block_at(&geometry, 0);
     let places = group.places();

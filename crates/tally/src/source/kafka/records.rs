@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_aborted_is_left_out() {
+    fn aborted_transactions_are_left_out() {
         let bytes = [
             packed(0, TRANSACTIONAL, 7, &[b"aborted"]),
             packed(1, TRANSACTIONAL, 8, &[b"committed"]),

@@ -335,7 +335,7 @@ mod tests {
     };
 
     #[test]
-    fn what_matters_most_stays_on_a_narrow_screen() {
+    fn the_main_columns_stay_on_a_narrow_screen() {
         let narrow = Plan::new(
             60,
             Wish {

@@ -111,7 +111,7 @@ fn a_tiny_screen_has_a_row_and_a_way_out() {
 }
 
 #[test]
-fn whether_it_is_recorded_and_the_last_mark_are_in_the_first_line() {
+fn the_first_line_shows_recording_and_the_last_mark() {
     let mut model = model(1);
     let title = |model: &Model| picture(model, 120, 24, FULL).remove(0);
     assert!(!title(&model).contains("record"));

@@ -53,7 +53,7 @@ fn time_is_gone_through_back_and_forth() {
 }
 
 #[test]
-fn what_is_held_for_long_moves_with_the_memory() {
+fn a_paused_view_moves_with_the_memory() {
     let mut model = model(1);
     model.press(Key::Char(' '));
     for at in 2..60 {

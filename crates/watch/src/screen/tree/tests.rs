@@ -35,7 +35,7 @@ fn typed(model: &mut Model, keys: &str) {
 }
 
 #[test]
-fn what_lies_on_others_is_above_them_and_partitions_are_folded() {
+fn devices_are_above_those_that_they_lie_on_and_partitions_are_folded() {
     assert_eq!(
         shown(&model(1)),
         [

@@ -112,7 +112,7 @@ fn the_cipher_suites_of_the_list_are_offered_with_those_of_1_3() {
 
 /// As Go's documentation and the exporters' examples have them.
 #[test]
-fn what_go_has_and_is_not_offered_may_be_named_beside_others() {
+fn options_of_go_that_are_not_offered_may_be_named_beside_others() {
     for lines in [
         "  cipher_suites: [TLS_RSA_WITH_AES_128_CBC_SHA, TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384]\n",
         "  cipher_suites: [TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA]\n",
@@ -135,7 +135,7 @@ fn clients_are_verified_only_against_an_authority() {
 
 /// Each with what the answer must say.
 #[test]
-fn what_is_wrong_is_refused_with_its_place() {
+fn mistakes_are_refused_with_their_place() {
     for (text, said) in [
         ("other: 1\n", "other"),
         ("tls_server_config:\n  certfile: a\n", "certfile"),
