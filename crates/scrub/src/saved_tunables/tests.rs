@@ -109,7 +109,7 @@ fn tunables_of_a_killed_scrub_are_put_back() {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             while !fs::read_to_string(&path).unwrap().starts_with("idle") {
-                sleep(LOOK);
+                sleep(POLL);
             }
             fs::write(&path, "idle\n").unwrap();
         });

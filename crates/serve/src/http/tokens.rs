@@ -27,7 +27,7 @@ const MOST_LINES: usize = 1000;
 type Hash = [u8; 32];
 
 /// Permission of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Role {
     /// See all.
     Read,
