@@ -66,8 +66,14 @@ pub(crate) enum Column {
 
 const SECTOR: f64 = 512.0;
 const KIB: f64 = 1024.0;
-const MIB: f64 = 1024.0 * 1024.0;
 const MILLISECOND: f64 = 1e6;
+
+/// The bytes of a unit of `iostat -k`, `-m` or `-G`, which are powers of 1024.
+fn unit(name: &str) -> Option<f64> {
+    let powers = [("kB", 1), ("MB", 2), ("GB", 3)];
+    let (_, power) = powers.into_iter().find(|(known, _)| *known == name)?;
+    Some(KIB.powi(power))
+}
 
 impl Column {
     /// The column of this name (iostat(1) and sar(1) of sysstat 5 to 12), also in the forms of their JSON:
@@ -106,13 +112,12 @@ impl Column {
         let (figure, factor) = match &name[1..] {
             "/s" => (Figure::Iops, 1.0),
             "sec/s" => (Figure::Bytes, SECTOR),
-            "kB/s" | "kB" => (Figure::Bytes, KIB),
-            "MB/s" => (Figure::Bytes, MIB),
+            "kB" => (Figure::Bytes, KIB),
             "rqm/s" => (Figure::Merged, 1.0),
             "rqm" => (Figure::MergedShare, 0.01),
             "_await" => (Figure::Wait, MILLISECOND),
             "areq-sz" => (Figure::Size, KIB),
-            _ => return None,
+            rate => (Figure::Bytes, unit(rate.strip_suffix("/s")?)?),
         };
         Some(Column::Flow(part, figure, factor))
     }
@@ -121,21 +126,17 @@ impl Column {
     fn of_all(name: &str) -> Option<Column> {
         let factor = match name {
             "sec/s" => SECTOR,
-            "kB/s" => KIB,
-            "MB/s" => MIB,
-            _ => return None,
+            rate => unit(rate.strip_suffix("/s")?)?,
         };
         Some(Column::Flow(Part::All, Figure::Bytes, factor))
     }
 
     /// A column of the report without `-x`: `kB_read/s`, and the amounts `kB_read`.
     fn of_basic(name: &str) -> Option<Column> {
-        let (unit, rest) = name.split_once('_')?;
-        let factor = match unit {
+        let (printed_in, rest) = name.split_once('_')?;
+        let factor = match printed_in {
             "Blk" => SECTOR,
-            "kB" => KIB,
-            "MB" => MIB,
-            _ => return None,
+            printed_in => unit(printed_in)?,
         };
         let (word, figure) = match rest.strip_suffix("/s") {
             Some(word) => (word, Figure::Bytes),

@@ -106,7 +106,7 @@ pub(crate) fn guess(rows: &[Vec<Number>]) -> Option<Guess> {
     let of_count = || rows.iter().filter(|row| row.len() == count);
     let is_open = guesses[1..].iter().any(|rival| {
         let differs =
-            |row: &Vec<Number>| figures(&rival.columns, row) != figures(&best.columns, row);
+            |row: &Vec<Number>| !figures(&rival.columns, row).say_as(&figures(&best.columns, row));
         rival.checked >= best.checked && of_count().any(differs)
     });
     guesses.into_iter().next().filter(|_| !is_open)

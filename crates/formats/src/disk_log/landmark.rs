@@ -55,10 +55,15 @@ pub(crate) fn cpu_place<'a>(shares: &'a mut CpuShares, name: &str) -> Option<&'a
     }
 }
 
-/// True if a line is the header of a report that is not of disks: that of NFS before sysstat 11.
+/// True if a line is the header of a report that is not of disks: that of NFS before sysstat 11, and before 9 under the
+/// name of devices.
 pub(crate) fn is_other_header(text: &str) -> bool {
     let first = text.split_whitespace().next().unwrap_or_default();
-    first.trim_end_matches(':') == "Filesystem" && text.contains("/s")
+    match first.trim_end_matches(':') {
+        "Filesystem" => text.contains("/s"),
+        "Device" => text.contains("_nor/s") && text.contains("_svr/s"),
+        _ => false,
+    }
 }
 
 /// The line in which a run of iostat names its host.
@@ -93,6 +98,11 @@ impl Machine {
             cpus,
             date,
         })
+    }
+
+    /// Name of the host in such a line.
+    pub(crate) fn host_of(text: &str) -> Option<String> {
+        Machine::of_line(text).map(|machine| machine.hostname)
     }
 
     /// Tells it of the source.

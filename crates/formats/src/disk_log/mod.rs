@@ -17,6 +17,7 @@ mod line;
 mod lines;
 mod notes;
 mod number;
+mod one_host;
 mod other;
 mod pace;
 mod prefix;
@@ -148,6 +149,19 @@ pub enum LogError {
         line: u64,
         /// The tool.
         tool: OtherTool,
+    },
+    /// It is of several hosts.
+    #[error(
+        "line {line} is of the host {other}, and those before it of {first}: disks of one name would be taken for one \
+         disk; give the log of one host (of lines that begin with its name: grep {first} LOG)"
+    )]
+    Hosts {
+        /// The first line of the other host.
+        line: u64,
+        /// The host that was named first.
+        first: String,
+        /// The other one.
+        other: String,
     },
     /// It is an answer of Prometheus that tells nothing of one host's disks.
     #[error("{0}")]

@@ -12,6 +12,13 @@ pub(crate) struct Number {
     pub(crate) decimals: usize,
 }
 
+impl Number {
+    /// The most by which rounding moved it: half of its last digit.
+    pub(crate) fn rounding(&self) -> f64 {
+        0.5 * 10_f64.powi(-(self.decimals as i32))
+    }
+}
+
 /// Reads a number with a decimal point or comma, and perhaps a percent sign or a unit behind it.
 /// The units are powers of 1024, as `iostat --human` prints them.
 pub(crate) fn number(text: &str) -> Option<Number> {

@@ -1,5 +1,7 @@
 //! Names the tool whose output a text is that holds no report of iostat.
 
+use super::stamp::raw_date;
+
 /// A tool that prints something like iostat's reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherTool {
@@ -30,7 +32,7 @@ const fn sign(name: &'static str, instead: &'static str, words: &'static [&'stat
 
 /// The lines by which tools are known: their headers, as their manuals and sources have them. What is more
 /// special comes first.
-const SIGNS: [Sign; 37] = [
+const SIGNS: [Sign; 40] = [
     sign(
         "sadf -d",
         "use that of sadf -d FILE -- -d, in which devices have rows of their own",
@@ -69,6 +71,13 @@ const SIGNS: [Sign; 37] = [
         &["reads", "read", "sectors", "writes", "requested"],
     ),
     sign("vmstat", RUN_IOSTAT, &["r", "b", "swpd", "free"]),
+    sign(
+        "vmstat of Solaris",
+        OF_LINUX,
+        &["r", "b", "w", "swap", "free", "re"],
+    ),
+    sign("vmstat of a BSD", OF_LINUX, &["r", "b", "w", "avm", "fre"]),
+    sign("vmstat of AIX", OF_LINUX, &["r", "b", "avm", "fre"]),
     sign("dstat", RUN_IOSTAT, &["usr", "sys", "idl", "wai"]),
     sign("dstat", RUN_IOSTAT, &["read", "writ"]),
     sign("dstat", RUN_IOSTAT, &["\"Dstat"]),
@@ -88,14 +97,14 @@ const SIGNS: [Sign; 37] = [
     sign("tapestat", RUN_IOSTAT, &["Tape:", "r/s", "w/s"]),
     sign("nfsiostat", RUN_IOSTAT, &["ops/s", "rpc", "bklog"]),
     sign(
-        "iostat of FreeBSD",
-        OF_LINUX,
-        &["device", "r/s", "w/s", "kr/s", "kw/s"],
-    ),
-    sign(
         "iostat of Solaris",
         OF_LINUX,
         &["r/s", "w/s", "kr/s", "kw/s", "wait", "actv"],
+    ),
+    sign(
+        "iostat of FreeBSD",
+        OF_LINUX,
+        &["device", "r/s", "w/s", "kr/s", "kw/s"],
     ),
     sign("iostat of Solaris", OF_LINUX, &["kps", "tps", "serv"]),
     sign(
@@ -118,6 +127,14 @@ const SIGNS: [Sign; 37] = [
     ),
 ];
 
+/// Systems that sar of their own names in its first line, with that tool.
+const SYSTEMS: [(&str, &str); 4] = [
+    ("SunOS", "sar of Solaris"),
+    ("AIX", "sar of AIX"),
+    ("HP-UX", "sar of HP-UX"),
+    ("Darwin", "sar of macOS"),
+];
+
 /// The longest line that is examined.
 const LONGEST: usize = 1024;
 
@@ -133,6 +150,12 @@ pub(crate) fn tool(line: &str) -> Option<OtherTool> {
     if is_diskstats(line) {
         return Some(named("/proc/diskstats"));
     }
+    if let Some(name) = sar_of_other_system(line) {
+        return Some(OtherTool {
+            name,
+            instead: OF_LINUX,
+        });
+    }
     let has = |sign: &&Sign| {
         // Names in CSV have quotes around them, but for those that tell that it is CSV.
         let is_quoted = sign.words.iter().any(|word| word.contains(['"', ',']));
@@ -147,6 +170,18 @@ pub(crate) fn tool(line: &str) -> Option<OtherTool> {
     };
     let known = SIGNS.iter().find(has).map(|sign| sign.tool);
     known.or_else(|| is_timed_header(line).then(|| named("sar or another tool of sysstat")))
+}
+
+/// The sar whose first line this is, of system, host, release and more, and a date: `SunOS db1 5.10 Generic_141445-09
+/// i86pc    04/19/2011`.
+fn sar_of_other_system(line: &str) -> Option<&'static str> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [system, _, release, .., date] = words[..] else {
+        return None;
+    };
+    let (_, tool) = SYSTEMS.into_iter().find(|(known, _)| *known == system)?;
+    let has_number = release.contains(|c: char| c.is_ascii_digit());
+    (has_number && raw_date(date).is_some()).then_some(tool)
 }
 
 /// True if a line is a header with the time in front, as those of sar, mpstat and pidstat are and those of
@@ -259,6 +294,31 @@ mod tests {
                 "iostat of Solaris",
             ),
             (
+                "device    r/s    w/s   kr/s   kw/s wait actv  svc_t  %w  %b ",
+                "iostat of Solaris",
+            ),
+            (
+                "device     r/s   w/s    kr/s    kw/s qlen svc_t  %b  ",
+                "iostat of FreeBSD",
+            ),
+            (
+                " r b w   swap  free  re  mf pi po fr de sr f0 s0 s1 --   in   sy   cs us sy id",
+                "vmstat of Solaris",
+            ),
+            (
+                " r b w      avm     fre   flt  re  pi  po    fr   sr ad0 cd0   in   sy   cs us sy id",
+                "vmstat of a BSD",
+            ),
+            (
+                " r  b   avm   fre  re  pi  po  fr   sr  cy  in   sy  cs us sy id wa",
+                "vmstat of AIX",
+            ),
+            (
+                "SunOS db1 5.10 Generic_141445-09 i86pc    04/19/2011",
+                "sar of Solaris",
+            ),
+            ("AIX db1 1 6 00C6ADA14C00    11/22/26", "sar of AIX"),
+            (
                 "    KB/t  tps  MB/s  us sy id   1m   5m   15m",
                 "iostat of macOS",
             ),
@@ -316,6 +376,8 @@ mod tests {
             "12:01:05 sda 1.00 2.00 3.00",
             "12:01:05 the disk is slow",
             "what I read in the paper",
+            "SunOS db1 was no better",
+            "AIX and Solaris were, by 11/22/26",
             "",
         ] {
             assert_eq!(tool(line), None, "{line}");

@@ -81,6 +81,8 @@ impl Pace {
     pub(crate) fn learn(&mut self, one: &Timing, next: &Timing) {
         if let (Some(one), Some(next)) = (one.wall, next.wall) {
             self.distance(seconds_between(one, next));
+        } else if let Some(seconds) = next.seconds {
+            self.distance(seconds);
         }
     }
 
@@ -116,8 +118,10 @@ impl Pace {
             (Some(last), Some(wall)) => Some(seconds_between(last, wall)),
             _ => None,
         };
-        if let Some(distance) = distance.filter(|_| !timing.first) {
-            self.distance(distance);
+        // Where no times are printed, the figures of one interval tell the length of those that do little.
+        let told = distance.filter(|_| !timing.first);
+        if let Some(told) = told.or(timing.seconds.filter(|_| timing.wall.is_none())) {
+            self.distance(told);
         }
         let mut length = timing
             .seconds
@@ -298,6 +302,22 @@ mod tests {
         let mut pace = Pace::new(Some(Nanos(u64::MAX)));
         pace.interval(&timing(0));
         assert_eq!(pace.interval(&timing(1)).length, Nanos(u64::MAX));
+    }
+
+    #[test]
+    fn figures_that_tell_the_length_of_some_intervals_tell_that_of_all() {
+        let told = |seconds: Option<f64>| Timing {
+            wall: None,
+            seconds,
+            first: false,
+        };
+        let mut pace = Pace::new(None);
+        let (idle, busy) = (told(None), told(Some(2.0)));
+        pace.learn(&idle, &busy);
+        for timing in [idle, busy, idle, busy, idle] {
+            assert_eq!(pace.interval(&timing).length, Nanos::from_secs(2));
+        }
+        assert!(!pace.guessed());
     }
 
     #[test]

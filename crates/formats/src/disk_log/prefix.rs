@@ -2,6 +2,7 @@
 //! a number, the time or the host of a log collector.
 
 use super::landmark::Machine;
+use super::one_host;
 use super::stamp::{self, Stamp};
 use super::{Columns, sar};
 
@@ -14,6 +15,8 @@ pub(crate) struct Prefix {
     text: String,
     /// The time that it is.
     stamp: Option<Stamp>,
+    /// The names of two hosts, of which the lines are.
+    hosts: Option<(String, String)>,
 }
 
 impl Prefix {
@@ -22,12 +25,25 @@ impl Prefix {
         if let Some(at) = landmark(line)
             && self.text != line[..at]
         {
+            let hosts = one_host::in_fronts(&self.text, &line[..at]);
+            self.hosts = hosts.map(|(first, other)| (first.to_owned(), other.to_owned()));
             self.text.clear();
             if !line[..at].trim().is_empty() {
                 self.text.push_str(&line[..at]);
             }
             self.stamp = stamp::stamp(self.text.trim_matches(|c: char| !c.is_alphanumeric()));
         }
+    }
+
+    /// The hosts of the last two headers, where they are two.
+    pub(crate) fn hosts(&self) -> Option<(&str, &str)> {
+        let (first, other) = self.hosts.as_ref()?;
+        Some((first, other))
+    }
+
+    /// True if the lines of several hosts have their names in front.
+    pub(crate) fn has_hosts(&self) -> bool {
+        self.hosts.is_some()
     }
 
     /// The line without the prefix, if it has it, and without the quoting of a mail. Digits may be others, and as

@@ -7,9 +7,10 @@ use record::sample::{Source, SourceKind};
 
 use super::calendar::Calendar;
 use super::json::Json;
-use super::landmark::strip_colours;
+use super::landmark::{Machine, strip_colours};
 use super::lines::{Lines, Piece};
 use super::notes::Notes;
+use super::one_host::{self, OneHost};
 use super::other::{self, OtherTool};
 use super::prefix::{Prefix, unquoted};
 use super::prometheus::Readings;
@@ -28,6 +29,8 @@ pub struct Reader<R> {
     lines: Lines<R>,
     parts: Parts,
     stage: Stage,
+    /// The log of another host follows what was read.
+    other_host: Option<LogError>,
 }
 
 /// Progress of a reader.
@@ -57,6 +60,8 @@ struct Parts {
     form: Form,
     /// Prefix of each line.
     prefix: Prefix,
+    /// The host that it is of.
+    host: OneHost,
     wrapped: Wrapped,
     text: Text,
     json: Json,
@@ -96,6 +101,7 @@ impl<R: BufRead> Reader<R> {
             parts: Parts {
                 form: Form::Iostat,
                 prefix: Prefix::default(),
+                host: OneHost::default(),
                 wrapped: Wrapped::new(options.columns.as_ref()),
                 text: Text::new(options.columns),
                 json: Json::new(),
@@ -111,6 +117,7 @@ impl<R: BufRead> Reader<R> {
                 other: None,
             },
             stage: Stage::Reading,
+            other_host: None,
         }
     }
 
@@ -144,12 +151,21 @@ impl<R: BufRead> Reader<R> {
             line: self.parts.line,
             source,
         })?;
-        match piece {
+        let taken = match piece {
             Some(piece) => self.parts.piece(&piece),
             None => {
                 self.stage = Stage::AtEnd;
                 self.parts.end()
             }
+        };
+        match taken {
+            Err(error @ LogError::Hosts { .. }) if !self.parts.prefix.has_hosts() => {
+                // What is before it is a whole log.
+                self.other_host = Some(error);
+                self.stage = Stage::AtEnd;
+                self.parts.end()
+            }
+            taken => taken,
         }
         .map_err(|error| self.parts.of_other(error))
     }
@@ -173,6 +189,9 @@ impl Parts {
         }
         let plain = strip_colours(&text);
         self.prefix.learn(&plain);
+        if let Some((first, other)) = self.prefix.hosts() {
+            return Err(one_host::several(piece.line, first, other));
+        }
         let line = Line {
             number: piece.line,
             text: Cow::Borrowed(self.prefix.strip(&plain)),
@@ -200,7 +219,7 @@ impl Parts {
             self.turn(piece.line, plain);
         }
         if self.form == Form::Json {
-            self.json(piece.line, bytes, piece.ends, piece.terminated);
+            self.json(piece.line, bytes, piece.ends, piece.terminated)?;
         } else if piece.begins && piece.ends {
             // JSON ended, or was cut off, in front of it.
             return self.piece(piece);
@@ -211,25 +230,50 @@ impl Parts {
         Ok(())
     }
 
-    fn json(&mut self, line: u64, bytes: &[u8], ends: bool, terminated: bool) {
+    fn json(
+        &mut self,
+        line: u64,
+        bytes: &[u8],
+        ends: bool,
+        terminated: bool,
+    ) -> Result<(), LogError> {
         let (calendar, notes) = (&mut self.calendar, &mut self.notes);
         self.json.feed(line, bytes, terminated, calendar, notes);
         if ends && self.json.is_outside() {
             self.json.end(notes);
             self.form = Form::Iostat;
         }
+        // An answer of Prometheus is of one host, or refused for itself.
+        let source = &self.json.source;
+        match &source.hostname {
+            Some(host) if source.kind != SourceKind::Prometheus => {
+                let of_one = self.host.check(line, host);
+                if of_one.is_err() {
+                    // Its reports may have come with its name.
+                    self.json = Json::new();
+                }
+                of_one
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Takes a whole line.
     fn line(&mut self, line: &Line<'_>) -> Result<(), LogError> {
         self.turn(line.number, &line.text);
+        if let Some(host) = Machine::host_of(&line.text) {
+            self.host.check(line.number, &host)?;
+        }
         let (calendar, notes) = (&mut self.calendar, &mut self.notes);
         let (number, text, terminated) = (line.number, &line.text, line.terminated);
         match self.form {
             Form::Iostat => self.text.line(line, calendar, notes)?,
-            Form::Json => self.json(number, text.as_bytes(), true, terminated),
+            Form::Json => self.json(number, text.as_bytes(), true, terminated)?,
             Form::Sar => self.sar.line(number, text, terminated, calendar, notes),
             Form::Sadf => {
+                if let Some(host) = Sadf::host_of(text) {
+                    self.host.check(number, host)?;
+                }
                 self.sadf.line(number, text, terminated, calendar, notes);
                 if self.text.source.hostname.is_none() {
                     self.text.source.hostname = self.sadf.hostname().map(str::to_owned);
@@ -365,7 +409,7 @@ impl<R: BufRead> Iterator for Reader<R> {
                 continue;
             }
             if matches!(self.stage, Stage::Ended | Stage::Failed) {
-                return None;
+                return self.other_host.take().map(Err);
             }
             if let Err(error) = self.step() {
                 self.stage = Stage::Failed;

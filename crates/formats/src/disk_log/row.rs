@@ -16,6 +16,8 @@ const MOST: f64 = 1e15;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
     flows: [[Option<f64>; Figure::COUNT]; Part::COUNT],
+    /// The most by which rounding moved each of them.
+    rounded: [[f64; Figure::COUNT]; Part::COUNT],
     pub(crate) in_flight: Option<f64>,
     /// Requests in flight when the interval ended.
     pub(crate) pending: Option<u64>,
@@ -31,19 +33,24 @@ impl Figures {
         self.flows[part as usize][figure as usize]
     }
 
-    /// Takes a value of a column.
+    /// Takes a value of a column that was not printed, and so not rounded.
     pub(crate) fn put(&mut self, column: Column, value: f64) {
         let number = Number {
             value,
             unit: None,
             decimals: 0,
         };
-        self.set(column, number);
+        self.take(column, number, 0.0);
     }
 
     /// Takes a number of a column. What was known before is kept: some versions print the same in
     /// two units.
     pub(crate) fn set(&mut self, column: Column, number: Number) {
+        self.take(column, number, number.rounding());
+    }
+
+    /// `rounding`: the most by which it moved the number, in the number's unit.
+    fn take(&mut self, column: Column, number: Number, rounding: f64) {
         let most = match column {
             // In a hundred times the interval, nothing was ever in flight.
             Column::Busy => 1e4,
@@ -54,16 +61,29 @@ impl Figures {
             return;
         }
         let (place, value) = match column {
-            Column::Flow(part, figure, factor) => (
-                &mut self.flows[part as usize][figure as usize],
-                number.value * number.unit.unwrap_or(factor),
-            ),
+            Column::Flow(part, figure, factor) => {
+                let unit = number.unit.unwrap_or(factor);
+                let (part, figure) = (part as usize, figure as usize);
+                if self.flows[part][figure].is_none() {
+                    self.rounded[part][figure] = rounding * unit;
+                }
+                (&mut self.flows[part][figure], number.value * unit)
+            }
             Column::InFlight => (&mut self.in_flight, number.value),
             Column::Busy => (&mut self.busy, number.value / 100.0),
             Column::Service => (&mut self.service, number.value * 1e6),
             Column::Unknown => return,
         };
         place.get_or_insert(value);
+    }
+
+    /// True if both say the same, however it was rounded.
+    pub(crate) fn say_as(&self, other: &Figures) -> bool {
+        let unrounded = |figures: &Figures| Figures {
+            rounded: Default::default(),
+            ..*figures
+        };
+        unrounded(self) == unrounded(other)
     }
 
     /// True if a figure is known in both.
@@ -83,9 +103,14 @@ impl Figures {
 
     /// Adds what another line says of the same device.
     pub(crate) fn join(&mut self, other: &Figures) {
-        let flows = self.flows.iter_mut().flatten();
-        for (mine, theirs) in flows.zip(other.flows.iter().flatten()) {
-            *mine = mine.or(*theirs);
+        let rounded = self.rounded.iter_mut().flatten();
+        let mine = self.flows.iter_mut().flatten().zip(rounded);
+        let rounded = other.rounded.iter().flatten();
+        let theirs = other.flows.iter().flatten().zip(rounded);
+        for (mine, theirs) in mine.zip(theirs) {
+            if mine.0.is_none() {
+                (*mine.0, *mine.1) = (*theirs.0, *theirs.1);
+            }
         }
         self.in_flight = self.in_flight.or(other.in_flight);
         self.pending = self.pending.or(other.pending);
@@ -107,12 +132,18 @@ impl Figures {
         known.peek().is_some() && !self.reset && known.all(|figure| *figure == 0.0)
     }
 
-    /// True if the device was busy all the time and completed nothing.
+    /// True if the device was busy all the time and completed nothing. A driver may count what it moved and not the
+    /// requests.
     pub(crate) fn hangs(&self) -> bool {
-        let rates = self.flows.iter().map(|part| part[Figure::Iops as usize]);
-        let mut rates = rates.flatten().peekable();
+        let of = |figure: Figure| {
+            self.flows
+                .iter()
+                .filter_map(move |part| part[figure as usize])
+        };
         let is_busy = self.busy.is_some_and(|busy| busy >= 0.98);
-        is_busy && rates.peek().is_some() && rates.all(|rate| rate == 0.0)
+        let is_known = of(Figure::Iops).next().is_some();
+        let mut done = of(Figure::Iops).chain(of(Figure::Bytes));
+        is_busy && is_known && done.all(|rate| rate == 0.0)
     }
 
     /// The seconds of the interval, of a report that prints both rates and amounts. Only amounts
@@ -149,6 +180,9 @@ impl Figures {
         let stated = sample.all;
         sample.sum_up();
         self.correct_sum(&mut sample.all, &stated);
+        sample.all.size = stated
+            .size
+            .or_else(|| self.mean_size_of_all([&sample.read, &sample.write, &sample.discard]));
         let all = &mut sample.all;
         if all.iops == Some(PerSecond(0.0)) {
             all.wait = all.wait.filter(|wait| wait.0 > 0);
@@ -165,7 +199,12 @@ impl Figures {
         // A mean of nothing is printed as zero. Where less than one request in a hundred seconds
         // completed, its rate is printed as zero, but not what it took.
         let some = |mean: f64| iops.is_none_or(|iops| iops > 0.0) || mean > 0.0;
-        let computed = || Some(bytes? / iops.filter(|iops| *iops > 0.0)?);
+        let computed = || {
+            mean_size(
+                self.sum(&[part], Figure::Bytes)?,
+                self.sum(&[part], Figure::Iops)?,
+            )
+        };
         Flow {
             iops: iops.map(PerSecond),
             bytes: bytes.map(BytesPerSecond),
@@ -186,19 +225,67 @@ impl Figures {
         if let Some(changed) = self.get(Part::Changed, Figure::Bytes) {
             let read = self.get(Part::Read, Figure::Bytes).unwrap_or_default();
             all.bytes = Some(BytesPerSecond(read + changed));
-            all.size = self
-                .get(Part::All, Figure::Iops)
-                .filter(|iops| *iops > 0.0)
-                .map(|iops| Bytes(((read + changed) / iops).round() as u64));
         }
         all.wait = stated.wait.or(all.wait);
-        if stated.size.is_some() {
-            all.size = stated.size;
-        } else if all.size.is_none() {
-            let size = || Some(all.bytes?.0 / all.iops.filter(|iops| iops.0 > 0.0)?.0);
-            all.size = size().map(|size| Bytes(size.round() as u64));
-        }
     }
+
+    /// The mean size of all requests, which no column gives: of the sizes of their kinds, or of what was moved.
+    fn mean_size_of_all(&self, parts: [&Flow; 3]) -> Option<Bytes> {
+        let (mut iops, mut bytes, mut told) = (0.0, 0.0, true);
+        for flow in parts.into_iter().filter(|flow| flow.is_active()) {
+            let count = flow.iops.map_or(0.0, |iops| iops.0);
+            iops += count;
+            bytes += count * flow.size.map_or(0.0, |size| size.0 as f64);
+            told &= flow.size.is_some();
+        }
+        if told && iops > 0.0 {
+            return Some(Bytes((bytes / iops).round() as u64));
+        }
+        let moved = match self.get(Part::Changed, Figure::Bytes) {
+            Some(_) => self.sum(&[Part::Read, Part::Changed], Figure::Bytes),
+            None => self.sum_of_all(Figure::Bytes),
+        };
+        mean_size(moved?, self.sum_of_all(Figure::Iops)?).map(|size| Bytes(size.round() as u64))
+    }
+
+    /// A figure of reads, writes and discards together.
+    fn sum_of_all(&self, figure: Figure) -> Option<Printed> {
+        self.sum(&[Part::Read, Part::Write, Part::Discard], figure)
+            .or_else(|| self.sum(&[Part::All], figure))
+    }
+
+    /// The sum of a figure over those of some parts that are known.
+    fn sum(&self, parts: &[Part], figure: Figure) -> Option<Printed> {
+        let known = parts.iter().filter_map(|&part| {
+            Some(Printed {
+                value: self.get(part, figure)?,
+                rounded: self.rounded[part as usize][figure as usize],
+            })
+        });
+        known.reduce(|sum, one| Printed {
+            value: sum.value + one.value,
+            rounded: sum.rounded + one.rounded,
+        })
+    }
+}
+
+/// A figure, and the most by which rounding moved it.
+#[derive(Clone, Copy)]
+struct Printed {
+    value: f64,
+    rounded: f64,
+}
+
+/// A quotient of figures that may be further off than this is not given: 0.00 MB/s of 0.5 requests a second are no
+/// requests of no bytes.
+const FURTHEST_OFF: f64 = 0.1;
+
+/// The mean size of some requests in bytes, where the figures are precise enough for it.
+fn mean_size(bytes: Printed, iops: Printed) -> Option<f64> {
+    let is_precise = iops.value > 0.0
+        && iops.rounded / iops.value + bytes.rounded / bytes.value.max(f64::MIN_POSITIVE)
+            <= FURTHEST_OFF;
+    is_precise.then(|| bytes.value / iops.value)
 }
 
 #[cfg(test)]

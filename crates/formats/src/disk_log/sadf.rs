@@ -78,6 +78,12 @@ impl Sadf {
         header(text).is_some() || is_figure(text) || is_restart()
     }
 
+    /// The host of a line of figures.
+    pub(crate) fn host_of(text: &str) -> Option<&str> {
+        let fields: Vec<&str> = text.split(separator_of(text)).take(LEADING).collect();
+        Leading::of(&fields).map(|leading| leading.hostname)
+    }
+
     /// The host whose figures came last.
     pub(crate) fn hostname(&self) -> Option<&str> {
         self.hostname.as_deref()
@@ -107,7 +113,7 @@ impl Sadf {
         if is_figure(text) {
             self.table = Table::Figures;
         }
-        let separator = if text.contains(';') { ';' } else { '\t' };
+        let separator = separator_of(text);
         if is_restart(text, separator) {
             self.reports.begin_run();
             self.current = None;
@@ -166,6 +172,10 @@ impl Sadf {
 
 /// The end of a line is missing.
 struct Cut;
+
+fn separator_of(text: &str) -> char {
+    if text.contains(';') { ';' } else { '\t' }
+}
 
 /// The row of the fields behind the time; none of another report of sar.
 type Parsed = Result<Option<Row>, Cut>;

@@ -265,7 +265,8 @@ impl Series {
     /// of the same run.
     fn mark_partitions(&mut self, report: &Report) {
         for row in &report.rows {
-            let disks = disks_of_partition(&row.name);
+            let numbered = numbered_disk(&row.name);
+            let disks = disks_of_partition(&row.name).chain(numbered.as_deref());
             let disk = disks
                 .filter_map(|disk| self.devices.get_key_value(disk))
                 .find(|(_, known)| known.run == self.run);
@@ -342,6 +343,21 @@ fn nothing_completed(known: &Known) -> DeviceSample {
     sample
 }
 
+/// The disk of a partition that `sar -d` calls by its number, without `-p`: `dev8-0` of `dev8-2`. By the numbers that
+/// Documentation/admin-guide/devices.txt gives to disks for good: SCSI, Xen, IDE and MMC.
+fn numbered_disk(name: &str) -> Option<String> {
+    let (major, minor) = name.strip_prefix("dev")?.split_once('-')?;
+    let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+    let minors_of_a_disk = match major {
+        8 | 65..=71 | 128..=135 | 202 => 16,
+        3 | 22 | 33 | 34 | 56 | 57 => 64,
+        179 => 8,
+        _ => return None,
+    };
+    let within = minor % minors_of_a_disk;
+    (within > 0).then(|| format!("dev{major}-{}", minor - within))
+}
+
 /// A partition's requests keep its disk busy too. Rounding and the moment of reading make up for less.
 const BUSIER: f64 = 0.1;
 
@@ -387,6 +403,29 @@ impl NameKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_partition_that_sar_calls_by_its_number_has_a_disk_by_the_kernels_numbers() {
+        for (name, disk) in [
+            ("dev8-2", Some("dev8-0")),
+            ("dev8-17", Some("dev8-16")),
+            ("dev65-31", Some("dev65-16")),
+            ("dev202-1", Some("dev202-0")),
+            ("dev3-65", Some("dev3-64")),
+            ("dev179-9", Some("dev179-8")),
+            ("dev8-0", None),
+            ("dev8-16", None),
+            // Of the device mapper, of which each number is a device of its own, and others that come as they may.
+            ("dev253-1", None),
+            ("dev259-3", None),
+            ("dev9-127", None),
+            ("dev8", None),
+            ("dev-1", None),
+            ("sda2", None),
+        ] {
+            assert_eq!(numbered_disk(name).as_deref(), disk, "{name}");
+        }
+    }
 
     #[test]
     fn names_are_sorted_with_numbers_by_value() {

@@ -37,11 +37,11 @@ const LONGEST: usize = 64;
 
 /// Reads a line that holds a time and nothing else.
 pub(crate) fn stamp(line: &str) -> Option<Stamp> {
-    let line = line.trim();
+    let line = unadorned(line);
     if line.len() > LONGEST {
         return None;
     }
-    let line = line.strip_prefix("Time:").unwrap_or(line).trim_start();
+    let line = without_label(line);
     let line = &*in_numbers(line);
     let line = &*with_colons(line);
     let hour_at = hour(line)?;
@@ -65,6 +65,32 @@ pub(crate) fn stamp(line: &str) -> Option<Stamp> {
         offset,
         twelve_hours,
     })
+}
+
+/// A line without the signs with which scripts set off a time (`--- 10:31:04 ---`), and the mark of OSWatcher
+/// (`zzz ***Tue Mar 4 10:31:04 EST 2025`).
+fn unadorned(line: &str) -> &str {
+    let is_sign = |c: char| !c.is_alphanumeric();
+    let line = line.trim_matches(is_sign);
+    match line.strip_prefix("zzz") {
+        Some(time) if time.starts_with(is_sign) => time.trim_start_matches(is_sign),
+        _ => line,
+    }
+}
+
+/// The word in front of the time in sysstat before version 9, in the languages in which it printed one.
+const LABELS: [&str; 15] = [
+    "Time", "Aika", "Čas", "Czas", "Heure", "Hora", "Ora", "Tid", "Tiempo", "Tijd", "Tyd", "Waktu",
+    "Zeit", "时间", "時間",
+];
+
+/// A line without the word that says that a time follows.
+fn without_label(line: &str) -> &str {
+    let labelled = line.split_once([':', '：']);
+    match labelled.filter(|(label, _)| LABELS.contains(&label.trim_end())) {
+        Some((_, time)) => time.trim_start(),
+        None => line,
+    }
 }
 
 /// The months as `date` and the logs of a system name them.
@@ -265,6 +291,25 @@ mod tests {
                 (17, 52, 53),
                 None,
             ),
+            // As scripts set them off.
+            (
+                "zzz ***Fri Apr 10 12:38:33 EDT 2020",
+                [2020, 4, 10],
+                (12, 38, 33),
+                None,
+            ),
+            (
+                "===== 2026-11-22 05:52:53 =====",
+                [2026, 11, 22],
+                (5, 52, 53),
+                None,
+            ),
+            (
+                "[2026-11-22T05:52:56+0000]",
+                [2026, 11, 22],
+                (5, 52, 56),
+                Some(0),
+            ),
         ] {
             let Some(stamp) = stamp(line) else {
                 assert_eq!(numbers, [0; 3], "{line}");
@@ -282,9 +327,21 @@ mod tests {
 
     #[test]
     fn old_versions_print_the_time_alone() {
-        let stamp = stamp("Time: 10:31:04 PM").unwrap();
-        assert_eq!((stamp.date, stamp.time.hour()), (None, 22));
-        assert!(stamp.twelve_hours);
+        let read = |line: &str| stamp(line).map(|stamp| (stamp.date, stamp.time));
+        let expected = Some((None, Time::new(22, 31, 4, 0).unwrap()));
+        assert_eq!(read("Time: 10:31:04 PM"), expected);
+        assert!(stamp("Time: 10:31:04 PM").unwrap().twelve_hours);
+        for line in [
+            "Zeit: 22:31:04",
+            "Heure : 22:31:04",
+            "Ora:  22:31:04",
+            "Aika: 22:31:04",
+            "時間: 22時31分04秒",
+            "時間： 22時31分04秒",
+            "时间: 22时31分04秒",
+        ] {
+            assert_eq!(read(line), expected, "{line}");
+        }
     }
 
     #[test]
@@ -310,6 +367,8 @@ mod tests {
             "sda 05.52.46",
             "11/22/26 05:52:40 vda 1.00",
             "at 10:31:04 it broke",
+            "Uptime: 10:31:04",
+            "sda: 10:31:04",
             "1:2:3:4",
             "99/99/99/99 10:00:00",
             "時分秒",

@@ -250,6 +250,71 @@ fn what_is_no_log_is_refused() {
     assert!(error(b"\x1f\x8b\x08\x00").contains("zcat"));
 }
 
+/// Disks of several hosts have the same names.
+#[test]
+fn a_log_of_several_hosts_is_refused_with_their_names_and_of_one_read_whatever_it_is_called() {
+    let read = |log: &str| {
+        let mut reader = Reader::new(log.as_bytes(), Options::default());
+        reader.find_map(Result::err).map(|error| error.to_string())
+    };
+    let run = |host: &str| {
+        format!(
+            "Linux 6.1.0 ({host}) \t11/22/2026 \t_x86_64_\t(2 CPU)\n\n\
+             Device r/s w/s rkB/s wkB/s await %util\nsda 1.00 2.00 3.00 4.00 5.00 6.00\n\n"
+        )
+    };
+    let headless = "Device r/s w/s rkB/s wkB/s await %util\nsda 1.00 2.00 3.00 4.00 5.00 6.00\n\n";
+    let front = |front: &str, log: &str| -> String {
+        log.lines().map(|line| format!("{front}{line}\n")).collect()
+    };
+    let json = |host: &str| {
+        format!(
+            "{{\"sysstat\": {{\"hosts\": [{{\"nodename\": \"{host}\", \"statistics\": [{{\"disk\": \
+             [{{\"disk_device\": \"sda\", \"tps\": 1.00}}]}}]}}]}}}}\n"
+        )
+    };
+    let sadf = |host: &str| {
+        format!(
+            "# hostname;interval;timestamp;DEV;tps;await;%util\n{host};1;2026-11-24 19:20:32 UTC;sda;1.00;2.00;3.00\n"
+        )
+    };
+    for log in [
+        run("db1") + &run("db2"),
+        // As pdsh and clush print it.
+        front("db1: ", &run("db1")) + &front("db2: ", &run("db2")),
+        front("db1: ", headless) + &front("db2: ", headless) + &front("db1: ", headless),
+        json("db1") + &json("db2"),
+        sadf("db1") + &sadf("db2"),
+    ] {
+        let error = read(&log).unwrap_or_else(|| panic!("read: {log}"));
+        assert!(
+            error.contains("is of the host db2, and those before it of db1"),
+            "{error}: {log}"
+        );
+    }
+    // What one host's log tells before another follows is told.
+    for (log, told) in [
+        (run("db1") + headless + &run("db2"), 2),
+        (json("db1") + &json("db2"), 1),
+        (sadf("db1") + &sadf("db2"), 1),
+    ] {
+        let mut reader = Reader::new(log.as_bytes(), Options::default());
+        let readings: Vec<bool> = reader.by_ref().map(|reading| reading.is_ok()).collect();
+        let expected = [&vec![true; told][..], &[false]].concat();
+        assert_eq!(readings, expected, "{log}");
+    }
+    for log in [
+        run("db1") + &run("db1.example.com") + &run("localhost"),
+        front("db1: ", &(run("db1") + &run("db1"))),
+        front("Nov 22 10:00:01 db1 iostat[7]: ", headless)
+            + &front("Nov 22 10:00:02 db1 iostat[8]: ", headless),
+        json("db1") + &json("db1"),
+        sadf("db1") + &sadf("db1"),
+    ] {
+        assert_eq!(read(&log), None, "{log}");
+    }
+}
+
 /// The log is generated as it is read, so that it cannot have been kept in memory.
 #[test]
 fn a_long_log_is_read_as_a_stream() {

@@ -56,6 +56,14 @@ fn a_date_in_front_of_a_run_is_that_of_its_first_report() {
             "Sun 22 Nov 2026 12:39:33 PM UTC",
         ],
         ["2026-11-22T12:38:33Z", "2026-11-22T12:39:33Z"],
+        [
+            "--- 2026-11-22T12:38:33Z ---",
+            "--- 2026-11-22T12:39:33Z ---",
+        ],
+        [
+            "zzz ***Sun Nov 22 12:38:33 UTC 2026",
+            "zzz ***Sun Nov 22 12:39:33 UTC 2026",
+        ],
     ] {
         let (readings, notes) = read_with(&dates.map(run).concat(), Options::default());
         let walls = readings.iter().map(|reading| reading.sample.at.wall);

@@ -1,9 +1,10 @@
 //! The column sets of the versions of sysstat before 12.6.
 
+use formats::disk_log::{First, Options};
 use record::sample::Flow;
 use record::{Bytes, Nanos};
 
-use crate::common::{device, flow, intervals, read};
+use crate::common::{device, flow, intervals, read, read_with};
 
 #[test]
 fn sysstat_5_has_sectors_and_kilobytes() {
@@ -131,4 +132,116 @@ fn sysstat_12_2_has_discards() {
     let sda = device(&readings[0].sample, "sda");
     assert_eq!(flow(&sda.discard).1, Some(19927.04));
     assert_eq!(sda.discard.size, Some(Bytes((38626.5_f64 * 1024.0) as u64)));
+}
+
+/// Half a request of 4 KiB a second is 0.00 MB/s, and no request of nothing.
+#[test]
+fn mean_sizes_are_those_printed_and_none_where_rounding_leaves_nothing_to_tell_them_by() {
+    const KIB: u64 = 1024;
+    for (header, figures, size) in [
+        (
+            "r/s w/s rMB/s wMB/s rareq-sz wareq-sz %util",
+            "0.00 0.50 0.00 0.00 0.00 4.00 2.25",
+            Some(4 * KIB),
+        ),
+        (
+            "r/s w/s rMB/s wMB/s rareq-sz wareq-sz %util",
+            "1.00 3.00 0.00 0.02 4.00 8.00 2.25",
+            Some(7 * KIB),
+        ),
+        (
+            "r/s w/s rMB/s wMB/s avgrq-sz await %util",
+            "0.00 1.00 0.00 0.00 8.00 1.00 0.10",
+            Some(4 * KIB),
+        ),
+        (
+            "r/s w/s rMB/s wMB/s %util",
+            "0.00 1.00 0.00 0.00 0.10",
+            None,
+        ),
+        (
+            "r/s w/s rMB/s wMB/s %util",
+            "0.00 1.00 0.00 0.01 0.10",
+            None,
+        ),
+        (
+            "r/s w/s rMB/s wMB/s %util",
+            "100.00 60.00 12.50 7.50 90.00",
+            Some(128 * KIB),
+        ),
+        (
+            "tps MB_read/s MB_wrtn/s MB_read MB_wrtn",
+            "13.10 0.01 0.00 0 0",
+            None,
+        ),
+        (
+            "tps MB_read/s MB_wrtn/s MB_read MB_wrtn",
+            "160.00 12.50 7.50 12 7",
+            Some(128 * KIB),
+        ),
+        // Flushes that an old kernel counts as writes move nothing, and are exact in sectors.
+        (
+            "r/s w/s rsec/s wsec/s %util",
+            "0.00 100.00 0.00 0.00 5.00",
+            None,
+        ),
+    ] {
+        let report = format!("Device {header}\nsda {figures}\n\n");
+        let options = Options {
+            first: First::Interval,
+            ..Options::default()
+        };
+        let (readings, _) = read_with(&report.repeat(2), options);
+        let sda = device(&readings[0].sample, "sda");
+        assert_eq!(sda.all.size, size.map(Bytes), "{header}: {figures}");
+    }
+}
+
+#[test]
+fn sysstat_12_7_may_count_in_gigabytes() {
+    let options = || Options {
+        first: First::Interval,
+        ..Options::default()
+    };
+    for (header, figures) in [
+        (
+            "tps GB_read/s GB_wrtn/s GB_dscd/s GB_read GB_wrtn GB_dscd",
+            "8.59 1.50 0.25 0.00 1 0 0",
+        ),
+        (
+            "r/s rGB/s rrqm/s %rrqm r_await rareq-sz w/s wGB/s wrqm/s %wrqm w_await wareq-sz aqu-sz %util",
+            "8.00 1.50 0.00 0.00 1.00 8.00 0.59 0.25 0.00 0.00 1.00 8.00 0.10 10.00",
+        ),
+    ] {
+        let report = format!("Device {header}\nsda {figures}\n\n");
+        let (readings, notes) = read_with(&report.repeat(2), options());
+        let sda = device(&readings[0].sample, "sda");
+        let bytes = [sda.read.bytes, sda.write.bytes].map(|bytes| bytes.unwrap().0);
+        assert_eq!(
+            bytes,
+            [1.5, 0.25].map(|of| of * 1024_f64.powi(3)),
+            "{header}"
+        );
+        assert_eq!(notes.unknown_columns, [""; 0], "{header}");
+    }
+}
+
+/// sysstat 7 called the mounts of NFS devices too.
+#[test]
+fn the_table_of_nfs_is_passed_over() {
+    let log = "Linux 2.6.18-194.el5 (db1) \t2011年04月18日\n\n\
+               avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n           1.18    0.02    0.25    0.20    0.00   98.36\n\n\
+               Device:            tps   Blk_read/s   Blk_wrtn/s   Blk_read   Blk_wrtn\n\
+               sda               1.23         4.12        20.54    1315919    6564262\n\n\
+               Device:                  rBlk_nor/s   wBlk_nor/s   rBlk_dir/s   wBlk_dir/s   rBlk_svr/s   wBlk_svr/s    rops/s    wops/s\n\
+               10.7.0.1:/var/ftp/pub/RHEL/X86-64/S55         0.00         0.00         0.00         0.00         0.00         0.00      0.03      0.03\n\n";
+    let (readings, notes) = read_with(&log.repeat(2), Options::default());
+    let names = |reading: &formats::disk_log::Reading| {
+        let devices = reading.sample.devices.iter();
+        devices
+            .map(|device| device.device.name.clone())
+            .collect::<Vec<_>>()
+    };
+    assert!(readings.iter().all(|reading| names(reading) == ["sda"]));
+    assert_eq!((readings.len(), notes.garbage.count), (2, 0), "{notes:#?}");
 }

@@ -1,0 +1,125 @@
+//! The host that a log is of. Disks are told apart by their names, which all hosts have alike, so that a log of several
+//! cannot be read.
+
+use super::LogError;
+
+/// The host that was named first.
+#[derive(Debug, Default)]
+pub(crate) struct OneHost(Option<String>);
+
+/// Names that a host has before it is given one.
+const NO_NAMES: [&str; 3] = ["localhost", "(none)", "unknown"];
+/// The longest name that is kept.
+const LONGEST: usize = 255;
+
+impl OneHost {
+    /// Takes the name of a host, in this line.
+    ///
+    /// # Errors
+    /// Where another host was named first.
+    pub(crate) fn check(&mut self, line: u64, name: &str) -> Result<(), LogError> {
+        let name = name.trim();
+        if name.is_empty() || name.len() > LONGEST || NO_NAMES.contains(&label(name)) {
+            return Ok(());
+        }
+        let first = self.0.get_or_insert_with(|| name.to_owned());
+        match label(first).eq_ignore_ascii_case(label(name)) {
+            true => Ok(()),
+            false => Err(several(line, first, name)),
+        }
+    }
+}
+
+/// The lines are of several hosts.
+pub(crate) fn several(line: u64, first: &str, other: &str) -> LogError {
+    LogError::Hosts {
+        line,
+        first: first.to_owned(),
+        other: other.to_owned(),
+    }
+}
+
+/// The name without its domain, and an address as a whole.
+fn label(name: &str) -> &str {
+    let label = name.split('.').next().unwrap_or(name);
+    match label.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => name,
+        false => label,
+    }
+}
+
+/// The words in which what two lines have in front tells two hosts: the same word with another number, as `db1` and `db2`.
+/// A number of its own counts or is a time.
+pub(crate) fn in_fronts<'a>(one: &'a str, other: &'a str) -> Option<(&'a str, &'a str)> {
+    let words = |front: &'a str| {
+        front
+            .split(|c: char| c.is_whitespace() || "|:;,=+()[]<>'\"".contains(c))
+            .filter(|word| !word.is_empty())
+    };
+    let is_name = |word: &str| {
+        word.starts_with(|c: char| c.is_alphabetic()) && word.contains(|c: char| c.is_ascii_digit())
+    };
+    let letters = |word: &'a str| {
+        word.split(|c: char| c.is_ascii_digit())
+            .filter(|part| !part.is_empty())
+    };
+    let mut pairs = words(one).zip(words(other));
+    pairs.find(|&(a, b)| a != b && is_name(a) && is_name(b) && letters(a).eq(letters(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_one_name_with_its_domain_and_without() {
+        let mut host = OneHost::default();
+        for name in [
+            "localhost",
+            "localhost.localdomain",
+            "",
+            "db1",
+            "DB1.example.com",
+            "db1",
+        ] {
+            assert!(host.check(1, name).is_ok(), "{name}");
+        }
+        let said = |result: Result<(), LogError>| result.unwrap_err().to_string();
+        let of_db2 = said(host.check(7, "db2.example.com"));
+        assert!(
+            of_db2.starts_with("line 7 is of the host db2.example.com, and those before it of db1"),
+            "{of_db2}"
+        );
+        let mut host = OneHost::default();
+        assert!(host.check(1, "10.0.0.5").is_ok());
+        assert!(host.check(2, "10.0.0.6").is_err());
+    }
+
+    #[test]
+    fn a_name_with_another_number_is_another_host_and_a_number_alone_is_none() {
+        for (one, other, expected) in [
+            ("db1: ", "db2: ", Some(("db1", "db2"))),
+            ("db9 | ", "db10 | ", Some(("db9", "db10"))),
+            (
+                "Nov 22 12:01:05 ip-10-0-0-5 iostat[77]: ",
+                "Nov 22 12:01:06 ip-10-0-0-6 iostat[77]: ",
+                Some(("ip-10-0-0-5", "ip-10-0-0-6")),
+            ),
+            (
+                "Nov 22 12:01:05 db1 iostat[77]: ",
+                "Nov 23 00:01:06 db1 iostat[78]: ",
+                None,
+            ),
+            (
+                "2026-11-22T12:01:05.123Z ",
+                "2026-11-22T12:01:06.124Z ",
+                None,
+            ),
+            ("12:01:05 PM UTC+1 ", "12:01:06 PM UTC+2 ", None),
+            ("  7. ", "12. ", None),
+            ("> ", "> > ", None),
+        ] {
+            assert_eq!(in_fronts(one, other), expected, "{one} {other}");
+        }
+    }
+}
