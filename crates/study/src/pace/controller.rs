@@ -13,6 +13,9 @@ pub const ROOM: f64 = 1.5;
 /// … and its mean too, or so many times where the background goes in steps: a mean of 1.5 times has a p99.9 of
 /// more there.
 const ROOM_OF_MEAN: f64 = 1.3;
+/// A target that was asked for is to be kept in nearly each interval, not on average: the rate is steered by so much
+/// of it, or by what lies in the middle between it and the foreground's own latency where that is more.
+const AIM: f64 = 0.8;
 /// Share of the device's rate of one request after the other that the background always has: the work must end,
 /// and the foreground loses less than 3 %.
 const LEAST_SHARE: f64 = 0.02;
@@ -31,7 +34,7 @@ const STALE_S: f64 = 600.0;
 /// sixteenth of the time, and its own latency and throughput are never older than that.
 const WORK_S: f64 = 4.0;
 const PAUSE_S: f64 = 0.25;
-/// While the rate is sought from below, it works so long at a time: a foreground that loses throughput is
+/// While the rate rises from below, it works so long at a time: a foreground that loses throughput is
 /// recognized after three times.
 const SEARCH_S: f64 = 0.5;
 /// Probes are sent so far apart on average, in seconds, while the background works and while it pauses; …
@@ -54,6 +57,9 @@ const IDLE_S: f64 = 0.5;
 /// mean of a second above its target. The last doubling is taken back.
 const TOO_MANY: f64 = 2.0;
 const USUAL: f64 = 0.025;
+/// The same of a target that was asked for.
+const TOO_MANY_ASKED: f64 = 1.0;
+const USUAL_ASKED: f64 = 0.006;
 const MEAN_S: f64 = 1.0;
 const TAKEN_BACK: f64 = 0.5;
 /// The rate grows only while latencies come this often, in seconds.
@@ -91,6 +97,8 @@ pub struct Controller {
     learned_s: Option<f64>,
     throughput: Throughput,
     kept: Option<(Targets, Source)>,
+    /// What the rate is steered by, a little below the targets.
+    aims: Targets,
     rate: f64,
     least: f64,
     /// Room of the mean.
@@ -151,6 +159,7 @@ impl Controller {
             learned_s: None,
             throughput: Throughput::default(),
             kept: None,
+            aims: Targets::default(),
             rate: UNKNOWN,
             least: UNKNOWN,
             room_of_mean: ROOM,
@@ -391,13 +400,19 @@ impl Controller {
 
     /// Measures a foreground by itself, without the background's requests in flight.
     fn measure(&mut self, so_far: f64, sample: &Sample<'_>) -> f64 {
-        if sample.is_busy || sample.background > 0.0 {
-            return 0.0;
-        }
-        if so_far > 0.0 {
+        let requests = sample.foreground.requests.unwrap_or(0.0);
+        let is_busy = sample.is_busy || sample.background > 0.0;
+        if is_busy || so_far <= 0.0 {
+            // The detector holds back what may be the background's own until none of it is in flight: what it gives
+            // now, the foreground had while the background worked.
+            self.throughput
+                .drained(requests, sample.seconds, sample.background);
+        } else {
             self.own.take(sample.latencies_s, sample.timed);
-            let requests = sample.foreground.requests.unwrap_or(0.0);
             self.throughput.paused(requests, sample.seconds);
+        }
+        if is_busy {
+            return 0.0;
         }
         so_far + sample.seconds
     }
@@ -452,11 +467,18 @@ impl Controller {
             mean_s: kept(self.asked.mean_s, own.mean_s, measured.mean_s),
             p99_s: kept(self.asked.p99_s, own.p99_s, measured.p99_s),
         };
-        self.kept = Some(if self.asked.is_empty() {
-            (measured, Source::Measured)
-        } else {
-            (targets, source)
-        });
+        let kept = match self.asked.is_empty() {
+            true => (measured, Source::Measured),
+            false => (targets, source),
+        };
+        self.aims = match kept.1 {
+            Source::Asked => Targets {
+                mean_s: aim(targets.mean_s, own.mean_s),
+                p99_s: aim(targets.p99_s, own.p99_s),
+            },
+            Source::Measured | Source::Unreachable => kept.0,
+        };
+        self.kept = Some(kept);
         self.phase = Phase::Working(0.0);
     }
 
@@ -478,16 +500,14 @@ impl Controller {
             (self.behind + allowed * sample.seconds - sample.background).clamp(-most, 1.1 * most);
         let weight = (sample.seconds / USED_S).min(1.0);
         self.used += weight * (sample.background / sample.seconds.max(1e-9) - self.used);
-        self.follow(&targets, sample);
+        let aims = self.aims;
+        self.follow(&aims, sample);
         if self.rate <= self.least {
             self.outcome.least_s += sample.seconds;
         }
         let so_far = so_far + sample.seconds;
-        let work_s = if self.start.is_some() && self.may_grow() {
-            SEARCH_S
-        } else {
-            WORK_S
-        };
+        let is_rising = self.start.is_some() && self.may_grow() && !self.is_bound();
+        let work_s = if is_rising { SEARCH_S } else { WORK_S };
         self.phase = if so_far >= work_s && !self.is_driven() {
             Phase::Pausing(0.0)
         } else {
@@ -551,6 +571,16 @@ impl Controller {
         self.idle_s < IDLE_S && self.log_rate <= used.ln()
     }
 
+    /// True if the targets are those that were asked for.
+    fn is_asked(&self) -> bool {
+        matches!(self.kept, Some((_, Source::Asked)))
+    }
+
+    /// True if the foreground would lose throughput by a higher rate.
+    fn is_bound(&self) -> bool {
+        self.bound.is_some_and(|bound| self.log_rate >= bound.ln())
+    }
+
     /// The rate is sought from below.
     fn search(
         &mut self,
@@ -560,9 +590,13 @@ impl Controller {
         growth: f64,
         seconds: f64,
     ) {
+        let (usual, too_many) = match self.is_asked() {
+            true => (USUAL_ASKED, TOO_MANY_ASKED),
+            false => (USUAL, TOO_MANY),
+        };
         for share in shares {
             let slow = f64::from(u8::from(*share > 1.0));
-            start.slow = (start.slow + slow - USUAL).max(0.0);
+            start.slow = (start.slow + slow - usual).max(0.0);
         }
         if let Some(share) = of_mean {
             let mean = start.mean.get_or_insert(share);
@@ -573,15 +607,14 @@ impl Controller {
         } else {
             0.0
         };
-        let is_harm = start.slow >= TOO_MANY || start.mean.is_some_and(|mean| mean > 1.0);
-        let is_bound = self.bound.is_some_and(|bound| self.log_rate >= bound.ln());
+        let is_harm = start.slow >= too_many || start.mean.is_some_and(|mean| mean > 1.0);
         if is_harm {
             self.start = None;
             self.set(self.log_rate + TAKEN_BACK.ln());
             return;
         }
         self.start = Some(start);
-        if growth > 0.0 && start.unknown_s < UNKNOWN_S && !is_bound {
+        if growth > 0.0 && start.unknown_s < UNKNOWN_S && !self.is_bound() {
             self.set(self.log_rate + growth);
         }
     }
@@ -602,7 +635,7 @@ impl Controller {
                 .take(share, std::mem::take(&mut self.since_mean_s));
         }
         if targets.p99_s.is_some() {
-            self.slow.take(shares, seconds);
+            self.slow.take(shares, seconds, self.is_asked());
             log_rate = log_rate.min(self.slow.log_rate);
         }
         if targets.mean_s.is_some() {
@@ -645,6 +678,12 @@ impl Controller {
 /// The least rate where the device gives so much to one request after the other, both in bytes a second.
 pub fn least_rate(gives: f64) -> f64 {
     (LEAST_SHARE * gives).clamp(SLOWEST, LEAST)
+}
+
+/// Latency by which the rate is steered to keep a target that was asked for.
+fn aim(target_s: Option<f64>, own_s: Option<f64>) -> Option<f64> {
+    let target_s = target_s?;
+    Some((AIM * target_s).max(0.5 * (own_s.unwrap_or(0.0) + target_s)))
 }
 
 /// Bytes by which the background may be behind a rate that it uses.

@@ -6,11 +6,14 @@
 //! is over a few seconds later, when the integrators have moved to a rate without them.
 
 /// Logarithm by which one slow request moves its integrator; each that is not moves it by a hundredth of that the
-/// other way, so that where it settles about one in a hundred is slow, …
+/// other way, …
 const STEP: f64 = 0.2;
 const GROWTH: f64 = STEP / 100.0;
+/// A target that was asked for is to be kept in nearly each interval of seconds: each that is not slow moves it by a
+/// tenth of that, so that about 7 in 1,000 are slow where it settles.
+const GROWTH_ASKED: f64 = GROWTH / 10.0;
 /// … and faster, with the square of their number, for each so many without a slow one: chance leaves them as
-/// often as not.
+/// often as not. Where it settles about 23 in 1,000 are slow.
 const FASTER: f64 = 100.0;
 /// … and by which the rate backs off, times the request's latency as a share of its target, up to [`SEVERITY`]: one
 /// very slow request counts as a few.
@@ -52,7 +55,8 @@ pub(super) struct SlowGuard {
 
 impl SlowGuard {
     /// Takes latencies as shares of the target, of so many seconds.
-    pub(super) fn take(&mut self, shares: &[f64], seconds: f64) {
+    pub(super) fn take(&mut self, shares: &[f64], seconds: f64, is_asked: bool) {
+        let step = if is_asked { GROWTH_ASKED } else { GROWTH };
         let mut growth = 0.0;
         for share in shares {
             if *share > 1.0 {
@@ -64,7 +68,7 @@ impl SlowGuard {
                 self.in_row = 0.0;
                 self.well += 1.0;
                 // The more were not slow, the surer it is that the rate is too low.
-                growth += GROWTH * (1.0 + self.well / FASTER).powi(2);
+                growth += step * (1.0 + self.well / FASTER).powi(2);
             }
         }
         self.log_rate += growth.min(FASTEST * seconds);

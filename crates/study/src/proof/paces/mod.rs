@@ -2,7 +2,7 @@
 
 mod model;
 
-use model::{BLOCK, Case, Kind, Load, run};
+use model::{BLOCK, Case, Kind, Load, Ran, run};
 
 use crate::pace::Targets;
 
@@ -52,7 +52,12 @@ const fn noisy(mut case: Case) -> Case {
     case
 }
 
-const CASES: [Case; 16] = [
+const fn keeps_p99(mut case: Case, p99_s: f64) -> Case {
+    case.asked.p99_s = Some(p99_s);
+    case
+}
+
+const CASES: [Case; 18] = [
     case("capped, open 10 %", CAPPED, Load::Open(0.1)),
     case("capped, open 30 %", CAPPED, Load::Open(0.3)),
     case("capped, open 60 %", CAPPED, Load::Open(0.6)),
@@ -69,6 +74,11 @@ const CASES: [Case; 16] = [
     case("array, diurnal", ARRAY, Load::Diurnal(0.6, 60.0)),
     case("array, 4 clients", ARRAY, Load::Closed(4, 0.0)),
     noisy(case("noisy array, 60 %", ARRAY, Load::Open(0.6))),
+    keeps_p99(
+        case("capped, 30 %, 2.5 ms", CAPPED, Load::Open(0.3)),
+        0.0025,
+    ),
+    keeps_p99(case("capped, 60 %, 3 ms", CAPPED, Load::Open(0.6)), 0.003),
 ];
 
 /// Figures of one run.
@@ -83,6 +93,26 @@ struct Figures {
     times: f64,
     /// Least bytes of the background in ten seconds.
     least: f64,
+    /// Share of the windows of five seconds, after the first two, in which the p99 that was asked for was kept.
+    kept: f64,
+}
+
+/// Share of the windows of five seconds, after the first two, whose p99 is within the target.
+fn windows_kept(ran: &Ran, target_s: f64) -> f64 {
+    let window = |made_s: f64| ((made_s - 2.0) / 5.0).floor() as i64;
+    let requests: Vec<(i64, f64)> = ran
+        .made_s
+        .iter()
+        .map(|made_s| window(*made_s))
+        .zip(ran.latencies.iter().copied())
+        .filter(|(window, _)| *window >= 0)
+        .collect();
+    let windows: Vec<f64> = requests
+        .chunk_by(|a, b| a.0 == b.0)
+        .map(|window| quantile(&window.iter().map(|one| one.1).collect::<Vec<_>>(), 0.99))
+        .collect();
+    let kept = windows.iter().filter(|p99_s| **p99_s <= target_s);
+    kept.count() as f64 / windows.len().max(1) as f64
 }
 
 fn figures(case: &Case, seed: u64, seconds: f64) -> Figures {
@@ -105,11 +135,15 @@ fn figures(case: &Case, seed: u64, seconds: f64) -> Figures {
         least: tens
             .map(|ten| ten.iter().sum::<f64>())
             .fold(f64::INFINITY, f64::min),
+        kept: windows_kept(&beside, case.asked.p99_s.unwrap_or(f64::INFINITY)),
     }
 }
 
 /// Throughput of half of the seeds.
 const MEDIAN_THROUGHPUT: f64 = 0.97;
+/// Share of the windows of half of the seeds in which a p99 that was asked for is kept. The search for the rate takes
+/// one of them at 60 % of load.
+const KEPT: f64 = 0.9;
 
 /// Worst of these figures that is let pass: the throughput of any seed, p99.9 and times of half of the seeds.
 struct Bounds {
@@ -123,10 +157,13 @@ struct Bounds {
 /// which it would not lose.
 fn bounds(case: &Case) -> Bounds {
     let p999 = match (case.kind, case.load) {
+        // What is kept is the p99 that was asked for.
+        _ if !case.asked.is_empty() => f64::INFINITY,
         _ if case.name.starts_with("noisy") => 1.2,
         (Kind::Array { .. }, _) => 1.3,
         (Kind::Capped { credits, .. }, _) if credits.is_finite() => 6.0,
-        (_, Load::Bursts(..)) => 3.5,
+        // Behind a deep queue it is recognized after a quarter of a second.
+        (_, Load::Bursts(..)) => 4.0,
         (_, Load::Open(share)) if share < 0.2 => 1.3,
         (_, Load::Closed(..)) => 1.4,
         _ => 2.5,
@@ -150,8 +187,8 @@ fn bounds(case: &Case) -> Bounds {
 /// The table of so many seeds, which asserts its bounds.
 fn table(seeds: u64, seconds: f64) {
     println!(
-        "{:<20} {:>10} {:>15} {:>15} {:>13} {:>8}",
-        "", "throughput", "p99.9", "p99", "times spare", "least"
+        "{:<20} {:>10} {:>15} {:>15} {:>13} {:>8} {:>11}",
+        "", "throughput", "p99.9", "p99", "times spare", "least", "kept"
     );
     let mut wrong = Vec::new();
     for case in &CASES {
@@ -163,19 +200,22 @@ fn table(seeds: u64, seconds: f64) {
         let throughput = of(|one| one.throughput, 0.0);
         let (p999, times) = (of(|one| one.p999, 0.5), of(|one| one.times, 0.5));
         let least = of(|one| one.least, 0.0) / BLOCK;
+        let kept = of(|one| one.kept, 0.5);
         println!(
-            "{:<20} {throughput:>10.3} {p999:>7.2} {:>7.2} {:>7.2} {:>7.2} {times:>6.2} {:>6.2} {least:>8.0}",
+            "{:<20} {throughput:>10.3} {p999:>7.2} {:>7.2} {:>7.2} {:>7.2} {times:>6.2} {:>6.2} {least:>8.0} {kept:>6.2} {:>4.2}",
             case.name,
             of(|one| one.p999, 1.0),
             of(|one| one.p99, 0.5),
             of(|one| one.p99, 1.0),
             of(|one| one.times, 1.0),
+            of(|one| one.kept, 0.0),
         );
         let bounds = bounds(case);
         let is_right = throughput >= bounds.throughput
             && of(|one| one.throughput, 0.5) >= MEDIAN_THROUGHPUT
             && p999 <= bounds.p999
             && times <= bounds.times
+            && kept >= KEPT
             && least > 0.0;
         if !is_right {
             wrong.push(case.name);

@@ -1,12 +1,16 @@
 //! Devices that queue, with a foreground and a background whose rate the controller sets.
 
-use crate::pace::{Allowed, Controller, Foreground, Sample, Targets};
+use crate::pace::{Allowed, Controller, Counts, Detector, Foreground, Sample, Targets};
 use crate::simulate::Rng;
 
 /// Size of a request of the background, as beside a foreground.
 pub(super) const BLOCK: f64 = (64 << 10) as f64;
+/// Size of a request of the foreground, and of a probe.
+const PAGE: f64 = 4096.0;
 /// The controller is asked so often.
 const TICK_S: f64 = 0.02;
+/// The background notes that a request has completed up to so much later than the kernel.
+const NOTED_S: f64 = 0.000_2;
 /// Requests of the background in flight where nothing limits it.
 const DEPTH: usize = 8;
 /// A request of the background waits for an idle gap of its member so many times as long as it takes.
@@ -56,6 +60,8 @@ pub(super) struct Case {
 /// Result of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Ran {
+    /// When each request of the foreground was made, and its latency.
+    pub(super) made_s: Vec<f64>,
     pub(super) latencies: Vec<f64>,
     /// Bytes a second of the background, for each second.
     pub(super) background: Vec<f64>,
@@ -228,19 +234,23 @@ pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -
     let mut clients = Clients::new(case.load, capacity, seed);
     let mut place = Rng::of(seed, 4);
     let mut own = Rng::of(seed, 5);
+    let mut late = Rng::of(seed, 6);
     let mut controller = Controller::new(case.asked);
+    let mut kernel = Kernel::default();
     controller.gives(device.gives());
     if matches!(case.kind, Kind::Capped { .. }) {
         controller.request_takes(BLOCK / device.gives());
     }
-    let (mut latencies, mut background) = (Vec::new(), vec![0.0; seconds as usize]);
+    let (mut made_s, mut latencies) = (Vec::new(), Vec::new());
+    let mut background = vec![0.0; seconds as usize];
     let mut allowed = controller.allowed();
-    // Of the background: blocks in flight by when they come back, and the time of the next.
+    // Of the background: blocks in flight by when their end is noted, and the time of the next.
     let mut in_flight: Vec<f64> = Vec::new();
     let (mut due_s, mut since_s, mut member) = (0.0, 0.0, 0);
     let mut probe_s = 0.01;
     let mut probe_back: Option<(f64, f64)> = None;
-    let (mut probes, mut requests, mut waited, mut moved) = (Vec::new(), 0.0, 0.0, 0.0);
+    let mut last_probe_s = 0.0;
+    let (mut probes, mut waited, mut moved) = (Vec::new(), 0.0, 0.0);
     let mut fore_until = 0.0_f64;
     let mut tick_s = TICK_S;
     loop {
@@ -289,26 +299,35 @@ pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -
                     - (at - back).max(0.0);
             }
             waited += (fore_until.min(at) - (at - TICK_S)).clamp(0.0, TICK_S);
+            let outstanding =
+                BLOCK * in_flight.len() as f64 + PAGE * f64::from(u8::from(probe_back.is_some()));
+            let own_bytes = moved + PAGE * probes.len() as f64;
+            let is_deep = allowed == Allowed::All;
+            let mut foreground = kernel.foreground(at, own_bytes, outstanding, is_deep);
+            last_probe_s = probes.last().copied().unwrap_or(last_probe_s);
+            if queues > 1 {
+                foreground.waited_s = waited;
+            } else if controller.probes() {
+                foreground.waited_s = foreground.requests.unwrap_or(0.0) * last_probe_s;
+            }
             allowed = controller.take(&Sample {
                 seconds: TICK_S,
-                foreground: Foreground {
-                    requests: Some(requests),
-                    waited_s: waited,
-                },
+                foreground,
                 latencies_s: &probes,
                 waiting_s,
                 timed: None,
                 background: moved,
                 is_busy: !in_flight.is_empty(),
             });
-            (requests, waited, moved) = (0.0, 0.0, 0.0);
+            (waited, moved) = (0.0, 0.0);
             probes.clear();
             due_s = f64::max(due_s, at);
             tick_s += TICK_S;
         } else if at == fore_s {
             let back = device.serve(at, place.below(queues as u64) as usize, false);
+            made_s.push(at);
             latencies.push(back - at);
-            requests += 1.0;
+            kernel.completes(back, PAGE);
             fore_until = fore_until.max(back);
             clients.asked(client, at, back);
         } else if at == ask_s {
@@ -321,6 +340,7 @@ pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -
                 probes.push(back - asked);
             }
             let back = device.serve(at, own.below(queues as u64) as usize, false);
+            kernel.completes(back, PAGE);
             probe_back = Some((at, back));
             probe_s = back + controller.probe_gap_s().unwrap_or(0.04) * (0.5 + own.uniform());
         } else {
@@ -345,16 +365,52 @@ pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -
                     continue;
                 }
             }
-            in_flight.push(device.serve(at, member, true));
+            let back = device.serve(at, member, true);
+            kernel.completes(back, BLOCK);
+            in_flight.push(back + NOTED_S * late.uniform());
             member = (member + 1) % queues;
             due_s = f64::max(since_s + wait_s, at + 1e-5).max(at + 0.5 * wait_s);
             since_s = due_s;
         }
     }
     Ran {
+        made_s,
         latencies,
         background,
         used: device.used_s / seconds / queues as f64,
+    }
+}
+
+/// The kernel's counters of the device, and the foreground as the background's own code tells it from them.
+#[derive(Default)]
+struct Kernel {
+    /// Requests that will complete: when, and bytes.
+    outstanding: Vec<(f64, f64)>,
+    detector: Detector,
+}
+
+impl Kernel {
+    fn completes(&mut self, back_s: f64, bytes: f64) {
+        self.outstanding.push((back_s, bytes));
+    }
+
+    /// What is told of the last interval, which has ended now.
+    fn foreground(&mut self, now_s: f64, own: f64, in_flight: f64, is_deep: bool) -> Foreground {
+        let mut read = 0.0;
+        self.outstanding.retain(|(back_s, bytes)| {
+            let is_back = *back_s <= now_s;
+            if is_back {
+                read += bytes;
+            }
+            !is_back
+        });
+        let counts = Counts {
+            read,
+            written: 0.0,
+            own,
+            in_flight,
+        };
+        self.detector.take(TICK_S, Some(counts), is_deep)
     }
 }
 
