@@ -6,6 +6,9 @@
 mod pty;
 mod support;
 
+#[path = "watch_log/clients.rs"]
+mod clients;
+
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
@@ -187,6 +190,24 @@ fn a_partition_whose_disk_is_not_in_the_log_is_a_disk_that_may_stall() {
         }
     }
     assert!(wrong.is_empty(), "{} wrong: {}", wrong.len(), wrong[0]);
+}
+
+/// A driver of Linux 2.4 counted the bytes that it moved, and none of the requests.
+#[test]
+fn what_moves_bytes_hangs_not_though_no_request_is_counted() {
+    let place = Place::new();
+    let path = place.path("uncounted.log");
+    let header = "Device: rrqm/s wrqm/s r/s w/s rsec/s wsec/s rkB/s wkB/s avgrq-sz avgqu-sz await svctm %util";
+    let moves =
+        "rd/c0d0 0.00 9344.00 0.00 0.00 0.00 75360.00 0.00 37680.00 0.00 13488.18 0.00 0.00 100.00";
+    let hangs = "rd/c0d0 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 13488.18 0.00 0.00 100.00";
+    for (row, stalls) in [(moves, 0), (hangs, 1)] {
+        std::fs::write(&path, format!("{header}\n{row}\n\n").repeat(10)).unwrap();
+        let said = place
+            .run(&["watch", "--plain", "--parse", path.to_str().unwrap()])
+            .ends_with(0);
+        assert_eq!(said.out.matches("! ").count(), stalls, "{said:#?}");
+    }
 }
 
 #[test]

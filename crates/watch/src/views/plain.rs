@@ -309,6 +309,8 @@ fn gap_words(gap: Gap) -> String {
         Gap::Suspended(time) => format!("the machine slept for {time}"),
         Gap::SetForward(time) => format!("the time of day was set forward by {time}"),
         Gap::SetBack(time) => format!("the time of day was set back by {time}"),
+        // As between two runs of iostat whose times nothing tells.
+        Gap::Unseen(Nanos(0)) => "a time of unknown length was not seen".to_owned(),
         Gap::Unseen(time) => format!("nothing is known of {time}"),
     }
 }

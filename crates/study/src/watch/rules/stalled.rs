@@ -74,7 +74,9 @@ impl Rule for Stalled {
 /// True if something is in flight and nothing completed in the interval.
 pub(crate) fn hangs(device: &DeviceSample) -> bool {
     let known = device.all.iops.is_some();
-    let completes = device.all.is_active() || device.flush.is_active();
+    // A driver may count what it moves and not the requests, and a log rounds one in a long time to none.
+    let moves = device.all.bytes.is_some_and(|bytes| bytes.0 > 0.0);
+    let completes = device.all.is_active() || device.flush.is_active() || moves;
     let waits = match device.in_flight {
         Some(count) => count > 0,
         // Kernels from 5.0 on count the time of a request when it completes, and older ones all the time.
