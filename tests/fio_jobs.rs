@@ -10,6 +10,8 @@ mod support;
 
 #[path = "fio_jobs/beside_fio.rs"]
 mod beside_fio;
+#[path = "fio_jobs/errors.rs"]
+mod errors;
 #[path = "fio_jobs/flags.rs"]
 mod flags;
 #[path = "fio_jobs/parsed.rs"]

@@ -111,6 +111,9 @@ fn the_blocks_of_a_job_with_strides_are_those_that_fio_writes() {
         "rw=write:-8k\nio_size=32k",
         "rw=write\nzonemode=strided\nzonesize=16k\nzoneskip=48k",
         "rw=write\nzonemode=strided\nzonesize=8k\nzonerange=16k\nzoneskip=16k",
+        "rw=write\nzonemode=zbd\nzonesize=64k\nsize=500k",
+        "rw=write\nzonemode=zbd\nzonesize=64k\nzonecapacity=48k",
+        "rw=write\nzonemode=zbd\nzonesize=64k\noffset=128k\nsize=512k",
     ] {
         let [theirs, ours] = ["theirs", "ours"].map(|name| place.path(name));
         for path in [&theirs, &ours] {

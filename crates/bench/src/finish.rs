@@ -63,11 +63,15 @@ pub(crate) fn finish(
     }
 }
 
-/// True if the jobs asked for what was not so: data as it was written, or a rate.
+/// True if the jobs asked for what was not so: data as it was written, or a rate; or if requests failed with which
+/// they were to go on.
 fn is_no(run: &Run) -> bool {
     run.phases.iter().any(|phase| {
-        let verified = phase.outcome.verified.as_ref();
-        verified.is_some_and(|verified| verified.failed > 0) || phase.outcome.floor_missed.is_some()
+        let outcome = &phase.outcome;
+        let verified = outcome.verified.as_ref();
+        verified.is_some_and(|verified| verified.failed > 0)
+            || outcome.floor_missed.is_some()
+            || outcome.failed.is_some()
     })
 }
 

@@ -247,6 +247,7 @@ mod tests {
             write: None,
             sync: None,
             commit: None,
+            trim: None,
             in_flight: 0,
             idle_fraction: 0.0,
             device: None,

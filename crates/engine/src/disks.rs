@@ -168,7 +168,7 @@ fn choose(workload: &Workload, choice: Choice) -> Result<(EngineKind, String), E
     let log_writer = workload.sync_every > 0 && workload.depth == 1;
     match choice {
         // Discards are calls that wait.
-        _ if workload.trims() => Ok((EngineKind::Sync, String::new())),
+        _ if workload.discards() => Ok((EngineKind::Sync, String::new())),
         Choice::Sync => Ok((EngineKind::Sync, String::new())),
         Choice::Auto if log_writer => Ok((
             EngineKind::Sync,

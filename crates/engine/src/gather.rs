@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 
 use record::{
-    CpuTime, Direction, EngineUsed, Flow, Outcome, Phase, Stopped, Surroundings, Window,
-    WindowFlow, Workload,
+    CpuTime, Direction, EngineUsed, FailedRequests, Flow, Outcome, Phase, Stopped, Surroundings,
+    Window, WindowFlow, Workload,
 };
 
 use crate::budget::Budget;
@@ -29,6 +29,8 @@ pub(crate) struct Gathered {
     drain_ticks: u64,
     /// The most in flight that kept the latency, where it was looked for.
     depth: Option<u32>,
+    /// Requests that failed and did not end the phase.
+    failed: FailedRequests,
     /// Processor time of the workers' threads.
     worker_cpu: CpuTime,
     cpu: CpuTime,
@@ -87,6 +89,7 @@ impl Gathered {
             stopped: Stopped::Time,
             drain_ticks: 0,
             depth: None,
+            failed: FailedRequests::default(),
             worker_cpu: CpuTime::default(),
             cpu: CpuTime::default(),
         };
@@ -192,6 +195,7 @@ impl Gathered {
         for (worker, end) in ends {
             self.add_cpu(end.cut.index, end.cut.cpu);
             self.depth = self.depth.max(end.depth);
+            self.failed.add(&end.failed);
             if end.cut.index < self.ramp {
                 continue;
             }
@@ -249,7 +253,7 @@ impl Gathered {
         let seconds = clock.span(joined.ticks).as_secs_f64();
         let worker_ticks = joined.ticks.max(1) as f64 * f64::from(together.shape.workers);
         let busy = joined.busy_ticks / worker_ticks;
-        let [read, write, sync, commit] = joined.flows.map(|flow| {
+        let [read, write, sync, commit, trim] = joined.flows.map(|flow| {
             flow.map(|flow| WindowFlow {
                 slices: flow.slices,
                 latency: flow.latency.scaled(clock.nanos_per_tick()),
@@ -263,6 +267,7 @@ impl Gathered {
             write,
             sync,
             commit,
+            trim,
             in_flight: joined.in_flight,
             idle_fraction: (1.0 - busy).clamp(0.0, 1.0),
             device: None,
@@ -278,7 +283,7 @@ impl Gathered {
     ) -> Phase {
         let mut workload = job.workload.clone();
         workload.span = Some(job.span);
-        let [read, write, sync, commit] = self.totals.map(|flow| {
+        let [read, write, sync, commit, trim] = self.totals.map(|flow| {
             flow.map(|flow| Flow {
                 ops: flow.slices.iter().map(|slice| slice.ops).sum(),
                 bytes: flow.slices.iter().map(|slice| slice.bytes).sum(),
@@ -300,6 +305,7 @@ impl Gathered {
             write,
             sync,
             commit,
+            trim,
             thread_ops: self
                 .worker_ops
                 .chunks(shape.workers_a_thread as usize)
@@ -315,6 +321,7 @@ impl Gathered {
             surroundings: Surroundings::default(),
             outcome: Outcome {
                 depth: self.depth,
+                failed: Some(self.failed).filter(|failed| failed.count() > 0),
                 ..Outcome::default()
             },
         }

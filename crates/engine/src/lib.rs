@@ -8,6 +8,7 @@
 //!   large it is, and whether there is one;
 //! - `worker`: the loop that keeps requests in flight and times them, over a `backend`, as its
 //!   `plan` says;
+//! - `failures`: requests that fail and do not end the phase;
 //! - `uring` (over a `ring`) and `threads`: the two ways to the kernel;
 //! - `restraint` (`thinking`, `flow`, `depth_search`): why nothing is issued although there could be;
 //! - `contents`, `verify`: the data of writes, and whether it is what is read;
@@ -28,6 +29,7 @@ mod clock;
 mod contents;
 mod depth_search;
 mod disks;
+mod failures;
 mod flow;
 mod gather;
 mod heartbeat;

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use record::Workload;
+use record::{FailedRequests, Workload};
 
 use crate::arrivals::Arrivals;
 use crate::budget::Budget;
@@ -58,6 +58,8 @@ pub(crate) struct WorkerEnd {
     pub drain_ticks: u64,
     /// The most in flight that kept the latency, where it was looked for.
     pub depth: Option<u32>,
+    /// Requests that failed and did not end the phase.
+    pub failed: FailedRequests,
 }
 
 /// Message of a worker to the gatherer.

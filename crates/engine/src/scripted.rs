@@ -89,6 +89,7 @@ fn phase_of(job: &Job<'_>, windows: Vec<Window>, stopped: Stopped) -> Phase {
         write: total(Direction::Write),
         sync: total(Direction::Sync),
         commit: total(Direction::Commit),
+        trim: total(Direction::Trim),
         thread_ops: vec![windows.iter().map(Window::ops).sum()],
         thread_seconds: Vec::new(),
         cpu: CpuTime::default(),

@@ -44,7 +44,7 @@ impl FlowTally {
 }
 
 /// The directions that a workload uses, each with its own counts.
-pub(crate) type Flows = [Option<FlowTally>; 4];
+pub(crate) type Flows = [Option<FlowTally>; 5];
 
 /// Empty counts for the directions that `workload` uses.
 pub(crate) fn flows_for(workload: &Workload) -> Flows {
@@ -55,6 +55,7 @@ pub(crate) fn flows_for(workload: &Workload) -> Flows {
             Direction::Write => workload.writes(),
             Direction::Sync => workload.sync_every > 0 || workload.sync_at_end,
             Direction::Commit => workload.sync_every > 0,
+            Direction::Trim => workload.trims_first(),
         };
         // Only reads and writes have a schedule that their service can differ from.
         let timed_twice = open_loop && matches!(direction, Direction::Read | Direction::Write);

@@ -76,6 +76,7 @@ impl<'a> Blocking<'a> {
                     let buffer = &mut self.buffers.slice(0)[..bytes as usize];
                     rustix::io::pread(fd, buffer, offset)
                 }
+                Direction::Trim => discard(fd, offset, bytes),
                 Direction::Write if self.rules.trims => discard(fd, offset, bytes),
                 Direction::Write => {
                     let buffer = &self.buffers.slice(0)[..bytes as usize];

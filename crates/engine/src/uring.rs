@@ -99,7 +99,7 @@ impl Uring {
             let of_direction = match direction {
                 Direction::Read => !share.writes,
                 Direction::Write => share.writes,
-                Direction::Sync | Direction::Commit => false,
+                Direction::Sync | Direction::Commit | Direction::Trim => false,
             };
             if !of_direction || share.size.is_some_and(|size| size.0 != u64::from(bytes)) {
                 continue;
@@ -144,6 +144,8 @@ impl Uring {
             (Direction::Sync | Direction::Commit, _) => {
                 opcode::Fsync::new(file).flags(self.sync).build()
             }
+            // Discards go to threads (`disks::choose`); here one would fail, as it moves nothing.
+            (Direction::Trim, _) => opcode::Nop::new().build(),
         }
     }
 }

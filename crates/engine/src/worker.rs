@@ -14,6 +14,7 @@ use record::{CpuTime, Direction};
 use crate::backend::{Backend, Completion};
 use crate::clock::{cpu_since, thread_cpu_time};
 use crate::contents::Filler;
+use crate::failures::Failures;
 use crate::job::EngineError;
 use crate::places::{in_file, place_in};
 use crate::plan::{Message, Plan, Share, WorkerEnd};
@@ -59,6 +60,10 @@ pub(crate) struct Worker<'a, B> {
     /// Due time of the first write that came back and is not synced yet.
     group: Option<u64>,
     budget_spent: bool,
+    /// Each write follows a discard of its blocks.
+    trims_first: bool,
+    /// Requests that failed and did not end the phase.
+    failures: Failures,
     /// CPU time of this thread when the current window began.
     cpu: CpuTime,
 }
@@ -101,6 +106,8 @@ impl<'a, B: Backend> Worker<'a, B> {
             unsynced: 0,
             group: None,
             budget_spent: false,
+            trims_first: workload.trims_first(),
+            failures: Failures::default(),
             cpu: thread_cpu_time(),
             backend,
             windows,
@@ -271,21 +278,37 @@ impl<'a, B: Backend> Worker<'a, B> {
     fn issue(&mut self, slot: u32, request: (Direction, u64), scheduled: u64, now: u64) {
         let (direction, bytes) = request;
         let place = self.share.places.next(direction, bytes, &mut self.random);
-        self.slots[slot as usize] = Slot {
-            direction,
+        let request = Slot {
+            direction: match direction {
+                Direction::Write if self.trims_first => Direction::Trim,
+                _ => direction,
+            },
             place,
             bytes,
             started: now,
             scheduled,
             group: 0,
         };
+        self.send(slot, request);
+        if let Some(restraint) = &self.share.restraint {
+            restraint.issued();
+        }
+    }
+
+    /// Sends a request from a slot.
+    #[inline(always)]
+    fn send(&mut self, slot: u32, request: Slot) {
+        let Slot {
+            direction,
+            place,
+            bytes,
+            ..
+        } = request;
+        self.slots[slot as usize] = request;
         if self.looks && direction == Direction::Write {
             self.fill(slot, place, bytes as u32);
         }
         self.backend.push(slot, direction, place, bytes as u32);
-        if let Some(restraint) = &self.share.restraint {
-            restraint.issued();
-        }
     }
 
     /// Makes the data of a write.
@@ -327,7 +350,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         let kind = match slot.direction {
             Direction::Read => Kind::Read,
             Direction::Write => Kind::Write,
-            Direction::Sync | Direction::Commit => Kind::Sync,
+            Direction::Sync | Direction::Commit | Direction::Trim => Kind::Sync,
         };
         let latency = now.saturating_sub(slot.scheduled);
         restraint.came_back(now, latency, in_flight, kind);
@@ -352,8 +375,19 @@ impl<'a, B: Backend> Worker<'a, B> {
 
     #[inline(always)]
     fn complete(&mut self, answer: Completion, now: u64) -> Result<(), EngineError> {
-        let slot = self.accept(answer, now)?;
-        let syncs = self.wants_sync(&slot);
+        let (slot, is_done) = self.accept(answer, now)?;
+        if slot.direction == Direction::Trim {
+            // What is written next is due when its blocks are discarded.
+            let write = Slot {
+                direction: Direction::Write,
+                started: now,
+                scheduled: now,
+                ..slot
+            };
+            self.send(answer.slot, write);
+            return Ok(());
+        }
+        let syncs = is_done && self.wants_sync(&slot);
         if self.share.restraint.is_some() {
             let out = self.in_flight() - usize::from(!syncs);
             self.tell(&slot, now, out);
@@ -374,16 +408,38 @@ impl<'a, B: Backend> Worker<'a, B> {
         Ok(())
     }
 
-    /// Checks an answer, looks at its data where that is wanted, and counts it.
+    /// Checks an answer, looks at its data where that is wanted, and counts it. Gives its request, and whether
+    /// that was done or failed by an error that does not end the phase.
     #[inline(always)]
-    fn accept(&mut self, answer: Completion, now: u64) -> Result<Slot, EngineError> {
+    fn accept(&mut self, answer: Completion, now: u64) -> Result<(Slot, bool), EngineError> {
         let slot = self.slots[answer.slot as usize];
-        self.check(&slot, answer.result)?;
+        if let Err(error) = self.check(&slot, answer.result) {
+            self.count_failed(&slot, answer.result, error)?;
+            return Ok((slot, false));
+        }
         if self.looks {
             self.look(answer.slot, &slot);
         }
         self.count(&slot, now);
-        Ok(slot)
+        Ok((slot, true))
+    }
+
+    /// Counts a request that failed, unless its error ends the phase.
+    #[cold]
+    fn count_failed(
+        &mut self,
+        slot: &Slot,
+        result: i32,
+        error: EngineError,
+    ) -> Result<(), EngineError> {
+        let workload = self.plan.workload;
+        self.failures.add(workload, slot.direction, result, error)?;
+        if slot.direction == Direction::Write
+            && let Some(verifier) = self.plan.verifier
+        {
+            verifier.failed(slot.place);
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -488,6 +544,7 @@ impl<'a, B: Backend> Worker<'a, B> {
             drained,
             drain_ticks,
             depth: self.share.restraint.as_ref().and_then(|it| it.depth()),
+            failed: self.failures.counted(),
         })
     }
 

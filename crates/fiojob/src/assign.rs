@@ -1,7 +1,7 @@
 //! An option's value into a [`Job`].
 
 use crate::error::FioError;
-use crate::job::{Cadence, Job, Share};
+use crate::job::{Cadence, Job, Share, ZoneMode};
 use crate::lines::{Entry, Section, Surroundings};
 use crate::number::{amount, pair, time_us, whole};
 use crate::option_row::Kind;
@@ -133,15 +133,17 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
         }
         "filesize" => job.filesize = Some(values::filesize(value, kb_base)?),
         "zonemode" => {
-            job.strided = match value {
-                "none" => false,
-                "strided" => true,
-                _ => return Err(format!("'{value}' is not done; none and strided are")),
+            job.zones.mode = match value {
+                "none" => ZoneMode::None,
+                "strided" => ZoneMode::Strided,
+                "zbd" => ZoneMode::Zoned,
+                _ => return Err(format!("'{value}' is not done; none, strided and zbd are")),
             }
         }
         "zonesize" => job.zones.size = number(u64::MAX >> 1)?,
         "zonerange" => job.zones.range = number(u64::MAX >> 1)?,
         "zoneskip" => job.zones.skip = number(u64::MAX >> 1)?,
+        "zonecapacity" => job.zones.capacity = number(u64::MAX >> 1)?,
         "thinktime" => job.think_us = values::micros(value)?,
         "thinktime_blocks" => job.think_every = at_least_one(number(16_384)?)?,
         "wait_for" => job.wait_for = Some(value.to_owned()),
@@ -224,6 +226,7 @@ fn flag<'a>(job: &'a mut Job, option: &str) -> Option<&'a mut bool> {
         "fsync_on_close" => &mut job.fsync_on_close,
         "randrepeat" => &mut job.randrepeat,
         "allrandrepeat" => &mut job.allrandrepeat,
+        "read_beyond_wp" => &mut job.zones.reads_unwritten,
         _ => return None,
     })
 }

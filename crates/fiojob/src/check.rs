@@ -1,9 +1,10 @@
 //! Checks of rules that fit other options of a job only in part.
 
 use crate::error::FioError;
-use crate::job::{IoEngine, Job};
+use crate::job::{Distribution, IoEngine, Job};
 use crate::pair::Pair;
 use crate::rules::Sum;
+use crate::zones;
 
 /// Checks the rules of a job.
 ///
@@ -38,5 +39,27 @@ pub(crate) fn rules(job: &Job) -> Result<(), FioError> {
     if rules.verify == Some(Sum::Pattern) && rules.verify_pattern.is_empty() {
         return Err(job.error("verify", "there is no verify_pattern; give one"));
     }
-    Ok(())
+    match problem_of_aging(job).or_else(|| zones::problem(job)) {
+        None => Ok(()),
+        Some((option, why)) => Err(job.error(option, why)),
+    }
+}
+
+/// An option that does not fit `sprandom`, and why.
+fn problem_of_aging(job: &Job) -> Option<(&'static str, &'static str)> {
+    if !job.rules.ages {
+        return None;
+    }
+    let pattern = job.pattern;
+    let is_plain_write = pattern.writes && !pattern.reads && !pattern.trims && !pattern.trims_first;
+    if !pattern.random || !is_plain_write {
+        return Some(("sprandom", "only a job of rw=randwrite ages an SSD"));
+    }
+    if job.sizes.write.len() > 1 {
+        return Some(("sprandom", "it needs blocks of one size"));
+    }
+    (job.distribution != Distribution::Uniform).then_some((
+        "random_distribution",
+        "together with sprandom it is not done",
+    ))
 }

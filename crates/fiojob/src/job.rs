@@ -17,6 +17,8 @@ pub struct Pattern {
     pub writes: bool,
     /// True if its writes are discards, which fio calls trims.
     pub trims: bool,
+    /// True if each write follows a trim of its blocks.
+    pub trims_first: bool,
 }
 
 /// One size of a request and how often it is drawn.
@@ -77,15 +79,43 @@ pub struct ZonePart {
     pub size_percent: f64,
 }
 
-/// Zones of `zonemode=strided`, in bytes; 0 where not given.
+/// Value of `zonemode=`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ZoneMode {
+    /// `none`.
+    #[default]
+    None,
+    /// `strided`.
+    Strided,
+    /// `zbd`: zones of a zoned block device, or a target that is used as one.
+    Zoned,
+}
+
+/// Zones of a job, in bytes; 0 where not given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Zones {
-    /// `zonesize=`: moved before the next zone.
+    /// `zonemode=`.
+    pub mode: ZoneMode,
+    /// `zonesize=`: moved before the next zone; with `zbd` the length of a zone.
     pub size: u64,
     /// `zonerange=`: length of a zone; by default `zonesize`.
     pub range: u64,
     /// `zoneskip=`: between two zones.
     pub skip: u64,
+    /// `zonecapacity=`: written in each zone; by default `zonesize`.
+    pub capacity: u64,
+    /// `read_beyond_wp=`: also what was not written is read.
+    pub reads_unwritten: bool,
+}
+
+impl Zones {
+    /// Bytes that a job writes in each zone.
+    pub fn filled(&self) -> u64 {
+        match self.capacity {
+            0 => self.size,
+            capacity => capacity,
+        }
+    }
 }
 
 /// One job section with the global ones before it. A clone by `numjobs` is not a job of its own
@@ -108,9 +138,7 @@ pub struct Job {
     pub step: i64,
     /// `blockalign=`; `None` is the smallest block.
     pub align: Pair<Option<u64>>,
-    /// `zonemode=strided`.
-    pub strided: bool,
-    /// `zonesize=`, `zonerange=` and `zoneskip=`.
+    /// Options of zones.
     pub zones: Zones,
     /// `ioengine=`.
     pub engine: IoEngine,
@@ -220,6 +248,7 @@ impl Default for Job {
                 reads: true,
                 writes: false,
                 trims: false,
+                trims_first: false,
             },
             read_percent: 50,
             sizes: Pair {
@@ -228,7 +257,6 @@ impl Default for Job {
             },
             step: 0,
             align: Pair::default(),
-            strided: false,
             zones: Zones::default(),
             engine: IoEngine::Blocking,
             engine_note: None,
@@ -326,13 +354,12 @@ impl Job {
             }
         }
         self.check_rate()?;
-        self.check_trims()?;
-        self.check_zones()
+        self.check_trims()
     }
 
-    /// Trims take the sizes and rates of writes, and carry no data.
+    /// Trims take the sizes and rates of writes.
     fn check_trims(&self) -> Result<(), FioError> {
-        if !self.pattern.trims {
+        if !self.pattern.trims && !self.pattern.trims_first {
             return Ok(());
         }
         let of_three = |name: &&str| {
@@ -353,7 +380,7 @@ impl Job {
             let why = "trims take the value for writes; leave the third one out";
             return Err(self.error(option, why));
         }
-        if self.rules.verify.is_some() {
+        if self.pattern.trims && self.rules.verify.is_some() {
             return Err(self.error("verify", "what is trimmed has no content; leave it out"));
         }
         Ok(())
@@ -381,19 +408,5 @@ impl Job {
             ));
         }
         Ok(())
-    }
-
-    fn check_zones(&self) -> Result<(), FioError> {
-        let one_file = self.nrfiles == 1 && self.filename.len() <= 1;
-        let why = match (self.strided, self.zones.size) {
-            (false, 0) => return Ok(()),
-            (false, _) => "it needs zonemode=strided; zoned block devices are not done",
-            (true, 0) => "it is missing, and zonemode=strided needs it",
-            _ if self.pattern.random => "strided zones of a random job are not done",
-            _ if self.step != 0 => "together with a step of rw it is not done",
-            _ if !one_file => "strided zones over several files are not done",
-            _ => return Ok(()),
-        };
-        Err(self.error("zonesize", why))
     }
 }

@@ -15,7 +15,8 @@
 //! - `option_row`, `options`, `command_options`: which options there are, of jobs and of fio's command line, and
 //!   what happens to each;
 //! - `values`: values that are words or have several parts;
-//! - `rules`, `rule_options`, `rule_values`, `check`: options that are neither places nor sizes, their values
+//! - `errors`: errors with which a job goes on;
+//! - `rules`, `rule_options`, `rule_values`, `check`, `zones`: options that are neither places nor sizes, their values
 //!   and what fits together;
 //! - `assign`: an option's value into a [`Job`].
 
@@ -24,6 +25,7 @@ mod check;
 mod command_line;
 mod command_options;
 mod error;
+mod errors;
 mod expression;
 mod job;
 mod lines;
@@ -38,11 +40,15 @@ mod substitute;
 #[cfg(test)]
 mod tests;
 mod values;
+mod zones;
 
 pub use assign::filenames;
 pub use command_options::COMMAND_OPTIONS;
 pub use error::{FioError, Place, Problems};
-pub use job::{Cadence, Distribution, IoEngine, Job, Pattern, Share, SyncCall, ZonePart, Zones};
+pub use errors::NonFatal;
+pub use job::{
+    Cadence, Distribution, IoEngine, Job, Pattern, Share, SyncCall, ZoneMode, ZonePart, Zones,
+};
 pub use lines::{MOST_BYTES, Surroundings};
 pub use option_row::{Kind, OptionRow};
 pub use options::OPTIONS;

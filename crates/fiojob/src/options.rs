@@ -13,13 +13,13 @@ const POLLED: &str = "the disk interrupts when a request is done, and nothing po
 const CONTENT: &str = "each 4 KiB of a write differ from all others";
 const VERIFY: &str = "what was written is read back whole, by what this run remembers; a job that reads verifies what an \
      earlier run has written";
-const ZONES: &str = "zones are not done";
+const ZONES: &str = "zones are written one after another, and not reset before they are full";
+const OPEN_ZONES: &str = "a job has one zone open at a time, since it writes one after another";
+const REGIONS: &str = "blocks are written anew all over the target, and not region by region";
 const TRIMS: &str = "a job either trims, or reads and writes";
 const REPLAY: &str = "a job plays no recorded I/O back; disksmith bench --replay does";
 const FOREIGN: &str = "a job file starts no program and changes no setting of the machine";
 const LIMITS: &str = "it is not done; rate, rate_min and latency_target are";
-const SPRANDOM: &str =
-    "regions of an SSD are not aged one by one; write it twice with rw=randwrite and loops=2";
 const ZERO: &[&str] = &["0"];
 const NONE: &[&str] = &["none"];
 
@@ -69,6 +69,8 @@ pub const OPTIONS: &[OptionRow] = &[
     done("zonesize", &[]),
     done("zonerange", &[]),
     done("zoneskip", &[]),
+    done("zonecapacity", &[]),
+    done("read_beyond_wp", &[]),
     done("randseed", &[]),
     done("randrepeat", &[]),
     done("allrandrepeat", &[]),
@@ -128,6 +130,9 @@ pub const OPTIONS: &[OptionRow] = &[
     done("verify_fatal", &[]),
     done("verify_backlog", &[]),
     done("verify_write_sequence", &[]),
+    done("continue_on_error", &[]),
+    done("ignore_error", &[]),
+    done("sprandom", &[]),
     harmless(
         "thread",
         "all workers are threads; fio's processes differ from them in memory only",
@@ -154,7 +159,11 @@ pub const OPTIONS: &[OptionRow] = &[
         "allow_mounted_write",
         "--destroy decides what is written, with stricter rules",
     ),
-    harmless("exitall_on_error", "the first error always ends the run").switch(),
+    harmless(
+        "exitall_on_error",
+        "the first error with which a job does not go on always ends the run",
+    )
+    .switch(),
     harmless("refill_buffers", DATA).switch(),
     harmless("mem", MEMORY),
     harmless("iomem", MEMORY),
@@ -291,6 +300,12 @@ pub const OPTIONS: &[OptionRow] = &[
         "a pause begins when the requests before it are complete",
     ),
     noted("scramble_buffers", &["1"], CONTENT),
+    noted("spr_op", &[], REGIONS),
+    noted("spr_num_regions", &[], REGIONS),
+    noted("spr_cs", &[], REGIONS),
+    noted("max_open_zones", ZERO, OPEN_ZONES),
+    noted("job_max_open_zones", ZERO, OPEN_ZONES),
+    noted("ignore_zone_limits", ZERO, OPEN_ZONES),
     noted(
         "lockmem",
         ZERO,
@@ -325,8 +340,6 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("pre_read", ZERO, "it would measure the page cache"),
     stops("sync_file_range", &[], "it is not done; fdatasync is"),
     stops("write_barrier", ZERO, "it is not done; fdatasync is"),
-    stops("ignore_error", &[], "the first error ends the run"),
-    stops("continue_on_error", NONE, "the first error ends the run"),
     stops(
         "io_submit_mode",
         &["inline", "offload"],
@@ -351,10 +364,6 @@ pub const OPTIONS: &[OptionRow] = &[
         "patterns have no positions in them",
     ),
     stops("verify_policy", &["completed"], VERIFY),
-    stops("sprandom", ZERO, SPRANDOM),
-    stops("spr_op", &[], SPRANDOM),
-    stops("spr_num_regions", &[], SPRANDOM),
-    stops("spr_cs", &[], SPRANDOM),
     stops("read_iolog", &[], REPLAY),
     stops(
         "write_iolog",
@@ -371,11 +380,6 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("merge_blktrace_file", &[], REPLAY),
     stops("merge_blktrace_scalars", &[], REPLAY),
     stops("merge_blktrace_iters", &[], REPLAY),
-    stops("zonecapacity", ZERO, ZONES),
-    stops("max_open_zones", ZERO, ZONES),
-    stops("job_max_open_zones", ZERO, ZONES),
-    stops("ignore_zone_limits", ZERO, ZONES),
-    stops("read_beyond_wp", ZERO, ZONES),
     stops("zone_reset_threshold", ZERO, ZONES),
     stops("zone_reset_frequency", ZERO, ZONES),
     stops(

@@ -61,6 +61,8 @@ pub(crate) fn set(
         "verify_offset" => number(64 << 20).map(|bytes| rules.verify_offset = bytes),
         "verify_pattern" => pattern(value).map(|bytes| rules.verify_pattern = bytes),
         "verify_backlog" => number(u64::from(u32::MAX)).map(|it| rules.verify_backlog = it as u32),
+        "continue_on_error" => rules.non_fatal.continue_on(value),
+        "ignore_error" => rules.non_fatal.ignore(value),
         _ => return None,
     };
     Some(done)
@@ -85,6 +87,7 @@ pub(crate) fn flag<'a>(rules: &'a mut Rules, option: &str) -> Option<&'a mut boo
         "do_verify" => &mut rules.reads_back,
         "verify_fatal" => &mut rules.verify_fatal,
         "verify_write_sequence" => &mut rules.verify_sequence,
+        "sprandom" => &mut rules.ages,
         _ => return None,
     })
 }

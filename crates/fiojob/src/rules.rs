@@ -1,5 +1,6 @@
 //! Options that are neither places nor sizes: data, checks, threads, shares and ends of a job.
 
+use crate::errors::NonFatal;
 use crate::pair::Pair;
 
 /// Value of `sync=`.
@@ -200,6 +201,10 @@ pub struct Rules {
     pub verify_backlog: u32,
     /// `verify_write_sequence=`.
     pub verify_sequence: bool,
+    /// `continue_on_error=` and `ignore_error=`.
+    pub non_fatal: NonFatal,
+    /// `sprandom=`.
+    pub ages: bool,
 }
 
 impl Default for Rules {
@@ -259,6 +264,8 @@ impl Default for Rules {
             verify_fatal: false,
             verify_backlog: 0,
             verify_sequence: true,
+            non_fatal: NonFatal::default(),
+            ages: false,
         }
     }
 }

@@ -245,7 +245,35 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
             "frobnicate=1",
             "line 2: frobnicate: disksmith does not know",
         ),
-        ("rw=trimwrite", "line 2: rw: 'trimwrite' is not done"),
+        ("rw=trimread", "line 2: rw: 'trimread' is not done"),
+        (
+            "rw=trimwrite\nbs=4k,4k,8k",
+            "bs: trims take the value for writes",
+        ),
+        (
+            "ignore_error=EWARP",
+            "line 2: ignore_error: 'EWARP' is no error that is known",
+        ),
+        ("continue_on_error=some", "'some' is not done; none, read"),
+        ("zonesize=1m", "zonesize: it needs zonemode=strided or"),
+        ("zonemode=zbd\nrw=write", "zonesize: it is missing"),
+        ("zonemode=zbd\nzonesize=1m", "give read_beyond_wp=1"),
+        (
+            "zonemode=zbd\nzonesize=1m\nrw=randwrite",
+            "rw: with zonemode=zbd it is not done",
+        ),
+        (
+            "zonemode=zbd\nzonesize=1m\nrw=write\noffset=1k",
+            "offset: a job that writes zones begins at",
+        ),
+        (
+            "zonemode=zbd\nzonesize=1m\nrw=write\nnumjobs=2",
+            "numjobs: clones would write the same blocks",
+        ),
+        (
+            "zonemode=zbd\nzonesize=10k\nrw=write",
+            "zonesize: zones are no multiple of the blocks",
+        ),
         (
             "rw=randtrim\nbs=4k,4k,8k",
             "bs: trims take the value for writes",
@@ -262,7 +290,18 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ("random_distribution=zipf:nan", "'nan' is no number"),
         ("random_distribution=zipf:inf", "'inf' is no number"),
         ("random_distribution=pareto:-inf", "'-inf' is no number"),
-        ("sprandom=1", "line 2: sprandom: disksmith does not do this"),
+        (
+            "sprandom=1",
+            "line 2: sprandom: only a job of rw=randwrite ages an SSD",
+        ),
+        (
+            "sprandom=1\nrw=randwrite\nbssplit=4k/50:8k/50",
+            "sprandom: it needs blocks of one size",
+        ),
+        (
+            "trim_percentage=5",
+            "line 2: trim_percentage: disksmith does not do this",
+        ),
         ("direct", "direct: it needs a value"),
         ("direct=yes", "it is 0 or 1"),
         ("bs= 8k", "there is a blank before '8k'"),

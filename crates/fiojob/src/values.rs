@@ -44,12 +44,12 @@ fn plain_pattern(value: &str) -> Result<Pattern, String> {
         "randread" => (true, true, false),
         "randwrite" => (true, false, true),
         "randrw" => (true, true, true),
-        "trim" => (false, false, true),
-        "randtrim" => (true, false, true),
+        "trim" | "trimwrite" => (false, false, true),
+        "randtrim" | "randtrimwrite" => (true, false, true),
         _ => {
             return Err(format!(
-                "'{value}' is not done; read, write, rw, trim and, at random places, randread, randwrite, randrw and \
-                 randtrim are"
+                "'{value}' is not done; read, write, rw, trim, trimwrite and, at random places, randread, randwrite, \
+                 randrw, randtrim and randtrimwrite are"
             ));
         }
     };
@@ -58,6 +58,7 @@ fn plain_pattern(value: &str) -> Result<Pattern, String> {
         reads,
         writes,
         trims: value.ends_with("trim"),
+        trims_first: value.ends_with("trimwrite"),
     })
 }
 

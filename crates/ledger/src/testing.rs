@@ -155,6 +155,7 @@ pub(crate) fn database_run(minute: i64, share: f64) -> Run {
                 write,
                 sync,
                 commit,
+                trim: None,
                 in_flight: 20,
                 idle_fraction: random.uniform(),
                 device: Some(DeviceCounts {
@@ -192,6 +193,7 @@ pub(crate) fn database_run(minute: i64, share: f64) -> Run {
             write: total(Direction::Write),
             sync: total(Direction::Sync),
             commit: total(Direction::Commit),
+            trim: None,
             thread_ops: vec![123_456],
             thread_seconds: vec![7.9],
             cpu: CpuTime {

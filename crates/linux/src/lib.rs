@@ -32,5 +32,6 @@ pub mod spacemap;
 pub mod swaps;
 pub mod tracefs;
 pub mod volume_id;
+pub mod zoned;
 
 pub use root::{Error, Result, Root};

@@ -53,6 +53,7 @@ impl From<Direction> for Activity {
             Direction::Write => Activity::Write,
             Direction::Sync => Activity::Sync,
             Direction::Commit => Activity::Commit,
+            Direction::Trim => Activity::Trim,
         }
     }
 }

@@ -54,6 +54,8 @@ pub enum Code {
     Corrupt,
     /// A rate that was asked for was missed.
     FloorMissed,
+    /// Requests failed, and their job went on as it was to.
+    IoErrors,
     /// I/Os of a trace were issued after they were due.
     Late,
     /// The recorder of a trace lost events, or the trace lacks some.
@@ -70,7 +72,7 @@ pub enum Code {
 
 impl Code {
     /// All of them.
-    pub const ALL: [Code; 22] = [
+    pub const ALL: [Code; 23] = [
         Code::Unwritten,
         Code::Cached,
         Code::Unsteady,
@@ -88,6 +90,7 @@ impl Code {
         Code::Failed,
         Code::Corrupt,
         Code::FloorMissed,
+        Code::IoErrors,
         Code::Late,
         Code::LostEvents,
         Code::Clipped,
@@ -115,6 +118,7 @@ impl Code {
             Code::Failed => "failed",
             Code::Corrupt => "corrupt",
             Code::FloorMissed => "floor-missed",
+            Code::IoErrors => "io-errors",
             Code::Late => "late",
             Code::LostEvents => "lost-events",
             Code::Clipped => "clipped",

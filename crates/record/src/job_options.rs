@@ -43,6 +43,17 @@ pub struct Verify {
     pub fatal: bool,
 }
 
+/// Errors of the kernel that do not end a phase, by their numbers (errno(3)). Requests that fail with them are
+/// counted apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NonFatal {
+    /// Of reads.
+    pub reads: Vec<i32>,
+    /// Of all other requests: writes, discards and syncs.
+    pub writes: Vec<i32>,
+}
+
 /// Surroundings of the threads that issue I/O.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

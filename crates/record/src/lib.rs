@@ -31,11 +31,11 @@ pub use crc32c::crc32c;
 pub use finding::{Code, Finding, Severity, Verdict};
 pub use histogram::{DecodeError, Histogram};
 pub use job_options::{
-    Contents, DepthSearch, Floor, FlowShare, MemoryMode, MemoryPolicy, Priority, PriorityShare,
-    SteadyFigure, SteadyState, ThreadSettings, Verify,
+    Contents, DepthSearch, Floor, FlowShare, MemoryMode, MemoryPolicy, NonFatal, Priority,
+    PriorityShare, SteadyFigure, SteadyState, ThreadSettings, Verify,
 };
 pub use machine::{Cloud, FilesystemFacts, Machine};
-pub use outcome::{Outcome, Steady, Verified};
+pub use outcome::{FailedRequests, Outcome, Steady, Verified};
 pub use phase::{
     ClockKind, CpuTime, EngineKind, EngineUsed, Flow, Gap, Phase, Stopped, Surroundings,
 };

@@ -18,6 +18,9 @@ pub struct Outcome {
     /// The rate that was missed, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor_missed: Option<String>,
+    /// Requests that failed and did not end the phase.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailedRequests>,
 }
 
 impl Outcome {
@@ -40,6 +43,9 @@ impl Outcome {
         self.steady = self.steady.or(other.steady);
         if self.floor_missed.is_none() {
             self.floor_missed.clone_from(&other.floor_missed);
+        }
+        if let Some(theirs) = &other.failed {
+            self.failed.get_or_insert_default().add(theirs);
         }
     }
 }
@@ -66,6 +72,39 @@ impl Verified {
         if self.first.is_none() {
             self.first.clone_from(&other.first);
         }
+    }
+}
+
+/// Requests that failed and did not end the phase. No figure of the phase counts them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedRequests {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Discards.
+    pub trims: u64,
+    /// Calls of fsync and fdatasync.
+    pub syncs: u64,
+    /// The error of the first one, as a clause.
+    pub first: String,
+}
+
+impl FailedRequests {
+    /// All of them.
+    pub fn count(&self) -> u64 {
+        self.reads + self.writes + self.trims + self.syncs
+    }
+
+    /// Adds those of another, which may have failed later.
+    pub fn add(&mut self, other: &FailedRequests) {
+        if self.count() == 0 {
+            self.first.clone_from(&other.first);
+        }
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.trims += other.trims;
+        self.syncs += other.syncs;
     }
 }
 

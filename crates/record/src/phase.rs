@@ -125,6 +125,9 @@ pub struct Phase {
     pub sync: Option<Flow>,
     /// Commits: writes and the fdatasync that ended them.
     pub commit: Option<Flow>,
+    /// Discards of blocks that were written next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trim: Option<Flow>,
     /// Requests that came back within the measured time, by thread.
     pub thread_ops: Vec<u64>,
     /// Seconds that each thread's requests took together; empty where that is not known.
@@ -155,6 +158,18 @@ impl Phase {
             Direction::Write => self.write.as_ref(),
             Direction::Sync => self.sync.as_ref(),
             Direction::Commit => self.commit.as_ref(),
+            Direction::Trim => self.trim.as_ref(),
+        }
+    }
+
+    /// The place of one direction's part.
+    pub fn flow_mut(&mut self, direction: Direction) -> &mut Option<Flow> {
+        match direction {
+            Direction::Read => &mut self.read,
+            Direction::Write => &mut self.write,
+            Direction::Sync => &mut self.sync,
+            Direction::Commit => &mut self.commit,
+            Direction::Trim => &mut self.trim,
         }
     }
 

@@ -17,15 +17,18 @@ pub enum Direction {
     /// A group of writes and the fdatasync that ends it, timed from the first write's start to the
     /// fdatasync's end: what a database's commit waits for.
     Commit,
+    /// Discards of blocks that are written next. A workload that only discards counts that as writes.
+    Trim,
 }
 
 impl Direction {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Direction; 4] = [
+    pub const ALL: [Direction; 5] = [
         Direction::Read,
         Direction::Write,
         Direction::Sync,
         Direction::Commit,
+        Direction::Trim,
     ];
 
     /// The word for it in tables and JSON.
@@ -35,6 +38,7 @@ impl Direction {
             Direction::Write => "write",
             Direction::Sync => "sync",
             Direction::Commit => "commit",
+            Direction::Trim => "trim",
         }
     }
 }
@@ -145,6 +149,9 @@ pub struct Window {
     pub sync: Option<WindowFlow>,
     /// Commits.
     pub commit: Option<WindowFlow>,
+    /// Discards of blocks that were written next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trim: Option<WindowFlow>,
     /// Requests that were in flight, or due, when the window ended.
     pub in_flight: u64,
     /// The share of the workers' time in which they waited for the device, 0 to 1.
@@ -161,6 +168,18 @@ impl Window {
             Direction::Write => self.write.as_ref(),
             Direction::Sync => self.sync.as_ref(),
             Direction::Commit => self.commit.as_ref(),
+            Direction::Trim => self.trim.as_ref(),
+        }
+    }
+
+    /// The place of one direction's part.
+    pub fn flow_mut(&mut self, direction: Direction) -> &mut Option<WindowFlow> {
+        match direction {
+            Direction::Read => &mut self.read,
+            Direction::Write => &mut self.write,
+            Direction::Sync => &mut self.sync,
+            Direction::Commit => &mut self.commit,
+            Direction::Trim => &mut self.trim,
         }
     }
 
@@ -196,12 +215,7 @@ impl Window {
                 (None, None) => None,
                 (this, that) => Some(WindowFlow::joined(this, that)),
             };
-            *match direction {
-                Direction::Read => &mut self.read,
-                Direction::Write => &mut self.write,
-                Direction::Sync => &mut self.sync,
-                Direction::Commit => &mut self.commit,
-            } = joined;
+            *self.flow_mut(direction) = joined;
         }
     }
 

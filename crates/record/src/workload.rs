@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Activity, Bytes, Contents, DepthSearch, Direction, Floor, FlowShare, Nanos, PriorityShare,
-    SteadyState, ThreadSettings, Verify,
+    Activity, Bytes, Contents, DepthSearch, Direction, Floor, FlowShare, Nanos, NonFatal,
+    PriorityShare, SteadyState, ThreadSettings, Verify,
 };
 
 /// Pattern of positions.
@@ -164,6 +164,9 @@ pub struct Details {
     /// Writes are discards (`BLKDISCARD`), which give the blocks back.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trims: bool,
+    /// Each write follows a discard of its blocks.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub trims_first: bool,
     /// The phase ends when so much was issued.
     pub bytes: Option<Bytes>,
     /// So long it runs before anything is counted.
@@ -209,6 +212,9 @@ pub struct Details {
     /// Rates below which it ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<Floor>,
+    /// Errors that do not end it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub non_fatal: Option<NonFatal>,
 }
 
 fn is_zero(time: &Nanos) -> bool {
@@ -258,6 +264,18 @@ impl Workload {
     /// True if its writes are discards.
     pub fn trims(&self) -> bool {
         self.details.as_ref().is_some_and(|details| details.trims)
+    }
+
+    /// True if it discards blocks, in place of writes or before them.
+    pub fn discards(&self) -> bool {
+        self.trims() || self.trims_first()
+    }
+
+    /// True if each write follows a discard of its blocks.
+    pub fn trims_first(&self) -> bool {
+        self.details
+            .as_ref()
+            .is_some_and(|details| details.trims_first)
     }
 
     /// Blocking calls, where the workload is a given work made of them.

@@ -171,6 +171,7 @@ fn phase(end: ListEnd, survey: &Survey, settings: ReplaySettings, tally: &mut Ta
         write: tally.total(Direction::Write),
         sync: tally.total(Direction::Sync),
         commit: tally.total(Direction::Commit),
+        trim: None,
         thread_ops: vec![tally.issued],
         thread_seconds: Vec::new(),
         cpu: end.cpu,

@@ -303,13 +303,7 @@ fn empty_window(from: u64, width: u64) -> Window {
 }
 
 fn window_flow(window: &mut Window, direction: Direction) -> &mut WindowFlow {
-    let flow = match direction {
-        Direction::Read => &mut window.read,
-        Direction::Write => &mut window.write,
-        Direction::Sync => &mut window.sync,
-        Direction::Commit => &mut window.commit,
-    };
-    flow.get_or_insert_with(|| WindowFlow {
+    window.flow_mut(direction).get_or_insert_with(|| WindowFlow {
         slices: vec![Slice::default(); SLICES],
         latency: Histogram::new(),
     })

@@ -67,6 +67,7 @@ pub fn why_never(figure: &Figure, workload: &Workload) -> Option<String> {
         Direction::Write => workload.writes(),
         Direction::Sync => (commits && workload.writes()) || workload.sync_at_end,
         Direction::Commit => commits && workload.writes(),
+        Direction::Trim => workload.trims_first(),
     };
     let why = if !does {
         let what = match direction {
@@ -74,6 +75,7 @@ pub fn why_never(figure: &Figure, workload: &Workload) -> Option<String> {
             Direction::Write => "writes nothing",
             Direction::Sync => "makes no fdatasync",
             Direction::Commit => "makes no commits",
+            Direction::Trim => "trims nothing",
         };
         format!("the phase {phase} {what}")
     } else if !moves(direction) && figure.metric == Metric::Bytes {
@@ -93,7 +95,7 @@ fn is_only(direction: Direction, workload: &Workload) -> bool {
     match direction {
         Direction::Read => !workload.writes(),
         Direction::Write => !workload.reads(),
-        Direction::Sync | Direction::Commit => false,
+        Direction::Sync | Direction::Commit | Direction::Trim => false,
     }
 }
 

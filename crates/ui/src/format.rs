@@ -188,6 +188,7 @@ pub fn workload(workload: &Workload) -> String {
     let what = match workload.read_fraction {
         reads if reads >= 1.0 => "reads".to_owned(),
         _ if workload.trims() => "trims".to_owned(),
+        _ if workload.trims_first() => "trims and then writes".to_owned(),
         reads if reads <= 0.0 => "writes".to_owned(),
         reads => format!("requests ({} reads)", percent(reads)),
     };

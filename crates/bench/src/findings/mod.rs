@@ -51,6 +51,7 @@ pub(super) fn of(
     );
     for (phase, figures) in run.phases.iter().zip(figures) {
         findings.extend(rules::floor_missed(phase));
+        findings.extend(rules::io_errors(phase));
         let has_level = suites::has_level(answer, phase) && !contents::is_compared(&phase.name);
         findings.extend(match has_level {
             true => of_phase(run, phase, figures),
@@ -75,7 +76,9 @@ fn of_source(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
 }
 
 fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
-    let stall = trouble::stall(phase).filter(|_| !bonnie::waits_at_end_only(phase));
+    // Requests that failed came back too, and are in no slice.
+    let stall = trouble::stall(phase)
+        .filter(|_| !bonnie::waits_at_end_only(phase) && phase.outcome.failed.is_none());
     let burst = level::burst(phase);
     let cpu_bound = trouble::cpu_bound(run, phase);
     let gap = trouble::gap(phase);

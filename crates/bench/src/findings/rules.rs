@@ -3,6 +3,7 @@
 use record::{Code, Finding, Phase, Severity};
 
 use super::finding::finding;
+use ui::format::count;
 
 /// Data that was read and is not what was written.
 pub(super) fn corrupt(phase: &Phase) -> Option<Finding> {
@@ -28,11 +29,34 @@ pub(super) fn floor_missed(phase: &Phase) -> Option<Finding> {
     ))
 }
 
+/// Requests that failed, with which the job went on.
+pub(super) fn io_errors(phase: &Phase) -> Option<Finding> {
+    let failed = phase.outcome.failed.as_ref()?;
+    let kinds = [
+        ("read", failed.reads),
+        ("write", failed.writes),
+        ("trim", failed.trims),
+        ("sync", failed.syncs),
+    ];
+    let kinds: Vec<String> = kinds
+        .into_iter()
+        .filter(|(_, requests)| *requests > 0)
+        .map(|(kind, requests)| count(requests as usize, kind))
+        .collect();
+    let text = format!(
+        "{} failed, of which the first was: {}. The job went on, as it was to; the figures are of the other \
+         requests. Look at the kernel's log, and replace the disk if it is the disk that fails.",
+        kinds.join(", "),
+        failed.first,
+    );
+    Some(finding(Code::IoErrors, Severity::Warn, Some(phase), text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::made::{self, Made};
     use super::*;
-    use record::{Run, Verdict, Verified};
+    use record::{FailedRequests, Run, Verdict, Verified};
 
     fn run(change: impl FnOnce(&mut Phase)) -> Run {
         let mut run = Made::steady(1000.0).run();
@@ -58,6 +82,38 @@ mod tests {
         );
         let sound = run(|phase| phase.outcome.verified = Some(verified(0)));
         assert_eq!(made::codes(&sound), []);
+    }
+
+    #[test]
+    fn requests_that_failed_are_counted_and_the_first_is_told() {
+        let made = run(|phase| {
+            phase.outcome.failed = Some(FailedRequests {
+                reads: 1200,
+                syncs: 2,
+                first: "a read at byte 4096 failed: Input/output error".to_owned(),
+                ..FailedRequests::default()
+            });
+        });
+        assert_eq!(made::codes(&made), [(Code::IoErrors, Severity::Warn)]);
+        let text = &made::conclude(&made).findings[0].text;
+        assert!(text.starts_with("1,200 reads, 2 syncs failed"), "{text}");
+        assert!(text.contains("a read at byte 4096 failed"), "{text}");
+    }
+
+    #[test]
+    fn a_phase_in_which_all_failed_did_not_stall() {
+        let stalled = |failed| {
+            let mut made = Made::steady(1000.0).stalled(3..5).run();
+            made.phases[0].outcome.failed = failed;
+            let codes = made::codes(&made);
+            codes.iter().any(|(code, _)| *code == Code::Stall)
+        };
+        assert!(stalled(None));
+        let failed = FailedRequests {
+            reads: 5,
+            ..FailedRequests::default()
+        };
+        assert!(!stalled(Some(failed)));
     }
 
     #[test]

@@ -66,6 +66,7 @@ fn turn(lead: &Stream, plan: PhasePlan, number: usize) -> Stream {
         span: lead.span.round_down(Bytes::MIB),
         files: lead.files.iter().take(1).copied().collect(),
         choice: Choice::Auto,
+        zoned: false,
         direct: true,
         invalidate: false,
         advise: false,

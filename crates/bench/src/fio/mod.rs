@@ -1,11 +1,12 @@
 //! `bench TARGET --fio JOB.fio`: the jobs of a job file of fio as phases of a run.
 //!
 //! `fiojob` says what the file means; `plan` makes streams of its jobs with the workload that `workload` makes of
-//! each, and behind them those of `compared`; `names` decides which files they are about, `files` opens and lays these
-//! out (as many at once as this process may have), `together` runs the streams between two walls at the same time, and
-//! `sum` adds those up that are reported as one.
+//! each, and behind them those of `compared`; `checks` holds them against the target; `names` decides which files they
+//! are about, `files` opens and lays these out (as many at once as this process may have), `together` runs the streams
+//! between two walls at the same time, and `sum` adds those up that are reported as one.
 
 mod blocks;
+mod checks;
 mod compared;
 mod ends;
 mod files;
@@ -76,6 +77,7 @@ impl Ready {
         };
         plan.check_consent(&opened.prepared)?;
         plan.check_trims(&context.root, &opened.prepared)?;
+        plan.check_zones(&context.root, &opened.prepared)?;
         descriptors::allow(open_at_once(&plan), "files or clones").refused()?;
         plan.check_alignment(&opened.prepared).refused()?;
         for stream in plan.walls.iter().flatten() {

@@ -1,21 +1,14 @@
 //! Streams: what each clone of each job does, as a workload on files.
 
-use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt as _;
-
 use engine::Choice;
-use fiojob::{Amount, FioError, IoEngine, Job, Problems};
-use linux::block::{DevNum, Devices};
-use linux::{Root, offload};
-use record::{Bytes, Nanos, Stride, TargetKind, Workload};
+use fiojob::{Amount, FioError, IoEngine, Job, Problems, ZoneMode};
+use record::{Bytes, Nanos, Stride};
 
 use super::blocks::Blocks;
 use super::names::Names;
 use super::stream::{Stream, details};
 use super::workload::{stride, workload};
 use super::{compared, rules};
-use crate::target::Prepared;
-use ui::exit::{ExitClass as _, Failure};
 
 /// Work of a job file on a target.
 #[derive(Debug)]
@@ -60,12 +53,6 @@ impl Plan {
                 plan.notes.push(format!("{}: {note}.", job.name));
             }
             plan.notes.extend(rules::notes(job));
-            if job.pattern.trims && job.engine == IoEngine::Queued && job.iodepth > 1 {
-                plan.notes.push(format!(
-                    "{}: trims are issued one after another; iodepth={} has no effect on them.",
-                    job.name, job.iodepth
-                ));
-            }
             errors.extend(plan.add(job, files, size, group).err());
         }
         plan.compare_data();
@@ -134,102 +121,6 @@ impl Plan {
         let streams = self.walls.iter().flatten();
         streams.map(reach).max().unwrap_or(Bytes(0))
     }
-
-    /// Checks that the target may be written, where a job writes. Unlike a suite, a job file is not run
-    /// without some of its jobs.
-    ///
-    /// # Errors
-    /// Names the jobs that would write.
-    pub(super) fn check_consent(&self, prepared: &Prepared) -> Result<(), Failure> {
-        let streams = self.walls.iter().flatten();
-        let writing: BTreeSet<&str> = streams
-            .filter(|stream| stream.workload.writes())
-            .map(|stream| stream.job.as_str())
-            .collect();
-        if prepared.writable || writing.is_empty() {
-            return Ok(());
-        }
-        let names: Vec<&str> = writing.into_iter().collect();
-        Err(Failure::refused(format!(
-            "{} would write, and an existing file or device is only read unless --destroy names \
-             it; nothing was run",
-            names.join(", ")
-        )))
-    }
-
-    /// Checks that the target is a device that takes discards, where a job trims.
-    ///
-    /// # Errors
-    /// Names a job that trims, and what the target is.
-    pub(super) fn check_trims(&self, root: &Root, prepared: &Prepared) -> Result<(), Failure> {
-        let mut streams = self.walls.iter().flatten();
-        let Some(trimming) = streams.find(|stream| stream.workload.trims()) else {
-            return Ok(());
-        };
-        let (job, path) = (&trimming.job, &prepared.target.path);
-        if prepared.target.kind != TargetKind::Block {
-            return Err(Failure::refused(format!(
-                "{job} trims, which only block devices take, and {path} is none; give a device"
-            )));
-        }
-        let number = DevNum::from_raw(prepared.file.metadata().refused()?.rdev());
-        let devices = Devices::read(root).refused()?;
-        let Some(device) = devices.get(number) else {
-            return Err(Failure::refused(format!(
-                "{job} trims, and /sys/class/block, which tells whether {path} takes that, does not list it"
-            )));
-        };
-        match offload::takes_discards(root, device) {
-            true => Ok(()),
-            false => Err(Failure::refused(format!(
-                "{job} trims, and {path} takes no discards (queue/discard_max_bytes is 0); leave the job out"
-            ))),
-        }
-    }
-
-    /// Checks that requests past the page cache are multiples of the device's block.
-    ///
-    /// # Errors
-    /// Names the job and its smallest block.
-    pub(super) fn check_alignment(&self, prepared: &Prepared) -> Result<(), anyhow::Error> {
-        let streams = self.walls.iter().flatten();
-        for stream in streams.filter(|stream| stream.direct || stream.workload.trims()) {
-            let unit = prepared.alignment.0.max(1);
-            let offset = details(&stream.workload).map_or(0, |details| details.offset.0);
-            let sizes = sizes(&stream.workload);
-            if let Some(size) = sizes
-                .into_iter()
-                .chain([offset])
-                .chain(aligned(&stream.workload))
-                .find(|size| size % unit != 0)
-            {
-                return Err(anyhow::anyhow!(
-                    "{}: direct I/O on {} needs blocks and offsets that are multiples of {}, and \
-                     {} is not",
-                    stream.job,
-                    prepared.target.path,
-                    prepared.alignment,
-                    Bytes(size)
-                ));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Alignments that are given, and steps between requests.
-fn aligned(workload: &Workload) -> Vec<u64> {
-    let Some(details) = details(workload) else {
-        return Vec::new();
-    };
-    let aligned =
-        [details.read_align, details.write_align].map(|align| align.unwrap_or(Bytes(0)).0);
-    let stride = match details.stride {
-        None => vec![],
-        Some(Stride::Add(add)) => vec![add.unsigned_abs()],
-        Some(Stride::Zones { size, range, skip }) => vec![size.0, range.0, skip.0],
-    };
-    aligned.into_iter().chain(stride).collect()
 }
 
 /// Checks that a stream begins to count, begins, and trims as those do that it is summed with: otherwise windows of
@@ -253,6 +144,7 @@ fn check_sum(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError
     let ramp = |stream: &Stream| details(&stream.workload).map_or(Nanos(0), |details| details.ramp);
     let delay =
         |stream: &Stream| details(&stream.workload).map_or(Nanos(0), |details| details.delay);
+    let kind = |stream: &Stream| (stream.workload.trims(), stream.workload.trims_first());
     check(
         "ramp_time",
         &|other| ramp(other) != ramp(stream),
@@ -265,26 +157,9 @@ fn check_sum(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError
     )?;
     check(
         "rw",
-        &|other| other.workload.trims() != stream.workload.trims(),
-        "and only one of them trims; begin a new_group",
+        &|other| kind(other) != kind(stream),
+        "and do not trim alike; begin a new_group",
     )
-}
-
-/// All sizes of requests.
-fn sizes(workload: &Workload) -> Vec<u64> {
-    let shares = details(workload).into_iter().flat_map(|details| {
-        details
-            .read_sizes
-            .iter()
-            .chain(&details.write_sizes)
-            .map(|share| share.size.0)
-    });
-    let all: Vec<u64> = shares.collect();
-    if all.is_empty() {
-        vec![workload.block.0]
-    } else {
-        all
-    }
 }
 
 fn stream(
@@ -297,7 +172,9 @@ fn stream(
     let blocks = Blocks::of(job);
     let offset = offset(job, clone, size)?;
     let total = total(job, offset, size, files.len() as u64)?;
-    let span = Bytes(total / files.len() as u64).round_down(Bytes(blocks.grain));
+    let span = Bytes(total / files.len() as u64)
+        .round_down(Bytes(zone(job)))
+        .round_down(Bytes(blocks.grain));
     if span.0 < blocks.largest {
         return Err(job.error(
             "size",
@@ -333,6 +210,7 @@ fn stream(
             IoEngine::Queued => Choice::Auto,
             IoEngine::Blocking => Choice::Sync,
         },
+        zoned: job.zones.mode == ZoneMode::Zoned,
         direct: job.direct,
         invalidate: job.invalidate,
         advise: job.advise,
@@ -437,6 +315,22 @@ fn visited(job: &Job, covered: Bytes) -> u64 {
     }
 }
 
+/// Length of which the span is a multiple, as it ends where a zone does.
+fn zone(job: &Job) -> u64 {
+    match job.zones.mode {
+        ZoneMode::Zoned => job.zones.size,
+        ZoneMode::None | ZoneMode::Strided => 1,
+    }
+}
+
+/// Passes over the size. An SSD ages by being written over: a second pass writes no block that is empty.
+fn loops(job: &Job) -> u64 {
+    match job.rules.ages {
+        true => job.loops.max(2),
+        false => job.loops,
+    }
+}
+
 /// Limit of the job by what it moved: in bytes, and in requests.
 fn limit(
     job: &Job,
@@ -457,7 +351,7 @@ fn limit(
         Some(Amount::Bytes(bytes)) => bytes,
         Some(Amount::Percent(percent)) => share(total, percent),
     };
-    let bytes = once.checked_mul(job.loops).ok_or_else(|| {
+    let bytes = once.checked_mul(loops(job)).ok_or_else(|| {
         job.error(
             "loops",
             "so many times the size is more than can be counted",

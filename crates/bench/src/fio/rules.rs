@@ -1,10 +1,13 @@
 //! Rules of a job that are neither places nor sizes, as a workload has them.
 
-use fiojob::{FioError, Job, MemoryMode, Pair, PrioritySplit, Rules, Steady, SteadyOf, Sum};
+use fiojob::{
+    FioError, IoEngine, Job, MemoryMode, Pair, PrioritySplit, Rules, Steady, SteadyOf, Sum,
+    ZoneMode,
+};
 use linux::Root;
 use record::{
-    Bytes, Contents, DepthSearch, Details, Floor, FlowShare, MemoryPolicy, Nanos, Priority,
-    PriorityShare, SteadyFigure, SteadyState, ThreadSettings, Verify,
+    Bytes, Contents, DepthSearch, Details, Floor, FlowShare, MemoryPolicy, Nanos, NonFatal,
+    Priority, PriorityShare, SteadyFigure, SteadyState, ThreadSettings, Verify,
 };
 
 use super::blocks::Blocks;
@@ -31,6 +34,15 @@ pub(super) fn put(job: &Job, clone: usize, blocks: &Blocks, span: Bytes, details
     });
     details.steady_state = rules.steady.map(|steady| steady_state(rules, steady));
     details.floor = floor(rules);
+    details.non_fatal = non_fatal(rules);
+}
+
+fn non_fatal(rules: &Rules) -> Option<NonFatal> {
+    let Pair { read, write } = rules.non_fatal.numbers();
+    (!read.is_empty() || !write.is_empty()).then_some(NonFatal {
+        reads: read,
+        writes: write,
+    })
 }
 
 /// Data that compresses or repeats, where it is asked for. The data that is verified is made for that.
@@ -183,6 +195,34 @@ pub(super) fn notes(job: &Job) -> Vec<String> {
     if let Some(Sum::Header(Some(sum))) = job.rules.verify {
         notes.push(format!(
             "{name}: verify={sum} is done by crc32c, which finds damage as well; the processor does other work."
+        ));
+    }
+    if job.engine == IoEngine::Queued && job.iodepth > 1 {
+        let depth = job.iodepth;
+        if job.pattern.trims {
+            notes.push(format!(
+                "{name}: trims are issued one after another; iodepth={depth} has no effect on them."
+            ));
+        } else if job.pattern.trims_first {
+            notes.push(format!(
+                "{name}: iodepth={depth} keeps so many blocks in work, each of which is trimmed and then written."
+            ));
+        }
+    }
+    match (job.zones.mode, job.pattern.reads) {
+        (ZoneMode::Zoned, true) => notes.push(format!(
+            "{name}: zonemode=zbd has no effect on what is read, as the target has no zones."
+        )),
+        (ZoneMode::Zoned, false) => notes.push(format!(
+            "{name}: the target has no zones; as by fio it is written as if it had some, one after another."
+        )),
+        (ZoneMode::None | ZoneMode::Strided, _) => {}
+    }
+    if job.rules.ages {
+        notes.push(format!(
+            "{name}: sprandom is done by writing each block {} times, each time in another order. An SSD comes to \
+             its steady state by that too, in more time than by fio's, which writes its flash once.",
+            job.loops.max(2)
         ));
     }
     if !job.rules.counted {

@@ -158,6 +158,7 @@ mod tests {
             write: None,
             sync: None,
             commit: None,
+            trim: None,
             in_flight: 0,
             idle_fraction: 0.5,
             device: None,

@@ -23,6 +23,8 @@ pub(super) struct Stream {
     pub files: Vec<usize>,
     /// Interface to the kernel.
     pub choice: Choice,
+    /// True if it uses a target without zones as one that has some.
+    pub zoned: bool,
     /// True if the page cache is bypassed.
     pub direct: bool,
     /// Through the page cache: whether it forgets the files first.

@@ -136,6 +136,7 @@ fn workload(streams: &[&Stream]) -> Workload {
             return Box::new(Details {
                 mixed: true,
                 trims: first.trims(),
+                trims_first: first.trims_first(),
                 ..Details::default()
             });
         }
@@ -190,13 +191,7 @@ fn add(sum: &mut Phase, part: &Phase) {
 }
 
 fn flow_of(phase: &mut Phase, direction: Direction) -> &mut Flow {
-    let place = match direction {
-        Direction::Read => &mut phase.read,
-        Direction::Write => &mut phase.write,
-        Direction::Sync => &mut phase.sync,
-        Direction::Commit => &mut phase.commit,
-    };
-    place.get_or_insert_with(|| Flow {
+    phase.flow_mut(direction).get_or_insert_with(|| Flow {
         ops: 0,
         bytes: 0,
         latency: Histogram::new(),
@@ -217,10 +212,9 @@ fn add_flow(mine: &mut Flow, theirs: &Flow) {
 
 fn add_window(mine: &mut Window, theirs: &Window) {
     mine.seconds = mine.seconds.max(theirs.seconds);
-    add_window_flow(&mut mine.read, theirs.read.as_ref());
-    add_window_flow(&mut mine.write, theirs.write.as_ref());
-    add_window_flow(&mut mine.sync, theirs.sync.as_ref());
-    add_window_flow(&mut mine.commit, theirs.commit.as_ref());
+    for direction in Direction::ALL {
+        add_window_flow(mine.flow_mut(direction), theirs.flow(direction));
+    }
     mine.in_flight += theirs.in_flight;
     mine.device = mine.device.or(theirs.device);
 }

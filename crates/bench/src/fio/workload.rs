@@ -1,6 +1,6 @@
 //! The workload of a clone of a job.
 
-use fiojob::{Cadence, Distribution, IoEngine, Job, SyncCall, ZonePart};
+use fiojob::{Cadence, Distribution, IoEngine, Job, SyncCall, ZoneMode, ZonePart};
 use record::{Bytes, Details, Nanos, Pattern, Spread, Stride, Think, Workload, ZoneShare};
 
 use super::blocks::{Blocks, rates, read_fraction};
@@ -75,6 +75,7 @@ pub(super) fn workload(
             // end_fsync is fsync(2) in fio; beside fdatasync= the cheaper call serves both.
             full_sync: job.sync().is_none_or(|(call, _)| call == SyncCall::Full),
             trims: job.pattern.trims,
+            trims_first: job.pattern.trims_first,
             bytes,
             ramp: Nanos(job.ramp_us * 1000),
             options: options(job, offset),
@@ -103,11 +104,13 @@ fn options(job: &Job, offset: Bytes) -> Vec<(String, String)> {
         .collect()
 }
 
-/// fio's map of blocks that were drawn is kept for blocks of one size only, and without blockalign.
+/// fio's map of blocks that were drawn is kept for blocks of one size only, and without blockalign. A job that ages
+/// an SSD comes to each block, whatever it says of the map.
 fn spread(job: &Job, sizes_differ: bool) -> Spread {
     let aligned = job.align.read.or(job.align.write).is_some();
     match &job.distribution {
         _ if !job.pattern.random => Spread::Uniform,
+        Distribution::Uniform if job.rules.ages => Spread::Once,
         Distribution::Zipf(theta) => Spread::Zipf(*theta),
         Distribution::Pareto(h) => Spread::Pareto(*h),
         Distribution::Zoned(_) => Spread::Uniform,
@@ -141,16 +144,77 @@ fn zones(job: &Job) -> Vec<ZoneShare> {
 /// Places of a sequential job that are not close to each other.
 pub(super) fn stride(job: &Job) -> Option<Stride> {
     let zones = job.zones;
-    if job.strided {
-        return Some(Stride::Zones {
-            size: Bytes(zones.size),
-            range: Bytes(if zones.range > 0 {
-                zones.range
-            } else {
-                zones.size
-            }),
-            skip: Bytes(zones.skip),
-        });
+    let strided = |size: u64, range: u64| Stride::Zones {
+        size: Bytes(size),
+        range: Bytes(range),
+        skip: Bytes(zones.skip),
+    };
+    match zones.mode {
+        ZoneMode::Strided if zones.range > 0 => Some(strided(zones.size, zones.range)),
+        ZoneMode::Strided => Some(strided(zones.size, zones.size)),
+        ZoneMode::Zoned if job.pattern.random => None,
+        ZoneMode::Zoned if job.pattern.reads => Some(strided(zones.size, zones.size)),
+        ZoneMode::Zoned => Some(strided(zones.filled(), zones.size)),
+        ZoneMode::None => (job.step != 0).then_some(Stride::Add(job.step)),
     }
-    (job.step != 0).then_some(Stride::Add(job.step))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fio::tests::jobs;
+
+    /// The workload of a job on a file of so many bytes.
+    fn of(lines: &str) -> Workload {
+        let job = jobs(&format!("[j]\nsize=8m\nbs=64k\n{lines}\n")).remove(0);
+        let (limit, span) = ((None, None), (0, Bytes::mib(8)));
+        workload(&job, &Blocks::of(&job), Bytes(0), limit, 1, span)
+    }
+
+    fn details(lines: &str) -> Details {
+        *of(lines).details.unwrap()
+    }
+
+    #[test]
+    fn blocks_that_are_trimmed_and_written_are_in_work_up_to_the_depth() {
+        let trimmed = of("rw=randtrimwrite\nioengine=libaio\niodepth=8\nfsync=4");
+        assert!(trimmed.trims_first() && trimmed.discards() && !trimmed.trims());
+        assert_eq!((trimmed.depth, trimmed.sync_every), (8, 4));
+        assert!(trimmed.writes() && !trimmed.reads());
+    }
+
+    #[test]
+    fn a_target_without_zones_is_written_zone_by_zone_and_read_as_it_is() {
+        let zoned = |lines: &str| details(&format!("zonemode=zbd\nzonesize=1m\n{lines}")).stride;
+        let zones = |size: u64, skip: u64| {
+            Some(Stride::Zones {
+                size: Bytes(size),
+                range: Bytes::MIB,
+                skip: Bytes(skip),
+            })
+        };
+        assert_eq!(zoned("rw=write"), zones(1 << 20, 0));
+        assert_eq!(zoned("rw=write\nzonecapacity=768k"), zones(768 << 10, 0));
+        assert_eq!(
+            zoned("rw=read\nread_beyond_wp=1\nzoneskip=2m"),
+            zones(1 << 20, 2 << 20)
+        );
+        assert_eq!(zoned("rw=randread\nread_beyond_wp=1"), None);
+    }
+
+    #[test]
+    fn an_ssd_is_aged_by_writing_each_block_once_in_each_pass() {
+        let aged = details("rw=randwrite\nblockalign=64k\nnorandommap\nsprandom=1");
+        assert_eq!(aged.spread, Spread::Once);
+        let plain = details("rw=randwrite\nblockalign=64k\nnorandommap");
+        assert_eq!(plain.spread, Spread::Uniform);
+    }
+
+    #[test]
+    fn errors_that_do_not_end_a_job_are_those_of_its_requests() {
+        let errors = details("rw=rw\ncontinue_on_error=read\nignore_error=,ENOSPC").non_fatal;
+        let errors = errors.unwrap();
+        assert_eq!((errors.reads, errors.writes), (vec![5], vec![28]));
+        assert_eq!(details("rw=rw").non_fatal, None);
+    }
 }

@@ -41,6 +41,8 @@ struct WorkloadRequest {
     small_files: Option<SmallFiles>,
     /// True if writes are discards.
     trims: bool,
+    /// True if each write follows a discard.
+    trims_first: bool,
 }
 
 impl Work {
@@ -155,6 +157,7 @@ impl WorkloadRequest {
             full_sync: Some(details.full_sync),
             small_files: details.small_files,
             trims: details.trims,
+            trims_first: details.trims_first,
         }
     }
 
@@ -184,6 +187,7 @@ impl WorkloadRequest {
             || self.offset != other.offset
             || self.files != other.files
             || self.trims != other.trims
+            || self.trims_first != other.trims_first
             || self.skew != other.skew
             || apart(self.small_files, other.small_files)
             || apart(self.once, other.once)

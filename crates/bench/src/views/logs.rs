@@ -87,7 +87,7 @@ impl Logs {
 fn text(log: Log, phase: &Phase) -> String {
     let mut text = String::new();
     for window in &phase.windows {
-        for direction in [Direction::Read, Direction::Write] {
+        for direction in [Direction::Read, Direction::Write, Direction::Trim] {
             let number = match phase.workload.activity(direction) {
                 Activity::Read => 0,
                 Activity::Trim => 2,

@@ -130,8 +130,8 @@ fn latencies(latencies: &Histogram) -> [String; 4] {
 fn flow_cells(phase: &Phase, flow: &Flow, figures: &FlowFigures) -> [String; 8] {
     let once = figures.direction == Direction::Sync && phase.workload.sync_every == 0;
     let rate = |text: String| if once { String::new() } else { text };
-    let data = matches!(figures.direction, Direction::Read | Direction::Write);
-    let moves = data && !phase.workload.is_of_files();
+    let moves = !matches!(figures.direction, Direction::Sync | Direction::Commit)
+        && !phase.workload.is_of_files();
     let mib = number(figures.bytes_per_s.mean / (1 << 20) as f64);
     let [p50, p99, p999, max] = latencies(&flow.latency);
     [

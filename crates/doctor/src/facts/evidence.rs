@@ -123,7 +123,7 @@ impl Evidence {
             let work = &phase.workload;
             let fits = work.pattern == Pattern::Random
                 && work.read_fraction == 0.0
-                && !work.trims()
+                && !work.discards()
                 && work.block.0 == 16 << 10
                 && work.sync_every == 0
                 && work.rate_per_s.is_none()
@@ -249,7 +249,7 @@ fn stream(phase: &Phase, direction: Direction) -> Option<f64> {
         0.0
     };
     let fits = work.pattern == Pattern::Sequential
-        && !work.trims()
+        && !work.discards()
         && work.read_fraction == reads
         && work.block.0 >= 256 << 10
         && work.sync_every == 0

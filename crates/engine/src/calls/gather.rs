@@ -144,7 +144,7 @@ impl<'a> Gathered<'a> {
             .flows
             .unwrap_or_else(|| flows_for(self.together.calls.workload));
         merge_flows(&mut self.totals, &flows);
-        let [read, write, sync, commit] = flows.map(|flow| {
+        let [read, write, sync, commit, trim] = flows.map(|flow| {
             flow.map(|flow| WindowFlow {
                 slices: flow.slices,
                 latency: flow.latency.scaled(clock.nanos_per_tick()),
@@ -159,6 +159,7 @@ impl<'a> Gathered<'a> {
             write,
             sync,
             commit,
+            trim,
             in_flight: joining.live,
             idle_fraction: (1.0 - busy).clamp(0.0, 1.0),
             device: None,
@@ -168,7 +169,7 @@ impl<'a> Gathered<'a> {
     /// The phase's record, with what should be known of how it was timed.
     pub(super) fn into_phase(self, detail: String) -> Phase {
         let Together { calls, clock, .. } = self.together;
-        let [read, write, sync, commit] = self.totals.map(|flow| {
+        let [read, write, sync, commit, trim] = self.totals.map(|flow| {
             flow.map(|flow| Flow {
                 ops: flow.slices.iter().map(|slice| slice.ops).sum(),
                 bytes: flow.slices.iter().map(|slice| slice.bytes).sum(),
@@ -195,6 +196,7 @@ impl<'a> Gathered<'a> {
             write,
             sync,
             commit,
+            trim,
             thread_ops: self.thread_ops,
             thread_seconds: self.thread_seconds,
             cpu: self.cpu,

@@ -57,6 +57,17 @@ impl History {
         }
     }
 
+    /// A write failed: nobody knows what lies there.
+    pub(super) fn failed(&mut self, place: u64) {
+        let Some(at) = self.in_flight.iter().position(|other| other.place == place) else {
+            return;
+        };
+        let write = self.in_flight.swap_remove(at);
+        if self.is_last(&write) {
+            self.writes.remove(&place);
+        }
+    }
+
     /// Takes those that wait to be read back and that nothing was written over.
     pub(super) fn take_pending(&mut self) -> Vec<Written> {
         let mut pending = std::mem::take(&mut self.pending);
@@ -138,5 +149,19 @@ mod tests {
         // Later one of them is written alone.
         history.issue(0, 16, true);
         assert_eq!(places(&history), [(0, 4), (100, 3)]);
+    }
+
+    #[test]
+    fn a_write_that_failed_is_not_read_back() {
+        let mut history = History::default();
+        history.issue(0, 8, true);
+        history.issue(8, 8, true);
+        history.failed(0);
+        history.came_back(8, true);
+        assert_eq!(places(&history), [(8, 2)]);
+        // What was there before is not known either.
+        history.issue(8, 8, true);
+        history.failed(8);
+        assert_eq!(places(&history), []);
     }
 }

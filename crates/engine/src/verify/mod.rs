@@ -64,6 +64,11 @@ impl<'a> Verifier<'a> {
         self.history().came_back(place, self.rules.backlog > 0);
     }
 
+    /// A write failed, and is not read back.
+    pub(crate) fn failed(&self, place: u64) {
+        self.history().failed(place);
+    }
+
     /// True if what is read is judged.
     pub(crate) fn judges_reads(&self) -> bool {
         self.judges_reads

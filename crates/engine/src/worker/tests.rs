@@ -188,7 +188,7 @@ fn a_commit_is_its_writes_and_the_sync_that_ends_them() {
     workload.sync_every = 3;
     let (windows, end) = run(&workload, SimulatedDisk::new(MS), 2, None).unwrap();
     let flows = total(&windows, &end, &workload);
-    let [None, Some(write), Some(sync), Some(commit)] = flows else {
+    let [None, Some(write), Some(sync), Some(commit), None] = flows else {
         panic!("{flows:?}");
     };
     assert_eq!(sync.latency.max(), MS);
@@ -339,4 +339,65 @@ fn a_worker_that_syncs_thinks_after_the_sync() {
     let slices = &total[Direction::Write as usize].as_ref().unwrap().slices;
     let writes: u64 = slices.iter().map(|slice| slice.ops).sum();
     assert!(writes.abs_diff(1000) <= 2, "{writes}");
+}
+
+/// The count of failed requests, and the error of the first.
+fn failed(end: &WorkerEnd) -> (u64, u64, &str) {
+    (end.failed.reads, end.failed.writes, &end.failed.first)
+}
+
+#[test]
+fn an_error_with_which_the_job_goes_on_is_counted_and_in_no_figure() {
+    let mut workload = with_details(record::Details {
+        non_fatal: Some(record::NonFatal {
+            reads: vec![libc::EIO],
+            writes: vec![libc::ENOSPC],
+        }),
+        ..record::Details::default()
+    });
+    workload.pattern = Pattern::Sequential;
+    let failing = |errno: i32| {
+        let mut disk = SimulatedDisk::new(MS);
+        disk.fails_at = Some((40_960, -errno));
+        disk
+    };
+    let (_, end) = run(&workload, failing(libc::EIO), 3, Some(100)).unwrap();
+    assert_eq!(ops_of(&end.cut.flows), 99);
+    let (reads, writes, first) = failed(&end);
+    assert_eq!((reads, writes), (1, 0));
+    assert!(
+        first.starts_with("a read at byte 40960 failed: "),
+        "{first}"
+    );
+    // Reads end by the errors of writes, and by requests that move too little.
+    let error = run(&workload, failing(libc::ENOSPC), 3, Some(100)).unwrap_err();
+    assert!(
+        error.to_string().contains("a read at byte 40960"),
+        "{error}"
+    );
+    assert!(run(&workload, failing(-512), 3, Some(100)).is_err());
+    workload.read_fraction = 0.0;
+    let (_, end) = run(&workload, failing(libc::ENOSPC), 3, Some(100)).unwrap();
+    assert_eq!((failed(&end).0, failed(&end).1), (0, 1));
+}
+
+#[test]
+fn a_write_that_follows_a_discard_waits_for_it_and_both_are_counted() {
+    let mut workload = with_details(record::Details {
+        trims_first: true,
+        ..record::Details::default()
+    });
+    workload.read_fraction = 0.0;
+    workload.depth = 4;
+    let (windows, end) = run(&workload, SimulatedDisk::new(MS), 3, Some(100)).unwrap();
+    let flows = total(&windows, &end, &workload);
+    let [None, Some(write), None, None, Some(trim)] = flows else {
+        panic!("{flows:?}");
+    };
+    for flow in [&write, &trim] {
+        assert_eq!((flow.latency.count(), flow.latency.max()), (100, MS));
+        assert_eq!(flow.slices.iter().map(|slice| slice.ops).sum::<u64>(), 100);
+    }
+    // 100 pairs of 2 ms, four at a time.
+    assert_eq!(end.cut.ticks, 50 * MS);
 }

@@ -41,7 +41,7 @@ prop_compose! {
     fn window()(
         (t_s, seconds, slice_seconds, idle_fraction) in (figure(), figure(), figure(), figure()),
         (read, write) in (of(window_flow()), of(window_flow())),
-        (sync, commit) in (of(window_flow()), of(window_flow())),
+        (sync, commit, trim) in (of(window_flow()), of(window_flow()), of(window_flow())),
         in_flight in any::<u64>(),
         counts in of(any::<[u64; 6]>()),
     ) -> Window {
@@ -49,7 +49,7 @@ prop_compose! {
             DeviceCounts { reads, read_bytes, writes, write_bytes, flushes, busy_ms }
         });
         Window {
-            t_s, seconds, slice_seconds, read, write, sync, commit, in_flight, idle_fraction, device,
+            t_s, seconds, slice_seconds, read, write, sync, commit, trim, in_flight, idle_fraction, device,
         }
     }
 }
@@ -116,7 +116,8 @@ prop_compose! {
         stopped in select(vec![Stopped::Precise, Stopped::Time, Stopped::Ops, Stopped::Signal, Stopped::Rule]),
         (began_s, seconds, drain_seconds) in (figure(), figure(), figure()),
         (user_s, system_s) in (figure(), figure()),
-        (read, write, sync, commit) in (of(flow()), of(flow()), of(flow()), of(flow())),
+        (read, write, sync) in (of(flow()), of(flow()), of(flow())),
+        (commit, trim) in (of(flow()), of(flow())),
         (thread_ops, thread_seconds) in (vec(any::<u64>(), 0..4), vec(figure(), 0..4)),
         windows in vec(window(), 0..3),
         surroundings in surroundings(),
@@ -133,6 +134,7 @@ prop_compose! {
             write,
             sync,
             commit,
+            trim,
             thread_ops,
             thread_seconds,
             cpu: CpuTime { user_s, system_s },

@@ -272,7 +272,7 @@ fn kernel(phase: &Phase, direction: Direction) -> String {
         Direction::Write if phase.workload.trims() => String::new(),
         Direction::Write => sized(total.writes, total.write_bytes),
         Direction::Sync => format!("{} flushes", rate(total.flushes)),
-        Direction::Commit => String::new(),
+        Direction::Commit | Direction::Trim => String::new(),
     }
 }
 

@@ -127,15 +127,6 @@ fn draws(plan: &Plan) -> Vec<Draw> {
     draws
 }
 
-fn slot<T>(direction: Direction, read: T, write: T, sync: T, commit: T) -> T {
-    match direction {
-        Direction::Read => read,
-        Direction::Write => write,
-        Direction::Sync => sync,
-        Direction::Commit => commit,
-    }
-}
-
 fn window_flow(
     plan: &Plan,
     draw: &Draw,
@@ -158,7 +149,7 @@ fn window_flow(
             flow.latency.record(nanos.max(1.0) as u64);
         }
         let bytes = match draw.direction {
-            Direction::Read | Direction::Write => ops * plan.block.0,
+            Direction::Read | Direction::Write | Direction::Trim => ops * plan.block.0,
             Direction::Sync | Direction::Commit => 0,
         };
         flow.slices.push(Slice { ops, bytes });
@@ -193,17 +184,10 @@ pub(super) fn phase(plan: &Plan, began_s: f64, speed: f64, random: &mut Random) 
                 Direction::Read => (device.reads, device.read_bytes) = (pieces, bytes),
                 Direction::Write => (device.writes, device.write_bytes) = (pieces, bytes),
                 Direction::Sync => device.flushes = ops,
-                Direction::Commit => {}
+                Direction::Commit | Direction::Trim => {}
             }
             add(&mut totals, draw.direction, &flow);
-            let Window {
-                read,
-                write,
-                sync,
-                commit,
-                ..
-            } = &mut window;
-            *slot(draw.direction, read, write, sync, commit) = Some(flow);
+            *window.flow_mut(draw.direction) = Some(flow);
         }
         window.device = Some(device);
         windows.push(window);
@@ -248,6 +232,7 @@ pub(super) fn phase(plan: &Plan, began_s: f64, speed: f64, random: &mut Random) 
         write: total(Direction::Write),
         sync: total(Direction::Sync),
         commit: total(Direction::Commit),
+        trim: None,
         thread_ops: vec![windows.iter().map(Window::ops).sum()],
         thread_seconds: Vec::new(),
         cpu: CpuTime {

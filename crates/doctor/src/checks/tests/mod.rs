@@ -245,6 +245,7 @@ fn phase(
         write: (read_fraction == 0.0).then(|| flow.clone()),
         sync: None,
         commit: is_commit.then_some(flow),
+        trim: None,
         thread_ops: Vec::new(),
         thread_seconds: Vec::new(),
         cpu: CpuTime::default(),

@@ -47,6 +47,7 @@ struct Phase {
     write: Option<Flow>,
     sync: Option<Flow>,
     commit: Option<Flow>,
+    trim: Option<Flow>,
 }
 
 #[derive(Deserialize)]
@@ -163,6 +164,7 @@ fn value(phases: &[Phase], figure: &Figure) -> Option<f64> {
         (Some(Direction::Write), _) => phase.write.iter().collect(),
         (Some(Direction::Sync), _) => phase.sync.iter().collect(),
         (Some(Direction::Commit), _) => phase.commit.iter().collect(),
+        (Some(Direction::Trim), _) => phase.trim.iter().collect(),
         (None, Some(commit)) if figure.metric != Metric::Bytes && phase.name != REPLAY => {
             vec![commit]
         }

@@ -45,6 +45,7 @@ fn directions_over_time(group: &Group<'_>) -> Vec<Direction> {
         Direction::Write => !commits,
         Direction::Sync => false,
         Direction::Commit => commits,
+        Direction::Trim => true,
     };
     present.into_iter().filter(wanted).collect()
 }

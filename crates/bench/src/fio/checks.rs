@@ -1,0 +1,162 @@
+//! Checks of a plan against its target: consent, trims, zones and alignment.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
+
+use linux::block::{DevNum, Device, Devices};
+use linux::{Root, offload, zoned};
+use record::{Bytes, Stride, TargetKind, Workload};
+
+use super::plan::Plan;
+use super::stream::details;
+use crate::target::Prepared;
+use ui::exit::{ExitClass as _, Failure};
+
+impl Plan {
+    /// Checks that the target may be written, where a job writes. Unlike a suite, a job file is not run
+    /// without some of its jobs.
+    ///
+    /// # Errors
+    /// Names the jobs that would write.
+    pub(super) fn check_consent(&self, prepared: &Prepared) -> Result<(), Failure> {
+        let streams = self.walls.iter().flatten();
+        let writing: BTreeSet<&str> = streams
+            .filter(|stream| stream.workload.writes())
+            .map(|stream| stream.job.as_str())
+            .collect();
+        if prepared.writable || writing.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = writing.into_iter().collect();
+        Err(Failure::refused(format!(
+            "{} would write, and an existing file or device is only read unless --destroy names \
+             it; nothing was run",
+            names.join(", ")
+        )))
+    }
+
+    /// Checks that the target is a device that takes discards, where a job trims.
+    ///
+    /// # Errors
+    /// Names a job that trims, and what the target is.
+    pub(super) fn check_trims(&self, root: &Root, prepared: &Prepared) -> Result<(), Failure> {
+        let mut streams = self.walls.iter().flatten();
+        let Some(trimming) = streams.find(|stream| stream.workload.discards()) else {
+            return Ok(());
+        };
+        let (job, path) = (&trimming.job, &prepared.target.path);
+        let Some(device) = device(root, prepared)? else {
+            return Err(Failure::refused(format!(
+                "{job} trims, which only block devices take, and {path} is none; give a device"
+            )));
+        };
+        match offload::takes_discards(root, &device) {
+            true => Ok(()),
+            false => Err(Failure::refused(format!(
+                "{job} trims, and {path} takes no discards (queue/discard_max_bytes is 0); leave the job out"
+            ))),
+        }
+    }
+
+    /// Checks that the target is no zoned block device, where a job has it used as one.
+    ///
+    /// # Errors
+    /// Names such a job.
+    pub(super) fn check_zones(&self, root: &Root, prepared: &Prepared) -> Result<(), Failure> {
+        let mut streams = self.walls.iter().flatten();
+        let Some(with_zones) = streams.find(|stream| stream.zoned) else {
+            return Ok(());
+        };
+        let (job, path) = (&with_zones.job, &prepared.target.path);
+        let Some(device) = device(root, prepared)? else {
+            return Ok(());
+        };
+        match zoned::model(root, &device) {
+            None => Ok(()),
+            Some(model) => Err(Failure::refused(format!(
+                "{job} has zonemode=zbd, and {path} is a zoned block device ({model}); zones are done on devices \
+                 without any, and those of a zoned one by fio"
+            ))),
+        }
+    }
+
+    /// Checks that requests past the page cache are multiples of the device's block.
+    ///
+    /// # Errors
+    /// Names the job and its smallest block.
+    pub(super) fn check_alignment(&self, prepared: &Prepared) -> Result<(), anyhow::Error> {
+        let streams = self.walls.iter().flatten();
+        for stream in streams.filter(|stream| stream.direct || stream.workload.discards()) {
+            let unit = prepared.alignment.0.max(1);
+            let offset = details(&stream.workload).map_or(0, |details| details.offset.0);
+            let sizes = sizes(&stream.workload);
+            if let Some(size) = sizes
+                .into_iter()
+                .chain([offset])
+                .chain(aligned(&stream.workload))
+                .find(|size| size % unit != 0)
+            {
+                return Err(anyhow::anyhow!(
+                    "{}: direct I/O on {} needs blocks and offsets that are multiples of {}, and \
+                     {} is not",
+                    stream.job,
+                    prepared.target.path,
+                    prepared.alignment,
+                    Bytes(size)
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The block device that the target is; `None` where it is a file or a directory.
+///
+/// # Errors
+/// When sysfs, which tells what the device takes, does not list it.
+fn device(root: &Root, prepared: &Prepared) -> Result<Option<Device>, Failure> {
+    if prepared.target.kind != TargetKind::Block {
+        return Ok(None);
+    }
+    let number = DevNum::from_raw(prepared.file.metadata().refused()?.rdev());
+    let devices = Devices::read(root).refused()?;
+    match devices.get(number) {
+        Some(device) => Ok(Some(device.clone())),
+        None => Err(Failure::refused(format!(
+            "{} is not listed in /sys/class/block, which tells what it takes",
+            prepared.target.path
+        ))),
+    }
+}
+
+/// Alignments that are given, and steps between requests.
+fn aligned(workload: &Workload) -> Vec<u64> {
+    let Some(details) = details(workload) else {
+        return Vec::new();
+    };
+    let aligned =
+        [details.read_align, details.write_align].map(|align| align.unwrap_or(Bytes(0)).0);
+    let stride = match details.stride {
+        None => vec![],
+        Some(Stride::Add(add)) => vec![add.unsigned_abs()],
+        Some(Stride::Zones { size, range, skip }) => vec![size.0, range.0, skip.0],
+    };
+    aligned.into_iter().chain(stride).collect()
+}
+
+/// All sizes of requests.
+fn sizes(workload: &Workload) -> Vec<u64> {
+    let shares = details(workload).into_iter().flat_map(|details| {
+        details
+            .read_sizes
+            .iter()
+            .chain(&details.write_sizes)
+            .map(|share| share.size.0)
+    });
+    let all: Vec<u64> = shares.collect();
+    if all.is_empty() {
+        vec![workload.block.0]
+    } else {
+        all
+    }
+}

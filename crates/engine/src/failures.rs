@@ -1,0 +1,54 @@
+//! Requests that fail: by an error that ends the phase, or by one that it is to go on with.
+
+use record::{Direction, FailedRequests, NonFatal, Workload};
+
+use crate::job::EngineError;
+
+/// The failures of a worker that did not end its phase.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    counted: FailedRequests,
+}
+
+impl Failures {
+    /// Counts a request of `workload` whose answer was `result`, a negative error number, unless `error` ends the
+    /// phase. As in fio all that reads nothing goes by the errors of writes.
+    ///
+    /// # Errors
+    /// The error that ends the phase.
+    pub(crate) fn add(
+        &mut self,
+        workload: &Workload,
+        direction: Direction,
+        result: i32,
+        error: EngineError,
+    ) -> Result<(), EngineError> {
+        let details = workload.details.as_deref();
+        let Some(NonFatal { reads, writes }) =
+            details.and_then(|details| details.non_fatal.as_ref())
+        else {
+            return Err(error);
+        };
+        let counted = &mut self.counted;
+        let is_first = counted.count() == 0;
+        let (numbers, count) = match direction {
+            Direction::Read => (reads, &mut counted.reads),
+            Direction::Write if !workload.trims() => (writes, &mut counted.writes),
+            Direction::Write | Direction::Trim => (writes, &mut counted.trims),
+            Direction::Sync | Direction::Commit => (writes, &mut counted.syncs),
+        };
+        if !numbers.contains(&result.saturating_neg()) {
+            return Err(error);
+        }
+        *count += 1;
+        if is_first {
+            counted.first = error.to_string();
+        }
+        Ok(())
+    }
+
+    /// All that was counted.
+    pub(crate) fn counted(self) -> FailedRequests {
+        self.counted
+    }
+}
