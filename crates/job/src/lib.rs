@@ -9,10 +9,12 @@
 //! | [`Store`] | the ledger, and this process among the owners of jobs; the jobs that owners have abandoned |
 //! | [`Job`] | one claimed job. A checkpoint that [`Job::save`] took is on the disk when it returns |
 //! | [`Takeover`] | the owners from whom an unfinished job may be taken |
+//! | [`named`] | the job that a user means by a word |
 //! | [`start`] | claims the job of a target, lets the verb resume from what the ledger holds of it, and gives a writer |
 //! | [`CheckpointWriter`] | writes checkpoints on a thread of its own, as often as an [`Interval`] says |
 //! | [`SharedJob`] | a job that many threads change, with one commit for many changes |
 //! | [`Stop`] | why to end early: a signal, or a deadline |
+//! | [`RaiseOnDrop`] | flags for those who wait for the end of a thread |
 //! | [`EtaEstimator`] | recent rate, and whether a deadline can be kept |
 //! | [`ProgressLines`] | one line a job on the terminal, which never holds up the work |
 //! | [`Resumable`], [`outcome`] | the hint for the user of a job that was stopped, and the exit status |
@@ -30,6 +32,7 @@ mod checkpoint;
 mod each;
 mod eta;
 mod interval;
+mod named;
 mod outcome;
 pub mod process;
 mod progress;
@@ -42,10 +45,11 @@ pub use checkpoint::{CheckpointWriter, EndState};
 pub use each::{each_on_a_thread, joined};
 pub use eta::{EtaEstimator, is_late};
 pub use interval::{Interval, Turns};
+pub use named::{LAST, named};
 pub use outcome::{Resumable, outcome};
 pub use process::ProcessIdentity;
 pub use progress::{Progress, ProgressLine, ProgressLines};
 pub use shared::{CheckpointExtra, SharedJob};
 pub use start::{Previous, Request, Started, start};
-pub use stop::{Stop, StopCause};
+pub use stop::{RaiseOnDrop, Stop, StopCause};
 pub use store::{Job, Store, Takeover};

@@ -70,6 +70,15 @@ impl<'a> Stop<'a> {
     }
 }
 
+/// Raises flags when it is dropped: a thread that others wait for holds it, and may panic.
+pub struct RaiseOnDrop<'a>(pub &'a [AtomicBool]);
+
+impl Drop for RaiseOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|flag| flag.store(true, Relaxed));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,5 +95,16 @@ mod tests {
         interrupt.store(true, Relaxed);
         assert_eq!(stop.at(past).cause(), Some(StopCause::Signal));
         assert_eq!(stop.wait_until(Timestamp::MAX), Some(StopCause::Signal));
+    }
+
+    #[test]
+    fn a_panic_raises_the_flags_too() {
+        let flags = [AtomicBool::new(false), AtomicBool::new(false)];
+        let panics = || {
+            let _raises = RaiseOnDrop(&flags);
+            assert!(flags.is_empty(), "as a job may");
+        };
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert!(flags.iter().all(|flag| flag.load(Relaxed)));
     }
 }

@@ -106,12 +106,19 @@ impl Store {
         self.ledger.work::<W>(key)
     }
 
-    /// The unfinished jobs of a kind, the newest first.
+    /// The unfinished jobs of a kind with their last checkpoints, the newest first: those of whose owner
+    /// `is_wanted` is true. Each is read when it is its turn.
     ///
     /// # Errors
-    /// When the ledger cannot be read.
-    pub fn unfinished<W: LongWork>(&self) -> ledger::Result<Vec<WorkSummary>> {
-        self.ledger.unfinished::<W>()
+    /// When the ledger, or one of the checkpoints, cannot be read.
+    pub fn unfinished<W: LongWork>(
+        &self,
+        is_wanted: impl Fn(OwnerLiveness) -> bool,
+    ) -> ledger::Result<impl Iterator<Item = ledger::Result<Work<W>>>> {
+        let works = self.ledger.unfinished::<W>()?.into_iter();
+        let wanted = works.filter(move |work| is_wanted(self.liveness(&work.owner)));
+        // One that is not there any more was removed a moment ago.
+        Ok(wanted.filter_map(move |work| self.find::<W>(&work.key).transpose()))
     }
 
     /// The unfinished jobs of a kind whose owners have ended on this host, the oldest first.
@@ -119,7 +126,7 @@ impl Store {
     /// # Errors
     /// When the ledger cannot be read.
     pub fn abandoned<W: LongWork>(&self) -> ledger::Result<Vec<WorkSummary>> {
-        let mut works = self.unfinished::<W>()?;
+        let mut works = self.ledger.unfinished::<W>()?;
         works.retain(|work| self.liveness(&work.owner) == OwnerLiveness::Dead);
         works.reverse();
         Ok(works)
@@ -285,6 +292,9 @@ pub(crate) mod tests {
                 begun.unwrap();
                 let abandoned = store.abandoned::<Count>().unwrap();
                 assert_eq!(abandoned.len(), usize::from(is_dead));
+                let dead = store.unfinished::<Count>(|owner| owner == OwnerLiveness::Dead);
+                let dead: Vec<Count> = dead.unwrap().map(|work| work.unwrap().document).collect();
+                assert_eq!(dead, vec![Count(1); usize::from(is_dead)]);
                 assert!(Job::begin(&mut store, "a", &Count(9), from).is_err());
                 let claimed = Job::<Count, _>::claim(&mut store, "a", from).is_ok();
                 assert_eq!(claimed, may, "{from:?} {owner:?}");
@@ -320,7 +330,8 @@ pub(crate) mod tests {
             store.find::<Count>("a").unwrap().unwrap().document,
             Count(4)
         );
-        assert!(store.unfinished::<Count>().unwrap().is_empty());
+        let left = store.unfinished::<Count>(|_| true).unwrap();
+        assert_eq!(left.count(), 0);
         // A finished one is begun again, and one that is discarded is forgotten.
         let job = Job::open(store, "a", &Count(5), from).unwrap();
         assert!(job.discard().unwrap().find::<Count>("a").unwrap().is_none());

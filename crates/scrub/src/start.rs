@@ -87,7 +87,7 @@ fn wait_for_others(store: &Store, is_scrubbed: impl Fn(&str) -> bool, until: Ins
             && !is_scrubbed(&work.key)
     };
     let any = || {
-        let works = store.unfinished::<Checkpoint>();
+        let works = store.ledger().unfinished::<Checkpoint>();
         works.is_ok_and(|works| works.iter().any(is_tidied))
     };
     while any() && Instant::now() < until {

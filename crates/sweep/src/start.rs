@@ -158,10 +158,9 @@ fn machine_of(context: &Context, settings: &Settings) -> Machine {
 /// When it was asked for something else, or may be under way elsewhere: two sweeps cannot share a
 /// device.
 fn unfinished(store: &Store, settings: &Settings) -> Result<Option<String>, Failure> {
-    for summary in store.unfinished::<Checkpoint>().refused()? {
-        let Some(work) = store.find::<Checkpoint>(&summary.key).refused()? else {
-            continue;
-        };
+    for work in store.unfinished::<Checkpoint>(|_| true).refused()? {
+        let work = work.refused()?;
+        let summary = work.summary;
         let record = &work.document.record;
         let elsewhere = store.liveness(&summary.owner) == OwnerLiveness::Elsewhere;
         let shares = |volume: &Volume| {

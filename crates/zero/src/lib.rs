@@ -37,7 +37,7 @@ use foreground::{Throttle, Watch};
 use place::Place;
 use progress::DiskLine;
 use sample::read_back;
-use start::{Ready, Start, start};
+use start::{Ready, start};
 use state::{Shared, Stop, lock};
 use ui::context::{Context, notice};
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
@@ -50,7 +50,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Zeros the disks.
 pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let page = args.page.check()?;
-    let Start::Ready(mut ready) = start(args, context)? else {
+    let Some(mut ready) = start(args, context)? else {
         return Ok(Answer::Done);
     };
     for disk in &ready.checkpoint.disks {
@@ -100,7 +100,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
     ready.checkpoint.disks.retain(|disk| !done(&disk.path));
     let Ready {
         checkpoint, writer, ..
-    } = *ready;
+    } = ready;
     end(writer, &checkpoint);
     printed?;
     written?;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use job::{CheckpointWriter, Interval, Job, Store, Takeover};
-use ledger::OwnerLiveness;
+use job::{CheckpointWriter, EndState, Interval, Job, Request, Started, Store, Takeover};
+use ledger::{OwnerLiveness, Work};
 use linux::block::{DevNum, Devices};
 use linux::consent::{Consent, open_for_destroying};
 use linux::{Root, offload};
@@ -19,19 +19,11 @@ use crate::args::ZeroArgs;
 use array::check::consents;
 use array::host::number_at;
 use domain::plan_binding;
-use ui::context::{Context, notice};
-use ui::exit::{ExitClass as _, Failure, sentence};
+use ui::context::Context;
+use ui::exit::{ExitClass as _, Failure};
 
 /// The time between two checkpoints.
 const INTERVAL: Duration = Duration::from_secs(2);
-
-/// Result of starting.
-pub(crate) enum Start {
-    /// Nothing is to be done: what would be was shown.
-    Rehearsed,
-    /// It can begin.
-    Ready(Box<Ready>),
-}
 
 /// A zeroing that can begin or go on.
 pub(crate) struct Ready {
@@ -43,14 +35,14 @@ pub(crate) struct Ready {
     pub writer: CheckpointWriter<Checkpoint>,
 }
 
-/// Checks everything and claims the disks.
+/// Checks everything and claims the disks; `None` where what would be done was only to be shown.
 ///
 /// # Errors
 /// Everything that speaks against it.
-pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Failure> {
+pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Option<Ready>, Failure> {
     let mut problems = Vec::new();
     let consents = consents(&args.destroy, &args.devices, "disks", &mut problems);
-    let stamps = stamps(context)?;
+    let stamps = stamps(&earlier(open(context).as_ref())?);
     let consents: Vec<Consent> = consents
         .into_iter()
         .map(|consent| consent.zeroing(stamps.clone()))
@@ -67,11 +59,8 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Fai
         .map(|place| place.seen(&now, &context.root))
         .collect::<Result<Vec<_>, String>>()
         .map_err(Failure::refused)?;
-    let store = open(args, context);
-    let earlier = match &store {
-        Ok(Some(store)) => earlier(store)?,
-        _ => Vec::new(),
-    };
+    let store = open(context);
+    let earlier = earlier(store.as_ref())?;
     let began = Timestamp::now();
     let id = RunId::new(began, u64::from(std::process::id()));
     let mut found = Vec::new();
@@ -90,41 +79,37 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Start, Fai
     if args.dry_run {
         let content: Vec<Vec<String>> = places.iter().map(Place::content).collect();
         context.print(&rehearsal(&disks, &seen, &content, args.json))?;
-        return Ok(Start::Rehearsed);
+        return Ok(None);
     }
-    let checkpoint = Checkpoint { began, disks };
-    let begun = match store {
-        Ok(Some(store)) => begin(&id, &checkpoint, &over.concat(), &earlier, store)?,
-        Ok(None) => Err("there is no ledger for checkpoints".to_owned()),
-        Err(why) => Err(why),
+    let request = Request {
+        key: id.as_str(),
+        anew: false,
+        from: Takeover::FromDead,
+        interval: Interval::every(INTERVAL),
     };
-    let writer = begun.unwrap_or_else(|why| {
-        notice(&format!(
-            "disksmith: {why}; zeroing all the same. After a signal, a kill or a power cut it cannot \
-             go on, and would be begun anew."
+    let started = job::start(request, Checkpoint { began, disks }, context, |_, _| ())?;
+    if let Some(why) = &started.not_written {
+        context.notice(&format!(
+            "disksmith: checkpoints cannot be written ({why}); zeroing all the same. After a signal, a \
+             kill or a power cut it cannot go on, and would be begun anew."
         ));
-        CheckpointWriter::none()
-    });
-    Ok(Start::Ready(Box::new(Ready {
+    }
+    let Started {
+        checkpoint, writer, ..
+    } = match store.filter(|_| started.writer.writes()) {
+        Some(store) => take_over(started, &over.concat(), &earlier, store)?,
+        None => started,
+    };
+    Ok(Some(Ready {
         places,
         checkpoint,
         writer,
-    })))
+    }))
 }
 
-/// The ledger, if there is one; else why it cannot be used, as a clause.
-fn open(args: &ZeroArgs, context: &Context) -> Result<Option<Store>, String> {
-    let opened = if args.dry_run {
-        Store::open_if_there(context)
-    } else {
-        Store::open(context).map(Some)
-    };
-    opened.map_err(|failure| {
-        format!(
-            "the ledger cannot be opened ({})",
-            sentence(&failure.error())
-        )
-    })
+/// The ledger, if there is one that can be opened.
+fn open(context: &Context) -> Option<Store> {
+    Store::open_if_there(context).ok().flatten()
 }
 
 fn method(args: &ZeroArgs) -> Method {
@@ -233,37 +218,19 @@ fn fresh(place: &Place, path: &Path, devices: &Devices, method: Method, stamp: S
     }
 }
 
-/// A zeroing that was stopped or killed.
-struct Earlier {
-    key: String,
-    checkpoint: Checkpoint,
-}
-
-/// The zeroings of this host that are not finished, the newest first.
-fn earlier(store: &Store) -> Result<Vec<Earlier>, Failure> {
-    let mut all = Vec::new();
-    for summary in store.unfinished::<Checkpoint>().refused()? {
-        if store.liveness(&summary.owner) == OwnerLiveness::Elsewhere {
-            continue;
-        }
-        let work = store.find::<Checkpoint>(&summary.key).refused()?;
-        all.extend(work.map(|work| Earlier {
-            key: summary.key,
-            checkpoint: work.document,
-        }));
-    }
-    Ok(all)
-}
-
-/// The stamps of the zeroings of this host that are not finished, for all that the ledger tells: with none, a disk
-/// that carries a stamp carries data of an unknown kind.
-fn stamps(context: &Context) -> Result<Vec<String>, Failure> {
-    let Ok(Some(store)) = Store::open_if_there(context) else {
+/// The zeroings of this host that were stopped or killed, the newest first, for all that the ledger tells.
+fn earlier(store: Option<&Store>) -> Result<Vec<Work<Checkpoint>>, Failure> {
+    let Some(store) = store else {
         return Ok(Vec::new());
     };
-    let disks = earlier(&store)?;
-    let disks = disks.into_iter().flat_map(|one| one.checkpoint.disks);
-    Ok(disks.map(|disk| disk.stamp).collect())
+    let works = store.unfinished::<Checkpoint>(|owner| owner != OwnerLiveness::Elsewhere);
+    works.refused()?.collect::<Result<_, _>>().refused()
+}
+
+/// The stamps of these zeroings: a disk that carries another one carries data of an unknown kind.
+fn stamps(earlier: &[Work<Checkpoint>]) -> Vec<String> {
+    let disks = earlier.iter().flat_map(|one| &one.document.disks);
+    disks.map(|disk| disk.stamp.clone()).collect()
 }
 
 /// A disk of this command, and what is over with it.
@@ -279,12 +246,12 @@ struct Found {
 fn look(
     place: &Place,
     fresh: Disk,
-    earlier: &[Earlier],
+    earlier: &[Work<Checkpoint>],
     anew: bool,
     context: &Context,
 ) -> Result<Result<Found, String>, Failure> {
     let shown = fresh.path.display().to_string();
-    let disks = || earlier.iter().flat_map(|one| &one.checkpoint.disks);
+    let disks = || earlier.iter().flat_map(|one| &one.document.disks);
     let begun: Vec<&Disk> = disks()
         .filter(|disk| disk.path == fresh.path && !disk.zeroed.is_empty() && !disk.unstamped)
         .collect();
@@ -359,38 +326,33 @@ fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) 
     }
 }
 
-/// Begins the job, and ends the earlier ones that it goes on with, and what is `over`. The inner error is a clause:
-/// why no checkpoints can be written.
-fn begin(
-    id: &RunId,
-    checkpoint: &Checkpoint,
+/// Takes over from the earlier jobs the disks that this one goes on with, and those that are `over`. It is a job of
+/// its own for all that: a command may go on with disks of several, and leave others of them.
+///
+/// # Errors
+/// Refused, where an earlier one cannot be claimed, since another process goes on with it.
+fn take_over(
+    started: Started<Checkpoint>,
     over: &[String],
-    earlier: &[Earlier],
-    store: Store,
-) -> Result<Result<CheckpointWriter<Checkpoint>, String>, Failure> {
-    if !store.ledger().is_writable() {
-        let path = store.ledger().path().display();
-        return Ok(Err(format!("the ledger {path} may only be read")));
-    }
+    earlier: &[Work<Checkpoint>],
+    mut store: Store,
+) -> Result<Started<Checkpoint>, Failure> {
     let is_taken = |disk: &Disk| {
-        let now = checkpoint.disks.iter().map(|now| &now.stamp);
+        let now = started.checkpoint.disks.iter().map(|now| &now.stamp);
         now.chain(over).any(|stamp| *stamp == disk.stamp)
     };
-    let unwritable = |error: String| format!("the ledger cannot be written ({error})");
-    let mut job = match Job::begin(store, id.as_str(), checkpoint, Takeover::FromDead) {
-        Ok(job) => job,
-        Err(error) => return Ok(Err(unwritable(error.to_string()))),
-    };
     for one in earlier {
-        if !one.checkpoint.disks.iter().any(is_taken) {
+        if !one.document.disks.iter().any(is_taken) {
             continue;
         }
-        let claimed = Job::<Checkpoint, _>::claim(job.store_mut(), &one.key, Takeover::FromDead);
+        let key = &one.summary.key;
+        let claimed = Job::<Checkpoint, _>::claim(&mut store, key, Takeover::FromDead);
         let (mut old, work) = match claimed {
             Ok(claimed) => claimed,
             Err(error) => {
                 // Nothing is touched yet; what was begun here a moment ago is not there for anybody.
-                job.discard().refused()?;
+                let ended = started.writer.end(&started.checkpoint, EndState::Discarded);
+                ended.refused()?;
                 return Err(error).refused();
             }
         };
@@ -402,6 +364,5 @@ fn begin(
             old.save(&left).refused()?;
         }
     }
-    let writer = CheckpointWriter::start(job, Interval::every(INTERVAL));
-    Ok(writer.map_err(|error| unwritable(error.to_string())))
+    Ok(started)
 }

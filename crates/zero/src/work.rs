@@ -1,12 +1,14 @@
 //! One disk on its thread: stamped, sampled, zeroed, and what failed tried again in small pieces.
 
 use std::ops::Range;
+use std::slice::from_ref;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use engine::Choice;
 use engine::list::{Ended, List, Lister, Memory, RequestSource};
+use job::RaiseOnDrop;
 use linux::offload::{self, Offload};
 use record::{Bytes, Nanos, Ranges};
 
@@ -24,14 +26,6 @@ const OFFLOADED: Bytes = Bytes::mib(64);
 const SMALL: Bytes = LARGEST_BLOCK;
 /// Failed bytes above which the disk is worth nothing, and finding each bad block would take hours.
 const MOST_TRIED_AGAIN: Bytes = Bytes::mib(64);
-/// Tells whoever waits that a thread has ended, also when it panics.
-struct EndsOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for EndsOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
-}
 
 /// The work on one disk.
 pub(crate) struct Work<'a> {
@@ -55,7 +49,7 @@ impl Work<'_> {
     /// # Errors
     /// What ended it before.
     pub(crate) fn run(&self) -> Result<(), Stop> {
-        let _ended = EndsOnDrop(&self.shared.ended);
+        let _ended = RaiseOnDrop(from_ref(&self.shared.ended));
         let ended = self.zero();
         // What a flush has lost comes first: it is why the rest ended.
         self.shared.settle(self.place)?;

@@ -47,6 +47,7 @@ use crate::store::race::RacedHost;
 use ::record::Nanos;
 use anyhow::anyhow;
 use domain::bought::BoughtVolumes;
+use ledger::OwnerLiveness;
 use study::burnin::End;
 
 use crate::args::RaceArgs;
@@ -358,22 +359,17 @@ fn price(host: &Host) -> Option<f64> {
 /// # Errors
 /// Refused, where a race that this ledger knows is at one of these hosts: each would measure the other.
 fn check_none_under_way(store: &Store, hosts: &[Host]) -> Result<(), Failure> {
-    let unfinished = store.unfinished::<FleetRun>().refused()?;
-    let alive = unfinished
-        .iter()
-        .filter(|work| store.liveness(&work.owner) == ledger::OwnerLiveness::Alive);
-    for work in alive {
-        let Some(other) = store.find::<FleetRun>(&work.key).refused()? else {
-            continue;
-        };
-        let other = other.document;
+    let races = store.unfinished::<FleetRun>(|owner| owner == OwnerLiveness::Alive);
+    for work in races.refused()? {
+        let work = work.refused()?;
+        let (other, owner) = (work.document, work.summary.owner);
         let has = |host: &&Host| other.hosts.iter().any(|one| one.address == host.address);
         let shared = hosts.iter().find(has).filter(|_| other.kind == Kind::Race);
         if let Some(host) = shared {
             return Err(Failure::refused(format!(
                 "the race {} is under way on {} (process {}); two at once would measure each other, \
                  so wait for its end, or end it",
-                other.id, host.name, work.owner.pid
+                other.id, host.name, owner.pid
             )));
         }
     }

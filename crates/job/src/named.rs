@@ -1,0 +1,44 @@
+//! Finding a job by the word that names it.
+
+/// The word for the newest.
+pub const LAST: &str = "last";
+
+/// The key that a word names: [`LAST`], a whole key, or the beginning of one; `None` where there is none. `keys` are
+/// given the newest first.
+///
+/// # Errors
+/// The keys that begin with the word, where several do.
+pub fn named<'a>(keys: &[&'a str], word: &str) -> Result<Option<&'a str>, Vec<&'a str>> {
+    if word == LAST {
+        return Ok(keys.first().copied());
+    }
+    let keys = keys.iter().copied();
+    let mut fitting: Vec<&str> = keys.filter(|key| key.starts_with(word)).collect();
+    match fitting.iter().copied().find(|key| *key == word) {
+        Some(whole) => Ok(Some(whole)),
+        None if fitting.len() > 1 => Err(fitting),
+        None => Ok(fitting.pop()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_named_by_the_beginning_of_its_key_if_no_other_begins_so() {
+        let keys = ["b-2-x", "b-1", "b-2", "a-1"];
+        for (word, key) in [
+            (LAST, Some("b-2-x")),
+            ("a", Some("a-1")),
+            ("b-1", Some("b-1")),
+            // It begins another, too.
+            ("b-2", Some("b-2")),
+            ("c", None),
+        ] {
+            assert_eq!(named(&keys, word), Ok(key), "{word}");
+        }
+        assert_eq!(named(&keys, "b"), Err(vec!["b-2-x", "b-1", "b-2"]));
+        assert_eq!(named(&[], LAST), Ok(None));
+    }
+}
