@@ -1,19 +1,20 @@
 //! Sweeps over what is itself made of volumes: striped volumes of LVM, and dm-integrity, which md corrects from
-//! another member. They run in the lab's machine, which has both.
+//! another member; and over the layouts of the copies of RAID 10. They run in the lab's machine, which has all of them.
 
 use super::support::Place;
 use super::support::documents;
 use super::support::lab::in_lab;
 
-const VOLUMES: [&str; 2] = ["--volumes", "6xiops=400:512MiB"];
+const VOLUMES: [&str; 2] = ["--volumes", "8xiops=400:512MiB"];
 
 /// The sweep of two devices, alone and together; the table of what it tried goes to stdout.
 const SCRIPT: &str = r#"
 is() { [ "$1" = "$2" ] || { echo "'$1' instead of '$2': $3" >&2; exit 9; }; }
 sweep() {
-    disksmith sweep --devices $1,$2 --destroy $1=$3 --destroy $2=$3 --members 1,2 --level $4 \
-        --chunk 64k --fs ext4 --workload pattern=random,read=0.5,block=16k,depth=32 \
-        --seconds 500ms --size 16M --blocks 2 --json
+    one=$1 two=$2 carries=$3 level=$4; shift 4
+    disksmith sweep --devices $one,$two --destroy $one=$carries --destroy $two=$carries --members 1,2 \
+        --level $level --chunk 64k --fs ext4 --workload pattern=random,read=0.5,block=16k,depth=32 \
+        --seconds 500ms --size 16M --blocks 2 --json "$@"
 }
 
 # Two volumes of LVM, each striped over two.
@@ -40,17 +41,23 @@ sweep /dev/mapper/sure-e /dev/mapper/sure-f unknown 1; is $? 0 "sweep of dm-inte
 for disk in e f; do
     integritysetup close sure-$disk; is $? 0 "nothing holds it"
 done
+
+# What md says that it has built is seen while it is measured.
+while sleep 0.1; do cat /proc/mdstat; done >/tmp/seen & seen=$!
+sweep /dev/vdg /dev/vdh unknown 10 --layout n2,f2,o2; is $? 0 "sweep of RAID 10"
+kill $seen
+for layout in near far offset; do grep -q "2 $layout-copies" /tmp/seen; is $? 0 "$layout copies"; done
 "#;
 
 #[test]
 #[ignore = "long proof: make prove"]
-fn with_qemu_volumes_of_lvm_and_of_dm_integrity_are_swept() {
+fn with_qemu_volumes_of_lvm_and_of_dm_integrity_and_copies_of_raid_10_are_swept() {
     let place = Place::new();
     let Some(said) = in_lab(&place, &VOLUMES, SCRIPT) else {
         return;
     };
     let said = said.ends_with(0);
-    let [striped, sure] = &documents::all(&said.out)[..] else {
+    let [striped, sure, copied] = &documents::all(&said.out)[..] else {
         panic!("{said:#?}");
     };
     for (document, device, level) in [
@@ -66,5 +73,24 @@ fn with_qemu_volumes_of_lvm_and_of_dm_integrity_are_swept() {
             .collect();
         assert_eq!(levels, [level], "{text}");
         assert_eq!(layouts.len(), 2, "{text}");
+    }
+    let layouts = copied["layouts"].as_array().unwrap();
+    let names: Vec<&str> = layouts
+        .iter()
+        .map(|layout| layout["name"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "one disk, ext4",
+        "RAID 10 of 2, 64 KiB, ext4",
+        "RAID 10 f2 of 2, 64 KiB, ext4",
+        "RAID 10 o2 of 2, 64 KiB, ext4",
+    ];
+    assert_eq!(names, expected);
+    for (layout, word) in layouts.iter().skip(1).zip(["n2", "f2", "o2"]) {
+        assert_eq!(
+            (&layout["level"], &layout["layout"]),
+            (&"10".into(), &word.into())
+        );
+        assert!(layout["objective"]["mean"].as_f64().is_some(), "{layout:#}");
     }
 }

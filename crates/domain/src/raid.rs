@@ -3,9 +3,11 @@
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 pub use record::raid::{Level, MdLevel, Placement, Redundancy};
+use serde::{Deserialize, Serialize};
 
 /// Layout of the copies of RAID 10 (md(4), section RAID10).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Layout {
     /// Two copies side by side
     #[default]

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use domain::bought::BoughtVolumes;
 use domain::filesystem::Fs;
 use domain::plan_binding::Planned;
-use domain::raid::{Level, level_parser};
+use domain::raid::{Layout as Copies, Level, level_parser};
 use domain::values::{Percent, Size, Span};
 use replay::args::ReplayOptions;
 
@@ -51,7 +51,7 @@ pub struct SweepArgs {
         long,
         value_name = "TYPE:SIZE",
         conflicts_with_all = [
-            "destroy", "members", "level", "chunk", "fs", "scheduler", "replay", "survives", "price", "full", "show",
+            "destroy", "members", "level", "layout", "chunk", "fs", "scheduler", "replay", "survives", "price", "full", "show",
             "abandon", "report",
         ]
     )]
@@ -72,6 +72,9 @@ pub struct SweepArgs {
     /// The RAID levels
     #[arg(long, value_parser = level_parser(), num_args = 1.., value_delimiter = ',', default_values = ["0", "10"])]
     pub level: Vec<Level>,
+    /// Layouts of the two copies of RAID 10: n2 near, f2 far, o2 offset
+    #[arg(long, value_enum, num_args = 1.., value_delimiter = ',', default_values = ["n2"])]
+    pub layout: Vec<Copies>,
     /// Chunk size, which is stored on one member before the next one follows
     #[arg(
         long,

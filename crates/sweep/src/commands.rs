@@ -47,8 +47,12 @@ fn array(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> Vec<String> {
     let chunk = geometry
         .chunk
         .map_or_else(String::new, |chunk| format!(" --chunk {}k", chunk.0 >> 10));
+    let copies = match geometry.layout {
+        Copies::N2 => String::new(),
+        other => format!(" --layout {}", other.word()),
+    };
     let ours = format!(
-        "disksmith array create --level {}{chunk} --members {} {} --name {NAME} --fs {} --mount \
+        "disksmith array create --level {}{copies}{chunk} --members {} {} --name {NAME} --fs {} --mount \
          /{NAME} --persist",
         geometry.level.word(),
         listed.join(","),
@@ -118,5 +122,35 @@ fn plan(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> Plan {
             mount: Some(Path::new("/").join(NAME)),
             trial: false,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::Bytes;
+
+    #[test]
+    fn an_array_is_built_with_the_layout_of_its_copies_where_that_is_not_the_usual_one() {
+        let lines = |layout| {
+            let geometry = Geometry {
+                level: Level::Ten,
+                members: 2,
+                chunk: Some(Bytes::kib(64)),
+                layout,
+            };
+            array(geometry, Fs::Xfs, &["/dev/b".into(), "/dev/c".into()])
+        };
+        let far = lines(Copies::F2);
+        assert!(
+            far[0].contains(" --level 10 --layout f2 --chunk 64k "),
+            "{far:#?}"
+        );
+        assert!(
+            far[2].contains(" --level=10 --layout=f2 --chunk=64 "),
+            "{far:#?}"
+        );
+        let near = lines(Copies::N2);
+        assert!(near[0].contains(" --level 10 --chunk 64k "), "{near:#?}");
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use array::geometry::Geometry;
 use domain::filesystem::Fs;
-use domain::raid::{Layout as Copies, Level};
+use domain::raid::{Layout as Copies, Level, Placement};
 
 /// One layout: what is built, formatted and measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +16,9 @@ pub(crate) struct Layout {
     pub level: Option<Level>,
     /// Number of members, the first of the devices.
     pub members: usize,
+    /// Layout of the copies of RAID 10, where it is not n2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<Copies>,
     /// The chunk; `None` where there is none.
     pub chunk: Option<Bytes>,
     /// The file system.
@@ -28,7 +31,7 @@ pub(crate) struct Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Factor {
-    /// The RAID level.
+    /// The RAID level, with the layout of its copies.
     Level,
     /// The number of members.
     Members,
@@ -67,9 +70,11 @@ impl Layout {
     pub(crate) fn setting(&self, factor: Factor) -> String {
         let none = || "–".to_owned();
         match factor {
-            Factor::Level => self
-                .level
-                .map_or_else(|| "alone".to_owned(), |level| level.word().to_owned()),
+            Factor::Level => match (self.level, self.copies) {
+                (None, _) => "alone".to_owned(),
+                (Some(level), None) => level.word().to_owned(),
+                (Some(level), Some(copies)) => format!("{} {}", level.word(), copies.word()),
+            },
             Factor::Members => self.members.to_string(),
             Factor::Chunk => self.chunk.map_or_else(none, |chunk| chunk.to_string()),
             Factor::Fs => self.fs.word().to_owned(),
@@ -83,8 +88,19 @@ impl Layout {
             level: self.level?,
             members: self.members as u64,
             chunk: self.chunk,
-            layout: Copies::N2,
+            layout: self.copies.unwrap_or_default(),
         })
+    }
+
+    /// The layout of its copies; `None` at levels that have none to lay out.
+    pub(crate) fn copies_word(&self) -> Option<&'static str> {
+        let Geometry { level, layout, .. } = self.geometry()?;
+        (level.placement() == Placement::StripedCopies).then(|| layout.word())
+    }
+
+    /// Its level by name: `RAID 10`, `RAID 10 f2`, `one disk`.
+    pub(crate) fn level_name(&self) -> String {
+        level_name(&self.setting(Factor::Level), Level::name)
     }
 
     /// Number of members that may fail, whichever they are, before data is lost.
@@ -105,9 +121,9 @@ impl Layout {
 impl fmt::Display for Layout {
     /// As in a table: `RAID 10 of 8, 256 KiB, xfs, mq-deadline`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.level {
-            None => write!(f, "one disk")?,
-            Some(level) => write!(f, "{} of {}", level.name(), self.members)?,
+        f.write_str(&self.level_name())?;
+        if self.level.is_some() {
+            write!(f, " of {}", self.members)?;
         }
         if let Some(chunk) = self.chunk {
             write!(f, ", {chunk}")?;
@@ -120,6 +136,16 @@ impl fmt::Display for Layout {
     }
 }
 
+/// A setting of [`Factor::Level`] as people call it, where `named` gives the name of a level.
+pub(crate) fn level_name(setting: &str, named: fn(Level) -> String) -> String {
+    let (word, copies) = setting.split_once(' ').unwrap_or((setting, ""));
+    match Level::of_word(word) {
+        Some(level) if copies.is_empty() => named(level),
+        Some(level) => format!("{} {copies}", named(level)),
+        None => "one disk".to_owned(),
+    }
+}
+
 /// The settings of the factors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Factors {
@@ -127,6 +153,9 @@ pub(crate) struct Factors {
     pub members: Vec<usize>,
     /// The levels.
     pub levels: Vec<Level>,
+    /// The layouts of the copies, for RAID 10.
+    #[serde(default = "near")]
+    pub copies: Vec<Copies>,
     /// The chunks, for levels that have them.
     pub chunks: Vec<Bytes>,
     /// The file systems.
@@ -137,6 +166,11 @@ pub(crate) struct Factors {
     pub survives: usize,
 }
 
+/// Those of a sweep that varied none.
+fn near() -> Vec<Copies> {
+    vec![Copies::N2]
+}
+
 #[cfg(test)]
 impl Factors {
     /// Those of a sweep whose layouts are made up.
@@ -144,6 +178,7 @@ impl Factors {
         Factors {
             members: vec![1],
             levels: Vec::new(),
+            copies: near(),
             chunks: Vec::new(),
             file_systems: Vec::new(),
             schedulers: Vec::new(),

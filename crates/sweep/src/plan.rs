@@ -6,12 +6,12 @@ use super::layout::{Factors, Layout};
 use super::record::LeftOut;
 use array::geometry::bad_chunk;
 use domain::filesystem::Fs;
-use domain::raid::Level;
+use domain::raid::{Layout as Copies, Level, Placement};
 
 /// The layouts, and what of the factors makes none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Planned {
-    /// The layouts: level, members, chunk, file system, scheduler, the last varying fastest.
+    /// The layouts: level, members, copies, chunk, file system, scheduler, the last varying fastest.
     pub layouts: Vec<Layout>,
     /// Layouts that are not measured, and the reasons.
     pub left_out: Vec<LeftOut>,
@@ -38,12 +38,13 @@ pub(crate) fn plan(factors: &Factors, devices: usize) -> Result<Planned, Vec<Str
     }
     let mut planned = Planned::default();
     let shapes = shapes(factors, &mut planned.left_out);
-    for (level, members, chunk) in shapes {
+    for (level, members, copies, chunk) in shapes {
         for &fs in &factors.file_systems {
             for scheduler in schedulers(factors) {
                 let layout = Layout {
                     level,
                     members,
+                    copies,
                     chunk,
                     fs,
                     scheduler,
@@ -69,6 +70,10 @@ fn problems(factors: &Factors, devices: usize) -> Vec<String> {
             ));
         }
     }
+    let has_copies = factors.levels.iter().copied().any(lays_out_copies);
+    if factors.copies != [Copies::N2] && !has_copies {
+        problems.push("--layout is for RAID 10, which --level does not name".to_owned());
+    }
     for &chunk in &factors.chunks {
         problems.extend(bad_chunk(Level::Zero, Some(chunk)));
     }
@@ -82,8 +87,13 @@ fn schedulers(factors: &Factors) -> Vec<Option<String>> {
     factors.schedulers.iter().cloned().map(Some).collect()
 }
 
-/// Level, members and chunk.
-type Shape = (Option<Level>, usize, Option<Bytes>);
+/// Level, members, layout of the copies and chunk.
+type Shape = (Option<Level>, usize, Option<Copies>, Option<Bytes>);
+
+/// True if copies of the level's chunks can lie in several ways.
+fn lays_out_copies(level: Level) -> bool {
+    level.placement() == Placement::StripedCopies
+}
 
 /// The shapes, each once: a disk alone is the same at every level and chunk.
 fn shapes(factors: &Factors, left_out: &mut Vec<LeftOut>) -> Vec<Shape> {
@@ -101,7 +111,7 @@ fn shapes(factors: &Factors, left_out: &mut Vec<LeftOut>) -> Vec<Shape> {
     };
     for &members in factors.members.iter().filter(|&&members| members == 1) {
         if factors.survives == 0 {
-            add((None, members, None));
+            add((None, members, None, None));
         } else {
             leave_out("one disk".to_owned(), survives_too_little(0, factors));
         }
@@ -122,6 +132,7 @@ fn shapes(factors: &Factors, left_out: &mut Vec<LeftOut>) -> Vec<Shape> {
             let survives = Layout {
                 level: Some(level),
                 members,
+                copies: None,
                 chunk: None,
                 fs: Fs::Xfs,
                 scheduler: None,
@@ -131,12 +142,27 @@ fn shapes(factors: &Factors, left_out: &mut Vec<LeftOut>) -> Vec<Shape> {
                 leave_out(what, survives_too_little(survives, factors));
                 continue;
             }
-            for chunk in chunks {
-                add((Some(level), members, chunk));
+            let copies: Vec<Option<Copies>> = match lays_out_copies(level) {
+                true => factors
+                    .copies
+                    .iter()
+                    .map(|copies| not_near(*copies))
+                    .collect(),
+                false => vec![None],
+            };
+            for copies in copies {
+                for &chunk in &chunks {
+                    add((Some(level), members, copies, chunk));
+                }
             }
         }
     }
     shapes
+}
+
+/// The layout, unless it is the usual one.
+fn not_near(copies: Copies) -> Option<Copies> {
+    (copies != Copies::N2).then_some(copies)
 }
 
 fn survives_too_little(survives: usize, factors: &Factors) -> String {
@@ -156,6 +182,7 @@ mod tests {
         Factors {
             members: vec![1, 2, 4, 8],
             levels: vec![Level::Zero, Level::Ten],
+            copies: vec![Copies::N2],
             chunks: vec![Bytes::kib(64), Bytes::kib(256)],
             file_systems: vec![Fs::Xfs, Fs::Ext4],
             schedulers: vec!["none".to_owned(), "mq-deadline".to_owned()],
@@ -199,6 +226,40 @@ mod tests {
         assert_eq!(planned.left_out[0].what, "RAID 5 of 2");
         // RAID 5 of 4 has two chunks, RAID 1 of 2 and of 4 none.
         assert_eq!(planned.layouts.len(), (2 + 2) * 4);
+    }
+
+    #[test]
+    fn copies_are_laid_out_in_each_way_at_raid_10_alone() {
+        let copies = vec![Copies::N2, Copies::F2, Copies::O2, Copies::F2];
+        let varied = Factors {
+            members: vec![4],
+            chunks: vec![Bytes::kib(64)],
+            file_systems: vec![Fs::Xfs],
+            schedulers: Vec::new(),
+            copies,
+            ..factors()
+        };
+        let names = |factors: &Factors| -> Vec<String> {
+            let layouts = plan(factors, 4).unwrap().layouts;
+            layouts.iter().map(Layout::to_string).collect()
+        };
+        assert_eq!(
+            names(&varied),
+            [
+                "RAID 0 of 4, 64 KiB, xfs",
+                "RAID 10 of 4, 64 KiB, xfs",
+                "RAID 10 f2 of 4, 64 KiB, xfs",
+                "RAID 10 o2 of 4, 64 KiB, xfs",
+            ]
+        );
+        let none = Factors {
+            levels: vec![Level::Zero, Level::One],
+            ..varied
+        };
+        assert_eq!(
+            plan(&none, 4).unwrap_err(),
+            ["--layout is for RAID 10, which --level does not name"]
+        );
     }
 
     #[test]

@@ -271,6 +271,7 @@ mod tests {
         Layout {
             level,
             members,
+            copies: None,
             chunk: None,
             fs: Fs::Xfs,
             scheduler: None,

@@ -136,6 +136,7 @@ fn factors(args: &SweepArgs) -> Factors {
     Factors {
         members,
         levels: args.level.clone(),
+        copies: args.layout.clone(),
         chunks: args.chunk.iter().map(|chunk| chunk.0).collect(),
         file_systems: args.fs.clone(),
         schedulers: args.scheduler.clone(),

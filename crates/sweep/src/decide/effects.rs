@@ -5,7 +5,7 @@ use study::effects::{Pair, effect};
 
 use crate::decided::Effect;
 use crate::figure::Figure;
-use crate::layout::{Factor, Layout};
+use crate::layout::{Factor, Layout, level_name};
 use crate::record::Value;
 use domain::raid::Level;
 use ui::format::count;
@@ -119,8 +119,7 @@ fn alike_but(a: &Layout, b: &Layout, factor: Factor) -> bool {
 /// A setting as people call it.
 fn name(factor: Factor, setting: &str) -> String {
     match (factor, setting) {
-        (Factor::Level, "alone") => "one disk".to_owned(),
-        (Factor::Level, level) => Level::of_word(level).map_or(level.to_owned(), Level::title),
+        (Factor::Level, level) => level_name(level, Level::title),
         (Factor::Members, members) => format!("{members} members"),
         (Factor::Chunk, "–") => "no chunk".to_owned(),
         (Factor::Fs, "xfs") => "XFS".to_owned(),

@@ -26,6 +26,7 @@ fn any_record() -> impl Strategy<Value = SweepRecord> {
     let layout = (level, 0_usize..10, chunk, fs).prop_map(|(level, members, chunk, fs)| Layout {
         level,
         members,
+        copies: None,
         chunk,
         fs,
         scheduler: None,

@@ -89,11 +89,7 @@ pub(super) fn of(observed: &Observed) -> Vec<Explained> {
 /// Common part of the points of a curve: `RAID 10, 256 KiB, xfs`.
 fn label(observed: &Observed, layout: usize) -> String {
     let layout = &observed.record.layouts[layout];
-    let level = match layout.level {
-        None => "one disk".to_owned(),
-        Some(level) => level.name(),
-    };
-    let mut parts = vec![level];
+    let mut parts = vec![layout.level_name()];
     parts.extend(layout.chunk.map(|chunk| chunk.to_string()));
     parts.push(layout.fs.word().to_owned());
     parts.extend(layout.scheduler.clone());

@@ -18,6 +18,7 @@ pub(super) fn raid10(members: usize) -> Layout {
     Layout {
         level: Some(Level::Ten),
         members,
+        copies: None,
         chunk: Some(Bytes::kib(256)),
         fs: Fs::Xfs,
         scheduler: None,

@@ -222,6 +222,8 @@ struct LayoutDocument<'a> {
     name: String,
     level: Option<&'static str>,
     members: usize,
+    /// Layout of the copies of RAID 10.
+    layout: Option<&'static str>,
     chunk_bytes: Option<Bytes>,
     fs: &'a Fs,
     scheduler: Option<&'a str>,
@@ -255,6 +257,7 @@ impl<'a> LayoutDocument<'a> {
             name: layout.to_string(),
             level: layout.level.map(|level| level.word()),
             members: layout.members,
+            layout: layout.copies_word(),
             chunk_bytes: layout.chunk,
             fs: &layout.fs,
             scheduler: layout.scheduler.as_deref(),
@@ -499,7 +502,7 @@ mod tests {
             ("/settings/requires/0", "bar figure side unit"),
             (
                 "/layouts/0",
-                "blocks capacity_bytes chunk_bytes cost figures fs index level members name \
+                "blocks capacity_bytes chunk_bytes cost figures fs index layout level members name \
                  objective of_winner scheduler standing survives why",
             ),
             ("/layouts/0/objective", "high low mean unit"),

@@ -235,6 +235,7 @@ fn layouts(factors: &Factors<'_>) -> Vec<Layout> {
                         layouts.push(Layout {
                             level: Some(level),
                             members,
+                            copies: None,
                             chunk: (!chunkless).then_some(Bytes::kib(chunk)),
                             fs,
                             scheduler: scheduler.map(str::to_owned),

@@ -1,9 +1,11 @@
 //! One map a level: chunks over members, each cell with the best layout that has both.
 
 use super::super::view::View;
+use crate::layout::level_name;
 use crate::views::sentences;
 use crate::views::units::{Unit, standing};
 use crate::{Factor, Layout, LayoutOutcome, Row};
+use domain::raid::Level;
 use page::charts::{Chart, Figure, axis, layout, rounded};
 use page::escape::plain;
 use page::plot::{Annotation, Axis, ColorBar, Hover, Trace};
@@ -24,19 +26,20 @@ pub(crate) fn all(view: View<'_>) -> Vec<Chart> {
     let Some(best) = best else {
         return Vec::new();
     };
-    let mut levels: Vec<Option<domain::raid::Level>> = Vec::new();
+    let mut levels: Vec<String> = Vec::new();
     for layout in record
         .layouts
         .iter()
         .filter(|layout| layout.chunk.is_some())
     {
-        if !levels.contains(&layout.level) {
-            levels.push(layout.level);
+        let level = layout.setting(Factor::Level);
+        if !levels.contains(&level) {
+            levels.push(level);
         }
     }
     let mut maps: Vec<Map<'_>> = levels
         .into_iter()
-        .map(|level| Map::of_level(view, best.mean, level))
+        .map(|level| Map::of_level(view, best.mean, &level))
         .collect();
     if record.layouts.iter().any(|layout| layout.chunk.is_none()) {
         maps.push(Map::without_chunks(view, best.mean));
@@ -60,24 +63,27 @@ struct Map<'a> {
 }
 
 impl<'a> Map<'a> {
-    fn of_level(view: View<'a>, best: f64, level: Option<domain::raid::Level>) -> Map<'a> {
+    fn of_level(view: View<'a>, best: f64, level: &str) -> Map<'a> {
         let mut chunks: Vec<_> = view
             .record
             .layouts
             .iter()
-            .filter(|layout| layout.level == level)
+            .filter(|layout| layout.setting(Factor::Level) == level)
             .filter_map(|layout| layout.chunk)
             .collect();
         chunks.sort_unstable();
         chunks.dedup();
         let bands = chunks.into_iter().map(|chunk| {
-            let has = move |layout: &Layout| layout.level == level && layout.chunk == Some(chunk);
+            let level = level.to_owned();
+            let has = move |layout: &Layout| {
+                layout.setting(Factor::Level) == level && layout.chunk == Some(chunk)
+            };
             (
                 chunk.to_string(),
                 Box::new(has) as Box<dyn Fn(&Layout) -> bool>,
             )
         });
-        let title = level.map_or_else(|| "One disk".to_owned(), |level| level.title());
+        let title = level_name(level, Level::title);
         Map::new(view, best, title, "chunk", bands.collect())
     }
 
@@ -99,7 +105,7 @@ impl<'a> Map<'a> {
             let has = move |layout: &Layout| {
                 layout.chunk.is_none() && layout.setting(Factor::Level) == level
             };
-            let shown = domain::raid::Level::of_word(&name).map_or(name, domain::raid::Level::name);
+            let shown = level_name(&name, Level::name);
             (shown, Box::new(has) as Box<dyn Fn(&Layout) -> bool>)
         });
         let title = "Without chunks".to_owned();
