@@ -313,7 +313,8 @@ fn volumes_are_served_until_a_signal_and_tell_what_they_did() {
         "--truth",
         "truth.json",
     ]);
-    let server = Running::start(&mut command);
+    let mut server = Running::start(&mut command);
+    server.wait_for_handler(Signal::INT);
     let socket = wait_for_socket(&folder);
     let url = format!("nbd+unix:///?socket={}", socket.display());
     let read = std::process::Command::new("qemu-io")
@@ -329,6 +330,29 @@ fn volumes_are_served_until_a_signal_and_tell_what_they_did() {
     assert_eq!(truth["volumes"][0]["serial"], "snap");
     assert_eq!(truth["volumes"][0]["cold_blocks_left"], 126);
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+}
+
+#[test]
+fn figures_that_no_cloud_sells_are_noted_once() {
+    let place = Place::new();
+    let folder = place.path("sockets");
+    std::fs::create_dir(&folder).unwrap();
+    let volumes = ["2xgp3,iops=400:1GiB", "st1:64MiB", "gp3:1GiB"];
+    let volumes = volumes.iter().flat_map(|group| ["--volumes", group]);
+    let words = ["lab", "serve", "--socket-dir", folder.to_str().unwrap()];
+    let words: Vec<&str> = words.into_iter().chain(volumes).collect();
+    let mut server = Running::start(&mut place.command(&words));
+    server.wait_for_text("st1 has");
+    server.wait_for_handler(Signal::INT);
+    server.signal(Signal::INT);
+    let said = server.end().ends_with(0);
+    for note in [
+        "note: a volume of type gp3 has at least 3000 IOPS, not 400;",
+        "note: a volume of type st1 has 125 GiB to 16 TiB, not 64 MiB;",
+    ] {
+        assert_eq!(said.err.matches(note).count(), 1, "{said:#?}");
+    }
+    assert_eq!(said.err.matches("note: ").count(), 2, "{said:#?}");
 }
 
 /// The socket of the only volume, once the server has made it.

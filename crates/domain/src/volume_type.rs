@@ -329,6 +329,41 @@ impl VolumeType {
         }
     }
 
+    /// What is sold of this type, where the size, the IOPS or the bytes a second of a volume lie outside: a sentence for
+    /// each. IOPS and bytes a second that are `None`, or not bought apart from the size, are never outside.
+    pub fn outside(
+        &self,
+        size: Bytes,
+        iops: Option<f64>,
+        throughput: Option<Bytes>,
+    ) -> Vec<String> {
+        let (name, (smallest, largest)) = (self.name, self.sizes);
+        let mut sentences = Vec::new();
+        if !(smallest..=largest).contains(&size) {
+            sentences.push(format!(
+                "a volume of type {name} has {smallest} to {largest}, not {size}"
+            ));
+        }
+        let Some(limits) = self.provision else {
+            return sentences;
+        };
+        if let Some(iops) = iops.filter(|iops| *iops < limits.least_iops) {
+            let least = limits.least_iops;
+            sentences.push(format!(
+                "a volume of type {name} has at least {least} IOPS, not {iops}"
+            ));
+        }
+        // Where throughput is bought too, the constant baseline is the least that is sold.
+        if let BaselineThroughput::Constant(least) = self.throughput
+            && let Some(throughput) = throughput.filter(|throughput| *throughput < least)
+        {
+            sentences.push(format!(
+                "a volume of type {name} has at least {least} a second, not {throughput}"
+            ));
+        }
+        sentences
+    }
+
     /// Checks that a volume of this size is sold with so many IOPS and bytes a second, where they are bought apart from
     /// its size. For a type that sells none, and for what is `None`, everything is well.
     ///
@@ -460,6 +495,53 @@ mod tests {
         ] {
             let refused = sold.check_ratios(size, iops, throughput).unwrap_err();
             assert!(refused.contains(words), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_is_outside_of_what_is_sold_is_told_by_its_bounds() {
+        let (gib, mib) = (Bytes::gib, Bytes::mib);
+        for (sold, size, iops, throughput, sentences) in [
+            (&GP3, gib(1), Some(3_000.0), Some(mib(125)), &[][..]),
+            (&GP3, gib(1), None, None, &[]),
+            (
+                &GP3,
+                gib(1),
+                Some(400.0),
+                Some(mib(50)),
+                &[
+                    "a volume of type gp3 has at least 3000 IOPS, not 400",
+                    "a volume of type gp3 has at least 125 MiB a second, not 50 MiB",
+                ],
+            ),
+            (
+                &IO1,
+                gib(4),
+                Some(99.0),
+                Some(mib(1)),
+                &["a volume of type io1 has at least 100 IOPS, not 99"],
+            ),
+            (
+                &ST1,
+                gib(100),
+                Some(1.0),
+                None,
+                &["a volume of type st1 has 125 GiB to 16 TiB, not 100 GiB"],
+            ),
+            (
+                &GP2,
+                gib(17 << 10),
+                Some(1.0),
+                None,
+                &["a volume of type gp2 has 1 GiB to 16 TiB, not 17 TiB"],
+            ),
+        ] {
+            assert_eq!(
+                sold.outside(size, iops, throughput),
+                sentences,
+                "{}",
+                sold.name
+            );
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The caps of the lab's volumes as they are in force, told at the start.
+//! The caps of the lab's volumes as they are in force, told at the start, and what of them no cloud sells.
 
 use crate::model::Caps;
 use crate::server::Server;
-use crate::spec::VolumeSpec;
+use crate::spec::{Profile, VolumeSpec};
 use record::Bytes;
 
-use super::rehearsal::options;
+use super::rehearsal::{options, specs};
 use crate::args::VolumesArgs;
 use ui::format::number;
 
@@ -29,7 +29,25 @@ pub(super) fn lines(server: &Server, volumes: &VolumesArgs) -> Vec<String> {
     if !instance.is_open() {
         lines.push(format!("All volumes together: {}.", together(&instance)));
     }
+    lines.extend(not_sold(&specs(volumes)));
     lines
+}
+
+/// A note for each figure of volumes of a cloud's type that the cloud does not sell, once.
+fn not_sold(specs: &[VolumeSpec]) -> Vec<String> {
+    let mut notes: Vec<String> = Vec::new();
+    for spec in specs {
+        let Some(Profile::Sold(sold)) = spec.profile else {
+            continue;
+        };
+        for sentence in sold.outside(spec.size, spec.iops, spec.throughput) {
+            let note = format!("note: {sentence}; the lab makes it all the same.");
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+    }
+    notes
 }
 
 /// The caps of an instance: `3,000 IOPS, 81.2 MiB/s, up to 18,750 IOPS for 30.0 min`.
@@ -85,6 +103,35 @@ mod tests {
     use super::*;
     use crate::spec::VolumeGroup;
     use record::Nanos;
+
+    #[test]
+    fn what_no_cloud_sells_is_noted_once() {
+        let notes = |groups: &[&str]| {
+            let groups = groups
+                .iter()
+                .map(|text| text.parse::<VolumeGroup>().unwrap());
+            let specs: Vec<VolumeSpec> = groups
+                .flat_map(|group| group.volumes().collect::<Vec<_>>())
+                .collect();
+            not_sold(&specs)
+        };
+        assert_eq!(
+            notes(&["8xgp3,iops=400:1GiB", "gp3,iops=400:2GiB", "gp3:1GiB"]),
+            [
+                "note: a volume of type gp3 has at least 3000 IOPS, not 400; the lab makes it all the same."
+            ]
+        );
+        let small = notes(&["2xst1:1GiB", "io2,iops=50:1MiB"]);
+        assert_eq!(small.len(), 3, "{small:#?}");
+        // The lab's own kinds are like nothing that is sold.
+        let own = [
+            "nvme:1MiB",
+            "cold:1MiB",
+            "iops=1:1MiB",
+            "gp3,iops=none:1GiB",
+        ];
+        assert_eq!(notes(&own), [""; 0]);
+    }
 
     #[test]
     fn the_caps_in_force_are_shown_with_their_units() {
