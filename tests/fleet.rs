@@ -109,6 +109,10 @@ fn hosts_that_failed_are_tried_again_alone() {
     none.refuses(&["no 'fleet run' of 'devices"]);
     let first = run("127.0.0.[1-2] port=1\n", &[]).json();
     assert_eq!(first["hosts"].as_array().unwrap().len(), 2, "{first:#}");
+    let id = first["fleet"].as_str().unwrap();
+    // Behind them are the options.
+    assert_eq!(place.completions(&["fleet", "show", ""])[..2], ["last", id]);
+    assert_eq!(place.completions(&["fleet", "show", &id[..9]]), [id]);
     let again = run("127.0.0.[2-4] port=1\n", &["--retry-failed"]).json();
     let hosts = again["hosts"].as_array().unwrap();
     assert_eq!(

@@ -189,6 +189,25 @@ fn shells_read_the_completions_and_bash_offers_what_there_is() {
         "{disks:?}"
     );
     assert!(offered(&["watch", "--no-such-opt"]).concat().is_empty());
+    // Targets are disks, and the files and directories that are there. Other tests on this host attach and detach loop
+    // devices: those that were there before and after were there in between.
+    std::fs::write(place.path("table.ibd"), "rows").unwrap();
+    let targets = place.completions(&["bench", ""]);
+    let after = offered(&["watch", "/dev/"]);
+    let mut stayed = disks.iter().filter(|disk| after.contains(disk));
+    assert!(stayed.all(|disk| targets.contains(disk)), "{targets:?}");
+    for path in ["data/", "table.ibd"] {
+        assert!(
+            targets.contains(&path.to_owned()),
+            "no {path} in {targets:?}"
+        );
+    }
+    let within = place.completions(&["bench", "/dev/"]);
+    let mut each: Vec<&String> = within.iter().collect();
+    each.sort();
+    each.dedup();
+    assert_eq!(each.len(), within.len(), "{within:?}");
+    assert_eq!(place.completions(&["bench", "tab"]), ["table.ibd"]);
 }
 
 #[test]

@@ -201,6 +201,9 @@ fn with_root_a_sweep_measures_each_layout_in_each_block_and_leaves_the_device_bl
         .ends_with(0)
         .json();
     assert_eq!(document["over"], true);
+    let id = document["sweep"].as_str().unwrap();
+    assert_eq!(place.completions(&["sweep", "--show", ""]), ["last", id]);
+    assert_eq!(place.completions(&["sweep", "--abandon", ""]), [""; 0]);
     assert_eq!(document["layouts"].as_array().unwrap().len(), 2);
     assert_each_once(&document);
     // Two layouts in two blocks, and the baseline once more.

@@ -95,6 +95,16 @@ impl Place {
             .collect()
     }
 
+    /// Values that a shell is offered for the last of these words.
+    pub(crate) fn completions(&self, words: &[&str]) -> Vec<String> {
+        let line = [&["--", "disksmith"], words].concat();
+        let mut command = self.command(&line);
+        let said = said(command.env("DISKSMITH_COMPLETE", "fish")).ends_with(0);
+        assert_eq!(said.err, "");
+        let value = |line: &str| line.split('\t').next().unwrap_or_default().to_owned();
+        said.out.lines().map(value).collect()
+    }
+
     /// Panics if anything lies in the folder that is measured.
     pub(crate) fn assert_nothing_left(&self) {
         assert_eq!(names_in(&self.data()), [""; 0]);

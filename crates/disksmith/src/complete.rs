@@ -1,16 +1,20 @@
 //! Completion of a command line by the shell: verbs and options from their definitions, and values from what this host
-//! has: the ledger's runs, the phases of suites, disks, arrays, and the hosts that ssh knows.
+//! has: the ledger's runs, sweeps and runs on hosts, the phases of suites, disks, arrays, files, and the hosts that ssh
+//! knows.
 //!
 //! The scripts of `disksmith completions` call the program itself with [`VARIABLE`] in its environment, so that a
 //! completion knows the run that was made a moment ago.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, Command, CommandFactory as _};
+use clap::{Arg, Command, CommandFactory as _, ValueHint};
+use clap_complete::engine::ValueCompleter as _;
 use clap_complete::env::{CompleteEnv, Shells};
-use clap_complete::{ArgValueCandidates, CompletionCandidate, Shell};
-use ledger::Ledger;
+use clap_complete::{
+    ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, Shell,
+};
+use ledger::{Ledger, WorkSummary};
 use linux::block::{Device, Devices, Kind};
 use linux::root::Root;
 use ui::context::Context;
@@ -54,6 +58,7 @@ fn with_values() -> Command {
 fn values_of(command: Command) -> Command {
     command
         .mut_args(|arg| match Values::of(&arg) {
+            Some(Values::Targets) => arg.add(ArgValueCompleter::new(targets)),
             Some(values) => arg.add(ArgValueCandidates::new(move || values.candidates())),
             None => arg,
         })
@@ -64,6 +69,10 @@ fn values_of(command: Command) -> Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     Runs,
+    FleetRuns,
+    Sweeps,
+    UnfinishedSweeps,
+    Targets,
     Phases,
     Disks,
     Arrays,
@@ -84,6 +93,13 @@ impl Values {
             (Some("NODESET"), _) => Some(Values::Hosts),
             // Those that 'compare' takes are A and B.
             (Some("RUN" | "A" | "B"), _) => Some(Values::Runs),
+            (Some("ID"), "run") => Some(Values::FleetRuns),
+            (Some("SWEEP"), "abandon") => Some(Values::UnfinishedSweeps),
+            (Some("SWEEP"), _) => Some(Values::Sweeps),
+            // Lists of runs are narrowed by targets of any host, which are no paths here.
+            (Some("TARGET"), _) if arg.get_value_hint() == ValueHint::AnyPath => {
+                Some(Values::Targets)
+            }
             (_, "phase") => Some(Values::Phases),
             _ => None,
         }
@@ -93,6 +109,11 @@ impl Values {
     fn candidates(self) -> Vec<CompletionCandidate> {
         match self {
             Values::Runs => runs(),
+            // An answer that came late is kept beside its run, by a key with a dot.
+            Values::FleetRuns => works(|work| work.kind == "fleet" && !work.key.contains('.')),
+            Values::Sweeps => works(is_sweep),
+            Values::UnfinishedSweeps => works(|work| is_sweep(work) && work.finished.is_none()),
+            Values::Targets => targets(OsStr::new("")),
             Values::Phases => bench::suite::phase_names()
                 .into_iter()
                 .map(CompletionCandidate::new)
@@ -128,13 +149,57 @@ fn named_ledger(words: &[OsString]) -> Option<PathBuf> {
     apart.cloned().or_else(joined).map(PathBuf::from)
 }
 
+/// True of a sweep of layouts or of volume types.
+fn is_sweep(work: &WorkSummary) -> bool {
+    matches!(work.kind.as_str(), "sweep" | "sweep-ec2")
+}
+
+/// The work in the ledger that is wanted, by its keys, the newest first.
+fn works(is_wanted: impl Fn(&WorkSummary) -> bool) -> Vec<CompletionCandidate> {
+    let works = open_ledger().and_then(|ledger| ledger.list_work(None).ok());
+    let mut works = works.unwrap_or_default();
+    works.retain(is_wanted);
+    let last = (!works.is_empty()).then(|| CompletionCandidate::new("last"));
+    let work = |work: &WorkSummary| {
+        let state = match work.finished {
+            Some(_) => "",
+            None => ", not finished",
+        };
+        let what = format!("{}{state}", work.began);
+        CompletionCandidate::new(&work.key).help(Some(what.into()))
+    };
+    let newest = works.iter().take(RUNS as usize);
+    last.into_iter().chain(newest.map(work)).collect()
+}
+
+/// Disks, and the files and directories that a shell would complete, which begin with `word`.
+fn targets(word: &OsStr) -> Vec<CompletionCandidate> {
+    let begins = |candidate: &CompletionCandidate| {
+        let value = candidate.get_value().as_encoded_bytes();
+        value.starts_with(word.as_encoded_bytes())
+    };
+    let mut all = Values::Disks.candidates();
+    all.retain(begins);
+    let is_disk = |path: &CompletionCandidate| {
+        let mut disks = all.iter();
+        disks.any(|disk| disk.get_value() == path.get_value())
+    };
+    let mut paths = PathCompleter::any().complete(word);
+    paths.retain(|path| !is_disk(path));
+    all.extend(paths);
+    all
+}
+
+fn open_ledger() -> Option<Ledger> {
+    ledger_path().and_then(|path| Ledger::open_to_read(path).ok().flatten())
+}
+
 fn runs() -> Vec<CompletionCandidate> {
     let filter = ledger::Filter {
         limit: Some(RUNS),
         ..ledger::Filter::default()
     };
-    let ledger = ledger_path().and_then(|path| Ledger::open_to_read(path).ok().flatten());
-    let listed = ledger.and_then(|ledger| ledger.list(&filter).ok());
+    let listed = open_ledger().and_then(|ledger| ledger.list(&filter).ok());
     let listed = listed.unwrap_or_default();
     let last = (!listed.is_empty()).then(|| CompletionCandidate::new("last"));
     let run = |run: ledger::RunSummary| {
@@ -226,6 +291,11 @@ mod tests {
             (&["array", "stop"], "array", Values::Arrays),
             (&["scrub"], "arrays", Values::Arrays),
             (&["fleet", "run"], "hosts", Values::Hosts),
+            (&["fleet", "show"], "run", Values::FleetRuns),
+            (&["sweep"], "show", Values::Sweeps),
+            (&["sweep"], "abandon", Values::UnfinishedSweeps),
+            (&["bench"], "target", Values::Targets),
+            (&["replay"], "targets", Values::Targets),
         ] {
             assert_eq!(kind(verb, id), Some(values), "{verb:?} {id}");
         }
