@@ -50,7 +50,6 @@ pub(crate) use {decided::Point, layout::Factors, price::Cost, record::Volume};
 use crate::args::SweepArgs;
 use answer::answer;
 use array::programs::Installed;
-use ready::Start;
 use run::Ending;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome};
@@ -84,8 +83,7 @@ pub fn sweep(
     if let Some(trace) = &args.replay {
         bench::check_trace(trace, &args.replay_options, interrupt)?;
     }
-    let start = start::start(args, context, &mut programs)?;
-    let Start::Ready(ready) = start else {
+    let Some(ready) = start::start(args, context, &mut programs)? else {
         return Ok(Answer::Done);
     };
     let mut sweep = ready.sweep(context, &mut programs, engine, interrupt);

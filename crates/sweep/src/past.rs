@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use job::{Job, Store, Takeover};
+use job::{Job, LAST, Store, Takeover, named};
 use ledger::{Ledger, LongWork as _};
 use linux::block::Devices;
 use linux::process;
@@ -18,9 +18,6 @@ use array::programs::Programs;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
-
-/// The word for the newest.
-const LAST: &str = "last";
 
 /// Shows a sweep again.
 pub(crate) fn show(
@@ -106,9 +103,9 @@ pub(crate) fn abandon(
 
 /// Body of the document of `sweep --abandon --json`.
 #[derive(Serialize)]
-struct AbandonedBody<'a> {
+pub(crate) struct AbandonedBody<'a> {
     /// The sweep's key in the ledger.
-    abandoned: &'a str,
+    pub abandoned: &'a str,
 }
 
 fn given_up(key: &str, json: bool) -> String {
@@ -156,31 +153,21 @@ fn now(volume: &Volume, devices: &Devices, context: &Context, same_boot: bool) -
 
 /// The sweep that a word names: `last`, an id, or the beginning of one.
 fn find(ledger: &Ledger, word: &str, unfinished: bool) -> Result<String, Failure> {
-    let all = ledger.list_work(Some(Checkpoint::KIND)).refused()?;
-    let mut keys = all
-        .into_iter()
-        .filter(|work| !unfinished || work.finished.is_none())
-        .map(|work| work.key);
-    let what = if unfinished {
-        "unfinished sweep"
-    } else {
-        "sweep"
+    let mut works = ledger.list_work(Some(Checkpoint::KIND)).refused()?;
+    works.retain(|work| !unfinished || work.finished.is_none());
+    let keys: Vec<&str> = works.iter().map(|work| work.key.as_str()).collect();
+    let what = match unfinished {
+        true => "unfinished sweep",
+        false => "sweep",
     };
-    if word == LAST {
-        return keys
-            .next()
-            .ok_or_else(|| Failure::refused(format!("the ledger has no {what}")));
-    }
-    let named: Vec<String> = keys.filter(|key| key.starts_with(word)).collect();
-    match &named[..] {
-        [only] => Ok(only.clone()),
-        [] => Err(Failure::refused(format!(
-            "the ledger has no {what} {word}; 'last' is the newest"
-        ))),
-        several => Err(Failure::refused(format!(
+    Err(Failure::refused(match named(&keys, word) {
+        Ok(Some(key)) => return Ok(key.to_owned()),
+        Ok(None) if word == LAST => format!("the ledger has no {what}"),
+        Ok(None) => format!("the ledger has no {what} {word}; 'last' is the newest"),
+        Err(several) => format!(
             "{word} begins the names of {} sweeps: {}; write more of it",
             several.len(),
             several.join(", ")
-        ))),
-    }
+        ),
+    }))
 }

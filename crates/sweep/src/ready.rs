@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use engine::Engine;
-use job::Job;
+use job::{Job, Store};
 
 use super::checkpoint::Checkpoint;
 use super::run::Sweep;
@@ -17,14 +17,6 @@ use ui::exit::Failure;
 
 /// Folder of programs' settings.
 pub(crate) const ETC: &str = "/etc";
-
-/// Result of starting.
-pub(crate) enum Start {
-    /// Nothing is to be done: the plan was shown.
-    Rehearsed,
-    /// It can begin.
-    Ready(Box<Ready>),
-}
 
 /// A sweep that can begin or go on.
 pub(crate) struct Ready {
@@ -56,6 +48,21 @@ impl Ready {
             interrupt,
             began: Instant::now(),
         }
+    }
+}
+
+/// Opens the ledger, into which a sweep `records` what a later start needs. A rehearsal records nothing.
+///
+/// # Errors
+/// Refused, when it cannot be opened, or may only be read.
+pub(crate) fn open(records: &str, dry_run: bool, context: &Context) -> Result<Store, Failure> {
+    let store = Store::open(context)?;
+    match store.ledger().is_writable() || dry_run {
+        true => Ok(store),
+        false => Err(Failure::refused(format!(
+            "{} is read-only, and a sweep must record {records}; name another ledger with --ledger",
+            store.ledger().path().display()
+        ))),
     }
 }
 

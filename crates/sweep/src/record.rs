@@ -190,6 +190,13 @@ pub(crate) struct SweepRecord {
     pub given_up: bool,
 }
 
+impl SweepRecord {
+    /// True if one of its layouts is an array.
+    pub(crate) fn has_arrays(&self) -> bool {
+        self.layouts.iter().any(|layout| layout.level.is_some())
+    }
+}
+
 impl Settings {
     /// The paths of the devices.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {

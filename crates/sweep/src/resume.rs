@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use job::{Job, Store, Takeover};
-use ledger::OwnerLiveness;
+use ledger::{OwnerLiveness, Work};
 use linux::consent::{Reason, Refusal, open_for_destroying};
 use linux::process;
 
 use super::check::missing;
 use super::checkpoint::Checkpoint;
-use super::ready::{ETC, Ready, Start, host, refused};
+use super::ready::{ETC, Ready, host, refused};
 use super::record::Settings;
 use super::testbed::{Allowed, Testbed};
 use super::underway::Underway;
@@ -32,7 +32,7 @@ pub(super) fn resume(
     store: Store,
     context: &mut Context,
     programs: &mut dyn Programs,
-) -> Result<Start, Failure> {
+) -> Result<Ready, Failure> {
     let (mut job, work) = Job::claim(store, key, Takeover::FromDead).refused()?;
     let mut checkpoint = work.document;
     let boot = process::boot_id(&context.root).refused()?;
@@ -51,11 +51,11 @@ pub(super) fn resume(
     job.save(&checkpoint).midway()?;
     let testbed = Testbed::claim(&context.root, Path::new(ETC), &paths, allowed)
         .map_err(|problems| refused(&problems))?;
-    Ok(Start::Ready(Box::new(Ready {
+    Ok(Ready {
         checkpoint,
         job,
         testbed,
-    })))
+    })
 }
 
 /// Gives the volumes the names that they have now: a boot may have given them others.
@@ -95,17 +95,13 @@ fn rename(
 /// # Errors
 /// Everything that would speak against it.
 pub(super) fn rehearse(
-    key: &str,
+    work: Work<Checkpoint>,
     settings: &Settings,
     allowed: &Allowed,
     store: &Store,
     context: &Context,
 ) -> Result<(), Failure> {
-    let Some(work) = store.find::<Checkpoint>(key).refused()? else {
-        return Err(Failure::refused(format!(
-            "the sweep {key} was removed just now"
-        )));
-    };
+    let key = &work.summary.key;
     if store.liveness(&work.summary.owner) == OwnerLiveness::Alive {
         return Err(Failure::refused(format!(
             "the sweep {key} of these devices is under way; wait for its end, or end it"
@@ -175,11 +171,7 @@ pub(crate) fn take_down(
         return Ok(());
     };
     // A sweep of disks alone has never needed mdadm.
-    let had_arrays = checkpoint
-        .record
-        .layouts
-        .iter()
-        .any(|layout| layout.level.is_some());
+    let had_arrays = checkpoint.record.has_arrays();
     for (program, package) in TAKING_DOWN {
         if !programs.has(program) && (program != "mdadm" || had_arrays) {
             return Err(Failure::refused(format!(

@@ -56,12 +56,12 @@ pub(crate) struct Sweep<'a> {
     pub ran_before_s: f64,
 }
 
-/// End of a start of a sweep.
+/// End of a sweep that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// The race is over.
+    /// All is measured.
     Over,
-    /// A signal ended it; the next start goes on.
+    /// A signal ended it.
     Interrupted,
 }
 
@@ -243,11 +243,7 @@ impl Sweep<'_> {
 
     /// Takes a layout down and claims its members again.
     fn take_down(&mut self, underway: &Underway) -> Result<(), Failure> {
-        let arrays = self
-            .record()
-            .layouts
-            .iter()
-            .any(|layout| layout.level.is_some());
+        let arrays = self.record().has_arrays();
         let undone = self.testbed.take_down(underway, arrays, self.programs);
         let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
         if !left.is_empty() {

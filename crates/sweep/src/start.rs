@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use job::{Job, Store, Takeover};
-use ledger::OwnerLiveness;
+use ledger::{OwnerLiveness, Work};
 use linux::block::Devices;
 use linux::{cloud, machine, process};
 use record::{Machine, RunId};
@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::check::check;
 use super::checkpoint::Checkpoint;
 use super::plan::Planned;
-use super::ready::{ETC, Ready, Start, host, refused};
+use super::ready::{ETC, Ready, host, open, refused};
 use super::record::{LeftOut, Settings, SweepRecord, Volume};
 use super::testbed::{Allowed, Testbed};
 use super::{resume, settings};
@@ -25,7 +25,8 @@ use array::programs::Programs;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
-/// Checks everything, takes down what a killed start has left, and claims the devices.
+/// Checks everything, takes down what a killed start has left, and claims the devices; `None` where what would be
+/// measured was only to be shown.
 ///
 /// # Errors
 /// Everything that speaks against the sweep.
@@ -33,7 +34,7 @@ pub(crate) fn start(
     args: &SweepArgs,
     context: &mut Context,
     programs: &mut dyn Programs,
-) -> Result<Start, Failure> {
+) -> Result<Option<Ready>, Failure> {
     let mut problems = Vec::new();
     let consents = consents(&args.destroy, &args.devices, "devices", &mut problems);
     let allowed = Allowed {
@@ -47,25 +48,19 @@ pub(crate) fn start(
     let (Ok((settings, mut planned)), true) = (read, problems.is_empty()) else {
         return Err(refused(&problems));
     };
-    let store = Store::open(context)?;
-    if !store.ledger().is_writable() && !args.dry_run {
-        return Err(Failure::refused(format!(
-            "{} is read-only, and a sweep must record its progress, so that a kill leaves nothing \
-             assembled; name another ledger with --ledger",
-            store.ledger().path().display()
-        )));
-    }
+    let records = "its progress, so that a kill leaves nothing assembled";
+    let store = open(records, args.dry_run, context)?;
     // One that is not there is left to the claim, which says so.
     let are_there = settings.devices.iter().all(|volume| volume.size.0 > 0);
-    if are_there && let Some(key) = unfinished(&store, &settings)? {
-        let allowed = allowed.begun();
+    if are_there && let Some(work) = unfinished(&store, &settings)? {
+        let (allowed, key) = (allowed.begun(), work.summary.key.clone());
         if args.dry_run {
-            resume::rehearse(&key, &settings, &allowed, &store, context)?;
+            resume::rehearse(work, &settings, &allowed, &store, context)?;
             context.notice(&format!("disksmith: the sweep {key} would continue."));
             context.print(&rehearsal(&planned, args.json))?;
-            return Ok(Start::Rehearsed);
+            return Ok(None);
         }
-        return resume::resume(&key, &settings, &allowed, store, context, programs);
+        return resume::resume(&key, &settings, &allowed, store, context, programs).map(Some);
     }
     let (notes, testbed) = {
         let mut report = |_: &str| ();
@@ -88,9 +83,9 @@ pub(crate) fn start(
     }
     if args.dry_run {
         context.print(&rehearsal(&planned, args.json))?;
-        return Ok(Start::Rehearsed);
+        return Ok(None);
     }
-    begin(settings, planned, testbed, store, context)
+    begin(settings, planned, testbed, store, context).map(Some)
 }
 
 fn begin(
@@ -99,7 +94,7 @@ fn begin(
     testbed: Testbed,
     store: Store,
     context: &Context,
-) -> Result<Start, Failure> {
+) -> Result<Ready, Failure> {
     let started = Timestamp::now();
     let baseline = planned.layouts.len() / 2;
     let checkpoint = Checkpoint {
@@ -133,11 +128,11 @@ fn begin(
         checkpoint.record.layouts.len(),
         checkpoint.record.settings.blocks
     ));
-    Ok(Start::Ready(Box::new(Ready {
+    Ok(Ready {
         checkpoint,
         job,
         testbed,
-    })))
+    })
 }
 
 fn machine_of(context: &Context, settings: &Settings) -> Machine {
@@ -157,12 +152,12 @@ fn machine_of(context: &Context, settings: &Settings) -> Machine {
 /// # Errors
 /// When it was asked for something else, or may be under way elsewhere: two sweeps cannot share a
 /// device.
-fn unfinished(store: &Store, settings: &Settings) -> Result<Option<String>, Failure> {
+fn unfinished(store: &Store, settings: &Settings) -> Result<Option<Work<Checkpoint>>, Failure> {
     for work in store.unfinished::<Checkpoint>(|_| true).refused()? {
         let work = work.refused()?;
-        let summary = work.summary;
+        let (key, owner) = (&work.summary.key, &work.summary.owner);
         let record = &work.document.record;
-        let elsewhere = store.liveness(&summary.owner) == OwnerLiveness::Elsewhere;
+        let elsewhere = store.liveness(owner) == OwnerLiveness::Elsewhere;
         let shares = |volume: &Volume| {
             let mut others = settings.devices.iter();
             // A path of another host says nothing here.
@@ -171,13 +166,12 @@ fn unfinished(store: &Store, settings: &Settings) -> Result<Option<String>, Fail
         if !record.settings.devices.iter().any(shares) {
             continue;
         }
-        let key = summary.key;
         if elsewhere {
             return Err(Failure::refused(format!(
                 "the sweep {key} of these devices was begun on the host {}, or in another \
                  container, and is not finished. Continue it there; or, if nothing of it runs any \
                  more, take down what it left:\n  disksmith sweep --abandon {key}",
-                summary.owner.host
+                owner.host
             )));
         }
         if !is_same_sweep(&record.settings, settings) {
@@ -187,7 +181,7 @@ fn unfinished(store: &Store, settings: &Settings) -> Result<Option<String>, Fail
                 views::sentences::resume_command(record)
             )));
         }
-        return Ok(Some(key));
+        return Ok(Some(work));
     }
     Ok(None)
 }

@@ -11,6 +11,7 @@ use super::checkpoint::{Cell, Checkpoint, Made, Stage};
 use super::clean::POLL;
 use super::clock::Clock;
 use super::cloud::{Ec2, Instance};
+use crate::run::Ending;
 use ui::exit::Failure;
 
 /// Last letters of the names that EC2 recommends for volumes of data (EC2 User Guide, "Device names for volumes").
@@ -42,15 +43,6 @@ pub(crate) trait Testbench {
     fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure>;
     /// Tells the user.
     fn tell(&mut self, text: &str);
-}
-
-/// End of a course that did not fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// All was measured.
-    Over,
-    /// A signal ended it.
-    Interrupted,
 }
 
 /// All that a course needs.

@@ -27,15 +27,17 @@ use jiff::Timestamp;
 use job::{Job, Store, Takeover};
 use linux::{aws, cloud as metadata};
 use record::RunId;
-use serde::Serialize;
 
 use crate::args::SweepArgs;
+use crate::past::AbandonedBody;
+use crate::ready::open;
+use crate::run::Ending;
 use answer::{Compared, compare};
 use checkpoint::{Checkpoint, DOCUMENT, Made, PREFIX, Stage, region_of};
 use clean::clean;
 use clock::HostClock;
 use cloud::{Ec2, Instance, TAG, is_gone};
-use course::{Course, Ending, free_names};
+use course::{Course, free_names};
 use host::HostBench;
 use plan::Plan;
 use ui::confirm::confirm;
@@ -60,14 +62,8 @@ pub(crate) fn sweep(
             "the disks of the volumes are written to, which needs root".to_owned(),
         ]));
     }
-    let mut store = Store::open(context)?;
-    if !store.ledger().is_writable() && !args.dry_run {
-        return Err(Failure::refused(format!(
-            "{} is read-only, and a sweep must record which volumes it has made; name another ledger with --ledger",
-            store.ledger().path().display()
-        )));
-    }
-    store = repair(store, args.dry_run, context)?;
+    let store = open("which volumes it has made", args.dry_run, context)?;
+    let store = repair(store, args.dry_run, context)?;
     let id = instance(args, context)?;
     let mut run = aws::run;
     let mut ec2 = Ec2::new(&mut run, None);
@@ -146,19 +142,8 @@ fn carry_out(
     }
     .run(&mut checkpoint);
     let HostBench { context, job, .. } = bench;
-    let (job, left) = remove_all(&mut checkpoint, job, ec2, &mut clock, context);
-    checkpoint.given_up = !matches!(ended, Ok(Ending::Over));
-    let left = match left.is_empty() {
-        true => job.finish(&checkpoint).map(drop).midway().err(),
-        // The next start tries again.
-        false => {
-            drop(job.suspend());
-            Some(Failure::Midway(anyhow!(
-                "{}",
-                remains(&left, &checkpoint.id)
-            )))
-        }
-    };
+    let given_up = !matches!(ended, Ok(Ending::Over));
+    let left = end(&mut checkpoint, given_up, job, ec2, &mut clock, context).err();
     let compared = compare(&checkpoint);
     if compared.is_measured() {
         print(&compared, args.json, context)?;
@@ -182,28 +167,38 @@ fn carry_out(
     }
 }
 
-/// Removes all volumes. That the ledger cannot be written does not keep it from that.
-fn remove_all(
+/// Removes all volumes, and keeps the sweep as finished. That the ledger cannot be written does not keep it from
+/// removing them.
+///
+/// # Errors
+/// Failed midway, where volumes are left, and the sweep unfinished, so that the next start tries again; or when the
+/// ledger cannot be written.
+fn end(
     checkpoint: &mut Checkpoint,
+    given_up: bool,
     mut job: Job<Checkpoint>,
     ec2: &mut Ec2<'_>,
     clock: &mut HostClock,
     context: &Context,
-) -> (Job<Checkpoint>, Vec<String>) {
+) -> Result<Store, Failure> {
     let left = clean(checkpoint, ec2, clock, &mut |state| {
         if let Err(error) = job.save(state) {
             context.notice(&format!("disksmith: {error}."));
         }
     });
-    (job, left)
+    checkpoint.given_up = given_up;
+    match left.is_empty() {
+        true => job.finish(checkpoint).midway(),
+        false => Err(remains(&left, &checkpoint.id)),
+    }
 }
 
-fn remains(left: &[String], sweep: &str) -> String {
-    format!(
+fn remains(left: &[String], sweep: &str) -> Failure {
+    Failure::Midway(anyhow!(
         "volumes are left, which cost money:\n  {}\nThis tries again, and so does the next sweep with --ec2:\n  disksmith \
          sweep --abandon {sweep}",
         left.join("\n  ")
-    )
+    ))
 }
 
 fn status(compared: &Compared) -> Outcome {
@@ -275,21 +270,8 @@ fn give_up(store: Store, key: &str, from: Takeover, context: &Context) -> Result
     let mut checkpoint = work.document;
     let mut run = aws::run;
     let mut ec2 = Ec2::new(&mut run, checkpoint.region.clone());
-    let mut clock = HostClock::start();
-    let (job, left) = remove_all(&mut checkpoint, job, &mut ec2, &mut clock, context);
-    if !left.is_empty() {
-        drop(job.suspend());
-        return Err(Failure::Midway(anyhow!("{}", remains(&left, key))));
-    }
-    checkpoint.given_up = true;
-    job.finish(&checkpoint).midway()
-}
-
-/// Body of the document of `sweep --abandon --json`.
-#[derive(Serialize)]
-struct AbandonedBody<'a> {
-    /// The sweep's name.
-    abandoned: &'a str,
+    let clock = &mut HostClock::start();
+    end(&mut checkpoint, true, job, &mut ec2, clock, context)
 }
 
 /// Deletes what a sweep has left: one of the ledger, or one whose ledger is lost, by the tag of its volumes.
@@ -383,7 +365,7 @@ fn lost(
     );
     match left.is_empty() {
         true => Ok(()),
-        false => Err(Failure::Midway(anyhow!("{}", remains(&left, key)))),
+        false => Err(remains(&left, key)),
     }
 }
 

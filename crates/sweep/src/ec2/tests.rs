@@ -18,9 +18,10 @@ use super::checkpoint::{Cell, Checkpoint, Made, Spec, Stage};
 use super::clean::clean;
 use super::clock::Clock;
 use super::cloud::{Ec2, Instance, TAG};
-use super::course::{Course, Ending, Testbench, free_names};
+use super::course::{Course, Testbench, free_names};
 use crate::objective::Objective;
 use crate::record::Value;
+use crate::run::Ending;
 use ui::exit::Failure;
 
 const SWEEP: &str = "ec2-20261128-101500-bcdf";
