@@ -8,6 +8,8 @@ mod support;
 mod document;
 #[path = "bench/engines.rs"]
 mod engines;
+#[path = "support/loops.rs"]
+mod loops;
 #[path = "support/no_uring.rs"]
 mod no_uring;
 #[path = "bench/phases.rs"]
