@@ -34,8 +34,8 @@ const STALE_S: f64 = 600.0;
 /// sixteenth of the time, and its own latency and throughput are never older than that.
 const WORK_S: f64 = 4.0;
 const PAUSE_S: f64 = 0.25;
-/// While the rate rises from below, it works so long at a time: a foreground that loses throughput is
-/// recognized after three times.
+/// While the rate is sought from below, it works so long at a time: a foreground that loses throughput is
+/// recognized after three times, and a loss by chance is forgotten as soon.
 const SEARCH_S: f64 = 0.5;
 /// Probes are sent so far apart on average, in seconds, while the background works and while it pauses; …
 const PROBE_S: f64 = 0.04;
@@ -506,8 +506,8 @@ impl Controller {
             self.outcome.least_s += sample.seconds;
         }
         let so_far = so_far + sample.seconds;
-        let is_rising = self.start.is_some() && self.may_grow() && !self.is_bound();
-        let work_s = if is_rising { SEARCH_S } else { WORK_S };
+        let is_sought = self.start.is_some() && self.may_grow();
+        let work_s = if is_sought { SEARCH_S } else { WORK_S };
         self.phase = if so_far >= work_s && !self.is_driven() {
             Phase::Pausing(0.0)
         } else {
@@ -576,11 +576,6 @@ impl Controller {
         matches!(self.kept, Some((_, Source::Asked)))
     }
 
-    /// True if the foreground would lose throughput by a higher rate.
-    fn is_bound(&self) -> bool {
-        self.bound.is_some_and(|bound| self.log_rate >= bound.ln())
-    }
-
     /// The rate is sought from below.
     fn search(
         &mut self,
@@ -607,6 +602,7 @@ impl Controller {
         } else {
             0.0
         };
+        let is_bound = self.bound.is_some_and(|bound| self.log_rate >= bound.ln());
         let is_harm = start.slow >= too_many || start.mean.is_some_and(|mean| mean > 1.0);
         if is_harm {
             self.start = None;
@@ -614,7 +610,7 @@ impl Controller {
             return;
         }
         self.start = Some(start);
-        if growth > 0.0 && start.unknown_s < UNKNOWN_S && !self.is_bound() {
+        if growth > 0.0 && start.unknown_s < UNKNOWN_S && !is_bound {
             self.set(self.log_rate + growth);
         }
     }
