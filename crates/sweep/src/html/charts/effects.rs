@@ -173,17 +173,7 @@ fn change(ratio: f64) -> String {
 fn changes(least: f64, greatest: f64) -> Axis {
     let room = (0.06 * (greatest / least).log10()).max(0.004);
     let (from, to) = (least.log10() - room, greatest.log10() + room);
-    let inside = |ladder: &[f64]| -> Vec<f64> {
-        let within = |ratio: &f64| (from..=to).contains(&ratio.log10());
-        ladder.iter().copied().filter(within).collect()
-    };
-    let mut ticks = Vec::new();
-    for ladder in LADDERS {
-        ticks = inside(ladder);
-        if ticks.len() >= 4 {
-            break;
-        }
-    }
+    let ticks = ticks(from, to);
     axis("change, all else equal")
         .scale(Scale::Log)
         .range(vec![rounded(from), rounded(to)])
@@ -197,6 +187,19 @@ fn changes(least: f64, greatest: f64) -> Axis {
                 .collect(),
         )
         .tick_values(ticks)
+}
+
+/// The ratios between two decimal logarithms at which there is a tick.
+fn ticks(from: f64, to: f64) -> Vec<f64> {
+    let mut ticks = Vec::new();
+    for ladder in LADDERS {
+        let within = |ratio: &f64| (from..=to).contains(&ratio.log10());
+        ticks = ladder.iter().copied().filter(within).collect();
+        if ticks.len() >= 4 {
+            break;
+        }
+    }
+    ticks
 }
 
 /// The axis of effects, which has no title: its names say what they are.
@@ -239,6 +242,23 @@ mod tests {
             (0.5, "−50 %"),
         ] {
             assert_eq!(change(ratio), text);
+        }
+    }
+
+    /// No half of the axis is without a label, however far down or up the effects go.
+    #[test]
+    fn losses_and_gains_of_any_size_have_ticks() {
+        for extreme in [0.02, 0.1, 0.3, 0.45, 0.55, 0.65, 0.75, 0.9] {
+            for (least, greatest) in [(extreme, 1.02), (0.98, 1.0 / extreme)] {
+                let (from, to) = (f64::log10(least), f64::log10(greatest));
+                let ticks = ticks(from, to);
+                let middle = 10_f64.powf((from + to) / 2.0);
+                let below = ticks.iter().filter(|ratio| **ratio < middle).count();
+                assert!(
+                    ticks.len() <= 14 && (1..ticks.len()).contains(&below),
+                    "{least} to {greatest}: {ticks:?}"
+                );
+            }
         }
     }
 }
