@@ -5,6 +5,8 @@
 
 #[path = "array/life.rs"]
 mod life;
+#[path = "support/loops.rs"]
+mod loops;
 mod support;
 
 use std::fs;
@@ -112,6 +114,35 @@ fn what_does_not_fit_the_level_is_refused() {
         &["--level", "0", "--members", "/dev/a", "--mount", "/data"],
     )
     .refuses(&["--fs"]);
+}
+
+/// mkfs.xfs would say so when the members carry md's metadata already.
+#[test]
+fn with_root_members_that_are_too_small_for_xfs_are_refused_and_not_touched() {
+    let (Some(one), Some(other)) = (loops::Loop::new(64), loops::Loop::new(64)) else {
+        return;
+    };
+    let digests = || [&one, &other].map(|device| loops::digest(&device.node));
+    let before = digests();
+    let place = with_programs(&["mdadm", "mkfs.xfs"]);
+    let members = format!("{},{}", one.path(), other.path());
+    let arguments = [
+        "--level",
+        "0",
+        "--members",
+        &members,
+        "--fs",
+        "xfs",
+        "--destroy",
+        one.path(),
+        "--destroy",
+        other.path(),
+    ];
+    for more in [&[][..], &["--dry-run"]] {
+        create(&place, &[&arguments[..], more].concat())
+            .refuses(&["XFS needs 300 MiB, and these members have", "or ext4"]);
+    }
+    assert_eq!(digests(), before);
 }
 
 #[test]

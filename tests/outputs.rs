@@ -19,7 +19,7 @@ use support::{Place, SHORT, is_root, names_in, said, under};
 
 /// Every way to write a file or a folder of files where an option says: the words, of which `OUT` stands for
 /// the path; whether the words alone do it here; and the name of the file where `OUT` is a folder.
-const OUTPUTS: [(&[&str], bool, Option<&str>); 9] = [
+const OUTPUTS: [(&[&str], bool, Option<&str>); 11] = [
     (&["report", "last", "-o", "OUT"], true, None),
     (
         &[
@@ -76,6 +76,12 @@ const OUTPUTS: [(&[&str], bool, Option<&str>); 9] = [
         Some("keep.txt"),
     ),
     (&["man", "OUT"], true, Some("disksmith-bench.1")),
+    (&["trace", "show", "trace", "--report", "OUT"], true, None),
+    (
+        &["doctor", "--check", "host", "--report", "OUT"],
+        false,
+        None,
+    ),
 ];
 
 const PRECIOUS: &str = "the only copy\n";
@@ -88,6 +94,9 @@ fn place() -> Place {
                sda 100.00 200.00 400.00 800.00 0.50 1.67 30.00\n\n";
     fs::write(place.path("log"), log.repeat(3)).unwrap();
     fs::write(place.path("hosts"), "db1\ndb2\n").unwrap();
+    let trace =
+        "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n/dev/sda close\n";
+    fs::write(place.path("trace"), trace).unwrap();
     fs::write(place.path("precious"), PRECIOUS).unwrap();
     place
 }
