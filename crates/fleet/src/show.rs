@@ -1,5 +1,6 @@
 //! `fleet show`: the answer of an earlier run, from the ledger.
 
+use job::named;
 use ledger::Ledger;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
@@ -7,9 +8,6 @@ use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use crate::args::FleetShowArgs;
 use crate::store::{FleetRun, past};
 use crate::{race, run};
-
-/// Name of the newest run.
-pub(crate) const LAST: &str = "last";
 
 /// Width of the text of a page.
 const PAGE_COLUMNS: usize = 120;
@@ -60,8 +58,7 @@ fn none() -> Failure {
 
 fn found(ledger: &Ledger, asked: &str) -> Result<FleetRun, Failure> {
     let keys = past::keys(ledger).refused()?;
-    let names: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let key = chosen(&names, asked)
+    let key = chosen(&keys, asked)
         .map_err(Failure::refused)?
         .ok_or_else(none)?;
     past::run_of(ledger, &keys, key).refused()?.ok_or_else(none)
@@ -75,31 +72,22 @@ fn text(run: &FleetRun, columns: usize) -> String {
     race::show(run, false, columns).unwrap_or_else(|| run::view::text(run, columns))
 }
 
-/// The run that is requested; `None` where there is none. Ids begin with when a run began, so that the
-/// last of them is that of the newest; the ledger may have got to know an older one later.
+/// The run that is requested, or the answer next to one, by its whole name; `None` where there is none.
 ///
 /// # Errors
 /// A sentence, where several are meant.
-pub(crate) fn chosen<'a>(keys: &[&'a str], asked: &str) -> Result<Option<&'a str>, String> {
-    if let Some(key) = keys.iter().find(|key| **key == asked) {
+pub(crate) fn chosen<'a>(keys: &'a [String], asked: &str) -> Result<Option<&'a str>, String> {
+    if let Some(key) = keys.iter().find(|key| *key == asked) {
         return Ok(Some(key));
     }
-    let runs = || keys.iter().copied().filter(|key| !key.contains('.'));
-    if asked == LAST {
-        return Ok(runs().max());
-    }
-    let mut fitting = runs().filter(|key| key.starts_with(asked));
-    let first = fitting.next();
-    match fitting.next() {
-        None => Ok(first),
-        Some(_) => Err(format!(
-            "several runs of a fleet begin with '{asked}'; write more of the id"
-        )),
-    }
+    named(&past::newest(keys), asked)
+        .map_err(|_| format!("several runs of a fleet begin with '{asked}'; write more of the id"))
 }
 
 #[cfg(test)]
 mod tests {
+    use job::LAST;
+
     use super::*;
 
     #[test]
@@ -107,9 +95,11 @@ mod tests {
         let (old, new) = ("20260101-000000-aaaa", "20260102-000000-bbbb");
         let beside = "20260101-000000-aaaa.h1.4711";
         // The ledger lists what it has got to know last first, and an answer is kept alongside its run.
-        let keys = [beside, old, new];
+        let keys = [beside, old, new].map(str::to_owned);
         assert_eq!(chosen(&keys, LAST), Ok(Some(new)));
-        assert_eq!(chosen(&keys, old), Ok(Some(old)));
+        for whole in [old, beside] {
+            assert_eq!(chosen(&keys, whole), Ok(Some(whole)));
+        }
         assert_eq!(chosen(&keys, "20260101"), Ok(Some(old)));
         assert_eq!(chosen(&keys, "2025"), Ok(None));
         assert!(chosen(&keys, "2026").unwrap_err().contains("several runs"));

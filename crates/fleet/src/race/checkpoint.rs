@@ -7,7 +7,8 @@ use ui::exit::{ExitClass as _, Failure};
 
 use crate::store::FleetRun;
 
-/// Begins a race in the ledger.
+/// Begins a race in the ledger. It is no [`job::start`]: there is nothing to go on from, and a race that cannot be
+/// kept is not begun, since `--terminate` and `fleet show` need what it has measured.
 ///
 /// # Errors
 /// Refused, where the ledger cannot be written, or no thread can be started.

@@ -1,10 +1,12 @@
 //! Runs a race: brings the hosts to the start, and has them measured until it is over.
 
+use std::slice::from_ref;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use job::RaiseOnDrop;
 
 use crate::args::RaceArgs;
 use crate::connection::Transport;
@@ -74,10 +76,8 @@ impl Conditions<'_> {
         let is_done = AtomicBool::new(false);
         let (mut field, (events, receivers)) = Field::new(hosts, &over, self.interrupt);
         let raced = thread::scope(|scope| {
-            let _over = EndOnDrop {
-                hosts: &over,
-                is_done: &is_done,
-            };
+            // A panic, too, must not wait for the threads for ever.
+            let _over = [RaiseOnDrop(&over), RaiseOnDrop(from_ref(&is_done))];
             let watch = || hand_on(self.interrupt, &over, &is_done);
             let watching = small_thread("interrupt").spawn_scoped(scope, watch);
             let mut started = watching
@@ -192,20 +192,6 @@ fn hand_on(interrupt: &AtomicBool, over: &[AtomicBool], is_done: &AtomicBool) {
             return;
         }
         thread::sleep(POLL);
-    }
-}
-
-/// Tells all threads of a race that it is over when it is dropped: a panic, too, must not wait for them for
-/// ever.
-struct EndOnDrop<'a> {
-    hosts: &'a [AtomicBool],
-    is_done: &'a AtomicBool,
-}
-
-impl Drop for EndOnDrop<'_> {
-    fn drop(&mut self) {
-        self.hosts.iter().for_each(|one| one.store(true, Relaxed));
-        self.is_done.store(true, Relaxed);
     }
 }
 

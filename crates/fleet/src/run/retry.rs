@@ -6,7 +6,7 @@ use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
 use crate::hosts::{Host, fold};
-use crate::store::past::{keys, run_of};
+use crate::store::past::{keys, newest, run_of};
 use crate::store::{FleetRun, HostOutcome, Kind};
 
 /// The hosts on which the last `fleet run` or `fleet exec` of these words did not complete.
@@ -28,10 +28,8 @@ pub(crate) fn failed(
     };
     let ledger = context.open_ledger_if_there()?.ok_or_else(none)?;
     let keys = keys(&ledger).refused()?;
-    let mut newest: Vec<&str> = keys.iter().map(String::as_str).collect();
-    newest.sort_unstable();
     let mut last = None;
-    for key in newest.into_iter().rev().filter(|key| !key.contains('.')) {
+    for key in newest(&keys) {
         let run = run_of(&ledger, &keys, key).refused()?;
         last = run.filter(|run| run.kind == kind && is_same(&run.args, words));
         if last.is_some() {

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use ledger::{Ledger, LongWork as _};
+use ledger::Ledger;
 use std::path::Path;
 
 use super::*;
 use crate::connection::{EARLIER, Simulated, simulated_hosts};
 use crate::show;
-use crate::store::store_at;
+use crate::store::{past, store_at};
 
 /// Runs on these hosts, and gives what came of it and what the ledger has.
 fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
@@ -64,7 +64,8 @@ fn a_thousand_answers_are_in_the_ledger() {
             .iter()
             .all(|host| host.answer["command"] == "devices")
     );
-    assert!(began.elapsed().as_secs() < 120, "{:?}", began.elapsed());
+    // A commit for each of them alone would take longer than any host takes for this.
+    assert!(began.elapsed().as_secs() < 1200, "{:?}", began.elapsed());
 }
 
 /// Hosts that have kept an answer of an earlier run.
@@ -89,9 +90,8 @@ fn collect_from(count: usize) {
     let earlier = ledger.work::<FleetRun>(EARLIER).unwrap().unwrap().document;
     assert_eq!(earlier.hosts.len(), count);
     // What was collected is older, and the last run is the one that collected it.
-    let kept = ledger.list_work(Some(FleetRun::KIND)).unwrap();
-    let keys: Vec<&str> = kept.iter().map(|work| work.key.as_str()).collect();
-    let last = show::chosen(&keys, show::LAST);
+    let keys = past::keys(&ledger).unwrap();
+    let last = show::chosen(&keys, job::LAST);
     assert_eq!(last, Ok(Some(run.id.as_str())));
 }
 
