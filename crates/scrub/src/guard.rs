@@ -351,17 +351,36 @@ fn stay(sync: &Sync, mut back: RestoreResult, is_same: impl Fn() -> bool) -> Res
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::SeqCst;
+
     use super::super::drive::Waits;
     use super::super::saved_tunables::tests::{TURNED, Tunables};
     use super::*;
 
-    /// Tunables after the guard has watched beside these changes for some polls.
-    fn watched(changes: &[(&str, &str)]) -> Tunables {
-        watched_beside(changes, &[])
+    /// Tunables as the guard leaves them that has watched beside these changes for some polls.
+    fn watched(changes: &[(&str, &str)], beside: &[(&str, &str)]) -> Tunables {
+        watched_while(changes, beside, |_| sleep(Duration::from_millis(500)))
     }
 
-    /// The same, with another array on the disk of one of its members.
-    fn watched_beside(changes: &[(&str, &str)], beside: &[(&str, &str)]) -> Tunables {
+    /// Watches beside these changes, and another array on the disk of one of its members, until the guard has made
+    /// tunables begin so.
+    fn watched_until(changes: &[(&str, &str)], beside: &[(&str, &str)], made: &[(&str, &str)]) {
+        watched_while(changes, beside, |tunables| {
+            let began = Instant::now();
+            let is_made = |(file, text): &(&str, &str)| tunables.shown(file).starts_with(text);
+            while !made.iter().all(is_made) {
+                assert!(began.elapsed() < Duration::from_secs(600), "{made:?}");
+                sleep(Duration::from_millis(5));
+            }
+        });
+    }
+
+    fn watched_while(
+        changes: &[(&str, &str)],
+        beside: &[(&str, &str)],
+        wait: impl Fn(&Tunables),
+    ) -> Tunables {
         let old = SavedTunables::read(&Tunables::new(&[]).sync, false).unwrap();
         let tunables = Tunables::new(&TURNED);
         tunables.write(&[("degraded", "0")]);
@@ -372,7 +391,7 @@ mod tests {
             let sync = &tunables.sync;
             let watch =
                 scope.spawn(move || watch_until(sync, &old, &receiver, Duration::from_millis(20)));
-            sleep(Duration::from_millis(500));
+            wait(&tunables);
             sender.send(vec![DONE]).unwrap();
             assert_eq!(watch.join().unwrap(), [DONE]);
         });
@@ -381,22 +400,20 @@ mod tests {
 
     #[test]
     fn a_recovery_is_let_go_and_a_check_that_stands_is_left() {
-        let tunables = watched(&[]);
+        let tunables = watched(&[], &[]);
         for (file, text) in TURNED {
             tunables.is_untouched(file, text);
         }
-        let tunables = watched(&[("sync_action", "recover")]);
-        tunables.begins_with("sync_max", "max");
-        tunables.begins_with("sync_speed_max", "system");
+        let back = [("sync_max", "max"), ("sync_speed_max", "system")];
+        watched_until(&[("sync_action", "recover")], &[], &back);
     }
 
     #[test]
     fn a_recovery_of_an_array_on_the_same_disk_is_let_go() {
-        let tunables = watched_beside(&[], &[("sync_action", "idle")]);
+        let tunables = watched(&[], &[("sync_action", "idle")]);
         tunables.is_untouched("sync_max", "128");
-        let tunables = watched_beside(&[], &[("sync_action", "recover")]);
-        tunables.begins_with("sync_action", "idle");
-        tunables.begins_with("sync_max", "max");
+        let back = [("sync_action", "idle"), ("sync_max", "max")];
+        watched_until(&[], &[("sync_action", "recover")], &back);
     }
 
     #[test]
@@ -418,37 +435,50 @@ mod tests {
         assert!(!stands_in_the_way(&tunables.sync, &left));
     }
 
+    /// Moment at which a first process ends.
+    #[derive(Clone, Copy, PartialEq)]
+    enum FirstEnds {
+        AtOnce,
+        AfterKill,
+        Never,
+    }
+
     /// Two results for a first process that wrote these bytes: true if it counts as killed, and true if it
     /// was given up before its end was seen.
-    fn held_with(bytes: &[u8], ends: bool) -> (bool, bool) {
+    fn held_with(bytes: &[u8], ends: FirstEnds) -> (bool, bool) {
         let (sender, receiver) = channel();
         bytes.iter().for_each(|byte| sender.send(*byte).unwrap());
-        let sender = (!ends).then_some(sender);
-        let killed = std::cell::Cell::new(false);
+        let [killed, ended] = [false, ends == FirstEnds::AtOnce].map(AtomicBool::new);
+        let sender = std::sync::Mutex::new((ends != FirstEnds::AtOnce).then_some(sender));
         let (held, turn) = (Duration::from_millis(200), Duration::from_millis(20));
-        let given_up = std::thread::scope(|scope| {
-            let ended = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(ends));
-            let flag = std::sync::Arc::clone(&ended);
-            // It ends long after that, at last.
-            scope.spawn(move || {
-                if let Some(sender) = sender {
-                    sleep(Duration::from_secs(2));
-                    flag.store(true, std::sync::atomic::Ordering::SeqCst);
-                    drop(sender);
-                }
-            });
-            watch_writes_until(&receiver, held, turn, || killed.set(true));
-            !ended.load(std::sync::atomic::Ordering::SeqCst)
-        });
-        (killed.get(), given_up)
+        std::thread::scope(|scope| {
+            if ends == FirstEnds::AfterKill {
+                // Long after that, at last.
+                scope.spawn(|| {
+                    while !killed.load(SeqCst) {
+                        sleep(Duration::from_millis(5));
+                    }
+                    sleep(Duration::from_millis(500));
+                    ended.store(true, SeqCst);
+                    drop(sender.lock().unwrap().take());
+                });
+            }
+            watch_writes_until(&receiver, held, turn, || killed.store(true, SeqCst));
+            (killed.load(SeqCst), !ended.load(SeqCst))
+        })
     }
 
     #[test]
     fn a_process_that_holds_writes_up_for_too_long_is_ended_and_a_write_under_way_is_waited_for() {
-        assert_eq!(held_with(&[BEGINS, ENDS, DONE], true), (false, false));
-        assert_eq!(held_with(&[BEGINS], true), (false, false), "it was killed");
-        assert_eq!(held_with(&[BEGINS, ENDS], false), (true, true));
-        assert_eq!(held_with(&[BEGINS], false), (true, false));
+        use FirstEnds::{AfterKill, AtOnce, Never};
+        assert_eq!(held_with(&[BEGINS, ENDS, DONE], AtOnce), (false, false));
+        assert_eq!(
+            held_with(&[BEGINS], AtOnce),
+            (false, false),
+            "it was killed"
+        );
+        assert_eq!(held_with(&[BEGINS, ENDS], Never), (true, true));
+        assert_eq!(held_with(&[BEGINS], AfterKill), (true, false));
     }
 
     #[test]
@@ -458,6 +488,6 @@ mod tests {
             ("sync_max", "max"),
             ("sync_speed_max", "1 (local)"),
         ];
-        watched(&stopped).begins_with("sync_speed_max", "system");
+        watched_until(&stopped, &[], &[("sync_speed_max", "system")]);
     }
 }

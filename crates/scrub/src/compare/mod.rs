@@ -86,7 +86,7 @@ impl Comparer {
             .spawn(move || {
                 give_way_to_others();
                 for comparison in incoming {
-                    if answer.send(work.compare(&comparison)).is_err() {
+                    if answer.send(work.compare(&comparison, sleep)).is_err() {
                         return;
                     }
                 }
@@ -125,7 +125,7 @@ struct Work {
 }
 
 impl Work {
-    fn compare(&mut self, comparison: &Comparison) -> Compared {
+    fn compare(&mut self, comparison: &Comparison, pause_for: impl Fn(Duration)) -> Compared {
         let requested = Ranges::from(comparison.range.clone());
         let mut suspects = Ranges::new();
         let (mut differ, read) = self.differing(&requested, comparison.spacing, &mut suspects);
@@ -133,7 +133,7 @@ impl Work {
             if differ.is_empty() {
                 break;
             }
-            sleep(pause);
+            pause_for(pause);
             // Of all members at once: what is written meanwhile would differ again.
             differ = self.differing(&differ, None, &mut suspects).0;
         }
@@ -236,12 +236,16 @@ mod tests {
     }
 
     fn suspects(work: &mut Work, range: Range<u64>) -> Ranges {
-        let sectors = work
-            .compare(&Comparison {
-                range,
-                spacing: None,
-            })
-            .suspects;
+        suspects_beside(work, range, |_| ())
+    }
+
+    /// The same, while this happens in each pause.
+    fn suspects_beside(work: &mut Work, range: Range<u64>, happens: impl Fn(Duration)) -> Ranges {
+        let comparison = Comparison {
+            range,
+            spacing: None,
+        };
+        let sectors = work.compare(&comparison, happens).suspects;
         sectors
             .iter()
             .map(|range| range.start * 512..range.end * 512)
@@ -337,14 +341,13 @@ mod tests {
         let mut right = vec![0; 512];
         file.read_exact_at(&mut right, place.at).unwrap();
         file.write_all_at(&[255; 512], place.at).unwrap();
-        std::thread::scope(|scope| {
-            let later = scope.spawn(|| {
-                sleep(Duration::from_millis(60));
+        // The write comes to this member in the second pause.
+        let arrives = |pause: Duration| {
+            if pause == AGAIN[1] {
                 file.write_all_at(&right, place.at).unwrap();
-            });
-            assert_eq!(suspects(&mut work, 0..CHUNK), Ranges::new());
-            later.join().unwrap();
-        });
+            }
+        };
+        assert_eq!(suspects_beside(&mut work, 0..CHUNK, arrives), Ranges::new());
     }
 
     #[test]

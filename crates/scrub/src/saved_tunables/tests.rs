@@ -71,7 +71,7 @@ impl Tunables {
     }
 
     /// Present content of a file. A write that is shorter than what it replaces leaves the rest.
-    fn shown(&self, file: &str) -> String {
+    pub(crate) fn shown(&self, file: &str) -> String {
         fs::read_to_string(self.path(file)).unwrap()
     }
 
