@@ -117,7 +117,9 @@ const MAGICS: &[Magic] = &[
     at(Erofs, &0xE0F5_E1E2_u32.to_le_bytes(), &[KIB]),
     at(Swap, b"SWAPSPACE2", SWAP),
     at(Swap, b"SWAP-SPACE", SWAP),
-    // kernel/power/swap.c, HIBERNATE_SIG; uswsusp and TuxOnIce write theirs in the same place.
+    // kernel/power/swap.c, HIBERNATE_SIG; uswsusp writes its own in the same place, and TuxOnIce at the beginning
+    // (util-linux, libblkid/src/superblocks/swap.c).
+    at(Swsuspend, b"\xed\xc3\x02\xe9\x98\x56\xe5\x0c", &[0]),
     at(Swsuspend, b"S1SUSPEND", SWAP),
     at(Swsuspend, b"S2SUSPEND", SWAP),
     at(Swsuspend, b"ULSUSPEND", SWAP),

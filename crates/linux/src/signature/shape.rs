@@ -159,14 +159,15 @@ fn gfs2(image: &Image) -> bool {
 
 /// DRBD's internal metadata: in the last aligned 4 KiB, the magic after the sizes, generation
 /// identifiers and flags (drivers/block/drbd/drbd_int.h: DRBD_MD_MAGIC_07, _08, _84_UNCLEAN;
-/// struct meta_data_on_disk in drbd_main.c; DRBD 9 counts one further).
+/// struct meta_data_on_disk in drbd_main.c; DRBD 9 counts one further). blkid looks at the last 4 KiB, aligned or not.
 fn drbd(image: &Image) -> Option<u64> {
     const DRBD_MAGIC: u32 = 0x8374_0267;
-    let at = (image.size() - image.size() % 4096).checked_sub(4096)?;
-    let magic = image.be32(at + 60)?;
-    (DRBD_MAGIC + 3..=DRBD_MAGIC + 6)
-        .contains(&magic)
-        .then_some(at)
+    let ends = [image.size() - image.size() % 4096, image.size()];
+    let mut places = ends.into_iter().filter_map(|end| end.checked_sub(4096));
+    places.find(|at| {
+        let magic = image.be32(at + 60);
+        magic.is_some_and(|magic| (DRBD_MAGIC + 3..=DRBD_MAGIC + 6).contains(&magic))
+    })
 }
 
 /// Position of a boot sector's magic 55 AA (include/linux/msdos_fs.h and block/partitions/msdos.c,

@@ -8,6 +8,7 @@ use super::SignatureKind::*;
 use super::*;
 
 mod contents;
+mod corpus;
 mod tools;
 
 const KIB: u64 = 1024;
@@ -52,6 +53,7 @@ fn fixed_magics_are_found_where_they_belong() {
         (Swap, 4086, b"SWAPSPACE2"),
         (Swap, 65526, b"SWAPSPACE2"),
         (Swsuspend, 4086, b"S1SUSPEND"),
+        (Swsuspend, 0, b"\xed\xc3\x02\xe9\x98\x56\xe5\x0c"),
         (Gpt, 512, b"EFI PART"),
         (Gpt, 4096, b"EFI PART"),
         (Gpt, size - 512, b"EFI PART"),
@@ -179,15 +181,16 @@ fn each_zfs_label_is_found_by_one_uberblock() {
 }
 
 #[test]
-fn drbd_keeps_its_metadata_in_the_last_aligned_block() {
+fn drbd_keeps_its_metadata_in_the_last_block() {
     let size = MIB + 5 * 512;
     for magic in [
         b"\x83\x74\x02\x6b",
         b"\x83\x74\x02\x6c",
         b"\x83\x74\x02\x6d",
     ] {
-        let at = MIB - 4096;
-        assert_eq!(found(size, &[(at + 60, magic)]), [(at, Drbd)]);
+        for at in [MIB - 4096, size - 4096] {
+            assert_eq!(found(size, &[(at + 60, magic)]), [(at, Drbd)]);
+        }
     }
 }
 

@@ -59,7 +59,7 @@ fn find_tool(name: &str) -> Option<PathBuf> {
 }
 
 /// blkid(8)'s word for the image, so that the words and the verdict agree with its.
-fn blkid(path: &Path) -> Option<String> {
+pub(super) fn blkid(path: &Path) -> Option<String> {
     let output = Command::new(find_tool("blkid")?)
         .args(["-p", "-o", "export"])
         .arg(path)
