@@ -280,7 +280,7 @@ mod tests {
     fn an_answer_that_is_no_list_or_an_error_is_reported() {
         let other = PAGE.replace("524288", "4096");
         for (answers, words) in [
-            (vec![Ok("")], "how large a block is"),
+            (vec![Ok("")], "the size of a block"),
             (vec![Ok("{}")], "not the JSON"),
             (vec![Ok(PAGE), Ok(other.as_str())], "different snapshots"),
             (
@@ -328,15 +328,15 @@ mod tests {
             u64::MAX
         );
         for (text, words) in [
-            ("", "how large a block is"),
+            ("", "the size of a block"),
             ("BlockIndex 5", "not what 'aws ebs"),
             ("{}", "not what 'aws ebs"),
             (
                 r#"{"Blocks":[{"BlockIndex":-1}],"BlockSize":524288}"#,
                 "not what",
             ),
-            (r#"{"Blocks":[]}"#, "how large a block is"),
-            (r#"{"Blocks":[],"BlockSize":0}"#, "how large a block is"),
+            (r#"{"Blocks":[]}"#, "the size of a block"),
+            (r#"{"Blocks":[],"BlockSize":0}"#, "the size of a block"),
             (
                 r#"{"Blocks":[],"BlockSize":524288}{"Blocks":[],"BlockSize":4096}"#,
                 "different snapshots",

@@ -286,7 +286,7 @@ mod tests {
         let text = |one: &Warmed| findings(std::slice::from_ref(one))[0].text.clone();
         let message = text(&one);
         assert!(
-            message.contains("by the volume's throughput for 12 min, of 13 min"),
+            message.contains("exceeded the volume's throughput for 12 min, of 13 min"),
             "{message}"
         );
         assert!(!message.contains("instance"), "{message}");
@@ -296,7 +296,7 @@ mod tests {
         });
         let message = text(&one);
         assert!(
-            message.contains("by the instance's throughput to its volumes"),
+            message.contains("exceeded the instance's throughput to its volumes"),
             "{message}"
         );
         one.exceeded = Some(Exceeded::default());

@@ -109,7 +109,7 @@ pub(crate) mod tests {
             "There was foreground I/O for 40 s.",
             "Its latency alone: p50 2",
             "Beside this: p50 4",
-            "(since it exceeds the target",
+            "(since it exceeds the requested target",
             "of the device was used beside it, held back by",
         ] {
             assert!(text.contains(words), "{text}");
