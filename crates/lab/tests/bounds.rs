@@ -20,7 +20,7 @@ const LONGEST: u32 = 32 << 20;
 /// Sum of the limits of the module `nbd::limits`, and of the files of the volume, for the clients below.
 const BOUND: u64 = 450 * MIB;
 /// A liveness limit, for a busy host.
-const LONG: Duration = Duration::from_secs(120);
+const LONG: Duration = Duration::from_secs(600);
 
 fn serve() -> Server {
     let group: VolumeGroup = "nvme:1GiB".parse().unwrap();

@@ -5,6 +5,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use lab::server::{Caps, Keep, Options, Server};
 use lab::spec::{VolumeGroup, VolumeSpec};
@@ -41,6 +42,11 @@ fn nothing_is_left_when_the_server_stops() {
         let groups = ["3xgp3:16GiB", "stall=0s+1h,serial=held:1GiB"];
         let server = Server::start(&specs(&groups), &options).unwrap();
         stop_with_requests_in_flight(server);
+    }
+    // The kernel shows a thread for a moment after it was joined.
+    let began = Instant::now();
+    while count("/proc/self/task") > before.0 && began.elapsed() < Duration::from_secs(600) {
+        std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!((count("/proc/self/task"), count("/proc/self/fd")), before);
     assert_eq!(std::fs::read_dir(within.path()).unwrap().count(), 0);

@@ -233,9 +233,11 @@ fn with_qemu_synced_files_survive_ten_power_cuts_on_volatile_volumes() {
 fn with_qemu_an_interruption_reaches_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let script = "trap 'echo caught; exit 42' INT; echo up; while :; do sleep 0.1; done";
-    let Some(options) = options(folder.path(), script) else {
+    let Some(mut options) = options(folder.path(), script) else {
         return;
     };
+    // As long as it takes on a host of any speed.
+    options.grace = Duration::from_secs(600);
     let out = CapturedOutput::default();
     let machine = Machine::start(&options, out.clone(), std::io::sink()).unwrap();
     out.wait_for("up");

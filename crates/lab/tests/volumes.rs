@@ -47,7 +47,7 @@ const WATCHED: Duration = Duration::from_secs(3);
 /// is not, so it may be measured again; what is wrong stays wrong.
 fn holds(of: f64, percent: f64, measure: impl Fn() -> f64) {
     let mut seen = Vec::new();
-    for _ in 0..20 {
+    for _ in 0..100 {
         let value = measure();
         if (value / of - 1.0).abs() * 100.0 <= percent {
             return;
@@ -299,7 +299,7 @@ fn rot_failures_and_coldness_wait_for_the_beginning() {
 #[test]
 fn a_power_cut_ends_clients_and_takes_back_part_of_what_was_not_flushed() {
     // So long that a flush which is sent after a write comes before its answer, on a busy host too.
-    let server = serve(&["volatile=1,latency=100ms,jitter=0:1MiB", "gp3:1MiB"]);
+    let server = serve(&["volatile=1,latency=1s,jitter=0:1MiB", "gp3:1MiB"]);
     let half = vec![1; 512 << 10];
     for volume in 0..2 {
         let (mut one, mut other) = (connect(&server, volume), connect(&server, volume));
@@ -433,7 +433,7 @@ fn the_slowest_caps_do_not_end_the_gate() {
     }
     let begun = Instant::now();
     while server.volumes()[0].truth().counters.read.ops < 1001 {
-        assert!(begun.elapsed() < Duration::from_secs(30));
+        assert!(begun.elapsed() < Duration::from_secs(600));
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -169,7 +169,6 @@ fn text(bytes: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::os::unix::fs::PermissionsExt as _;
     use std::process::Command;
     use std::sync::LazyLock;
 
@@ -193,12 +192,16 @@ mod tests {
     #[test]
     fn a_program_runs_without_what_is_never_loaded() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("program");
+        let [written, path] = ["written", "program"].map(|name| folder.path().join(name));
         let bytes = own_program();
         let loaded = Elf::new(&bytes).unwrap().loaded().unwrap();
         assert!(loaded.len() < bytes.len());
-        std::fs::write(&path, &loaded).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(&written, &loaded).unwrap();
+        // By another process: what this one has open for writing is open in each process that another test forks
+        // meanwhile, and cannot be executed until that executes its own program (execve(2), ETXTBSY).
+        let mut install = Command::new("install");
+        let installed = install.args(["-m", "755"]).args([&written, &path]).status();
+        assert!(installed.unwrap().success());
         let listed = Command::new(&path).arg("--list").output().unwrap();
         let listed = String::from_utf8(listed.stdout).unwrap();
         assert!(listed.contains("never_loaded: test"), "{listed}");
