@@ -196,19 +196,21 @@ fn write_all<W: LongWork>(
         if was_failing && written.is_ok() {
             shared.has_recovered.store(true, Relaxed);
         }
-        match (answer, written) {
-            // The caller may have stopped waiting.
-            (Some(answer), written) => drop(answer.send(written)),
-            (None, Err(error)) if !was_failing => {
+        let Some(answer) = answer else {
+            if let (Err(error), false) = (written, was_failing) {
                 let mut failure = shared
                     .failure
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner);
                 *failure = Some(error);
             }
-            (None, _) => {}
-        }
+            shared.is_writing.store(false, Relaxed);
+            continue;
+        };
+        // Before the answer: the caller may have the next one written as soon as it has it.
         shared.is_writing.store(false, Relaxed);
+        // The caller may have stopped waiting.
+        let _ = answer.send(written);
     }
     job
 }

@@ -73,7 +73,7 @@ mod tests {
         child.kill().unwrap();
         // The kernel may need a moment to end it; it stays a zombie, since no parent has waited for it.
         let mut looks = 0;
-        while here.liveness(&owner) == OwnerLiveness::Alive && looks < 1000 {
+        while here.liveness(&owner) == OwnerLiveness::Alive && looks < 60_000 {
             std::thread::sleep(std::time::Duration::from_millis(10));
             looks += 1;
         }

