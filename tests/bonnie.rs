@@ -206,8 +206,7 @@ fn wait_for_small_files(place: &Place) {
         find.output().unwrap().stdout.len() > 1000
     };
     while !some() {
-        let timeout = Duration::from_secs(60);
-        assert!(began.elapsed() < timeout, "no small files");
+        assert!(began.elapsed() < support::TIMEOUT, "no small files");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -158,7 +158,7 @@ impl Drop for Throttle {
     fn drop(&mut self) {
         // Whoever waits in the group must come out before it can go.
         let _ = self.try_limit(0, 0);
-        for _ in 0..100 {
+        for _ in 0..3000 {
             if fs::remove_dir(&self.group).is_ok() {
                 return;
             }
@@ -253,9 +253,9 @@ pub fn make(kind: &str, device: &Loop) -> bool {
 }
 
 /// Unmounts, again and again while something has it open for a moment, such as a program that looks
-/// at all mounts. `false` if it stays in use.
+/// at all mounts, or the kernel that takes down a ring of a process that has ended. `false` if it stays in use.
 pub fn unmount(point: &Path) -> bool {
-    for _ in 0..100 {
+    for _ in 0..6000 {
         if try_run("umount", &[point.to_str().unwrap()]).is_ok() {
             return true;
         }
@@ -300,7 +300,7 @@ pub fn wait_for(process: u32, device: &Loop, bytes: u64) {
     };
     let read = || crate::support::process_io(process, "read_bytes");
     let mut begun = None;
-    for _ in 0..6000 {
+    for _ in 0..60_000 {
         if begun.is_none() && is_open() {
             begun = read().map(|by_process| (by_process, bytes_read(device)));
         }

@@ -166,7 +166,7 @@ impl Drop for Loop {
 /// that led here.
 fn take_down(program: &str, arguments: &[&str]) {
     let mut last = Ok(String::new());
-    for _ in 0..50 {
+    for _ in 0..1200 {
         last = try_run(program, arguments);
         if last.is_ok() {
             return;
