@@ -6,6 +6,7 @@
 pub(crate) mod documents;
 pub(crate) mod lab;
 pub(crate) mod moto;
+pub(crate) mod ports;
 pub(crate) mod requests;
 
 use std::fs;
@@ -339,9 +340,11 @@ impl Running {
         // A file system without a device of its own (tmpfs, overlay) may count none; a small file is laid out by then.
         let folder = fs::metadata(format!("/proc/{}/cwd", self.child.id())).unwrap();
         let counts = rustix::fs::major(folder.dev()) != 0;
+        // What was read before is the program itself, where its pages are not in memory.
+        let before = process_io(process, "read_bytes").unwrap_or_default();
         self.wait_until("reads nothing", || {
             let read = process_io(process, "read_bytes");
-            let reads = read.is_some_and(|bytes| bytes > 4 << 20);
+            let reads = read.is_some_and(|bytes| bytes > before + (4 << 20));
             reads || (!counts && began.elapsed() > Duration::from_secs(5))
         });
     }
@@ -356,14 +359,26 @@ impl Running {
     }
 
     /// Waits until something is so, or else ends the test with these words.
-    pub(crate) fn wait_until(&mut self, or_else: &str, mut ready: impl FnMut() -> bool) {
+    pub(crate) fn wait_until(&mut self, or_else: &str, ready: impl FnMut() -> bool) {
+        let is_so = self.wait_until_or_end(or_else, ready);
+        assert!(is_so, "ended too early: {:?}", self.child.try_wait());
+    }
+
+    /// Waits until something is so; false if the program has ended before that was seen.
+    pub(crate) fn wait_until_or_end(
+        &mut self,
+        or_else: &str,
+        mut ready: impl FnMut() -> bool,
+    ) -> bool {
         let began = Instant::now();
         while !ready() {
-            let ended = self.child.try_wait().unwrap();
-            assert!(ended.is_none(), "ended too early: {ended:?}");
+            if self.has_ended() {
+                return false;
+            }
             assert!(began.elapsed() < TIMEOUT, "it {or_else}");
             std::thread::sleep(Duration::from_millis(2));
         }
+        true
     }
 
     /// True once it has ended.

@@ -3,21 +3,13 @@
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+pub(crate) use super::support::ports::free_port;
 use super::support::{Place, TIMEOUT, has_program};
-
-/// A port that was free a moment ago.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
-}
 
 /// Waits until something is so.
 #[track_caller]
