@@ -17,7 +17,7 @@ use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use loops::{Loop, make, unmount};
 use rustix::process::Signal;
@@ -217,16 +217,9 @@ fn with_root_a_sweep_measures_each_layout_in_each_block_and_leaves_the_device_bl
     disk.assert_nothing_left(&place);
 }
 
-/// Waits until a layout is mounted.
-fn wait_for_mount(disk: &Disk) {
-    let began = Instant::now();
-    while disk.mounts().is_empty() {
-        assert!(
-            began.elapsed() < Duration::from_secs(60),
-            "nothing is mounted"
-        );
-        sleep(Duration::from_millis(2));
-    }
+/// Waits until a sweep has mounted a layout.
+fn wait_for_mount(sweep: &mut Running, disk: &Disk) {
+    sweep.wait_until("mounts nothing", || !disk.mounts().is_empty());
 }
 
 #[test]
@@ -235,8 +228,8 @@ fn with_root_a_killed_sweep_continues_where_it_was() {
     let place = Place::new();
     let mut before: Vec<(u64, u64, String)> = Vec::new();
     for kill in 0..4 {
-        let running = Running::start(&mut place.command(&disk.arguments()));
-        wait_for_mount(&disk);
+        let mut running = Running::start(&mut place.command(&disk.arguments()));
+        wait_for_mount(&mut running, &disk);
         sleep(Duration::from_millis(150 * kill));
         running.signal(Signal::KILL);
         running.end();
@@ -267,12 +260,14 @@ fn with_root_a_killed_sweep_continues_where_it_was() {
 fn with_root_a_signal_takes_the_layout_down_and_a_second_sweep_waits_its_turn() {
     let Some(disk) = Disk::new() else { return };
     let place = Place::new();
+    // It has a minute to go when the second one starts.
+    let slow = disk.arguments().into_iter();
+    let slow = slow.map(|word| if word == "200ms" { "10s" } else { word });
+    let slow: Vec<&str> = slow.collect();
     // As in a terminal, where Ctrl-C reaches every program of the group.
-    let running = Running::start(place.command(&disk.arguments()).process_group(0));
-    wait_for_mount(&disk);
-    place
-        .run(&disk.arguments())
-        .refuses(&["is being worked on by process"]);
+    let mut running = Running::start(place.command(&slow).process_group(0));
+    wait_for_mount(&mut running, &disk);
+    place.run(&slow).refuses(&["is being worked on by process"]);
     running.signal_group(Signal::INT);
     let said = running.end();
     assert_eq!(said.status, Some(3), "{said:#?}");

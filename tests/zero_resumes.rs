@@ -37,9 +37,10 @@ fn with_root_it_goes_on_after_kills_at_any_moment() {
         sleep(Duration::from_millis(millis + jitter));
         running.signal(Signal::KILL);
         let said = running.end();
-        assert_eq!(said.status, None, "{said:#?}");
         assert!(!said.err.contains("does not count"), "{said:#?}");
-        goes_on |= said.err.contains("going on with");
+        // On a host that was slow to kill it, it came to its end, and the next begins anew.
+        goes_on = said.status.is_none() && (goes_on || said.err.contains("going on with"));
+        assert!(matches!(said.status, None | Some(0)), "{said:#?}");
     }
     let said = disk.zero(&place, &["--json"]).ends_with(0);
     assert!(said.err.contains("going on with"), "{said:#?}");
@@ -93,11 +94,11 @@ fn with_root_a_signature_that_it_has_erased_itself_is_none_any_more() {
     let words = ["zero", disk.path(), "--destroy", &named];
     for signal in [Signal::KILL, Signal::INT] {
         let before = disk.written();
-        let mut command = place.command(&[&words[..], &["--limit", "20MiB/s"]].concat());
+        let mut command = place.command(&[&words[..], &LIMIT].concat());
         let mut running = Running::start(&mut command);
         running.wait_for_handler(Signal::INT);
-        // A second of the limit, of four in all.
-        running.wait_until("zeroes nothing", || disk.written() > before + 20 * MIB);
+        // A second of the limit, of eight in all.
+        running.wait_until("zeroes nothing", || disk.written() > before + 10 * MIB);
         running.signal(signal);
         let said = running.end();
         assert_ne!(said.status, Some(2), "{said:#?}");
@@ -108,9 +109,12 @@ fn with_root_a_signature_that_it_has_erased_itself_is_none_any_more() {
     assert_eq!(not_zero(&disk.device.node), 0);
 }
 
+/// A zeroing at this rate is seconds from its end when it has come so far as is waited for.
+const LIMIT: [&str; 2] = ["--limit", "10MiB/s"];
+
 /// Zeroes a part of a disk and is stopped by a signal.
 fn stopped(place: &Place, disk: &Disk, signal: Signal) -> ProgramOutput {
-    let running = disk.start_and_wait(&mut disk.command(place, &["--limit", "20MiB/s"]));
+    let running = disk.start_and_wait(&mut disk.command(place, &LIMIT));
     running.signal(signal);
     running.end()
 }
@@ -129,7 +133,7 @@ fn with_root_each_disk_of_a_command_may_go_on_by_itself() {
     let consents = [&one, &two]
         .map(|disk| ["--destroy", &disk.consent])
         .concat();
-    let words = [&["zero", "--limit", "20MiB/s"], &paths[..], &consents].concat();
+    let words = [&["zero"], &LIMIT[..], &paths, &consents].concat();
     let mut running = one.start_and_wait(&mut place.command(&words));
     running.wait_until("zeroes nothing", || two.has_come_beyond(0));
     running.signal(Signal::INT);
@@ -203,7 +207,7 @@ fn with_root_another_disk_under_the_name_of_one_that_was_begun_is_refused() {
     disk.device.mkfs();
     let named = format!("{}=ext4", disk.path());
     let words = ["zero", disk.path(), "--destroy", &named];
-    let slowly = [&words[..], &["--limit", "20MiB/s"]].concat();
+    let slowly = [&words[..], &LIMIT].concat();
     let running = disk.start_and_wait(&mut place.command(&slowly));
     running.signal(Signal::INT);
     let said = running.end().ends_with(3);

@@ -27,9 +27,10 @@ impl Reader {
             reader.current_dir(command.get_current_dir().unwrap());
             reader
         };
-        Reader {
-            child: throttle.hold(&command).spawn().unwrap(),
-        }
+        let child = throttle.hold(&command).spawn().unwrap();
+        // On a busy host it takes a while to begin.
+        wait_for(child.id(), device, 4096);
+        Reader { child }
     }
 
     /// How many pages it reads a second, over so many seconds.
