@@ -338,18 +338,19 @@ fn with_root_a_recording_ends_by_its_size() {
     assert_eq!(found["cut_off"], false);
 }
 
-/// There is room for one block, of some 22 KiB, and not for two.
+/// There is room for some blocks, of 12 bytes for each of 4,096 requests at most, and not for many.
 #[test]
 fn with_root_a_full_disk_ends_the_trace_with_what_fitted() {
     let place = Place::new();
     let Some(disk) = traced_disk(&place).filter(|_| has_program("fio")) else {
         return;
     };
-    let full = Mounted::by(&["-t", "tmpfs", "-o", "size=36k", "tmpfs"]);
+    let full = Mounted::by(&["-t", "tmpfs", "-o", "size=64k", "tmpfs"]);
     let file = full.point.join("t.dst");
-    let recorder = recording(&place, &disk, file.to_str().unwrap(), &["--json"]);
-    load(&disk);
-    load(&disk);
+    let mut recorder = recording(&place, &disk, file.to_str().unwrap(), &["--json"]);
+    while !recorder.has_ended() {
+        load(&disk);
+    }
     let recorded = recorder.end().ends_with(0).json();
     assert_eq!(recorded["ended_by"], "disk-full", "{recorded:#}");
     let found = shown(&place, &file);

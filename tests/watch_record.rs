@@ -5,7 +5,6 @@
 mod support;
 
 use std::io::BufRead as _;
-use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use rustix::process::Signal;
@@ -162,7 +161,8 @@ fn a_ledger_that_can_be_written_later_is_recorded_in_then() {
     let mut running = Running::start(place.command(&arguments).env("DISKSMITH_LEDGER", &ledger));
     running.wait_for_text("Nothing is recorded at the moment");
     std::fs::remove_file(&folder).unwrap();
-    std::fs::create_dir(&folder).unwrap();
+    // It makes the folder itself where it finds none.
+    std::fs::create_dir_all(&folder).unwrap();
     running.wait_for_text("Recording goes on");
     running.signal(Signal::INT);
     let said = running.end().ends_with(0);
@@ -248,15 +248,20 @@ fn a_device_that_no_sample_has_is_reported() {
 #[test]
 fn a_kill_loses_a_few_seconds_at_most_and_damages_nothing() {
     let place = Place::new();
-    let replay = ["watch", "--at", "-1h", "--for", "2h", "--json"];
+    // In memory, where a commit takes no disk's time.
+    let memory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    let memory = memory.unwrap();
+    let ledger = memory.path().join("ledger.db").display().to_string();
+    let words = ["--ledger", &ledger, "watch"];
+    let replay = [&words[..], &["--at", "-1h", "--for", "2h", "--json"]].concat();
+    let record = [&words[..], &["--record", "--json", "--interval", "100ms"]].concat();
     // A batch every five seconds, and an interval. A batch that is being written just then may take a while.
     let most = SignedDuration::from_millis(5_100 + 2_000);
     let mut kept = 0;
     // Just before the second batch most is lost: had the first not been written, it would be all.
-    for (nth, milliseconds) in [700, 9_500, 1_900].into_iter().enumerate() {
-        let arguments = ["watch", "--record", "--json", "--interval", "100ms"];
-        let running = Running::start(&mut place.command(&arguments));
-        std::thread::sleep(Duration::from_millis(milliseconds));
+    for (nth, samples) in [7, 95, 19].into_iter().enumerate() {
+        let mut running = Running::start(&mut place.command(&record));
+        running.wait_for_output(|text| text.matches("\"kind\":\"sample\"").count() >= samples);
         running.signal(Signal::KILL);
         let seen = times(&running.end().out);
         let written = times(&place.run(&replay).out);
@@ -274,7 +279,9 @@ fn a_kill_loses_a_few_seconds_at_most_and_damages_nothing() {
     }
     assert!(kept > 0, "nothing was kept before its process was killed");
     // Who comes next continues, and all of it can be read.
-    record(&place, "3");
+    place
+        .run(&[&record[..], &["--count", "3"]].concat())
+        .ends_with(0);
     let said = place.run(&replay).ends_with(0);
     assert_eq!(times(&said.out).len(), kept + 3);
     assert_eq!(said.err, "");

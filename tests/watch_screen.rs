@@ -199,12 +199,15 @@ fn nothing_is_broken_on_60_columns_nor_on_any_other_size() {
     assert!(!seen.is_too_wide, "{}", seen.text());
     for size in [(200, 50), (20, 5), (1, 1), (80, 24), (40, 24), (60, 16)] {
         pty.resize(size);
-        let seen = pty.wait_for(|seen| match size.1 {
-            1 => !seen.text().is_empty(),
-            5 => seen.text().contains("quit"),
-            _ => seen.text().contains("r/s") && seen.text().contains("quit"),
+        // What was on its way when the size changed may be as wide as before: the screen is cleared after it.
+        pty.wait_for(|seen| {
+            let is_drawn = match size.1 {
+                1 => !seen.text().is_empty(),
+                5 => seen.text().contains("quit"),
+                _ => seen.text().contains("r/s") && seen.text().contains("quit"),
+            };
+            is_drawn && !seen.is_too_wide
         });
-        assert!(!seen.is_too_wide, "{size:?}\n{}", seen.text());
     }
     pty.press("\u{3}");
     assert_eq!(pty.end().code(), Some(0));

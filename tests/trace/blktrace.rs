@@ -16,7 +16,7 @@ const MARKS: [u64; 2] = [62 << 20, 63 << 20];
 
 /// Starts blktrace, with a debugfs that only it sees.
 fn blktrace(place: &Place, disk: &Loop) -> Running {
-    let script = "mount -t debugfs none /sys/kernel/debug && exec blktrace -d \"$0\" -D \"$1\" -o blk -b 4 -n 512";
+    let script = "mount -t debugfs none /sys/kernel/debug && exec blktrace -d \"$0\" -D \"$1\" -o blk -b 4 -n 2048";
     let mut command = Command::new("unshare");
     command
         .args(["-m", "--propagation", "private", "sh", "-c", script])
