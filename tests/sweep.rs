@@ -260,14 +260,12 @@ fn with_root_a_killed_sweep_continues_where_it_was() {
 fn with_root_a_signal_takes_the_layout_down_and_a_second_sweep_waits_its_turn() {
     let Some(disk) = Disk::new() else { return };
     let place = Place::new();
-    // It has a minute to go when the second one starts.
-    let slow = disk.arguments().into_iter();
-    let slow = slow.map(|word| if word == "200ms" { "10s" } else { word });
-    let slow: Vec<&str> = slow.collect();
     // As in a terminal, where Ctrl-C reaches every program of the group.
-    let mut running = Running::start(place.command(&slow).process_group(0));
+    let mut running = Running::start(place.command(&disk.arguments()).process_group(0));
     wait_for_mount(&mut running, &disk);
-    place.run(&slow).refuses(&["is being worked on by process"]);
+    place
+        .run(&disk.arguments())
+        .refuses(&["is being worked on by process"]);
     running.signal_group(Signal::INT);
     let said = running.end();
     assert_eq!(said.status, Some(3), "{said:#?}");
