@@ -218,13 +218,14 @@ fn a_run_whose_ledger_is_removed_meanwhile_is_kept_in_a_new_one() {
     let folder = place.path("state");
     let ledger = folder.join("ledger.db");
     let mut bench = place.command(&["bench", "data", "--size", "8M", "--phase", "page-read"]);
-    bench.args(["--seconds", "3s", "--precision", "0"]);
+    bench.args(["--seconds", "10m", "--precision", "0"]);
     bench.env("DISKSMITH_LEDGER", &ledger);
     let mut run = Running::start(&mut bench);
     // It has its ledger by then, and measures.
     run.wait_for_reads();
     fs::remove_dir_all(&folder).unwrap();
-    let said = run.end().ends_with(0);
+    run.signal(rustix::process::Signal::INT);
+    let said = run.end().ends_with(3);
     assert!(said.err.contains("was removed or replaced"), "{said:#?}");
     assert!(said.err.contains("a new one is made"), "{said:#?}");
     let listed = place.run(&["runs", "--json", "--ledger", ledger.to_str().unwrap()]);
