@@ -39,7 +39,7 @@ use net::{Disk, HostFault, HostSetup, Net};
 use pty::Pty;
 use rustix::process::Signal;
 use serde_json::Value;
-use support::{ProgramOutput, Running, said};
+use support::{ProgramOutput, Running, TIMEOUT, said};
 
 const PLAIN: HostSetup = HostSetup {
     disk: Disk::None,
@@ -147,7 +147,7 @@ fn root_checks_a_host_by_check_by_ssh_of_monitoring_plugins() {
     net.assert_nothing_left();
 }
 
-/// A verb that reads for a minute.
+/// A verb that reads for longer than anything is waited for.
 const LONG: [&str; 10] = [
     "--",
     "bench",
@@ -157,7 +157,7 @@ const LONG: [&str; 10] = [
     "--size",
     "8M",
     "--seconds",
-    "60s",
+    "30m",
     "--precision=0",
 ];
 
@@ -273,8 +273,8 @@ fn root_sees_what_an_agent_had_when_the_connection_was_lost() {
     net.cut("h1");
     let cut = Instant::now();
     while !net.on("h1", benches).is_empty() {
-        // By itself it would continue for a minute. What is promised is 10 s; how soon a busy machine sees it is its own matter.
-        assert!(cut.elapsed() < Duration::from_secs(45), "it measures on");
+        // By itself it would continue for longer. What is promised is 10 s; how soon a busy machine sees it is its own matter.
+        assert!(cut.elapsed() < TIMEOUT, "it measures on");
         std::thread::sleep(Duration::from_millis(100));
     }
     let kept = net.wait_on("h1", "ls /var/lib/disksmith/fleet 2>/dev/null || true");
@@ -338,7 +338,7 @@ fn root_kills_fleet_and_the_hosts_end_what_they_did() {
     running.signal(Signal::KILL);
     let began = Instant::now();
     while !net.on("h1", benches).is_empty() {
-        assert!(began.elapsed() < Duration::from_secs(45), "it measures on");
+        assert!(began.elapsed() < TIMEOUT, "it measures on");
         std::thread::sleep(Duration::from_millis(100));
     }
     drop(running);
@@ -359,30 +359,23 @@ fn root_watches_hosts_of_which_one_goes_and_comes_back() {
         return;
     };
     let json = net.fleet("top", &["--json", "--every", "500ms"], &[]);
+    // The heartbeats go over the wire.
+    let is_whole = |document: &Value| {
+        document["live"] == 2
+            && host(document, "h3")["state"] == "dead"
+            && host(document, "h1")["received_bytes_per_s"].as_f64() > Some(0.0)
+    };
     let told = watched(&net, json, |text| {
         let mut lines = text.lines().rev();
         let last = lines.find_map(|line| serde_json::from_str(line).ok());
-        last.is_some_and(|last: Value| {
-            last["live"] == 2
-                && host(&last, "h3")["state"] == "dead"
-                && host(&last, "h1")["received_bytes_per_s"].as_f64() > Some(0.0)
-        })
+        last.is_some_and(|last: Value| is_whole(&last))
     });
+    // A host may be silent for a while on a busy machine, so that a later document has fewer.
     let documents = support::documents::all(&told.out);
-    let last = documents.last().unwrap();
-    assert_eq!(
-        (&last["live"], &last["of"]),
-        (&Value::from(2), &Value::from(3)),
-        "{last:#}"
-    );
-    assert_eq!(host(last, "h3")["state"], "dead", "{last:#}");
-    assert!(why(last, "h3").contains("h3 was not reached"), "{last:#}");
-    assert!(host(last, "h1")["load"][0].is_number(), "{last:#}");
-    // The heartbeats go over the wire.
-    assert!(
-        host(last, "h1")["received_bytes_per_s"].as_f64().unwrap() > 0.0,
-        "{last:#}"
-    );
+    let whole = documents.iter().find(|one| is_whole(one)).unwrap();
+    assert_eq!(whole["of"], 3, "{whole:#}");
+    assert!(why(whole, "h3").contains("h3 was not reached"), "{whole:#}");
+    assert!(host(whole, "h1")["load"][0].is_number(), "{whole:#}");
     net.assert_nothing_left();
     let options = ["--every", "1s", "--only", "load>=0", "--exclude", "h3"];
     let table = watched(&net, net.fleet("top", &options, &[]), |text| {
