@@ -4,27 +4,23 @@
 
 mod support;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use support::ports::free_port;
 use support::{Place, Running, TIMEOUT, has_program, said, skipped};
 
 fn packaged(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../packaging")
         .join(name)
-}
-
-/// A port that was free just now.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// A process that is killed when the test ends.
@@ -62,7 +58,7 @@ fn query(port: u16, promql: &str) -> Vec<Value> {
     answer["data"]["result"].as_array().unwrap().clone()
 }
 
-/// A Prometheus by `scrape.yml` of the place, and its port.
+/// A Prometheus by `scrape.yml` of the place that answers, and its port.
 fn prometheus(place: &Place) -> (u16, Killed) {
     let port = free_port();
     let mut command = Command::new("prometheus");
@@ -78,7 +74,35 @@ fn prometheus(place: &Place) -> (u16, Killed) {
         ))
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    (port, Killed(command.spawn().unwrap()))
+    let mut started = Killed(command.spawn().unwrap());
+    let began = Instant::now();
+    while !get(port, "/-/ready").is_some_and(|body| body.contains("Ready")) {
+        let ended = started.0.try_wait().unwrap();
+        assert!(ended.is_none(), "prometheus ended: {ended:?}");
+        assert!(began.elapsed() < TIMEOUT, "prometheus does not answer");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    (port, started)
+}
+
+/// A watch that serves metrics on a port that is free, and its address.
+fn serving(place: &Place, scheme: &str, options: &[&str]) -> (Running, String) {
+    let words = [
+        "watch",
+        "--interval",
+        "500ms",
+        "--prometheus",
+        "127.0.0.1:0",
+    ];
+    let mut watch = Running::start(&mut place.command(&[&words[..], options].concat()));
+    let address = RefCell::new(None);
+    watch.wait_for_output(|text| {
+        let behind = text.split_once(&format!(" {scheme}://"));
+        let found = behind.and_then(|(_, behind)| behind.split_once("/metrics."));
+        *address.borrow_mut() = found.map(|(address, _)| address.to_owned());
+        found.is_some()
+    });
+    (watch, address.into_inner().unwrap())
 }
 
 /// The queries of the dashboard, with its variables as Grafana would fill them in.
@@ -113,11 +137,7 @@ fn a_real_prometheus_answers_every_query_of_the_dashboard_and_loads_the_rules() 
         return skipped("prometheus is not installed");
     }
     let place = Place::new();
-    let exporter = free_port();
-    let address = format!("127.0.0.1:{exporter}");
-    let mut watch = place.command(&["watch", "--interval", "500ms", "--prometheus", &address]);
-    let mut watch = Running::start(&mut watch);
-    watch.wait_for_text("/metrics.");
+    let (_watch, address) = serving(&place, "http", &[]);
     let rules = packaged("prometheus/disksmith.rules.yml")
         .canonicalize()
         .unwrap();
@@ -130,10 +150,7 @@ fn a_real_prometheus_answers_every_query_of_the_dashboard_and_loads_the_rules() 
     let (port, _prometheus) = prometheus(&place);
 
     let asked = Instant::now();
-    let is_there = || {
-        get(port, "/-/ready").is_some_and(|body| body.contains("Ready"))
-            && !query(port, "rate(node_disk_reads_completed_total[1m])").is_empty()
-    };
+    let is_there = || !query(port, "rate(node_disk_reads_completed_total[1m])").is_empty();
     while !is_there() {
         assert!(asked.elapsed() < TIMEOUT, "no rates of disks came");
         std::thread::sleep(Duration::from_millis(200));
@@ -221,20 +238,8 @@ fn a_real_prometheus_scrapes_by_a_web_configuration_with_its_certificate_and_pas
          client_allowed_sans: [scraper.example]\nbasic_auth_users:\n  scraper: {hash}\n"
     );
     fs::write(place.path("web.yml"), web).unwrap();
-    let exporter = free_port();
-    let address = format!("127.0.0.1:{exporter}");
     let file = place.path("web.yml").display().to_string();
-    let words = [
-        "watch",
-        "--interval",
-        "500ms",
-        "--prometheus",
-        &address,
-        "--web.config.file",
-        &file,
-    ];
-    let mut watch = Running::start(&mut place.command(&words));
-    watch.wait_for_text(&format!("https://{address}/metrics."));
+    let (mut watch, address) = serving(&place, "https", &["--web.config.file", &file]);
 
     // What is needed to read a renewed key (CAP_DAC_READ_SEARCH, bit 2), and nothing else.
     let tasks = format!("/proc/{}/task", watch.id());
@@ -306,7 +311,6 @@ fn a_real_prometheus_scrapes_by_a_web_configuration_with_its_certificate_and_pas
 #[test]
 fn a_web_configuration_that_cannot_be_used_is_refused_before_anything_is_served() {
     let place = Place::new();
-    let address = format!("127.0.0.1:{}", free_port());
     for (text, words) in [
         (
             "basic_auth_users:\n  scraper: secret\n",
@@ -321,7 +325,7 @@ fn a_web_configuration_that_cannot_be_used_is_refused_before_anything_is_served(
         fs::write(place.path("web.yml"), text).unwrap();
         let file = place.path("web.yml").display().to_string();
         place
-            .run(&["watch", "--prometheus", &address, "--web-config", &file])
+            .run(&["watch", "--prometheus", "0", "--web-config", &file])
             .refuses(&[words, "web.yml"]);
     }
 }
