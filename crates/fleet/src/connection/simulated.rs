@@ -7,7 +7,7 @@ use std::io::{BufReader, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,10 +32,15 @@ pub(crate) const EARLIER: &str = "20200101-000000-aaaa";
 /// races, see [`racing`].
 #[derive(Default)]
 pub(crate) struct Simulated {
-    /// Number of connections.
-    pub opened: AtomicUsize,
     /// Number of connections to each host, by its name.
     met: Mutex<BTreeMap<String, usize>>,
+}
+
+impl Simulated {
+    /// Number of connections that were tried to a host.
+    pub(crate) fn tried(&self, name: &str) -> usize {
+        self.met.lock().unwrap().get(name).copied().unwrap_or(0)
+    }
 }
 
 /// This number of hosts.
@@ -50,19 +55,18 @@ pub(crate) fn hosts(count: usize) -> Vec<Host> {
 
 impl Transport for Simulated {
     fn open(&self, host: &Host, _: &AtomicBool) -> Result<Wire, ConnectionError> {
-        self.opened.fetch_add(1, Relaxed);
-        if host.name.starts_with("dead") {
-            return Err(ConnectionError::Unreached(format!(
-                "{} was not reached.",
-                host.name
-            )));
-        }
         let nth = {
             let mut met = self.met.lock().unwrap();
             let count = met.entry(host.name.clone()).or_default();
             *count += 1;
             *count
         };
+        if host.name.starts_with("dead") {
+            return Err(ConnectionError::Unreached(format!(
+                "{} was not reached.",
+                host.name
+            )));
+        }
         if nth > 1 && host.name.starts_with("gone") {
             return Err(ConnectionError::Unreached(format!(
                 "{} is gone.",

@@ -164,12 +164,16 @@ fn the_script_takes_a_program_in_checks_it_runs_it_and_leaves_nothing() {
 }
 
 /// Puts a program that runs this script where it is found first, and gives that PATH.
+///
+/// Another process writes it: what this one has open for writing is open in each process that another test forks
+/// meanwhile, and cannot be executed until that executes its own program (execve(2), ETXTBSY).
 fn path_with(folder: &Path, programs: &[(&str, &str)]) -> String {
-    use std::os::unix::fs::PermissionsExt as _;
     for (name, script) in programs {
-        let file = folder.join(name);
-        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let written = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(written.path(), format!("#!/bin/sh\n{script}\n")).unwrap();
+        let mut install = Command::new("install");
+        install.args(["-m", "755"]).arg(written.path());
+        assert!(install.arg(folder.join(name)).status().unwrap().success());
     }
     format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
 }

@@ -164,7 +164,7 @@ mod tests {
     /// A resolver that knows one name at once, and hangs at another.
     fn slow(name: &str) -> Vec<IpAddr> {
         if name == "hangs" {
-            thread::sleep(Duration::from_secs(60));
+            thread::sleep(Duration::from_secs(3600));
         }
         vec![IpAddr::from([10, 0, 0, 1])]
     }
@@ -174,10 +174,10 @@ mod tests {
         let names = || ["hangs", "known"].map(str::to_owned).into();
         let (calm, signal) = (AtomicBool::new(false), AtomicBool::new(true));
         let began = Instant::now();
-        let known = found(names(), Duration::from_secs(2), &calm, slow);
+        let known = found(names(), Duration::from_secs(10), &calm, slow);
         assert_eq!(known.keys().collect::<Vec<_>>(), ["known"]);
         // Nor after a signal.
-        found(names(), Duration::from_secs(60), &signal, slow);
-        assert!(began.elapsed() < Duration::from_secs(30));
+        found(names(), Duration::from_secs(3600), &signal, slow);
+        assert!(began.elapsed() < Duration::from_secs(1800));
     }
 }
