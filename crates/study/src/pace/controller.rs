@@ -57,9 +57,6 @@ const IDLE_S: f64 = 0.5;
 /// mean of a second above its target. The last doubling is taken back.
 const TOO_MANY: f64 = 2.0;
 const USUAL: f64 = 0.025;
-/// The same of a target that was asked for.
-const TOO_MANY_ASKED: f64 = 1.0;
-const USUAL_ASKED: f64 = 0.006;
 const MEAN_S: f64 = 1.0;
 const TAKEN_BACK: f64 = 0.5;
 /// The rate grows only while latencies come this often, in seconds.
@@ -585,13 +582,9 @@ impl Controller {
         growth: f64,
         seconds: f64,
     ) {
-        let (usual, too_many) = match self.is_asked() {
-            true => (USUAL_ASKED, TOO_MANY_ASKED),
-            false => (USUAL, TOO_MANY),
-        };
         for share in shares {
             let slow = f64::from(u8::from(*share > 1.0));
-            start.slow = (start.slow + slow - usual).max(0.0);
+            start.slow = (start.slow + slow - USUAL).max(0.0);
         }
         if let Some(share) = of_mean {
             let mean = start.mean.get_or_insert(share);
@@ -603,7 +596,7 @@ impl Controller {
             0.0
         };
         let is_bound = self.bound.is_some_and(|bound| self.log_rate >= bound.ln());
-        let is_harm = start.slow >= too_many || start.mean.is_some_and(|mean| mean > 1.0);
+        let is_harm = start.slow >= TOO_MANY || start.mean.is_some_and(|mean| mean > 1.0);
         if is_harm {
             self.start = None;
             self.set(self.log_rate + TAKEN_BACK.ln());
