@@ -303,10 +303,12 @@ fn empty_window(from: u64, width: u64) -> Window {
 }
 
 fn window_flow(window: &mut Window, direction: Direction) -> &mut WindowFlow {
-    window.flow_mut(direction).get_or_insert_with(|| WindowFlow {
-        slices: vec![Slice::default(); SLICES],
-        latency: Histogram::new(),
-    })
+    window
+        .flow_mut(direction)
+        .get_or_insert_with(|| WindowFlow {
+            slices: vec![Slice::default(); SLICES],
+            latency: Histogram::new(),
+        })
 }
 
 /// Processor time of the calling thread, in nanoseconds.
