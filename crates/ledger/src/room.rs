@@ -61,7 +61,11 @@ fn what_is_done_among_own_mounts() {
         File::create(&image).unwrap().set_len(8 << 20).unwrap();
         // Without blocks that only root may use: root is who fills it here.
         run("mkfs.ext4", &["-q", "-m", "0", image.to_str().unwrap()]);
+        // Tests that attach loop devices do so one at a time.
+        let attaching = File::open("/dev/loop-control").unwrap();
+        attaching.lock().unwrap();
         run("mount", &["-o", "loop", image.to_str().unwrap(), at]);
+        drop(attaching);
     } else {
         run("mount", &["-t", "tmpfs", "-o", "size=1m", "tmpfs", at]);
     }

@@ -22,7 +22,7 @@ const NOISE: f64 = 0.02;
 pub(crate) const LATE_AFTER: Duration = Duration::from_secs(5);
 /// Time after which an answer comes that is too late: after a round of half a second and the wait for it, in the
 /// middle of the next one.
-const STALL: Duration = Duration::from_millis(5_750);
+const STALL: Duration = Duration::from_millis(6_250);
 
 /// Result of a round.
 pub(super) enum Answer {
