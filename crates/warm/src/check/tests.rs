@@ -176,7 +176,8 @@ fn the_burst_is_paced_by_what_others_may_feel() {
     });
     assert!(all > 100, "{all}");
     assert!(20 * slow < all, "{slow} of {all}");
-    // What came while the pace was still being found is no rate.
+    // What came while the pace was still being found is no rate. A target that was asked for is kept by a margin, and
+    // approached slowly.
     let rate = burst.rate().unwrap();
-    assert!(rate.mean > Bytes::mib(20).0 as f64, "{rate:?}");
+    assert!(rate.mean > Bytes::mib(5).0 as f64, "{rate:?}");
 }
