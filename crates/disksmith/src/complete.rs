@@ -159,7 +159,9 @@ fn works(is_wanted: impl Fn(&WorkSummary) -> bool) -> Vec<CompletionCandidate> {
     let works = open_ledger().and_then(|ledger| ledger.list_work(None).ok());
     let mut works = works.unwrap_or_default();
     works.retain(is_wanted);
-    let last = (!works.is_empty()).then(|| CompletionCandidate::new("last"));
+    // Sweeps of volume types are named by their ids alone.
+    let last = works.iter().any(|work| work.kind != "sweep-ec2");
+    let last = last.then(|| CompletionCandidate::new("last"));
     let work = |work: &WorkSummary| {
         let state = match work.finished {
             Some(_) => "",

@@ -328,9 +328,9 @@ impl Gathered {
     }
 }
 
-/// Ticks that the reads and writes took together.
+/// Ticks that the reads, writes and trims took together.
 fn ticks_of(flows: &Flows) -> f64 {
-    [Direction::Read, Direction::Write]
+    [Direction::Read, Direction::Write, Direction::Trim]
         .into_iter()
         .filter_map(|direction| flows[direction as usize].as_ref())
         .map(|flow| flow.latency.mean() * flow.latency.count() as f64)

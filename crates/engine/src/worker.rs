@@ -311,6 +311,17 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.backend.push(slot, direction, place, bytes as u32);
     }
 
+    /// Sends the write whose blocks are discarded now: it is due when they are.
+    fn write_trimmed(&mut self, index: u32, trim: Slot, now: u64) {
+        let write = Slot {
+            direction: Direction::Write,
+            started: now,
+            scheduled: now,
+            ..trim
+        };
+        self.send(index, write);
+    }
+
     /// Makes the data of a write.
     #[cold]
     fn fill(&mut self, slot: u32, place: u64, bytes: u32) {
@@ -377,14 +388,7 @@ impl<'a, B: Backend> Worker<'a, B> {
     fn complete(&mut self, answer: Completion, now: u64) -> Result<(), EngineError> {
         let (slot, is_done) = self.accept(answer, now)?;
         if slot.direction == Direction::Trim {
-            // What is written next is due when its blocks are discarded.
-            let write = Slot {
-                direction: Direction::Write,
-                started: now,
-                scheduled: now,
-                ..slot
-            };
-            self.send(answer.slot, write);
+            self.write_trimmed(answer.slot, slot, now);
             return Ok(());
         }
         let syncs = is_done && self.wants_sync(&slot);
@@ -570,11 +574,18 @@ impl<'a, B: Backend> Worker<'a, B> {
         let now = self.backend.now();
         self.backend.reap(answers);
         for index in 0..answers.len() {
-            if let Err(error) = self.accept(answers[index], now) {
-                self.settle(&answers[index..]);
-                return Err(error);
+            let index_of_slot = answers[index].slot;
+            match self.accept(answers[index], now) {
+                Err(error) => {
+                    self.settle(&answers[index..]);
+                    return Err(error);
+                }
+                // Blocks that are discarded are written, also after the end.
+                Ok((slot, _)) if slot.direction == Direction::Trim => {
+                    self.write_trimmed(index_of_slot, slot, now);
+                }
+                Ok(_) => self.idle.push(index_of_slot),
             }
-            self.idle.push(answers[index].slot);
         }
         answers.clear();
         Ok(now)
@@ -591,6 +602,10 @@ impl<'a, B: Backend> Worker<'a, B> {
                 return;
             };
             self.due = None;
+            let direction = match direction {
+                Direction::Write if self.trims_first => Direction::Trim,
+                _ => direction,
+            };
             self.tally.record(direction, bytes, now.saturating_sub(due));
         }
     }

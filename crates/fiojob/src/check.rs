@@ -58,6 +58,12 @@ fn problem_of_aging(job: &Job) -> Option<(&'static str, &'static str)> {
     if job.sizes.write.len() > 1 {
         return Some(("sprandom", "it needs blocks of one size"));
     }
+    if job.io_size.is_some() || job.number_ios.is_some() || job.time_based {
+        return Some((
+            "sprandom",
+            "it writes the whole target, without io_size, number_ios or time_based",
+        ));
+    }
     (job.distribution != Distribution::Uniform).then_some((
         "random_distribution",
         "together with sprandom it is not done",

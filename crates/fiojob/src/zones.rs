@@ -54,6 +54,9 @@ fn problem_of_zoned(job: &Job) -> Option<(&'static str, &'static str)> {
     if filled > zones.size {
         return Some(("zonecapacity", "it is larger than zonesize"));
     }
+    if job.sizes.write.len() > 1 {
+        return Some(("zonesize", "with zonemode=zbd blocks have one size"));
+    }
     let fits = |share: &Share| filled.is_multiple_of(share.bytes);
     (!job.sizes.write.iter().all(fits))
         .then_some(("zonesize", "zones are no multiple of the blocks"))

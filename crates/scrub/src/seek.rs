@@ -59,7 +59,7 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, 
             Some(kept) => {
                 context.notice(&format!(
                     "disksmith: {}: its last scrub is done and has counted mismatches; they are \
-                     searched where it did, and it is not scrubbed again (--anew would).",
+                     searched for where it did, and it is not scrubbed again (--anew would).",
                     target.path()
                 ));
                 known.push(Scrubbed::known(target, kept));

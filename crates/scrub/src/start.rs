@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Interval between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 /// An array may move to another host with its members, so that an owner there has lost it; and this process may
-/// have claimed the scrub already, to tidy up after a kill.
+/// own it still, where it tidied up after a kill and could not write that it gave it up.
 pub(crate) const FROM: Takeover = Takeover::WithTargetOrOwn;
 
 /// A scrub that can go on.

@@ -347,7 +347,7 @@ fn take_over(
         }
         let key = &one.summary.key;
         let claimed = Job::<Checkpoint, _>::claim(&mut store, key, Takeover::FromDead);
-        let (mut old, work) = match claimed {
+        let (old, work) = match claimed {
             Ok(claimed) => claimed,
             Err(error) => {
                 // Nothing is touched yet; what was begun here a moment ago is not there for anybody.
@@ -361,7 +361,8 @@ fn take_over(
         if left.disks.is_empty() {
             old.discard().refused()?;
         } else {
-            old.save(&left).refused()?;
+            // Another command may go on with them at once.
+            old.release(&left).refused()?;
         }
     }
     Ok(started)

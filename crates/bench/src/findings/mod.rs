@@ -76,9 +76,11 @@ fn of_source(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
 }
 
 fn of_phase(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
-    // Requests that failed came back too, and are in no slice.
+    // Requests that failed came back too, and are in no slice: as many as the others can fill a silence.
+    let done: u64 = phase.windows.iter().map(record::Window::ops).sum();
+    let failed = phase.outcome.failed.as_ref().map_or(0, |one| one.count());
     let stall = trouble::stall(phase)
-        .filter(|_| !bonnie::waits_at_end_only(phase) && phase.outcome.failed.is_none());
+        .filter(|_| !bonnie::waits_at_end_only(phase) && (failed == 0 || failed < done));
     let burst = level::burst(phase);
     let cpu_bound = trouble::cpu_bound(run, phase);
     let gap = trouble::gap(phase);

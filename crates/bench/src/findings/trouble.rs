@@ -143,10 +143,10 @@ fn silences(phase: &Phase) -> Vec<Silence> {
     silences
 }
 
-/// Reads, writes and syncs that came back in each complete slice of a window.
+/// Reads, writes, syncs and trims that came back in each complete slice of a window.
 fn answers_by_slice(window: &Window) -> Vec<u64> {
     let mut sums = vec![0; window.complete_slices()];
-    let flows = [&window.read, &window.write, &window.sync];
+    let flows = [&window.read, &window.write, &window.sync, &window.trim];
     for flow in flows.into_iter().flatten() {
         for (sum, slice) in sums.iter_mut().zip(&flow.slices) {
             *sum += slice.ops;

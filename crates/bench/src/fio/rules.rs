@@ -211,7 +211,7 @@ pub(super) fn notes(job: &Job) -> Vec<String> {
     }
     match (job.zones.mode, job.pattern.reads) {
         (ZoneMode::Zoned, true) => notes.push(format!(
-            "{name}: zonemode=zbd has no effect on what is read, as the target has no zones."
+            "{name}: zonemode=zbd has no effect on what is read but that it ends with a whole zone, as the target has no zones."
         )),
         (ZoneMode::Zoned, false) => notes.push(format!(
             "{name}: the target has no zones; as by fio it is written as if it had some, one after another."
@@ -220,7 +220,7 @@ pub(super) fn notes(job: &Job) -> Vec<String> {
     }
     if job.rules.ages {
         notes.push(format!(
-            "{name}: sprandom is done by writing each block {} times, each time in another order. An SSD comes to \
+            "{name}: sprandom is done by writing each block up to {} times, each time in another order. An SSD comes to \
              its steady state by that too, in more time than by fio's, which writes its flash once.",
             job.loops.max(2)
         ));

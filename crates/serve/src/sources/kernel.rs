@@ -35,7 +35,7 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// Begins to watch, on a thread of its own. `tell` is called after each sample.
+    /// Begins to watch, on a thread of its own. `publish` is called after each sample.
     pub(crate) fn start(root: &Root, publish: impl Fn() + Send + 'static) -> Kernel {
         let seen = Arc::new(Mutex::new(LastSample::default()));
         let stop = Arc::new(AtomicBool::new(false));

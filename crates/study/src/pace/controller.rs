@@ -96,6 +96,8 @@ pub struct Controller {
     kept: Option<(Targets, Source)>,
     /// What the rate is steered by, a little below the targets.
     aims: Targets,
+    /// True if the p99 that is kept is the one that was asked for.
+    keeps_p99: bool,
     rate: f64,
     least: f64,
     /// Room of the mean.
@@ -157,6 +159,7 @@ impl Controller {
             throughput: Throughput::default(),
             kept: None,
             aims: Targets::default(),
+            keeps_p99: false,
             rate: UNKNOWN,
             least: UNKNOWN,
             room_of_mean: ROOM,
@@ -468,12 +471,16 @@ impl Controller {
             true => (measured, Source::Measured),
             false => (targets, source),
         };
-        self.aims = match kept.1 {
-            Source::Asked => Targets {
-                mean_s: aim(targets.mean_s, own.mean_s),
-                p99_s: aim(targets.p99_s, own.p99_s),
-            },
-            Source::Measured | Source::Unreachable => kept.0,
+        let is_kept = |asked: Option<f64>, kept: Option<f64>| asked.is_some() && asked == kept;
+        let aim_of =
+            |asked: Option<f64>, own: Option<f64>, kept: Option<f64>| match is_kept(asked, kept) {
+                true => aim(kept, own),
+                false => kept,
+            };
+        self.keeps_p99 = is_kept(self.asked.p99_s, kept.0.p99_s);
+        self.aims = Targets {
+            mean_s: aim_of(self.asked.mean_s, own.mean_s, kept.0.mean_s),
+            p99_s: aim_of(self.asked.p99_s, own.p99_s, kept.0.p99_s),
         };
         self.kept = Some(kept);
         self.phase = Phase::Working(0.0);
@@ -568,11 +575,6 @@ impl Controller {
         self.idle_s < IDLE_S && self.log_rate <= used.ln()
     }
 
-    /// True if the targets are those that were asked for.
-    fn is_asked(&self) -> bool {
-        matches!(self.kept, Some((_, Source::Asked)))
-    }
-
     /// The rate is sought from below.
     fn search(
         &mut self,
@@ -624,7 +626,7 @@ impl Controller {
                 .take(share, std::mem::take(&mut self.since_mean_s));
         }
         if targets.p99_s.is_some() {
-            self.slow.take(shares, seconds, self.is_asked());
+            self.slow.take(shares, seconds, self.keeps_p99);
             log_rate = log_rate.min(self.slow.log_rate);
         }
         if targets.mean_s.is_some() {

@@ -1,7 +1,7 @@
 //! Integrators of the background's rate, one for each latency target, and the back-off after slow requests.
 //!
 //! Each integrator moves the logarithm of its rate by its own error, so that on average the error is zero: of the
-//! mean, that it is at its target; of the p99, that about one probe in a hundred is above it (Robbins and Monro
+//! mean, that it is at its target; of the p99, that about 23 probes in 1,000 are above it, or 7 where it was asked for (Robbins and Monro
 //! 1951, "A stochastic approximation method"). That is slow. Slow requests are answered at once by a back-off, which
 //! is over a few seconds later, when the integrators have moved to a rate without them.
 
@@ -9,12 +9,12 @@
 /// other way, …
 const STEP: f64 = 0.2;
 const GROWTH: f64 = STEP / 100.0;
-/// A target that was asked for is to be kept in nearly each interval of seconds: each that is not slow moves it by a
-/// tenth of that, so that about 7 in 1,000 are slow where it settles.
-const GROWTH_ASKED: f64 = GROWTH / 10.0;
 /// … and faster, with the square of their number, for each so many without a slow one: chance leaves them as
 /// often as not. Where it settles about 23 in 1,000 are slow.
 const FASTER: f64 = 100.0;
+/// A target that was asked for is to be kept in most intervals of seconds: each that is not slow moves it by a tenth of
+/// that, so that about 7 in 1,000 are slow where it settles.
+const GROWTH_ASKED: f64 = GROWTH / 10.0;
 /// … and by which the rate backs off, times the request's latency as a share of its target, up to [`SEVERITY`]: one
 /// very slow request counts as a few.
 const BACK_OFF: f64 = 0.2;

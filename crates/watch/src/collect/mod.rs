@@ -47,8 +47,8 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// Begins to watch the host under `root`. `vendor_period` is how often volumes are polled
-    /// their own statistics, once a second at most.
+    /// Begins to watch the host under `root`. `vendor_period` is how often the volumes' own
+    /// statistics are read, once a second at most.
     ///
     /// # Errors
     /// When the kernel does not show its counters.
