@@ -401,3 +401,21 @@ fn a_write_that_follows_a_discard_waits_for_it_and_both_are_counted() {
     // 100 pairs of 2 ms, four at a time.
     assert_eq!(end.cut.ticks, 50 * MS);
 }
+
+/// Blocks that are discarded when the time is over are written all the same.
+#[test]
+fn no_block_is_left_discarded_at_the_end() {
+    let mut workload = with_details(record::Details {
+        trims_first: true,
+        ..record::Details::default()
+    });
+    workload.read_fraction = 0.0;
+    workload.depth = 4;
+    let (windows, end) = run(&workload, SimulatedDisk::new(7 * MS), 2, None).unwrap();
+    let flows = total(&windows, &end, &workload);
+    let [None, Some(write), None, None, Some(trim)] = flows else {
+        panic!("{flows:?}");
+    };
+    assert!(trim.latency.count() > 8);
+    assert_eq!(write.latency.count(), trim.latency.count());
+}
