@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::repository;
 use crate::support::{self, Place};
 
-/// What `packaging/dependencies` writes in this form; `None` without Python.
+/// Output of `packaging/dependencies` in a form; `None` without Python.
 fn written(form: &str) -> Option<String> {
     if !support::has_program("python3") {
         skip::skipped("python3");

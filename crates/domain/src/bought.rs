@@ -107,11 +107,8 @@ impl FromStr for BoughtVolumes {
                 names.join(", ")
             )
         })?;
-        let (least, most) = sold.sizes;
-        if size < least || size > most {
-            return Err(format!(
-                "a volume of type {name} has {least} to {most}, not {size}"
-            ));
+        if let Some(why) = sold.outside(size, None, None).into_iter().next() {
+            return Err(why);
         }
         let mut bought = BoughtVolumes {
             count,

@@ -329,8 +329,8 @@ impl VolumeType {
         }
     }
 
-    /// What is sold of this type, where the size, the IOPS or the bytes a second of a volume lie outside: a sentence for
-    /// each. IOPS and bytes a second that are `None`, or not bought apart from the size, are never outside.
+    /// Limits of what is sold of this type that the size, the IOPS or the bytes a second of a volume are outside of, a
+    /// sentence for each. IOPS and bytes a second that are `None`, or not bought apart from the size, are never outside.
     pub fn outside(
         &self,
         size: Bytes,

@@ -279,10 +279,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         let (direction, bytes) = request;
         let place = self.share.places.next(direction, bytes, &mut self.random);
         let request = Slot {
-            direction: match direction {
-                Direction::Write if self.trims_first => Direction::Trim,
-                _ => direction,
-            },
+            direction: self.first_step(direction),
             place,
             bytes,
             started: now,
@@ -292,6 +289,15 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.send(slot, request);
         if let Some(restraint) = &self.share.restraint {
             restraint.issued();
+        }
+    }
+
+    /// The direction in which a request is sent first: a write may follow a discard.
+    #[inline(always)]
+    fn first_step(&self, direction: Direction) -> Direction {
+        match direction {
+            Direction::Write if self.trims_first => Direction::Trim,
+            _ => direction,
         }
     }
 
@@ -574,17 +580,17 @@ impl<'a, B: Backend> Worker<'a, B> {
         let now = self.backend.now();
         self.backend.reap(answers);
         for index in 0..answers.len() {
-            let index_of_slot = answers[index].slot;
-            match self.accept(answers[index], now) {
+            let answer = answers[index];
+            match self.accept(answer, now) {
                 Err(error) => {
                     self.settle(&answers[index..]);
                     return Err(error);
                 }
                 // Blocks that are discarded are written, also after the end.
                 Ok((slot, _)) if slot.direction == Direction::Trim => {
-                    self.write_trimmed(index_of_slot, slot, now);
+                    self.write_trimmed(answer.slot, slot, now);
                 }
-                Ok(_) => self.idle.push(index_of_slot),
+                Ok(_) => self.idle.push(answer.slot),
             }
         }
         answers.clear();
@@ -602,10 +608,7 @@ impl<'a, B: Backend> Worker<'a, B> {
                 return;
             };
             self.due = None;
-            let direction = match direction {
-                Direction::Write if self.trims_first => Direction::Trim,
-                _ => direction,
-            };
+            let direction = self.first_step(direction);
             self.tally.record(direction, bytes, now.saturating_sub(due));
         }
     }

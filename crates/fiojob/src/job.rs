@@ -307,6 +307,14 @@ impl Default for Job {
 }
 
 impl Job {
+    /// Passes over the size. An SSD ages by being written over: a second pass writes no block that is empty.
+    pub fn passes(&self) -> u64 {
+        match self.rules.ages {
+            true => self.loops.max(2),
+            false => self.loops,
+        }
+    }
+
     /// The error that says `text` of one of its options, where that stands; of the job's section
     /// where it does not be at all.
     pub fn error(&self, option: &str, text: impl Into<String>) -> FioError {

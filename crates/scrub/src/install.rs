@@ -81,7 +81,7 @@ fn words(given: impl Iterator<Item = OsString>, args: &ScrubArgs) -> Vec<OsStrin
             words.push(word);
         }
     }
-    // Nobody is there who goes on, and who would read it: the next start does.
+    // No user is there to resume it, or to read a hint: the next start resumes.
     words.push("--scheduled".into());
     if is_nightly(args) && args.every.is_none() {
         words.extend(["--every", EVERY].map(OsString::from));

@@ -158,8 +158,7 @@ fn counted(word: &str, root: &Root) -> Option<String> {
     lines.any(|line| line.name == name).then(|| name.to_owned())
 }
 
-/// The name of a device in a log or a recording, of a word that may be its path: nobody can look that up any
-/// more.
+/// The name of a device in a log or a recording, from a word that may be its path, which cannot be resolved any more.
 pub(crate) fn name_in_path(word: &str) -> &str {
     let folders = ["/dev/mapper/", "/dev/md/", "/dev/"];
     let name = folders.iter().find_map(|folder| word.strip_prefix(folder));

@@ -323,14 +323,6 @@ fn zone(job: &Job) -> u64 {
     }
 }
 
-/// Passes over the size. An SSD ages by being written over: a second pass writes no block that is empty.
-fn loops(job: &Job) -> u64 {
-    match job.rules.ages {
-        true => job.loops.max(2),
-        false => job.loops,
-    }
-}
-
 /// Limit of the job by what it moved: in bytes, and in requests.
 fn limit(
     job: &Job,
@@ -351,7 +343,7 @@ fn limit(
         Some(Amount::Bytes(bytes)) => bytes,
         Some(Amount::Percent(percent)) => share(total, percent),
     };
-    let bytes = once.checked_mul(loops(job)).ok_or_else(|| {
+    let bytes = once.checked_mul(job.passes()).ok_or_else(|| {
         job.error(
             "loops",
             "so many times the size is more than can be counted",

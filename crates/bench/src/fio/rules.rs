@@ -222,7 +222,7 @@ pub(super) fn notes(job: &Job) -> Vec<String> {
         notes.push(format!(
             "{name}: sprandom is done by writing each block up to {} times, each time in another order. An SSD comes to \
              its steady state by that too, in more time than by fio's, which writes its flash once.",
-            job.loops.max(2)
+            job.passes()
         ));
     }
     if !job.rules.counted {

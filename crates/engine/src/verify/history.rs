@@ -57,7 +57,7 @@ impl History {
         }
     }
 
-    /// A write failed: nobody knows what lies there.
+    /// A write failed: the data at its place is unknown.
     pub(super) fn failed(&mut self, place: u64) {
         let Some(at) = self.in_flight.iter().position(|other| other.place == place) else {
             return;

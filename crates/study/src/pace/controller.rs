@@ -94,10 +94,8 @@ pub struct Controller {
     learned_s: Option<f64>,
     throughput: Throughput,
     kept: Option<(Targets, Source)>,
-    /// What the rate is steered by, a little below the targets.
+    /// Latencies by which the rate is steered, a little below the targets.
     aims: Targets,
-    /// True if the p99 that is kept is the one that was asked for.
-    keeps_p99: bool,
     rate: f64,
     least: f64,
     /// Room of the mean.
@@ -159,7 +157,6 @@ impl Controller {
             throughput: Throughput::default(),
             kept: None,
             aims: Targets::default(),
-            keeps_p99: false,
             rate: UNKNOWN,
             least: UNKNOWN,
             room_of_mean: ROOM,
@@ -465,16 +462,9 @@ impl Controller {
             true => (measured, Source::Measured),
             false => (targets, source),
         };
-        let is_kept = |asked: Option<f64>, kept: Option<f64>| asked.is_some() && asked == kept;
-        let aim_of =
-            |asked: Option<f64>, own: Option<f64>, kept: Option<f64>| match is_kept(asked, kept) {
-                true => aim(kept, own),
-                false => kept,
-            };
-        self.keeps_p99 = is_kept(self.asked.p99_s, kept.0.p99_s);
         self.aims = Targets {
-            mean_s: aim_of(self.asked.mean_s, own.mean_s, kept.0.mean_s),
-            p99_s: aim_of(self.asked.p99_s, own.p99_s, kept.0.p99_s),
+            mean_s: aim(kept.0.mean_s, self.asked.mean_s, own.mean_s),
+            p99_s: aim(kept.0.p99_s, self.asked.p99_s, own.p99_s),
         };
         self.kept = Some(kept);
         self.phase = Phase::Working(0.0);
@@ -620,7 +610,10 @@ impl Controller {
                 .take(share, std::mem::take(&mut self.since_mean_s));
         }
         if targets.p99_s.is_some() {
-            self.slow.take(shares, seconds, self.keeps_p99);
+            let is_asked = self
+                .kept
+                .is_some_and(|kept| kept.0.p99_s == self.asked.p99_s);
+            self.slow.take(shares, seconds, is_asked);
             log_rate = log_rate.min(self.slow.log_rate);
         }
         if targets.mean_s.is_some() {
@@ -665,8 +658,11 @@ pub fn least_rate(gives: f64) -> f64 {
     (LEAST_SHARE * gives).clamp(SLOWEST, LEAST)
 }
 
-/// Latency by which the rate is steered to keep a target that was asked for.
-fn aim(target_s: Option<f64>, own_s: Option<f64>) -> Option<f64> {
+/// Latency by which the rate is steered to keep a target, which may be the one that was asked for.
+fn aim(target_s: Option<f64>, asked_s: Option<f64>, own_s: Option<f64>) -> Option<f64> {
+    if target_s != asked_s {
+        return target_s;
+    }
     let target_s = target_s?;
     Some((AIM * target_s).max(0.5 * (own_s.unwrap_or(0.0) + target_s)))
 }

@@ -394,7 +394,7 @@ impl Kernel {
         self.outstanding.push((back_s, bytes));
     }
 
-    /// What is told of the last interval, which has ended now.
+    /// Foreground of the last interval, which has ended now.
     fn foreground(&mut self, now_s: f64, own: f64, in_flight: f64, is_deep: bool) -> Foreground {
         let mut read = 0.0;
         self.outstanding.retain(|(back_s, bytes)| {
