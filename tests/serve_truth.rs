@@ -57,7 +57,9 @@ impl Run {
 }
 
 fn runs(seeds: usize, quiet: usize) -> Vec<Run> {
-    let now = Timestamp::now().as_second() / 60 - AFTER - 2;
+    // The last noon, so that runs are at the same times of day whenever this is run.
+    let latest = Timestamp::now().as_second() / 60 - AFTER - 2;
+    let noon = latest - (latest - DAY / 2).rem_euclid(DAY);
     let kinds = SCENARIOS
         .iter()
         .flat_map(|scenario| std::iter::repeat_n(scenario, seeds));
@@ -68,7 +70,7 @@ fn runs(seeds: usize, quiet: usize) -> Vec<Run> {
         .map(|(scenario, number)| Run {
             scenario,
             number,
-            moment: now - number * APART,
+            moment: noon - number * APART,
         })
         .collect()
 }

@@ -35,7 +35,9 @@ fn io_uring_is_used_and_named_when_it_is_requested() {
 #[test]
 fn where_io_uring_is_refused_threads_do_the_work_and_the_answer_says_so() {
     let place = Place::new();
-    let arguments = [&["bench", "data", "--json"], &SHORT[..]].concat();
+    // Long enough for a request of a process that other work starves.
+    let second = ["--size", "8M", "--seconds", "1s", "--phase", "page-read"];
+    let arguments = [&["bench", "data", "--json"], &second[..]].concat();
     let run = said(without_uring(&mut place.command(&arguments)))
         .ends_with(0)
         .json();
