@@ -288,6 +288,37 @@ fn with_root_the_kernel_counts_the_reads_writes_and_flushes_of_the_trace() {
 }
 
 #[test]
+fn with_root_discards_reach_the_device_as_discards_and_whole() {
+    let Some(device) = Loop::new(16) else {
+        return;
+    };
+    let place = Place::new();
+    let ios = [
+        (1, Op::Write, false, 0, 4096),
+        (2, Op::Discard, false, 4 << 20, 8 << 20),
+    ];
+    let trace = recorded(&place, &ios);
+    // What was written to is data of an unknown kind.
+    let consent = format!("{}=unknown", device.path());
+    fill(device.path(), 16);
+    let words = ["replay", &trace, device.path(), "--destroy", &consent];
+    let words = [&words[..], &["--json", "--discards"]].concat();
+    let discarded = || {
+        let stat = fs::read_to_string(format!("/sys/block/{}/stat", device.name())).unwrap();
+        let sectors = stat.split_whitespace().nth(13).unwrap();
+        sectors.parse::<u64>().unwrap() * 512
+    };
+    for engine in ["uring", "sync"] {
+        let before = discarded();
+        let words = [&words[..], &["--engine", engine]].concat();
+        let document = place.run(&words).ends_with(0).json();
+        assert_eq!(counts(&document)["shortened"], 0, "{document}");
+        assert_eq!(counts(&document)["failed"], 0, "{document}");
+        assert_eq!(discarded() - before, 8 << 20, "{engine}: {document}");
+    }
+}
+
+#[test]
 fn with_root_each_target_takes_requests_of_its_own_block_size() {
     let Some(small) = Loop::new(16) else {
         return;

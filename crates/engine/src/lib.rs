@@ -28,6 +28,7 @@ pub mod calls;
 mod clock;
 mod contents;
 mod depth_search;
+mod discard;
 mod disks;
 mod failures;
 mod flow;

@@ -46,8 +46,8 @@ pub enum Op {
     WriteDurable,
     /// Makes durable what was written before: fdatasync(2). It has no offset and no length.
     Flush,
-    /// Gives the blocks back: fallocate(2) with FALLOC_FL_PUNCH_HOLE, which a device takes as a discard that
-    /// leaves zeros.
+    /// Gives the blocks back: a discard of a block device (BLKDISCARD), after which they may read as anything; of a
+    /// file a hole, which reads as zeros (fallocate(2), FALLOC_FL_PUNCH_HOLE).
     Discard,
 }
 
@@ -201,6 +201,11 @@ pub trait RequestSource {
     /// Next step, asked for while fewer than [`depth`](RequestSource::depth) are in flight. `now` is the time
     /// since the list began.
     fn next(&mut self, now: Nanos) -> Next;
+
+    /// True if a request may be a discard: where a ring takes none of a block device, threads make all requests.
+    fn may_discard(&self) -> bool {
+        false
+    }
 
     /// A request came back. They are told in the order in which they come back.
     fn done(&mut self, now: Nanos, done: Done);

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::num::NonZeroU64;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::{io, thread};
 
 use record::Direction;
@@ -13,6 +13,7 @@ use rustix::thread::set_current_timer_slack;
 use crate::backend::{Backend, Completion};
 use crate::buffers::Buffers;
 use crate::clock::{BusyTime, Clock};
+use crate::discard;
 use crate::places::in_file;
 use crate::random::Random;
 
@@ -76,8 +77,8 @@ impl<'a> Blocking<'a> {
                     let buffer = &mut self.buffers.slice(0)[..bytes as usize];
                     rustix::io::pread(fd, buffer, offset)
                 }
-                Direction::Trim => discard(fd, offset, bytes),
-                Direction::Write if self.rules.trims => discard(fd, offset, bytes),
+                Direction::Trim => discard::of_device(fd, offset, bytes),
+                Direction::Write if self.rules.trims => discard::of_device(fd, offset, bytes),
                 Direction::Write => {
                     let buffer = &self.buffers.slice(0)[..bytes as usize];
                     rustix::io::pwrite(fd, buffer, offset)
@@ -135,21 +136,4 @@ impl Backend for Blocking<'_> {
                 .map(|result| Completion { slot: 0, result }),
         );
     }
-}
-
-/// BLKDISCARD (include/uapi/linux/fs.h).
-const BLKDISCARD: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 119);
-
-/// Discards a range of a block device, and gives its length.
-#[allow(unsafe_code)]
-fn discard(device: BorrowedFd<'_>, offset: u64, bytes: u32) -> Result<usize, Errno> {
-    let mut range = [offset, u64::from(bytes)];
-    // SAFETY: BLKDISCARD reads two numbers of 64 bits, the start and the length in bytes (block/ioctl.c), and returns 0.
-    let discarded = unsafe {
-        rustix::ioctl::ioctl(
-            device,
-            rustix::ioctl::Updater::<BLKDISCARD, [u64; 2]>::new(&mut range),
-        )
-    };
-    discarded.map(|()| bytes as usize)
 }

@@ -118,7 +118,7 @@ pub(crate) struct Placer {
     /// Size of the target, a multiple of the alignment.
     size: u64,
     alignment: u64,
-    /// The longest request.
+    /// The longest read or write.
     longest: u64,
     rule: Rule,
 }
@@ -158,6 +158,27 @@ impl Placer {
         length: u64,
         counts: &mut ReplayCounts,
     ) -> Option<(u64, u32)> {
+        self.place_within(self.longest, offset, length, counts)
+    }
+
+    /// The same of a discard, which needs no memory for data and may be as long as a request can be.
+    pub(crate) fn place_discard(
+        &self,
+        offset: u64,
+        length: u64,
+        counts: &mut ReplayCounts,
+    ) -> Option<(u64, u32)> {
+        let most = u64::from(u32::MAX);
+        self.place_within(most - most % self.alignment, offset, length, counts)
+    }
+
+    fn place_within(
+        &self,
+        longest: u64,
+        offset: u64,
+        length: u64,
+        counts: &mut ReplayCounts,
+    ) -> Option<(u64, u32)> {
         let start = offset - offset % self.alignment;
         let end = offset.saturating_add(length.max(1));
         let end = end.checked_next_multiple_of(self.alignment);
@@ -178,7 +199,7 @@ impl Placer {
             counts.clipped += 1;
             return None;
         }
-        let fits = there.min(self.size - place).min(self.longest);
+        let fits = there.min(self.size - place).min(longest);
         counts.shortened += u64::from(fits < wide);
         counts.widened += u64::from(wide > length);
         counts.remapped += u64::from(place != start);

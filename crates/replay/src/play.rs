@@ -21,7 +21,7 @@ use crate::source::Opener;
 use crate::survey::Survey;
 use crate::tally::Tally;
 
-/// The longest request that is made; a longer one is cut.
+/// The longest read or write that is made; a longer one is cut.
 const LONGEST: u64 = 16 << 20;
 /// Shortest width of a window.
 const WINDOW: u64 = 1_000_000_000;
@@ -111,7 +111,7 @@ pub fn play(
     };
     let tally = Tally::new(ios, settings.speed, width, observer);
     let (to, from) = sync_channel(BATCHES);
-    let mut schedule = Schedule::new(from, settings.pace, settings.speed, settings.depth, tally);
+    let mut schedule = Schedule::new(from, settings, tally);
     let over = &AtomicBool::new(false);
     let (end, fed) = thread::scope(|scope| {
         let feeder = thread::Builder::new()

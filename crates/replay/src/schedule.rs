@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
 use engine::list::{Done, Next, Request, RequestSource};
-use record::{Nanos, Pace};
+use record::{Nanos, Pace, ReplaySettings};
 
 use crate::graph::Graph;
 use crate::second_pass::Item;
@@ -79,6 +79,7 @@ pub(crate) struct Schedule<'a> {
     rule: Rule,
     speed: f64,
     depth: u32,
+    discards: bool,
     start: Option<u64>,
     flights: Vec<Option<Flight>>,
     free: Vec<usize>,
@@ -99,9 +100,7 @@ enum Rule {
 impl<'a> Schedule<'a> {
     pub(crate) fn new(
         from: Receiver<Vec<Item>>,
-        pace: Pace,
-        speed: f64,
-        depth: u32,
+        settings: ReplaySettings,
         tally: Tally<'a>,
     ) -> Schedule<'a> {
         Schedule {
@@ -112,13 +111,14 @@ impl<'a> Schedule<'a> {
                 is_over: false,
                 starved: 0,
             },
-            rule: match pace {
+            rule: match settings.pace {
                 Pace::Recorded => Rule::Recorded,
                 Pace::Asap => Rule::Asap,
-                Pace::Dependencies => Rule::Dependencies(Box::new(Graph::new(speed))),
+                Pace::Dependencies => Rule::Dependencies(Box::new(Graph::new(settings.speed))),
             },
-            speed,
-            depth,
+            speed: settings.speed,
+            depth: settings.depth,
+            discards: settings.discards,
             start: None,
             flights: Vec::new(),
             free: Vec::new(),
@@ -269,6 +269,10 @@ impl RequestSource for Schedule<'_> {
             Next::End => {}
         }
         next
+    }
+
+    fn may_discard(&self) -> bool {
+        self.discards
     }
 
     fn done(&mut self, _: Nanos, done: Done) {

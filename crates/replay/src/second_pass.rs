@@ -209,6 +209,7 @@ impl Batcher<'_> {
         };
         let (offset, len) = match op {
             list::Op::Flush => (0, 0),
+            list::Op::Discard => placer.place_discard(io.offset.0, io.length.0, counts)?,
             _ => placer.place(io.offset.0, io.length.0, counts)?,
         };
         Some(Item {

@@ -12,10 +12,10 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 
 use record::Nanos;
-use rustix::fs::FallocateFlags;
 use rustix::io::ReadWriteFlags;
 
 use crate::clock::Clock;
+use crate::discard::discard;
 use crate::job::EngineError;
 use crate::list::memory::Sources;
 use crate::list::submitter::{Completed, Stopwatch, Submitter};
@@ -84,13 +84,7 @@ impl Call {
                     rustix::io::pwritev2(file.as_fd(), &buffers, offset, flags)
                 }
                 Op::Flush => rustix::fs::fdatasync(file.as_fd()).map(|()| 0),
-                Op::Discard => rustix::fs::fallocate(
-                    file.as_fd(),
-                    FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
-                    offset,
-                    u64::from(len),
-                )
-                .map(|()| 0),
+                Op::Discard => discard(file, offset, len),
             };
             if moved != Err(Errno::INTR) {
                 return moved;

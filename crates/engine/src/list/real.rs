@@ -2,13 +2,13 @@
 //! and says afterwards which it was.
 
 use std::fs::File;
-use std::os::unix::fs::FileTypeExt;
 use std::thread;
 
 use record::{Bytes, EngineKind, EngineUsed};
 use rustix::fs::{AtFlags, OFlags, StatxFlags};
 
 use crate::clock::{Clock, cpu_since, monotonic_nanos, process_cpu_time};
+use crate::discard;
 use crate::disks::{Disks, drift, note};
 use crate::job::{Choice, EngineError, LARGEST_BLOCK};
 use crate::list::drive::{Limits, drive};
@@ -98,10 +98,7 @@ fn unasked(errno: Errno) -> EngineError {
 /// Alignment of offsets and lengths: the logical block size of a device (ioctl BLKSSZGET); for a file the
 /// kernel's answer (statx(2), STATX_DIOALIGN, Linux 6.1), or a sector where it gives none.
 fn alignment(file: &File) -> Result<u32, Errno> {
-    let is_device = file
-        .metadata()
-        .is_ok_and(|metadata| metadata.file_type().is_block_device());
-    if is_device {
+    if discard::is_device(file) {
         return rustix::fs::ioctl_blksszget(file);
     }
     let told = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
@@ -123,6 +120,13 @@ fn go(
 ) -> Result<(EngineKind, String, Ended), EngineError> {
     if list.choice == Choice::Sync {
         return by_threads(list, limits, clock, feed, String::new());
+    }
+    if feed.may_discard()
+        && list.files.iter().any(|file| discard::is_device(file))
+        && !discard::ring_takes_devices()
+    {
+        let detail = "io_uring takes no discards of a device here (since Linux 6.12 it does)";
+        return by_threads(list, limits, clock, feed, detail.to_owned());
     }
     match Ringed::new(list, buffers(list)?, clock) {
         Ok(mut ring) => {

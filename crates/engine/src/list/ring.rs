@@ -8,6 +8,7 @@ use std::mem::ManuallyDrop;
 use io_uring::{opcode, types};
 
 use crate::clock::Clock;
+use crate::discard;
 use crate::job::EngineError;
 use crate::list::memory::Sources;
 use crate::list::submitter::{Completed, Stopwatch, Submitter};
@@ -22,6 +23,8 @@ pub(super) struct Ringed {
     /// Given back only when nothing is in flight: the kernel may use it until then.
     buffers: ManuallyDrop<Sources>,
     stopwatch: Stopwatch,
+    /// Of each file: true of a block device.
+    devices: Vec<bool>,
 }
 
 impl Ringed {
@@ -37,6 +40,11 @@ impl Ringed {
             ring,
             buffers: ManuallyDrop::new(buffers),
             stopwatch: Stopwatch::start(clock),
+            devices: list
+                .files
+                .iter()
+                .map(|file| discard::is_device(file))
+                .collect(),
         })
     }
 
@@ -80,10 +88,10 @@ impl Submitter for Ringed {
             Op::Flush => opcode::Fsync::new(file)
                 .flags(types::FsyncFlags::DATASYNC)
                 .build(),
-            Op::Discard => opcode::Fallocate::new(file, u64::from(request.len))
-                .offset(request.offset)
-                .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
-                .build(),
+            Op::Discard => {
+                let is_device = self.devices.get(usize::from(request.file)) == Some(&true);
+                discard::entry(file, is_device, request.offset, request.len)
+            }
         };
         // SAFETY: the request is not longer than a buffer (the loop checks that), and the buffers
         // stay in place until the completion has arrived. What was read is never looked at; where slots that

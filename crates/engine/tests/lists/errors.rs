@@ -174,3 +174,30 @@ fn with_root_errors_of_a_device_are_told_and_the_rest_continues() {
         assert!(content.iter().all(|byte| *byte == 0));
     }
 }
+
+/// Bytes that were discarded on a device, by the kernel's count: zeroes that it was told to write count as written.
+fn discarded(device: &Loop) -> u64 {
+    let name = device.node.trim_start_matches("/dev/");
+    let stat = std::fs::read_to_string(format!("/sys/class/block/{name}/stat")).unwrap();
+    let sectors: u64 = stat.split_whitespace().nth(13).unwrap().parse().unwrap();
+    sectors * 512
+}
+
+#[test]
+fn with_root_a_discard_of_a_device_is_a_discard_and_longer_than_any_data() {
+    let Some(device) = Loop::new(8 * MIB) else {
+        return;
+    };
+    let file = open_direct(Path::new(&device.node));
+    for choice in BOTH {
+        let before = discarded(&device);
+        let request = Request {
+            op: Op::Discard,
+            ..Request::read(MIB, 4 << 20, 0)
+        };
+        let mut feed = Script::new([request], |_| 1);
+        run(&file, Memory::Zeros, choice, &mut feed).unwrap();
+        assert_eq!(good_tags(&feed.done), [0], "{:?}", feed.done);
+        assert_eq!(discarded(&device) - before, 4 * MIB, "{choice:?}");
+    }
+}

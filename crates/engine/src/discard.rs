@@ -1,0 +1,89 @@
+//! Discards. A block device has an operation for them. fallocate(2) with FALLOC_FL_PUNCH_HOLE is another one there, which
+//! has the device write zeroes (block/fops.c, `blkdev_fallocate`); of a file it gives the blocks back.
+
+use std::fs::File;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::fs::FileTypeExt as _;
+
+use io_uring::{opcode, squeue, types};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+
+/// BLKDISCARD (include/uapi/linux/fs.h).
+const BLKDISCARD: rustix::ioctl::Opcode = rustix::ioctl::opcode::none(0x12, 119);
+/// BLOCK_URING_CMD_DISCARD, `_IO(0x12, 0)` (include/uapi/linux/blkdev.h).
+const URING_DISCARD: u32 = 0x1200;
+
+/// True of a block device.
+pub(crate) fn is_device(file: &File) -> bool {
+    file.metadata()
+        .is_ok_and(|metadata| metadata.file_type().is_block_device())
+}
+
+/// True if a ring takes discards of block devices here, as it does since Linux 6.12. A probe would not tell: kernels
+/// before 5.19 and those from 6.12 on answer EINVAL alike.
+pub(crate) fn ring_takes_devices() -> bool {
+    let uname = rustix::system::uname();
+    is_since_6_12(&uname.release().to_string_lossy())
+}
+
+fn is_since_6_12(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    let mut next = || numbers.next().and_then(|digits| digits.parse::<u32>().ok());
+    (next(), next()) >= (Some(6), Some(12))
+}
+
+/// Discards a range, waiting for the answer.
+pub(crate) fn discard(file: &File, offset: u64, bytes: u32) -> Result<usize, Errno> {
+    if is_device(file) {
+        return of_device(file.as_fd(), offset, bytes);
+    }
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(file, hole, offset, u64::from(bytes)).map(|()| bytes as usize)
+}
+
+/// Discards a range of a block device, and gives its length.
+#[allow(unsafe_code)]
+pub(crate) fn of_device(device: BorrowedFd<'_>, offset: u64, bytes: u32) -> Result<usize, Errno> {
+    let mut range = [offset, u64::from(bytes)];
+    // SAFETY: BLKDISCARD reads two numbers of 64 bits, the start and the length in bytes (block/ioctl.c), and returns 0.
+    let discarded = unsafe {
+        rustix::ioctl::ioctl(
+            device,
+            rustix::ioctl::Updater::<BLKDISCARD, [u64; 2]>::new(&mut range),
+        )
+    };
+    discarded.map(|()| bytes as usize)
+}
+
+/// A discard of a range as an entry of a ring.
+pub(crate) fn entry(file: types::Fixed, is_device: bool, offset: u64, bytes: u32) -> squeue::Entry {
+    if !is_device {
+        return opcode::Fallocate::new(file, u64::from(bytes))
+            .offset(offset)
+            .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
+            .build();
+    }
+    // The kernel reads the length where the command's own bytes begin (block/ioctl.c, `blkdev_uring_cmd`).
+    let mut command = [0; 16];
+    command[..8].copy_from_slice(&u64::from(bytes).to_ne_bytes());
+    opcode::UringCmd16::new(file, URING_DISCARD)
+        .addr(Some(offset))
+        .cmd(command)
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_compared_by_their_numbers() {
+        for old in ["5.15.0-91-generic", "6.1.0-13-amd64", "6.11.9", "", "x"] {
+            assert!(!is_since_6_12(old), "{old}");
+        }
+        for new in ["6.12.0", "6.18-rc1", "7.0.3"] {
+            assert!(is_since_6_12(new), "{new}");
+        }
+    }
+}
