@@ -4,6 +4,8 @@
 
 #[path = "trace/blktrace.rs"]
 mod blktrace;
+#[path = "trace/interrupted.rs"]
+mod interrupted;
 #[path = "trace/killed.rs"]
 mod killed;
 #[path = "support/loops.rs"]

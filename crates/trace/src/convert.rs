@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::Context as _;
 use serde::Serialize;
@@ -33,10 +34,14 @@ struct NotHeld {
 }
 
 /// Writes a trace in another format. A conversion that fails leaves no file.
-pub(crate) fn convert(args: &ConvertArgs, context: &mut Context) -> Outcome {
+pub(crate) fn convert(
+    args: &ConvertArgs,
+    context: &mut Context,
+    interrupt: &AtomicBool,
+) -> Outcome {
     let mut reader = open(&args.from).refused()?;
     let file = create(&args.to, args.force)?;
-    let written = write(&mut *reader, file, args);
+    let written = write(&mut *reader, file, args, interrupt);
     let written = written.with_context(|| format!("{} is not written", args.to.display()));
     let converted = match written {
         Ok(converted) => converted,
@@ -73,11 +78,15 @@ fn write(
     reader: &mut dyn TraceReader,
     file: File,
     args: &ConvertArgs,
+    interrupt: &AtomicBool,
 ) -> anyhow::Result<Converted> {
     let mut conversion = args.format.format().begin(file, reader.header())?;
     while let Some(io) = reader.next() {
         let named: &dyn TraceReader = reader;
         conversion.write(&io?, &named)?;
+        if interrupt.load(Relaxed) {
+            anyhow::bail!("interrupted");
+        }
     }
     Ok(conversion.finish()?)
 }

@@ -42,7 +42,7 @@ use ui::exit::Outcome;
 pub fn trace(args: &TraceArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     match &args.action {
         TraceAction::Record(args) => recorder::record(args, context, interrupt),
-        TraceAction::Show(args) => show::show(args, context),
-        TraceAction::Convert(args) => convert::convert(args, context),
+        TraceAction::Show(args) => show::show(args, context, interrupt),
+        TraceAction::Convert(args) => convert::convert(args, context, interrupt),
     }
 }

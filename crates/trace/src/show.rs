@@ -1,5 +1,9 @@
 //! `trace show`.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use anyhow::anyhow;
+
 use crate::args::ShowArgs;
 use crate::figures::Figures;
 use crate::html;
@@ -10,12 +14,16 @@ use ui::exit::{Answer, ExitClass as _, Outcome};
 use ui::output::{Format, OutputFile};
 
 /// Shows a trace.
-pub(crate) fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
+pub(crate) fn show(args: &ShowArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let output = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     let mut reader = open(&args.file).refused()?;
     let mut figures = Figures::default();
     for io in reader.by_ref() {
         figures.add(&io.refused()?);
+        if interrupt.load(Relaxed) {
+            let file = args.file.display();
+            return Err(anyhow!("interrupted before {file} was read to its end")).midway();
+        }
     }
     let shown = views::document(args.file.display().to_string(), &*reader, &mut figures);
     if let Some(output) = output {
