@@ -183,6 +183,7 @@ fn what_cannot_be_replayed_is_refused_before_anything_is_touched() {
         (&[&trace, data], "does not fit"),
         (&[target, data], "is no trace that is known"),
         (&["/nonexistent", data], "could not be read"),
+        (&["/dev/stdin", data], "reads its trace twice"),
         (&[&trace, target, "--speed", "0x"], "a speed is a factor"),
     ] {
         let words = [&["replay"][..], words].concat();

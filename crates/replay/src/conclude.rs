@@ -1,8 +1,9 @@
 //! Worth of a replay's figures: derived from what was measured, and again from an old run by a better rule.
 
-use record::{Code, Direction, Finding, Histogram, Pace, Replay, Severity};
+use record::{Code, Direction, Finding, Histogram, OffsetMap, Pace, Replay, Severity};
 use study::replay::cap::{self, Load};
 use study::replay::warmth;
+use trace::Caveats;
 use ui::format::{latency, number, percent};
 
 use crate::answer::late;
@@ -13,9 +14,7 @@ const PHASE: &str = "replay";
 const SOME_LATE: f64 = 0.01;
 /// Share from which the schedule was not kept.
 const MOSTLY_LATE: f64 = 0.25;
-/// Share of lost events from which a trace is doubtful, and invalid.
-const LOST: (f64, f64) = (0.001, 0.05);
-/// The same of I/Os beyond the target's end.
+/// Share of I/Os beyond the target's end from which a replay is doubtful, and invalid.
 const CLIPPED: (f64, f64) = (0.001, 0.1);
 
 /// Reasons to doubt a replay.
@@ -96,35 +95,41 @@ fn lateness(replay: &Replay) -> Option<Finding> {
 
 fn lost(replay: &Replay) -> Option<Finding> {
     let trace = &replay.trace;
-    let doubtful = trace.lost + trace.ambiguous;
-    if doubtful == 0 && !trace.cut_off {
-        return None;
-    }
-    // A lost event is half of an I/O.
-    let share = doubtful as f64 / (2.0 * trace.ios as f64 + doubtful as f64).max(1.0);
+    let caveats = Caveats {
+        lost: trace.lost,
+        ambiguous: trace.ambiguous,
+        cut_off: trace.cut_off,
+        ..Caveats::default()
+    };
+    let severity = caveats.severity(trace.ios)?;
+    let share = |count: u64| percent(count as f64 / trace.ios.max(1) as f64);
     let mut text = format!(
-        "The recorder of the trace lost {} events, and {} completions fitted more than one request or none: {} of \
-         all. I/Os that it lost are not replayed.",
+        "The recorder of the trace lost {} events ({} of the I/Os), and {} completions ({}) fitted more than one request \
+         or none. I/Os that it lost are not replayed.",
         number(trace.lost as f64),
+        share(trace.lost),
         number(trace.ambiguous as f64),
-        percent(share),
+        share(trace.ambiguous),
     );
     if trace.cut_off {
         text.push_str(" It was ended before it closed the file, so that the end is missing.");
     }
-    Some(finding(Code::LostEvents, by_share(share, LOST), text))
+    Some(finding(Code::LostEvents, severity, text))
 }
 
 fn clipped(replay: &Replay) -> Option<Finding> {
     let counts = &replay.counts;
     let share = counts.clipped as f64 / (counts.ios as f64).max(1.0);
+    let advice = match replay.settings.map {
+        OffsetMap::Exact => "Give --map compact or --map wrap, or a larger target.",
+        OffsetMap::Wrap | OffsetMap::Compact => "Give a larger target.",
+    };
     (counts.clipped > 0).then(|| {
         finding(
             Code::Clipped,
             by_share(share, CLIPPED),
             format!(
-                "{} of {} I/Os lie beyond the end of the target and were left out ({}). Give --map compact or --map \
-                 wrap, or a larger target.",
+                "{} of {} I/Os lie beyond the end of the target and were left out ({}). {advice}",
                 number(counts.clipped as f64),
                 number(counts.ios as f64),
                 percent(share),

@@ -1,5 +1,7 @@
 //! Replays on simulated volumes, in virtual time.
 
+mod conclusions;
+
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
 

@@ -115,9 +115,10 @@ pub fn sentences(answer: &ReplayAnswer) -> Vec<String> {
         answer.format,
         whole(answer.trace_ios),
         number(answer.trace_seconds),
-        match answer.speed {
-            1.0 => String::new(),
-            speed => format!(", {speed} times as fast"),
+        match (answer.pace, answer.speed) {
+            // It has no times.
+            (Pace::Asap, _) | (_, 1.0) => String::new(),
+            (_, speed) => format!(", {speed} times as fast"),
         },
         answer.depth,
     )];

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use record::{Bytes, Nanos};
+use record::{Bytes, Nanos, Severity};
 
 /// Operation of a block request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -169,6 +169,29 @@ pub struct Caveats {
     pub skipped: u64,
     /// The recorder was ended before it closed the file.
     pub cut_off: bool,
+}
+
+/// Share of lost or ambiguous events up to which a trace is doubtful; above it is invalid.
+const DOUBTFUL: f64 = 0.01;
+
+impl Caveats {
+    /// Severity of so many lost or ambiguous events beside so many I/Os; `None` of none.
+    pub fn severity_of(count: u64, ios: u64) -> Option<Severity> {
+        let share = count as f64 / ios.max(1) as f64;
+        let severity = match share > DOUBTFUL {
+            true => Severity::Invalid,
+            false => Severity::Warn,
+        };
+        (count > 0).then_some(severity)
+    }
+
+    /// The worst severity among what makes a trace of so many I/Os doubtful or invalid: lost events, ambiguous ones, and
+    /// a missing end.
+    pub fn severity(&self, ios: u64) -> Option<Severity> {
+        let counts = [self.lost, self.ambiguous].map(|count| Caveats::severity_of(count, ios));
+        let cut_off = self.cut_off.then_some(Severity::Warn);
+        counts.into_iter().chain([cut_off]).flatten().max()
+    }
 }
 
 /// A trace as it is read: its I/Os in the order of their issue, in bounded memory.

@@ -3,6 +3,7 @@
 pub(crate) mod args;
 mod rounds;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -131,13 +132,19 @@ impl Ready {
 /// Reads the trace once.
 ///
 /// # Errors
-/// Refused, where it cannot be read, or not be replayed on so many targets as it is requested.
+/// Refused, where it cannot be read again, or not be replayed on so many targets as it is requested.
 pub(crate) fn surveyed(
     args: &BenchArgs,
     file: &Path,
     targets: usize,
     interrupt: &AtomicBool,
 ) -> Result<Survey, Failure> {
+    if fs::metadata(file).is_ok_and(|there| !there.is_file()) {
+        return Err(Failure::refused(format!(
+            "{} is no regular file, and a replay reads its trace twice; write it to a file first",
+            file.display()
+        )));
+    }
     let settings = settings(args);
     let device = args.replay_options.device.as_deref();
     let name = file.display().to_string();

@@ -6,9 +6,6 @@ use serde::Serialize;
 use crate::figures::Figures;
 use crate::io::{Caveats, Header, WriteCache};
 
-/// Share of lost or ambiguous events up to which a trace is doubtful; above it is invalid.
-const DOUBTFUL: f64 = 0.01;
-
 /// A reason to doubt a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct TraceFinding {
@@ -114,10 +111,8 @@ pub(crate) fn of(figures: &Figures, header: &Header, caveats: Caveats) -> Vec<Tr
 /// Severity and share of a count of events that are not as they should be.
 fn counted(count: u64, ios: u64) -> Option<(Severity, String)> {
     let share = count as f64 / ios.max(1) as f64;
-    let severity = if share > DOUBTFUL {
-        Severity::Invalid
-    } else {
-        Severity::Warn
-    };
-    (count > 0).then(|| (severity, ui::format::percent(share)))
+    Some((
+        Caveats::severity_of(count, ios)?,
+        ui::format::percent(share),
+    ))
 }
