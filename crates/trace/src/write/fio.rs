@@ -91,6 +91,10 @@ impl<W: Write> Output for Iolog<W> {
         }
     }
 
+    fn has_moved(&self, io: &Io) -> bool {
+        self.version == Version::Two && io.issued.0 / 1000 != self.waited
+    }
+
     fn finish(mut self: Box<Self>) -> io::Result<()> {
         self.out.flush()
     }

@@ -29,7 +29,7 @@ pub(crate) enum Format {
     Iolog3,
 }
 
-/// A part of an I/O that not every format holds.
+/// A part of an I/O that not every format holds, or that a format cannot leave open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The time of completion.
@@ -46,23 +46,19 @@ pub(crate) enum Part {
     File,
     /// Digits of its time below a microsecond.
     Nanoseconds,
+    /// A wait so short that the format has none.
+    ShortWait,
     /// A length that is no multiple of 512 bytes.
     OddLength,
+    /// The absence of a time before the scheduler, where the format has one of each I/O.
+    NoQueued,
+    /// The absence of flushes from the recording, where the format has flushes.
+    NoFlushes,
 }
 
 impl Part {
-    const ALL: [Part; 8] = [
-        Part::Completion,
-        Part::Queued,
-        Part::Fua,
-        Part::Failure,
-        Part::Process,
-        Part::File,
-        Part::Nanoseconds,
-        Part::OddLength,
-    ];
-
-    fn is_in(self, io: &Io) -> bool {
+    /// True if it is in an I/O that `writer` has written.
+    fn is_in(self, io: &Io, writer: &dyn Output) -> bool {
         match self {
             Part::Completion => io.completed.is_some(),
             Part::Queued => io.queued.is_some(),
@@ -71,7 +67,10 @@ impl Part {
             Part::Process => io.process.is_some(),
             Part::File => io.file.is_some(),
             Part::Nanoseconds => !io.issued.0.is_multiple_of(1000),
+            Part::ShortWait => writer.has_moved(io),
             Part::OddLength => !io.offset.0.is_multiple_of(512) || !io.length.0.is_multiple_of(512),
+            Part::NoQueued => io.queued.is_none(),
+            Part::NoFlushes => true,
         }
     }
 
@@ -85,18 +84,25 @@ impl Part {
             Part::Process => "names of processes",
             Part::File => "names of files",
             Part::Nanoseconds => "times of issue below a microsecond",
+            Part::ShortWait => "waits below 100 µs",
             Part::OddLength => "places that are no multiples of 512 bytes",
+            Part::NoQueued => {
+                "the absence of times before the scheduler (those of issue take their place)"
+            }
+            Part::NoFlushes => "the absence of flushes from the recording",
         }
     }
 }
 
 impl Format {
-    /// Parts that the format cannot hold.
-    fn lacks(self) -> &'static [Part] {
-        match self {
-            Format::Own => &[],
-            Format::Blktrace | Format::Blkparse => &[Part::File, Part::OddLength],
-            Format::Iolog2 | Format::Iolog3 => &[
+    /// Parts that the format cannot hold of a trace.
+    fn lacks(self, header: &Header) -> Vec<Part> {
+        let mut lacks = match self {
+            Format::Own => return Vec::new(),
+            Format::Blktrace | Format::Blkparse => {
+                vec![Part::File, Part::OddLength, Part::NoQueued]
+            }
+            Format::Iolog2 | Format::Iolog3 => vec![
                 Part::Completion,
                 Part::Queued,
                 Part::Fua,
@@ -104,8 +110,13 @@ impl Format {
                 Part::Process,
                 Part::File,
                 Part::Nanoseconds,
+                Part::ShortWait,
             ],
+        };
+        if !header.has_flushes {
+            lacks.push(Part::NoFlushes);
         }
+        lacks
     }
 
     /// Begins a trace in an empty file.
@@ -123,7 +134,11 @@ impl Format {
         };
         Ok(Conversion {
             writer,
-            lost: self.lacks().iter().map(|part| (*part, 0)).collect(),
+            lost: self
+                .lacks(header)
+                .into_iter()
+                .map(|part| (part, 0))
+                .collect(),
             ios: 0,
         })
     }
@@ -157,17 +172,17 @@ pub(crate) struct Converted {
 impl Conversion {
     pub(crate) fn write(&mut self, io: &Io, described: &dyn Described) -> io::Result<()> {
         self.ios += 1;
+        self.writer.write(io, described)?;
         for (part, count) in &mut self.lost {
-            *count += u64::from(part.is_in(io));
+            *count += u64::from(part.is_in(io, &*self.writer));
         }
-        self.writer.write(io, described)
+        Ok(())
     }
 
     pub(crate) fn finish(self) -> io::Result<Converted> {
         self.writer.finish()?;
         let mut lost = self.lost;
         lost.retain(|(_, count)| *count > 0);
-        lost.sort_by_key(|(part, _)| Part::ALL.iter().position(|one| one == part));
         Ok(Converted {
             ios: self.ios,
             lost,

@@ -102,6 +102,7 @@ fn fields_of_fio_come_back_and_the_rest_is_counted() {
     for format in [Format::Iolog2, Format::Iolog3] {
         let path = folder.path().join("t.log");
         let lost = write(format, &path).lost;
+        assert!(lost.iter().all(|(part, _)| *part != Part::ShortWait));
         assert_eq!(lost[0], (Part::Completion, 200));
         assert!(lost.contains(&(Part::Fua, 40)));
         let back = read(&path);
@@ -117,6 +118,44 @@ fn fields_of_fio_come_back_and_the_rest_is_counted() {
             };
             assert_eq!(back, &kept, "{format:?}");
         }
+    }
+}
+
+/// A trace as of blkreplay, without completions, and with I/Os 60 µs apart.
+#[test]
+fn what_a_format_makes_up_or_moves_is_counted_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let header = Header {
+        format: "test",
+        started: None,
+        devices: named().0,
+        has_completions: false,
+        has_flushes: false,
+    };
+    for (format, expected) in [
+        (Format::Own, &[][..]),
+        (
+            Format::Blkparse,
+            &[(Part::NoQueued, 4), (Part::NoFlushes, 4)],
+        ),
+        (
+            Format::Blktrace,
+            &[(Part::NoQueued, 4), (Part::NoFlushes, 4)],
+        ),
+        // Those at 60 and 180 µs come too early, and the wait before the one at 120 µs is of both.
+        (
+            Format::Iolog2,
+            &[(Part::ShortWait, 2), (Part::NoFlushes, 4)],
+        ),
+        (Format::Iolog3, &[(Part::NoFlushes, 4)]),
+    ] {
+        let file = File::create(folder.path().join("t")).unwrap();
+        let mut conversion = format.begin(file, &header).unwrap();
+        for n in 0..4 {
+            let io = crate::io::tests::read_at(n * 60_000, n * 4096);
+            conversion.write(&io, &named()).unwrap();
+        }
+        assert_eq!(conversion.finish().unwrap().lost, expected, "{format:?}");
     }
 }
 
