@@ -28,10 +28,19 @@ fn is_heading(line: &str) -> bool {
     })
 }
 
-/// The format. Lines before the first record are the notice, which a load of several parts repeats behind a heading.
+/// The format. Lines before the first record are the notice, which a load of several parts repeats behind a heading;
+/// behind one, a line of several fields is a record.
 #[derive(Debug, Default)]
 pub(crate) struct Blkreplay {
+    has_heading: bool,
     in_records: bool,
+}
+
+impl Blkreplay {
+    /// True of a line that is no notice.
+    fn must_be_record(&self, line: &str) -> bool {
+        self.in_records || (self.has_heading && line.matches(';').count() > 1)
+    }
 }
 
 struct Record {
@@ -86,11 +95,12 @@ impl LineFormat for Blkreplay {
             return Ok(());
         }
         if is_heading(line) {
+            self.has_heading = true;
             return Ok(());
         }
         let record = match record_of(line) {
             Ok(record) => record,
-            Err(_) if !self.in_records => return Ok(()),
+            Err(_) if !self.must_be_record(line) => return Ok(()),
             Err(malformed) => return Err(malformed.into()),
         };
         self.in_records = true;
@@ -172,5 +182,13 @@ mod tests {
             read("notice\nstart ; sector ; length ; op\n1.0 ; 8 ; 2 ; R\n2.0 ; 8 ; 2 ; X\n");
         let text = error.unwrap_err().to_string();
         assert!(text.ends_with(":4:15: expected R or W"), "{text}");
+        // So have the first ones behind a heading.
+        let error =
+            read("notice\nstart ; sector ; length ; op\n1.0 ; x ; 2 ; R\n2.0 ; 8 ; 2 ; R\n");
+        let text = error.unwrap_err().to_string();
+        assert!(
+            text.ends_with(":3:7: expected the sector's number"),
+            "{text}"
+        );
     }
 }
