@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+use ui::context::notice;
 
 /// Size of the buffers on both sides of a decoder.
 const BUFFER: usize = 256 << 10;
@@ -16,14 +17,14 @@ pub(crate) type Input = Box<dyn BufRead + Send>;
 
 /// Opens a file, which may be a pipe.
 pub(crate) fn open(path: &Path) -> io::Result<Input> {
-    unpack(BufReader::with_capacity(BUFFER, File::open(path)?))
+    unpack(BufReader::with_capacity(BUFFER, File::open(path)?), path)
 }
 
-/// Unpacks what begins like a packed file.
-pub(crate) fn unpack(source: impl BufRead + Send + 'static) -> io::Result<Input> {
+/// Unpacks what begins like a packed file; `path` is its name in notices.
+fn unpack(source: impl BufRead + Send + 'static, path: &Path) -> io::Result<Input> {
     let (start, source) = peek(source, 4)?;
     Ok(match start[..] {
-        [0x1f, 0x8b, ..] => buffered(MultiGzDecoder::new(source)),
+        [0x1f, 0x8b, ..] => buffered(Gzip::new(source, path)),
         [0x28, 0xb5, 0x2f, 0xfd] => buffered(Zstd::new(source)),
         // A skippable frame, with which parallel zstd begins.
         [0x50..=0x5f, 0x2a, 0x4d, 0x18] => buffered(Zstd::new(source)),
@@ -43,6 +44,44 @@ pub(crate) fn peek<R: BufRead>(mut source: R, most: usize) -> io::Result<(Vec<u8
 
 fn buffered(source: impl Read + Send + 'static) -> Input {
     Box::new(BufReader::with_capacity(BUFFER, source))
+}
+
+/// Members of gzip, one after the other, up to what is none.
+struct Gzip<R> {
+    member: Option<GzDecoder<R>>,
+    path: PathBuf,
+}
+
+impl<R: BufRead> Gzip<R> {
+    fn new(source: R, path: &Path) -> Gzip<R> {
+        Gzip {
+            member: Some(GzDecoder::new(source)),
+            path: path.to_path_buf(),
+        }
+    }
+}
+
+impl<R: BufRead> Read for Gzip<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let read = member.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            let next = member.get_mut().fill_buf()?.first().copied();
+            let ended = self.member.take();
+            match next {
+                Some(0x1f) => self.member = ended.map(|ended| GzDecoder::new(ended.into_inner())),
+                // As gzip(1) does: some programs pad their files.
+                Some(_) => notice(&format!(
+                    "{}: what follows the gzip data is not gzip, and was ignored",
+                    self.path.display()
+                )),
+                None => {}
+            }
+        }
+        Ok(0)
+    }
 }
 
 /// Frames of zstd, one after the other.
@@ -117,7 +156,7 @@ mod tests {
 
     fn unpacked(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
         let mut out = Vec::new();
-        unpack(Cursor::new(bytes))?.read_to_end(&mut out)?;
+        unpack(Cursor::new(bytes), Path::new("t"))?.read_to_end(&mut out)?;
         Ok(out)
     }
 
@@ -143,7 +182,12 @@ mod tests {
             packed
         };
         let packed = [member(b"a"), member(b"b")].concat();
-        assert_eq!(unpacked(packed).unwrap(), b"ab");
+        assert_eq!(unpacked(packed.clone()).unwrap(), b"ab");
+        for rest in [&[0; 600][..], b"junk"] {
+            assert_eq!(unpacked([&packed, rest].concat()).unwrap(), b"ab");
+        }
+        // What is cut is no end.
+        assert!(unpacked(packed[..packed.len() - 1].to_vec()).is_err());
     }
 
     #[test]
