@@ -55,6 +55,7 @@ fn an_hour_of_a_real_mysql_is_shown_and_says_what_was_not_recorded() {
         .out;
     for words in [
         "queue depth not recorded",
+        "latency not recorded",
         "flushes: not recorded",
         "by process: not recorded",
     ] {

@@ -98,7 +98,7 @@ pub(crate) fn facts(shown: &Shown) -> Vec<(&'static str, String)> {
         let share = 100.0 * size.ios as f64 / (shown.reads + shown.writes).max(1) as f64;
         format!("{share:.0} % {}s of {}", size.op, Bytes(size.bytes))
     });
-    vec![
+    let mut facts = vec![
         (
             "rate",
             format!(
@@ -148,7 +148,12 @@ pub(crate) fn facts(shown: &Shown) -> Vec<(&'static str, String)> {
                 )
             }),
         ),
-    ]
+    ];
+    // Otherwise each class has its own.
+    if shown.classes.iter().all(|class| class.latency.is_none()) {
+        facts.push(("latency", NOT_RECORDED.to_owned()));
+    }
+    facts
 }
 
 /// Growth of the working set in the second half.
