@@ -210,6 +210,9 @@ fn a_trace_is_a_workload_and_its_base_load_has_a_price() {
         .run(&["cost", "--workload", "day.load", "--size", "1GiB"])
         .ends_with(0);
     assert!(said.prose().contains("The base load alone"), "{said:#?}");
+    // Nobody knows when it was recorded.
+    assert!(found["workload"]["at"].is_null());
+    assert!(said.out.starts_with("Trace day.load: 900"), "{said:#?}");
     let other = ["cost", "--workload", "day.load", "--device", "nosuch"];
     place.run(&other).refuses(&["day.load", "nosuch"]);
     place

@@ -102,7 +102,7 @@ pub(crate) fn json(report: &Report) -> String {
             kind: workload.kind,
             name: &workload.name,
             host: &workload.host,
-            at: workload.at.to_string(),
+            at: workload.at.map(|at| at.to_string()),
             seconds: workload.seconds(),
             base: Rates::of(workload.base()),
             peak: Rates::of(workload.peak()),
@@ -178,7 +178,8 @@ struct WorkloadDocument<'a> {
     kind: &'a str,
     name: &'a str,
     host: &'a str,
-    at: String,
+    /// `null` of a trace whose start is not known.
+    at: Option<String>,
     seconds: f64,
     /// Rates that are not passed for half of the time.
     base: Rates,
@@ -270,7 +271,7 @@ const COLUMNS: [Column; 9] = [
 pub(crate) fn text(report: &Report, columns: usize) -> String {
     let workload = &report.workload;
     let mut paragraphs = vec![format!(
-        "{} {}{}, {}: {} IOPS and {} MiB/s at the peak, {} IOPS and {} MiB/s for half of the time.",
+        "{} {}{}{}: {} IOPS and {} MiB/s at the peak, {} IOPS and {} MiB/s for half of the time.",
         match workload.kind {
             "run" => "Run",
             "trace" => "Trace",
@@ -281,7 +282,9 @@ pub(crate) fn text(report: &Report, columns: usize) -> String {
             "" => String::new(),
             host => format!(" at {host}"),
         },
-        date(workload.at),
+        workload
+            .at
+            .map_or(String::new(), |at| format!(", {}", date(at))),
         number(workload.peak().iops),
         number(workload.peak().mibps()),
         number(workload.base().iops),

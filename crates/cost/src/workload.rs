@@ -43,7 +43,8 @@ pub(crate) struct Workload {
     pub(crate) kind: &'static str,
     pub(crate) name: String,
     pub(crate) host: String,
-    pub(crate) at: Timestamp,
+    /// `None` of a trace whose start is not known.
+    pub(crate) at: Option<Timestamp>,
     /// In the order of time; of a run, one.
     pub(crate) intervals: Vec<Interval>,
 }
@@ -149,7 +150,7 @@ impl Workload {
             kind: "trace",
             name: path.display().to_string(),
             host: String::new(),
-            at,
+            at: started,
             intervals: intervals.collect(),
         })
     }
@@ -201,7 +202,7 @@ impl Workload {
             kind: "run",
             name: format!("{} {}", run.id.as_str(), found.name),
             host: run.machine.hostname.clone(),
-            at: run.started,
+            at: Some(run.started),
             intervals: vec![Interval {
                 hour: 0,
                 seconds,
@@ -246,7 +247,7 @@ impl Workload {
             kind: "recording",
             name: number.to_string(),
             host: recording.host.clone(),
-            at: recording.from,
+            at: Some(recording.from),
             intervals,
         })
     }
@@ -419,7 +420,7 @@ pub(crate) mod tests {
             kind: "recording",
             name: "1".to_owned(),
             host: "h".to_owned(),
-            at: Timestamp::UNIX_EPOCH,
+            at: None,
             intervals: iops.iter().enumerate().map(interval).collect(),
         }
     }
