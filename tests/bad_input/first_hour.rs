@@ -316,11 +316,22 @@ fn the_disk_of_the_root_file_system_is_refused_with_the_command_that_lists_other
         return;
     };
     let path = format!("/dev/{}", root["name"].as_str().unwrap());
+    let nobody = OtherUser::new();
     for verb in ["bench", "zero"] {
-        place.run(&[verb, &path, "--destroy", &path]).refuses(&[
-            "of the running system, and is never overwritten",
-            "others are listed by: disksmith devices\n",
-        ]);
+        let words = [verb, &path, "--destroy", &path];
+        let of_nobody = nobody
+            .as_ref()
+            .map(|nobody| said(nobody.command().args(words)));
+        for answer in [Some(place.run(&words)), of_nobody].into_iter().flatten() {
+            let refused = answer.refuses(&[
+                "of the running system, and is never overwritten",
+                "others are listed by: disksmith devices\n",
+            ]);
+            // Nobody is led to do it nevertheless.
+            for advice in ["sudo", "as root", "run it on the host", "unmount"] {
+                assert!(!refused.err.contains(advice), "{advice}: {refused:#?}");
+            }
+        }
     }
 }
 

@@ -244,8 +244,7 @@ impl fmt::Display for Reason {
             ),
             Reason::RootDisk { disk, point } => write!(
                 f,
-                "{disk} holds {} of the running system, and is never overwritten; choose another disk; \
-                 others are listed by: disksmith devices",
+                "{disk} holds {} of the running system, and is never overwritten",
                 point.display()
             ),
             Reason::Mounted {
@@ -469,12 +468,21 @@ pub struct Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is not overwritten:", self.path.display())?;
-        match &self.reasons[..] {
+        // No advice on another reason would help with a disk of the running system.
+        let is_root = |reason: &Reason| matches!(reason, Reason::RootDisk { .. });
+        let has_root = self.reasons.iter().any(is_root);
+        let told = |reason: &&Reason| !has_root || is_root(reason);
+        let told: Vec<&Reason> = self.reasons.iter().filter(told).collect();
+        match &told[..] {
             [only] => write!(f, " {only}"),
             reasons => reasons
                 .iter()
                 .try_for_each(|reason| write!(f, "\n  - {reason}")),
+        }?;
+        if has_root {
+            f.write_str("; choose another disk; others are listed by: disksmith devices")?;
         }
+        Ok(())
     }
 }
 
