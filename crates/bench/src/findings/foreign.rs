@@ -103,8 +103,8 @@ pub(super) fn foreign_io(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Op
     let weight = parts.iter().map(|part| part.weight).max()?;
     let share: f64 = parts.iter().map(|part| part.share).sum();
     let text = format!(
-        "By the kernel's count, {} did {} beyond this run's own requests, {} of the measured I/O: another program uses it, and the disk may be faster by that much. Find it (iotop, or disksmith \
-         watch), and measure again without it.",
+        "By the kernel's count, {} did {} beyond this run's own requests, {} of the measured I/O: another program uses it, \
+         and the disk may be faster by that much. Measure again without it. To find it, press p in: disksmith watch --latency",
         run.target.disks.join(", "),
         parts
             .iter()
