@@ -105,6 +105,10 @@ fn unknown_verbs_and_options_end_with_status_2_and_the_usage() {
     for words in [&["frob"][..], &["bench", "data", "--frob"], &["show"]] {
         place.run(words).refuses(&["Usage: disksmith"]);
     }
+    // The ledger of the environment is nothing that was left out.
+    place
+        .run(&["bench"])
+        .refuses(&["Usage: disksmith bench <TARGET>\n"]);
     // A word that is nearly right is answered with the right one.
     place.run(&["benhc", "data"]).refuses(&["'bench'"]);
     place

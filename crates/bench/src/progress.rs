@@ -7,7 +7,7 @@ use indicatif::ProgressBar;
 use record::{Bytes, Histogram, Window};
 
 use ui::format;
-use ui::progress::alone;
+use ui::progress::{alone, is_narrow};
 use ui::units::span;
 
 /// A progress line, or nothing where nobody watches.
@@ -35,7 +35,11 @@ impl Progress {
             return;
         }
         let length = seconds.is_finite().then_some((seconds * 1000.0) as u64);
-        let line = alone(length, "{prefix:<10} [{bar:10}] {wide_msg}");
+        let template = match is_narrow() {
+            true => "{prefix} {wide_msg}",
+            false => "{prefix:<10} [{bar:10}] {wide_msg}",
+        };
+        let line = alone(length, template);
         line.set_prefix(name.to_owned());
         line.set_message("starting");
         line.enable_steady_tick(Duration::from_millis(200));

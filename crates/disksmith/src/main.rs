@@ -7,7 +7,7 @@ mod service;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::Parser as _;
 
 use cli::{Cli, Verb};
 use service::Service;
@@ -18,12 +18,6 @@ fn main() -> ExitCode {
     complete::answer_a_shell();
     // Without the handler such a write ends the process, as it would without this.
     let _ = ui::signals::survive_the_limit_of_files();
-    // clap takes DISKSMITH_LEDGER for an argument, and would complain instead of helping.
-    if std::env::args_os().len() <= 1 {
-        let help = Cli::command().render_help().to_string();
-        ui::context::notice(help.trim_end());
-        return ExitCode::from(2);
-    }
     let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && watch::args::asks_for_check(std::env::args_os()) => {

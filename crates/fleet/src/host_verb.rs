@@ -48,7 +48,7 @@ pub enum HostVerb {
     Report(ReportArgs),
     /// Keep what fio, sysbench or Bonnie++ measured, to compare with it
     Import(ImportArgs),
-    /// Build, list and take down arrays of disks (Linux software RAID)
+    /// Build, list and take down arrays (Linux software RAID), and replace their disks
     Array(ArrayArgs),
     /// Find the best layout of disks: level, members, chunk, file system, scheduler
     Sweep(Box<SweepArgs>),

@@ -9,12 +9,10 @@ use clap::Args;
 #[derive(Args, Debug)]
 pub struct LedgerArgs {
     /// The ledger: the file that stores runs [default: in the user's state folder,
-    /// root's in /var/lib/disksmith]
+    /// root's in /var/lib/disksmith] [env: DISKSMITH_LEDGER]
     #[arg(
         long = "ledger",
         value_name = "FILE",
-        env = "DISKSMITH_LEDGER",
-        hide_env_values = true,
         value_parser = clap::builder::OsStringValueParser::new(),
         display_order = 900,
         global = true
@@ -23,9 +21,12 @@ pub struct LedgerArgs {
 }
 
 impl LedgerArgs {
-    /// The file that was named. An empty value counts as none, as usual for environment variables.
+    /// The file that was named, here or in the environment. An empty value counts as none, as usual for environment
+    /// variables.
     pub fn named(&self) -> Option<PathBuf> {
-        let named = self.path.clone().filter(|path| !path.is_empty());
-        named.map(PathBuf::from)
+        // clap would take a value of the environment for an argument, and show it in the usage of an error.
+        let in_environment = || std::env::var_os("DISKSMITH_LEDGER");
+        let named = self.path.clone().or_else(in_environment);
+        named.filter(|path| !path.is_empty()).map(PathBuf::from)
     }
 }

@@ -89,7 +89,7 @@ impl Line {
 
 impl TermLike for Line {
     fn width(&self) -> u16 {
-        terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0)
+        columns()
     }
 
     fn height(&self) -> u16 {
@@ -132,6 +132,16 @@ impl TermLike for Line {
         waiting.clear();
         written
     }
+}
+
+/// True where a bar leaves no room for the figures beside it.
+pub fn is_narrow() -> bool {
+    columns() < 60
+}
+
+/// Columns of standard error.
+fn columns() -> u16 {
+    terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0)
 }
 
 /// Gives a bar its style, by a template of indicatif.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::table::wrap;
 
 use crate::args::{ConfigArgs, ConfigVerb, SERVICES, ServiceArgs};
 
@@ -39,7 +40,7 @@ pub fn config(args: &ConfigArgs, program: &Program, context: &mut Context) -> Ou
     }
     let text = match json {
         true => ui::json::document("config check", &body),
-        false => body.text(),
+        false => body.text(context.columns),
     };
     context.print(&text)?;
     Ok(match body.problems.is_empty() {
@@ -76,11 +77,12 @@ struct CheckBody {
 }
 
 impl CheckBody {
-    fn text(&self) -> String {
+    fn text(&self, columns: usize) -> String {
         if self.files.is_empty() {
-            return format!(
+            let none = format!(
                 "There is no configuration in {FOLDER}; services run with their defaults.\n"
             );
+            return wrap(&none, columns, "");
         }
         let mut text = String::new();
         for problem in &self.problems {
