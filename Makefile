@@ -13,7 +13,7 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-TRIPLE := $(shell rustc -vV | sed -n 's/^host: //p')
+TRIPLE ?= $(shell rustc -vV | sed -n 's/^host: //p')
 
 # What the tests use beside Rust. Where it cannot be installed, what needs it fails, since skipped is not passed;
 # with DISKSMITH_TESTS=some it is skipped, and counted.
@@ -97,8 +97,12 @@ docs:
 PREFIX ?= /usr/local
 BINARY ?= $(TARGET)/release/disksmith
 
-$(TARGET)/release/disksmith:
+# What is compiled in. Where none of it is newer, root needs no cargo to install.
+SOURCES := Cargo.toml Cargo.lock $(shell find crates/*/Cargo.toml crates/*/src docs/playbooks -type f)
+
+$(TARGET)/release/disksmith: $(SOURCES)
 	$(CARGO) build --release --locked -p disksmith
+	@touch $@
 
 install: $(BINARY)
 	@packaging/stage $(BINARY) "$(DESTDIR)" "$(PREFIX)"
