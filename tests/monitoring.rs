@@ -356,6 +356,54 @@ fn every_metric_of_the_dashboard_and_the_rules_is_named_in_the_source() {
     }
 }
 
+/// The words of each command line of Nagios and Icinga 1.
+fn nagios_commands(text: &str) -> Vec<Vec<String>> {
+    let line = |line: &str| {
+        let line = line.trim().strip_prefix("command_line ")?;
+        let words = line.split_whitespace().map(|word| word.trim_matches('\''));
+        Some(words.map(str::to_owned).collect())
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// The words of each command of Icinga 2, with all arguments.
+fn icinga_commands(text: &str) -> Vec<Vec<String>> {
+    let words = |object: &str| {
+        let lines = object.lines().map(str::trim);
+        let of_command = lines.filter(|line| !line.starts_with("description"));
+        // The first is the name.
+        let quoted = of_command.flat_map(|line| line.split('"').skip(1).step_by(2));
+        quoted.skip(1).map(str::to_owned).collect()
+    };
+    let objects = text.split("\nobject CheckCommand ").skip(1);
+    objects.map(words).collect()
+}
+
+#[test]
+fn the_commands_of_nagios_and_icinga_are_understood() {
+    let sample = |word: &String| match word.as_str() {
+        "$ARG1$" | "$disksmith_warning$" => "await=20,busy=95".to_owned(),
+        "$ARG2$" | "$disksmith_critical$" => "await=100".to_owned(),
+        word => word.to_owned(),
+    };
+    let filled = |commands: Vec<Vec<String>>| -> Vec<Vec<String>> {
+        let words = |words: &Vec<String>| words.iter().map(sample).collect();
+        commands.iter().map(words).collect()
+    };
+    let read = |name: &str| fs::read_to_string(packaged(name)).unwrap();
+    let commands = filled(nagios_commands(&read("nagios/disksmith.cfg")));
+    let of_icinga = filled(icinga_commands(&read("nagios/icinga2.conf")));
+    assert_eq!(commands, of_icinga);
+    assert_eq!(commands.len(), 2);
+    let place = Place::new();
+    for words in &commands {
+        assert_eq!(words[0], "/usr/bin/disksmith", "{words:?}");
+        let mut line: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+        line.push("--help");
+        place.run(&line).ends_with(0);
+    }
+}
+
 /// The rules are judged on series that a real watch served.
 #[test]
 fn promtool_finds_that_the_rules_fire_and_end_as_they_should() {
