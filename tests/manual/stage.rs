@@ -26,13 +26,18 @@ const FILES: [(&str, &str); 12] = [
     ("linux-mysql.load.gz", "tests/traces/linux-mysql.load.gz"),
 ];
 
-/// A job file, a list of hosts, events, and a trace of two disks.
-const TEXTS: [(&str, &str); 5] = [
+/// A job file, a list of hosts, events, a trace of two disks, and what EC2 says of a type of instances.
+const TEXTS: [(&str, &str); 6] = [
     ("both.trace", "1,R,8192,4096,1000\n2,W,16384,4096,2000\n"),
     ("nightly.fio", "[a]\nrw=randread\nsize=8m\nruntime=1\n"),
     ("burnin", "db1\ndb2\nspare1\n"),
     ("events.log", "login:1|c\n"),
     ("app.log", "api.get:12.5|ms\n"),
+    (
+        "types.json",
+        r#"{"InstanceTypes": [{"InstanceType": "r6i.2xlarge", "EbsInfo": {"EbsOptimizedInfo": {"BaselineIops": 12000,
+        "BaselineThroughputInMBps": 312.5, "MaximumIops": 40000, "MaximumThroughputInMBps": 1250}}}]}"#,
+    ),
 ];
 
 /// Size of a disk in MiB.
@@ -72,16 +77,25 @@ impl Stage {
             stage.place.run(&words).ends_with(0);
         }
         fs::copy(stage.place.ledger(), stage.place.path("prepared.db")).unwrap();
+        // A round of a race that was measured by others.
+        let round = stage.place.path("rounds/1");
+        fs::create_dir_all(&round).unwrap();
+        for host in ["db1", "db2", "spare1"] {
+            let line = "bench data --size 8M --seconds 200ms --phase page-read --json --no-ledger";
+            let words: Vec<&str> = line.split(' ').collect();
+            let said = stage.place.run(&words).ends_with(0);
+            fs::write(round.join(format!("{host}.json")), said.out).unwrap();
+        }
         Some(stage)
     }
 
-    /// The disk that stands for one of the manual's, which differ in their last letter.
+    /// The disk that stands for one of the manual's, which differ in their last letter, or an array.
     fn disk(&self, path: &str) -> &Loop {
-        &self.disks[usize::from(path.ends_with(['b', 'f', 'h']))]
+        &self.disks[usize::from(path.ends_with(['b', 'f', 'h']) || path.contains("md"))]
     }
 
-    /// A word of the manual as it is on this host. A disk that is to be overwritten carries what the word names.
-    fn word(&self, word: &str) -> String {
+    /// A word of a verb of the manual as it is on this host. A disk that is to be overwritten carries what the word names.
+    fn word(&self, verb: &str, word: &str) -> String {
         let is_disk = ["/dev/nvme", "/dev/sd", "/dev/vd", "/dev/md", "nvme", "md0"]
             .iter()
             .any(|begin| word.starts_with(begin));
@@ -89,9 +103,12 @@ impl Stage {
             "/data" | "/mnt/data" => "data".to_owned(),
             // A free port.
             "9187" => "0".to_owned(),
+            // Another program's output.
+            "-" if verb == "import" => "sysbench.txt".to_owned(),
+            "-" => "iostat.log".to_owned(),
             // Ends of the ids of runs.
             "5c9j" => "last~1".to_owned(),
-            "3" => "last~2".to_owned(),
+            "3" if verb == "cost" => "last~2".to_owned(),
             word if is_disk && !word.contains(':') => {
                 let (path, carried) = word.split_once('=').unwrap_or((word, ""));
                 let disk = self.disk(path);
@@ -122,7 +139,8 @@ impl Stage {
     pub(crate) fn run(&self, words: &[String]) -> ProgramOutput {
         self.reset();
         let is_given = |option: &str| words.iter().any(|word| word == option);
-        let mut line: Vec<String> = words.iter().map(|word| self.word(word)).collect();
+        let word = |word: &String| self.word(&words[0], word);
+        let mut line: Vec<String> = words.iter().map(word).collect();
         let mut add = |option: &str, value: &str| {
             let at = line.iter().position(|word| word == option);
             match at {
@@ -138,15 +156,18 @@ impl Stage {
             }
             "bench" if !is_given("--fio") && !is_given("--replay") => {
                 add("--seconds", "200ms");
-                if is_given("/data") || is_given(".") {
+                if ["/data", "/mnt/data", "."].iter().any(|one| is_given(one)) {
                     add("--size", "16M");
                 }
             }
-            "watch"
-                if !["--at", "--parse", "--check"]
-                    .iter()
-                    .any(|one| is_given(one)) =>
-            {
+            "lab" => line.push("--recorded".to_owned()),
+            "cost" if is_given("--instance") => add("--instances", "types.json"),
+            // What was recorded a moment ago.
+            "watch" if is_given("--at") => {
+                add("--at", "-1h");
+                add("--for", "1h");
+            }
+            "watch" if !["--parse", "--check"].iter().any(|one| is_given(one)) => {
                 add("--count", "2");
                 add("--interval", "100ms");
             }
