@@ -54,12 +54,7 @@ begin_service
 run 0 'disksmith watch /dev/md/data --count 25 | grep "^!"'
 end_service
 say 'It is replaced while the array is in use:'
-run 0 'mdadm --quiet /dev/md/data --add /dev/vdf'
-run 0 'mdadm --quiet /dev/md/data --replace /dev/vdd --with /dev/vdf'
-until [ "$(cat /sys/block/md*/md/sync_action)" = idle ] && ! mdadm --detail /dev/md/data | grep -q 'vdd.*active'; do
-    sleep 0.5
-done
-run 0 'mdadm --quiet /dev/md/data --fail /dev/vdd --remove /dev/vdd'
+run 0 'disksmith array replace data --member /dev/vdd --with /dev/vdf --destroy /dev/vdf'
 run 0 'disksmith array list'
 
 part '4 of 4: the spoilt block'
