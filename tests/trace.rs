@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "trace/attributed.rs"]
+mod attributed;
 #[path = "trace/blktrace.rs"]
 mod blktrace;
 #[path = "trace/interrupted.rs"]

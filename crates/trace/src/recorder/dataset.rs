@@ -1,6 +1,6 @@
 //! Files of a data folder by their places on the recorded devices.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -122,18 +122,26 @@ fn refresh(folder: &Folder, send: &SyncSender<Vec<Run>>) {
 }
 
 impl Folder {
+    /// Places of the files, also of those that links lead to, such as PostgreSQL's `pg_wal` and its tablespaces. What lies on
+    /// other devices is left out.
     fn runs(&self) -> Vec<Run> {
         let mut runs = Vec::new();
+        let mut seen = HashSet::new();
         let mut folders = vec![self.path.clone()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                let Ok(kind) = entry.file_type() else {
+                // A file that was removed meanwhile has no name.
+                let Ok(found) = fs::metadata(entry.path()) else {
                     continue;
                 };
-                if kind.is_dir() {
+                let is_recorded = self.devices.contains_key(&DevNum::from_raw(found.dev()));
+                if !is_recorded || !seen.insert((found.dev(), found.ino())) {
+                    continue;
+                }
+                if found.is_dir() {
                     folders.push(entry.path());
-                } else if kind.is_file() && runs.len() < MOST {
-                    // A file that was removed meanwhile, or is not to be read, has no name.
+                } else if found.is_file() && runs.len() < MOST {
+                    // Nor has one that is not to be read.
                     let _ = self.add(&entry.path(), &mut runs);
                 }
             }
