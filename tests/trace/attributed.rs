@@ -10,6 +10,24 @@ use super::support::{Place, number};
 use super::{end, recording, row, shown, traced_disk};
 
 #[test]
+fn with_root_zeroes_without_data_are_recorded_as_discards() {
+    let place = Place::new();
+    let Some(disk) = traced_disk(&place) else {
+        return;
+    };
+    let recorder = recording(&place, &disk, "t.dst", &[]);
+    for options in [&["-z", "-o", "1MiB"][..], &["-o", "4MiB"]] {
+        let words = [options, &["-l", "1MiB", disk.path()]].concat();
+        loops::run("blkdiscard", &words);
+    }
+    end(recorder);
+    let found = shown(&place, &place.path("t.dst"));
+    assert_eq!(found["discard_bytes"], 2 << 20, "{found:#}");
+    assert_eq!(found["writes"], 0, "{found:#}");
+    assert_eq!(found["verdict"], "trusted", "{found:#}");
+}
+
+#[test]
 fn with_root_files_behind_links_are_named_and_links_in_circles_end() {
     let place = Place::new();
     let Some(disk) = traced_disk(&place) else {

@@ -65,6 +65,9 @@ pub(crate) fn of_rwbs(rwbs: &str, length: Bytes) -> Option<Kind> {
     match rest.bytes().next() {
         Some(b'R') => Some(kind(Op::Read)),
         Some(b'W') if flush_first && length == Bytes(0) => Some(kind(Op::Flush)),
+        // Zeroes without data, as FALLOC_FL_PUNCH_HOLE sends them: WZ where the kernel has letters for them, N before.
+        Some(b'W') if rest.starts_with("WZ") => Some(kind(Op::Discard)),
+        Some(b'N') if length > Bytes(0) => Some(kind(Op::Discard)),
         Some(b'W') => Some(kind(Op::Write)),
         Some(b'D') => Some(kind(Op::Discard)),
         Some(b'F') => Some(kind(Op::Flush)),
@@ -93,6 +96,10 @@ mod tests {
             ("FN", Bytes(0), Some((Op::Flush, false, false))),
             ("D", some, Some((Op::Discard, false, false))),
             ("DE", some, Some((Op::Discard, false, false))),
+            ("N", some, Some((Op::Discard, false, false))),
+            ("NS", some, Some((Op::Discard, false, false))),
+            ("WZS", some, Some((Op::Discard, false, false))),
+            ("ZA", some, None),
             ("N", Bytes(0), None),
             ("", some, None),
         ] {

@@ -28,6 +28,8 @@ const COMMAND: u32 = 1 << 9;
 const NOTIFY: u32 = 1 << 10;
 const DISCARD: u32 = 1 << 13;
 const FUA: u32 = 1 << 15;
+/// Zeroes without data; version 7 has them as writes.
+const WRITE_ZEROES: u32 = 1 << 22;
 
 /// Order of a file's bytes: that of the host that was traced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,7 +250,7 @@ impl Blktrace {
             return Ok(None);
         }
         let op = match () {
-            () if has(DISCARD) => Op::Discard,
+            () if has(DISCARD | WRITE_ZEROES) => Op::Discard,
             () if has(FLUSH) && raw.bytes == 0 => Op::Flush,
             () if has(WRITE) => Op::Write,
             () => Op::Read,

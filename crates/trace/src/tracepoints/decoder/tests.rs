@@ -113,6 +113,8 @@ fn letters_of_fua_and_flushes_are_read_where_each_kernel_has_them() {
         ("WS", 8, Some((Op::Write, false, false))),
         ("FF", 0, Some((Op::Flush, false, false))),
         ("FWS", 0, Some((Op::Flush, false, false))),
+        ("NS", 2048, Some((Op::Discard, false, false))),
+        ("WZS", 2048, Some((Op::Discard, false, false))),
     ] {
         for (kernel, offset, size) in KERNELS {
             let events = [(Tracepoint::Issue, 800, sectors, rwbs, 0)];
