@@ -4,9 +4,11 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
-use super::loops::{self, FileSystem};
-use super::support::{Place, number};
+use super::loops::{self, FileSystem, Loop};
+use super::support::requests::of_blkparse;
+use super::support::{Place, has_program, number, skipped};
 use super::{end, recording, row, shown, traced_disk};
 
 #[test]
@@ -25,6 +27,56 @@ fn with_root_zeroes_without_data_are_recorded_as_discards() {
     assert_eq!(found["discard_bytes"], 2 << 20, "{found:#}");
     assert_eq!(found["writes"], 0, "{found:#}");
     assert_eq!(found["verdict"], "trusted", "{found:#}");
+}
+
+/// A fio that begins to write to its half of the device, many at once, when its input ends.
+fn writer(disk: &Loop, offset: &str) -> Child {
+    let job = "cat; exec fio --name=load --thread --direct=1 --rw=randwrite --bs=4k --ioengine=libaio --iodepth=64 \
+               --number_ios=20000 --size=30M --norandommap --offset=$1 --filename=$0";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", job, disk.path(), offset]);
+    shell.stdin(Stdio::piped()).stdout(Stdio::null());
+    shell.spawn().unwrap()
+}
+
+/// Two programs fill the queue of a scheduler, from which either sends what the other put there.
+#[test]
+fn with_root_what_a_chosen_process_sends_for_others_is_not_recorded_as_its_own() {
+    let place = Place::new();
+    let Some(disk) = traced_disk(&place).filter(|_| has_program("fio")) else {
+        return;
+    };
+    let scheduler = format!("/sys/block/{}/queue/scheduler", disk.name());
+    if let Err(why) = fs::write(scheduler, "mq-deadline") {
+        skipped(&format!("the kernel has no mq-deadline ({why})"));
+        return;
+    }
+    // What the scheduler merges is of one of them: a MiB lies between their halves.
+    let (mut chosen, mut other) = (writer(&disk, "0"), writer(&disk, "32M"));
+    let pid = chosen.id().to_string();
+    let recorder = recording(&place, &disk, "t.dst", &["--pid", &pid]);
+    for child in [&mut other, &mut chosen] {
+        drop(child.stdin.take());
+    }
+    for child in [&mut other, &mut chosen] {
+        assert!(child.wait().unwrap().success());
+    }
+    end(recorder);
+    let words = ["trace", "convert", "t.dst", "t.txt", "--to", "blkparse"];
+    place.run(&words).ends_with(0);
+    let recorded = of_blkparse(&fs::read_to_string(place.path("t.txt")).unwrap());
+    assert!(!recorded.is_empty());
+    let foreign: Vec<_> = recorded
+        .iter()
+        .filter(|(_, (_, offset, _))| *offset >= 32 << 20)
+        .collect();
+    assert!(
+        foreign.is_empty(),
+        "{} of {}: {:?}",
+        foreign.len(),
+        recorded.len(),
+        foreign[0]
+    );
 }
 
 #[test]

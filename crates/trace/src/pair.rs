@@ -232,7 +232,8 @@ impl Pairing {
     }
 
     fn issue(&mut self, event: Event, bio: Option<Bio>) {
-        let process = bio.as_ref().and_then(|bio| bio.process);
+        // Whoever sends a request to the driver may have found it in the scheduler, where another's bio made it.
+        let process = bio.as_ref().map_or(event.process, |bio| bio.process);
         let io = Io {
             device: event.device,
             op: event.op,
@@ -243,7 +244,7 @@ impl Pairing {
             issued: event.time,
             completed: None,
             failed: false,
-            process: process.or(event.process),
+            process,
             file: None,
         };
         self.requests.push(Request::of(io, true));

@@ -87,6 +87,23 @@ fn completions_of_parts_add_up() {
     assert_eq!(ambiguous, 0);
 }
 
+/// The scheduler gives requests of any process to whichever sends one to the driver.
+#[test]
+fn an_io_is_of_the_process_that_made_its_bio() {
+    let of = |process, event| Event { process, ..event };
+    let dispatcher = Some(NameIndex(1));
+    for process in [None, Some(NameIndex(2))] {
+        let (ios, _) = paired(&[
+            of(process, event(1, Step::Queued, Op::Write, 0, 8)),
+            of(dispatcher, event(2, Step::Issued, Op::Write, 0, 8)),
+            // One whose bio was not seen.
+            of(dispatcher, event(3, Step::Issued, Op::Write, 8, 8)),
+        ]);
+        assert_eq!(ios[0].process, process);
+        assert_eq!(ios[1].process, dispatcher);
+    }
+}
+
 #[test]
 fn a_request_that_was_given_back_is_one_io() {
     let (ios, _) = paired(&[
