@@ -5,6 +5,8 @@
 
 #[path = "trace_lab/nbd.rs"]
 mod nbd;
+#[path = "trace_lab/split.rs"]
+mod split;
 mod support;
 
 use std::collections::BTreeMap;

@@ -39,6 +39,21 @@ pub(crate) struct Event {
     pub(crate) process: Option<NameIndex>,
 }
 
+impl Event {
+    /// First byte. Flushes have no place, though events give one.
+    pub(crate) fn begin(&self) -> u64 {
+        match self.op {
+            Op::Flush => 0,
+            _ => self.offset.0,
+        }
+    }
+
+    /// First byte behind it.
+    pub(crate) fn end(&self) -> u64 {
+        self.begin().saturating_add(self.length.0)
+    }
+}
+
 /// Operation of a request, and its flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {

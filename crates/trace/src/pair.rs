@@ -1,5 +1,5 @@
 //! Pairs of issue and completion. Events carry no number of their request, so they are paired by device, operation
-//! and place.
+//! and the place where they end.
 
 mod requests;
 
@@ -9,7 +9,7 @@ use record::{Bytes, Nanos};
 
 use crate::event::{Event, Step};
 use crate::io::{DeviceIndex, Io, NameIndex, Op};
-use requests::{Key, Request, Requests, key, place};
+use requests::{Request, Requests};
 
 /// Requests that are held at most, so that they leave in the order of their issue: some 120 MB. One that is under way
 /// for longer than so many others, which is 100 s at 10,000 IOPS, leaves without a completion.
@@ -30,10 +30,15 @@ pub(crate) enum Traced {
     Bios,
 }
 
+/// Place of a bio: its first byte.
+type Key = (DeviceIndex, Op, u64);
+
 /// A bio that waits for its request.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Bio {
     end: u64,
+    /// Bytes in front of it that were completed before the driver gave the rest back.
+    done: u64,
     time: Nanos,
     process: Option<NameIndex>,
 }
@@ -132,8 +137,7 @@ impl Pairing {
     fn decide(&mut self, event: Event) {
         let held = self.undecided.entry(event.device).or_default();
         let is_of_bio = |bio: &Event| {
-            bio.step == Step::Queued
-                && (bio.op, bio.offset, bio.length) == (event.op, event.offset, event.length)
+            bio.step == Step::Queued && (bio.op, bio.end()) == (event.op, event.end())
         };
         let traced = match event.step {
             Step::Issued | Step::Requeued => Some(Traced::Requests),
@@ -192,7 +196,8 @@ impl Pairing {
             self.bios.clear();
         }
         let bio = Bio {
-            end: event.offset.0.saturating_add(event.length.0),
+            end: event.end(),
+            done: 0,
             time: event.time,
             process: event.process,
         };
@@ -203,7 +208,8 @@ impl Pairing {
     /// split.
     fn bios_of(&mut self, event: &Event) -> Option<Bio> {
         let (device, op, begin) = key(event);
-        let end = begin.saturating_add(event.length.0);
+        let end = event.end();
+        let mut done = 0;
         let mut earliest: Option<Bio> = None;
         if op == Op::Flush {
             return self.bios.remove(&(device, op, begin));
@@ -220,31 +226,32 @@ impl Pairing {
             let bio = self.bios.remove(&at)?;
             if bio.end > end {
                 // The rest of the bio is for the next request.
-                let rest = Bio { ..bio };
-                self.bios.insert((device, op, end), rest);
+                self.bios.insert((device, op, end), Bio { done: 0, ..bio });
             }
-            let time = bio.time;
-            if earliest.as_ref().is_none_or(|known| time < known.time) {
+            if at.2 == begin {
+                done = bio.done;
+            }
+            if earliest.is_none_or(|known| bio.time < known.time) {
                 earliest = Some(bio);
             }
         }
-        earliest
+        earliest.map(|bio| Bio { done, ..bio })
     }
 
     fn issue(&mut self, event: Event, bio: Option<Bio>) {
-        // Whoever sends a request to the driver may have found it in the scheduler, where another's bio made it.
-        let process = bio.as_ref().map_or(event.process, |bio| bio.process);
+        let done = bio.map_or(0, |bio| bio.done);
         let io = Io {
             device: event.device,
             op: event.op,
             fua: event.fua,
-            offset: place(&event),
-            length: event.length,
+            offset: Bytes(event.begin()) - Bytes(done),
+            length: event.length + Bytes(done),
             queued: bio.map(|bio| bio.time),
             issued: event.time,
             completed: None,
             failed: false,
-            process,
+            // Whoever sends a request to the driver may have found it in the scheduler, where another's bio made it.
+            process: bio.map_or(event.process, |bio| bio.process),
             file: None,
         };
         self.requests.push(Request::of(io, true));
@@ -269,60 +276,63 @@ impl Pairing {
     }
 
     fn find(&mut self, event: &Event) -> Option<u64> {
-        let (number, count) = self.requests.find(event)?;
+        let (number, is_one_of_several) = self.requests.find(event)?;
         // Flushes are alike: it makes no difference which of them completes.
-        if count > 1 && event.op != Op::Flush {
+        if is_one_of_several && event.op != Op::Flush {
             self.ambiguous += 1;
         }
+        self.requests.unlink(number);
         Some(number)
     }
 
+    /// A completion ends the request that ends where it does. What comes before the end is of a part: of a request that the
+    /// driver completes bit by bit, or of a bio that was split, whose parts end in any order before the whole.
     fn complete(&mut self, event: &Event, failed: bool) {
         let Some(number) = self.find(event) else {
-            // Before the first issue it is of a request that was under way when the trace began. Where flushes are writes,
-            // one of a flush may be a repetition.
-            if event.op != Op::Flush && !self.requests.were_none() {
-                self.ambiguous += 1;
-            }
-            return;
+            return self.complete_part(event, failed);
         };
-        self.requests.unlink(number);
         let Some(request) = self.requests.get(number) else {
             return;
         };
         request.io.failed |= failed;
         request.io.completed = Some(event.time);
-        request.left = request.left.saturating_sub(event.length.0);
-        // Nothing follows an error.
-        if request.left > 0 && !failed {
-            request.io.completed = None;
-            self.requests.relink(number);
-            return;
-        }
         let io = request.io;
         if let Some(completed) = &mut self.completed {
             completed.push_back(io);
         }
     }
 
-    /// The driver gave the request back: it is issued again later, and counts from then.
+    fn complete_part(&mut self, event: &Event, failed: bool) {
+        let whole = self.requests.around(event);
+        if let Some(request) = whole.and_then(|number| self.requests.get(number)) {
+            request.io.failed |= failed;
+        } else if event.op != Op::Flush && !self.requests.were_none() {
+            // Before the first issue it is of a request that was under way when the trace began. Where flushes are writes,
+            // one of a flush may be a repetition.
+            self.ambiguous += 1;
+        }
+    }
+
+    /// The driver gave the request back, or the rest of it: it is issued again later, and counts from then.
     fn requeue(&mut self, event: &Event) {
-        let Some(number) = self.find(event) else {
-            return;
-        };
-        self.requests.unlink(number);
-        let Some(request) = self.requests.get(number) else {
+        let number = self.find(event);
+        let Some(request) = number.and_then(|number| self.requests.get(number)) else {
             return;
         };
         request.given_back = true;
         let io = request.io;
         let bio = Bio {
-            end: io.offset.0.saturating_add(io.length.0),
+            end: event.end(),
+            done: event.begin().saturating_sub(io.offset.0),
             time: io.queued.unwrap_or(io.issued),
             process: io.process,
         };
         self.bios.insert(key(event), bio);
     }
+}
+
+fn key(event: &Event) -> Key {
+    (event.device, event.op, event.begin())
 }
 
 #[cfg(test)]

@@ -1,42 +1,28 @@
-//! Requests that were issued, in that order, and those of each place that are under way.
+//! Requests that were issued, in that order, and those that are under way, by their ends.
 
-use std::collections::{HashMap, VecDeque};
-
-use record::Bytes;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::event::Event;
 use crate::io::{DeviceIndex, Io, Op};
 
-/// Place of a request that is under way: its first byte that was not completed yet.
-pub(super) type Key = (DeviceIndex, Op, u64);
+/// Requests that are asked at most whether a completion is of a part of them.
+const MOST_ASKED: usize = 64;
 
 /// A request that was issued.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) io: Io,
-    /// Bytes that were not completed yet.
-    pub(super) left: u64,
     pub(super) under_way: bool,
     pub(super) given_back: bool,
-    /// The next request of the same place.
-    next: Option<u64>,
 }
 
 impl Request {
     pub(super) fn of(io: Io, under_way: bool) -> Request {
         Request {
             io,
-            left: io.length.0,
             under_way,
             given_back: false,
-            next: None,
         }
-    }
-
-    fn key(&self) -> Key {
-        let done = self.io.length.0.saturating_sub(self.left);
-        let begin = self.io.offset.0.saturating_add(done);
-        (self.io.device, self.io.op, begin)
     }
 }
 
@@ -46,8 +32,8 @@ pub(super) struct Requests {
     list: VecDeque<Request>,
     /// Number of the first of `list`.
     first: u64,
-    /// Number of the first request of each place.
-    under_way: HashMap<Key, u64>,
+    /// Those that are under way: device, operation, first byte behind them, number.
+    under_way: BTreeSet<(DeviceIndex, Op, u64, u64)>,
 }
 
 impl Requests {
@@ -72,12 +58,11 @@ impl Requests {
     }
 
     pub(super) fn push(&mut self, request: Request) {
-        let number = self.first + self.list.len() as u64;
-        let key = request.under_way.then(|| request.key());
-        self.list.push_back(request);
-        if let Some(key) = key {
-            self.link(key, number);
+        if request.under_way {
+            let number = self.first + self.list.len() as u64;
+            self.under_way.insert(place(&request.io, number));
         }
+        self.list.push_back(request);
     }
 
     pub(super) fn front(&self) -> Option<&Request> {
@@ -92,90 +77,64 @@ impl Requests {
     }
 
     pub(super) fn get(&mut self, number: u64) -> Option<&mut Request> {
-        let at = number.checked_sub(self.first)?;
-        self.list.get_mut(usize::try_from(at).ok()?)
+        let at = self.at(number)?;
+        self.list.get_mut(at)
     }
 
-    /// The request that an event is of, and how many are under way at its place: of several the one of this length, and
-    /// among these the first, as most devices keep that order.
-    pub(super) fn find(&mut self, event: &Event) -> Option<(u64, u32)> {
-        let first = *self.under_way.get(&key(event))?;
-        let (mut at, mut found, mut count) = (Some(first), None, 0);
-        while let Some(number) = at {
-            let request = self.get(number)?;
-            count += 1;
-            if found.is_none() && request.left == event.length.0 {
-                found = Some(number);
-            }
-            at = request.next;
-        }
-        Some((found.unwrap_or(first), count))
+    fn at(&self, number: u64) -> Option<usize> {
+        usize::try_from(number.checked_sub(self.first)?).ok()
     }
 
-    /// Puts a request that is under way again to those of its place.
-    pub(super) fn relink(&mut self, number: u64) {
-        if let Some(request) = self.get(number) {
-            request.under_way = true;
-            let key = request.key();
-            self.link(key, number);
-        }
+    fn io(&self, number: u64) -> Option<&Io> {
+        Some(&self.list.get(self.at(number)?)?.io)
     }
 
-    fn link(&mut self, key: Key, number: u64) {
-        let Some(first) = self.under_way.get(&key).copied() else {
-            self.under_way.insert(key, number);
-            return;
-        };
-        let mut at = first;
-        while let Some(next) = self.get(at).and_then(|request| request.next) {
-            at = next;
-        }
-        if let Some(last) = self.get(at) {
-            last.next = Some(number);
-        }
+    /// The request that an event ends, and whether there are several of which it can be. Of several it is the one of this
+    /// length, and among these the first, as most devices keep that order.
+    ///
+    /// The last part of a request ends where the whole does, however many parts there are, and whether all of them are
+    /// told of or only the last.
+    pub(super) fn find(&self, event: &Event) -> Option<(u64, bool)> {
+        let (device, op, end) = (event.device, event.op, event.end());
+        let numbers = self
+            .under_way
+            .range((device, op, end, 0)..=(device, op, end, u64::MAX));
+        let mut fitting = numbers.filter_map(|(.., number)| {
+            let length = self.io(*number)?.length;
+            (length >= event.length).then_some((*number, length))
+        });
+        let mut exact = fitting
+            .clone()
+            .filter(|(_, length)| *length == event.length);
+        let (number, _) = exact.next().or_else(|| fitting.clone().next())?;
+        Some((number, fitting.nth(1).is_some()))
     }
 
-    /// Takes a request from those of its place, if it is under way.
+    /// A request that these bytes are a part of, and not the last.
+    pub(super) fn around(&self, event: &Event) -> Option<u64> {
+        let (device, op, end) = (event.device, event.op, event.end());
+        let behind = self
+            .under_way
+            .range((device, op, end.saturating_add(1), 0)..=(device, op, u64::MAX, u64::MAX));
+        let mut numbers = behind.take(MOST_ASKED).map(|(.., number)| *number);
+        numbers.find(|number| {
+            let io = self.io(*number);
+            io.is_some_and(|io| io.offset.0 <= event.begin())
+        })
+    }
+
+    /// Takes a request from those that are under way.
     pub(super) fn unlink(&mut self, number: u64) {
-        let Some(request) = self.get(number).filter(|request| request.under_way) else {
-            return;
-        };
-        let next = request.next.take();
-        request.under_way = false;
-        let key = request.key();
-        let Some(first) = self.under_way.get(&key).copied() else {
-            return;
-        };
-        if first == number {
-            match next {
-                Some(next) => self.under_way.insert(key, next),
-                None => self.under_way.remove(&key),
-            };
-            return;
-        }
-        let mut at = first;
-        while let Some(request) = self.get(at) {
-            if request.next == Some(number) {
-                request.next = next;
-                return;
-            }
-            match request.next {
-                Some(further) => at = further,
-                None => return,
-            }
+        if let Some(request) = self.get(number)
+            && std::mem::take(&mut request.under_way)
+        {
+            let place = place(&request.io, number);
+            self.under_way.remove(&place);
         }
     }
 }
 
-/// Place of the request that an event is of.
-pub(super) fn key(event: &Event) -> Key {
-    (event.device, event.op, place(event).0)
-}
-
-/// Flushes have no place, though events give one.
-pub(super) fn place(event: &Event) -> Bytes {
-    match event.op {
-        Op::Flush => Bytes(0),
-        _ => event.offset,
-    }
+fn place(io: &Io, number: u64) -> (DeviceIndex, Op, u64, u64) {
+    let end = io.offset.0.saturating_add(io.length.0);
+    (io.device, io.op, end, number)
 }

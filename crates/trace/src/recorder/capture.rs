@@ -125,7 +125,7 @@ impl Capture {
         let is_it = |event: &Event| {
             let is_done = matches!(event.step, Step::Completed { .. });
             let is_it = event.device == index && event.op == Op::Read && event.time >= since;
-            is_it && is_done && event.offset.0 == offset
+            is_it && is_done && event.end() == offset + CHECKED as u64
         };
         let given_up = Instant::now() + TIMEOUT;
         loop {
