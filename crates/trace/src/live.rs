@@ -36,7 +36,6 @@ pub struct Live {
     pairing: Pairing,
     devices: Vec<DevNum>,
     threads: HashMap<u32, Arc<str>>,
-    lost: u64,
 }
 
 impl Live {
@@ -50,7 +49,6 @@ impl Live {
             pairing: Pairing::by_completion(),
             devices: Vec::new(),
             threads: HashMap::new(),
-            lost: 0,
         })
     }
 
@@ -112,13 +110,7 @@ impl Live {
             }
             Some(NameIndex(decoded.thread))
         })?;
-        if self.tracepoints.lost() > self.lost {
-            // The completion of any request may be among what was lost, and that of a later one would pass for it.
-            self.lost = self.tracepoints.lost();
-            self.pairing.forget();
-        }
-        while let Some(event) = self.tracepoints.pop(settled) {
-            self.pairing.push(event);
+        while self.tracepoints.pair(settled, &mut self.pairing) {
             while let Some(io) = self.pairing.pop() {
                 if let Some(completed) = completed(&self.devices, &io) {
                     each(completed);
@@ -135,7 +127,7 @@ impl Live {
 
     /// Events that the kernel could not keep so far.
     pub fn lost(&self) -> u64 {
-        self.lost
+        self.tracepoints.lost()
     }
 }
 

@@ -11,9 +11,11 @@ use crate::event::{Event, Step};
 use crate::io::{DeviceIndex, Io, NameIndex, Op};
 use requests::{Request, Requests};
 
-/// Requests that are held at most, so that they leave in the order of their issue: some 120 MB. One that is under way
-/// for longer than so many others, which is 100 s at 10,000 IOPS, leaves without a completion.
+/// Requests that are held at most, so that they leave in the order of their issue: some 120 MB.
 const MOST_HELD: usize = 1 << 20;
+/// Time for which others wait for one that is under way, which then leaves without a completion: twice the timeout after
+/// which most drivers end a request themselves.
+const LONGEST_HELD: Nanos = Nanos::from_secs(60);
 /// Requests that are held at most where they leave when they complete.
 const MOST_UNDER_WAY: usize = 1 << 16;
 /// Bios that wait for their request at most.
@@ -54,6 +56,8 @@ pub(crate) struct Pairing {
     flushes_are_writes: bool,
     /// Completions that fitted more than one request, or none after the first request.
     pub(crate) ambiguous: u64,
+    /// Time up to which events were taken in.
+    time: Nanos,
     ended: bool,
     /// Requests that completed, where they leave in that order.
     completed: Option<VecDeque<Io>>,
@@ -68,10 +72,16 @@ impl Pairing {
         }
     }
 
-    /// Forgets the requests that are under way.
-    pub(crate) fn forget(&mut self) {
-        self.requests.forget();
+    /// Events were lost: the completion of any request that is under way may be among them, and that of a later one would
+    /// pass for it. They leave without one.
+    pub(crate) fn give_up(&mut self) {
+        self.requests.give_up();
         self.bios.clear();
+    }
+
+    /// No event comes that is earlier.
+    pub(crate) fn advance(&mut self, time: Nanos) {
+        self.time = self.time.max(time);
     }
 
     /// Sets the kind of events of a device; otherwise the first ones show it.
@@ -81,6 +91,7 @@ impl Pairing {
 
     /// Takes an event in.
     pub(crate) fn push(&mut self, event: Event) {
+        self.advance(event.time);
         match self.traced.get(&event.device) {
             Some(traced) => self.take(event, *traced),
             None => self.decide(event),
@@ -103,8 +114,11 @@ impl Pairing {
             return self.completed.as_mut()?.pop_front();
         }
         loop {
-            let is_under_way = self.requests.front()?.under_way;
-            if is_under_way && !self.ended && self.requests.len() <= MOST_HELD {
+            let first = self.requests.front()?;
+            let is_held = first.under_way
+                && self.requests.len() <= MOST_HELD
+                && self.time - first.io.issued < LONGEST_HELD;
+            if is_held && !self.ended {
                 return None;
             }
             let request = self.requests.pop()?;

@@ -61,7 +61,8 @@ impl Instance {
             _tracefs: tracefs,
         };
         instance.write("trace_clock", "mono")?;
-        // A full buffer keeps what it has, so that a loss is a gap, and is counted as one.
+        // A full buffer keeps what it has, so that a loss is a gap. `stats` counts it; pages bear the mark of lost events
+        // only where a buffer is overwritten.
         instance.write("options/overwrite", "0")?;
         Ok(instance)
     }
@@ -216,25 +217,33 @@ impl Readers {
         self.files.len()
     }
 
-    /// Gives the pages of each processor to `each`, until it returns false or none is there.
+    /// Gives the pages of each processor to `each`, until it returns false or none is there. Gives back the most bytes
+    /// that a processor's buffer had.
     ///
     /// # Errors
     /// When a buffer cannot be read.
-    pub fn read(&mut self, mut each: impl FnMut(&[u8]) -> bool) -> io::Result<()> {
+    pub fn read(&mut self, mut each: impl FnMut(&[u8]) -> bool) -> io::Result<u64> {
+        let mut most = 0;
         for file in &mut self.files {
+            let mut bytes = 0;
             loop {
                 match file.read(&mut self.page) {
                     Ok(0) => break,
-                    Ok(length) if each(&self.page[..length]) => {}
-                    Ok(_) => break,
+                    Ok(length) => {
+                        bytes += length as u64;
+                        if !each(&self.page[..length]) {
+                            break;
+                        }
+                    }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     // Nothing there, a buffer that is being resized, or a processor that was taken away.
                     Err(error) if is_passing(&error) => break,
                     Err(error) => return Err(error),
                 }
             }
+            most = most.max(bytes);
         }
-        Ok(())
+        Ok(most)
     }
 }
 
@@ -253,6 +262,28 @@ mod tests {
     fn losses_are_the_sum_of_three_lines() {
         let stats = "entries: 5\noverrun: 1\ncommit overrun: 2\nbytes: 300\ndropped events: 4\nread events: 9\n";
         assert_eq!(lost_of(stats), 7);
+    }
+
+    #[test]
+    fn pages_are_counted_of_the_fullest_buffer() {
+        let buffer = |pages: usize| {
+            use std::io::{Seek as _, Write as _};
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&vec![0; pages * 8]).unwrap();
+            file.rewind().unwrap();
+            file
+        };
+        let mut readers = Readers {
+            files: [1, 5, 0].map(buffer).into(),
+            page: vec![0; 8],
+        };
+        let mut pages = 0;
+        let most = readers.read(|_| {
+            pages += 1;
+            // There is another page behind it.
+            pages < 5
+        });
+        assert_eq!((most.unwrap(), pages), (4 * 8, 5));
     }
 
     #[test]

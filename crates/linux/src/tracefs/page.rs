@@ -3,10 +3,8 @@
 
 /// Bytes in front of the events: the time stamp and the length.
 const HEAD: usize = 16;
-/// Bits of the length; above it are marks of events that were lost before the page.
+/// Bits of the length; above it are marks that only buffers have that are overwritten.
 const LENGTH_BITS: u64 = (1 << 27) - 1;
-const LOST: u64 = 1 << 31;
-const LOST_COUNTED: u64 = 1 << 30;
 /// Bits of a time in a time stamp event.
 const STAMP_BITS: u64 = (1 << 59) - 1;
 
@@ -28,8 +26,6 @@ pub struct Raw<'a> {
 pub struct Page<'a> {
     rest: &'a [u8],
     time: u64,
-    /// Events that were lost before it; `None` where none were, and 0 where their number is not known.
-    pub lost: Option<u64>,
 }
 
 impl<'a> Page<'a> {
@@ -39,14 +35,9 @@ impl<'a> Page<'a> {
         let commit = number::<8>(bytes, 8)?;
         let events = bytes.get(HEAD..)?;
         let length = (commit & LENGTH_BITS) as usize;
-        let lost = (commit & LOST != 0).then(|| match commit & LOST_COUNTED {
-            0 => 0,
-            _ => number::<8>(events, length).unwrap_or(0),
-        });
         Some(Page {
             rest: events.get(..length)?,
             time,
-            lost,
         })
     }
 }
@@ -158,9 +149,9 @@ mod tests {
             &[7; 20],
         ]
         .concat();
-        let bytes = page(1000, 0, &events);
+        // With marks above the length.
+        let bytes = page(1000, 3 << 30, &events);
         let page = Page::new(&bytes).unwrap();
-        assert_eq!(page.lost, None);
         let found: Vec<(u64, u8, usize)> = page
             .map(|raw| (raw.time, raw.bytes[0], raw.bytes.len()))
             .collect();
@@ -174,14 +165,6 @@ mod tests {
                 (7 + (2 << 27), 4, 4)
             ]
         );
-    }
-
-    #[test]
-    fn lost_events_are_counted_where_the_kernel_counts_them() {
-        let mut bytes = page(0, LOST | LOST_COUNTED, &[]);
-        bytes.extend(42_u64.to_ne_bytes());
-        assert_eq!(Page::new(&bytes).unwrap().lost, Some(42));
-        assert_eq!(Page::new(&page(0, LOST, &[])).unwrap().lost, Some(0));
     }
 
     proptest! {

@@ -51,10 +51,13 @@ impl Requests {
         self.under_way.is_empty()
     }
 
-    pub(super) fn forget(&mut self) {
-        self.first += self.list.len() as u64;
-        self.list.clear();
-        self.under_way.clear();
+    /// None is under way any longer.
+    pub(super) fn give_up(&mut self) {
+        for (.., number) in std::mem::take(&mut self.under_way) {
+            if let Some(request) = self.get(number) {
+                request.under_way = false;
+            }
+        }
     }
 
     pub(super) fn push(&mut self, request: Request) {

@@ -285,6 +285,49 @@ fn a_request_that_hangs_holds_back_a_bounded_number() {
 }
 
 #[test]
+fn a_request_that_hangs_holds_back_others_for_a_while() {
+    let mut pairing = Pairing::default();
+    pairing.push(event(0, Step::Issued, Op::Read, 0, 8));
+    pairing.push(event(1, Step::Issued, Op::Write, 8, 8));
+    pairing.push(event(2, DONE, Op::Write, 8, 8));
+    pairing.advance(LONGEST_HELD - Nanos(1));
+    assert!(pairing.pop().is_none());
+    pairing.advance(LONGEST_HELD);
+    assert_eq!(times(&pairing.pop().unwrap()), (None, 0, None));
+    assert_eq!(times(&pairing.pop().unwrap()), (None, 1, Some(2)));
+}
+
+/// The completion of the first flush is among what was lost: those that follow have their own.
+#[test]
+fn where_events_were_lost_what_was_under_way_has_no_completion() {
+    for by_completion in [false, true] {
+        let mut pairing = match by_completion {
+            true => Pairing::by_completion(),
+            false => Pairing::default(),
+        };
+        pairing.push(event(1, Step::Issued, Op::Flush, 0, 0));
+        pairing.push(event(2, Step::Issued, Op::Read, 0, 8));
+        pairing.give_up();
+        for begin in [10, 20, 30] {
+            pairing.push(event(begin, Step::Issued, Op::Flush, 0, 0));
+            pairing.push(event(begin + 1, DONE, Op::Flush, 0, 0));
+        }
+        // Not lost after all.
+        pairing.push(event(40, DONE, Op::Read, 0, 8));
+        let left = std::iter::from_fn(|| pairing.pop());
+        let left: Vec<_> = left.map(|io| times(&io)).collect();
+        let given_up = [(None, 1, None), (None, 2, None)];
+        let later = [10, 20, 30].map(|begin| (None, begin, Some(begin + 1)));
+        match by_completion {
+            true => assert_eq!(left, later),
+            false => assert_eq!(left, [&given_up[..], &later].concat()),
+        }
+        assert_eq!(pairing.ambiguous, 1);
+        assert!(pairing.requests.are_none_under_way() && pairing.requests.len() == 0);
+    }
+}
+
+#[test]
 fn by_completion_a_request_that_hangs_leaves_when_it_ends() {
     let mut pairing = Pairing::by_completion();
     pairing.push(event(0, Step::Issued, Op::Read, 0, 8));

@@ -143,6 +143,7 @@ impl Capture {
     /// The trace begins now.
     pub(super) fn begin(&mut self) {
         self.begun = now();
+        self.tracepoints.count_lost();
         self.lost_before = self.tracepoints.lost();
     }
 
@@ -158,6 +159,7 @@ impl Capture {
     pub(super) fn end(&mut self) -> io::Result<()> {
         self.tracepoints.stop()?;
         self.collect()?;
+        self.tracepoints.count_lost();
         self.pair(Nanos(u64::MAX));
         self.pairing.end();
         Ok(())
@@ -181,9 +183,7 @@ impl Capture {
     }
 
     fn pair(&mut self, settled: Nanos) {
-        while let Some(event) = self.tracepoints.pop(settled) {
-            self.pairing.push(event);
-        }
+        while self.tracepoints.pair(settled, &mut self.pairing) {}
     }
 
     /// The next request that is complete, with times since the recording began.

@@ -2,7 +2,7 @@
 
 mod decoder;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::ops::RangeInclusive;
 
@@ -15,7 +15,7 @@ use record::{Bytes, Nanos};
 use crate::event::Event;
 use crate::io::{DeviceIndex, NameIndex};
 use crate::order::Reorder;
-use crate::pair::Traced;
+use crate::pair::{Pairing, Traced};
 use decoder::Decoder;
 pub(crate) use decoder::{Decoded, Tracepoint};
 
@@ -47,6 +47,8 @@ pub(crate) struct Tracepoints {
     order: Reorder<Event>,
     buffer: Bytes,
     lost: u64,
+    /// Times up to which events were lost.
+    gaps: VecDeque<Nanos>,
 }
 
 impl Tracepoints {
@@ -72,6 +74,7 @@ impl Tracepoints {
             order: Reorder::default(),
             buffer,
             lost: 0,
+            gaps: VecDeque::new(),
         })
     }
 
@@ -119,7 +122,7 @@ impl Tracepoints {
         } = self;
         // What comes during this call is for the next one: it must end under any load.
         let began = now();
-        readers.read(|page| {
+        let most = readers.read(|page| {
             let mut last = Nanos(0);
             for raw in Page::new(page).into_iter().flatten() {
                 last = Nanos(raw.time);
@@ -145,8 +148,20 @@ impl Tracepoints {
             }
             last < began
         })?;
-        self.lost = self.instance.losses().0;
+        // A buffer loses events when it is full. This read, or the next one, then takes half of it or more.
+        if most >= self.buffer.0 / 2 {
+            self.count_lost();
+        }
         Ok(())
+    }
+
+    /// Counts the events that were lost so far. The kernel's counts of all processors take a while to read.
+    pub(crate) fn count_lost(&mut self) {
+        let lost = self.instance.losses().0;
+        if lost > self.lost {
+            self.lost = lost;
+            self.gaps.push_back(now());
+        }
     }
 
     /// Time before which all events are in their buffers: what is collected from now on holds them.
@@ -154,10 +169,21 @@ impl Tracepoints {
         now() - SETTLED
     }
 
-    /// The next event up to this time.
-    pub(crate) fn pop(&mut self, until: Nanos) -> Option<Event> {
-        let next = self.order.peek()?;
-        (next.time <= until).then(|| self.order.pop())?
+    /// Gives the next event up to this time to `pairing`; false if there is none.
+    pub(crate) fn pair(&mut self, until: Nanos, pairing: &mut Pairing) -> bool {
+        let next = self.order.peek().map(|event| event.time);
+        let next = next.filter(|time| *time <= until);
+        let before = next.unwrap_or(until);
+        while self.gaps.front().is_some_and(|gap| *gap <= before) {
+            self.gaps.pop_front();
+            pairing.give_up();
+        }
+        pairing.advance(before);
+        let event = next.and_then(|_| self.order.pop());
+        if let Some(event) = event {
+            pairing.push(event);
+        }
+        event.is_some()
     }
 
     /// Events that were collected, in any order.
@@ -170,7 +196,7 @@ impl Tracepoints {
         self.instance.stop().map_err(io::Error::other)
     }
 
-    /// Events that were lost so far.
+    /// Events that were lost, as far as they were counted.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
