@@ -176,6 +176,28 @@ fn a_steady_state_a_depth_and_a_missed_rate_end_a_job() {
     );
 }
 
+/// To copy a MiB takes longer than a microsecond everywhere.
+#[test]
+fn a_request_that_takes_longer_than_max_latency_ends_the_job_or_is_counted() {
+    let place = with_file(8);
+    let job = "[j]\nrw=read\nbs=1m\nmax_latency=1us\n";
+    let said = run(&place, "table.ibd", job, &[]).ends_with(3);
+    assert!(
+        said.err
+            .contains("a read at byte 0 took longer than 1.00 us, the max_latency of its job"),
+        "{said:#?}"
+    );
+    let ignored = format!("{job}ignore_error=110\n");
+    let document = run(&place, "table.ibd", &ignored, &["--json"])
+        .ends_with(1)
+        .json();
+    let phase = &document["phases"][0];
+    assert_eq!(phase["read"]["ops"], 8);
+    assert_eq!(phase["outcome"]["failed"]["reads"], 8);
+    let late = format!("{job}max_latency=,1us\n");
+    run(&place, "table.ibd", &late, &[]).ends_with(0);
+}
+
 /// A job's threads have its processors and priority, and its file is open as it says.
 #[test]
 fn threads_and_files_are_set_as_the_job_says() {

@@ -98,6 +98,27 @@ fn random_writes_lie_at_multiples_of_blockalign() {
     assert!((28..54).contains(&blocks.len()), "{blocks:?}");
 }
 
+/// What a job writes to a file, of which it has all consent.
+fn written_by(place: &Place, job: &str) -> Vec<usize> {
+    fs::write(place.path("table"), vec![7; 1 << 20]).unwrap();
+    run(place, "table", job, &["--destroy", "table=unknown"]).ends_with(0);
+    blocks_written(&place.path("table"))
+}
+
+#[test]
+fn random_writes_come_in_runs() {
+    let place = Place::new();
+    let job = "[j]\nrw=randwrite:16\nbs=4k\nnumber_ios=64\nend_fsync=1\n";
+    let blocks = written_by(&place, job);
+    let begins = |block: &&usize| **block == 0 || blocks.binary_search(&(*block - 1)).is_err();
+    let runs = blocks.iter().filter(begins).count();
+    // One that reaches the end of the file goes on at another place, and two may overlap.
+    assert!(runs <= 8 && blocks.len() > 16, "{blocks:?}");
+    // In four places, each of which is written 16 times.
+    let blocks = written_by(&place, &format!("{job}rw_sequencer=identical\n"));
+    assert_eq!(blocks.len(), 4, "{blocks:?}");
+}
+
 /// Holes, backwards and strided zones: the blocks that are written are those that fio writes.
 #[test]
 fn the_blocks_of_a_job_with_strides_are_those_that_fio_writes() {
@@ -114,6 +135,11 @@ fn the_blocks_of_a_job_with_strides_are_those_that_fio_writes() {
         "rw=write\nzonemode=zbd\nzonesize=64k\nsize=500k",
         "rw=write\nzonemode=zbd\nzonesize=64k\nzonecapacity=48k",
         "rw=write\nzonemode=zbd\nzonesize=64k\noffset=128k\nsize=512k",
+        "rw=write\nzonemode=zbd\nzonesize=64k\noffset=2z\nsize=6z",
+        "rw=write\nzonemode=strided\nzonesize=16k\nzoneskip=3z",
+        "rw=randwrite\nzonemode=zbd\nzonesize=64k",
+        "rw=randwrite\nzonemode=zbd\nzonesize=64k\nzonecapacity=48k\nmax_open_zones=100",
+        "rw=randwrite\npercentage_random=0\nio_size=256k",
     ] {
         let [theirs, ours] = ["theirs", "ours"].map(|name| place.path(name));
         for path in [&theirs, &ours] {

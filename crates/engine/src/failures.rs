@@ -1,6 +1,7 @@
 //! Requests that fail: by an error that ends the phase, or by one that it is to go on with.
 
 use record::{Direction, FailedRequests, NonFatal, Workload};
+use rustix::io::Errno;
 
 use crate::job::EngineError;
 
@@ -45,6 +46,35 @@ impl Failures {
             counted.first = error.to_string();
         }
         Ok(())
+    }
+
+    /// Counts a request at byte `offset` that took longer than its job allows: by ETIMEDOUT, as in fio.
+    ///
+    /// # Errors
+    /// The error that ends the phase.
+    #[cold]
+    pub(crate) fn add_late(
+        &mut self,
+        workload: &Workload,
+        direction: Direction,
+        offset: u64,
+    ) -> Result<(), EngineError> {
+        let details = workload.details.as_deref();
+        let longest = details.and_then(|details| details.max_latency);
+        let longest = longest.unwrap_or_default();
+        let error = EngineError::Late {
+            direction: match workload.trims() {
+                true => Direction::Trim,
+                false => direction,
+            },
+            offset,
+            longest: match direction {
+                Direction::Read => longest.reads,
+                _ => longest.writes,
+            },
+        };
+        let result = -Errno::TIMEDOUT.raw_os_error();
+        self.add(workload, direction, result, error)
     }
 
     /// All that was counted.

@@ -152,6 +152,16 @@ pub enum EngineError {
         /// Bytes asked for.
         asked: u64,
     },
+    /// A request took longer than its job allows.
+    #[error("a {} at byte {offset} took longer than {longest}, the max_latency of its job", .direction.word())]
+    Late {
+        /// Direction of the request.
+        direction: Direction,
+        /// Position, in bytes from the start of the target.
+        offset: u64,
+        /// The longest that it may take.
+        longest: Nanos,
+    },
     /// A call that is no request for data failed.
     #[error("{what} failed: {source}")]
     Call {

@@ -1,7 +1,9 @@
 //! Positions of the next requests.
 
+mod append;
 mod detailed;
 mod place;
+mod runs;
 mod scatter;
 mod skew;
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use record::{FailedRequests, Workload};
+use record::{Direction, FailedRequests, Workload};
 
 use crate::arrivals::Arrivals;
 use crate::budget::Budget;
@@ -22,6 +22,8 @@ pub(crate) struct Plan<'a> {
     pub budget: Option<&'a Budget>,
     /// Requests before this tick do not count: they belong to the ramp.
     pub free_until: u64,
+    /// Ticks that reads, and that writes and trims may take at the most.
+    pub longest: [u64; 2],
     /// Set by the signal handler.
     pub interrupt: &'a AtomicBool,
     /// Set when the phase is precise enough, or another worker failed.
@@ -30,6 +32,20 @@ pub(crate) struct Plan<'a> {
     pub finished: &'a AtomicBool,
     /// The check of what is written.
     pub verifier: Option<&'a Verifier<'a>>,
+}
+
+impl Plan<'_> {
+    /// True if a request that comes back at `now` took longer than it may. As in fio syncs may take any time, and so may
+    /// all in the ramp.
+    #[inline(always)]
+    pub(crate) fn is_late(&self, direction: Direction, started: u64, now: u64) -> bool {
+        let longest = match direction {
+            Direction::Read => self.longest[0],
+            Direction::Write | Direction::Trim => self.longest[1],
+            Direction::Sync | Direction::Commit => return false,
+        };
+        now.saturating_sub(started) > longest && now >= self.free_until
+    }
 }
 
 /// State that the workers for one thread of the workload share: a ring is one worker with many slots;

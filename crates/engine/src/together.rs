@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
-use record::{EngineKind, Nanos, Workload};
+use record::{EngineKind, MaxLatency, Nanos, Workload};
 
 use crate::arrivals::Arrivals;
 use crate::backend::Backend;
@@ -230,6 +230,17 @@ impl Together<'_> {
         }
     }
 
+    /// Ticks that reads, and that writes and trims may take at the most.
+    fn longest(&self) -> [u64; 2] {
+        let details = self.job.workload.details.as_deref();
+        let most = details.and_then(|details| details.max_latency);
+        let MaxLatency { reads, writes } = most.unwrap_or_default();
+        [reads, writes].map(|most| match most.0 {
+            0 => u64::MAX,
+            _ => self.clock.ticks(most),
+        })
+    }
+
     fn loop_over(&self, id: usize, backend: io::Result<impl Backend>, sender: Sender<Message>) {
         // A job that fails still arrives at the barrier, so that the others do not wait forever.
         if backend.is_err() {
@@ -253,6 +264,7 @@ impl Together<'_> {
                 budget: self.budget.as_ref(),
                 free_until: timetable.start
                     + (ramp_windows(self.job) * SLICES) as u64 * timetable.slice,
+                longest: self.longest(),
                 interrupt: self.job.interrupt,
                 enough: &self.enough,
                 finished: &self.finished,

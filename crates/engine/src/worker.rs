@@ -431,6 +431,11 @@ impl<'a, B: Backend> Worker<'a, B> {
             self.look(answer.slot, &slot);
         }
         self.count(&slot, now);
+        if self.plan.is_late(slot.direction, slot.started, now) {
+            let (_, offset) = in_file(slot.place);
+            self.failures
+                .add_late(self.plan.workload, slot.direction, offset)?;
+        }
         Ok((slot, true))
     }
 

@@ -9,6 +9,10 @@ use crate::options;
 use crate::pair::Pair;
 use crate::rule_options;
 use crate::values::{self, block};
+use crate::zones;
+
+/// As in fio.
+const MOST_OPEN_ZONES: u64 = 4096;
 
 /// Error for an option that is listed as done and that nothing here sets; a test makes sure that there is
 /// none.
@@ -68,6 +72,20 @@ fn one(job: &mut Job, entry: &Entry, surroundings: &Surroundings<'_>) -> Result<
     }
 }
 
+/// Sets what a job gives in zones, now that all of its options are known.
+///
+/// # Errors
+/// The first option that cannot be set.
+pub(crate) fn counted_zones(job: &mut Job) -> Result<(), FioError> {
+    for (option, zones) in zones::counted(job) {
+        let bytes = zones::bytes(job, zones);
+        bytes
+            .and_then(|bytes| set(job, option, Some(&bytes.to_string()), true))
+            .map_err(|why| job.error(option, why))?;
+    }
+    Ok(())
+}
+
 /// Sets one option that is done. `again` says that it was set before.
 fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<(), String> {
     if let Some(switch) = switch(job, option) {
@@ -89,6 +107,10 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
         *flag = truth(value)?;
         return Ok(());
     }
+    if zones::is_counted(option, value) {
+        // It is set when the size of a zone is known.
+        return Ok(());
+    }
     let kb_base = job.kb_base;
     let number = |most: u64| within(value, kb_base, most);
     match option {
@@ -101,7 +123,22 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
                 _ => return Err("it is 1000 or 1024".to_owned()),
             }
         }
-        "rw" => (job.pattern, job.step) = values::pattern(value, kb_base)?,
+        "rw" => (job.pattern, job.step, job.every) = values::pattern(value, kb_base)?,
+        "rw_sequencer" => {
+            job.repeats_places = match value {
+                "sequential" => false,
+                "identical" => true,
+                _ => return Err("it is sequential or identical".to_owned()),
+            }
+        }
+        "percentage_random" => {
+            let percents = pair(value, |text| within(text, kb_base, 100))?;
+            let before = job.random_percent;
+            job.random_percent = Pair {
+                read: percents.read.unwrap_or(before.read),
+                write: percents.write.unwrap_or(before.write),
+            };
+        }
         "rwmixread" => job.read_percent = number(100)?,
         "rwmixwrite" => job.read_percent = 100 - number(100)?,
         "bs" => {
@@ -144,6 +181,8 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
         "zonerange" => job.zones.range = number(u64::MAX >> 1)?,
         "zoneskip" => job.zones.skip = number(u64::MAX >> 1)?,
         "zonecapacity" => job.zones.capacity = number(u64::MAX >> 1)?,
+        "max_open_zones" => job.zones.open = number(MOST_OPEN_ZONES)?,
+        "job_max_open_zones" => job.zones.open_by_clone = number(MOST_OPEN_ZONES)?,
         "thinktime" => job.think_us = values::micros(value)?,
         "thinktime_blocks" => job.think_every = at_least_one(number(16_384)?)?,
         "wait_for" => job.wait_for = Some(value.to_owned()),

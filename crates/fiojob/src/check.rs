@@ -39,10 +39,26 @@ pub(crate) fn rules(job: &Job) -> Result<(), FioError> {
     if rules.verify == Some(Sum::Pattern) && rules.verify_pattern.is_empty() {
         return Err(job.error("verify", "there is no verify_pattern; give one"));
     }
-    match problem_of_aging(job).or_else(|| zones::problem(job)) {
+    let problem = problem_of_aging(job)
+        .or_else(|| problem_of_runs(job))
+        .or_else(|| zones::problem(job));
+    match problem {
         None => Ok(()),
         Some((option, why)) => Err(job.error(option, why)),
     }
+}
+
+/// An option by which a random job has sequential requests and that does not fit the others, and why.
+fn problem_of_runs(job: &Job) -> Option<(&'static str, &'static str)> {
+    let option = match job.every {
+        1 => "percentage_random",
+        _ => "rw",
+    };
+    let continues = job.pattern.random && !job.draws_all();
+    (continues && !job.has_one_file()).then_some((
+        option,
+        "sequential requests of a random job over several files are not done",
+    ))
 }
 
 /// An option that does not fit `sprandom`, and why.
@@ -63,6 +79,9 @@ fn problem_of_aging(job: &Job) -> Option<(&'static str, &'static str)> {
             "sprandom",
             "it writes the whole target, without io_size, number_ios or time_based",
         ));
+    }
+    if !job.draws_all() {
+        return Some(("sprandom", "it needs places that are all drawn"));
     }
     (job.distribution != Distribution::Uniform).then_some((
         "random_distribution",

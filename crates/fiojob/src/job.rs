@@ -106,6 +106,10 @@ pub struct Zones {
     pub capacity: u64,
     /// `read_beyond_wp=`: also what was not written is read.
     pub reads_unwritten: bool,
+    /// `max_open_zones=`: zones that are partly written at the most.
+    pub open: u64,
+    /// `job_max_open_zones=`: the same of a clone.
+    pub open_by_clone: u64,
 }
 
 impl Zones {
@@ -134,8 +138,14 @@ pub struct Job {
     pub read_percent: u64,
     /// `bs=` and `bssplit=`: at least one for each direction.
     pub sizes: Pair<Vec<Share>>,
-    /// Bytes that `rw=PATTERN:STEP` adds behind each request.
+    /// Bytes that `rw=PATTERN:STEP` adds behind each request of a sequential job.
     pub step: i64,
+    /// `rw=PATTERN:NUMBER` of a random job: a place is drawn for every so many-th request.
+    pub every: u32,
+    /// `rw_sequencer=identical`: requests between these are at the place of the last one, and not behind it.
+    pub repeats_places: bool,
+    /// `percentage_random=`: requests of a random job whose place is drawn, in percent.
+    pub random_percent: Pair<u64>,
     /// `blockalign=`; `None` is the smallest block.
     pub align: Pair<Option<u64>>,
     /// Options of zones.
@@ -256,6 +266,12 @@ impl Default for Job {
                 write: page,
             },
             step: 0,
+            every: 1,
+            repeats_places: false,
+            random_percent: Pair {
+                read: 100,
+                write: 100,
+            },
             align: Pair::default(),
             zones: Zones::default(),
             engine: IoEngine::Blocking,
@@ -307,6 +323,17 @@ impl Default for Job {
 }
 
 impl Job {
+    /// True if it uses one file.
+    pub(crate) fn has_one_file(&self) -> bool {
+        self.nrfiles == 1 && self.filename.len() <= 1
+    }
+
+    /// True if each place of a random job is drawn.
+    pub fn draws_all(&self) -> bool {
+        let Pair { read, write } = self.random_percent;
+        self.every == 1 && read == 100 && write == 100
+    }
+
     /// Passes over the size. An SSD ages by being written over: a second pass writes no block that is empty.
     pub fn passes(&self) -> u64 {
         match self.rules.ages {
@@ -383,6 +410,8 @@ impl Job {
             "rate_min",
             "rate_iops",
             "rate_iops_min",
+            "max_latency",
+            "percentage_random",
         ];
         if let Some(option) = pairs.into_iter().find(of_three) {
             let why = "trims take the value for writes; leave the third one out";

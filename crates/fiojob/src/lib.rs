@@ -111,7 +111,10 @@ fn jobs(
         } else {
             // An option that was not understood may be the one that is missing.
             if errors.len() == before {
-                errors.extend(job.check().and_then(|()| check::rules(&job)).err());
+                let checked = assign::counted_zones(&mut job)
+                    .and_then(|()| job.check())
+                    .and_then(|()| check::rules(&job));
+                errors.extend(checked.err());
             }
             jobs.push(job);
         }

@@ -13,9 +13,9 @@ const POLLED: &str = "the disk interrupts when a request is done, and nothing po
 const CONTENT: &str = "each 4 KiB of a write differ from all others";
 const VERIFY: &str = "what was written is read back whole, by what this run remembers; a job that reads verifies what an \
      earlier run has written";
-const ZONES: &str = "zones are written one after another, and not reset before they are full";
-const OPEN_ZONES: &str = "a job has one zone open at a time, since it writes one after another";
-const REGIONS: &str = "blocks are written anew all over the target, and not region by region";
+const ZONES: &str = "zones are not reset before they are full";
+const REGIONS: &str =
+    "they are regions of fio's sprandom, in whose place each block is written in several passes";
 const TRIMS: &str = "a job either trims, or reads and writes";
 const REPLAY: &str = "a job plays no recorded I/O back; disksmith bench --replay does";
 const FOREIGN: &str = "a job file starts no program and changes no setting of the machine";
@@ -28,6 +28,8 @@ pub const OPTIONS: &[OptionRow] = &[
     done("name", &[]),
     done("description", &[]),
     done("rw", &["readwrite"]),
+    done("rw_sequencer", &[]),
+    done("percentage_random", &[]),
     done("rwmixread", &[]),
     done("rwmixwrite", &[]),
     done("bs", &["blocksize"]),
@@ -71,6 +73,8 @@ pub const OPTIONS: &[OptionRow] = &[
     done("zoneskip", &[]),
     done("zonecapacity", &[]),
     done("read_beyond_wp", &[]),
+    done("max_open_zones", &[]),
+    done("job_max_open_zones", &[]),
     done("randseed", &[]),
     done("randrepeat", &[]),
     done("allrandrepeat", &[]),
@@ -97,6 +101,7 @@ pub const OPTIONS: &[OptionRow] = &[
     done("latency_window", &[]),
     done("latency_percentile", &[]),
     done("latency_run", &[]),
+    done("max_latency", &[]),
     done("cpus_allowed", &[]),
     done("cpumask", &[]),
     done("cpus_allowed_policy", &[]),
@@ -164,6 +169,13 @@ pub const OPTIONS: &[OptionRow] = &[
         "the first error with which a job does not go on always ends the run",
     )
     .switch(),
+    harmless(
+        "ignore_zone_limits",
+        "they are limits of a zoned block device, which is none of the targets here",
+    ),
+    harmless("spr_op", REGIONS),
+    harmless("spr_num_regions", REGIONS),
+    harmless("spr_cs", REGIONS),
     harmless("refill_buffers", DATA).switch(),
     harmless("mem", MEMORY),
     harmless("iomem", MEMORY),
@@ -300,12 +312,6 @@ pub const OPTIONS: &[OptionRow] = &[
         "a pause begins when the requests before it are complete",
     ),
     noted("scramble_buffers", &["1"], CONTENT),
-    noted("spr_op", &[], REGIONS),
-    noted("spr_num_regions", &[], REGIONS),
-    noted("spr_cs", &[], REGIONS),
-    noted("max_open_zones", ZERO, OPEN_ZONES),
-    noted("job_max_open_zones", ZERO, OPEN_ZONES),
-    noted("ignore_zone_limits", ZERO, OPEN_ZONES),
     noted(
         "lockmem",
         ZERO,
@@ -322,12 +328,6 @@ pub const OPTIONS: &[OptionRow] = &[
         ZERO,
         "reads are aligned to the smallest read, writes to the smallest write",
     ),
-    stops(
-        "percentage_random",
-        &["100"],
-        "a job is random or sequential",
-    ),
-    stops("rw_sequencer", &[], "a job is random or sequential"),
     stops("file_append", ZERO, "files do not grow"),
     stops(
         "opendir",
@@ -346,7 +346,6 @@ pub const OPTIONS: &[OptionRow] = &[
         "requests of a rate are due whatever is in flight",
     ),
     stops("rate_ignore_thinktime", ZERO, LIMITS),
-    stops("max_latency", ZERO, LIMITS),
     stops(
         "thinktime_iotime",
         ZERO,

@@ -36,6 +36,12 @@ pub(crate) fn set(
         "latency_target" => micros(value).map(|us| rules.latency_us = us),
         "latency_window" => micros(value).map(|us| rules.latency_window_us = us),
         "latency_percentile" => percentile(value).map(|it| rules.latency_percentile = it),
+        "max_latency" => pair(value, micros).map(|most| {
+            rules.max_latency_us = Pair {
+                read: most.read.unwrap_or(0),
+                write: most.write.unwrap_or(0),
+            }
+        }),
         "cpus_allowed" => numbers(value).map(|cpus| rules.cpus = cpus),
         "cpumask" => mask(value).map(|cpus| rules.cpus = cpus),
         "cpus_allowed_policy" => policy(value).map(|split| rules.cpus_split = split),

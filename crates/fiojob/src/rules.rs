@@ -145,6 +145,8 @@ pub struct Rules {
     pub latency_percentile: f64,
     /// `latency_run=`.
     pub latency_run: bool,
+    /// `max_latency=`, in microseconds; 0 is none.
+    pub max_latency_us: Pair<u64>,
     /// `cpus_allowed=` and `cpumask=`.
     pub cpus: Vec<u32>,
     /// `cpus_allowed_policy=split`: each clone has one of them.
@@ -233,6 +235,7 @@ impl Default for Rules {
             latency_window_us: 0,
             latency_percentile: 100.0,
             latency_run: false,
+            max_latency_us: Pair::default(),
             cpus: Vec::new(),
             cpus_split: false,
             cpu_nodes: Vec::new(),

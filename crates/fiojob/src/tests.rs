@@ -259,9 +259,36 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ("zonemode=zbd\nrw=write", "zonesize: it is missing"),
         ("zonemode=zbd\nzonesize=1m", "give read_beyond_wp=1"),
         (
-            "zonemode=zbd\nzonesize=1m\nrw=randwrite",
+            "zonemode=zbd\nzonesize=1m\nrw=randrw",
             "rw: with zonemode=zbd it is not done",
         ),
+        (
+            "zonemode=zbd\nzonesize=1m\nrw=randwrite\nnumjobs=2\noffset_increment=1z\nmax_open_zones=2",
+            "max_open_zones: clones would share the open zones",
+        ),
+        (
+            "zonemode=zbd\nzonesize=1m\nrw=randwrite\njob_max_open_zones=2",
+            "job_max_open_zones: as in fio it needs max_open_zones",
+        ),
+        (
+            "size=2z",
+            "line 2: size: it is in zones, and there is no zonesize",
+        ),
+        (
+            "size=0z\nzonemode=zbd\nzonesize=1m\nrw=write",
+            "line 2: size: it is nothing",
+        ),
+        ("zonemode=zbd\nzonesize=2z", "line 3: zonesize: "),
+        ("zonemode=zbd\nzonesize=1m\nsize=2Z", "line 4: size: "),
+        (
+            "rw=randread:4\nnrfiles=2",
+            "line 2: rw: sequential requests of a random job over several files",
+        ),
+        (
+            "rw=randread\nfilename=a:b\npercentage_random=50",
+            "line 4: percentage_random: sequential requests",
+        ),
+        ("rw_sequencer=random", "it is sequential or identical"),
         (
             "zonemode=zbd\nzonesize=1m\nrw=write\noffset=1k",
             "offset: a job that writes zones begins at",
@@ -282,7 +309,12 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
             "rw=trim\nverify=crc32c",
             "verify: what is trimmed has no content",
         ),
-        ("rw=randread:8", "'randread:8' is not done"),
+        ("rw=randread:8k", "'8k' is no number of requests"),
+        (
+            "percentage_random=101",
+            "101 is too large; the largest is 100",
+        ),
+        ("max_latency=soon", "line 2: max_latency: "),
         ("ioengine=rbd", "line 2: ioengine: 'rbd'"),
         ("random_distribution=normal:10", "'normal:10' is not done"),
         ("random_distribution=zipf:1", "above 0 and not 1"),
@@ -344,6 +376,42 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
     assert!(said("[global]\nbs=4k\n").contains("no job"));
 }
 
+/// The last word on the size of a zone counts, wherever it stands.
+#[test]
+fn sizes_may_be_in_zones() {
+    let text = "[global]\nsize=4z\noffset=1z\nzoneskip=1z\nzonesize=1m\nzonemode=zbd\nrw=write\n\
+                [a]\n[b]\nzonesize=2m\nio_size=3z\noffset=0\noffset_increment=2z\n";
+    let jobs = parsed(text).unwrap();
+    let of = |job: &Job| {
+        let Zones { size, skip, .. } = job.zones;
+        (job.size, job.offset, size >> 20, skip >> 20)
+    };
+    let mib = |count: u64| Amount::Bytes(count << 20);
+    assert_eq!(of(&jobs[0]), (Some(mib(4)), mib(1), 1, 1));
+    assert_eq!(of(&jobs[1]), (Some(mib(8)), mib(0), 2, 2));
+    assert_eq!(jobs[1].io_size, Some(mib(6)));
+    assert_eq!(jobs[1].offset_increment, 4 << 20);
+    assert_eq!(jobs[1].given["io_size"], "3z");
+}
+
+#[test]
+fn a_random_job_may_have_sequential_requests_and_a_latest_answer() {
+    let job = |lines: &str| parsed(&format!("[job]\n{lines}\n")).unwrap().remove(0);
+    let runs = job("rw=randread:8\nrw_sequencer=identical\npercentage_random=50,");
+    assert_eq!((runs.every, runs.repeats_places, runs.step), (8, true, 0));
+    assert_eq!(
+        runs.random_percent,
+        Pair {
+            read: 50,
+            write: 100
+        }
+    );
+    assert!(!runs.draws_all() && job("rw=randread").draws_all());
+    assert_eq!(job("rw=write:8k").every, 1);
+    let late = job("max_latency=250,10ms").rules.max_latency_us;
+    assert_eq!((late.read, late.write), (250, 10_000));
+}
+
 #[test]
 fn every_option_that_is_done_is_set() {
     for row in OPTIONS.iter().filter(|row| row.kind == Kind::Done) {
@@ -360,8 +428,10 @@ fn every_option_that_is_done_is_set() {
 
 #[test]
 fn what_asks_for_nothing_does_not_stop() {
-    let text = "[job]\nthinktime=0\nverify=0\nzonemode=none\nthread\nstats=1\nscramble_buffers=1\nwrite_bw_log=x\nmem=mmaphuge\n";
-    assert_eq!(parsed(text).unwrap().len(), 1);
+    let text = "[job]\nthinktime=0\nverify=0\nzonemode=none\nthread\nstats=1\nscramble_buffers=1\nwrite_bw_log=x\nmem=mmaphuge\n\
+                max_open_zones=4\nspr_op=0.1\nmax_latency=0\npercentage_random=100\n";
+    let jobs = parsed(text).unwrap();
+    assert!(jobs.len() == 1 && jobs[0].notes.is_empty());
 }
 
 /// Options that ask for the same in part, and of which the one that asks for nothing is not to take

@@ -11,19 +11,29 @@ const LARGEST_BLOCK: u64 = 64 << 20;
 /// A range of sizes has at most so many steps of its smallest one.
 const MOST_SIZES: u64 = 4096;
 
-/// Value of `rw=`: the pattern, and the bytes that a sequential one adds behind each request.
-pub(crate) fn pattern(value: &str, kb_base: u64) -> Result<(Pattern, i64), String> {
-    let (name, step) = match value.split_once(':') {
-        None => (value, 0),
-        Some((name, step)) => (name, bytes_added(step, kb_base)?),
+/// Value of `rw=`: the pattern, the bytes that a sequential one adds behind each request, and the requests of a random
+/// one for each place that is drawn.
+pub(crate) fn pattern(value: &str, kb_base: u64) -> Result<(Pattern, i64, u32), String> {
+    let (name, modifier) = match value.split_once(':') {
+        None => (value, None),
+        Some((name, modifier)) => (name, Some(modifier)),
     };
     let pattern = plain_pattern(name)?;
-    if step != 0 && pattern.random {
-        return Err(format!(
-            "'{value}' is not done: a random job has no step; sequential ones have"
-        ));
+    match modifier {
+        None => Ok((pattern, 0, 1)),
+        Some(text) if pattern.random => Ok((pattern, 0, requests(text)?)),
+        Some(text) => Ok((pattern, bytes_added(text, kb_base)?, 1)),
     }
-    Ok((pattern, step))
+}
+
+/// Requests for each place that is drawn. fio takes no suffix there, and passes over one.
+fn requests(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(requests @ 1..) => Ok(requests),
+        _ => Err(format!(
+            "'{text}' is no number of requests for each random place"
+        )),
+    }
 }
 
 /// Bytes added behind each request of a sequential job: `8k`, or `-8k` to go backwards.
@@ -256,7 +266,10 @@ mod tests {
     fn a_step_goes_either_way() {
         assert_eq!(pattern("read:-8k", 1024).unwrap().1, -8192);
         assert_eq!(pattern("write:112k", 1024).unwrap().1, 112 << 10);
-        assert!(pattern("randread:8", 1024).is_err());
+        assert_eq!(pattern("randread:8", 1024).unwrap().2, 8);
+        for wrong in ["randread:8k", "randread:0", "randread:-1", "randread:"] {
+            assert!(pattern(wrong, 1024).is_err(), "{wrong}");
+        }
         assert_eq!(micros("2000"), Ok(2000));
         assert_eq!(micros("2ms"), Ok(2000));
     }

@@ -1,11 +1,42 @@
-//! Checks of options of zones.
+//! Options of zones: their checks, and values that are in zones.
 
 use crate::job::{Job, Share, ZoneMode};
 use crate::pair::Amount;
 
+/// Options whose value may be so many zones, as in `size=10z`.
+const COUNTED: [&str; 5] = ["size", "io_size", "offset", "offset_increment", "zoneskip"];
+
+/// Number of zones of a value.
+fn zones_of(value: &str) -> Option<u64> {
+    value.strip_suffix('z')?.parse().ok()
+}
+
+/// True if the value of this option is in zones.
+pub(crate) fn is_counted(option: &str, value: &str) -> bool {
+    COUNTED.contains(&option) && zones_of(value).is_some()
+}
+
+/// Options that a job gives in zones, and their numbers.
+pub(crate) fn counted(job: &Job) -> Vec<(&'static str, u64)> {
+    let zones = |option: &&'static str| Some((*option, zones_of(job.given.get(option)?)?));
+    COUNTED.iter().filter_map(zones).collect()
+}
+
+/// So many zones of a job in bytes.
+///
+/// # Errors
+/// A sentence, where their size is not given, or they are too many.
+pub(crate) fn bytes(job: &Job, zones: u64) -> Result<u64, String> {
+    match job.zones.size {
+        0 => Err("it is in zones, and there is no zonesize; give one, or bytes".to_owned()),
+        size => zones
+            .checked_mul(size)
+            .ok_or_else(|| format!("{zones} zones are too many")),
+    }
+}
+
 /// An option that does not fit the zones of a job, and why.
 pub(crate) fn problem(job: &Job) -> Option<(&'static str, &'static str)> {
-    let one_file = job.nrfiles == 1 && job.filename.len() <= 1;
     let is_strided = job.zones.mode == ZoneMode::Strided;
     let why = match (job.zones.mode, job.zones.size) {
         (ZoneMode::None, 0) => return None,
@@ -13,7 +44,7 @@ pub(crate) fn problem(job: &Job) -> Option<(&'static str, &'static str)> {
         (_, 0) => "it is missing, and zonemode needs it",
         _ if is_strided && job.pattern.random => "strided zones of a random job are not done",
         _ if job.step != 0 => "together with a step of rw it is not done",
-        _ if !one_file => "zones over several files are not done",
+        _ if !job.has_one_file() => "zones over several files are not done",
         (ZoneMode::Strided, _) => return None,
         (ZoneMode::Zoned, _) => return problem_of_zoned(job),
     };
@@ -21,14 +52,14 @@ pub(crate) fn problem(job: &Job) -> Option<(&'static str, &'static str)> {
 }
 
 /// An option that does not fit `zonemode=zbd` on a target without zones, and why. fio then keeps a write pointer in
-/// each zone: a job that writes fills one zone after another, and one that reads finds nothing in zones that it did
-/// not write itself.
+/// each zone: a job that writes fills one zone after another, or at random those of the places that it draws, and one
+/// that reads finds nothing in zones that it did not write itself.
 fn problem_of_zoned(job: &Job) -> Option<(&'static str, &'static str)> {
     let (zones, pattern) = (job.zones, job.pattern);
     let is_multiple = |bytes: u64| bytes.is_multiple_of(zones.size);
     let is_one_way = pattern.reads != pattern.writes && !pattern.trims && !pattern.trims_first;
-    if !is_one_way || (pattern.writes && pattern.random) {
-        let why = "with zonemode=zbd it is not done; write, and with read_beyond_wp=1 read and randread are";
+    if !is_one_way {
+        let why = "with zonemode=zbd it is not done; write and randwrite are, and with read_beyond_wp=1 read and randread";
         return Some(("rw", why));
     }
     if !is_multiple(zones.skip) {
@@ -49,6 +80,15 @@ fn problem_of_zoned(job: &Job) -> Option<(&'static str, &'static str)> {
     if job.numjobs > 1 && job.offset_increment == 0 {
         let why = "clones would write the same blocks, where fio's share each zone; give offset_increment";
         return Some(("numjobs", why));
+    }
+    if pattern.random && job.numjobs > 1 && zones.open > 0 {
+        let why =
+            "clones would share the open zones, and here each would have its own; give numjobs=1";
+        return Some(("max_open_zones", why));
+    }
+    if zones.open_by_clone > 0 && zones.open == 0 {
+        let why = "as in fio it needs max_open_zones; give that";
+        return Some(("job_max_open_zones", why));
     }
     let filled = zones.filled();
     if filled > zones.size {

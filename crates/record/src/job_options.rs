@@ -173,6 +173,15 @@ pub enum SteadyFigure {
     Latency,
 }
 
+/// Longest times that requests may take; 0 is any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MaxLatency {
+    /// Of reads.
+    pub reads: Nanos,
+    /// Of writes, trims among them.
+    pub writes: Nanos,
+}
+
 /// Rates below which a phase ends, of reads and of writes; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -31,8 +31,8 @@ pub use crc32c::crc32c;
 pub use finding::{Code, Finding, Severity, Verdict};
 pub use histogram::{DecodeError, Histogram};
 pub use job_options::{
-    Contents, DepthSearch, Floor, FlowShare, MemoryMode, MemoryPolicy, NonFatal, Priority,
-    PriorityShare, SteadyFigure, SteadyState, ThreadSettings, Verify,
+    Contents, DepthSearch, Floor, FlowShare, MaxLatency, MemoryMode, MemoryPolicy, NonFatal,
+    Priority, PriorityShare, SteadyFigure, SteadyState, ThreadSettings, Verify,
 };
 pub use machine::{Cloud, FilesystemFacts, Machine};
 pub use outcome::{FailedRequests, Outcome, Steady, Verified};
@@ -53,5 +53,6 @@ pub use summary::{
 pub use units::{Bytes, Nanos, ParseUnitError, has_unit};
 pub use window::{DeviceCounts, Direction, Slice, Window, WindowFlow};
 pub use workload::{
-    Calls, Details, Pattern, SizeShare, SmallFiles, Spread, Stride, Think, Workload, ZoneShare,
+    Calls, Details, Pattern, SequentialRuns, SizeShare, SmallFiles, Spread, Stride, Think,
+    Workload, WriteZones, ZoneShare,
 };

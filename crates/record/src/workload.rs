@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Activity, Bytes, Contents, DepthSearch, Direction, Floor, FlowShare, Nanos, NonFatal,
-    PriorityShare, SteadyState, ThreadSettings, Verify,
+    Activity, Bytes, Contents, DepthSearch, Direction, Floor, FlowShare, MaxLatency, Nanos,
+    NonFatal, PriorityShare, SteadyState, ThreadSettings, Verify,
 };
 
 /// Pattern of positions.
@@ -110,6 +110,31 @@ pub enum Stride {
     },
 }
 
+/// Requests of a random phase whose places are not drawn, since they continue others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SequentialRuns {
+    /// A place is drawn for every so many-th request, at least 1.
+    pub every: u32,
+    /// Those between are at the place of the last one of their kind, and not behind it.
+    pub repeats: bool,
+    /// Share of such reads whose place is drawn, 0 to 1; the others lie behind the last one.
+    pub reads: f64,
+    /// The same of writes.
+    pub writes: f64,
+}
+
+/// Zones of random writes: each write is appended to the zone in which its place lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteZones {
+    /// Length of a zone.
+    pub range: Bytes,
+    /// Bytes that are written in a zone before it is begun anew.
+    pub size: Bytes,
+    /// The most zones that are partly written; `None` is no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open: Option<u32>,
+}
+
 /// A part of the span and how often random places lie in it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ZoneShare {
@@ -148,6 +173,12 @@ pub struct Details {
     /// Places of sequential requests; `None` where each follows the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stride: Option<Stride>,
+    /// Random requests that continue others; `None` where all places are drawn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequential_runs: Option<SequentialRuns>,
+    /// Zones to which random writes are appended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_zones: Option<WriteZones>,
     /// Reads lie at multiples of this; `None` is their smallest size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_align: Option<Bytes>,
@@ -215,6 +246,9 @@ pub struct Details {
     /// Errors that do not end it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub non_fatal: Option<NonFatal>,
+    /// Times that no request may exceed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_latency: Option<MaxLatency>,
 }
 
 fn is_zero(time: &Nanos) -> bool {

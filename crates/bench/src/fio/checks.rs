@@ -141,7 +141,8 @@ fn aligned(workload: &Workload) -> Vec<u64> {
         Some(Stride::Add(add)) => vec![add.unsigned_abs()],
         Some(Stride::Zones { size, range, skip }) => vec![size.0, range.0, skip.0],
     };
-    aligned.into_iter().chain(stride).collect()
+    let zone = details.write_zones.map(|zones| zones.range.0);
+    aligned.into_iter().chain(stride).chain(zone).collect()
 }
 
 /// All sizes of requests.

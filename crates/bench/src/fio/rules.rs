@@ -6,8 +6,8 @@ use fiojob::{
 };
 use linux::Root;
 use record::{
-    Bytes, Contents, DepthSearch, Details, Floor, FlowShare, MemoryPolicy, Nanos, NonFatal,
-    Priority, PriorityShare, SteadyFigure, SteadyState, ThreadSettings, Verify,
+    Bytes, Contents, DepthSearch, Details, Floor, FlowShare, MaxLatency, MemoryPolicy, Nanos,
+    NonFatal, Priority, PriorityShare, SteadyFigure, SteadyState, ThreadSettings, Verify,
 };
 
 use super::blocks::Blocks;
@@ -34,6 +34,7 @@ pub(super) fn put(job: &Job, clone: usize, blocks: &Blocks, span: Bytes, details
     });
     details.steady_state = rules.steady.map(|steady| steady_state(rules, steady));
     details.floor = floor(rules);
+    details.max_latency = max_latency(rules);
     details.non_fatal = non_fatal(rules);
 }
 
@@ -184,6 +185,14 @@ fn floor(rules: &Rules) -> Option<Floor> {
     (floor != none).then_some(floor)
 }
 
+fn max_latency(rules: &Rules) -> Option<MaxLatency> {
+    let Pair { read, write } = rules.max_latency_us;
+    (read > 0 || write > 0).then_some(MaxLatency {
+        reads: Nanos(read.saturating_mul(1000)),
+        writes: Nanos(write.saturating_mul(1000)),
+    })
+}
+
 /// Notes on what is not done as it is named, as sentences.
 pub(super) fn notes(job: &Job) -> Vec<String> {
     let name = &job.name;
@@ -213,9 +222,15 @@ pub(super) fn notes(job: &Job) -> Vec<String> {
         (ZoneMode::Zoned, true) => notes.push(format!(
             "{name}: zonemode=zbd has no effect on what is read but that it ends with a whole zone, as the target has no zones."
         )),
-        (ZoneMode::Zoned, false) => notes.push(format!(
-            "{name}: the target has no zones; as by fio it is written as if it had some, one after another."
-        )),
+        (ZoneMode::Zoned, false) => {
+            let how = match job.pattern.random {
+                true => "each write behind the last one in its zone",
+                false => "one after another",
+            };
+            notes.push(format!(
+                "{name}: the target has no zones; as by fio it is written as if it had some, {how}."
+            ));
+        }
         (ZoneMode::None | ZoneMode::Strided, _) => {}
     }
     if job.rules.ages {
@@ -306,9 +321,15 @@ mod tests {
         let asked = details(
             "startdelay=2\nflow=3\nflow_id=1\nrate_min=1m,2m\nprio=5\ncpus_allowed=0-1\n\
              cpus_allowed_policy=split\nsteadystate=iops_slope:2%\nss_dur=5\nnice=-3\n\
-             latency_target=500\nlatency_window=2s\nlatency_percentile=99",
+             latency_target=500\nlatency_window=2s\nlatency_percentile=99\n\
+             max_latency=,2ms",
             3,
         );
+        let latest = MaxLatency {
+            reads: Nanos(0),
+            writes: Nanos(2_000_000),
+        };
+        assert_eq!(asked.max_latency, Some(latest));
         assert_eq!(asked.delay, Nanos::from_secs(2));
         assert_eq!(asked.flow.map(|flow| (flow.id, flow.weight)), Some((1, 3)));
         let floor = asked.floor.unwrap();
@@ -322,6 +343,20 @@ mod tests {
         let search = asked.depth_search.unwrap();
         assert_eq!((search.latency, search.share), (Nanos(500_000), 0.99));
         assert_eq!(details("bs=4k", 0), Details::default());
+    }
+
+    #[test]
+    fn notes_are_true_of_the_job_that_has_them() {
+        let notes = |lines: &str| notes(&job(lines));
+        assert_eq!(notes("max_open_zones=4\nspr_op=0.1\nrw=randwrite"), [""; 0]);
+        let [random] = &notes("zonemode=zbd\nzonesize=64k\nrw=randwrite")[..] else {
+            panic!()
+        };
+        assert!(random.ends_with("each write behind the last one in its zone."));
+        let [aged] = &notes("sprandom=1\nspr_op=0.1\nrw=randwrite")[..] else {
+            panic!()
+        };
+        assert!(aged.starts_with("j: sprandom is done by writing each block up to 2 times"));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! The workload of a clone of a job.
 
 use fiojob::{Cadence, Distribution, IoEngine, Job, SyncCall, ZoneMode, ZonePart};
-use record::{Bytes, Details, Nanos, Pattern, Spread, Stride, Think, Workload, ZoneShare};
+use record::{
+    Bytes, Details, Nanos, Pattern, SequentialRuns, Spread, Stride, Think, Workload, WriteZones,
+    ZoneShare,
+};
 
 use super::blocks::{Blocks, rates, read_fraction};
 use super::rules;
@@ -65,6 +68,8 @@ pub(super) fn workload(
             spread: spread(job, blocks.differ()),
             zones: zones(job),
             stride: stride(job),
+            sequential_runs: sequential_runs(job),
+            write_zones: write_zones(job),
             read_align: job.align.read.map(Bytes),
             write_align: job.align.write.map(Bytes),
             think: (job.think_us > 0).then(|| Think {
@@ -159,6 +164,29 @@ pub(super) fn stride(job: &Job) -> Option<Stride> {
     }
 }
 
+/// Requests of a random job that continue others.
+fn sequential_runs(job: &Job) -> Option<SequentialRuns> {
+    (job.pattern.random && !job.draws_all()).then(|| SequentialRuns {
+        every: job.every,
+        repeats: job.repeats_places,
+        reads: job.random_percent.read as f64 / 100.0,
+        writes: job.random_percent.write as f64 / 100.0,
+    })
+}
+
+/// Zones of a job that writes at random, on a target that has none.
+fn write_zones(job: &Job) -> Option<WriteZones> {
+    let zones = job.zones;
+    let appends = zones.mode == ZoneMode::Zoned && job.pattern.random && job.pattern.writes;
+    let limits = [zones.open, zones.open_by_clone].into_iter();
+    let open = limits.filter(|limit| *limit > 0).min();
+    appends.then(|| WriteZones {
+        range: Bytes(zones.size),
+        size: Bytes(zones.filled()),
+        open: open.map(|open| open as u32),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,6 +228,36 @@ mod tests {
             zones(1 << 20, 2 << 20)
         );
         assert_eq!(zoned("rw=randread\nread_beyond_wp=1"), None);
+    }
+
+    #[test]
+    fn random_writes_are_appended_to_the_zones_of_a_target_without_any() {
+        let of = |lines: &str| details(&format!("zonemode=zbd\nzonesize=1m\n{lines}"));
+        let appended =
+            of("rw=randwrite\nzonecapacity=768k\nmax_open_zones=8\njob_max_open_zones=2");
+        let zones = WriteZones {
+            range: Bytes::MIB,
+            size: Bytes(768 << 10),
+            open: Some(2),
+        };
+        assert_eq!((appended.write_zones, appended.stride), (Some(zones), None));
+        assert_eq!(of("rw=randwrite").write_zones.unwrap().open, None);
+        assert_eq!(of("rw=write\nmax_open_zones=8").write_zones, None);
+        assert_eq!(details("rw=randwrite\nmax_open_zones=8").write_zones, None);
+    }
+
+    #[test]
+    fn a_random_job_may_continue_its_requests() {
+        let runs = |lines: &str| details(lines).sequential_runs;
+        let every = SequentialRuns {
+            every: 8,
+            repeats: false,
+            reads: 1.0,
+            writes: 0.3,
+        };
+        assert_eq!(runs("rw=randrw:8\npercentage_random=,30"), Some(every));
+        assert_eq!(runs("rw=randrw"), None);
+        assert_eq!(runs("rw=read:8k\npercentage_random=30"), None);
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use record::{Bytes, Details, Direction, Pattern, SizeShare, Spread, Stride, Workload, ZoneShare};
 
+use super::append::Appended;
 use super::place::place_in;
+use super::runs::Runs;
 use super::scatter::Scatter;
 use super::skew::Skew;
 use crate::random::{Random, part_of_seed};
@@ -21,6 +23,10 @@ pub(crate) struct Detailed {
     length: u64,
     grains: BlockGrid,
     draw: Draw,
+    /// Random requests that continue others.
+    runs: Option<Runs>,
+    /// Zones to which writes are appended.
+    appended: Option<Appended>,
 }
 
 /// Alignment of places, in bytes: for reads their smallest size, for writes theirs, unless others are given.
@@ -210,13 +216,36 @@ impl Detailed {
             length: span,
             grains,
             draw,
+            runs: details.sequential_runs.map(Runs::new),
+            appended: details.write_zones.map(Appended::new),
         }
     }
 
     /// The place of the next request.
     pub(crate) fn next(&mut self, direction: Direction, bytes: u64, random: &mut Random) -> u64 {
+        let continued = self
+            .runs
+            .as_ref()
+            .and_then(|runs| runs.place(direction, bytes, self.length, random));
+        let (file, mut place) = match continued {
+            Some(place) => (0, place),
+            None => self.drawn(direction, bytes, random),
+        };
+        if let Some(appended) = &self.appended
+            && direction != Direction::Read
+        {
+            place = appended.place(place, bytes, self.length);
+        }
+        if let Some(runs) = &self.runs {
+            runs.placed(direction, place, bytes);
+        }
+        place_in(file, self.start + place)
+    }
+
+    /// The file and the place of a request that continues none.
+    fn drawn(&self, direction: Direction, bytes: u64, random: &mut Random) -> (u64, u64) {
         let grain = self.grains.of_direction(direction);
-        let (file, place) = match &self.draw {
+        match &self.draw {
             Draw::Sequential(cursors) => {
                 let mut cursors = cursors.lock().unwrap_or_else(PoisonError::into_inner);
                 let cursor = &mut cursors[usize::from(direction != Direction::Read)];
@@ -247,8 +276,7 @@ impl Detailed {
                 scatter,
                 seed,
             } => self.block(scatter.place(skew.draw(random), *seed), grain, bytes),
-        };
-        place_in(file, self.start + place)
+        }
     }
 
     /// The file and the place of block `block` over all files, early enough for so many bytes. A

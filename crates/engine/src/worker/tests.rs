@@ -40,6 +40,10 @@ fn run(
         seed: 1,
         budget: budget.as_ref(),
         free_until: 0,
+        longest: match workload.details.as_ref().and_then(|it| it.max_latency) {
+            None => [u64::MAX; 2],
+            Some(most) => [most.reads.0, most.writes.0],
+        },
         interrupt: &interrupt,
         enough: &enough,
         finished: &finished,
@@ -418,4 +422,41 @@ fn no_block_is_left_discarded_at_the_end() {
     };
     assert!(trim.latency.count() > 8);
     assert_eq!(write.latency.count(), trim.latency.count());
+}
+
+/// A disk that answers no read between the second and the fourth second.
+#[test]
+fn a_request_that_takes_too_long_ends_the_phase_unless_it_is_to_go_on_with_that_error() {
+    let stalled = || {
+        let mut disk = SimulatedDisk::new(MS);
+        disk.stall = Some((2 * SECOND, 4 * SECOND));
+        disk
+    };
+    let late = |reads: u64, ignored: &[i32]| {
+        with_details(record::Details {
+            max_latency: Some(record::MaxLatency {
+                reads: record::Nanos(reads),
+                writes: record::Nanos(1),
+            }),
+            non_fatal: Some(record::NonFatal {
+                reads: ignored.to_vec(),
+                writes: Vec::new(),
+            }),
+            ..record::Details::default()
+        })
+    };
+    let error = run(&late(10 * MS, &[]), stalled(), 6, None).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.starts_with("a read at byte ")
+            && text.ends_with(" took longer than 10.0 ms, the max_latency of its job"),
+        "{text}"
+    );
+    assert!(run(&late(3 * SECOND, &[]), stalled(), 6, None).is_ok());
+    // It is counted among those that failed, and its latency is kept.
+    let workload = late(10 * MS, &[libc::ETIMEDOUT]);
+    let (windows, end) = run(&workload, stalled(), 6, None).unwrap();
+    assert_eq!(end.failed.reads, 1);
+    let reads = total(&windows, &end, &workload)[0].clone().unwrap();
+    assert!(reads.latency.max() > SECOND);
 }

@@ -1,0 +1,160 @@
+//! Requests of a random job that continue others.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use record::{Direction, SequentialRuns};
+
+use crate::random::Random;
+
+/// The runs of a job, which its clones share.
+#[derive(Clone)]
+pub(super) struct Runs {
+    rules: SequentialRuns,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    /// Requests up to the next one whose place is drawn, with that one.
+    left: u32,
+    /// Start and end of the last read, and of the last write.
+    last: [(u64, u64); 2],
+}
+
+impl Runs {
+    pub(super) fn new(rules: SequentialRuns) -> Runs {
+        let state = State {
+            left: 1,
+            last: [(0, 0); 2],
+        };
+        Runs {
+            rules,
+            state: Arc::new(Mutex::new(state)),
+        }
+    }
+
+    /// Place of the next request in a span of `length` bytes; `None` where it is to be drawn, also at the span's end.
+    /// As in fio reads and writes continue their own kind, and all count for the next one that is drawn.
+    pub(super) fn place(
+        &self,
+        direction: Direction,
+        bytes: u64,
+        length: u64,
+        random: &mut Random,
+    ) -> Option<u64> {
+        let share = match direction {
+            Direction::Read => self.rules.reads,
+            _ => self.rules.writes,
+        };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.left -= 1;
+        let is_due = state.left == 0;
+        if is_due {
+            state.left = self.rules.every.max(1);
+            if share >= 1.0 || random.next() < (share * u64::MAX as f64) as u64 {
+                return None;
+            }
+        }
+        let (start, end) = state.last[kind(direction)];
+        let place = if self.rules.repeats && !is_due {
+            start
+        } else {
+            end
+        };
+        // Where none is ever drawn the job is sequential, and begins again.
+        let at_end = (share <= 0.0).then_some(0);
+        if place + bytes > length {
+            at_end
+        } else {
+            Some(place)
+        }
+    }
+
+    /// A request is at this place.
+    pub(super) fn placed(&self, direction: Direction, place: u64, bytes: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.last[kind(direction)] = (place, place + bytes);
+    }
+}
+
+fn kind(direction: Direction) -> usize {
+    usize::from(direction != Direction::Read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The places of blocks of one byte, where those that are drawn are `drawn` in turn.
+    fn places(rules: SequentialRuns, drawn: &[u64], of: &[Direction]) -> Vec<u64> {
+        let runs = Runs::new(rules);
+        let mut random = Random::new(1);
+        let mut drawn = drawn.iter();
+        let mut next = |direction: &Direction| {
+            let place = runs.place(*direction, 1, 16, &mut random);
+            let place = place.unwrap_or_else(|| *drawn.next().unwrap());
+            runs.placed(*direction, place, 1);
+            place
+        };
+        of.iter().map(&mut next).collect()
+    }
+
+    fn every(every: u32, repeats: bool) -> SequentialRuns {
+        SequentialRuns {
+            every,
+            repeats,
+            reads: 1.0,
+            writes: 1.0,
+        }
+    }
+
+    /// As fio 3.33 does by `rw=randread:4` in 16 blocks: `--debug=io` tells the places. At the end it draws another.
+    #[test]
+    fn so_many_requests_follow_each_other() {
+        let reads = [Direction::Read; 16];
+        assert_eq!(
+            places(every(4, false), &[0, 11, 13, 7, 6], &reads),
+            [0, 1, 2, 3, 11, 12, 13, 14, 13, 14, 15, 7, 6, 7, 8, 9]
+        );
+        assert_eq!(
+            places(every(4, true), &[0, 11, 13, 7], &reads),
+            [0, 0, 0, 0, 11, 11, 11, 11, 13, 13, 13, 13, 7, 7, 7, 7]
+        );
+    }
+
+    /// By `rw=randrw:4` fio goes on with a write at the start, as none was before.
+    #[test]
+    fn reads_and_writes_continue_their_own_kind() {
+        let (r, w) = (Direction::Read, Direction::Write);
+        assert_eq!(
+            places(every(4, false), &[1, 8], &[r, r, r, w, r, r, w, w]),
+            [1, 2, 3, 0, 8, 9, 1, 2]
+        );
+    }
+
+    #[test]
+    fn as_many_places_are_drawn_as_the_share_says() {
+        let count = |share: f64| {
+            let runs = Runs::new(SequentialRuns {
+                reads: share,
+                ..every(1, false)
+            });
+            let mut random = Random::new(1);
+            let mut place = || runs.place(Direction::Read, 1, 1 << 40, &mut random);
+            (0..10_000).filter(|_| place().is_none()).count()
+        };
+        assert_eq!(count(1.0), 10_000);
+        assert_eq!(count(0.0), 0);
+        // Binomial: a deviation of 46.
+        assert!(count(0.3).abs_diff(3000) < 300, "{}", count(0.3));
+    }
+
+    #[test]
+    fn a_job_that_draws_no_place_goes_round() {
+        let sequential = SequentialRuns {
+            reads: 0.0,
+            ..every(1, false)
+        };
+        let places = places(sequential, &[], &[Direction::Read; 20]);
+        assert_eq!(places[14..18], [14, 15, 0, 1]);
+    }
+}
