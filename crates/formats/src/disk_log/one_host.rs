@@ -9,6 +9,8 @@ pub(crate) struct OneHost(Option<String>);
 
 /// Names that a host has before it is given one.
 const NO_NAMES: [&str; 3] = ["localhost", "(none)", "unknown"];
+/// Words that count runs, where a number follows them.
+const COUNTS: [&str; 6] = ["run", "round", "pass", "iteration", "loop", "trial"];
 /// The longest name that is kept.
 const LONGEST: usize = 255;
 
@@ -27,6 +29,17 @@ impl OneHost {
             true => Ok(()),
             false => Err(several(line, first, name)),
         }
+    }
+
+    /// True if two words in front of lines are names of hosts. They count something else, such as runs, where the tool
+    /// itself names its host, and that is neither of them.
+    pub(crate) fn are_hosts(&self, one: &str, other: &str) -> bool {
+        let is_one_of = |name: &String| {
+            [one, other]
+                .iter()
+                .any(|word| label(word).eq_ignore_ascii_case(label(name)))
+        };
+        self.0.as_ref().is_none_or(is_one_of)
     }
 }
 
@@ -49,7 +62,7 @@ fn label(name: &str) -> &str {
 }
 
 /// The words in which what two lines have in front tells two hosts: the same word with another number, as `db1` and `db2`.
-/// A number of its own counts or is a time.
+/// A number of its own counts or is a time, and so does one behind a word that counts.
 pub(crate) fn in_fronts<'a>(one: &'a str, other: &'a str) -> Option<(&'a str, &'a str)> {
     let words = |front: &'a str| {
         front
@@ -57,7 +70,12 @@ pub(crate) fn in_fronts<'a>(one: &'a str, other: &'a str) -> Option<(&'a str, &'
             .filter(|word| !word.is_empty())
     };
     let is_name = |word: &str| {
-        word.starts_with(|c: char| c.is_alphabetic()) && word.contains(|c: char| c.is_ascii_digit())
+        let counted = word.trim_end_matches(|c: char| c.is_ascii_digit() || "-_#".contains(c));
+        word.starts_with(|c: char| c.is_alphabetic())
+            && word.contains(|c: char| c.is_ascii_digit())
+            && !COUNTS
+                .iter()
+                .any(|count| count.eq_ignore_ascii_case(counted))
     };
     let letters = |word: &'a str| {
         word.split(|c: char| c.is_ascii_digit())
@@ -96,6 +114,15 @@ mod tests {
     }
 
     #[test]
+    fn words_in_front_are_hosts_unless_the_tool_names_another() {
+        let mut host = OneHost::default();
+        assert!(host.are_hosts("phase1", "phase2"));
+        host.check(1, "db1.example.com").unwrap();
+        assert!(!host.are_hosts("phase1", "phase2"));
+        assert!(host.are_hosts("db1", "db2") && host.are_hosts("db2", "DB1"));
+    }
+
+    #[test]
     fn a_name_with_another_number_is_another_host_and_a_number_alone_is_none() {
         for (one, other, expected) in [
             ("db1: ", "db2: ", Some(("db1", "db2"))),
@@ -117,6 +144,9 @@ mod tests {
             ),
             ("12:01:05 PM UTC+1 ", "12:01:06 PM UTC+2 ", None),
             ("  7. ", "12. ", None),
+            ("run1: ", "run2: ", None),
+            ("[Round-1] ", "[Round-2] ", None),
+            ("runner1: ", "runner2: ", Some(("runner1", "runner2"))),
             ("> ", "> > ", None),
         ] {
             assert_eq!(in_fronts(one, other), expected, "{one} {other}");

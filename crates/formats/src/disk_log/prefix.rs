@@ -15,7 +15,7 @@ pub(crate) struct Prefix {
     text: String,
     /// The time that it is.
     stamp: Option<Stamp>,
-    /// The names of two hosts, of which the lines are.
+    /// Words by which the last two headers differ, where they may be names of hosts.
     hosts: Option<(String, String)>,
 }
 
@@ -35,15 +35,10 @@ impl Prefix {
         }
     }
 
-    /// The hosts of the last two headers, where they are two.
+    /// Words in front of the last two headers that may be the names of two hosts.
     pub(crate) fn hosts(&self) -> Option<(&str, &str)> {
         let (first, other) = self.hosts.as_ref()?;
         Some((first, other))
-    }
-
-    /// True if the lines of several hosts have their names in front.
-    pub(crate) fn has_hosts(&self) -> bool {
-        self.hosts.is_some()
     }
 
     /// The line without the prefix, if it has it, and without the quoting of a mail. Digits may be others, and as

@@ -159,7 +159,7 @@ impl<R: BufRead> Reader<R> {
             }
         };
         match taken {
-            Err(error @ LogError::Hosts { .. }) if !self.parts.prefix.has_hosts() => {
+            Err(error @ LogError::Hosts { .. }) if self.parts.hosts_in_front().is_none() => {
                 // What is before it is a whole log.
                 self.other_host = Some(error);
                 self.stage = Stage::AtEnd;
@@ -189,7 +189,7 @@ impl Parts {
         }
         let plain = strip_colours(&text);
         self.prefix.learn(&plain);
-        if let Some((first, other)) = self.prefix.hosts() {
+        if let Some((first, other)) = self.hosts_in_front() {
             return Err(one_host::several(piece.line, first, other));
         }
         let line = Line {
@@ -202,6 +202,12 @@ impl Parts {
         held.into_iter()
             .chain(line)
             .try_for_each(|line| self.line(&line))
+    }
+
+    /// Names of two hosts in front of the last two headers.
+    fn hosts_in_front(&self) -> Option<(&str, &str)> {
+        let hosts = self.prefix.hosts();
+        hosts.filter(|(first, other)| self.host.are_hosts(first, other))
     }
 
     /// Hands over the lines that waited for what may continue them.

@@ -283,6 +283,7 @@ fn a_log_of_several_hosts_is_refused_with_their_names_and_of_one_read_whatever_i
         // As pdsh and clush print it.
         front("db1: ", &run("db1")) + &front("db2: ", &run("db2")),
         front("db1: ", headless) + &front("db2: ", headless) + &front("db1: ", headless),
+        front("db1: ", &run("db1")) + &front("db2: ", headless),
         json("db1") + &json("db2"),
         sadf("db1") + &sadf("db2"),
     ] {
@@ -306,6 +307,12 @@ fn a_log_of_several_hosts_is_refused_with_their_names_and_of_one_read_whatever_i
     for log in [
         run("db1") + &run("db1.example.com") + &run("localhost"),
         front("db1: ", &(run("db1") + &run("db1"))),
+        // What only counts runs is no host.
+        front("run1: ", &run("db1")) + &front("run2: ", &run("db1")),
+        front("phase1: ", &run("db1"))
+            + &front("phase2: ", &run("db1"))
+            + &front("phase1: ", headless),
+        front("run1: ", headless) + &front("run2: ", headless) + &front("run3: ", headless),
         front("Nov 22 10:00:01 db1 iostat[7]: ", headless)
             + &front("Nov 22 10:00:02 db1 iostat[8]: ", headless),
         json("db1") + &json("db1"),
