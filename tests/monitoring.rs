@@ -2,50 +2,25 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/prometheus.rs"]
+mod prometheus;
 mod support;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use prometheus::{encoded, get};
 use serde_json::Value;
-use support::ports::free_port;
 use support::{Place, Running, TIMEOUT, has_program, said, skipped};
 
 fn packaged(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../packaging")
         .join(name)
-}
-
-/// A process that is killed when the test ends.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// The body of an answer; `None` where nobody answers.
-fn get(port: u16, path: &str) -> Option<String> {
-    let mut connection = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
-    connection.write_all(request.as_bytes()).ok()?;
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).ok()?;
-    let (_, body) = answer.split_once("\r\n\r\n")?;
-    Some(body.to_owned())
-}
-
-fn encoded(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
 /// The answer to a query; an error of Prometheus fails the test.
@@ -56,33 +31,6 @@ fn query(port: u16, promql: &str) -> Vec<Value> {
         serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"));
     assert_eq!(answer["status"], "success", "{promql}: {answer}");
     answer["data"]["result"].as_array().unwrap().clone()
-}
-
-/// A Prometheus by `scrape.yml` of the place that answers, and its port.
-fn prometheus(place: &Place) -> (u16, Killed) {
-    let port = free_port();
-    let mut command = Command::new("prometheus");
-    command
-        .arg(format!(
-            "--config.file={}",
-            place.path("scrape.yml").display()
-        ))
-        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-        .arg(format!(
-            "--storage.tsdb.path={}",
-            place.path("data").display()
-        ))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let mut started = Killed(command.spawn().unwrap());
-    let began = Instant::now();
-    while !get(port, "/-/ready").is_some_and(|body| body.contains("Ready")) {
-        let ended = started.0.try_wait().unwrap();
-        assert!(ended.is_none(), "prometheus ended: {ended:?}");
-        assert!(began.elapsed() < TIMEOUT, "prometheus does not answer");
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    (port, started)
 }
 
 /// A watch that serves metrics on a port that is free, and its address.
@@ -147,7 +95,7 @@ fn a_real_prometheus_answers_every_query_of_the_dashboard_and_loads_the_rules() 
         rules.display()
     );
     fs::write(place.path("scrape.yml"), config).unwrap();
-    let (port, _prometheus) = prometheus(&place);
+    let (port, _prometheus) = prometheus::start(&place);
 
     let asked = Instant::now();
     let is_there = || !query(port, "rate(node_disk_reads_completed_total[1m])").is_empty();
@@ -289,7 +237,7 @@ fn a_real_prometheus_scrapes_by_a_web_configuration_with_its_certificate_and_pas
         job("stranger", "stranger", "secret"),
     );
     fs::write(place.path("scrape.yml"), config).unwrap();
-    let (port, _prometheus) = prometheus(&place);
+    let (port, _prometheus) = prometheus::start(&place);
     let asked = Instant::now();
     // On a busy host a scrape may take too long; a later one does not.
     let is_as_wanted = |(job, health, error): &(String, String, String)| match job.as_str() {

@@ -2,12 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/prometheus.rs"]
+mod prometheus;
 #[path = "support/pty.rs"]
 mod pty;
 mod support;
 
 #[path = "watch_log/clients.rs"]
 mod clients;
+#[path = "watch_log/ranges.rs"]
+mod ranges;
 
 use std::fs::File;
 use std::io::Write as _;

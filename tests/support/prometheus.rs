@@ -1,0 +1,62 @@
+//! A real Prometheus on this host.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::support::ports::free_port;
+use super::support::{Place, TIMEOUT};
+
+/// A process that is killed when the test ends.
+pub(crate) struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The body of an answer; `None` where nobody answers.
+pub(crate) fn get(port: u16, path: &str) -> Option<String> {
+    let mut connection = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
+    connection.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).ok()?;
+    let (_, body) = answer.split_once("\r\n\r\n")?;
+    Some(body.to_owned())
+}
+
+/// A text as a part of an address.
+pub(crate) fn encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// A Prometheus by `scrape.yml` of the place that answers, and its port.
+pub(crate) fn start(place: &Place) -> (u16, Killed) {
+    let port = free_port();
+    let mut command = Command::new("prometheus");
+    command
+        .arg(format!(
+            "--config.file={}",
+            place.path("scrape.yml").display()
+        ))
+        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+        .arg(format!(
+            "--storage.tsdb.path={}",
+            place.path("data").display()
+        ))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut started = Killed(command.spawn().unwrap());
+    let began = Instant::now();
+    while !get(port, "/-/ready").is_some_and(|body| body.contains("Ready")) {
+        let ended = started.0.try_wait().unwrap();
+        assert!(ended.is_none(), "prometheus ended: {ended:?}");
+        assert!(began.elapsed() < TIMEOUT, "prometheus does not answer");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    (port, started)
+}
