@@ -8,12 +8,16 @@ mod attributed;
 mod blktrace;
 #[path = "trace/interrupted.rs"]
 mod interrupted;
+#[path = "serve/chromium.rs"]
+mod chromium;
 #[path = "trace/killed.rs"]
 mod killed;
 #[path = "support/loops.rs"]
 mod loops;
 #[path = "trace/memory.rs"]
 mod memory;
+#[path = "trace/report.rs"]
+mod report;
 mod support;
 
 use std::fs::{self, File};

@@ -1,5 +1,7 @@
 //! A headless Chromium that a test drives: DevTools' protocol over two named pipes.
 
+#![allow(dead_code, reason = "each test program uses its own part of this")]
+
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
