@@ -6,10 +6,10 @@
 mod attributed;
 #[path = "trace/blktrace.rs"]
 mod blktrace;
-#[path = "trace/interrupted.rs"]
-mod interrupted;
 #[path = "serve/chromium.rs"]
 mod chromium;
+#[path = "trace/interrupted.rs"]
+mod interrupted;
 #[path = "trace/killed.rs"]
 mod killed;
 #[path = "support/loops.rs"]
@@ -123,6 +123,33 @@ fn conversions_keep_the_trace_and_list_what_they_cannot_hold() {
     }
     let bytes = fs::metadata(place.path("disksmith")).unwrap().len();
     assert!(bytes <= 12 * ios, "{bytes}");
+}
+
+/// On a disk that is full, or by a limit on files: what was there is there, and nothing else.
+#[test]
+fn a_conversion_that_fails_changes_nothing_also_by_force() {
+    let place = Place::new();
+    fs::write(place.path("earlier"), "what was there").unwrap();
+    let from = mysql();
+    let names = || support::names_in(&place.path(""));
+    let before = names();
+    for (to, more) in [("earlier", &["--force"][..]), ("new", &[])] {
+        let words = [&["trace", "convert", from.to_str().unwrap(), to], more].concat();
+        // Blocks of 512 bytes in a POSIX shell.
+        let said = support::under("ulimit -f 100", &place.command(&words)).ends_with(3);
+        assert!(
+            said.err.contains(&format!("{to} is not written")),
+            "{said:#?}"
+        );
+        assert_eq!(names(), before);
+        let there = fs::read_to_string(place.path("earlier")).unwrap();
+        assert_eq!(there, "what was there");
+    }
+    let words = ["trace", "convert", from.to_str().unwrap(), "earlier"];
+    place.run(&words).ends_with(2);
+    place.run(&[&words[..], &["--force"]].concat()).ends_with(0);
+    assert_eq!(shown(&place, &place.path("earlier"))["ios"], 80_794);
+    assert_eq!(names(), before);
 }
 
 #[test]

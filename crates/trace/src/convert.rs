@@ -1,6 +1,6 @@
 //! `trace convert`.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
@@ -15,6 +15,7 @@ use crate::open::open;
 use crate::write::Converted;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::output::NewFile;
 
 #[derive(Serialize)]
 struct Document {
@@ -33,24 +34,25 @@ struct NotHeld {
     ios: u64,
 }
 
-/// Writes a trace in another format. A conversion that fails leaves no file.
+/// Writes a trace in another format, next to its place, which it takes when it is whole: a conversion that fails changes
+/// nothing there.
 pub(crate) fn convert(
     args: &ConvertArgs,
     context: &mut Context,
     interrupt: &AtomicBool,
 ) -> Outcome {
     let mut reader = open(&args.from).refused()?;
-    let file = create(&args.to, args.force)?;
-    let written = write(&mut *reader, file, args, interrupt);
-    let written = written.with_context(|| format!("{} is not written", args.to.display()));
-    let converted = match written {
-        Ok(converted) => converted,
-        Err(error) => {
-            // What is there is a part of a trace that was not requested.
-            let _ = fs::remove_file(&args.to);
-            return Err(Failure::Midway(error));
-        }
-    };
+    let there = existing(&args.to, args.force)?;
+    let new = NewFile::in_folder(folder(&args.to));
+    let new = new.map_err(|error| unwritable(&args.to, &error.to_string()))?;
+    let converted = write(&mut *reader, &new.file, args, interrupt).and_then(|converted| {
+        new.file.sync_all()?;
+        new.take_place(&args.to, there.as_ref())?;
+        Ok(converted)
+    });
+    let converted = converted
+        .with_context(|| format!("{} is not written", args.to.display()))
+        .midway()?;
     let document = Document {
         from: args.from.display().to_string(),
         to: args.to.display().to_string(),
@@ -76,11 +78,12 @@ pub(crate) fn convert(
 
 fn write(
     reader: &mut dyn TraceReader,
-    file: File,
+    file: &File,
     args: &ConvertArgs,
     interrupt: &AtomicBool,
 ) -> anyhow::Result<Converted> {
-    let mut conversion = args.format.format().begin(file, reader.header())?;
+    let format = args.format.format();
+    let mut conversion = format.begin(file.try_clone()?, reader.header())?;
     while let Some(io) = reader.next() {
         let named: &dyn TraceReader = reader;
         conversion.write(&io?, &named)?;
@@ -93,27 +96,38 @@ fn write(
 
 /// An empty file for an output. With `force` it takes the place of a regular file.
 pub(crate) fn create(path: &Path, force: bool) -> Result<File, Failure> {
-    let refused = |why: &str| {
-        Failure::refused(format!(
-            "the trace {} cannot be written: {why}",
-            path.display()
-        ))
-    };
-    match fs::symlink_metadata(path) {
-        Ok(there) if there.file_type().is_file() && force => {
-            fs::remove_file(path).refused()?;
-        }
-        Ok(there) if there.file_type().is_file() => {
-            return Err(refused(
-                "there is a file. Name another, or replace that one with --force",
-            ));
-        }
-        Ok(there) if there.file_type().is_block_device() => return Err(refused("it is a disk")),
-        Ok(_) => return Err(refused("it is no regular file. Name a file")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(refused(&error.to_string())),
+    if existing(path, force)?.is_some() {
+        fs::remove_file(path).refused()?;
     }
-    File::create_new(path).map_err(|error| refused(&error.to_string()))
+    File::create_new(path).map_err(|error| unwritable(path, &error.to_string()))
+}
+
+/// The file at the place of an output, which it may replace by `force`; `None` where there is nothing.
+fn existing(path: &Path, force: bool) -> Result<Option<Metadata>, Failure> {
+    let refused = |why: &str| Err(unwritable(path, why));
+    match fs::symlink_metadata(path) {
+        Ok(there) if there.file_type().is_file() && force => Ok(Some(there)),
+        Ok(there) if there.file_type().is_file() => {
+            refused("there is a file. Name another, or replace that one with --force")
+        }
+        Ok(there) if there.file_type().is_block_device() => refused("it is a disk"),
+        Ok(_) => refused("it is no regular file. Name a file"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => refused(&error.to_string()),
+    }
+}
+
+fn unwritable(path: &Path, why: &str) -> Failure {
+    Failure::refused(format!(
+        "the trace {} cannot be written: {why}",
+        path.display()
+    ))
+}
+
+/// The folder that a file is in.
+fn folder(path: &Path) -> &Path {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
 }
 
 fn text(document: &Document) -> String {

@@ -70,7 +70,7 @@ impl OutputFile {
             };
             if let Place::File { folder } = &output.place {
                 output.existing()?;
-                drop(New::in_folder(folder).with_context(|| {
+                drop(NewFile::in_folder(folder).with_context(|| {
                     format!("no file can be made in the folder {}", folder.display())
                 })?);
             }
@@ -131,7 +131,7 @@ impl OutputFile {
         let new = match &self.place {
             Place::Stream => None,
             Place::File { folder } => {
-                let written = New::in_folder(folder).and_then(|mut new| {
+                let written = NewFile::in_folder(folder).and_then(|mut new| {
                     new.file.write_all(content)?;
                     new.file.sync_all()?;
                     Ok(new)
@@ -210,7 +210,7 @@ impl Place {
 pub struct Prepared<'a> {
     output: &'a OutputFile,
     content: &'a [u8],
-    new: Option<New>,
+    new: Option<NewFile>,
 }
 
 impl Prepared<'_> {
@@ -232,13 +232,18 @@ impl Prepared<'_> {
 
 /// A new file without content under a name of its own, which goes when this is dropped.
 #[derive(Debug)]
-struct New {
-    file: File,
+pub struct NewFile {
+    /// The file.
+    pub file: File,
     path: PathBuf,
 }
 
-impl New {
-    fn in_folder(folder: &Path) -> io::Result<New> {
+impl NewFile {
+    /// One in a folder.
+    ///
+    /// # Errors
+    /// When no file can be made there.
+    pub fn in_folder(folder: &Path) -> io::Result<NewFile> {
         let mut attempt = 0;
         loop {
             let name = format!(".disksmith-output-{}-{attempt}", std::process::id());
@@ -249,7 +254,7 @@ impl New {
                 .custom_flags(OFlags::NOFOLLOW.bits() as i32)
                 .open(&path);
             match made {
-                Ok(file) => return Ok(New { file, path }),
+                Ok(file) => return Ok(NewFile { file, path }),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists && attempt < ATTEMPTS => {
                     attempt += 1;
                 }
@@ -258,9 +263,12 @@ impl New {
         }
     }
 
-    /// Takes the place of what is at `path`: of nothing, or of the file with these facts, whose permissions
-    /// it has then.
-    fn take_place(self, path: &Path, there: Option<&fs::Metadata>) -> io::Result<()> {
+    /// Takes the place of what is at `path`, in the same folder: of nothing, or of the file with these facts, whose
+    /// permissions it has then.
+    ///
+    /// # Errors
+    /// When it cannot, or there is something where nothing was.
+    pub fn take_place(self, path: &Path, there: Option<&fs::Metadata>) -> io::Result<()> {
         match there {
             Some(facts) => {
                 if facts.is_file() {
@@ -281,7 +289,7 @@ impl New {
     }
 }
 
-impl Drop for New {
+impl Drop for NewFile {
     fn drop(&mut self) {
         // Where it took its place it does not exist any more.
         let _ = fs::remove_file(&self.path);
