@@ -372,6 +372,16 @@ fn other_reports_of_sar_are_named() {
             "sar -u",
         ),
         (
+            "\n10:26:25   device    r+w/s    blks/s\nNew Disk: [disk0] IODeviceTree:/PCI0@0/SATA@1F\n\
+             10:26:26   disk0         5        64\n10:26:27   disk0         0         0\n\
+             Average:   disk0         2        32\n",
+            "line 2 looks like the output of sar -d of macOS; only that of Linux (sysstat) is read",
+        ),
+        (
+            "10:26:25  %usr   %nice   %sys   %idle\n10:26:26     5       0      3      92\n",
+            "sar -u of macOS",
+        ),
+        (
             "Average:  DEV  tps  rkB/s  wkB/s  %util\nAverage:  sda  1.00  8.00  16.00  10.00\n",
             "sar -d",
         ),

@@ -32,7 +32,7 @@ const fn sign(name: &'static str, instead: &'static str, words: &'static [&'stat
 
 /// The lines by which tools are known: their headers, as their manuals and sources have them. What is more
 /// special comes first.
-const SIGNS: [Sign; 40] = [
+const SIGNS: [Sign; 43] = [
     sign(
         "sadf -d",
         "use that of sadf -d FILE -- -d, in which devices have rows of their own",
@@ -46,6 +46,12 @@ const SIGNS: [Sign; 40] = [
     sign("vmstat -D", RUN_IOSTAT, &["total", "reads"]),
     sign("sar -d", WHOLE, &["DEV", "tps"]),
     sign("sar -d", WHOLE, &["tps", "DEV"]),
+    sign(
+        "sar -d of Solaris, AIX or HP-UX",
+        OF_LINUX,
+        &["device", "%busy", "avque", "r+w/s"],
+    ),
+    sign("sar -d of macOS", OF_LINUX, &["device", "r+w/s", "blks/s"]),
     sign("pidstat", RUN_IOSTAT, &["UID", "PID", "Command"]),
     sign(
         "sar -u",
@@ -56,6 +62,11 @@ const SIGNS: [Sign; 40] = [
         "mpstat or sar -u",
         RUN_SAR,
         &["CPU", "%usr", "%nice", "%sys", "%iowait"],
+    ),
+    sign(
+        "sar -u of macOS",
+        OF_LINUX,
+        &["%usr", "%nice", "%sys", "%idle"],
     ),
     sign("sar -b", RUN_SAR, &["tps", "rtps", "wtps"]),
     sign("sar -r", RUN_SAR, &["kbmemfree", "kbmemused"]),
@@ -318,6 +329,12 @@ mod tests {
                 "sar of Solaris",
             ),
             ("AIX db1 1 6 00C6ADA14C00    11/22/26", "sar of AIX"),
+            (
+                "10:26:25   device        %busy   avque   r+w/s  blks/s  avwait  avserv",
+                "sar -d of Solaris, AIX or HP-UX",
+            ),
+            ("10:26:25   device    r+w/s    blks/s", "sar -d of macOS"),
+            ("10:26:25  %usr   %nice   %sys   %idle", "sar -u of macOS"),
             (
                 "    KB/t  tps  MB/s  us sy id   1m   5m   15m",
                 "iostat of macOS",
