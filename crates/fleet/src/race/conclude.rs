@@ -76,7 +76,7 @@ pub(crate) struct RankedHost {
 }
 
 /// A group, and how its race ended.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GroupEnd {
     /// Its name.
     pub name: String,
@@ -97,7 +97,7 @@ pub(crate) struct GroupEnd {
 }
 
 /// Conclusion of a race.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RaceConclusion {
     /// The groups, in the order of their names.
     pub groups: Vec<GroupEnd>,

@@ -130,7 +130,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
                  terminate them is only checked when the race is over.",
             );
         }
-        terminate::check_permission(&ids, &mut terminate::really)
+        terminate::check_permission(&ids, &mut linux::aws::run)
             .map_err(DryRunError::before_race)?;
         if let Some([floor, longer]) = args.yes.then(|| floor_of_one_round(args)).flatten() {
             context.notice(&format!(

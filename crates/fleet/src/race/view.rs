@@ -8,7 +8,7 @@ use crate::race::conclude::{Decision, GroupEnd, RaceConclusion};
 use crate::race::report::{HostReport, RaceReport};
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
-use crate::store::termination::UNKNOWN;
+use crate::store::termination::TerminationTarget;
 use ui::format;
 use ui::json::Document;
 use ui::table::{Column, layout, wrap};
@@ -74,15 +74,7 @@ pub(crate) fn remarks(
 ) -> Vec<String> {
     let mut remarks = doubts(run, concluded);
     let targets = record.termination.iter().flat_map(|one| &one.targets);
-    remarks.extend(targets.map(|one| match one.state.as_deref() {
-        None => format!("{}: its instance {} is not terminated.", one.host, one.id),
-        Some(UNKNOWN) => format!(
-            "{}: the state of its instance {} is unknown; check it with 'aws ec2 describe-instances \
-             --instance-ids {}'.",
-            one.host, one.id, one.id
-        ),
-        Some(state) => format!("{}: its instance {} is {state}.", one.host, one.id),
-    }));
+    remarks.extend(targets.map(TerminationTarget::sentence));
     let spared = record.termination.iter().flat_map(|one| &one.spared);
     remarks.extend(spared.map(|one| one.sentence()));
     remarks

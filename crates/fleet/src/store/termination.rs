@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The state of an instance of which it is not known what came of it.
+/// State of an instance of which EC2 has not reported it.
 pub(crate) const UNKNOWN: &str = "unknown";
-/// The states of an instance that is or will be gone (Amazon EC2 API Reference, InstanceState).
+/// States of an instance that is or will be gone (Amazon EC2 API Reference, InstanceState).
 const GONE: [&str; 2] = ["shutting-down", "terminated"];
 
 /// An instance to terminate.
@@ -16,7 +16,7 @@ pub(crate) struct TerminationTarget {
     pub id: String,
     /// Result of the race, as a sentence without its end.
     pub why: String,
-    /// Reasons to doubt what the race measured there, as sentences.
+    /// Reasons to doubt what the race measured there, or which instance it is, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
     /// Figure by which it was ranked, as text.
@@ -24,6 +24,26 @@ pub(crate) struct TerminationTarget {
     pub figure: Option<String>,
     /// Its state after EC2 was asked to terminate it, `unknown` where that was not answered; `None` before.
     pub state: Option<String>,
+}
+
+impl TerminationTarget {
+    /// True where EC2 reports that it is or will be gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.state.as_deref().is_some_and(is_gone)
+    }
+
+    /// State of the instance, as a sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let (host, id) = (&self.host, &self.id);
+        match self.state.as_deref() {
+            None => format!("{host}: its instance {id} is not terminated."),
+            Some(UNKNOWN) => format!(
+                "{host}: the state of its instance {id} is unknown; check it with 'aws ec2 describe-instances \
+                 --instance-ids {id}'."
+            ),
+            Some(state) => format!("{host}: its instance {id} is {state}."),
+        }
+    }
 }
 
 /// A host that was measured to be bad and stays.

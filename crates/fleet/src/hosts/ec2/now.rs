@@ -1,7 +1,7 @@
 //! Instances as they are now, asked for by their ids.
 
 use jiff::Timestamp;
-use linux::exec::Exec;
+use linux::aws::RunProgram;
 
 use crate::hosts::ec2::{Instance, Tag, is_keep, page, program};
 
@@ -50,12 +50,10 @@ impl Instance {
 ///
 /// # Errors
 /// A sentence, where the command fails.
-pub(crate) fn now(
-    ids: &[&str],
-    run: &mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>,
-) -> Result<Vec<InstanceState>, String> {
+pub(crate) fn now(ids: &[&str], run: RunProgram<'_>) -> Result<Vec<InstanceState>, String> {
     let filter = format!("Name=instance-id,Values={}", ids.join(","));
-    let page = page(&run(&program(&[filter], None))?)?;
+    let bytes = run(&program(&[filter], None)).map_err(|why| why.to_string())?;
+    let page = page(&bytes)?;
     let instances = page.reservations.into_iter().flatten();
     let of = |instance: Instance| {
         let is_keep = |tag: &Tag| tag.key.as_ref().is_some_and(|key| is_keep(key));

@@ -1,9 +1,8 @@
 //! Commands of the user's own `aws` about instances, and their answers.
 
-use linux::aws;
+use linux::aws::{self, RunProgram};
 use linux::exec::Exec;
-use serde::Deserialize;
-
+use serde_json::Value;
 use ui::exit::Failure;
 
 /// Instances that one command describes or terminates (Amazon EC2 API Reference, TerminateInstances: a batch
@@ -12,46 +11,23 @@ pub(super) const BATCH: usize = 50;
 /// Error code of a dry run that would have worked (Amazon EC2 API Reference, DryRun).
 const WOULD: &str = "DryRunOperation";
 
-/// Runs a program, and gives what it writes.
-pub(crate) type RunProgram<'a> = &'a mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>;
-
-/// Runs a program that does not outlive this one.
-///
-/// # Errors
-/// A sentence, where it fails.
-pub(crate) fn really(program: &Exec) -> Result<Vec<u8>, String> {
-    aws::run(program).map_err(|why| why.to_string())
-}
-
 /// Dry run that did not end with the error code of one that would have worked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum DryRunError {
-    /// It is not allowed, or could not be asked; a sentence.
-    Refused(String),
-    /// It ended well, which no rehearsal does: these instances may be terminated by now.
-    MayBeGone(Vec<String>),
+pub(crate) struct DryRunError {
+    /// Message for the user, with what to do.
+    pub why: String,
+    /// Instances that may be terminated by now: for these the command succeeded, which a dry run never does.
+    pub may_be_gone: Vec<String>,
 }
 
 impl DryRunError {
-    /// Message for the user, with what to do.
-    pub(super) fn sentence(&self) -> String {
-        match self {
-            DryRunError::Refused(why) => why.clone(),
-            DryRunError::MayBeGone(ids) => format!(
-                "'aws ec2 terminate-instances --dry-run' succeeded, which a dry run never does: the state of {} is unknown; check it with 'aws ec2 describe-instances --instance-ids {}'. Nothing else is \
-                 terminated through such a program.",
-                ids.join(", "),
-                ids.join(" ")
-            ),
-        }
-    }
-
     /// Failure before a race: it has touched nothing, unless there is doubt of it.
     pub(crate) fn before_race(self) -> Failure {
-        let why = anyhow::Error::msg(self.sentence());
-        match self {
-            DryRunError::Refused(_) => Failure::Refused(why),
-            DryRunError::MayBeGone(_) => Failure::Midway(why),
+        let why = anyhow::Error::msg(self.why);
+        if self.may_be_gone.is_empty() {
+            Failure::Refused(why)
+        } else {
+            Failure::Midway(why)
         }
     }
 }
@@ -64,17 +40,30 @@ impl DryRunError {
 pub(crate) fn check_permission(ids: &[String], program: RunProgram<'_>) -> Result<(), DryRunError> {
     let (first, others) = ids.split_at(ids.len().min(1));
     for batch in first.chunks(1).chain(others.chunks(BATCH)) {
-        match program(&command(batch).arg("--dry-run")) {
+        let error = match program(&command(batch).arg("--dry-run")) {
             // It always ends badly: well, too.
-            Err(why) if why.contains(WOULD) => {}
-            Ok(_) => return Err(DryRunError::MayBeGone(batch.to_vec())),
-            Err(why) => return Err(DryRunError::Refused(why)),
-        }
+            Err(why) if why.code() == Some(WOULD) => continue,
+            Err(why) => DryRunError {
+                why: why.to_string(),
+                may_be_gone: Vec::new(),
+            },
+            Ok(_) => DryRunError {
+                why: format!(
+                    "'aws ec2 terminate-instances --dry-run' succeeded, which a dry run never does: the state of {} \
+                     is unknown; check it with 'aws ec2 describe-instances --instance-ids {}'. Nothing else is \
+                     terminated through such a program.",
+                    batch.join(", "),
+                    batch.join(" ")
+                ),
+                may_be_gone: batch.to_vec(),
+            },
+        };
+        return Err(error);
     }
     Ok(())
 }
 
-/// Terminates instances, and gives what happened to each that was answered for.
+/// Terminates instances, and gives the state of each that was answered for.
 ///
 /// # Errors
 /// A sentence, where the command fails or answers something else. The instances may be terminated then:
@@ -84,40 +73,18 @@ pub(super) fn terminate(
     ids: &[String],
     program: RunProgram<'_>,
 ) -> Result<Vec<(String, String)>, String> {
-    let bytes = program(&command(ids))?;
-    let answer: Answer = serde_json::from_slice(&bytes).map_err(|why| {
-        format!(
-            "What 'aws ec2 terminate-instances' wrote is not the JSON that it should be: {why}."
-        )
-    })?;
-    let changes = answer.terminating_instances.into_iter();
-    let state = |change: Change| Some((change.instance_id, change.current_state?.name?));
-    Ok(changes.filter_map(state).collect())
+    let answer: Value = aws::answer(&command(ids), program).map_err(|why| why.to_string())?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let changes = answer["TerminatingInstances"].as_array();
+    let state = |change: &Value| {
+        let state = text(&change["CurrentState"]["Name"])?;
+        Some((text(&change["InstanceId"])?, state))
+    };
+    Ok(changes.into_iter().flatten().filter_map(state).collect())
 }
 
 fn command(ids: &[String]) -> Exec {
     aws::command(&["ec2", "terminate-instances"])
         .arg("--instance-ids")
         .args(ids)
-}
-
-/// Answer of `aws ec2 terminate-instances` (Amazon EC2 API Reference, TerminateInstances).
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Answer {
-    #[serde(default)]
-    terminating_instances: Vec<Change>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Change {
-    instance_id: String,
-    current_state: Option<State>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct State {
-    name: Option<String>,
 }

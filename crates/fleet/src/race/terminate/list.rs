@@ -1,23 +1,29 @@
 //! List of the instances to terminate and of the hosts to spare, as shown, agreed to and kept in the ledger.
 
+use linux::aws::RunProgram;
+
+use crate::hosts::instances_now;
 use crate::race::conclude::{Decision, RaceConclusion, RankedHost};
 use crate::race::ranked_by::RankedBy;
 use crate::race::report::{RankedFigure, figure_text};
-use crate::race::terminate::aws::{BATCH, RunProgram};
-use crate::race::terminate::choice::{Candidate, now};
+use crate::race::terminate::address::Addresses;
+use crate::race::terminate::aws::BATCH;
+use crate::race::terminate::choice::{Candidate, clause};
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
-use crate::store::termination::{SparedHost, Termination, UNKNOWN, is_gone};
+use crate::store::termination::{SparedHost, Termination};
+use ui::format;
 
 impl Termination {
-    /// Those of the chosen that EC2 does not protect now. Where the list is shown, what may be another
-    /// instance is in it with that doubt.
+    /// Those of the chosen that EC2 does not protect now. Where the list is not shown, those of which anything is
+    /// doubtful are spared too.
     ///
     /// # Errors
     /// A sentence, where EC2 cannot be asked.
     pub(super) fn of(
         chosen: &[Candidate],
         spared: Vec<SparedHost>,
+        addresses: &Addresses,
         is_shown: bool,
         program: RunProgram<'_>,
     ) -> Result<Termination, String> {
@@ -26,20 +32,24 @@ impl Termination {
             spared,
         };
         for batch in chosen.chunks(BATCH) {
-            let known = now(batch.iter(), program)?;
+            let ids: Vec<&str> = batch.iter().map(|one| one.target.id.as_str()).collect();
+            let known = instances_now(&ids, program)?;
             for one in batch {
-                let doubt = one.doubt(&known);
-                match (one.protection(&known), doubt) {
-                    (Some(why), _) => plan.spared.push(SparedHost::new(&one.target.host, why)),
-                    (None, Some(why)) if !is_shown => {
-                        let why = format!("{why}; without --yes you are asked");
-                        plan.spared.push(SparedHost::new(&one.target.host, why));
+                let mut target = one.target.clone();
+                let spared = match one.check(&known) {
+                    Ok(now) => {
+                        target.doubts.extend(one.address_doubt(now, addresses));
+                        let is_doubtful = !is_shown && !target.doubts.is_empty();
+                        is_doubtful.then(|| {
+                            let doubts = clause(&target.doubts);
+                            format!("there is a doubt: {doubts}; without --yes you are asked")
+                        })
                     }
-                    (None, doubt) => {
-                        let mut targets = one.target.clone();
-                        targets.doubts.extend(doubt.map(|why| format!("{why}.")));
-                        plan.targets.push(targets);
-                    }
+                    Err(why) => Some(why),
+                };
+                match spared {
+                    Some(why) => plan.spared.push(SparedHost::new(&target.host, why)),
+                    None => plan.targets.push(target),
                 }
             }
         }
@@ -50,8 +60,7 @@ impl Termination {
     pub(super) fn text(&self, kept: &str) -> String {
         let mut text = match self.targets.len() {
             0 => "No instance is terminated.\n".to_owned(),
-            1 => "To be terminated is 1 instance:\n".to_owned(),
-            count => format!("To be terminated are {count} instances:\n"),
+            many => format!("To be terminated: {}.\n", format::count(many, "instance")),
         };
         for one in &self.targets {
             let figure = one.figure.as_ref();
@@ -60,9 +69,7 @@ impl Termination {
                 "  {} ({}): {}{figure}.\n",
                 one.host, one.id, one.why
             ));
-            for doubt in &one.doubts {
-                text.push_str(&format!("    A doubt: {doubt}\n"));
-            }
+            push_doubts(&mut text, &one.doubts);
         }
         text.push_str(kept);
         for one in &self.spared {
@@ -72,45 +79,20 @@ impl Termination {
         text
     }
 
-    pub(super) fn set(&mut self, id: &str, state: Option<&str>) {
-        for one in self.targets.iter_mut().filter(|one| one.id == id) {
+    /// The ids of the targets.
+    pub(super) fn ids(&self) -> Vec<String> {
+        self.targets.iter().map(|one| one.id.clone()).collect()
+    }
+
+    /// Sets the state of instances.
+    pub(super) fn set(&mut self, ids: &[String], state: Option<&str>) {
+        for one in self.targets.iter_mut().filter(|one| ids.contains(&one.id)) {
             one.state = state.map(str::to_owned);
         }
     }
-
-    fn state(&self, id: &str) -> Option<&str> {
-        let mut targets = self.targets.iter();
-        targets.find(|one| one.id == id)?.state.as_deref()
-    }
-
-    /// True where EC2 reports that the instance is or will be gone.
-    pub(super) fn is_gone(&self, id: &str) -> bool {
-        self.state(id).is_some_and(is_gone)
-    }
-
-    /// Message that an instance may not be gone; `None` where it is.
-    pub(super) fn not_gone(&self, id: &str) -> Option<String> {
-        match self.state(id) {
-            Some(state) if is_gone(state) => None,
-            None | Some(UNKNOWN) => Some(format!(
-                "The state of {id} is unknown; check it with 'aws ec2 describe-instances --instance-ids {id}'."
-            )),
-            Some(state) => Some(format!(
-                "EC2 was asked to terminate {id}, and answered that it is {state}."
-            )),
-        }
-    }
-
-    /// Lets an instance stay after all.
-    pub(super) fn spare(&mut self, id: &str, why: String) -> Option<&SparedHost> {
-        let at = self.targets.iter().position(|one| one.id == id)?;
-        let one = self.targets.remove(at);
-        self.spared.push(SparedHost::new(&one.host, why));
-        self.spared.last()
-    }
 }
 
-/// The hosts that are kept or tie with their figures and what is doubtful of them, a line each.
+/// The hosts that are kept or tie, with their figures and doubts about these, a line each.
 pub(super) fn kept(run: &FleetRun, record: &RaceRecord, concluded: &RaceConclusion) -> String {
     let is_kept = |one: &&RankedHost| matches!(one.decided, Decision::Keep | Decision::Tie);
     let mut text = String::new();
@@ -129,9 +111,13 @@ pub(super) fn kept(run: &FleetRun, record: &RaceRecord, concluded: &RaceConclusi
             format!(" ({}{bounds})", figure_text(&known, record))
         });
         text.push_str(&format!("  {name} {word}{figure}.\n"));
-        for doubt in &one.doubts {
-            text.push_str(&format!("    A doubt: {doubt}\n"));
-        }
+        push_doubts(&mut text, &one.doubts);
     }
     text
+}
+
+fn push_doubts(text: &mut String, doubts: &[String]) {
+    for doubt in doubts {
+        text.push_str(&format!("    A doubt: {doubt}\n"));
+    }
 }

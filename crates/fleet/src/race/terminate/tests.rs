@@ -3,13 +3,15 @@
 mod choice;
 mod done;
 
+use linux::aws::Error;
 use linux::exec::Exec;
 
 use super::*;
 use crate::race::conclude::{Decision, GroupEnd, RankedHost};
-use crate::store::race::{RaceRecord, RacedHost};
-use crate::store::{HostRun, Kind};
+use crate::store::HostRun;
+use crate::store::race::RacedHost;
 
+/// A host: its name, id in its source, and what the race has of it. That of `h1` is reached at 10.0.0.1.
 type Member = (&'static str, Option<&'static str>, RacedHost);
 
 /// A race that has measured all of its hosts to be bad, but the first.
@@ -17,7 +19,7 @@ fn race(hosts: &[Member]) -> (FleetRun, RaceConclusion) {
     let host = |(name, id, _): &Member| {
         HostRun::waiting(&Host {
             name: (*name).to_owned(),
-            address: format!("admin@{name}"),
+            address: format!("admin@10.0.0.{}", &name[1..]),
             id: id.map(str::to_owned),
             ..Host::default()
         })
@@ -27,29 +29,11 @@ fn race(hosts: &[Member]) -> (FleetRun, RaceConclusion) {
         given_id: id.map(str::to_owned),
         ..raced.clone()
     };
-    let record = RaceRecord {
-        keep: 1,
-        per: None,
-        figures: Vec::new(),
-        floors: Vec::new(),
-        round_s: 1.0,
-        least_rounds: 2,
-        most_rounds: 9,
-        silent_s: 0.0,
-        ties: None,
-        hosts: hosts.iter().map(raced).collect(),
-        rounds: Vec::new(),
-        interrupted: false,
-        termination: None,
-    };
-    let run = FleetRun {
-        id: "f".to_owned(),
-        began: jiff::Timestamp::UNIX_EPOCH,
-        kind: Kind::Race,
-        args: Vec::new(),
-        hosts: hosts.iter().map(host).collect(),
-        race: Some(Box::new(record)),
-    };
+    let mut run = crate::race::test_races::raced(&[1.0]);
+    run.hosts = hosts.iter().map(host).collect();
+    let record = run.race.as_mut().unwrap();
+    record.keep = 1;
+    record.hosts = hosts.iter().map(raced).collect();
     let ranked = |place: usize| RankedHost {
         place,
         decided: Decision::Cull,
@@ -64,20 +48,14 @@ fn race(hosts: &[Member]) -> (FleetRun, RaceConclusion) {
     };
     let group = GroupEnd {
         name: "all".to_owned(),
-        hosts: hosts.len(),
-        end: None,
         kept: 1,
         there: 1,
-        tied: 0,
-        places: 0,
-        best: Vec::new(),
+        ..GroupEnd::default()
     };
     let concluded = RaceConclusion {
         groups: vec![group],
-        empty: Vec::new(),
-        proof_rounds: 0,
         ranked: (0..hosts.len()).map(ranked).collect(),
-        noise: None,
+        ..RaceConclusion::default()
     };
     (run, concluded)
 }
@@ -89,21 +67,23 @@ fn own(id: &str) -> RacedHost {
     }
 }
 
-/// An instance: its id, state, address, and whether it is tagged.
-type Instance = (&'static str, &'static str, &'static str, bool);
+/// An instance: its id, state, and whether it is tagged. That of `i-1` has the address 10.0.0.1. Since when `i-5`
+/// runs is not reported.
+type Instance = (&'static str, &'static str, bool);
 
 /// An EC2 that knows these instances, and terminates them.
-fn ec2(instances: &'static [Instance]) -> impl FnMut(&Exec) -> Result<Vec<u8>, String> {
+fn ec2(instances: &'static [Instance]) -> impl FnMut(&Exec) -> Result<Vec<u8>, Error> {
     move |program| {
         let line = program.line();
         let asked = instances.iter().filter(|one| line.contains(one.0));
         let each: Vec<String> = asked
-            .map(|(id, state, address, keep)| {
-                let key = if *keep { "Keep" } else { "Name" };
+            .map(|(id, state, is_kept)| {
+                let (key, number) = (if *is_kept { "Keep" } else { "Name" }, &id[2..]);
+                let launched = if *id == "i-5" { "" } else { "1969-12-31T23:00:00+00:00" };
                 format!(
                     r#"{{"InstanceId": "{id}", "State": {{"Name": "{state}"}},
-                        "LaunchTime": "1969-12-31T23:00:00+00:00",
-                        "PrivateIpAddress": "{address}", "CurrentState": {{"Name": "shutting-down"}},
+                        "LaunchTime": "{launched}",
+                        "PrivateIpAddress": "10.0.0.{number}", "CurrentState": {{"Name": "shutting-down"}},
                         "Tags": [{{"Key": "{key}", "Value": ""}}]}}"#
                 )
             })
@@ -112,50 +92,65 @@ fn ec2(instances: &'static [Instance]) -> impl FnMut(&Exec) -> Result<Vec<u8>, S
         if line.contains("describe-instances") {
             Ok(format!(r#"{{"Reservations": [{{"Instances": [{each}]}}]}}"#).into_bytes())
         } else if line.contains("--dry-run") {
-            Err("status 254: An error occurred (DryRunOperation)".to_owned())
+            Err(error("DryRunOperation"))
         } else {
             Ok(format!(r#"{{"TerminatingInstances": [{each}]}}"#).into_bytes())
         }
     }
 }
 
+/// An error of EC2 with this code.
+fn error(code: &str) -> Error {
+    Error::of(&format!("An error occurred ({code})"), &[])
+}
+
+/// True for a command that terminates.
+fn terminates(program: &Exec) -> bool {
+    let line = program.line();
+    line.contains("terminate-instances") && !line.contains("--dry-run")
+}
+
 const SOUND: &[Instance] = &[
-    ("i-0", "running", "h0", false),
-    ("i-1", "running", "h1", false),
-    ("i-2", "running", "h2", true),
-    ("i-3", "stopped", "h3", false),
-    ("i-6", "running", "h6", false),
-    ("i-8", "running", "h8", false),
+    ("i-0", "running", false),
+    ("i-1", "running", false),
+    ("i-2", "running", true),
+    ("i-3", "stopped", false),
+    ("i-5", "running", false),
+    ("i-6", "running", false),
 ];
 
-fn planned_of(run: &FleetRun, concluded: &RaceConclusion, is_of_ec2: bool) -> Termination {
-    let asked = ChoiceOptions {
-        is_of_ec2,
-        is_shown: true,
-    };
-    planned_as(run, concluded, asked)
-}
-
-fn planned_as(run: &FleetRun, concluded: &RaceConclusion, asked: ChoiceOptions) -> Termination {
-    let record = run.race.as_ref().unwrap();
-    let (chosen, spared) = choose(run, record, concluded, asked, &mut no_name);
-    Termination::of(&chosen, spared, asked.is_shown, &mut ec2(SOUND)).unwrap()
-}
-
-/// A resolver that knows no name.
-fn no_name(_: &str) -> Vec<std::net::IpAddr> {
-    Vec::new()
-}
-
+const SHOWN: ChoiceOptions = ChoiceOptions {
+    is_of_ec2: false,
+    is_shown: true,
+};
+/// As with `--ec2`.
+const OF_EC2: ChoiceOptions = ChoiceOptions {
+    is_of_ec2: true,
+    is_shown: true,
+};
 /// As with `--yes`.
 const UNSEEN: ChoiceOptions = ChoiceOptions {
     is_of_ec2: false,
     is_shown: false,
 };
 
-fn planned(hosts: &[Member], is_of_ec2: bool) -> Termination {
+/// The list for a race, with a resolver that knows one name.
+fn plan_of(run: &FleetRun, concluded: &RaceConclusion, options: ChoiceOptions) -> Termination {
+    let record = run.race.as_ref().unwrap();
+    let (chosen, spared) = choose(run, record, concluded, options);
+    let reached = chosen.iter().flat_map(|one| &one.alone);
+    let known = look_up(reached, &AtomicBool::new(false), &mut |getent| {
+        if getent.line() == "getent ahosts six" {
+            return Ok(b"192.0.2.6 STREAM six\n10.0.0.6 STREAM\n".to_vec());
+        }
+        Err(error("none"))
+    });
+    Termination::of(&chosen, spared, &known, options.is_shown, &mut ec2(SOUND)).unwrap()
+}
+
+fn planned(hosts: &[Member], options: ChoiceOptions) -> Termination {
     let (run, concluded) = race(hosts);
-    planned_of(&run, &concluded, is_of_ec2)
+    plan_of(&run, &concluded, options)
 }
 
 fn targets(plan: &Termination) -> Vec<&str> {
@@ -168,7 +163,7 @@ fn why<'a>(plan: &'a Termination, name: &str) -> Option<&'a str> {
     found.map(|one| one.why.as_str())
 }
 
-/// Two that are bad.
+/// Two that are bad, and one that is not.
 fn two() -> [Member; 3] {
     [
         ("h0", Some("i-0"), own("i-0")),
