@@ -1,4 +1,4 @@
-//! `--install-timer` and `--uninstall-timer`: what the timer is to run, from what was requested.
+//! `--install-timer` and `--uninstall-timer`: settings of the timer, from the arguments.
 
 use std::ffi::OsString;
 
@@ -17,8 +17,6 @@ use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 const MONTHLY: &str = "Sun *-*-1..7 01:00:00";
 /// Interval from the end of one scrub to the begin of the next, where a scrub takes several nights.
 const EVERY: &str = "28d";
-/// Many hosts on one storage begin within so many seconds.
-const DELAY: u64 = 900;
 
 /// Writes the timer, or takes it out.
 pub(crate) fn install(args: &ScrubArgs, devices: &Devices, context: &mut Context) -> Outcome {
@@ -29,7 +27,7 @@ pub(crate) fn install(args: &ScrubArgs, devices: &Devices, context: &mut Context
         let mut host = TimerHost {
             root: context.root.system().to_path_buf(),
             programs: &mut Installed,
-            say: &mut |text| message.push_str(text),
+            report: &mut |text| message.push_str(text),
             dry: args.dry_run,
         };
         match &wanted {
@@ -63,7 +61,6 @@ fn wanted(args: &ScrubArgs, devices: &Devices, context: &Context) -> Result<Want
         ledger,
         calendar: calendar(args),
         makes_up: makes_up(args),
-        delay: DELAY,
     })
 }
 
@@ -112,12 +109,11 @@ fn calendar(args: &ScrubArgs) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-    use super::super::schedule::systemd::next_elapse;
-    use super::super::schedule::tests::{InUtc, has_systemd};
-    use super::super::timer::units::tests::faults;
+    use super::super::timer::faults;
     use super::*;
     use crate::args::tests::parsed;
-    use jiff::Zoned;
+    use array::programs::Programs as _;
+    use linux::exec::Exec;
 
     /// Timer of a command.
     fn wanted_of(command: &str) -> Wanted {
@@ -130,7 +126,6 @@ mod tests {
             ledger: "/l.db".into(),
             calendar: calendar(&args),
             makes_up: makes_up(&args),
-            delay: DELAY,
         }
     }
 
@@ -191,31 +186,24 @@ mod tests {
     }
 
     #[test]
-    fn systemd_takes_what_is_written_and_begins_with_the_hours() {
-        if !has_systemd() {
-            return;
+    fn systemd_takes_the_units_of_all_options() {
+        if !Installed.has("systemd-analyze") {
+            return skip::skipped("systemd-analyze is not installed");
         }
-        for (options, begins) in [
-            ("--all", "2026-03-01T01:00:00[UTC]"),
-            ("--all --window 01:00-06:00", "2026-03-01T01:00:00[UTC]"),
-            ("md0 --window 23:30-05:00", "2026-03-01T23:30:00[UTC]"),
-            ("md0 --window 00:00-04:45", "2026-03-02T00:00:00[UTC]"),
-            ("--all --for 2h --locate", "2026-03-01T01:00:00[UTC]"),
-            (
-                "--all --every 7d --keep-p99 5ms",
-                "2026-03-01T01:00:00[UTC]",
-            ),
+        for options in [
+            "--all",
+            "md0 --window 00:00-04:45",
+            "--all --for 2h --locate",
+            "--all --every 7d --keep-p99 5ms",
         ] {
             let wanted = wanted_of(&format!("disksmith scrub --install-timer {options}"));
-            let Some(found) = faults(&wanted.service(), &wanted.timer()) else {
-                return;
-            };
+            let found = faults(&mut Installed, &wanted).unwrap();
             assert!(found.is_empty(), "{options}: {found:#?}");
-            // After midnight of a Sunday, the first of March.
-            let begins: Option<Zoned> = Some(begins.parse().unwrap());
-            let midnight = "2026-03-01T00:00:00[UTC]".parse().unwrap();
-            let message = next_elapse(&mut InUtc, &wanted.calendar, &midnight);
-            assert_eq!(message.unwrap(), begins, "{options}");
         }
+        // The first Sunday of a month, as systemd understands it.
+        let base = "--base-time=2026-03-02 00:00:00 UTC";
+        let calendar = Exec::new("systemd-analyze").args(["calendar", base, MONTHLY]);
+        let text = calendar.zone("UTC").run().unwrap().text();
+        assert!(text.contains("Sun 2026-04-05 01:00:00 UTC"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! Sentences on the checks that the distribution has scheduled: before a scrub, and in `--status`.
+//! Scheduled checks of others as they are reported: before a scrub, and in `--status`.
 
 use array::programs::Programs;
 use jiff::{SignedDuration, Timestamp, Zoned};
@@ -59,17 +59,9 @@ impl Plans {
         let zone = self.now.time_zone();
         let limit = limit.map(|limit| limit.to_zoned(zone.clone()));
         let until = [self.done(kept), limit].into_iter().flatten().min();
-        let mut notices = match until {
-            Some(until) => schedule::collisions(&self.found, array, &self.now, &until),
-            // How long it takes is not known before it has begun.
-            None => {
-                let runs = self
-                    .found
-                    .running()
-                    .filter(|one| !one.skips.iter().any(|skipped| skipped == array));
-                runs.map(|one| one.sentence()).collect()
-            }
-        };
+        let checks = self.found.scheduled.iter();
+        let collisions = checks.filter_map(|one| one.collision(array, &self.now, until.as_ref()));
+        let mut notices: Vec<String> = collisions.collect();
         if !notices.is_empty() {
             notices.push(
                 "md runs one check of an array at a time, and what another program writes to its tunables \
@@ -88,15 +80,15 @@ impl Plans {
         self.now.checked_add(left).ok()
     }
 
-    /// The part of a document that tells of them.
+    /// Their part of a document.
     pub(crate) fn document(&self) -> PlansDocument<'_> {
         let checks = self.found.scheduled.iter().map(|one| CheckDocument {
             source: one.source.to_string(),
             checker: one.checker.name(),
             command: &one.command,
             off: one.off.as_deref(),
-            next: one.next().map(|next| next.timestamp().to_string()),
-            unclear: &one.unclear,
+            next: one.next.as_ref().map(|next| next.timestamp().to_string()),
+            unclear: one.times.as_slice(),
         });
         PlansDocument {
             checks: checks.collect(),
@@ -127,7 +119,7 @@ struct CheckDocument<'a> {
     off: Option<&'a str>,
     /// The moment of its next start.
     next: Option<String>,
-    /// Parts of the timer's settings that are not understood.
+    /// Times that are not evaluated: those of cron, as sentences.
     unclear: &'a [String],
 }
 
@@ -135,28 +127,11 @@ struct CheckDocument<'a> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
     use super::super::checkpoint::example;
-    use super::super::schedule::tests::{InUtc, has_systemd};
+    use super::super::schedule::tests::{Host, now};
     use super::*;
-    use std::fs;
 
-    /// Debian's line of cron, and its setting.
-    fn debian(autocheck: &str) -> (tempfile::TempDir, Plans) {
-        let place = tempfile::tempdir().unwrap();
-        for (path, text) in [
-            (
-                "etc/cron.d/mdadm",
-                "57 0 * * 0 root if [ -x /usr/share/mdadm/checkarray ]; then /usr/share/mdadm/checkarray \
-                 --cron --all --idle --quiet; fi\n",
-            ),
-            ("etc/default/mdadm", autocheck),
-        ] {
-            let path = place.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let now = "2026-11-21T12:00:00[UTC]".parse().unwrap();
-        let plans = Plans::read(&Root::under(place.path()), &now, &mut InUtc);
-        (place, plans)
+    fn plans(host: &Host) -> Plans {
+        Plans::read(&Root::under(host.0.path()), &now(), &mut host.systemd())
     }
 
     /// A scrub that has so many seconds to go.
@@ -171,46 +146,40 @@ mod tests {
 
     #[test]
     fn a_check_that_would_begin_meanwhile_is_reported_before_it_begins() {
-        if !has_systemd() {
-            return;
-        }
-        let (_place, plans) = debian("AUTOCHECK=true\n");
-        let notices = plans.in_the_way("md0", &left(24 * 3600), None).join(" ");
+        let plans = plans(&Host::red_hat());
+        let week = left(7 * 24 * 3600);
+        let notices = plans.in_the_way("md0", &week, None).join(" ");
         assert!(
-            notices.contains("runs checkarray at 2026-11-22 00:57 UTC, while this scrub"),
+            notices.contains("runs raid-check at 2026-11-22 01:00 CET, while this scrub"),
             "{notices}"
         );
         assert!(notices.contains("--install-timer"), "{notices}");
         assert!(plans.in_the_way("md0", &left(3600), None).is_empty());
         let limit = "2026-11-21T13:00:00Z".parse().unwrap();
+        assert!(plans.in_the_way("md0", &week, Some(limit)).is_empty());
+        let unknown = Checkpoint {
+            done: 0,
+            ..example()
+        };
+        let notices = plans.in_the_way("md0", &unknown, None).join(" ");
         assert!(
-            plans
-                .in_the_way("md0", &left(24 * 3600), Some(limit))
-                .is_empty()
+            notices.contains("next at 2026-11-22 01:00 CET"),
+            "{notices}"
         );
-        let unknown = plans
-            .in_the_way(
-                "md0",
-                &Checkpoint {
-                    done: 0,
-                    ..example()
-                },
-                None,
-            )
-            .join(" ");
-        assert!(
-            unknown.contains("next at 2026-11-22 00:57 UTC"),
-            "{unknown}"
-        );
-        assert_eq!(
-            plans.document().checks[0].next.as_deref(),
-            Some("2026-11-22T00:57:00Z")
-        );
+        let document = serde_json::to_value(plans.document()).unwrap();
+        let check = &document["checks"][0];
+        assert_eq!(check["next"], "2026-11-22T00:00:00Z");
+        assert_eq!(check["unclear"], serde_json::json!([]));
     }
 
     #[test]
     fn arrays_that_nothing_checks_are_reported() {
-        let (_place, plans) = debian("AUTOCHECK=false\n");
+        let host = Host::debian();
+        let document = serde_json::to_value(plans(&host).document()).unwrap();
+        let unclear = &document["checks"][0]["unclear"];
+        assert_eq!(unclear[0], "cron starts it at '57 0 * * 0'.");
+        host.write("etc/default/mdadm", "AUTOCHECK=false\n");
+        let plans = plans(&host);
         let notices = plans.sentences().join(" ");
         assert!(
             notices.contains("does not: AUTOCHECK=false in /etc/default/mdadm."),
@@ -220,6 +189,6 @@ mod tests {
             notices.contains("Nothing checks the arrays of this host"),
             "{notices}"
         );
-        assert!(plans.in_the_way("md0", &left(24 * 3600), None).is_empty());
+        assert!(plans.in_the_way("md0", &left(3600), None).is_empty());
     }
 }

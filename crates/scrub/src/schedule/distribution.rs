@@ -1,9 +1,8 @@
 //! The settings files of distributions, in which a check is turned off or limited.
 
 use std::path::Path;
-use std::{fs, io};
 
-use super::crontabs::below;
+use super::files::read;
 use super::scheduled::{Checker, Scheduled};
 
 /// Debian's settings of mdadm: checkarray heeds `AUTOCHECK` when cron starts it.
@@ -11,17 +10,9 @@ pub(crate) const DEBIAN: &str = "/etc/default/mdadm";
 /// Red Hat's settings of raid-check.
 pub(crate) const RED_HAT: &str = "/etc/sysconfig/raid-check";
 
-/// Applies to a check what its distribution's settings say.
+/// Applies the settings of its distribution to a check.
 pub(super) fn apply(root: &Path, scheduled: &mut Scheduled, unread: &mut Vec<String>) {
-    let mut settings = |file: &str| match fs::read(below(root, Path::new(file))) {
-        Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-        Err(error) => {
-            if error.kind() != io::ErrorKind::NotFound {
-                unread.push(format!("{file} could not be read: {error}."));
-            }
-            None
-        }
-    };
+    let mut settings = |file: &str| read(root, Path::new(file), unread);
     let off = match scheduled.checker {
         Checker::Checkarray => {
             let text = settings(DEBIAN).unwrap_or_default();
@@ -31,7 +22,10 @@ pub(super) fn apply(root: &Path, scheduled: &mut Scheduled, unread: &mut Vec<Str
         }
         Checker::RaidCheck => match settings(RED_HAT) {
             Some(text) => {
-                scheduled.skips = words(&text, "SKIP_DEVS");
+                let skips = value(&text, "SKIP_DEVS").unwrap_or_default();
+                let skips = skips.split_whitespace();
+                let name = |word: &str| word.trim_start_matches("/dev/").to_owned();
+                scheduled.skips = skips.map(name).collect();
                 red_hat_is_off(&text).map(|why| format!("{why} in {RED_HAT}"))
             }
             None => Some(format!("{RED_HAT} is not there")),
@@ -39,6 +33,9 @@ pub(super) fn apply(root: &Path, scheduled: &mut Scheduled, unread: &mut Vec<Str
         Checker::Mdcheck | Checker::Own => None,
     };
     scheduled.off = scheduled.off.take().or(off);
+    if scheduled.off.is_some() {
+        scheduled.next = None;
+    }
 }
 
 /// Reason for which checkarray does nothing: it takes some words for yes, and everything else, and nothing,
@@ -62,13 +59,6 @@ fn red_hat_is_off(text: &str) -> Option<String> {
     (check != "check" && check != "repair").then(|| format!("CHECK={check}"))
 }
 
-/// The words of a setting.
-fn words(text: &str, name: &str) -> Vec<String> {
-    let value = value(text, name).unwrap_or_default();
-    let plain = |word: &str| word.trim_start_matches("/dev/").to_owned();
-    value.split_whitespace().map(plain).collect()
-}
-
 /// The value of a variable in a file that a shell reads, without quotes; the last counts.
 fn value(text: &str, name: &str) -> Option<String> {
     let line = text.lines().rev().find_map(|line| {
@@ -76,16 +66,10 @@ fn value(text: &str, name: &str) -> Option<String> {
         let line = line.strip_prefix("export ").unwrap_or(line);
         line.strip_prefix(name)?.strip_prefix('=')
     })?;
-    let quote = line.chars().next().filter(|c| *c == '"' || *c == '\'');
-    Some(match quote {
-        Some(quote) => {
-            let inner = line.strip_prefix(quote).unwrap_or(line);
-            inner.split(quote).next().unwrap_or_default().to_owned()
-        }
-        None => line
-            .split(['#', ' ', '\t', ';'])
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
-    })
+    let ends: &[char] = match line.starts_with(['"', '\'']) {
+        true => &['"', '\''],
+        false => &['#', ' ', '\t', ';'],
+    };
+    let text = line.strip_prefix(['"', '\'']).unwrap_or(line);
+    text.split(ends).next().map(str::to_owned)
 }

@@ -45,34 +45,29 @@ impl Checker {
     }
 }
 
-/// A timer of systemd.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Timer {
-    /// The unit's name.
-    pub unit: String,
-    /// It is enabled by links in `/etc`, which systemctl can take out again.
-    pub is_enabled: bool,
-    /// It is started.
-    pub is_active: bool,
-}
-
 /// Source of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A timer of systemd.
-    Timer(Timer),
-    /// A line of a crontab: the file, as a path on the host, and the line's number from 1.
-    CronLine(PathBuf, usize),
-    /// A script in a folder such as `/etc/cron.weekly`.
-    CronScript(PathBuf),
+    Timer {
+        /// The unit's name.
+        unit: String,
+        /// It is enabled by links in `/etc`, which systemctl can take out again.
+        is_enabled: bool,
+        /// It is started.
+        is_active: bool,
+    },
+    /// A crontab, as a path on the host, and the line's number from 1; without one a script in a folder such as
+    /// `/etc/cron.weekly`.
+    Cron(PathBuf, Option<usize>),
 }
 
 impl std::fmt::Display for Source {
     fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
-            Source::Timer(timer) => out.write_str(&timer.unit),
-            Source::CronLine(file, line) => write!(out, "{}, line {line}", file.display()),
-            Source::CronScript(file) => write!(out, "{}", file.display()),
+            Source::Timer { unit, .. } => out.write_str(unit),
+            Source::Cron(file, Some(line)) => write!(out, "{}, line {line}", file.display()),
+            Source::Cron(file, None) => write!(out, "{}", file.display()),
         }
     }
 }
@@ -89,16 +84,14 @@ pub(crate) struct Scheduled {
     /// Reason for which it does not run, as the end of a sentence that begins with the source; `None` where
     /// it does.
     pub off: Option<String>,
-    /// Next start; `None` where that is not known.
+    /// Next start; `None` where it does not run, or that is not known.
     pub next: Option<Zoned>,
+    /// The times at which cron starts it, as they are written there, as a sentence.
+    pub times: Option<String>,
     /// It runs now.
     pub runs_now: bool,
-    /// True if it only goes on with what another has begun.
-    pub continues: bool,
     /// Arrays that it leaves out, by their names in the kernel.
     pub skips: Vec<String>,
-    /// Parts of its times that are not understood, or not known, as sentences.
-    pub unclear: Vec<String>,
 }
 
 impl Scheduled {
@@ -109,10 +102,9 @@ impl Scheduled {
             command: command.to_owned(),
             off: None,
             next: None,
+            times: None,
             runs_now: false,
-            continues: false,
             skips: Vec::new(),
-            unclear: Vec::new(),
         }
     }
 
@@ -130,21 +122,50 @@ impl Scheduled {
                 .any(is_option)
     }
 
-    /// Next start; `None` where it does not run, or that is not known.
-    pub(crate) fn next(&self) -> Option<&Zoned> {
-        self.next.as_ref().filter(|_| self.off.is_none())
-    }
-
-    /// As a sentence: what it is, and when it begins next.
+    /// The check and its next start, as a sentence.
     pub(crate) fn sentence(&self) -> String {
         let (source, checker) = (&self.source, self.checker.name());
-        if let Some(why) = &self.off {
-            return format!("{source} would run {checker}, and does not: {why}.");
+        match (&self.off, &self.next, &self.times) {
+            (Some(why), ..) => format!("{source} would run {checker}, and does not: {why}."),
+            (None, Some(next), _) => {
+                format!("{source} runs {checker}, next at {}.", shown(next))
+            }
+            (None, None, Some(times)) => format!("{source} runs {checker}: {times}"),
+            (None, None, None) => format!("{source} runs {checker}."),
         }
-        let unclear: String = self.unclear.iter().map(|text| format!(" {text}")).collect();
-        match self.next() {
-            Some(next) => format!("{source} runs {checker}, next at {}.{unclear}", shown(next)),
-            None => format!("{source} runs {checker}.{unclear}"),
+    }
+
+    /// Collision with a scrub of an array from one time to another, as a sentence; `None` where there is none. Where
+    /// the end is not known, each check that runs may collide. `array` is its name in the kernel.
+    pub(crate) fn collision(
+        &self,
+        array: &str,
+        from: &Zoned,
+        to: Option<&Zoned>,
+    ) -> Option<String> {
+        if self.off.is_some() || self.skips.iter().any(|skipped| skipped == array) {
+            return None;
+        }
+        let (source, checker) = (&self.source, self.checker.name());
+        if self.runs_now {
+            return Some(format!("{source} runs {checker} now."));
+        }
+        let Some(to) = to else {
+            return Some(self.sentence());
+        };
+        let is_stopped = matches!(&self.source, Source::Timer { is_active, .. } if !is_active);
+        match &self.next {
+            Some(begins) if begins < from || begins >= to => None,
+            Some(begins) => Some(format!(
+                "{source} runs {checker} at {}, while this scrub runs until about {}.",
+                shown(begins),
+                shown(to)
+            )),
+            // A timer that is not started begins only after another, which is found too.
+            None if is_stopped => None,
+            None => Some(format!(
+                "{source} runs {checker}, and may do so before this scrub is done."
+            )),
         }
     }
 }
@@ -166,6 +187,6 @@ impl ScheduledChecks {
 }
 
 /// A moment as a person reads it.
-pub(super) fn shown(moment: &Zoned) -> String {
+fn shown(moment: &Zoned) -> String {
     moment.strftime("%Y-%m-%d %H:%M %Z").to_string()
 }

@@ -1,9 +1,9 @@
-//! Questions to systemd: the state of units, and the times that its calendar events mean.
+//! The state of systemd's units.
 
 use std::path::Path;
 
 use array::programs::Programs;
-use jiff::{Timestamp, Zoned};
+use jiff::Timestamp;
 use linux::exec::Exec;
 
 /// Folders of units, below `/` (systemd.unit(5)).
@@ -58,9 +58,13 @@ impl Unit {
         commands.collect::<Vec<String>>().join("\n")
     }
 
-    /// The moment that a property names.
+    /// A property that is a moment in UTC: `Sun 2026-03-01 01:00:00 UTC`.
     pub(super) fn moment(&self, name: &str) -> Option<Timestamp> {
-        moment(self.get(name))
+        let words: Vec<&str> = self.get(name).split(' ').collect();
+        let [_, day, time, "UTC"] = words[..] else {
+            return None;
+        };
+        format!("{day}T{time}Z").parse().ok()
     }
 }
 
@@ -86,37 +90,6 @@ pub(super) fn show(
     Ok(text.split("\n\n").map(unit).collect())
 }
 
-/// The next time of a calendar event after a moment; `None` where it does not come again.
-///
-/// # Errors
-/// When systemd does not understand it, or does not answer.
-pub(crate) fn next_elapse(
-    programs: &mut dyn Programs,
-    event: &str,
-    after: &Zoned,
-) -> anyhow::Result<Option<Zoned>> {
-    let base = after.timestamp().strftime("%Y-%m-%d %H:%M:%S UTC");
-    let base = format!("--base-time={base}");
-    let text = programs
-        .run(&Exec::new("systemd-analyze").args(["calendar", &base, "--", event]))?
-        .text();
-    // The second is printed where the host's time is not UTC.
-    let next = ["(in UTC): ", "Next elapse: "].iter().find_map(|name| {
-        let mut lines = text.lines();
-        lines.find_map(|line| moment(line.trim().strip_prefix(name)?))
-    });
-    Ok(next.map(|next| next.to_zoned(after.time_zone().clone())))
-}
-
-/// A moment in UTC as systemd prints it: `Sun 2026-03-01 01:00:00 UTC`.
-fn moment(text: &str) -> Option<Timestamp> {
-    let words: Vec<&str> = text.split(' ').collect();
-    let [_, day, time, "UTC"] = words[..] else {
-        return None;
-    };
-    format!("{day}T{time}Z").parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,14 +103,5 @@ mod tests {
         let unit = Unit(vec![started("/bin/a --b c"), started("/bin/d")]);
         assert_eq!(unit.commands(), "/bin/a --b c\n/bin/d");
         assert_eq!(Unit::default().commands(), "");
-    }
-
-    #[test]
-    fn moments_are_read_as_they_are_printed() {
-        let wanted = Some("2026-03-01T01:00:00Z".parse().unwrap());
-        assert_eq!(moment("Sun 2026-03-01 01:00:00 UTC"), wanted);
-        for text in ["", "n/a", "never", "Sun 2026-03-01 01:00:00 CET"] {
-            assert_eq!(moment(text), None, "{text}");
-        }
     }
 }

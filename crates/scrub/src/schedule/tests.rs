@@ -69,12 +69,14 @@ impl Host {
 
     fn mdcheck_units(&self) {
         let lib = |name: &str| format!("usr/lib/systemd/system/{name}");
-        let timer = |when: &str| {
-            format!("[Timer]\nOnCalendar={when}\n[Install]\nWantedBy= mdmonitor.service\n")
-        };
-        self.write(&lib("mdcheck_start.timer"), &timer("Sun *-*-1..7 1:00:00"));
-        self.write(&lib("mdcheck_continue.timer"), &timer(" 1:05:00"));
-        self.write(&lib("mdmonitor-oneshot.timer"), &timer(" 2:00:00"));
+        for (name, next) in [
+            ("mdcheck_start.timer", "Sun 2026-12-06 00:00:00"),
+            ("mdcheck_continue.timer", "Thu 2026-11-19 00:05:00"),
+            ("mdmonitor-oneshot.timer", "Thu 2026-11-19 01:00:00"),
+        ] {
+            let install = "[Install]\nWantedBy= mdmonitor.service\n";
+            self.write(&lib(name), &format!("[Timer]\n#Next={next} UTC\n{install}"));
+        }
         let service = |unit: &str, option: &str| {
             format!(
                 "[Unit]\n{unit}\n[Service]\nType=oneshot\n\
@@ -103,7 +105,7 @@ impl Host {
         let host = Host::new();
         host.write(
             "usr/lib/systemd/system/raid-check.timer",
-            "[Timer]\nOnCalendar=Sun *-*-* 01:00:00\n[Install]\nWantedBy=timers.target\n",
+            "[Timer]\n#Next=Sun 2026-11-22 00:00:00 UTC\n[Install]\nWantedBy=timers.target\n",
         );
         host.write(
             "usr/lib/systemd/system/raid-check.service",
@@ -120,9 +122,13 @@ impl Host {
         host
     }
 
-    pub(crate) fn found(&self) -> ScheduledChecks {
+    pub(crate) fn systemd(&self) -> Systemd {
         let root = self.0.path().to_path_buf();
-        find(&root, &now(), &mut Systemd { root: root.clone() })
+        Systemd { root }
+    }
+
+    pub(crate) fn found(&self) -> ScheduledChecks {
+        find(self.0.path(), &now(), &mut self.systemd())
     }
 }
 
@@ -131,29 +137,7 @@ pub(crate) fn now() -> Zoned {
     at("2026-11-18T12:00:00")
 }
 
-/// Times are judged by the real program.
-pub(crate) fn has_systemd() -> bool {
-    let is_there = Installed.has("systemd-analyze");
-    if !is_there {
-        skip::skipped("systemd-analyze is not installed");
-    }
-    is_there
-}
-
-/// The programs of a host whose time is UTC.
-pub(crate) struct InUtc;
-
-impl Programs for InUtc {
-    fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
-        Installed.run(&program.clone().zone("UTC"))
-    }
-
-    fn has(&self, program: &str) -> bool {
-        Installed.has(program)
-    }
-}
-
-/// The systemd of a host in Berlin, as far as it tells of its units.
+/// The systemd of a host, as far as it shows its units. A comment in a timer's file has its next start.
 pub(crate) struct Systemd {
     pub(crate) root: PathBuf,
 }
@@ -186,13 +170,10 @@ impl Systemd {
             true => ("masked", String::new()),
             false => ("loaded", unit.replace(".timer", ".service")),
         };
-        let next = match value("OnCalendar=") {
-            event if is_active && !event.is_empty() => {
-                let next = systemd::next_elapse(self, &event, &now()).unwrap().unwrap();
-                let next = next.timestamp();
-                next.strftime("%a %Y-%m-%d %H:%M:%S UTC").to_string()
-            }
-            _ => String::new(),
+        let next = if is_active {
+            value("#Next=")
+        } else {
+            String::new()
         };
         format!(
             "Id={unit}\nLoadState={load}\nActiveState={}\nUnitFileState={}\nTriggers={triggers}\n\
@@ -209,8 +190,11 @@ impl Programs for Systemd {
     fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
         let line = program.line();
         let Some((_, units)) = line.split_once("systemctl show ") else {
-            return Installed.run(&program.clone().zone("Europe/Berlin"));
+            return Installed.run(program);
         };
+        if self.root.join("silent").exists() {
+            return Err(exec::Error::Missing(line));
+        }
         let (_, units) = units.split_once(" -- ").unwrap();
         let blocks: Vec<String> = units.split(' ').map(|unit| self.show(unit)).collect();
         Ok(Output {
@@ -229,25 +213,21 @@ fn at(text: &str) -> Zoned {
     format!("{text}[Europe/Berlin]").parse().unwrap()
 }
 
-/// Checks that run, and their next starts.
-fn running(found: &ScheduledChecks) -> Vec<(String, Option<Zoned>)> {
-    found
-        .running()
-        .map(|one| (one.source.to_string(), one.next().cloned()))
-        .collect()
+/// Sentences on the checks that run.
+fn running(host: &Host) -> Vec<String> {
+    host.found().running().map(Scheduled::sentence).collect()
 }
 
 #[test]
-fn debian_checks_on_the_first_sunday() {
-    if !has_systemd() {
-        return;
-    }
-    let found = Host::debian().found();
-    let line = "/etc/cron.d/mdadm, line 3".to_owned();
-    assert_eq!(running(&found), [(line, Some(at("2026-12-06T00:57:00")))]);
+fn a_line_of_cron_is_shown_with_its_times() {
     assert_eq!(
-        found.scheduled[0].sentence(),
-        "/etc/cron.d/mdadm, line 3 runs checkarray, next at 2026-12-06 00:57 CET."
+        running(&Host::debian()),
+        ["/etc/cron.d/mdadm, line 3 runs checkarray: cron starts it at '57 0 * * 0'."]
+    );
+    let collision = Host::debian().found().scheduled[0].collision("md0", &now(), Some(&now()));
+    assert_eq!(
+        collision.as_deref(),
+        Some("/etc/cron.d/mdadm, line 3 runs checkarray, and may do so before this scrub is done.")
     );
 }
 
@@ -267,6 +247,8 @@ fn debian_is_off_without_autocheck() {
         assert_eq!(found.running().count(), 0, "{text}");
         let off = found.scheduled[0].off.clone().unwrap();
         assert!(off.starts_with(why), "{off}");
+        let collision = found.scheduled[0].collision("md0", &now(), None);
+        assert_eq!(collision, None);
     }
     // One that does not say that cron starts it does not heed that.
     let host = Host::debian();
@@ -280,29 +262,19 @@ fn debian_is_off_without_autocheck() {
 
 #[test]
 fn mdadms_timers_are_found_and_its_reminder_is_no_check() {
-    if !has_systemd() {
-        return;
-    }
-    let found = Host::mdcheck().found();
     assert_eq!(
-        running(&found),
+        running(&Host::mdcheck()),
         [
             // It is not enabled; the service of the other starts it, and its time is known then.
-            ("mdcheck_continue.timer".to_owned(), None),
-            (
-                "mdcheck_start.timer".to_owned(),
-                Some(at("2026-12-06T01:00:00"))
-            ),
+            "mdcheck_continue.timer runs mdcheck.",
+            "mdcheck_start.timer runs mdcheck, next at 2026-12-06 01:00 CET.",
         ]
     );
-    assert_eq!(found.scheduled.len(), 2);
+    assert_eq!(Host::mdcheck().found().scheduled.len(), 2);
 }
 
 #[test]
 fn timers_that_are_masked_not_enabled_or_without_systemd_are_off() {
-    if !has_systemd() {
-        return;
-    }
     let host = Host::mdcheck();
     host.link("etc/systemd/system/mdcheck_start.timer", "/dev/null");
     let off: Vec<_> = host
@@ -329,42 +301,23 @@ fn timers_that_are_masked_not_enabled_or_without_systemd_are_off() {
 
 #[test]
 fn a_systemd_that_does_not_answer_is_reported() {
-    let mut host = Host::red_hat();
-    let root = std::mem::replace(&mut host.0, TempDir::new().unwrap());
-    struct Mute;
-    impl Programs for Mute {
-        fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
-            Err(exec::Error::Missing(program.line()))
-        }
-
-        fn has(&self, _: &str) -> bool {
-            false
-        }
-    }
-    let found = find(root.path(), &now(), &mut Mute);
+    let host = Host::red_hat();
+    host.write("silent", "");
+    let found = host.found();
     assert!(found.scheduled.is_empty());
     let [unread] = &found.unread[..] else {
         panic!("{found:?}");
     };
     assert!(unread.contains("systemctl show"), "{unread}");
-    // The times of crontabs are shown as they are then.
-    let found = find(Host::debian().0.path(), &now(), &mut Mute);
-    let sentence = found.scheduled[0].sentence();
-    assert!(sentence.contains("sun *-*-1..7 0:57:00"), "{sentence}");
 }
 
 #[test]
-fn red_hat_checks_every_sunday_unless_configured_otherwise() {
-    if !has_systemd() {
-        return;
-    }
+fn red_hat_checks_unless_configured_otherwise() {
     let host = Host::red_hat();
-    let found = host.found();
-    let timer = "raid-check.timer".to_owned();
-    assert_eq!(running(&found), [(timer, Some(at("2026-11-22T01:00:00")))]);
-    let (from, to) = (at("2026-11-21T20:00:00"), at("2026-11-22T04:00:00"));
-    assert!(collisions(&found, "md1", &from, &to).is_empty());
-    assert_eq!(collisions(&found, "md0", &from, &to).len(), 1);
+    assert_eq!(
+        running(&host),
+        ["raid-check.timer runs raid-check, next at 2026-11-22 01:00 CET."]
+    );
     for (text, why) in [
         ("ENABLED=no\n", "ENABLED=no in"),
         ("ENABLED=yes\nCHECK=idle\n", "CHECK=idle in"),
@@ -379,104 +332,107 @@ fn red_hat_checks_every_sunday_unless_configured_otherwise() {
 }
 
 #[test]
-fn older_red_hat_has_a_crontab_or_a_weekly_script() {
-    if !has_systemd() {
-        return;
+fn crontabs_and_scripts_of_all_kinds_are_read() {
+    let host = Host::new();
+    let check = "echo check > /sys/block/md0/md/sync_action";
+    for (path, text) in [
+        (
+            "etc/crontab",
+            format!("# c\nMAILTO=root\n# 0 4 * * 1 root {check}\n@reboot root {check}\n"),
+        ),
+        (
+            // A monitor only reads it.
+            "etc/cron.d/own",
+            format!("0 3 * * 1 root cat /sys/block/md0/md/sync_action\n0 4 * * 1 root {check}\n"),
+        ),
+        (
+            "etc/cron.d/own.rpmsave",
+            format!("0 4 * * 1 root {check}\n"),
+        ),
+        ("etc/cron.d/short", "0 4 * * checkarray\n".to_owned()),
+        (
+            "var/spool/cron/crontabs/root",
+            format!("0~30 4 * * 1 {check}\n"),
+        ),
+        (
+            "etc/cron.weekly/99-raid-check",
+            "#!/bin/sh\nexec /usr/sbin/raid-check\n".to_owned(),
+        ),
+        (
+            "etc/cron.daily/other",
+            "# not raid-check\ntrue\n".to_owned(),
+        ),
+        (
+            "etc/sysconfig/raid-check",
+            "ENABLED=yes\nCHECK=check\n".to_owned(),
+        ),
+    ] {
+        host.write(path, &text);
     }
-    let host = Host::red_hat();
-    fs::remove_dir_all(host.at("usr")).unwrap();
-    host.write(
-        "etc/cron.d/raid-check",
-        "0 1 * * Sun root /usr/sbin/raid-check\n",
-    );
-    host.write(
-        "etc/cron.d/raid-check.rpmsave",
-        "0 2 * * Sun root /usr/sbin/raid-check\n",
-    );
-    let line = "/etc/cron.d/raid-check, line 1".to_owned();
+    let own = "runs a command that writes to sync_action: cron starts it";
     assert_eq!(
-        running(&host.found()),
-        [(line, Some(at("2026-11-22T01:00:00")))]
+        running(&host),
+        [
+            format!("/etc/crontab, line 4 {own} at '@reboot'."),
+            format!("/etc/cron.d/own, line 2 {own} at '0 4 * * 1'."),
+            format!("/var/spool/cron/crontabs/root, line 1 {own} at '0~30 4 * * 1'."),
+            "/etc/cron.weekly/99-raid-check runs raid-check: cron starts it weekly.".to_owned(),
+        ]
     );
-    fs::remove_dir_all(host.at("etc/cron.d")).unwrap();
-    host.write(
-        "etc/cron.weekly/99-raid-check",
-        "#!/bin/sh\nexec /usr/sbin/raid-check\n",
-    );
-    let script = "/etc/cron.weekly/99-raid-check".to_owned();
-    assert_eq!(running(&host.found()), [(script.clone(), None)]);
-    host.write(
-        "etc/crontab",
-        "22 4 * * 0 root run-parts /etc/cron.weekly\n",
-    );
-    assert_eq!(
-        running(&host.found()),
-        [(script, Some(at("2026-11-22T04:22:00")))]
-    );
+    let found = host.found();
+    assert!(found.running().take(3).all(|one| one.command == check));
+}
+
+/// Collisions of a scrub of an array from one time to another.
+fn collisions(host: &Host, array: &str, from: &str, to: &str) -> Vec<String> {
+    let found = host.found();
+    let checks = found.scheduled.iter();
+    let collisions = checks.filter_map(|one| one.collision(array, &at(from), Some(&at(to))));
+    collisions.collect()
 }
 
 #[test]
-fn checks_that_begin_in_the_time_of_a_scrub_collide() {
-    if !has_systemd() {
-        return;
-    }
-    let found = Host::debian().found();
-    let of = |from: &str, to: &str| collisions(&found, "md0", &at(from), &at(to));
-    assert!(of("2026-11-18T01:00:00", "2026-12-05T06:00:00").is_empty());
-    assert!(of("2026-12-06T00:58:00", "2026-12-06T06:00:00").is_empty());
+fn timers_that_start_in_the_time_of_a_scrub_collide() {
+    let host = Host::red_hat();
+    let of = |from: &str, to: &str| collisions(&host, "md0", from, to);
+    assert!(of("2026-11-18T01:00:00", "2026-11-21T06:00:00").is_empty());
+    assert!(of("2026-11-22T01:01:00", "2026-11-22T06:00:00").is_empty());
     assert_eq!(
-        of("2026-12-05T23:00:00", "2026-12-06T06:00:00"),
+        of("2026-11-21T23:00:00", "2026-11-22T06:00:00"),
         [
-            "/etc/cron.d/mdadm, line 3 runs checkarray at 2026-12-06 00:57 CET, while this scrub runs \
-          until about 2026-12-06 06:00 CET."
+            "raid-check.timer runs raid-check at 2026-11-22 01:00 CET, while this scrub runs until about \
+          2026-11-22 06:00 CET."
         ]
     );
-    assert_eq!(of("2026-12-06T00:57:00", "2026-12-06T00:58:00").len(), 1);
+    assert_eq!(of("2026-11-22T01:00:00", "2026-11-22T01:01:00").len(), 1);
+    let left_out = collisions(&host, "md1", "2026-11-21T23:00:00", "2026-11-22T06:00:00");
+    assert!(left_out.is_empty());
 }
 
 #[test]
 fn running_checks_collide_and_those_after_another_do_not() {
-    if !has_systemd() {
-        return;
-    }
     let host = Host::mdcheck();
-    let texts = |from: &str, to: &str| collisions(&host.found(), "md0", &at(from), &at(to));
-    assert!(texts("2026-11-18T12:00:00", "2026-11-20T12:00:00").is_empty());
+    let of = |to: &str| collisions(&host, "md0", "2026-11-18T12:00:00", to);
+    assert!(of("2026-11-20T12:00:00").is_empty());
     host.write("active/mdcheck_start.service", "");
-    let now = texts("2026-11-18T12:00:00", "2026-11-18T13:00:00");
-    assert_eq!(now, ["mdcheck_start.timer runs mdcheck now."]);
+    assert_eq!(
+        of("2026-11-18T13:00:00"),
+        ["mdcheck_start.timer runs mdcheck now."]
+    );
     host.write("active/mdcheck_continue.timer", "");
-    let texts = texts("2026-11-18T12:00:00", "2026-11-20T12:00:00");
+    let texts = of("2026-11-20T12:00:00");
     assert_eq!(texts.len(), 2);
     assert!(
-        texts[0].contains("may go on with a check of mdcheck at 2026-11-19 01:05"),
+        texts[0].contains("runs mdcheck at 2026-11-19 01:05"),
         "{}",
         texts[0]
     );
 }
 
 #[test]
-fn a_command_of_ones_own_is_found_and_a_monitor_is_not() {
-    if !has_systemd() {
-        return;
-    }
-    let host = Host::new();
-    host.write(
-        "etc/cron.d/own",
-        "0 3 * * 1 root cat /sys/block/md0/md/sync_action | mail root\n\
-         0 4 * * 1 root echo check > /sys/block/md0/md/sync_action\n",
-    );
-    let line = "/etc/cron.d/own, line 2".to_owned();
-    assert_eq!(
-        running(&host.found()),
-        [(line, Some(at("2026-11-23T04:00:00")))]
-    );
-}
-
-#[test]
 fn a_host_without_any_has_none() {
     assert_eq!(Host::new().found(), ScheduledChecks::default());
-    let mut systemd = Systemd { root: "/".into() };
-    let found = find(Path::new("/no/such/folder"), &now(), &mut systemd);
-    assert_eq!(found, ScheduledChecks::default());
+    let host = Host::new();
+    fs::remove_dir_all(host.at("")).unwrap();
+    assert_eq!(host.found(), ScheduledChecks::default());
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use array::programs::Programs;
 use jiff::Zoned;
 
-use super::scheduled::{Checker, Scheduled, ScheduledChecks, Source, Timer};
+use super::scheduled::{Checker, Scheduled, ScheduledChecks, Source};
 use super::systemd::{self, Unit};
 
 /// This program's own timer, which is no collision: one scrub refuses another.
@@ -25,9 +25,7 @@ pub(super) fn find(
     if !systemd::is_running(root) {
         return;
     }
-    let names = systemd::timers(root).into_iter();
-    let names: Vec<String> = names.filter(|name| name != OWN).collect();
-    match query(&names, now, programs) {
+    match query(root, now, programs) {
         Ok(timers) => found.scheduled.extend(timers),
         Err(error) => found
             .unread
@@ -36,12 +34,10 @@ pub(super) fn find(
 }
 
 /// The timers that start a check.
-fn query(
-    names: &[String],
-    now: &Zoned,
-    programs: &mut dyn Programs,
-) -> anyhow::Result<Vec<Scheduled>> {
-    let timers = systemd::show(programs, names, OF_TIMERS)?;
+fn query(root: &Path, now: &Zoned, programs: &mut dyn Programs) -> anyhow::Result<Vec<Scheduled>> {
+    let names = systemd::timers(root).into_iter();
+    let names: Vec<String> = names.filter(|name| name != OWN).collect();
+    let timers = systemd::show(programs, &names, OF_TIMERS)?;
     let service = |timer: &Unit| match timer.get("Triggers") {
         "" => timer.get("Id").replace(".timer", ".service"),
         triggers => triggers.to_owned(),
@@ -62,7 +58,7 @@ fn query(
     // mdcheck_start.service starts mdcheck_continue.timer, which need not be enabled itself.
     for one in &mut scheduled {
         let is_wanted =
-            matches!(&one.source, Source::Timer(timer) if wanted.contains(&timer.unit.as_str()));
+            matches!(&one.source, Source::Timer { unit, .. } if wanted.contains(&unit.as_str()));
         if is_wanted && one.off.as_deref() == Some(NOT_ENABLED) {
             one.off = None;
         }
@@ -75,22 +71,23 @@ fn of_units(timer: &Unit, service: &Unit, now: &Zoned) -> Option<Scheduled> {
     let command = service.commands();
     let checker = Checker::of(&command)?;
     let is_masked = timer.get("LoadState") == "masked";
-    let state = Timer {
-        unit: timer.get("Id").to_owned(),
-        is_enabled: timer.get("UnitFileState") == "enabled",
-        is_active: timer.get("ActiveState") == "active",
-    };
-    let off = match (is_masked, state.is_enabled || state.is_active) {
+    let is_enabled = timer.get("UnitFileState") == "enabled";
+    let is_active = timer.get("ActiveState") == "active";
+    let off = match (is_masked, is_enabled || is_active) {
         (true, _) => Some("it is masked"),
         (false, true) => None,
         (false, false) => Some(NOT_ENABLED),
+    };
+    let source = Source::Timer {
+        unit: timer.get("Id").to_owned(),
+        is_enabled,
+        is_active,
     };
     let next = timer.moment("NextElapseUSecRealtime");
     Some(Scheduled {
         off: off.map(str::to_owned),
         next: next.map(|next| next.to_zoned(now.time_zone().clone())),
         runs_now: matches!(service.get("ActiveState"), "active" | "activating"),
-        continues: command.contains("--continue"),
-        ..Scheduled::new(Source::Timer(state), checker, &command)
+        ..Scheduled::new(source, checker, &command)
     })
 }

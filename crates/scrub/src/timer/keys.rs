@@ -12,19 +12,18 @@ pub(crate) struct Change {
     pub after: String,
 }
 
-/// Sets a variable; gives the new text and what was changed. The last line that sets it counts, to a
-/// shell.
-pub(crate) fn set(text: &str, name: &str, value: &str) -> (String, Change) {
-    let after = format!("{name}={value}");
+/// Sets a variable by a line such as `ENABLED=no`; gives the new text and the change. The last line that sets it
+/// counts, to a shell.
+pub(crate) fn set(text: &str, after: &str) -> (String, Change) {
+    let name = after.split('=').next().unwrap_or(after);
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     let sets = |line: &&str| {
-        let line = line.trim_start();
-        line.strip_prefix(name)
-            .is_some_and(|rest| rest.starts_with('='))
+        let rest = line.trim_start().strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with('='))
     };
     let change = |before| Change {
         before,
-        after: after.clone(),
+        after: after.to_owned(),
     };
     let Some(at) = lines.iter().rposition(sets) else {
         let end = if text.is_empty() || text.ends_with('\n') {
@@ -66,7 +65,7 @@ mod tests {
     #[test]
     fn a_variable_is_set_and_everything_else_kept() {
         let text = "# AUTOCHECK=x\nAUTOCHECK=true # mine\nAUTOSCAN=true\n";
-        let (new, change) = set(text, "AUTOCHECK", "false");
+        let (new, change) = set(text, "AUTOCHECK=false");
         assert_eq!(new, "# AUTOCHECK=x\nAUTOCHECK=false\nAUTOSCAN=true\n");
         assert_eq!(change.before.as_deref(), Some("AUTOCHECK=true # mine"));
         let edited = new.replace("AUTOSCAN=true", "AUTOSCAN=false");
@@ -84,7 +83,7 @@ mod tests {
             if ends && !text.is_empty() {
                 text.push('\n');
             }
-            let (new, change) = set(&text, "K", "no");
+            let (new, change) = set(&text, "K=no");
             let back = put_back(&new, &change).unwrap();
             // A line that is added needs a line's end before it.
             let kept = back == text || (change.before.is_none() && back == format!("{text}\n"));

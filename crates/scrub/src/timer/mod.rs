@@ -5,7 +5,7 @@ mod keys;
 mod record;
 #[cfg(test)]
 mod tests;
-pub(super) mod units;
+mod units;
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -16,7 +16,7 @@ use linux::exec::{self, Exec};
 
 pub(crate) use units::Wanted;
 
-use super::schedule::{self, Checker, Scheduled, ScheduledChecks, Source, systemd};
+use super::schedule::{self, Checker, Scheduled, ScheduledChecks, Source, below, systemd};
 use array::programs::Programs;
 use record::{Off, Replaced, replace};
 use ui::exit::{ExitClass as _, Failure};
@@ -35,14 +35,14 @@ pub(crate) struct TimerHost<'a> {
     pub root: PathBuf,
     /// Its programs: systemctl.
     pub programs: &'a mut dyn Programs,
-    /// Shows what is done, or would be.
-    pub say: &'a mut dyn FnMut(&str),
-    /// True if it is only to be printed.
+    /// Reports the changes that are made, or would be.
+    pub report: &'a mut dyn FnMut(&str),
+    /// True if changes are only to be reported.
     pub dry: bool,
 }
 
-/// Writes and starts the timer, and turns off what the distribution has scheduled. To do so again
-/// changes the timer and nothing else.
+/// Writes and starts the timer, and turns off the checks that the distribution has scheduled. To do so again changes
+/// the timer and nothing else.
 ///
 /// # Errors
 /// Refused where systemd does not run, something cannot be written into a unit, systemd finds fault with
@@ -53,28 +53,20 @@ pub(crate) fn install(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failu
     let found = schedule::find(&host.root, &Zoned::now(), host.programs);
     let record_path = host.at(RECORD);
     let mut kept = Replaced::read(&record_path).refused()?;
-    let plan = plan(host, &found).refused()?;
+    let (plan, left) = plan(host, &found).refused()?;
     for (name, text) in [(SERVICE, wanted.service()), (TIMER, wanted.timer())] {
-        (host.say)(&format!("+ write /{FOLDER}/{name}\n"));
+        (host.report)(&format!("+ write /{FOLDER}/{name}\n"));
         if host.dry {
-            (host.say)(&text);
+            (host.report)(&text);
         } else {
-            let path = host.at(name);
-            make_folder(&path).midway()?;
-            replace(&path, &text)
-                .with_context(|| format!("{} could not be written", path.display()))
-                .midway()?;
+            replace(&host.at(name), &text).midway()?;
         }
     }
     for off in plan {
-        // What is done is kept before it is done: a kill between the two leaves one too many.
-        if !host.dry {
-            if !kept.list.contains(&off) {
-                kept.list.push(off.clone());
-            }
-            kept.write(&record_path)
-                .with_context(|| format!("{} could not be written", record_path.display()))
-                .midway()?;
+        // The record comes first: a kill between the two leaves one too many.
+        if !host.dry && !kept.list.contains(&off) {
+            kept.list.push(off.clone());
+            kept.write(&record_path).midway()?;
         }
         host.turn_off(&off).midway()?;
     }
@@ -82,9 +74,9 @@ pub(crate) fn install(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failu
     host.systemctl(&["enable", "--now", TIMER]).midway()?;
     // A timer that ran already keeps its old time otherwise.
     host.systemctl(&["restart", TIMER]).midway()?;
-    host.report_the_rest(&found);
+    left.iter().for_each(|text| (host.report)(text));
     if !host.dry {
-        (host.say)("To undo this: disksmith scrub --uninstall-timer\n");
+        (host.report)("To undo this: disksmith scrub --uninstall-timer\n");
     }
     Ok(())
 }
@@ -109,7 +101,7 @@ pub(crate) fn uninstall(host: &mut TimerHost) -> Result<(), Failure> {
         host.systemctl(&["disable", "--now", TIMER]).midway()?;
     }
     for name in &ours {
-        (host.say)(&format!("+ rm /{FOLDER}/{name}\n"));
+        (host.report)(&format!("+ rm /{FOLDER}/{name}\n"));
         if !host.dry {
             remove(&host.at(name)).midway()?;
         }
@@ -127,15 +119,9 @@ pub(crate) fn uninstall(host: &mut TimerHost) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses what cannot go well.
+/// Refuses a timer that cannot work.
 fn check(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failure> {
     require_systemd(host)?;
-    if !wanted.program.is_absolute() {
-        return Err(Failure::refused(format!(
-            "{} is not the absolute path of a program, which a unit needs",
-            wanted.program.display()
-        )));
-    }
     if let Some(bad) = wanted.unwritable() {
         return Err(Failure::refused(format!(
             "{bad:?} cannot be written into a unit of systemd: it is not UTF-8, or has control characters"
@@ -162,7 +148,7 @@ fn check(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failure> {
 }
 
 /// The faults that systemd finds with the units; none where its program is not installed.
-fn faults(programs: &mut dyn Programs, wanted: &Wanted) -> anyhow::Result<Vec<String>> {
+pub(crate) fn faults(programs: &mut dyn Programs, wanted: &Wanted) -> anyhow::Result<Vec<String>> {
     if !programs.has("systemd-analyze") {
         return Ok(Vec::new());
     }
@@ -191,48 +177,51 @@ fn require_systemd(host: &TimerHost) -> Result<(), Failure> {
     ))
 }
 
-/// Schedules to turn off: all that run and that are known. The lines that have it in one file are changed
-/// once.
-fn plan(host: &TimerHost, found: &ScheduledChecks) -> io::Result<Vec<Off>> {
-    let mut plan: Vec<Off> = Vec::new();
+/// Ways to turn off the checks that run, and sentences on those that are left and on files that could not be read.
+fn plan(host: &TimerHost, found: &ScheduledChecks) -> anyhow::Result<(Vec<Off>, Vec<String>)> {
+    let (mut plan, mut left) = (Vec::new(), Vec::new());
     for scheduled in found.running() {
-        if let Some(off) = off(host, scheduled)?
-            && !plan.contains(&off)
-        {
-            plan.push(off);
+        match off(host, scheduled)? {
+            // Several lines may heed one setting.
+            Some(off) if plan.contains(&off) => {}
+            Some(off) => plan.push(off),
+            None => left.push(format!(
+                "{} runs {} and is left as it is: take it out yourself.\n",
+                scheduled.source,
+                scheduled.checker.name()
+            )),
         }
     }
-    Ok(plan)
+    left.extend(found.unread.iter().map(|text| format!("{text}\n")));
+    Ok((plan, left))
 }
 
-/// Way to turn one of them off; `None` for what somebody has made himself.
-fn off(host: &TimerHost, scheduled: &Scheduled) -> io::Result<Option<Off>> {
-    match (&scheduled.source, scheduled.checker) {
-        (_, Checker::Own) => Ok(None),
-        (Source::Timer(timer), _) => {
-            let unit = timer.unit.clone();
-            // What is not enabled in /etc, and runs all the same, would run again.
-            Ok(Some(match timer.is_enabled {
-                true => Off::Disabled { unit },
-                false => Off::Masked {
-                    unit,
-                    active: timer.is_active,
-                },
-            }))
-        }
-        (_, Checker::Checkarray) if !scheduled.heeds_autocheck() => Ok(None),
-        (_, Checker::Checkarray) => set(host, schedule::DEBIAN, "AUTOCHECK", "false").map(Some),
-        (_, Checker::RaidCheck) => set(host, schedule::RED_HAT, "ENABLED", "no").map(Some),
-        (_, Checker::Mdcheck) => Ok(None),
+/// Way to turn a check off; `None` for one that an administrator has made.
+fn off(host: &TimerHost, scheduled: &Scheduled) -> anyhow::Result<Option<Off>> {
+    if scheduled.checker == Checker::Own {
+        return Ok(None);
     }
-}
-
-/// Change of a variable in a file.
-fn set(host: &TimerHost, file: &str, name: &str, value: &str) -> io::Result<Off> {
+    if let Source::Timer {
+        unit,
+        is_enabled,
+        is_active,
+    } = &scheduled.source
+    {
+        let (unit, active) = (unit.clone(), *is_active);
+        // A timer that is not enabled in /etc, and runs all the same, would run again.
+        return Ok(Some(match is_enabled {
+            true => Off::Disabled { unit },
+            false => Off::Masked { unit, active },
+        }));
+    }
+    let (file, line) = match scheduled.checker {
+        Checker::Checkarray if scheduled.heeds_autocheck() => (schedule::DEBIAN, "AUTOCHECK=false"),
+        Checker::RaidCheck => (schedule::RED_HAT, "ENABLED=no"),
+        _ => return Ok(None),
+    };
     let file = PathBuf::from(file);
-    let text = fs::read_to_string(host.below(&file))?;
-    let (_, change) = keys::set(&text, name, value);
-    Ok(Off::Set { file, change })
+    let (_, change) = keys::set(&host.text(&file)?, line);
+    Ok(Some(Off::Set { file, change }))
 }
 
 impl TimerHost<'_> {
@@ -241,14 +230,17 @@ impl TimerHost<'_> {
         self.root.join(FOLDER).join(name)
     }
 
-    /// Where a path of the host is.
-    fn below(&self, path: &Path) -> PathBuf {
-        self.root.join(path.strip_prefix("/").unwrap_or(path))
+    /// Text of a file of the host; empty where it is not there.
+    fn text(&self, file: &Path) -> anyhow::Result<String> {
+        match fs::read_to_string(below(&self.root, file)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            text => text.with_context(|| format!("{} could not be read", file.display())),
+        }
     }
 
     fn systemctl(&mut self, args: &[&str]) -> anyhow::Result<()> {
         let command = Exec::new("systemctl").args(args.iter().copied());
-        (self.say)(&format!("+ {}\n", command.line()));
+        (self.report)(&format!("+ {}\n", command.line()));
         if !self.dry {
             self.programs.run(&command)?;
         }
@@ -271,16 +263,9 @@ impl TimerHost<'_> {
             Off::Disabled { unit } => self.systemctl(&["disable", "--now", unit]),
             Off::Masked { unit, .. } => self.systemctl(&["mask", "--now", unit]),
             Off::Set { file, change } => {
-                let (name, value) = change.after.split_once('=').unwrap_or((&change.after, ""));
-                (self.say)(&format!("+ set {} in {}\n", change.after, file.display()));
-                if self.dry {
-                    return Ok(());
-                }
-                let path = self.below(file);
-                let text = fs::read_to_string(&path)?;
-                let (text, _) = keys::set(&text, name, value);
-                replace(&path, &text)
-                    .with_context(|| format!("{} could not be written", path.display()))
+                (self.report)(&format!("+ set {} in {}\n", change.after, file.display()));
+                let (text, _) = keys::set(&self.text(file)?, &change.after);
+                self.edit(file, &text)
             }
         }
     }
@@ -295,52 +280,26 @@ impl TimerHost<'_> {
                     false => Ok(()),
                 }
             }
-            Off::Set { file, change } => self.put_back(file, change),
+            Off::Set { file, change } => {
+                let (after, name) = (&change.after, file.display());
+                let before = change.before.as_deref().unwrap_or("without it");
+                let Some(text) = keys::put_back(&self.text(file)?, change) else {
+                    (self.report)(&format!(
+                        "{name} has no line {after} any more and is left as it is; before, it read: {before}\n"
+                    ));
+                    return Ok(());
+                };
+                (self.report)(&format!("+ set {after} in {name} back: {before}\n"));
+                self.edit(file, &text)
+            }
         }
     }
 
-    fn put_back(&mut self, file: &Path, change: &keys::Change) -> anyhow::Result<()> {
-        let was = change.before.as_deref().unwrap_or("without it");
-        let path = self.below(file);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(error.into()),
-        };
-        let Some(back) = keys::put_back(&text, change) else {
-            (self.say)(&format!(
-                "{} has no line {} any more and is left as it is; before, it read: {was}\n",
-                file.display(),
-                change.after
-            ));
-            return Ok(());
-        };
-        (self.say)(&format!(
-            "+ set {} in {} back: {was}\n",
-            change.after,
-            file.display()
-        ));
-        if self.dry {
-            return Ok(());
+    fn edit(&self, file: &Path, text: &str) -> anyhow::Result<()> {
+        match self.dry {
+            true => Ok(()),
+            false => replace(&below(&self.root, file), text),
         }
-        replace(&path, &back).with_context(|| format!("{} could not be written", path.display()))
-    }
-
-    /// Reports what still runs, because this program does not know how to turn it off.
-    fn report_the_rest(&mut self, found: &ScheduledChecks) {
-        let left: Vec<String> = found
-            .running()
-            .filter(|scheduled| matches!(off(self, scheduled), Ok(None)))
-            .map(|scheduled| {
-                format!(
-                    "{} runs {} and is left as it is: take it out yourself.\n",
-                    scheduled.source,
-                    scheduled.checker.name()
-                )
-            })
-            .chain(found.unread.iter().map(|text| format!("{text}\n")))
-            .collect();
-        left.iter().for_each(|text| (self.say)(text));
     }
 }
 
@@ -356,11 +315,6 @@ fn is_ours(path: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-fn make_folder(path: &Path) -> anyhow::Result<()> {
-    let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder).with_context(|| format!("{} could not be made", folder.display()))
 }
 
 fn remove(path: &Path) -> anyhow::Result<()> {

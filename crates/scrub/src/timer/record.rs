@@ -3,9 +3,10 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use super::keys::Change;
@@ -48,8 +49,7 @@ impl Replaced {
     /// # Errors
     /// When it cannot be read, or is not what was written.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Replaced> {
-        use anyhow::Context as _;
-        let unread = || format!("what {} keeps could not be read", path.display());
+        let unread = || format!("{} could not be read", path.display());
         match fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes).with_context(unread),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Replaced::default()),
@@ -61,45 +61,37 @@ impl Replaced {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+    pub(crate) fn write(&self, path: &Path) -> anyhow::Result<()> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
         replace(path, &text)
     }
 }
 
-/// Suffix of a file while it is written.
-const NEW: &str = "disksmith-new";
-
 /// Writes a file so that it is there whole or not at all; one that is there keeps its owner and mode,
 /// and a link to it stays one.
 ///
 /// # Errors
 /// When it cannot be written. Nothing is left of the attempt.
-pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let mut new = real.clone().into_os_string();
-    new.push(".");
-    new.push(NEW);
-    let new = PathBuf::from(new);
+    let folder = real.parent().unwrap_or(&real);
     let write = || {
-        let mut file = fs::File::create(&new)?;
+        fs::create_dir_all(folder)?;
+        let mut new = tempfile::NamedTempFile::new_in(folder)?;
         let mode = match fs::metadata(&real) {
             Ok(found) => {
-                std::os::unix::fs::fchown(&file, Some(found.uid()), Some(found.gid()))?;
+                fchown(new.as_file(), Some(found.uid()), Some(found.gid()))?;
                 found.mode() & 0o7777
             }
             Err(_) => 0o644,
         };
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &real)
+        let mode = fs::Permissions::from_mode(mode);
+        new.as_file().set_permissions(mode)?;
+        new.write_all(text.as_bytes())?;
+        new.as_file().sync_all()?;
+        new.persist(&real).map_err(|error| error.error)
     };
-    let written = write();
-    if written.is_err() {
-        // It may not be there.
-        let _ = fs::remove_file(&new);
-    }
-    written
+    write().with_context(|| format!("{} could not be written", path.display()))?;
+    Ok(())
 }

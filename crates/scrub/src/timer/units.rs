@@ -18,20 +18,14 @@ pub(crate) struct Wanted {
     /// True if a start that the host has slept through is made up for when it is up again, at whatever hour
     /// that is.
     pub makes_up: bool,
-    /// By how many seconds it may begin later, chosen at random: so that many hosts on one storage do
-    /// not begin at once.
-    pub delay: u64,
 }
 
 /// The first line of what is written, by which it is known again.
 pub(crate) const MARK: &str = "# Written by `disksmith scrub --install-timer`; \
                                `disksmith scrub --uninstall-timer` takes it out.";
 
-/// True if a path or an argument cannot be written into a unit.
-fn is_unwritable(word: &OsStr) -> bool {
-    word.to_str()
-        .is_none_or(|word| word.chars().any(char::is_control))
-}
+/// Seconds by which it may begin later, chosen at random: so that many hosts on one storage do not begin at once.
+const DELAY: u64 = 900;
 
 impl Wanted {
     /// The service.
@@ -82,11 +76,10 @@ impl Wanted {
 
     /// The first path or argument that cannot be written into a unit.
     pub(crate) fn unwritable(&self) -> Option<&OsStr> {
-        let mut words = self.args.iter().map(OsString::as_os_str);
         let paths = [self.program.as_os_str(), self.ledger.as_os_str()];
-        words
-            .find(|word| is_unwritable(word))
-            .or_else(|| paths.into_iter().find(|word| is_unwritable(word)))
+        let mut words = self.args.iter().map(OsString::as_os_str).chain(paths);
+        let is_writable = |word: &str| !word.chars().any(char::is_control);
+        words.find(|word| !word.to_str().is_some_and(is_writable))
     }
 
     /// The timer.
@@ -98,12 +91,12 @@ impl Wanted {
              \n\
              [Timer]\n\
              OnCalendar={}\n\
-             RandomizedDelaySec={}\n\
+             RandomizedDelaySec={DELAY}\n\
              Persistent={}\n\
              \n\
              [Install]\n\
              WantedBy=timers.target\n",
-            self.calendar, self.delay, self.makes_up
+            self.calendar, self.makes_up
         )
     }
 }
@@ -120,98 +113,32 @@ fn quoted(word: &OsStr) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use std::process::Command;
 
-    fn wanted() -> Wanted {
-        Wanted {
+    #[test]
+    fn commands_are_written_so_that_systemd_reads_them_back() {
+        let words = ["scrub", "md0", "a b", "$HOME", "5%", "\"\\", ""];
+        let service = Wanted {
             program: "/bin/true".into(),
-            args: [
-                "scrub",
-                "/dev/md0",
-                "--window",
-                "01:00-06:00",
-                "a b",
-                "$HOME",
-                "5%",
-                "\"\\",
-                "",
-            ]
-            .map(OsString::from)
-            .to_vec(),
+            args: words.map(OsString::from).to_vec(),
             ledger: "/var/lib/a ledger.db".into(),
-            calendar: "*-*-* 01:00:00".to_owned(),
+            calendar: "daily".to_owned(),
             makes_up: true,
-            delay: 900,
         }
-    }
-
-    #[test]
-    fn a_command_is_written_so_that_systemd_reads_it_back() {
-        let service = wanted().service();
-        let line = "ExecStart=/bin/true scrub /dev/md0 --window 01:00-06:00 \"a b\" $$HOME 5%% \
-                    \"\\\"\\\\\" \"\" --ledger \"/var/lib/a ledger.db\"\n";
-        assert!(service.contains(line), "{service}");
-        assert!(is_unwritable(OsStr::new("a\nb")) && !is_unwritable(OsStr::new("a b")));
-    }
-
-    #[test]
-    fn rests_of_a_kill_are_put_back_by_the_service_itself() {
-        let service = wanted().service();
-        let line = "\nExecStopPost=-/bin/true scrub --status --ledger \"/var/lib/a ledger.db\"\n";
-        assert!(service.contains(line), "{service}");
-        assert!(
-            !service.contains("OOMScoreAdjust"),
-            "its guard would have it too"
-        );
-        assert!(
-            !service.contains("SuccessExitStatus"),
-            "a member that failed in mid-check ends it with 3, and would be a success"
-        );
-    }
-
-    #[test]
-    fn the_guard_outlives_the_service() {
-        let service = wanted().service();
-        let mode = service
-            .lines()
-            .find_map(|line| line.strip_prefix("KillMode="));
-        // Both control-group, the default, and mixed kill what is left when the program has ended.
-        assert_eq!(mode, Some("process"), "{service}");
-    }
-
-    /// Faults that systemd's own program finds in units; `None`, with a note, where it is not installed.
-    pub(crate) fn faults(service: &str, timer: &str) -> Option<Vec<String>> {
-        let folder = tempfile::tempdir().unwrap();
-        let paths = ["disksmith-scrub.service", "disksmith-scrub.timer"]
-            .map(|name| folder.path().join(name));
-        std::fs::write(&paths[0], service).unwrap();
-        std::fs::write(&paths[1], timer).unwrap();
-        let mut verify = Command::new("systemd-analyze");
-        let Ok(output) = verify.arg("verify").args(&paths).output() else {
-            skip::skipped("systemd-analyze is not installed");
-            return None;
-        };
-        let message = String::from_utf8_lossy(&output.stderr);
-        // What it says of other units of this machine is not about these.
-        let ours = message
-            .lines()
-            .filter(|line| line.contains("disksmith-scrub"));
-        Some(ours.map(str::to_owned).collect())
-    }
-
-    #[test]
-    fn systemd_finds_no_fault_with_the_units_where_it_is_installed() {
-        let (service, timer) = (wanted().service(), wanted().timer());
-        let Some(found) = faults(&service, &timer) else {
-            return;
-        };
-        assert!(found.is_empty(), "{found:#?}");
-        // It would find them.
-        let service = service.replace("KillMode=", "KillMood=");
-        let timer = timer.replace("Persistent=true", "Persistent=often");
-        let found = faults(&service, &timer).unwrap();
-        assert_eq!(found.len(), 2, "{found:#?}");
+        .service();
+        for line in [
+            "ExecStart=/bin/true scrub md0 \"a b\" $$HOME 5%% \"\\\"\\\\\" \"\" --ledger \"/var/lib/a ledger.db\"",
+            // What is left of a kill is put back by the service itself.
+            "ExecStopPost=-/bin/true scrub --status --ledger \"/var/lib/a ledger.db\"",
+            // control-group, the default, and mixed would kill the guard when the program has ended.
+            "KillMode=process",
+        ] {
+            assert!(service.lines().any(|own| own == line), "{line}: {service}");
+        }
+        // The guard would have the first too, and with the second a member that failed would be a success (3).
+        for key in ["OOMScoreAdjust", "SuccessExitStatus"] {
+            assert!(!service.contains(key), "{service}");
+        }
     }
 }
