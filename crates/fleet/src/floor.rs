@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_floor_is_told_why() {
+    fn an_invalid_floor_is_refused_with_the_reason() {
         for (text, told) in [
             ("page-write.iops", "has no bar"),
             (

@@ -57,8 +57,8 @@ pub(crate) fn reach(args: &ReachArgs) -> Result<OpenSsh, Failure> {
 
 /// The descriptors of a connection to ssh: its three pipes.
 const OF_CONNECTION: u64 = 3;
-/// Those of one that is being made: the other ends of its pipes too, and the pipe by which a program that
-/// cannot be executed is told.
+/// Those of one that is being made: the other ends of its pipes too, and the pipe that reports that a
+/// program cannot be executed.
 const OF_START: u64 = 8;
 
 /// Lets this process have so many connections: some that are being made at the same time, and some

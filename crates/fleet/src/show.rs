@@ -56,9 +56,9 @@ fn none() -> Failure {
     Failure::refused("the ledger has no such run of a fleet")
 }
 
-fn found(ledger: &Ledger, asked: &str) -> Result<FleetRun, Failure> {
+fn found(ledger: &Ledger, given: &str) -> Result<FleetRun, Failure> {
     let keys = past::keys(ledger).refused()?;
-    let key = chosen(&keys, asked)
+    let key = chosen(&keys, given)
         .map_err(Failure::refused)?
         .ok_or_else(none)?;
     past::run_of(ledger, &keys, key).refused()?.ok_or_else(none)
@@ -76,12 +76,12 @@ fn text(run: &FleetRun, columns: usize) -> String {
 ///
 /// # Errors
 /// A sentence, where several are meant.
-pub(crate) fn chosen<'a>(keys: &'a [String], asked: &str) -> Result<Option<&'a str>, String> {
-    if let Some(key) = keys.iter().find(|key| *key == asked) {
+pub(crate) fn chosen<'a>(keys: &'a [String], given: &str) -> Result<Option<&'a str>, String> {
+    if let Some(key) = keys.iter().find(|key| *key == given) {
         return Ok(Some(key));
     }
-    named(&past::newest(keys), asked)
-        .map_err(|_| format!("several runs of a fleet begin with '{asked}'; write more of the id"))
+    named(&past::newest(keys), given)
+        .map_err(|_| format!("several runs of a fleet begin with '{given}'; write more of the id"))
 }
 
 #[cfg(test)]

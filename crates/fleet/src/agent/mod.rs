@@ -1,4 +1,4 @@
-//! The agent: what `fleet` runs on a host. It hears orders on standard input and answers on standard
+//! The agent: what `fleet` runs on a host. It reads orders from standard input and answers on standard
 //! output, one message a line (see [`talk`](crate::protocol)).
 //!
 //! It removes its own file as soon as it runs, so that nothing of it is left even after `kill -9`.
@@ -73,7 +73,7 @@ pub(crate) fn agent(context: &Context) -> Outcome {
         spool,
         task: None,
         sampler: None,
-        last_heard: Instant::now(),
+        last_received: Instant::now(),
         last_sent: Instant::now(),
     };
     agent.serve(&arriving, &interrupt);
@@ -176,7 +176,7 @@ struct Agent {
     spool: Spool,
     task: Option<Task>,
     sampler: Option<Sampler>,
-    last_heard: Instant,
+    last_received: Instant,
     last_sent: Instant,
 }
 
@@ -190,11 +190,11 @@ impl Agent {
                     return;
                 }
                 Ok(Event::Message(message)) => {
-                    self.last_heard = Instant::now();
+                    self.last_received = Instant::now();
                     self.handle(message);
                 }
                 Ok(Event::Invalid(why)) => {
-                    self.last_heard = Instant::now();
+                    self.last_received = Instant::now();
                     self.writer.send(FromAgent::Failed(why));
                 }
                 Ok(Event::Round(line)) => {
@@ -208,7 +208,7 @@ impl Agent {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if interrupt.load(Relaxed) || self.last_heard.elapsed() > SILENCE {
+            if interrupt.load(Relaxed) || self.last_received.elapsed() > SILENCE {
                 return;
             }
             if let Some(sample) = self.sampler.as_mut().and_then(|one| one.due(&self.root)) {

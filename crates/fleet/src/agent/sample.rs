@@ -13,7 +13,7 @@ use crate::agent::facts::is_disk;
 use crate::protocol::{DiskSample, Sample};
 
 /// Interval at which the list of disks is read again.
-const DISKS: Duration = Duration::from_secs(10);
+const DISKS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Looks at the host again and again.
 pub(super) struct Sampler {
@@ -72,7 +72,7 @@ impl Sampler {
             }
             Err(_) => false,
         });
-        if self.looked.elapsed() > DISKS {
+        if self.looked.elapsed() > DISKS_INTERVAL {
             self.looked = Instant::now();
             self.open_new_disks(root);
         }

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_put_aside_and_of_very_many_the_oldest_go() {
+    fn unreadable_answers_are_put_aside_and_of_very_many_the_oldest_go() {
         let place = tempfile::tempdir().unwrap();
         let spool = spool(place.path());
         for at in 0..MOST + 3 {

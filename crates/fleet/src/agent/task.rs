@@ -30,7 +30,7 @@ pub(super) const GRACE: Duration = Duration::from_millis(2500);
 /// Interval at which the verb's end, and orders to end it, are polled.
 const POLL: Duration = Duration::from_millis(20);
 /// Time limit for the last output of a verb that has ended.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Prefix of the name of the folder in which a verb keeps its runs until it has ended.
 const PRIVATE: &str = "disksmith-agent-ledger.";
 
@@ -57,13 +57,13 @@ impl StopRequest {
 
     /// Asks it to end. Where the connection is lost while a verb ends in order there is less time.
     fn ask(&self, by: EndedBy, grace: Duration) {
-        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let counts = match *asked {
+        let mut request = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = match *request {
             None => true,
             Some((before, _)) => before == EndedBy::Order && by == EndedBy::Loss,
         };
         if counts {
-            *asked = Some((by, grace));
+            *request = Some((by, grace));
         }
     }
 }
@@ -81,17 +81,17 @@ impl Task {
         done: impl FnOnce(Ended) + Send + 'static,
     ) -> std::io::Result<Task> {
         let stop = Arc::<StopRequest>::default();
-        let asked = Arc::clone(&stop);
+        let request = Arc::clone(&stop);
         let private = Private::new(root, &order);
         // What is bound dies with the thread that started it, so the thread waits for it.
-        let (told, started) = std::sync::mpsc::channel();
+        let (sender, started) = std::sync::mpsc::channel();
         let run = move || match Running::start(&order, private.as_ref(), on_line) {
             Ok((running, input)) => {
-                let _ = told.send(Ok(input));
-                done(running.end(order, &asked, private));
+                let _ = sender.send(Ok(input));
+                done(running.end(order, &request, private));
             }
             Err(why) => {
-                let _ = told.send(Err(why));
+                let _ = sender.send(Err(why));
             }
         };
         thread::Builder::new().name("task".to_owned()).spawn(run)?;
@@ -172,17 +172,17 @@ impl Running {
     }
 
     /// Waits for its end, or brings it about.
-    fn end(mut self, order: Order, asked: &StopRequest, private: Option<Private>) -> Ended {
-        let mut asked_at: Option<Instant> = None;
+    fn end(mut self, order: Order, request: &StopRequest, private: Option<Private>) -> Ended {
+        let mut requested_at: Option<Instant> = None;
         let status = loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => break Some(status),
                 Ok(None) => {}
                 Err(_) => break None,
             }
-            match (asked_at, asked.get()) {
+            match (requested_at, request.get()) {
                 (None, Some(_)) => {
-                    asked_at = Some(Instant::now());
+                    requested_at = Some(Instant::now());
                     self.signal(Signal::TERM);
                 }
                 (Some(since), Some((_, grace))) if since.elapsed() > grace => {
@@ -194,11 +194,11 @@ impl Running {
             }
             thread::sleep(POLL);
         };
-        let by = asked.get().map_or(EndedBy::Itself, |(by, _)| by);
+        let by = request.get().map_or(EndedBy::Itself, |(by, _)| by);
         // A stuck process sends nothing more, and the receiver of the answer has little time.
-        let timeout = match asked_at {
-            Some(_) => LAST_WORDS / 4,
-            None => LAST_WORDS,
+        let timeout = match requested_at {
+            Some(_) => OUTPUT_TIMEOUT / 4,
+            None => OUTPUT_TIMEOUT,
         };
         let until = Instant::now() + timeout;
         let out = self.out.text(until);
@@ -246,7 +246,7 @@ fn name(order: &Order) -> String {
 }
 
 /// A ledger for one verb, in memory where there is such a place. What `bench` measures goes with
-/// its answer to the ledger of who asked, and nothing stays on the host.
+/// its answer to the ledger of the one that asked, and nothing stays on the host.
 ///
 /// Verbs that continue where they stopped keep that in the host's own ledger: it must be found again.
 struct Private {
@@ -353,19 +353,19 @@ mod tests {
 
     #[test]
     fn a_loss_leaves_less_time_than_an_order_and_an_order_no_more_than_a_loss() {
-        let asked = StopRequest::default();
-        assert_eq!(asked.get(), None);
+        let request = StopRequest::default();
+        assert_eq!(request.get(), None);
         let (order, loss) = (Duration::from_secs(60), GRACE);
-        asked.ask(EndedBy::Order, order);
-        asked.ask(EndedBy::Order, Duration::ZERO);
-        assert_eq!(asked.get(), Some((EndedBy::Order, order)));
-        asked.ask(EndedBy::Loss, loss);
-        asked.ask(EndedBy::Order, order);
-        assert_eq!(asked.get(), Some((EndedBy::Loss, loss)));
+        request.ask(EndedBy::Order, order);
+        request.ask(EndedBy::Order, Duration::ZERO);
+        assert_eq!(request.get(), Some((EndedBy::Order, order)));
+        request.ask(EndedBy::Loss, loss);
+        request.ask(EndedBy::Order, order);
+        assert_eq!(request.get(), Some((EndedBy::Loss, loss)));
     }
 
     #[test]
-    fn what_a_killed_agent_left_is_removed_and_what_runs_is_not() {
+    fn files_of_a_killed_agent_are_removed_and_those_of_a_running_one_stay() {
         let place = tempfile::tempdir().unwrap();
         let root = Root::host();
         let own = process::own(&root).unwrap();

@@ -42,24 +42,24 @@ fn places(words: &str) -> String {
 }
 
 /// Reason why a host was not reached, as a sentence, by the output of ssh.
-pub(crate) fn unreached(name: &str, said: &str) -> String {
-    let said_line = said.replace("\r\n", "\n");
-    let last = said_line.lines().rfind(|line| !line.trim().is_empty());
+pub(crate) fn unreached(name: &str, stderr: &str) -> String {
+    let output = stderr.replace("\r\n", "\n");
+    let last = output.lines().rfind(|line| !line.trim().is_empty());
     let last = last
         .unwrap_or("ssh said nothing")
         .trim()
         .trim_end_matches('.');
-    if said.contains("REMOTE HOST IDENTIFICATION HAS CHANGED") {
+    if stderr.contains("REMOTE HOST IDENTIFICATION HAS CHANGED") {
         format!(
             "{name} has another host key than the one that is known, so that it may be another host; \
              find out why before you remove the old key with 'ssh-keygen -R'."
         )
-    } else if said.contains("Host key verification failed") {
+    } else if stderr.contains("Host key verification failed") {
         format!(
             "the host key of {name} is not known; log in once with ssh and compare it, or put it into \
              known_hosts."
         )
-    } else if said.contains("Permission denied") {
+    } else if stderr.contains("Permission denied") {
         format!("{name} accepts none of the available keys: {last}.")
     } else {
         format!("{name} was not reached: {last}.")

@@ -10,7 +10,7 @@ use crate::hosts::Host;
 use crate::protocol::{Facts, FromAgent, ToAgent};
 
 /// Time limit for the facts about a host: the agent asks the cloud.
-const FACTS: Duration = Duration::from_secs(20);
+const FACTS_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The machines that were met, by their boot and name, with what each was called.
 #[derive(Default)]
@@ -45,13 +45,13 @@ impl MachineRegistry {
 /// # Errors
 /// Where the connection is lost.
 pub(crate) fn facts(session: &mut Session<'_>) -> Result<Option<(Facts, f64)>, ConnectionError> {
-    let asked = now_ms();
+    let sent = now_ms();
     session.send(&ToAgent::Facts)?;
-    let until = Instant::now() + FACTS;
+    let until = Instant::now() + FACTS_TIMEOUT;
     while let Some(left) = until.checked_duration_since(Instant::now()) {
         match session.receive(left)? {
             Incoming::Message(FromAgent::Facts(facts)) => {
-                let ahead = ahead_s(facts.clock_ms, asked, now_ms());
+                let ahead = ahead_s(facts.clock_ms, sent, now_ms());
                 return Ok(Some((*facts, ahead)));
             }
             Incoming::Interrupt => return Ok(None),
@@ -63,8 +63,8 @@ pub(crate) fn facts(session: &mut Session<'_>) -> Result<Option<(Facts, f64)>, C
 
 /// Seconds by which a clock is ahead that was examined between two moments, in milliseconds: by the
 /// least that explains its answer, since reading the clock may have taken long.
-fn ahead_s(clock_ms: i64, asked_ms: i64, heard_ms: i64) -> f64 {
-    let nearest = clock_ms.clamp(asked_ms, heard_ms.max(asked_ms));
+fn ahead_s(clock_ms: i64, sent_ms: i64, received_ms: i64) -> f64 {
+    let nearest = clock_ms.clamp(sent_ms, received_ms.max(sent_ms));
     (clock_ms - nearest) as f64 / 1e3
 }
 
@@ -107,10 +107,10 @@ mod tests {
         );
         assert_eq!(meet("b1", "other", "container"), Ok(()));
         assert_eq!(meet("b2", "db1", "clone"), Ok(()));
-        let told = meet("b1", "db1", "root@db1").unwrap_err().to_string();
+        let error = meet("b1", "db1", "root@db1").unwrap_err().to_string();
         assert!(
-            told.contains("root@db1 is the same machine as db1"),
-            "{told}"
+            error.contains("root@db1 is the same machine as db1"),
+            "{error}"
         );
         // Hosts that do not report their boot are not compared.
         assert_eq!(meet("", "x", "x1"), Ok(()));

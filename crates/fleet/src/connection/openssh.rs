@@ -38,12 +38,12 @@ const SCRIPT: &str = include_str!("bootstrap.sh");
 const PREFIX: &str = "disksmith-fleet ";
 /// Time limit for each step of the host but the first, whose limit the user has set, and the program's way,
 /// beyond what ssh itself bounds.
-const STEP: Duration = Duration::from_secs(30);
+const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit for sending the program. The script gives up after as long.
-const UPLOAD: Duration = Duration::from_secs(900);
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(900);
 /// A host that takes nothing of the program for so long is given up. What is on its way in buffers, some
 /// 2 MiB, may be all that a slow line carries in that time.
-const STALLED: Duration = Duration::from_secs(120);
+const STALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// The program is sent in pieces of so many bytes.
 const PIECE: usize = 1 << 16;
 /// Interval at which the signal is polled.
@@ -51,7 +51,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// Bytes kept from the end of the output of ssh.
 const KEPT: usize = 2000;
 /// Time limit for an ssh whose channel has closed to report why.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const ERROR_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Hosts over ssh.
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ impl Transport for OpenSsh {
             ssh: &mut ssh,
             interrupt,
         };
-        let words = talk.step("host", self.connect_timeout + STEP)?;
+        let words = talk.step("host", self.connect_timeout + STEP_TIMEOUT)?;
         let (system, arch) = words.split_once(' ').unwrap_or((&words, "unknown"));
         let program = self.program(host, system, arch.trim())?;
         let go = format!(
@@ -153,7 +153,7 @@ impl Transport for OpenSsh {
             if self.sudo { "yes" } else { "no" }
         );
         talk.write(go.as_bytes())?;
-        talk.step("ready", STEP)?;
+        talk.step("ready", STEP_TIMEOUT)?;
         let input = talk.send(program)?;
         let Ssh { lines, end, .. } = ssh;
         Ok(Wire {
@@ -249,7 +249,7 @@ impl ChildEnd {
     /// Its last output, and its exit status where it has ended.
     fn last_words(&mut self) -> (String, Option<ExitStatus>) {
         let began = Instant::now();
-        while self.ended().is_none() && began.elapsed() < LAST_WORDS {
+        while self.ended().is_none() && began.elapsed() < ERROR_TIMEOUT {
             thread::sleep(Duration::from_millis(10));
         }
         let status = self.ended();
@@ -328,7 +328,7 @@ impl Bootstrap<'_> {
                     return Err(ConnectionError::Unreached(format!(
                         "{} took nothing of the program for {} s.",
                         self.host.name,
-                        STALLED.as_secs()
+                        STALL_TIMEOUT.as_secs()
                     )));
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => continue,
@@ -367,11 +367,11 @@ impl Bootstrap<'_> {
 
     /// Sends a short message.
     fn write(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
-        let told = match &mut self.ssh.input {
+        let sent = match &mut self.ssh.input {
             Some(input) => input.write_all(bytes).and_then(|()| input.flush()),
             None => Ok(()),
         };
-        told.map_err(|_| self.ended("ready"))
+        sent.map_err(|_| self.ended("ready"))
     }
 
     /// Sends the program, on a thread of its own: a host that stops reading would hold this one.
@@ -404,9 +404,9 @@ impl Bootstrap<'_> {
             if now != moved.0 {
                 moved = (now, Instant::now());
             }
-            moved.1.elapsed() < STALLED
+            moved.1.elapsed() < STALL_TIMEOUT
         };
-        self.step_while("received", UPLOAD, &mut goes_on)?;
+        self.step_while("received", UPLOAD_TIMEOUT, &mut goes_on)?;
         match sender.join() {
             Ok(Ok(input)) => Ok(input),
             _ => Err(lost(&self.host.name)),

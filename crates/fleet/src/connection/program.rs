@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_refused() {
+    fn a_file_that_is_no_program_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("x");
         for bytes in [&b""[..], b"#!/bin/sh\n", b"\x7fELF\x02\x01\x01"] {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_that_of_what_is_sent() {
+    fn the_hash_is_of_the_bytes_that_are_sent() {
         // FIPS 180-4's own example.
         let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(hash(b"abc").unwrap(), known);

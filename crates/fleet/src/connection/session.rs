@@ -10,12 +10,12 @@ use crate::hosts::Host;
 use crate::protocol::{BEAT, FromAgent, Hello, PROTOCOL, ToAgent, parse, send};
 
 /// Time limit for the agent's first message.
-const FIRST_WORD: Duration = Duration::from_secs(30);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
 /// After how long without a word a host is given up. ssh gives up after 15 s by itself; this is for
 /// a host that keeps the connection and whose agent hangs, as behind a disk that answers nothing.
 const SILENCE: Duration = Duration::from_secs(25);
 /// Time limit for closing a connection in order.
-const GOODBYE: Duration = Duration::from_secs(3);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -25,7 +25,7 @@ pub(crate) struct Session<'a> {
     wire: Wire,
     interrupt: &'a AtomicBool,
     hello: Hello,
-    last_heard: Instant,
+    last_received: Instant,
     last_sent: Instant,
 }
 
@@ -36,12 +36,12 @@ pub(crate) enum Incoming {
     Message(FromAgent),
     /// The time limit passed.
     Timeout,
-    /// The user wants the end, and the agent was not told yet.
+    /// The user wants the end, and the order to the agent is still to be sent.
     Interrupt,
 }
 
 impl<'a> Session<'a> {
-    /// Starts an agent on a host, and hears its first word.
+    /// Starts an agent on a host, and waits for its first message.
     ///
     /// # Errors
     /// Where none comes to run, or another program answers.
@@ -61,17 +61,17 @@ impl<'a> Session<'a> {
                 disksmith: String::new(),
                 left: Vec::new(),
             },
-            last_heard: now,
+            last_received: now,
             last_sent: now,
         };
-        match session.receive(FIRST_WORD)? {
+        match session.receive(HELLO_TIMEOUT)? {
             Incoming::Message(FromAgent::Hello(hello)) => session.hello = hello,
             Incoming::Interrupt => return Err(ConnectionError::Interrupted),
             Incoming::Timeout => {
                 return Err(ConnectionError::Lost(format!(
                     "the agent on {} sent nothing for {} s.",
                     host.name,
-                    FIRST_WORD.as_secs()
+                    HELLO_TIMEOUT.as_secs()
                 )));
             }
             Incoming::Message(other) => {
@@ -115,7 +115,7 @@ impl<'a> Session<'a> {
 
     /// Time since the agent's last message. It sends one every second, if the connection is there.
     pub(crate) fn silence(&self) -> Duration {
-        self.last_heard.elapsed()
+        self.last_received.elapsed()
     }
 
     /// Waits for a message, at most for `limit`, and sends signs of life meanwhile. After the
@@ -153,7 +153,7 @@ impl<'a> Session<'a> {
             }
             match self.wire.lines.recv_timeout(POLL.min(limit)) {
                 Ok(line) => {
-                    self.last_heard = Instant::now();
+                    self.last_received = Instant::now();
                     match self.parse(&line)? {
                         Some(FromAgent::Alive) | None => {}
                         Some(message) => return Ok(Incoming::Message(message)),
@@ -162,7 +162,7 @@ impl<'a> Session<'a> {
                 Err(RecvTimeoutError::Disconnected) => return Err(self.lost()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if self.last_heard.elapsed() > SILENCE {
+            if self.last_received.elapsed() > SILENCE {
                 return Err(ConnectionError::Lost(format!(
                     "{} has sent nothing for {} s.",
                     self.host.name,
@@ -197,7 +197,7 @@ impl<'a> Session<'a> {
         if self.send(&ToAgent::End).is_err() {
             return;
         }
-        let until = Instant::now() + GOODBYE;
+        let until = Instant::now() + CLOSE_TIMEOUT;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
             if let Err(RecvTimeoutError::Disconnected) = self.wire.lines.recv_timeout(left) {
                 return;

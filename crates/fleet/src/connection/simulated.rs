@@ -144,11 +144,11 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
     say(FromAgent::Hello(hello));
     let mut every: Option<Duration> = None;
     let mut last = Instant::now();
-    let mut heard = Instant::now();
+    let mut received = Instant::now();
     loop {
         let pause = every.unwrap_or(BEAT).saturating_sub(last.elapsed());
-        let is_heard = match lines.recv_timeout(pause) {
-            Ok(line) => match hear(&line, &mut heard) {
+        let is_open = match lines.recv_timeout(pause) {
+            Ok(line) => match receive(&line, &mut received) {
                 ToAgent::End => return cut(),
                 _ if is_mute => return cut(),
                 ToAgent::Facts => say(FromAgent::Facts(Box::new(racing::facts(name, nth)))),
@@ -157,7 +157,7 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
                 ),
                 ToAgent::Begin(_) => say(racing::ready(name)),
                 ToAgent::Round(round) => match racing::measured(name, nth, round) {
-                    racing::Answer::Says(said) => say(*said),
+                    racing::Answer::Says(message) => say(*message),
                     racing::Answer::Hangs => true,
                     racing::Answer::IsLost => return cut(),
                 },
@@ -174,22 +174,22 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
                 }
                 _ => true,
             },
-            Err(RecvTimeoutError::Timeout) if heard.elapsed() > SILENCE => return,
+            Err(RecvTimeoutError::Timeout) if received.elapsed() > SILENCE => return,
             Err(RecvTimeoutError::Timeout) => {
                 last = Instant::now();
                 say(every.map_or(FromAgent::Alive, |_| FromAgent::Sample(Box::new(sample()))))
             }
             Err(RecvTimeoutError::Disconnected) => false,
         };
-        if !is_heard {
+        if !is_open {
             return;
         }
     }
 }
 
 /// Parses a message, and notes that something came.
-fn hear(line: &str, heard: &mut Instant) -> ToAgent {
-    *heard = Instant::now();
+fn receive(line: &str, received: &mut Instant) -> ToAgent {
+    *received = Instant::now();
     protocol::parse(line).unwrap()
 }
 

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_work_is_bound_to_what_the_plan_has_seen_of_each_disk() {
+    fn the_work_is_bound_to_the_disks_of_the_plan() {
         let disk = |path: &str, boot: &str| json!({ "path": path, "seen": seen(boot) });
         let answer = json!({ "disks": [disk("/dev/a", "b1"), disk("/dev/b", "b2")] });
         let options = bound(&host(HostOutcome::Done, answer));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_does_not_say_which_disks_it_saw_refuses() {
+    fn a_host_that_does_not_report_its_disks_is_refused() {
         let well = json!({ "disks": [{ "path": "/dev/a", "seen": seen("b") }] });
         let blind = json!({ "disks": [{ "path": "/dev/a" }] });
         let plan = |outcome, answer: &Value| FleetRun {

@@ -38,19 +38,19 @@ pub(crate) struct DestroyTarget {
 
 impl DestroyTarget {
     /// A disk as a host's report or dry run has it.
-    pub(crate) fn of(host: &str, zone: Option<&str>, said: &Value) -> DestroyTarget {
-        let word = |key: &str| said[key].as_str().map(str::to_owned);
+    pub(crate) fn of(host: &str, zone: Option<&str>, answer: &Value) -> DestroyTarget {
+        let word = |key: &str| answer[key].as_str().map(str::to_owned);
         DestroyTarget {
             host: host.to_owned(),
             zone: zone.map(str::to_owned),
             path: word("path").unwrap_or_default(),
-            size_bytes: said["size_bytes"].as_u64(),
-            content: serde_json::from_value(said["content"].clone()).ok(),
-            left_bytes: said["left_bytes"].as_u64(),
+            size_bytes: answer["size_bytes"].as_u64(),
+            content: serde_json::from_value(answer["content"].clone()).ok(),
+            left_bytes: answer["left_bytes"].as_u64(),
             how: word("method"),
             model: word("model"),
             serial: word("serial"),
-            seen: serde_json::from_value(said["seen"].clone()).ok(),
+            seen: serde_json::from_value(answer["seen"].clone()).ok(),
         }
     }
 
@@ -96,9 +96,9 @@ pub(crate) fn table(disks: &[DestroyTarget], what: &str, columns: usize) -> Stri
         ]
     };
     let rows: Vec<Vec<String>> = disks.iter().map(row).collect();
-    let told = format!("{what}: {}. Nothing of it was written yet.", count(disks));
+    let remark = format!("{what}: {}. Nothing of it was written yet.", count(disks));
     let table = layout(&COLUMNS, &rows, columns);
-    printable(&format!("{table}{}\n", wrap(&told, columns, ""))).into_owned()
+    printable(&format!("{table}{}\n", wrap(&remark, columns, ""))).into_owned()
 }
 
 /// Number of disks and of hosts, in words.
@@ -121,19 +121,19 @@ mod tests {
     use domain::plan_binding::Planned;
 
     #[test]
-    fn a_disk_says_what_is_on_it_and_is_bound_to_what_was_seen() {
+    fn a_disk_shows_its_content_and_is_bound_to_it() {
         let seen = json!({ "boot": "b", "diskseq": 1, "number": "8:0", "identity": null,
             "size_bytes": 1 << 30 });
-        let said = json!({ "path": "/dev/sdf", "size_bytes": 1 << 30, "content": ["ext4"],
+        let answer = json!({ "path": "/dev/sdf", "size_bytes": 1 << 30, "content": ["ext4"],
             "model": "EBS", "serial": "vol-1", "seen": seen });
-        let disk = DestroyTarget::of("db1", Some("a"), &said);
+        let disk = DestroyTarget::of("db1", Some("a"), &answer);
         let bound = disk.bound();
         let planned: Planned = bound[1].parse().unwrap();
         assert_eq!(planned.path.to_str(), Some("/dev/sdf"));
         let bare = DestroyTarget::of("db2", None, &json!({ "path": "/dev/sdf", "content": [] }));
         assert_eq!(bare.bound(), [""; 0]);
         let shown = table(&[disk, bare], "This would be zeroed", 100);
-        for told in [
+        for part in [
             "db1",
             "1 GiB",
             "ext4",
@@ -141,9 +141,9 @@ mod tests {
             NOTHING,
             "2 disks of 2 hosts",
         ] {
-            assert!(shown.contains(told), "{told}: {shown}");
+            assert!(shown.contains(part), "{part}: {shown}");
         }
-        let narrow = table(&[DestroyTarget::of("db1", Some("a"), &said)], "x", 40);
+        let narrow = table(&[DestroyTarget::of("db1", Some("a"), &answer)], "x", 40);
         assert!(
             narrow.contains("1 disk of 1 host") && !narrow.contains("EBS"),
             "{narrow}"

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overwrites_is_examined_first_and_nothing_else_is() {
+    fn only_commands_that_overwrite_are_examined_first() {
         let look = |line: &str| -> Option<String> {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             inspection(&words).map(|words| words.join(" "))
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_on_a_host_is_refused() {
+    fn options_without_sense_on_a_host_are_refused() {
         for (line, told) in [
             ("fleet top --list a", "does not run on a host of a fleet"),
             ("agent", "cannot be run on hosts"),

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn errors_are_reported() {
         let none = asked(&[answer(&[], "")]).0.unwrap_err();
         assert!(none[0].starts_with("No instance matches"), "{none:?}");
         let empty = asked(&[Vec::new()]).0.unwrap_err();

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_can_be_a_host_is_given_to_ssh() {
+    fn only_valid_hosts_are_given_to_ssh() {
         for good in [
             "db1",
             "root@10.0.0.1",
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_can_be_a_user_is_given_to_ssh() {
+    fn only_valid_users_are_given_to_ssh() {
         for good in ["root", "ec2-user", "DOMAIN\\me", "a.b@c"] {
             assert!(user(good).is_ok(), "{good}");
         }

@@ -99,12 +99,12 @@ fn host_of(name: &str, variables: Option<&Map<String, Value>>) -> Result<Host, S
     if let Some(Err(why)) = login.as_deref().map(user) {
         return Err(format!("{why}, which {name} has"));
     }
-    let said = first(&["ansible_port", "ansible_ssh_port"]);
-    let number = said.as_deref().map(port);
+    let given = first(&["ansible_port", "ansible_ssh_port"]);
+    let number = given.as_deref().map(port);
     if number == Some(None) {
         return Err(format!(
             "the port of {name} is a number from 1 to 65535, not '{}'",
-            said.unwrap_or_default()
+            given.unwrap_or_default()
         ));
     }
     let placed = || {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ansible_does_not_reach_by_ssh_is_left_out() {
+    fn hosts_that_ansible_does_not_reach_by_ssh_are_left_out() {
         let text = r#"{"all": {"hosts": ["a", "localhost"]}, "_meta": {"hostvars": {
             "a": {"ansible_connection": "ssh"}, "localhost": {"ansible_connection": "local"}}}}"#;
         let found = parse("inventory", text.as_bytes()).unwrap();
@@ -189,8 +189,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
-        for (text, told) in [
+    fn errors_are_reported() {
+        for (text, problem) in [
             (
                 r#"{"a": {"hosts": ["x"]}, "_meta": {"hostvars": {"x": {"ansible_user": "$(y)"}}}}"#,
                 "inventory: '$(y)' is not a user name, which x has",
@@ -212,12 +212,12 @@ mod tests {
             ),
         ] {
             let problems = parse("inventory", text.as_bytes()).unwrap_err();
-            assert!(problems[0].starts_with(told), "{text}: {problems:?}");
+            assert!(problems[0].starts_with(problem), "{text}: {problems:?}");
         }
     }
 
     #[test]
-    fn json_is_told_from_ini_and_yaml() {
+    fn json_is_distinguished_from_ini_and_yaml() {
         assert!(is_json(b" \n{\"all\": {}}") && is_json(b"{"));
         assert!(!is_json(b"[db]\ndb1") && !is_json(b"all:\n  hosts:") && !is_json(b""));
         let line = program(Path::new("a b.yml")).line();

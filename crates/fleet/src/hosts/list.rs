@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_are_reported_with_their_lines() {
         for (text, told) in [
             ("", "hosts lists no host"),
             ("# nothing\n\n", "hosts lists no host"),
@@ -290,7 +290,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_written_is_read(
+        fn a_written_list_is_read_back(
             names in prop::collection::btree_set("[a-z][a-z0-9.-]{0,9}", 1..20),
             zone in "[a-z0-9-]{1,9}", comment in "[a-z][a-z ]{0,8}[a-z]"
         ) {

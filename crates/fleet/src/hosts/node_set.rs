@@ -426,7 +426,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_folded_is_the_same_hosts(
+        fn folding_keeps_the_hosts(
             hosts in prop::collection::btree_set("[ab]{0,1}(n[0-9]{1,3}){0,2}[xy]{1,2}[0-9]{0,2}", 1..40)
         ) {
             let set = fold(hosts.iter().map(String::as_str));

@@ -96,7 +96,7 @@ pub(crate) struct Cost {
 pub(crate) struct Plan {
     /// The groups, in the order of their names.
     pub groups: Vec<Group>,
-    /// Cost of the race; `None` where the past does not say how many to start, or has no figures, or they are
+    /// Cost of the race; `None` where the past gives no number to start, or has no figures, or they are
     /// too many to rehearse.
     pub cost: Option<Cost>,
 }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_past_without_a_good_host_says_no_number() {
+    fn a_past_without_a_good_host_gives_no_number() {
         let none = past([zone("a", 18, 2), zone("b", 0, 10)].concat());
         let plan = Plan::of(&none, &GOALS).unwrap();
         assert_eq!((plan.total(), plan.cost), (None, None));
@@ -281,13 +281,13 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_no_zone_is_told() {
+    fn a_host_without_a_zone_is_refused() {
         let mut hosts = zone("a", 3, 0);
         hosts[1].0.zone = None;
-        let told = Plan::of(&past(hosts), &GOALS).unwrap_err();
+        let error = Plan::of(&past(hosts), &GOALS).unwrap_err();
         assert!(
-            told.starts_with("of 1 of the 3 hosts of the past no zone"),
-            "{told}"
+            error.starts_with("of 1 of the 3 hosts of the past no zone"),
+            "{error}"
         );
     }
 }

@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_is_understood() {
+    fn messages_are_read_back() {
         let order = Order {
             fleet: "f".to_owned(),
             host: "db1".to_owned(),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_told() {
+    fn an_invalid_message_is_reported() {
         let why = parse::<FromAgent>("Welcome to db1!").unwrap_err();
         assert!(why.contains("'Welcome to db1!' is not a message"), "{why}");
         assert!(parse::<FromAgent>(r#"{"dance":1}"#).is_err());

@@ -14,7 +14,7 @@ use view::RoundProgress;
 pub(super) use view::BoardView;
 
 /// Interval at which the table is drawn while a round lasts.
-const EVERY: Duration = Duration::from_millis(500);
+const DRAW_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The table on standard error.
 pub(super) struct Board {
@@ -49,7 +49,7 @@ impl Board {
         if Instant::now() < self.next {
             return;
         }
-        self.next = Instant::now() + EVERY;
+        self.next = Instant::now() + DRAW_INTERVAL;
         let now = RoundProgress {
             round,
             elapsed: self.began.elapsed(),

@@ -59,7 +59,7 @@ mod tests {
     use crate::store::store_at;
 
     #[test]
-    fn a_ledger_that_fails_is_told_once_and_tried_again() {
+    fn a_ledger_that_fails_is_reported_once_and_tried_again() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ledger.db");
         let run = test_races::raced(&[1000.0, 900.0, 500.0]);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_the_ledger_is_told_where_the_end_of_the_race_cannot_be() {
+    fn a_race_whose_end_cannot_be_written_is_reported() {
         for (is_kept, told) in [(true, "but not that it is over"), (false, "as it ended")] {
             let place = tempfile::tempdir().unwrap();
             let path = place.path().join("ledger.db");

@@ -390,7 +390,7 @@ struct Removal {
 }
 
 /// Value of a target for the figure that a floor limits. What was not measured, such as the latency of a disk
-/// of which nothing was asked, says nothing.
+/// without requests, has no value.
 fn value(figures: &[Figure], floor: &Floor, target: &TargetRound) -> Option<f64> {
     if floor.is_of_disks() {
         return target.disk_latency_ns;

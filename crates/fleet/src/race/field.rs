@@ -14,7 +14,7 @@ use crate::store::{HostOutcome, HostRun};
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(50);
 /// Time before the first notice of hosts that are waited for; it doubles each time.
-const FIRST_WORD: Duration = Duration::from_secs(30);
+const FIRST_NOTICE: Duration = Duration::from_secs(30);
 /// More hosts than so many are counted, not named.
 const MOST_NAMED: usize = 5;
 
@@ -24,7 +24,7 @@ pub(super) struct Entrant<'a> {
     pub host_run: HostRun,
     /// Boot id.
     pub boot: String,
-    /// The id by which it knows itself.
+    /// The instance id that its metadata service reports.
     pub own_id: Option<String>,
     /// Targets that are measured there.
     pub targets: Vec<TargetFacts>,
@@ -105,7 +105,7 @@ impl<'a> Field<'a> {
     /// part. `notice` is given a sentence now and then while it takes long.
     pub(super) fn gather(&mut self, timeout: Duration, notice: &mut dyn FnMut(&str)) {
         let began = Instant::now();
-        let mut pause = FIRST_WORD;
+        let mut pause = FIRST_NOTICE;
         let mut next = began + pause;
         let coming = |entrants: &[Entrant<'_>]| {
             entrants
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_comes_too_late_stays_what_it_was_said_to_be() {
+    fn a_host_that_comes_too_late_keeps_its_state() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
         let (mut field, (events, _)) = Field::new(&[Host::default()], &over, &interrupt);
         field.gather(Duration::ZERO, &mut |_| {});

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_does_not_say_its_type_competes_with_the_others_of_its_zone() {
+    fn a_host_without_a_type_competes_with_the_others_of_its_zone() {
         let (a, b) = (host("a", Some("t")), host("a", None));
         let one = disks(1, 100);
         let hosts = [Some((&a, &one[..])), Some((&b, &one[..]))];

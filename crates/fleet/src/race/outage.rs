@@ -73,7 +73,7 @@ mod tests {
     use crate::protocol::rounds::TargetRound;
     use crate::store::race::Absent;
 
-    /// Number of all rounds: one in which none is heard is not counted.
+    /// Number of all rounds: one without any answer is not counted.
     const DARK: usize = 5;
 
     fn round(measured: &[usize], late: &[usize], missed: &[usize]) -> RoundRecord {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_late_from_a_round_in_which_none_was_heard_is_not_judged() {
+    fn late_results_of_a_round_without_any_answer_are_not_judged() {
         let (mut dark, now) = (Outage::new(Duration::from_secs(300)), Instant::now());
         let mut late = |mut round: RoundRecord| -> Vec<usize> {
             dark.sort(&mut round, DARK, now);

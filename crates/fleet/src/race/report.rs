@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_that_says_nothing_is_not_spelled_out() {
+    fn a_meaningless_bound_is_left_out() {
         let bounds = |high| {
             let known = Known {
                 figure: 100.0,

@@ -18,11 +18,11 @@ use crate::store::HostRun;
 /// Interval at which a round to measure is polled for.
 const POLL: Duration = Duration::from_millis(50);
 /// Time for the measuring process to end in order: it has a file to close.
-const GRACE: Duration = Duration::from_secs(20);
+const STOP_GRACE: Duration = Duration::from_secs(20);
 /// Further time for the agent to report that.
-const STOP: Duration = Duration::from_secs(5);
-/// After how long without a word a host is not waited for at the end.
-const SILENT: Duration = Duration::from_secs(4);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Silence after which a host is not waited for at the end.
+const SILENCE_LIMIT: Duration = Duration::from_secs(4);
 /// Pause after a loss before the host is tried again: the agent has ended its work by then.
 const AFTER_LOSS: Duration = Duration::from_secs(12);
 
@@ -49,7 +49,7 @@ impl RunnerContext<'_> {
 
 /// Message of a host's thread.
 pub(super) enum HostEvent {
-    /// Facts about the host: its state, its boot, and the id by which it knows itself.
+    /// Facts about the host: its state, its boot, and the instance id that its metadata service reports.
     Known(Box<HostRun>, String, Option<String>),
     /// It is prepared.
     Ready(Vec<TargetFacts>),
@@ -276,16 +276,16 @@ impl<'a> Runner<'a> {
     /// Ends what measures, in order.
     fn stop(&self, mut session: Session<'_>) -> Result<(), Ended> {
         session.send(&ToAgent::Stop {
-            grace_ms: GRACE.as_millis() as u64,
+            grace_ms: STOP_GRACE.as_millis() as u64,
         })?;
-        let until = Instant::now() + GRACE + STOP;
+        let until = Instant::now() + STOP_GRACE + STOP_TIMEOUT;
         while Instant::now() < until {
             if let Incoming::Message(FromAgent::Ended(_)) = session.receive_uninterrupted(POLL)? {
                 session.end();
                 return Ok(());
             }
             // The controller is gone, and the agent ends by itself.
-            if session.silence() > SILENT {
+            if session.silence() > SILENCE_LIMIT {
                 return Ok(());
             }
         }

@@ -10,7 +10,7 @@ use crate::hosts::Host;
 use crate::hosts::Per;
 use ui::units::duration;
 
-/// Name of the group of hosts whose source does not say their zone or type.
+/// Name of the group of hosts without a zone or type in their source.
 pub(crate) const UNKNOWN: &str = "unknown";
 /// Name of the group where all hosts are one.
 const ALL: &str = "all";
@@ -139,12 +139,12 @@ impl Setup {
 
 /// The group of a host of this zone and type.
 pub(crate) fn name(zone: Option<&str>, kind: Option<&str>, per: Option<Per>) -> String {
-    let said = match per {
+    let property = match per {
         None => Some(ALL),
         Some(Per::Zone) => zone,
         Some(Per::Type) => kind,
     };
-    said.unwrap_or(UNKNOWN).to_owned()
+    property.unwrap_or(UNKNOWN).to_owned()
 }
 
 #[cfg(test)]
@@ -194,12 +194,12 @@ mod tests {
         assert_eq!(setup.group_of, [1, 0, 2, 1]);
         assert_eq!((setup.rule.least, setup.rule.keep), (7, 3));
         assert_eq!(setup.sizes(), [1, 2, 1]);
-        let said = setup.sentences(4).join(" ");
+        let text = setup.sentences(4).join(" ");
         assert!(
-            said.contains("misses page-write.iops>=10000 for 65s"),
-            "{said}"
+            text.contains("misses page-write.iops>=10000 for 65s"),
+            "{text}"
         );
-        assert!(said.contains("Of 1 hosts"), "{said}");
+        assert!(text.contains("Of 1 hosts"), "{text}");
     }
 
     #[test]
@@ -215,14 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn a_race_that_is_too_short_for_a_proof_says_so() {
-        let said = |words: &[&str]| setup(words).sentences(4).join(" ");
-        let short = said(&["--rounds", "20"]);
+    fn a_race_that_is_too_short_for_a_proof_is_reported() {
+        let text = |words: &[&str]| setup(words).sentences(4).join(" ");
+        let short = text(&["--rounds", "20"]);
         assert!(
             short.contains("too short to see a host that is slow in one of 10 rounds"),
             "{short}"
         );
-        let long = said(&[]);
+        let long = text(&[]);
         assert!(!long.contains("too short"), "{long}");
     }
 

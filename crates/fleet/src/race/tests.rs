@@ -81,7 +81,7 @@ fn race_with(
 }
 
 #[test]
-fn nothing_is_measured_before_someone_agrees_to_what_is_overwritten() {
+fn nothing_is_measured_before_the_overwrite_plan_is_confirmed() {
     let hosts = hosts(&["wipe0", "wipe1", "h2", "dead3"]);
     let (interrupt, args) = (AtomicBool::new(false), args(&ROUND));
     let said = std::cell::RefCell::new(Vec::new());
@@ -258,7 +258,7 @@ fn each_zone_keeps_its_own_and_sizes_do_not_compete() {
 }
 
 #[test]
-fn what_a_host_says_of_itself_is_known_where_it_cannot_take_part_too() {
+fn facts_of_a_host_that_cannot_take_part_are_recorded_too() {
     let mut hosts = hosts(&["h0", "h1", "other2"]);
     hosts[2].id = Some("i-2".to_owned());
     let words = [&ROUND[..], &["--keep", "1", "--rounds", "4"]].concat();
@@ -296,7 +296,7 @@ fn a_host_that_hangs_holds_the_others_up_once() {
 }
 
 #[test]
-fn a_host_that_answers_too_late_is_judged_by_what_it_says_then() {
+fn a_late_answer_is_judged_as_any_other() {
     let (run, concluded) = raced(&["h1", "h2", "h3", "h4", "stall0"], &ROUND);
     let record = run.race.as_ref().unwrap();
     // On a busy host others may be late, too.
@@ -361,7 +361,7 @@ fn a_signal_ends_the_race_and_what_was_measured_stays() {
 
 #[test]
 #[should_panic(expected = "the ledger is on fire")]
-fn a_race_whose_driver_panics_waits_for_no_one() {
+fn a_race_whose_driver_panics_ends_at_once() {
     let interrupt = AtomicBool::new(false);
     let _ = race_of(&hosts(&["h0", "h1"]), &ROUND, &interrupt, &mut |_| {
         panic!("the ledger is on fire")
@@ -369,7 +369,7 @@ fn a_race_whose_driver_panics_waits_for_no_one() {
 }
 
 #[test]
-fn a_zone_of_which_no_host_came_is_said() {
+fn a_zone_without_any_host_is_reported() {
     let (run, concluded) = raced(
         &["h0", "dead1", "h2", "dead3"],
         &[
@@ -417,7 +417,7 @@ fn a_race_of_the_ledger_comes_to_the_same() {
 }
 
 #[test]
-fn what_hosts_are_ranked_by_is_requested_first() {
+fn the_figure_that_ranks_hosts_is_requested_first() {
     let figures = |words: &[&str]| -> Vec<String> {
         let asked = RoundsCommand::of(&args(words)).unwrap();
         asked.figures.iter().map(ToString::to_string).collect()

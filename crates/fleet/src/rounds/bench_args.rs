@@ -60,7 +60,7 @@ pub(super) fn of_target(
     words.extend(size("block", args.block.map(|size| size.0.0)));
     words.extend(size("span", args.span.map(|size| size.0.0)));
     match args.size {
-        Some(asked) if is_folder => words.extend(size("size", Some(asked.0.0))),
+        Some(bytes) if is_folder => words.extend(size("size", Some(bytes.0.0))),
         None if is_folder && args.replay.is_none() => words.extend(["--size".into(), FILE.into()]),
         _ => {}
     }
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::host_line::AgentVerb;
 
-    fn asked(line: &str) -> RoundsArgs {
+    fn rounds_args(line: &str) -> RoundsArgs {
         let words = std::iter::once("rounds").chain(line.split(' '));
         match parse(words).unwrap() {
             LineVerb::Agent(AgentVerb::Rounds(args)) => *args,
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn each_target_is_a_bench_of_the_phases_of_the_figures() {
-        let args = asked(
+        let args = rounds_args(
             "/dev/a /dev/b --figure page-write.iops --figure page-read.p99 --figure page-write.p99 \
              --destroy /dev/a=ext4 --destroy /dev/b --depth 3 --span 1m --size 8m",
         );
@@ -178,13 +178,13 @@ mod tests {
             ("/dev/a --figure page-read.iops --destroy /dev/a", false),
             ("/dev/a --figure page-write.iops", false),
         ] {
-            assert_eq!(overwrites(&asked(line)), is_lost, "{line}");
+            assert_eq!(overwrites(&rounds_args(line)), is_lost, "{line}");
         }
     }
 
     #[test]
     fn a_trace_takes_the_place_of_phases() {
-        let args = asked(
+        let args = rounds_args(
             "/mnt --replay /srv/db.trace --map compact --figure replay.p99 --figure replay.commit.p99",
         );
         assert!(check(&args).is_ok());
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(bench.replay.as_deref(), Some(Path::new("/srv/db.trace")));
         assert!(bench.phase.is_empty() && bench.shared.size.is_none());
         assert!(bench.replay_options.map.is_some());
-        let other = asked("/mnt --replay /srv/db.trace --figure page-read.iops");
+        let other = rounds_args("/mnt --replay /srv/db.trace --figure page-read.iops");
         assert!(check(&other).unwrap_err().contains("and no page-read"));
         for (line, is_lost) in [
             (
@@ -202,20 +202,20 @@ mod tests {
             ("/dev/a --replay /t --figure replay.p99 --reads-only", false),
             ("/dev/a --replay /t --figure replay.p99", false),
         ] {
-            assert_eq!(overwrites(&asked(line)), is_lost, "{line}");
+            assert_eq!(overwrites(&rounds_args(line)), is_lost, "{line}");
         }
     }
 
     #[test]
     fn a_test_file_has_the_same_size_on_all_hosts() {
-        let args = asked("/mnt --figure page-read.iops");
+        let args = rounds_args("/mnt --figure page-read.iops");
         let folder = of_target(&args, Path::new("/mnt"), true).unwrap();
         assert_eq!(folder.shared.size.map(|size| size.0.0), Some(1 << 30));
     }
 
     #[test]
-    fn what_makes_no_sense_is_told_before_any_host_is_touched() {
-        for (line, told) in [
+    fn options_without_sense_are_refused_before_any_host_is_touched() {
+        for (line, problem) in [
             ("/a --figure dance.iops", "no phase 'dance'"),
             ("/a --figure page-read.write.p99", "writes nothing"),
             ("/a /b /a --figure page-read.iops", "/a is named twice"),
@@ -224,8 +224,8 @@ mod tests {
                 "--destroy names /ab",
             ),
         ] {
-            let why = check(&asked(line)).unwrap_err();
-            assert!(why.contains(told), "{line}: {why}");
+            let why = check(&rounds_args(line)).unwrap_err();
+            assert!(why.contains(problem), "{line}: {why}");
         }
     }
 }

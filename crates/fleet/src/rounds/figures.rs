@@ -13,8 +13,8 @@ const STUCK: f64 = 3.0;
 
 use sweep::{Figure, Metric};
 
-/// A figure of a round; `None` where its phase did not run, or nothing came back whose time could be
-/// told.
+/// A figure of a round; `None` where its phase did not run, or no request came back whose latency is
+/// known.
 ///
 /// A trace's reads and writes are what it is about, and its commits some of these.
 pub(super) fn value_of(phases: &[Phase], figure: &Figure) -> Option<f64> {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_has_no_figure_and_what_came_to_nothing_has_zero() {
+    fn a_phase_that_was_not_measured_has_no_figure_and_an_empty_one_has_zero() {
         assert_eq!(value("dance.iops"), None);
         assert_eq!(value("page-read.write.p99"), None);
         let (mut run, _) = sample::database_run(7);

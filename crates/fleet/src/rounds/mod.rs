@@ -44,14 +44,14 @@ pub(crate) fn rounds(
     interrupt: &AtomicBool,
 ) -> Outcome {
     check(args).map_err(Failure::refused)?;
-    let told = lines(BufReader::new(io::stdin())).refused()?;
+    let orders = lines(BufReader::new(io::stdin())).refused()?;
     check_apart(&args.target, &context.root).map_err(Failure::refused)?;
     let mut targets: Vec<RoundTarget> = prepare(args, context, engine, interrupt)?;
     let facts = facts(&targets, &context.root).map_err(Failure::refused)?;
     let mut out = io::stdout();
     send(&mut out, &RoundMessage::Ready(facts)).midway()?;
     while !interrupt.load(Relaxed) {
-        let line = match told.recv_timeout(POLL) {
+        let line = match orders.recv_timeout(POLL) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => return Ok(Answer::Done),
@@ -68,7 +68,7 @@ pub(crate) fn rounds(
 /// A target, and the doubts that were reported of it: they are the same in every round.
 struct RoundTarget {
     prepared: PreparedTarget,
-    told: BTreeSet<(Code, Option<String>)>,
+    reported: BTreeSet<(Code, Option<String>)>,
 }
 
 /// Prepares all targets, at the same time: each may have a file to lay out.
@@ -85,7 +85,7 @@ fn prepare(
         let prepared = PreparedTarget::prepare(&bench, root, engine, interrupt)?;
         Ok(RoundTarget {
             prepared,
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
         })
     };
     let prepared: Vec<Result<RoundTarget, Failure>> = thread::scope(|scope| {
@@ -169,7 +169,7 @@ fn measure(
             .map(|target_of| {
                 scope.spawn(|| {
                     let result = target_of.prepared.measure(round.seconds, engine, interrupt);
-                    round_of(&result, figures, &mut target_of.told)
+                    round_of(&result, figures, &mut target_of.reported)
                 })
             })
             .collect();
@@ -212,12 +212,12 @@ fn is_of_disk(error: &io::Error) -> bool {
 fn round_of(
     result: &RoundResult,
     figures: &[Figure],
-    told: &mut BTreeSet<(Code, Option<String>)>,
+    reported: &mut BTreeSet<(Code, Option<String>)>,
 ) -> TargetRound {
     let is_disk = |error: &&EngineError| matches!(error, EngineError::Io { source, .. } if is_of_disk(source));
     let ended = result.failed.as_ref();
     let (broken, failed) = (ended.filter(is_disk), ended.filter(|error| !is_disk(error)));
-    let mut is_new = |doubt: &&Finding| told.insert((doubt.code, doubt.phase.clone()));
+    let mut is_new = |doubt: &&Finding| reported.insert((doubt.code, doubt.phase.clone()));
     TargetRound {
         doubts: result
             .doubts

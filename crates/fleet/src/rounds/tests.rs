@@ -48,7 +48,7 @@ fn a_folder_is_prepared_once_and_measured_as_often_as_is_asked() {
 }
 
 #[test]
-fn what_is_only_read_is_not_raced_by_a_figure_that_writes() {
+fn a_target_that_is_only_read_is_not_raced_by_a_figure_that_writes() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("file");
     std::fs::write(&file, vec![b'x'; 1 << 20]).unwrap();

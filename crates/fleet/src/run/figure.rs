@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_invalid_or_not_measured_to_its_end_is_shown_and_not_compared() {
+    fn invalid_or_unfinished_figures_are_shown_and_not_compared() {
         let mut hosts = vec![host(HostOutcome::Done, bench(1000.0)); 5];
         for (outcome, verdict) in [
             (HostOutcome::Lost, "trusted"),

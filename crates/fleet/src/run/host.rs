@@ -20,7 +20,7 @@ use crate::protocol::{Ended, FromAgent, Order, ToAgent};
 const COLLECT: Duration = Duration::from_secs(30);
 /// Time limit for the report that the verb has ended, beyond the verb's own time to undo what it has begun:
 /// the agent kills it before.
-const STOP: Duration = Duration::from_secs(8);
+const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 /// A verb may take long; this is how long one look for its end lasts.
 const LONG: Duration = Duration::from_secs(3600);
 /// Pause after a loss before the host is tried once more, to collect what it had: the agent has ended its
@@ -207,11 +207,11 @@ fn wait(
         let left = limits.verb.map_or(LONG, |limit| {
             limit.saturating_sub(began.elapsed()).min(LONG)
         });
-        let heard = match stopped {
+        let incoming = match stopped {
             None => session.receive(left)?,
             Some(_) => session.receive_uninterrupted(Duration::from_secs(1))?,
         };
-        let is_wanted = match heard {
+        let is_wanted = match incoming {
             Incoming::Message(FromAgent::Ended(ended)) => return Ok((*ended, is_late)),
             Incoming::Message(FromAgent::Failed(why)) => {
                 return Err(ConnectionError::Unfit(format!("{}: {why}.", host.name)));
@@ -232,7 +232,7 @@ fn wait(
             })?;
             stopped = Some(Instant::now());
         }
-        if stopped.is_some_and(|since| since.elapsed() > limits.grace + STOP) {
+        if stopped.is_some_and(|since| since.elapsed() > limits.grace + STOP_TIMEOUT) {
             return Err(ConnectionError::Lost(format!(
                 "{} was told to end and did not report that it has; it may wait for a disk that \
                  does not respond.",

@@ -212,28 +212,28 @@ fn ended(run: &FleetRun, interrupted: bool) -> Outcome {
         .iter()
         .filter(|host| !matches!(host.outcome, HostOutcome::Done | HostOutcome::No))
         .collect();
-    let told = format!(
+    let summary = format!(
         "{} of {} hosts did not complete; the answer has the reason for each host",
         badly.len(),
         run.hosts.len()
     );
     if interrupted && !badly.is_empty() {
-        let told = format!("interrupted: {told}");
+        let summary = format!("interrupted: {summary}");
         // What never began has no exit status and took no time.
         let began = run.hosts.iter().any(HostRun::has_begun);
         return Err(if began {
-            Failure::Midway(anyhow!(told))
+            Failure::Midway(anyhow!(summary))
         } else {
-            Failure::refused(format!("nothing was touched on any host: {told}"))
+            Failure::refused(format!("nothing was touched on any host: {summary}"))
         });
     }
     if run.hosts.iter().all(|host| host.outcome.is_untouched()) {
         return Err(Failure::refused(format!(
-            "nothing was touched on any host: {told}"
+            "nothing was touched on any host: {summary}"
         )));
     }
     if !badly.is_empty() {
-        return Err(Failure::Midway(anyhow!(told)));
+        return Err(Failure::Midway(anyhow!(summary)));
     }
     Ok(if run.hosts.iter().any(is(HostOutcome::No)) {
         Answer::No

@@ -96,18 +96,18 @@ fn collect_from(count: usize) {
 }
 
 #[test]
-fn what_hosts_have_kept_is_collected_while_they_continue() {
+fn kept_answers_are_collected_while_hosts_continue() {
     collect_from(20);
 }
 
 #[test]
 #[ignore = "long proof: make prove"]
-fn what_a_thousand_hosts_have_kept_is_collected_and_none_is_lost() {
+fn kept_answers_of_a_thousand_hosts_are_collected_and_none_is_lost() {
     collect_from(1000);
 }
 
 #[test]
-fn a_host_that_is_dead_or_lost_is_told_and_costs_the_others_nothing() {
+fn a_host_that_is_dead_or_lost_is_reported_and_costs_the_others_nothing() {
     let mut hosts = simulated_hosts(5);
     hosts[1].name = "dead".to_owned();
     hosts[3].name = "mute".to_owned();
@@ -181,7 +181,7 @@ fn an_answer_that_was_kept_alongside_its_run_is_shown_with_it() {
 }
 
 #[test]
-fn the_exit_status_says_whether_anything_was_touched() {
+fn the_exit_status_shows_whether_anything_was_touched() {
     let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
     let mut set = |outcome: [HostOutcome; 2]| {
         for (host, outcome) in run.hosts.iter_mut().zip(outcome) {

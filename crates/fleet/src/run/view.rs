@@ -76,7 +76,7 @@ fn equal_answers(run: &FleetRun) -> Vec<(Vec<&str>, String)> {
     answers
 }
 
-/// Text that a host printed; of a program with its standard error, which may be all that it has to say.
+/// Text that a host printed; of a program with its standard error, which may be all of its output.
 fn printed(host: &HostRun, kind: Kind) -> Option<String> {
     let answer = host.answer.as_str()?.trim_end();
     let errors = match kind {

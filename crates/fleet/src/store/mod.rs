@@ -276,9 +276,9 @@ impl HostRun {
         }
         self.id = self.id.take().or_else(|| cloud.instance_id.clone());
         let notes = &mut self.notes;
-        let mut take = |what: &str, said: &mut Option<String>, own: &Option<String>| {
+        let mut take = |what: &str, known: &mut Option<String>, own: &Option<String>| {
             let Some(own) = own else { return };
-            if let Some(listed) = said.replace(own.clone()).filter(|listed| listed != own) {
+            if let Some(listed) = known.replace(own.clone()).filter(|listed| listed != own) {
                 notes.push(format!(
                     "its {what} is {own}, and was given as {listed}, which does not count."
                 ));
@@ -326,17 +326,17 @@ fn reason(stderr: &str, status: Option<i32>) -> String {
         .iter()
         .rposition(|line| line.starts_with("disksmith: "));
     let begins = begins.or_else(|| lines.iter().rposition(|line| line.starts_with("error:")));
-    let said = match begins {
+    let message = match begins {
         Some(at) => lines.get(at..).unwrap_or_default().join("\n"),
         None => lines
             .last()
             .map_or_else(String::new, |line| (*line).to_owned()),
     };
-    let said = said.trim().trim_start_matches("disksmith: ");
-    match (said, status) {
+    let message = message.trim().trim_start_matches("disksmith: ");
+    match (message, status) {
         ("", Some(status)) => format!("it ended with status {status} and without a message."),
         ("", None) => "it was killed.".to_owned(),
-        (said, _) => said.to_owned(),
+        (message, _) => message.to_owned(),
     }
 }
 
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_status_says_what_came_of_it() {
+    fn the_outcome_follows_from_the_exit_status() {
         let mut host = HostRun::waiting(&Host::default());
         for (by, status, outcome) in [
             (EndedBy::Itself, Some(0), HostOutcome::Done),
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_is_what_the_verb_said_last() {
+    fn the_reason_is_the_last_message_of_the_verb() {
         let stderr = "note\ndisksmith: it is refused:\n  - mounted\n  - swap\n";
         assert_eq!(
             reason(stderr, Some(2)),
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_host_s_cloud_says_counts_more_than_what_the_list_says() {
+    fn facts_of_the_cloud_count_more_than_those_of_the_list() {
         let (host, known) = know_of(None, None);
         assert_eq!(known, Ok(()));
         assert_eq!(host.id.as_deref(), Some("i-new"));

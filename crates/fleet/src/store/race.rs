@@ -52,7 +52,7 @@ pub(crate) struct RacedHost {
     pub targets: Vec<TargetFacts>,
     /// Boot id of the host in which it was measured.
     pub boot: String,
-    /// The id by which the host's own cloud knows it, where it was asked.
+    /// The instance id that the host's metadata service reported.
     pub own_id: Option<String>,
     /// The id that its source gave it; `None` where only the host itself reports which instance it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -179,7 +179,7 @@ fn path_with(folder: &Path, programs: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn the_agent_is_root_by_sudo_or_it_is_said_why_not() {
+fn the_agent_is_root_by_sudo_or_the_reason_is_reported() {
     let (place, programs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let bytes = b"#!/bin/sh\necho \"I am $1, $SUDO\"\n";
     let hash = sum(bytes, place.path());
@@ -207,7 +207,7 @@ fn the_agent_is_root_by_sudo_or_it_is_said_why_not() {
 }
 
 #[test]
-fn what_does_not_arrive_whole_is_not_run() {
+fn a_program_that_does_not_arrive_whole_is_not_run() {
     let place = tempfile::tempdir().unwrap();
     let bytes = b"#!/bin/sh\necho run\n";
     let hash = sum(b"another", place.path());
@@ -284,7 +284,7 @@ fn refusals_and_failures_are_sentences() {
 }
 
 #[test]
-fn a_host_that_does_not_exist_is_told_without_waiting_long() {
+fn a_host_that_does_not_exist_is_reported_without_waiting_long() {
     let mut ssh = ssh();
     ssh.config = Some("/dev/null".into());
     let began = Instant::now();

@@ -1,4 +1,4 @@
-//! Races of simulated hosts, each with the fault that its name says. Each has four disks, and answers a round
+//! Races of simulated hosts, each with the fault that its name has. Each has four disks, and answers a round
 //! at once.
 
 use std::time::Duration;

@@ -31,7 +31,7 @@ impl Past {
     /// and of others what is as good as the worst host that was kept.
     ///
     /// # Errors
-    /// Refused, where they cannot be read or do not say who was good.
+    /// Refused, where they cannot be read or do not show which hosts were good.
     pub(crate) fn read(from: &Path, good: Option<&Requirement>) -> Result<Past, Failure> {
         let name = from.display().to_string();
         let unread = |why| Failure::refused(format!("{name} cannot be read: {why}"));
@@ -49,8 +49,9 @@ impl Past {
             of_ledger(from, bar)?
         } else {
             file.read_to_end(&mut bytes).map_err(unread)?;
-            let told = |problems: Vec<String>| Failure::refused_for("no past results", &problems);
-            of_text(&name, &bytes, good).map_err(told)?
+            let refused =
+                |problems: Vec<String>| Failure::refused_for("no past results", &problems);
+            of_text(&name, &bytes, good).map_err(refused)?
         };
         Past::of(&name, hosts, good).map_err(Failure::refused)
     }
@@ -58,7 +59,7 @@ impl Past {
     /// Separates the good hosts from the others.
     ///
     /// # Errors
-    /// A sentence, where nothing says which were good.
+    /// A sentence, where nothing shows which were good.
     fn of(name: &str, hosts: Vec<PastHost>, good: Option<&Requirement>) -> Result<Past, String> {
         if hosts.is_empty() {
             return Err(format!("{name} holds no past result of any host."));
@@ -131,24 +132,24 @@ mod tests {
         {"host": "d", "zone": "z2", "figure": {"value": 13000}, "decision": "floor"}]}"#;
 
     #[test]
-    fn a_race_says_who_was_good() {
+    fn a_race_shows_the_good_hosts() {
         let past = read(RACE, None).unwrap();
         assert_eq!(goods(&past), [true, true, false, false]);
         assert!(past.good.contains("12000"), "{}", past.good);
         let lower = read(RACE, Some("page-write.iops>=9000")).unwrap();
         // One that missed a floor was not good, however high its figure is.
         assert_eq!(goods(&lower), [true, true, false, false]);
-        let told = read(RACE, Some("page-read.iops>=9000")).unwrap_err();
-        assert!(told.contains("page-write.iops, and --good"), "{told}");
+        let problem = read(RACE, Some("page-read.iops>=9000")).unwrap_err();
+        assert!(problem.contains("page-write.iops, and --good"), "{problem}");
     }
 
     #[test]
-    fn a_list_says_who_was_good() {
+    fn a_list_shows_the_good_hosts() {
         let text = "a az=z1 figure=100 decision=keep\nb figure=90\nc decision=failed # dead\n";
         assert_eq!(goods(&read(text, None).unwrap()), [true, false, false]);
         let bar = read(text, Some("a.iops>=90")).unwrap();
         assert_eq!(goods(&bar), [true, true, false]);
-        for (text, told) in [
+        for (text, problem) in [
             ("a\n", "a has neither figure"),
             ("a figure=fast\n", "'fast', is not a number"),
             ("a figure=5\n", "no host that was kept"),
@@ -157,7 +158,7 @@ mod tests {
             (r#"{"hosts": []}"#, "holds no past result"),
         ] {
             let error = read(text, None).unwrap_err();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(problem), "{text}: {error}");
         }
     }
 }

@@ -96,18 +96,18 @@ fn of_list(name: &str, bytes: &[u8]) -> Result<Vec<PastHost>, Vec<String>> {
 }
 
 fn of_attributes(host: &Host) -> Result<PastHost, String> {
-    let said = host.tags.get("figure");
-    let figure: Option<f64> = said
+    let written = host.tags.get("figure");
+    let figure: Option<f64> = written
         .and_then(|text| text.parse().ok())
         .filter(|figure: &f64| figure.is_finite());
-    if let (Some(text), None) = (said, figure) {
+    if let (Some(text), None) = (written, figure) {
         return Err(format!(
             "the figure of {}, '{text}', is not a number; write it as 11870.",
             host.name
         ));
     }
     let decision = host.tags.get("decision");
-    if said.is_none() && decision.is_none() {
+    if written.is_none() && decision.is_none() {
         return Err(format!(
             "{} has neither figure=… nor decision=…; write 'decision=failed' for a host that was \
              never measured.",

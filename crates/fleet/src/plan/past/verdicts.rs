@@ -178,7 +178,7 @@ mod tests {
     use crate::store::put_finished;
 
     #[test]
-    fn without_a_bar_the_races_themselves_say_who_was_good() {
+    fn without_a_bar_the_races_themselves_show_the_good_hosts() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ledger.db");
         let read = || Past::read(&path, None).map_err(|why| why.error().to_string());
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_that_were_used_up_and_hosts_without_rivals_say_nothing() {
+    fn rounds_that_were_used_up_and_hosts_without_rivals_show_nothing() {
         let mut used_up = test_races::raced(&[1000.0, 990.0, 980.0, 970.0]);
         if let Some(record) = used_up.race.as_mut() {
             record.rounds.truncate(3);

@@ -117,7 +117,7 @@ fn a_host_that_misses_a_floor_in_a_round_is_out() {
 }
 
 #[test]
-fn what_is_no_round_is_refused_by_its_file() {
+fn an_invalid_round_is_refused_with_its_file() {
     let refused = |folder: &Path| {
         let failure = collected(folder, &["db1"], &[]).unwrap_err();
         failure.error().to_string()

@@ -19,7 +19,7 @@ fn decided(run: &FleetRun) -> Vec<(usize, Decision, bool)> {
 const LEVELS: [f64; 5] = [1000.0, 1200.0, 1000.0, 1000.0, 500.0];
 
 #[test]
-fn ties_stay_and_are_told() {
+fn ties_stay_and_are_reported() {
     let run = raced(&LEVELS, None);
     let all = decided(&run);
     assert_eq!(all[1], (1, Decision::Keep, false));
@@ -62,7 +62,7 @@ fn a_host_that_took_no_part_stands_last_with_its_reason() {
 }
 
 #[test]
-fn a_host_that_is_kept_and_dead_by_now_is_told() {
+fn a_host_that_is_kept_and_dead_by_now_is_reported() {
     let mut run = raced(&LEVELS, None);
     run.hosts
         .iter_mut()

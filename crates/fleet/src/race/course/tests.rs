@@ -192,7 +192,7 @@ fn without(
 }
 
 #[test]
-fn who_answers_too_late_was_not_missing_since() {
+fn a_host_that_answers_too_late_was_not_missing_since() {
     let small = Small::new(&[]);
     let setup = small.setup();
     let mut course = Course::new(&setup);
@@ -293,7 +293,7 @@ fn a_zone_is_waited_for_that_is_still_away_since_all_were() {
 }
 
 #[test]
-fn a_floor_that_was_missed_in_one_round_alone_is_told() {
+fn a_floor_that_was_missed_in_one_round_alone_is_reported() {
     for (floor, is_once) in [
         ("page-read.iops>=500", true),
         ("page-read.iops>=500 for 30s", false),
@@ -366,7 +366,7 @@ fn a_disk_that_fails_is_broken_and_one_that_gives_nothing_is_out() {
 }
 
 #[test]
-fn what_was_not_the_disk_s_does_not_count() {
+fn time_that_was_not_the_disk_s_does_not_count() {
     let small = Small::new(&["page-read.iops>=500"]);
     let setup = small.setup();
     let mut course = Course::new(&setup);
