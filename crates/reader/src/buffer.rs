@@ -18,7 +18,7 @@ pub struct Buffer {
 impl Buffer {
     const ALIGNMENT: usize = 4096;
 
-    /// For so many parts of at most that many bytes.
+    /// For so many parts of at most that many bytes, which are in use and zero.
     pub fn new(parts: usize, length: usize) -> Buffer {
         let stride = length.next_multiple_of(Self::ALIGNMENT);
         let bytes = vec![0; stride * parts + Self::ALIGNMENT];
@@ -29,7 +29,7 @@ impl Buffer {
             from: if from <= Self::ALIGNMENT { from } else { 0 },
             stride,
             room: parts,
-            used: (0, 0),
+            used: (parts, length),
         }
     }
 
@@ -68,5 +68,23 @@ impl Buffer {
         (0..self.used.0)
             .map(|index| &self.part(index)[within.clone()])
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_aligned_and_zero() {
+        for length in [512, 4096, 1 << 20] {
+            let buffer = Buffer::new(2, length);
+            let parts = buffer.parts(0..length);
+            assert_eq!(parts.len(), 2);
+            for part in parts {
+                assert!(part.as_ptr().addr().is_multiple_of(Buffer::ALIGNMENT));
+                assert!(part.iter().all(|byte| *byte == 0));
+            }
+        }
     }
 }

@@ -98,7 +98,6 @@ fn of(
     let length = READ as u64;
     let last = (size.0 / length).max(1);
     let mut buffer = Buffer::new(1, READ);
-    buffer.set(1, READ);
     let moved_by_all = || {
         let stats = counter?.read().ok()?;
         Some((stats.sectors_read + stats.sectors_written) * SECTOR)

@@ -11,6 +11,7 @@ use linux::consent::DestroyTarget;
 use linux::offload::{self, Offload};
 use linux::signature;
 use linux::signature::ZEROING;
+use reader::Buffer;
 use record::Bytes;
 use rustix::fs::OFlags;
 
@@ -25,33 +26,6 @@ pub(crate) const HEAD: Bytes = Bytes::MIB;
 pub(crate) const LARGEST_BLOCK: Bytes = Bytes::kib(4);
 /// The stamp fills this much.
 const STAMP: usize = LARGEST_BLOCK.0 as usize;
-/// Memory for direct I/O is aligned to this.
-const ALIGNMENT: usize = LARGEST_BLOCK.0 as usize;
-
-/// Memory that is aligned as direct I/O wants it.
-pub(crate) struct Aligned {
-    memory: Vec<u8>,
-    start: usize,
-    length: usize,
-}
-
-impl Aligned {
-    /// A buffer of zeros.
-    pub(crate) fn zeros(length: usize) -> Aligned {
-        let memory = vec![0; length + ALIGNMENT];
-        let start = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-        Aligned {
-            memory,
-            start,
-            length,
-        }
-    }
-
-    /// The memory.
-    pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        &mut self.memory[self.start..self.start + self.length]
-    }
-}
 
 /// A claimed disk.
 pub(crate) struct Place {
@@ -132,8 +106,8 @@ impl Place {
     /// # Errors
     /// What the kernel said.
     pub(crate) fn put_stamp(&self, stamp: &str) -> io::Result<()> {
-        let mut block = Aligned::zeros(self.stamped().end as usize);
-        let bytes = block.bytes();
+        let mut block = Buffer::new(1, self.stamped().end as usize);
+        let bytes = block.part_mut(0);
         for (byte, text) in bytes.iter_mut().zip(filled(stamp)) {
             *byte = text;
         }
@@ -150,8 +124,8 @@ impl Place {
         match offload {
             Some(how) => offload::zero(&self.direct, how, block)?,
             None => {
-                let mut zeros = Aligned::zeros(block.end as usize);
-                self.direct.write_all_at(zeros.bytes(), 0)?;
+                let zeros = Buffer::new(1, block.end as usize);
+                self.direct.write_all_at(zeros.part(0), 0)?;
             }
         }
         self.sync()
@@ -162,15 +136,15 @@ impl Place {
     /// # Errors
     /// What the kernel said.
     pub(crate) fn stamp(&self) -> io::Result<Option<String>> {
-        let mut block = Aligned::zeros(STAMP.min(self.size().0 as usize));
-        self.direct.read_exact_at(block.bytes(), 0)?;
-        let text = String::from_utf8_lossy(block.bytes()).into_owned();
+        let mut block = Buffer::new(1, STAMP.min(self.size().0 as usize));
+        self.direct.read_exact_at(block.part_mut(0), 0)?;
+        let text = String::from_utf8_lossy(block.part(0));
         let first = text
             .lines()
             .next()
             .and_then(|line| line.strip_prefix(ZEROING));
         let stamp = first.map(str::to_owned);
-        Ok(stamp.filter(|stamp| filled(stamp).zip(block.bytes()).all(|(a, b)| a == *b)))
+        Ok(stamp.filter(|stamp| filled(stamp).zip(block.part(0)).all(|(a, b)| a == *b)))
     }
 
     /// True if it carries no signature any more. A disk that cannot be read counts as one that does.
@@ -184,9 +158,9 @@ impl Place {
     /// # Errors
     /// What the kernel said.
     pub(crate) fn is_zero(&self, range: Range<u64>) -> io::Result<bool> {
-        let mut read = Aligned::zeros((range.end - range.start) as usize);
-        self.direct.read_exact_at(read.bytes(), range.start)?;
-        Ok(read.bytes().iter().all(|byte| *byte == 0))
+        let mut read = Buffer::new(1, (range.end - range.start) as usize);
+        self.direct.read_exact_at(read.part_mut(0), range.start)?;
+        Ok(read.part(0).iter().all(|byte| *byte == 0))
     }
 
     /// Makes what was written survive a power cut.
@@ -250,17 +224,6 @@ mod tests {
         place.direct.set_len(512).unwrap();
         let message = place.resized().unwrap();
         assert!(message.contains("(1048576 to 512 bytes)"), "{message}");
-    }
-
-    #[test]
-    fn memory_is_aligned_and_zero() {
-        for length in [512, 4096, 1 << 20] {
-            let mut memory = Aligned::zeros(length);
-            let bytes = memory.bytes();
-            assert_eq!(bytes.len(), length);
-            assert_eq!(bytes.as_ptr() as usize % ALIGNMENT, 0);
-            assert!(bytes.iter().all(|byte| *byte == 0));
-        }
     }
 
     #[test]

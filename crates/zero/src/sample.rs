@@ -130,8 +130,9 @@ mod tests {
     use std::os::unix::fs::FileExt as _;
 
     use super::*;
-    use crate::place::{Aligned, on_file};
+    use crate::place::on_file;
     use proptest::prelude::*;
+    use reader::Buffer;
 
     /// Writes of which the first takes `penalty` times as long, on a disk that scatters.
     fn passes(penalty: f64) -> Passes {
@@ -160,14 +161,13 @@ mod tests {
         for at in [0, size.0 - 1] {
             let written = place.direct.try_clone().unwrap();
             let block = at / 512 * 512;
-            let mut memory = Aligned::zeros(512);
-            memory.bytes().fill(7);
-            written.write_all_at(memory.bytes(), block).unwrap();
+            let mut memory = Buffer::new(1, 512);
+            memory.part_mut(0).fill(7);
+            written.write_all_at(memory.part(0), block).unwrap();
             let back = read_back(&place, &all, 5);
             assert!(!back.is_well() && back.not_zero.contains(&(at..at + 1)));
-            written
-                .write_all_at(Aligned::zeros(512).bytes(), block)
-                .unwrap();
+            memory.part_mut(0).fill(0);
+            written.write_all_at(memory.part(0), block).unwrap();
         }
         place.direct.set_len(0).unwrap();
         let back = read_back(&place, &all, 5);
