@@ -63,7 +63,7 @@ pub(crate) fn check(
         .map(|one| (one.volume, &one.places[..]))
         .collect();
     let limit = args.limit.map(|limit| limit.0);
-    let policy = target.map_or(IoPolicy::None, IoPolicy::Target);
+    let policy = target.map_or(IoPolicy::Short, IoPolicy::Target);
     let rates = burst::together(&each, block, (limit, policy), lister, interrupt);
     let all: Vec<Checked> = sampled
         .into_iter()

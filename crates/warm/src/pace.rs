@@ -21,8 +21,6 @@ pub(crate) enum IoPolicy {
     Idle,
     /// The queue is short: the kernel's counters do not tell the foreground apart.
     Short,
-    /// Nothing.
-    None,
 }
 
 /// Decides when the next request is issued.
@@ -82,12 +80,12 @@ impl<'a> Pace<'a> {
         let targets = match policy {
             IoPolicy::Target(targets) => Some(targets),
             IoPolicy::Idle => Some(Targets::default()),
-            IoPolicy::Short | IoPolicy::None => None,
+            IoPolicy::Short => None,
         };
         Pace {
             limit,
             pacer: targets.map(Pacer::new),
-            bound: (policy != IoPolicy::None).then(QueueBound::new),
+            bound: Some(QueueBound::new()),
             in_flight: 0,
             in_flight_bytes: 0,
             now: Nanos(0),
@@ -100,6 +98,15 @@ impl<'a> Pace<'a> {
             probes: 0,
             block: Bytes(0),
             traffic: Traffic::default(),
+        }
+    }
+
+    /// With a limit, and no other bound.
+    #[cfg(test)]
+    pub(crate) fn unbound(limit: &'a Limit) -> Pace<'a> {
+        Pace {
+            bound: None,
+            ..Pace::new(limit, IoPolicy::Short)
         }
     }
 

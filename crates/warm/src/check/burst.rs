@@ -58,10 +58,10 @@ impl<'a> Burst<'a> {
     /// few blocks came.
     pub(super) fn rate(&self) -> Option<Interval> {
         // While the pace is being found it is no rate of the volume's: that takes half of the blocks at most.
-        let from = if self.probes > 0 {
-            self.came.len() / 2
-        } else {
-            0
+        let half = self.came.len() / 2;
+        let from = match self.probes {
+            0 => 0,
+            _ => half.min(self.came.len().saturating_sub(PARTS)),
         };
         let (before, counting) = self.came.split_at(from);
         let each = counting.len() / PARTS;
@@ -132,8 +132,8 @@ impl RequestSource for Burst<'_> {
             return self.pace.probed(now, bytes, done.latency);
         }
         self.in_flight = self.in_flight.saturating_sub(1);
+        self.pace.came(bytes);
         if done.result.is_ok() {
-            self.pace.came(bytes);
             self.came.push(now);
         }
     }
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     fn burst(limit: &Limit, came: Vec<Nanos>) -> Burst<'_> {
-        let pace = Pace::new(limit, IoPolicy::None);
+        let pace = Pace::unbound(limit);
         Burst {
             came,
             ..Burst::new(&[], Bytes(1000), Bytes(0), pace)
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_limit_holds_it_back() {
         let limit = Limit::new(Some(Bytes(10_000)));
-        let pace = Pace::new(&limit, IoPolicy::None);
+        let pace = Pace::unbound(&limit);
         let places = [0, 1000, 2000];
         let mut burst = Burst::new(&places, Bytes(1000), Bytes(3000), pace);
         let start = Nanos(1_000_000_000);

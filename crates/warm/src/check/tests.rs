@@ -91,10 +91,10 @@ fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>)
         .map(|index| index * BLOCK.0)
         .collect();
     let limit = Shared::new(None);
-    let pace = || Pace::new(&limit, IoPolicy::None);
+    let pace = || Pace::new(&limit, IoPolicy::Short);
     run(
         &mut Burst::new(&warm, BLOCK, size, pace()),
-        burst::DEPTH,
+        burst::DEPTH + 1,
         BLOCK,
     );
     let places = places(size, BLOCK, 3);
@@ -102,7 +102,7 @@ fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>)
     run(&mut pairs, DEPTH, Bytes(u64::from(PAGE)));
     let sample = assess(&pairs.pairs()).unwrap();
     let mut burst = Burst::new(&places, BLOCK, size, pace());
-    run(&mut burst, burst::DEPTH, BLOCK);
+    run(&mut burst, burst::DEPTH + 1, BLOCK);
     let forecast = forecast_of(&sample, size, BLOCK, burst.rate().unwrap());
     (sample, forecast)
 }

@@ -25,7 +25,7 @@ struct There {
     later: Option<(u32, Option<Bytes>)>,
     looks: Cell<u32>,
     reports: u32,
-    policy: IoPolicy,
+    policy: Option<IoPolicy>,
     /// The kernel's counts at each interval.
     counts: Option<Counts>,
 }
@@ -40,7 +40,7 @@ impl There {
             later: None,
             looks: Cell::new(0),
             reports: 0,
-            policy: IoPolicy::None,
+            policy: None,
             counts: None,
         }
     }
@@ -92,7 +92,9 @@ fn read_plan<T>(
 ) -> T {
     let size = volume.volume().size;
     let limit = Limit::new(limit);
-    let pace = Pace::new(&limit, there.policy);
+    let pace = there
+        .policy
+        .map_or_else(|| Pace::unbound(&limit), |policy| Pace::new(&limit, policy));
     let turns = Turns::new(1, true);
     let mut reading = Reading::new((&plan, later), size, UNIT, done, pace, (&turns, 0), there);
     let list = List {
@@ -449,7 +451,7 @@ fn idle(volume: Volume, others: std::ops::Range<u64>, pages: u64) -> Idled {
     let bad: Ranges = volume.bad.iter().cloned().collect();
     let volume = Rc::new(SimulatedList::new(volume));
     let mut there = There::new(size);
-    there.policy = IoPolicy::Idle;
+    there.policy = Some(IoPolicy::Idle);
     there.counts = Some(counting(&volume, others, pages));
     let (foreground, share) = read(&volume, &mut there, Ranges::new(), None, |reading| {
         assert_eq!(reading.done_ranges(), &Ranges::all(size).subtract(&bad));
