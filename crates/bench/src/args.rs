@@ -11,9 +11,10 @@ use record::Nanos;
 
 pub use crate::fio_options::FioOptions;
 pub use crate::shared_options::SharedOptions;
+use crate::suite_kind::Suite;
 use domain::plan_binding::Planned;
 use domain::values::{FileSizes, Fraction, Latency, Percent, Size, Span, WorkloadText};
-use replay::args::ReplayOptions;
+use replay::ReplayOptions;
 
 /// The latency of which the suite `curve` looks for the rate, unless another is given.
 pub(crate) const P99_TARGET: Nanos = Nanos(10_000_000);
@@ -41,8 +42,8 @@ pub struct BenchArgs {
     pub target: Option<PathBuf>,
 
     /// The phases to run, as a suite
-    #[arg(long, value_enum, default_value_t = SuiteName::Database, conflicts_with = "workload")]
-    pub suite: SuiteName,
+    #[arg(long, value_enum, default_value_t = Suite::Database, conflicts_with = "workload")]
+    pub suite: Suite,
     /// Only these phases of the suite
     #[arg(
         long,
@@ -242,7 +243,7 @@ impl BenchArgs {
 
     /// The latency of which the suite `curve` looks for the rate; `None` for other suites.
     pub(crate) fn p99_target(&self) -> Option<Nanos> {
-        let curve = self.suite == SuiteName::Curve
+        let curve = self.suite == Suite::Curve
             && [
                 self.workload.is_none(),
                 !self.has_jobs(),
@@ -299,36 +300,13 @@ pub(crate) fn output_format() -> impl TypedValueParser<Value = AnswerFormat> {
     })
 }
 
-/// The suites.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum SuiteName {
-    /// The I/O of a database: pages, a log, scans and loads
-    #[default]
-    Database,
-    /// sysbench fileio: random reads and writes of 16 KiB, by 1 and by 64 threads
-    Sysbench,
-    /// Bonnie++: one large file byte by byte, in blocks and at random, and many small ones; through
-    /// the page cache
-    Bonnie,
-    /// seeker: random reads, with 1 to 64 in flight
-    Seek,
-    /// ZCAV: sequential reads in 64 zones, from the first to the last
-    Zones,
-    /// The highest request rate that meets --p99
-    Curve,
-}
+impl ValueEnum for Suite {
+    fn value_variants<'a>() -> &'a [Suite] {
+        &Suite::ALL
+    }
 
-impl SuiteName {
-    /// The suite's name in the ledger.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            SuiteName::Database => "database",
-            SuiteName::Sysbench => "sysbench",
-            SuiteName::Bonnie => "bonnie",
-            SuiteName::Seek => "seek",
-            SuiteName::Zones => "zones",
-            SuiteName::Curve => "curve",
-        }
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.word()).help(self.help()))
     }
 }
 

@@ -26,6 +26,7 @@ mod schedule;
 mod session;
 mod shared_options;
 pub mod suite;
+mod suite_kind;
 pub(crate) mod suites;
 mod target;
 mod test_folder;
@@ -40,9 +41,9 @@ use std::sync::atomic::AtomicBool;
 
 use engine::Engine;
 use jiff::Timestamp;
-use replay::args::ReplayOptions;
+use replay::ReplayOptions;
 
-use crate::args::{BenchArgs, SuiteName};
+use crate::args::BenchArgs;
 use finish::Outputs;
 use session::Session;
 use suites::{bonnie, sysbench};
@@ -55,6 +56,7 @@ pub use from_trace::REPLAY;
 pub use from_trace::args::ReplayArgs;
 pub use phase_plan::PhasePlan;
 pub use session::Ran;
+pub use suite_kind::Suite;
 
 /// Measures a target and says what the figures are worth.
 pub fn bench(
@@ -157,10 +159,10 @@ impl Ready {
             return fio::Ready::make(args, &jobs, context, engine).map(Ready::Jobs);
         }
         match args.suite {
-            SuiteName::Bonnie if args.workload.is_none() => {
+            Suite::Bonnie if args.workload.is_none() => {
                 bonnie::Ready::make(args, context).map(Ready::Bonnie)
             }
-            SuiteName::Sysbench if args.workload.is_none() => {
+            Suite::Sysbench if args.workload.is_none() => {
                 let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
                 suite::check_options(args, &names).map_err(Failure::refused)?;
                 sysbench::Grid::make(args, &names, &path, context, engine).map(Ready::Grid)
@@ -213,7 +215,7 @@ pub fn overwrites(args: &BenchArgs) -> bool {
         return !args.replay_options.reads_only;
     }
     let is_of_own_files =
-        args.workload.is_none() && matches!(args.suite, SuiteName::Bonnie | SuiteName::Sysbench);
+        args.workload.is_none() && matches!(args.suite, Suite::Bonnie | Suite::Sysbench);
     if args.has_jobs() || is_of_own_files {
         return true;
     }

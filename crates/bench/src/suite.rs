@@ -4,8 +4,9 @@ use record::{Bytes, Pattern, Workload};
 
 use super::phase_plan::{OPEN_LOOP_DEPTH, PhasePlan, base};
 use super::suites::{bonnie, curve, seek, zones};
-use crate::args::{BenchArgs, SuiteName};
+use crate::args::BenchArgs;
 use crate::contents;
+use crate::suite_kind::Suite;
 use domain::values::{Fraction, WorkloadText, check_rate};
 
 /// The suite `database`.
@@ -99,12 +100,12 @@ pub fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>, String
 /// one that stands for all, which [`suites::schedule`](super::suites::schedule) makes them of.
 fn phases_of(args: &BenchArgs) -> Vec<PhasePlan> {
     match args.suite {
-        SuiteName::Database => database(),
+        Suite::Database => database(),
         // They lay out files of their own: `bench::suites`.
-        SuiteName::Sysbench | SuiteName::Bonnie => Vec::new(),
-        SuiteName::Seek => seek::phases(args.quick),
-        SuiteName::Zones => vec![zones::pattern()],
-        SuiteName::Curve => vec![curve::pattern()],
+        Suite::Sysbench | Suite::Bonnie => Vec::new(),
+        Suite::Seek => seek::phases(args.quick),
+        Suite::Zones => vec![zones::pattern()],
+        Suite::Curve => vec![curve::pattern()],
     }
 }
 
@@ -118,18 +119,18 @@ pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), St
         )),
         false => Ok(()),
     };
-    if args.workload.is_some() || suite != SuiteName::Curve {
+    if args.workload.is_some() || suite != Suite::Curve {
         refuse(
             args.p99.is_some(),
             "--p99",
             "only the suite curve searches for a rate",
         )?;
     }
-    if args.workload.is_some() || !matches!(suite, SuiteName::Sysbench | SuiteName::Bonnie) {
+    if args.workload.is_some() || !matches!(suite, Suite::Sysbench | Suite::Bonnie) {
         let why = "only the suites sysbench and bonnie have sets of files";
         refuse(args.files.is_some(), "--files", why)?;
     }
-    if args.workload.is_some() || suite != SuiteName::Bonnie {
+    if args.workload.is_some() || suite != Suite::Bonnie {
         let why = "only the suite bonnie";
         let creates = format!("{why} creates small files");
         refuse(args.file_size.is_some(), "--file-size", &creates)?;
@@ -143,22 +144,22 @@ pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), St
     if args.workload.is_some() {
         return Ok(());
     }
-    if suite != SuiteName::Database {
+    if suite != Suite::Database {
         let why = "its data is not chosen; --workload and the suite database take it";
         let data = args.contents().is_some();
         refuse(data, "--compressible or --dedupe", why)?;
     }
     match suite {
-        SuiteName::Database => Ok(()),
-        SuiteName::Bonnie => bonnie::check_options(args),
-        SuiteName::Sysbench => {
+        Suite::Database => Ok(()),
+        Suite::Bonnie => bonnie::check_options(args),
+        Suite::Sysbench => {
             let why = "its cells are sysbench's";
             refuse(args.shared.rate.is_some(), "--rate", why)?;
             refuse(args.depth.is_some(), "--depth", why)?;
             refuse(args.span.is_some(), "--span", why)?;
             refuse(args.read_fraction.is_some(), "--read-fraction", why)
         }
-        SuiteName::Seek => {
+        Suite::Seek => {
             let why = "its phases differ in how many are in flight";
             refuse(
                 args.depth.is_some() || args.threads.is_some(),
@@ -167,13 +168,13 @@ pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), St
             )?;
             refuse(args.shared.rate.is_some(), "--rate", why)
         }
-        SuiteName::Zones => {
+        Suite::Zones => {
             let why = "each zone is read in its turn";
             refuse(!names.is_empty(), "--phase", why)?;
             refuse(args.shared.rate.is_some(), "--rate", why)?;
             refuse(args.threads.is_some(), "--threads", why)
         }
-        SuiteName::Curve => {
+        Suite::Curve => {
             let why = "it searches for the rate itself";
             refuse(!names.is_empty(), "--phase", why)?;
             refuse(args.shared.rate.is_some(), "--rate", why)

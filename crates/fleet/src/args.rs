@@ -11,7 +11,7 @@ use crate::sort_key::{Condition, SortKey};
 use domain::bought::BoughtVolumes;
 use domain::plan_binding::Planned;
 use domain::values::{Percent, Size, Span};
-use replay::args::ReplayOptions;
+use replay::ReplayOptions;
 use sweep::{Figure, Requirement};
 
 /// Arguments of `fleet`.

@@ -1,41 +1,74 @@
-//! Options of a replay, as users give them.
+//! Options of a replay as arguments of a command.
 
-use std::str::FromStr;
-
-use clap::{Args, ValueEnum};
+use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use record::{OffsetMap, Pace};
-use serde::{Deserialize, Serialize};
 
-/// Options that say how a trace is replayed.
-#[derive(Args, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ReplayOptions {
+use crate::options::ReplayOptions;
+
+/// The arguments that make [`ReplayOptions`].
+#[derive(Args)]
+struct ReplayOptionArgs {
     /// When each I/O is issued [default: recorded]
     #[arg(long, value_enum, requires = "replay")]
-    pub pace: Option<PaceName>,
+    pace: Option<PaceName>,
     /// Shorten all recorded times by this factor, such as 2x [default: 1x]
-    #[arg(long, value_name = "FACTOR", requires = "replay")]
-    pub speed: Option<Speed>,
+    #[arg(long, value_name = "FACTOR", value_parser = speed, requires = "replay")]
+    speed: Option<f64>,
     /// Where I/Os of a larger device go [default: exact]
     #[arg(long, value_enum, requires = "replay")]
-    pub map: Option<MapName>,
+    map: Option<MapName>,
     /// Replay only this device of the trace
     #[arg(long, value_name = "NAME", requires = "replay")]
-    pub device: Option<String>,
+    device: Option<String>,
     /// Leave out writes, flushes and discards; the target is not written
     #[arg(long, requires = "replay")]
-    pub reads_only: bool,
+    reads_only: bool,
     /// Issue discards too; without it they are left out and counted
     #[arg(long, requires = "replay", conflicts_with = "reads_only")]
-    pub discards: bool,
+    discards: bool,
     /// Share of the data written that compresses away, such as 0.5 [default: 0]
     #[arg(long, value_name = "FRACTION", value_parser = share)]
-    pub compressible: Option<f64>,
+    compressible: Option<f64>,
 }
 
-/// Rules of times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PaceName {
+impl From<ReplayOptionArgs> for ReplayOptions {
+    fn from(args: ReplayOptionArgs) -> ReplayOptions {
+        ReplayOptions {
+            pace: args.pace.map(Pace::from),
+            speed: args.speed,
+            map: args.map.map(OffsetMap::from),
+            device: args.device,
+            reads_only: args.reads_only,
+            discards: args.discards,
+            compressible: args.compressible,
+        }
+    }
+}
+
+impl Args for ReplayOptions {
+    fn augment_args(command: Command) -> Command {
+        ReplayOptionArgs::augment_args(command)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        ReplayOptionArgs::augment_args_for_update(command)
+    }
+}
+
+impl FromArgMatches for ReplayOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<ReplayOptions, clap::Error> {
+        ReplayOptionArgs::from_arg_matches(matches).map(ReplayOptions::from)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = ReplayOptions::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Values of `--pace`.
+#[derive(Clone, Copy, ValueEnum)]
+enum PaceName {
     /// Each I/O at its recorded time, whatever became of earlier ones
     Recorded,
     /// Each I/O when those have completed that it waited for, plus its think time
@@ -44,10 +77,9 @@ pub enum PaceName {
     Asap,
 }
 
-impl PaceName {
-    /// As it is kept.
-    pub fn pace(self) -> Pace {
-        match self {
+impl From<PaceName> for Pace {
+    fn from(name: PaceName) -> Pace {
+        match name {
             PaceName::Recorded => Pace::Recorded,
             PaceName::Dependencies => Pace::Dependencies,
             PaceName::Asap => Pace::Asap,
@@ -55,10 +87,9 @@ impl PaceName {
     }
 }
 
-/// Rules of offsets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MapName {
+/// Values of `--map`.
+#[derive(Clone, Copy, ValueEnum)]
+enum MapName {
     /// At the recorded offsets; what lies beyond the end is left out and counted
     Exact,
     /// Modulo the size of the target
@@ -67,10 +98,9 @@ pub enum MapName {
     Compact,
 }
 
-impl MapName {
-    /// As it is kept.
-    pub fn map(self) -> OffsetMap {
-        match self {
+impl From<MapName> for OffsetMap {
+    fn from(name: MapName) -> OffsetMap {
+        match name {
             MapName::Exact => OffsetMap::Exact,
             MapName::Wrap => OffsetMap::Wrap,
             MapName::Compact => OffsetMap::Compact,
@@ -78,20 +108,11 @@ impl MapName {
     }
 }
 
-/// A factor of time.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Speed(pub f64);
-
-impl FromStr for Speed {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Speed, String> {
-        let number = text.trim().trim_end_matches(['x', '×']);
-        match number.parse() {
-            Ok(factor) if (0.001..=1000.0).contains(&factor) => Ok(Speed(factor)),
-            _ => Err("a speed is a factor from 0.001x to 1000x, such as 2x".to_owned()),
-        }
+fn speed(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches(['x', '×']);
+    match number.parse() {
+        Ok(factor) if (0.001..=1000.0).contains(&factor) => Ok(factor),
+        _ => Err("a speed is a factor from 0.001x to 1000x, such as 2x".to_owned()),
     }
 }
 
@@ -113,10 +134,10 @@ mod tests {
     #[test]
     fn speeds_and_shares_are_read_as_users_write_them() {
         for (text, factor) in [("2x", 2.0), ("0.5x", 0.5), ("3", 3.0)] {
-            assert_eq!(text.parse(), Ok(Speed(factor)));
+            assert_eq!(speed(text), Ok(factor));
         }
         for text in ["", "x", "0x", "-1x", "nan", "1e9"] {
-            assert!(text.parse::<Speed>().is_err(), "{text}");
+            assert!(speed(text).is_err(), "{text}");
         }
         assert_eq!((share("50%"), share("0.5")), (Ok(0.5), Ok(0.5)));
         assert!(share("2").is_err() && share("nan").is_err());

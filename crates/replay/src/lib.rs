@@ -7,13 +7,14 @@
 //! bounded number of I/Os is in memory. What came of it is a [`record::Replay`]; [`conclude`] says what it is worth.
 
 mod answer;
-pub mod args;
+mod args;
 mod class;
 pub mod conclude;
 mod curve;
 mod depend;
 mod graph;
 mod map;
+mod options;
 mod play;
 mod schedule;
 mod second_pass;
@@ -28,6 +29,7 @@ mod tests;
 pub mod views;
 
 pub use answer::{ClassAnswer, Counts, DeviceAnswer, Figure, InFlight, Latencies, ReplayAnswer};
+pub use options::ReplayOptions;
 pub use play::{Disk, PlayError, Played, play};
 pub use source::Opener;
 pub use survey::{Survey, SurveyedDevice, survey};

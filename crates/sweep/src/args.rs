@@ -10,7 +10,7 @@ use domain::filesystem::Fs;
 use domain::plan_binding::Planned;
 use domain::raid::{Layout as Copies, Level, level_parser};
 use domain::values::{Percent, Size, Span};
-use replay::args::ReplayOptions;
+use replay::ReplayOptions;
 
 /// Arguments of `sweep`.
 #[derive(Args, Debug)]

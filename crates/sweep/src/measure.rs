@@ -8,11 +8,11 @@ use ledger::Ledger;
 
 use super::figures::figures_of;
 use super::record::{CellOutcome, Settings};
-use bench::Ran;
-use bench::args::{BenchArgs, FioOptions, SharedOptions, SuiteName};
+use bench::args::{BenchArgs, FioOptions, SharedOptions};
 use bench::conclusion::Conclusion;
+use bench::{Ran, Suite};
 use domain::values::{Percent, Size, Span};
-use replay::args::ReplayOptions;
+use replay::ReplayOptions;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure, sentence};
 
@@ -30,7 +30,7 @@ pub(crate) fn bench_args(
     let trace = settings.replay.as_ref();
     Ok(BenchArgs {
         target: Some(target.to_path_buf()),
-        suite: SuiteName::Database,
+        suite: Suite::Database,
         phase: if workload.is_some() || trace.is_some() {
             Vec::new()
         } else {

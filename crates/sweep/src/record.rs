@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use record::{Bytes, Machine, Nanos, RunId};
-use replay::args::ReplayOptions;
+use replay::ReplayOptions;
 use serde::{Deserialize, Serialize};
 
 use super::figure::Figure;

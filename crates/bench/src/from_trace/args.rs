@@ -8,7 +8,7 @@ use clap::Args;
 use crate::args::{BenchArgs, EngineChoice, SharedOptions};
 use domain::plan_binding::Planned;
 use domain::values::Size;
-use replay::args::ReplayOptions;
+use replay::ReplayOptions;
 
 /// Arguments of `replay`.
 #[derive(Args, Debug)]

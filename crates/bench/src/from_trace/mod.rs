@@ -13,7 +13,6 @@ use linux::Root;
 use record::{Bytes, OffsetMap, Pace, ReplaySettings, TargetKind};
 pub(crate) use rounds::TraceRounds;
 
-use replay::args::{MapName, PaceName};
 use replay::{Disk, PlayError, Survey};
 use trace::{ReadError, TraceReader};
 
@@ -46,15 +45,15 @@ pub(crate) struct Ready {
 /// Settings that the arguments ask for.
 fn settings(args: &BenchArgs) -> ReplaySettings {
     let options = &args.replay_options;
-    let pace = options.pace.map_or(Pace::Recorded, PaceName::pace);
+    let pace = options.pace.unwrap_or(Pace::Recorded);
     ReplaySettings {
         pace,
-        speed: options.speed.map_or(1.0, |speed| speed.0),
+        speed: options.speed.unwrap_or(1.0),
         depth: args.depth.unwrap_or(match pace {
             Pace::Asap => ASAP_DEPTH,
             Pace::Recorded | Pace::Dependencies => MOST_IN_FLIGHT,
         }),
-        map: options.map.map_or(OffsetMap::Exact, MapName::map),
+        map: options.map.unwrap_or(OffsetMap::Exact),
         reads_only: options.reads_only,
         discards: options.discards,
         compressible: options.compressible.unwrap_or(0.0),

@@ -10,9 +10,10 @@ pub(crate) mod zones;
 
 use record::Bytes;
 
-use crate::args::{BenchArgs, SuiteName};
+use crate::args::BenchArgs;
 use crate::phase_plan::PhasePlan;
 use crate::schedule::{Listed, Schedule};
+use crate::suite_kind::Suite;
 
 /// The schedule of the suite that `args` ask for, on a target of so many bytes whose disks take
 /// requests of up to `whole` in one piece. `phases` are what the suite plans before it has seen
@@ -27,19 +28,19 @@ pub(crate) fn schedule(
     whole: Option<Bytes>,
 ) -> Result<Box<dyn Schedule>, String> {
     let suite = match args.workload {
-        Some(_) => SuiteName::Database,
+        Some(_) => Suite::Database,
         None => args.suite,
     };
     let pattern = phases.first().cloned();
     Ok(match (suite, pattern) {
-        (SuiteName::Zones, Some(pattern)) => {
+        (Suite::Zones, Some(pattern)) => {
             let asked = zones::Given {
                 block: args.block.is_some(),
                 depth: args.depth.is_some(),
             };
             Box::new(zones::Zones::of(pattern, size, asked, whole)?)
         }
-        (SuiteName::Curve, Some(pattern)) => Box::new(curve::Search::of(pattern, args)),
+        (Suite::Curve, Some(pattern)) => Box::new(curve::Search::of(pattern, args)),
         _ => Box::new(Listed(phases)),
     })
 }
