@@ -219,7 +219,7 @@ fn test(phase: &Phase) -> Option<Test> {
     let flow = phase.read.as_ref().or(phase.write.as_ref())?;
     let seconds = phase.seconds.max(1e-9);
     let in_order = phase.workload.pattern == record::Pattern::Sequential;
-    let of_data = in_order && !phase.workload.is_of_files();
+    let of_data = in_order && !phase.workload.is_metadata_work();
     let both = [&phase.read, &phase.write].into_iter().flatten();
     let longest = both.map(|flow| flow.latency.max()).max();
     Some(Test {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, ValueEnum};
-use engine::Choice;
+use engine::IoInterface;
 use formats::Format;
 use record::Nanos;
 
@@ -253,11 +253,11 @@ impl BenchArgs {
     }
 
     /// The way to the kernel that is requested.
-    pub(crate) fn choice(&self) -> Choice {
+    pub(crate) fn interface(&self) -> IoInterface {
         match self.engine {
-            None => Choice::Auto,
-            Some(EngineChoice::Uring) => Choice::Uring,
-            Some(EngineChoice::Sync) => Choice::Sync,
+            None => IoInterface::Auto,
+            Some(EngineChoice::Uring) => IoInterface::Uring,
+            Some(EngineChoice::Sync) => IoInterface::Sync,
         }
     }
 }

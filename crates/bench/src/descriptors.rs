@@ -1,7 +1,7 @@
 //! Limit of open files of this process, raised as far as the work needs.
 
 use anyhow::{Context as _, bail};
-use engine::Choice;
+use engine::IoInterface;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Files open beside the work: the standard streams, the ledger, the kernel's counters, and the target with
@@ -37,6 +37,6 @@ pub fn allow(most: u64, fewer: &str) -> Result<(), anyhow::Error> {
 
 /// Files that a thread of the engine has open beside the target's: the kernel's account of it, and its ring,
 /// if it has one.
-pub(crate) fn of_thread(choice: Choice) -> u64 {
-    1 + u64::from(choice != Choice::Sync)
+pub(crate) fn of_thread(interface: IoInterface) -> u64 {
+    1 + u64::from(interface != IoInterface::Sync)
 }

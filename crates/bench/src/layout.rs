@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
-use engine::{Choice, Control, Engine, EngineError, Job, Observer};
+use engine::{Control, Engine, EngineError, IoInterface, Job, Observer};
 use record::{Bytes, Contents, Nanos, Pattern, Window, Workload};
 
 use super::contents;
@@ -73,7 +73,7 @@ pub(crate) fn fill(
         file,
         span: most,
         workload: &workload,
-        choice: Choice::Auto,
+        interface: IoInterface::Auto,
         window: POLL,
         seed,
         interrupt,
@@ -132,6 +132,10 @@ impl Observer for Watch<'_> {
         self.progress
             .laid_out(self.written, self.most, took, timeout);
         let enough = !self.fixed && took >= PATIENCE_S && self.written >= testfile::SMALLEST;
-        if enough { Control::Stop } else { Control::GoOn }
+        if enough {
+            Control::StopPrecise
+        } else {
+            Control::Continue
+        }
     }
 }

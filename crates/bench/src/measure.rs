@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-use engine::{Choice, Control, Engine, EngineError, Job, Observer, part_of_seed};
+use engine::{Control, Engine, EngineError, IoInterface, Job, Observer, derive_seed};
 use linux::diskstats::{self, Counter, DiskStats};
 use record::{Bytes, DeviceCounts, Phase, Surroundings, Window};
 use study::steady;
@@ -33,7 +33,7 @@ pub(crate) fn measure(
     prepared: &Prepared,
     files: &[&File],
     schedule: &mut dyn Schedule,
-    choice: Choice,
+    interface: IoInterface,
     seed: u64,
     interrupt: &AtomicBool,
     progress: &mut Progress,
@@ -60,9 +60,9 @@ pub(crate) fn measure(
             file,
             span: span.round_down(workload.block),
             workload,
-            choice,
+            interface,
             window: plan.window,
-            seed: part_of_seed(seed, index as u64),
+            seed: derive_seed(seed, index as u64),
             interrupt,
         };
         let mut watch = Watch::new(&plan, &prepared.counters, progress);
@@ -186,9 +186,9 @@ impl Watch<'_> {
         // The stopper wants to see every window, so that two looks in a row are two windows.
         let precise = matches!(self.stopper.check(settled), StopDecision::Precise(_));
         if precise && took_s + 1e-6 >= self.shortest_s && steady::assess(settled).steady {
-            Control::Stop
+            Control::StopPrecise
         } else {
-            Control::GoOn
+            Control::Continue
         }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn check_engine(
 ) -> Result<(), Failure> {
     phases
         .iter()
-        .try_for_each(|plan| engine.check(&plan.workload, args.choice()))
+        .try_for_each(|plan| engine.check(&plan.workload, args.interface()))
         .refused()
 }
 
@@ -83,7 +83,7 @@ impl Session<'_> {
             &prepared,
             &[&prepared.file],
             schedule.as_mut(),
-            self.args.choice(),
+            self.args.interface(),
             self.seed,
             self.interrupt,
             &mut progress,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use engine::{Choice, Engine, EngineError, part_of_seed};
+use engine::{Engine, EngineError, IoInterface, derive_seed};
 use jiff::Timestamp;
 use linux::Root;
 use linux::diskstats::DiskStats;
@@ -28,7 +28,7 @@ pub struct PreparedTarget {
     work: Work,
     machine: Machine,
     suite: &'static str,
-    choice: Choice,
+    interface: IoInterface,
     seed: u64,
     /// Number of rounds measured: each makes other requests.
     rounds: u64,
@@ -126,7 +126,7 @@ impl PreparedTarget {
         PreparedTarget {
             machine: machine_of(root, &prepared),
             suite: args.suite_name(),
-            choice: args.choice(),
+            interface: args.interface(),
             prepared,
             work,
             seed,
@@ -162,8 +162,8 @@ impl PreparedTarget {
         let started = Timestamp::now();
         let before = self.counted();
         self.rounds += 1;
-        let seed = part_of_seed(self.seed, self.rounds);
-        let (prepared, choice) = (&self.prepared, self.choice);
+        let seed = derive_seed(self.seed, self.rounds);
+        let (prepared, interface) = (&self.prepared, self.interface);
         let mut replayed = None;
         let (phases, failed) = match &mut self.work {
             Work::Phases(phases) => {
@@ -174,24 +174,26 @@ impl PreparedTarget {
                     prepared,
                     &[&prepared.file],
                     &mut Listed(plans.collect()),
-                    choice,
+                    interface,
                     seed,
                     interrupt,
                     &mut Progress::new(false),
                 );
                 (measured.phases, measured.failed.map(|(_, error)| error))
             }
-            Work::Trace(trace) => match trace.measure(prepared, seconds, choice, seed, interrupt) {
-                Ok((phase, replay)) => {
-                    replayed = Some(Box::new(replay));
-                    (vec![phase], None)
+            Work::Trace(trace) => {
+                match trace.measure(prepared, seconds, interface, seed, interrupt) {
+                    Ok((phase, replay)) => {
+                        replayed = Some(Box::new(replay));
+                        (vec![phase], None)
+                    }
+                    Err(PlayError::Engine(error)) => (Vec::new(), Some(error)),
+                    Err(PlayError::Read(error)) => {
+                        let error = std::io::Error::other(error);
+                        (Vec::new(), Some(EngineError::Setup(error)))
+                    }
                 }
-                Err(PlayError::Engine(error)) => (Vec::new(), Some(error)),
-                Err(PlayError::Read(error)) => {
-                    let error = std::io::Error::other(error);
-                    (Vec::new(), Some(EngineError::Setup(error)))
-                }
-            },
+            }
         };
         let after = self.counted();
         let run = self.run(started, phases, replayed);

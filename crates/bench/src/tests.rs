@@ -6,7 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
-use engine::scripted::Scripted;
+use engine::scripted::ScriptedEngine;
 use engine::{Engine, EngineError, Job};
 use linux::Root;
 use record::{Bytes, Slice, Window, WindowFlow};
@@ -80,7 +80,7 @@ pub(super) fn windows(job: &Job<'_>, count: usize, ops: u64, latency: u64) -> Ve
 
 /// A disk that does 1,000 requests of 1 ms a window, and fails where `fails` says so.
 fn disk(fails: fn(&str) -> bool) -> impl Engine {
-    Scripted::new(move |job| {
+    ScriptedEngine::new(move |job| {
         if fails(job.name) {
             return Err(EngineError::Setup(io::Error::other("as scripted")));
         }

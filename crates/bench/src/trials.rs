@@ -76,8 +76,8 @@ impl Misses {
         let enough = self.trial.slices.len() >= WINDOWS as usize / 2;
         let missed = enough && curve::judge(&self.trial) == TargetKept::No;
         match std::mem::replace(&mut self.missed, missed) && missed {
-            true => Control::Stop,
-            false => Control::GoOn,
+            true => Control::StopPrecise,
+            false => Control::Continue,
         }
     }
 }

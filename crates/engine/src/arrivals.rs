@@ -2,13 +2,13 @@
 
 use crate::random::Random;
 
-/// Poisson arrivals, unless asked for even ones: the gaps are exponential, so that bursts and lulls come as they do when many
-/// users act on their own. They do not wait for answers: that is the point of an open loop.
+/// Poisson arrivals, or even ones. The exponential gaps of Poisson arrivals make bursts and idle gaps as with many
+/// independent users. Arrivals do not wait for completions, which makes the loop open.
 pub(crate) struct Arrivals {
     mean_gap: f64,
     /// Due time of the next request, in ticks. Kept as a fraction, so that rounding does not add up.
     due: f64,
-    /// Of its own, so that the schedule does not depend on which places were drawn.
+    /// Separate from the generator of places, so that the schedule does not depend on it.
     random: Random,
     even: bool,
 }
@@ -32,7 +32,7 @@ impl Arrivals {
         self.due as u64
     }
 
-    /// The next request was issued: on to the one after it.
+    /// Advances to the request after the next one.
     pub(crate) fn advance(&mut self) {
         let gap = if self.even {
             1.0
@@ -42,7 +42,7 @@ impl Arrivals {
         self.due += gap * self.mean_gap;
     }
 
-    /// About how many requests are due at `now` and were not issued.
+    /// Approximate number of requests that are due at `now` and were not issued.
     pub(crate) fn backlog(&self, now: u64) -> u64 {
         ((now as f64 - self.due) / self.mean_gap).ceil().max(0.0) as u64
     }

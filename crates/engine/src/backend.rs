@@ -1,10 +1,10 @@
-//! The kernel's side of a worker, which a simulated disk stands in for in tests.
+//! The interface to the kernel under a worker, which tests replace by a simulated disk.
 
 use std::io;
 
 use record::Direction;
 
-/// The way to the kernel, for one worker.
+/// The interface to the kernel of one worker.
 pub(crate) trait Backend {
     /// The clock, in ticks.
     fn now(&self) -> u64;
@@ -13,16 +13,16 @@ pub(crate) trait Backend {
     /// Queues a request of `bytes` bytes at a place (see `places::in_file`). There is room for one
     /// in each slot.
     fn push(&mut self, slot: u32, direction: Direction, place: u64, bytes: u32);
-    /// The data of a slot that has no request in flight: what its next write holds, or what its last read
-    /// brought.
+    /// The data of a slot that has no request in flight: the data of its next write, or of its last
+    /// read.
     fn data(&mut self, slot: u32, bytes: u32) -> &mut [u8];
-    /// Submits what was queued, and waits until an answer is there or the clock shows `wake_at`.
+    /// Submits what was queued, and waits for a completion or until the clock shows `wake_at`.
     fn submit_and_wait(&mut self, wake_at: u64) -> io::Result<()>;
-    /// Takes the answers that are there.
+    /// Takes the completions that have arrived.
     fn reap(&mut self, into: &mut Vec<Completion>);
 }
 
-/// An answer: bytes moved, or a negative error number.
+/// Completion of a request: bytes transferred, or a negative error number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completion {
     pub slot: u32,

@@ -1,10 +1,10 @@
-//! Limit on the work that may still be issued.
+//! Limit on the requests and bytes of a phase.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use record::Workload;
 
-/// Work that all workers of a phase may still issue together.
+/// Requests and bytes that the workers of a phase may still issue together.
 pub(crate) struct Budget {
     ops: Option<AtomicU64>,
     bytes: Option<AtomicU64>,
@@ -21,8 +21,8 @@ impl Budget {
         })
     }
 
-    /// Takes a request of so many bytes, unless nothing is left. The last one may be larger than
-    /// what is left of the bytes, as it is in fio.
+    /// Takes a request of so many bytes, unless nothing is left. As in fio, the last one may exceed the
+    /// bytes that are left.
     #[inline(always)]
     pub(crate) fn take(&self, bytes: u64) -> bool {
         let one = |left: u64| left.checked_sub(1);
@@ -50,7 +50,7 @@ mod tests {
     use record::{Bytes, Details};
 
     #[test]
-    fn requests_and_bytes_are_counted_and_the_first_that_is_spent_ends_it() {
+    fn a_budget_ends_with_its_requests_or_bytes_whichever_is_spent_first() {
         let mut workload = workload();
         assert!(Budget::of(&workload).is_none());
         workload.details = Some(Box::new(Details {

@@ -1,5 +1,5 @@
-//! The memory that requests read into and write from: one large mapping, aligned as direct I/O
-//! wants it, in huge pages where the kernel has them.
+//! The memory that requests read into and write from: one large mapping, aligned for direct I/O,
+//! in huge pages where the kernel has them.
 
 #![allow(unsafe_code)]
 
@@ -10,13 +10,13 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::random::Random;
 
-/// Direct I/O wants addresses aligned to the device's logical block, at most 4 KiB in practice.
+/// Alignment of buffers. Direct I/O requires that of the device's logical block, at most 4 KiB in practice.
 const ALIGNMENT: usize = 4096;
-/// A huge page on x86-64, and on aarch64 with 4 KiB pages.
-const HUGE: usize = 2 << 20;
-/// More than this is not needed for all workers of all jobs that run at the same time: slots then share buffers, which only
-/// matters to who looks at the data.
-const MOST_BYTES: usize = 256 << 20;
+/// Size of a huge page on x86-64, and on aarch64 with 4 KiB pages.
+const HUGE_PAGE: usize = 2 << 20;
+/// Most memory for all workers of all jobs that run at the same time. Beyond it slots share buffers, which only
+/// matters where the data is checked.
+const MAX_BYTES: usize = 256 << 20;
 
 /// Equal buffers in one mapping.
 pub(crate) struct Buffers {
@@ -38,26 +38,26 @@ impl Buffers {
     /// When the kernel gives no memory.
     pub(crate) fn new(block: usize, slots: u32, workers: u32, seed: u64) -> io::Result<Buffers> {
         let stride = block.next_multiple_of(ALIGNMENT);
-        let count = (MOST_BYTES / stride / workers as usize).clamp(1, slots as usize);
+        let count = (MAX_BYTES / stride / workers as usize).clamp(1, slots as usize);
         let buffers = Buffers::map(block, count)?;
         buffers.fill(seed);
         Ok(buffers)
     }
 
-    /// One buffer of `block` bytes for each of `slots`. The kernel finds memory for one when it is
-    /// first used, so slots that are never used cost nothing.
+    /// One buffer of `block` bytes for each of `slots`. The kernel allocates the memory of a buffer at its first
+    /// use, so unused slots cost nothing.
     ///
     /// # Errors
-    /// When the kernel does not allow so much.
+    /// When the kernel gives no memory.
     pub(crate) fn one_each(block: usize, slots: u32) -> io::Result<Buffers> {
         Buffers::map(block, slots as usize)
     }
 
-    /// As [`one_each`](Buffers::one_each), where the end of each 4 KiB, `zeros` of it from 0 to 1, holds zeros and the
-    /// rest random bytes.
+    /// One buffer for each of `slots`, with random bytes and then zeros in each 4 KiB; `zeros` is the share of the
+    /// zeros, 0 to 1.
     ///
     /// # Errors
-    /// When the kernel does not allow so much.
+    /// When the kernel gives no memory.
     pub(crate) fn partly_zeros(
         block: usize,
         slots: u32,
@@ -76,14 +76,14 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// One buffer of zeros that all slots share. It is only to be written from.
+    /// One buffer of zeros that all slots share, for writes only.
     ///
     /// # Errors
     /// When the kernel gives no memory.
     pub(crate) fn zeros(block: usize) -> io::Result<Buffers> {
         let mut buffers = Buffers::map(block, 1)?;
-        // New memory is zeros already. But memory that was never written is the same page of zeros
-        // again and again, and a device would have to be told of it page by page.
+        // New memory holds zeros already, but all of it is one page, mapped again and again, and a request would
+        // need a segment for each page.
         buffers.slice(0).fill(0);
         Ok(buffers)
     }
@@ -92,10 +92,10 @@ impl Buffers {
     fn map(block: usize, count: usize) -> io::Result<Buffers> {
         let stride = block.next_multiple_of(ALIGNMENT);
         let needed = stride * count;
-        // A thread for each request has one small buffer each: whole huge pages would be a waste.
+        // With a thread for each request there are many small mappings: huge pages would waste memory.
         let mapped = match needed {
-            0..HUGE => needed,
-            _ => needed.next_multiple_of(HUGE),
+            0..HUGE_PAGE => needed,
+            _ => needed.next_multiple_of(HUGE_PAGE),
         };
         // SAFETY: a new anonymous mapping at an address that the kernel chooses overlaps nothing.
         let base = unsafe {
@@ -109,7 +109,7 @@ impl Buffers {
         let base = NonNull::new(base.cast::<u8>())
             .ok_or_else(|| io::Error::other("the kernel mapped memory at address zero"))?;
         // SAFETY: the range is the mapping just made. Advice does not change its content, and a
-        // kernel without huge pages refuses it, which is as good.
+        // kernel without huge pages refuses it, which does no harm.
         let _ = unsafe { madvise(base.as_ptr().cast(), mapped, Advice::LinuxHugepage) };
         Ok(Buffers {
             base,

@@ -1,13 +1,13 @@
-//! A given work by blocking calls, timed one by one: what the classic suites of files do.
+//! A fixed amount of work by blocking calls, timed one by one, as in the classic benchmarks of files.
 //!
-//! Where a [`Job`](crate::Job) keeps requests in flight for a time, a [`Task`] makes its calls one
-//! after another until its work is done, and what ends the work (an fsync) is in the measured time.
-//! The calls themselves are the caller's; here they are timed, and counted by window.
+//! A [`Job`](crate::Job) keeps requests in flight for a time. A [`Task`] makes its calls one after another until
+//! its work is done, and the call that ends the work (an fsync) is within the measured time. The caller makes the
+//! calls; this module times them, and counts them by window.
 
+mod call_state;
 mod gather;
 mod message;
 mod run;
-mod together;
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -22,11 +22,11 @@ use crate::tally::Tally;
 
 pub use run::run;
 
-/// A phase that is made of calls.
-pub struct Calls<'a> {
+/// A phase of blocking calls.
+pub struct CallPhase<'a> {
     /// The phase's name, which goes into the record.
     pub name: &'a str,
-    /// The workload, for the record. Its directions are those that may be counted.
+    /// The workload, for the record. Only its directions are counted.
     pub workload: &'a Workload,
     /// Length of a window.
     pub window: Nanos,
@@ -36,7 +36,7 @@ pub struct Calls<'a> {
 
 /// Work of one thread.
 pub trait Task: Send {
-    /// Makes the next calls, and times them; `false` when there was nothing left to do.
+    /// Makes the next calls, and times them; `false` once the work is done.
     ///
     /// # Errors
     /// When a call fails.
@@ -45,9 +45,9 @@ pub trait Task: Send {
 
 /// Start of a call.
 #[derive(Clone, Copy)]
-pub struct Mark(u64);
+pub struct CallStart(u64);
 
-/// Times the calls of one thread.
+/// Timer of the calls of one thread.
 pub struct Timer<'a> {
     thread: usize,
     clock: Clock,
@@ -60,15 +60,15 @@ pub struct Timer<'a> {
 }
 
 impl Timer<'_> {
-    /// A call begins now.
+    /// Starts timing a call.
     #[inline]
-    pub fn mark(&self) -> Mark {
-        Mark(self.clock.now())
+    pub fn start_call(&self) -> CallStart {
+        CallStart(self.clock.now())
     }
 
     /// Records a call that began at `since` and moved so many bytes.
     #[inline]
-    pub fn record(&mut self, direction: Direction, bytes: u64, since: Mark) {
+    pub fn record(&mut self, direction: Direction, bytes: u64, since: CallStart) {
         let now = self.clock.now();
         if now >= self.tally.slice_end() {
             self.advance(now);
@@ -92,10 +92,10 @@ impl Timer<'_> {
         bytes: u64,
         call: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        let since = self.mark();
-        let answer = call()?;
+        let since = self.start_call();
+        let result = call()?;
         self.record(direction, bytes, since);
-        Ok(answer)
+        Ok(result)
     }
 
     fn advance(&mut self, now: u64) {
@@ -113,7 +113,7 @@ impl Timer<'_> {
         });
     }
 
-    /// The window under way, cut short now.
+    /// Ends the current window now.
     fn end(mut self) -> End {
         let busy_share = self.busy.share();
         let (index, ticks, flows) = self.tally.cut(self.clock.now());
@@ -130,8 +130,8 @@ impl Timer<'_> {
     }
 }
 
-/// Makes the engine's error of a call that failed.
-pub fn failed(what: impl Into<String>, source: impl Into<io::Error>) -> EngineError {
+/// The error of a failed call.
+pub fn call_error(what: impl Into<String>, source: impl Into<io::Error>) -> EngineError {
     EngineError::Call {
         what: what.into(),
         source: source.into(),

@@ -1,9 +1,9 @@
 //! The clock that times requests.
 //!
 //! Reading the time-stamp counter costs less than half of a `clock_gettime` call. It is used where
-//! the processor says that it runs at one rate in all states (invariant TSC: CPUID leaf 0x80000007,
+//! the processor reports that it runs at a constant rate in all states (invariant TSC: CPUID leaf 0x80000007,
 //! EDX bit 8; AMD64 Architecture Programmer's Manual volume 3, Intel SDM volume 3 section 17.17) and
-//! where it agreed with the monotonic clock when tested.
+//! where it agreed with the monotonic clock in a test.
 
 #![allow(unsafe_code)]
 
@@ -20,7 +20,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 pub(crate) use monotonic::monotonic_nanos;
 
-/// Counts ticks, and knows how long one is.
+/// A clock that counts ticks of a known length.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     kind: ClockKind,
@@ -81,14 +81,14 @@ fn invariant_counter() -> Option<Clock> {
     })
 }
 
-/// Elsewhere the monotonic clock reads the processor's counter without a call into the kernel.
+/// `None` on other processors, where the monotonic clock reads the processor's counter without a system call.
 #[cfg(not(target_arch = "x86_64"))]
 fn invariant_counter() -> Option<Clock> {
     None
 }
 
-/// The share of a thread's time in which it ran, or wanted to and had no processor. On a busy host
-/// the second is much, and it is no wait for the disk.
+/// The busy share of a thread's time: it ran, or waited for a processor. On a busy host the second is large, and
+/// it is not a wait for the disk.
 pub(crate) struct BusyTime {
     schedstat: Option<File>,
     before: ThreadCounters,
@@ -102,15 +102,15 @@ pub(crate) struct ThreadCounters {
     /// Nanoseconds in which it ran or waited for a processor. A hypervisor's steal may be missing
     /// (CONFIG_PARAVIRT_TIME_ACCOUNTING).
     pub busy: u64,
-    /// Times that it slept (getrusage(2), ru_nvcsw); `None` where the kernel does not count them.
+    /// Number of times that it slept (getrusage(2), ru_nvcsw); `None` where the kernel does not count them.
     pub sleeps: Option<u64>,
 }
 
 impl ThreadCounters {
-    /// The busy share of the time since `before`, 0 to 1. Both counters are of the same two
-    /// moments: a thread that is late for the end of a window is late with both.
+    /// The busy share of the time since `before`, 0 to 1. Both times are read at the
+    /// same moments, so that a late reading at the end of a window does not change the share.
     pub(crate) fn busy_share_since(self, before: ThreadCounters) -> f64 {
-        // What never slept has never waited, whatever is missing in the times.
+        // A thread that never slept never waited for the disk, even where steal is missing in its times.
         if self.sleeps.is_some() && self.sleeps == before.sleeps {
             return 1.0;
         }
@@ -120,23 +120,23 @@ impl ThreadCounters {
 }
 
 impl BusyTime {
-    /// For the calling thread.
+    /// The busy time of the calling thread.
     pub(crate) fn of_this_thread() -> BusyTime {
         let mut busy = BusyTime {
             schedstat: File::open("/proc/thread-self/schedstat").ok(),
             before: ThreadCounters::default(),
         };
-        busy.before = busy.spent();
+        busy.before = busy.counters();
         busy
     }
 
     /// The busy share of the time since the last call, 0 to 1.
     pub(crate) fn share(&mut self) -> f64 {
-        let now = self.spent();
+        let now = self.counters();
         now.busy_share_since(std::mem::replace(&mut self.before, now))
     }
 
-    fn spent(&self) -> ThreadCounters {
+    fn counters(&self) -> ThreadCounters {
         let now = monotonic_nanos();
         let time = clock_gettime(ClockId::ThreadCPUTime);
         let ran = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;

@@ -2,9 +2,9 @@
 
 use record::Contents;
 
-use crate::random::{Random, part_of_seed};
+use crate::random::{Random, derive_seed};
 
-/// Makes the data of each write of a worker.
+/// Generator of the data of a worker's writes.
 pub(crate) struct Filler {
     /// Bytes of a chunk that do not compress.
     dense: usize,
@@ -13,7 +13,7 @@ pub(crate) struct Filler {
     /// A random number below this repeats data.
     repeats_below: u64,
     working_set: u64,
-    /// Begins the data of the working set.
+    /// Seed of the working set.
     set_seed: u64,
     /// Seed of the last data.
     last: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// For a worker with this seed; workers of one `set_seed` have one working set.
+    /// The generator of a worker with this seed; workers of one `set_seed` share a working set.
     pub(crate) fn new(contents: &Contents, seed: u64, set_seed: u64) -> Filler {
         let chunk = match contents.chunk.0 as usize {
             0 => 512,
@@ -41,7 +41,7 @@ impl Filler {
         }
     }
 
-    /// Fills `data` with that of the next write.
+    /// Fills the data of the next write.
     pub(crate) fn fill(&mut self, data: &mut [u8]) {
         let seed = self.next_seed();
         self.last = seed;
@@ -68,7 +68,7 @@ impl Filler {
         }
         match self.working_set {
             0 => self.last,
-            set => part_of_seed(self.set_seed, self.random.below(set)),
+            set => derive_seed(self.set_seed, self.random.below(set)),
         }
     }
 }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_writes_repeat_earlier_ones() {
+    fn the_share_of_repeated_writes_is_kept() {
         let mut repeated = contents();
         assert_eq!(counts(&repeated).len(), 4000);
         repeated.repeated = 0.25;

@@ -1,4 +1,4 @@
-//! The most requests in flight that keep a latency, found by halves.
+//! Binary search for the highest depth that keeps a latency.
 
 use record::DepthSearch;
 
@@ -9,20 +9,20 @@ pub(crate) struct Search {
     window: u64,
     share: f64,
     continues: bool,
-    /// The most that was seen to keep it; 0 before any did.
+    /// The highest depth that kept the latency; 0 before any did.
     keeps: u32,
-    /// The least that was seen to miss it; one more than are possible before any did.
+    /// The lowest depth that missed the latency; one above the highest possible before any did.
     misses: u32,
     depth: u32,
-    /// Start of the window; `None` until what was in flight at another depth has come back.
+    /// Start of the window; `None` until all requests of the previous depth have completed.
     began: Option<u64>,
-    came_back: u64,
+    completed: u64,
     in_time: u64,
     found: bool,
 }
 
 impl Search {
-    /// For at most `most` in flight; a second has `ticks_of_nanos(1e9)` ticks.
+    /// A search up to the depth `most`; `ticks` converts a time to ticks.
     pub(crate) fn new(
         rules: &DepthSearch,
         most: u32,
@@ -37,25 +37,25 @@ impl Search {
             misses: most + 1,
             depth: most.max(1),
             began: None,
-            came_back: 0,
+            completed: 0,
             in_time: 0,
             found: false,
         }
     }
 
-    /// True if nothing may be issued while `in_flight` are out.
-    pub(crate) fn holds(&mut self, now: u64, in_flight: usize) -> bool {
+    /// True if nothing may be issued with `in_flight` requests in flight.
+    pub(crate) fn is_blocked(&mut self, now: u64, in_flight: usize) -> bool {
         if self.began.is_none() && in_flight == 0 {
             self.began = Some(now);
-            (self.came_back, self.in_time) = (0, 0);
+            (self.completed, self.in_time) = (0, 0);
         }
         self.began.is_none() || in_flight >= self.depth as usize
     }
 
-    /// A request came back at `now` after `latency`.
-    pub(crate) fn came_back(&mut self, now: u64, latency: u64) {
+    /// Counts a request that completed at `now` after `latency`.
+    pub(crate) fn completed(&mut self, now: u64, latency: u64) {
         let Some(began) = self.began else { return };
-        self.came_back += 1;
+        self.completed += 1;
         self.in_time += u64::from(latency <= self.latency);
         if now - began >= self.window {
             self.decide();
@@ -63,11 +63,11 @@ impl Search {
     }
 
     fn decide(&mut self) {
-        let kept = self.in_time as f64 >= self.share * self.came_back as f64;
-        (self.came_back, self.in_time) = (0, 0);
+        let kept = self.in_time as f64 >= self.share * self.completed as f64;
+        (self.completed, self.in_time) = (0, 0);
         self.began = None;
         if self.found {
-            // The disk has become slower since.
+            // The depth was found before; the disk may have become slower since.
             self.depth = if kept {
                 self.depth
             } else {
@@ -87,7 +87,7 @@ impl Search {
         }
     }
 
-    /// The number, once it is found; 0 where none keeps the latency.
+    /// The depth, once it is found; 0 where none keeps the latency.
     pub(crate) fn found(&self) -> Option<u32> {
         match (self.found, self.keeps) {
             (false, _) => None,
@@ -119,11 +119,11 @@ mod tests {
         let mut now = 0;
         for _ in 0..100_000 {
             let mut out = 0;
-            while !search.holds(now, out) {
+            while !search.is_blocked(now, out) {
                 out += 1;
             }
             now += 10 * out as u64;
-            (0..out).for_each(|_| search.came_back(now, 10 * out as u64));
+            (0..out).for_each(|_| search.completed(now, 10 * out as u64));
             if search.is_over() {
                 return search.found();
             }

@@ -1,5 +1,4 @@
-//! Runs a phase on real files: finds out which way to the kernel is open, starts the workers, and
-//! lets them begin and end together.
+//! The engine of real I/O: chooses the interface to the kernel, and runs the workers of a phase.
 
 use std::fs::File;
 use std::sync::OnceLock;
@@ -11,24 +10,24 @@ use record::{EngineKind, EngineUsed, Nanos, Phase, Workload};
 
 use crate::budget::Budget;
 use crate::clock::{Clock, monotonic_nanos};
-use crate::gather::Gathered;
-use crate::job::{Choice, Engine, EngineError, Job, Observer};
+use crate::gather::PhaseTotals;
+use crate::job::{Engine, EngineError, IoInterface, Job, Observer};
+use crate::phase_state::{PhaseState, WorkerCounts};
 use crate::ring;
-use crate::start::Start;
+use crate::start::StartGroup;
 use crate::start_barrier::StartBarrier;
 use crate::thread_settings;
-use crate::together::{Shape, Together};
 use crate::verify::{HEADER, Verifier};
 
-/// The engine that makes real I/O.
+/// The engine of real I/O.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Disks;
+pub struct DiskEngine;
 
-impl Engine for Disks {
-    fn check(&self, workload: &Workload, choice: Choice) -> Result<(), EngineError> {
+impl Engine for DiskEngine {
+    fn check(&self, workload: &Workload, interface: IoInterface) -> Result<(), EngineError> {
         check_blocks(workload)?;
         check_settings(workload)?;
-        choose(workload, choice).and_then(|(kind, _)| Shape::of(workload, kind).map(drop))
+        choose(workload, interface).and_then(|(kind, _)| WorkerCounts::of(workload, kind).map(drop))
     }
 
     fn run(&self, job: &Job<'_>, observer: &mut dyn Observer) -> Result<Phase, EngineError> {
@@ -41,17 +40,17 @@ impl Engine for Disks {
         others: &[&File],
         observer: &mut dyn Observer,
     ) -> Result<Phase, EngineError> {
-        self.run_beside(job, others, &Start::of(1), observer)
+        self.run_concurrently(job, others, &StartGroup::of(1), observer)
     }
 
-    fn run_beside(
+    fn run_concurrently(
         &self,
         job: &Job<'_>,
         others: &[&File],
-        start: &Start,
+        start: &StartGroup,
         observer: &mut dyn Observer,
     ) -> Result<Phase, EngineError> {
-        let _attended = start.attended();
+        let _pending = start.pending();
         job.check()?;
         let files: Vec<&File> = [job.file]
             .into_iter()
@@ -59,22 +58,22 @@ impl Engine for Disks {
             .collect();
         check_files(job, &files)?;
         let clock = Clock::best();
-        let (kind, detail) = choose(job.workload, job.choice)?;
-        let shape = Shape::of(job.workload, kind)?;
+        let (kind, detail) = choose(job.workload, job.interface)?;
+        let worker_counts = WorkerCounts::of(job.workload, kind)?;
         let mut used = EngineUsed {
             kind,
             clock: clock.kind(),
             detail,
         };
-        note(&mut used.detail, shape.remark(job.workload));
+        note(&mut used.detail, worker_counts.remark(job.workload));
         let began = (clock.now(), monotonic_nanos());
         let details = job.workload.details.as_deref();
-        let together = Together {
+        let phase_state = PhaseState {
             job,
             files: &files,
             clock,
-            shape: &shape,
-            ready: StartBarrier::new(shape.workers as usize),
+            worker_counts: &worker_counts,
+            ready: StartBarrier::new(worker_counts.workers as usize),
             start,
             begin: OnceLock::new(),
             budget: Budget::of(job.workload),
@@ -86,16 +85,16 @@ impl Engine for Disks {
                 .map(|share| start.share(share, clock)),
             granted: OnceLock::new(),
         };
-        let gathered = run_workers(&together, kind, observer)?;
-        let granted = together.granted.get();
+        let totals = run_workers(&phase_state, kind, observer)?;
+        let granted = phase_state.granted.get();
         note(
             &mut used.detail,
             granted.and_then(|granted| granted.missing()),
         );
         let ended = (clock.now(), monotonic_nanos());
         note(&mut used.detail, drift(clock, began, ended));
-        let mut phase = gathered.into_phase(job, used, &shape, clock);
-        if let Some(verifier) = &together.verifier {
+        let mut phase = totals.into_phase(job, used, &worker_counts, clock);
+        if let Some(verifier) = &phase_state.verifier {
             verifier.read_all(job.interrupt);
             phase.outcome.verified = Some(verifier.verified());
         }
@@ -124,7 +123,7 @@ fn check_blocks(workload: &Workload) -> Result<(), EngineError> {
     }
 }
 
-/// Checks that threads can have the settings of the workload, on one that ends.
+/// Checks on a thread of its own that threads can have the settings of the workload.
 fn check_settings(workload: &Workload) -> Result<(), EngineError> {
     let settings = workload
         .details
@@ -163,20 +162,23 @@ pub(crate) fn note(detail: &mut String, remark: Option<String>) {
     }
 }
 
-/// Finds out which way to the kernel is open.
-fn choose(workload: &Workload, choice: Choice) -> Result<(EngineKind, String), EngineError> {
+/// The interface to the kernel for a workload, with the reason where it is not the requested one.
+fn choose(
+    workload: &Workload,
+    interface: IoInterface,
+) -> Result<(EngineKind, String), EngineError> {
     let log_writer = workload.sync_every > 0 && workload.depth == 1;
-    match choice {
-        // Discards are calls that wait.
+    match interface {
+        // Discards are blocking calls.
         _ if workload.discards() => Ok((EngineKind::Sync, String::new())),
-        Choice::Sync => Ok((EngineKind::Sync, String::new())),
-        Choice::Auto if log_writer => Ok((
+        IoInterface::Sync => Ok((EngineKind::Sync, String::new())),
+        IoInterface::Auto if log_writer => Ok((
             EngineKind::Sync,
             "a log writer calls fdatasync itself".to_owned(),
         )),
-        Choice::Auto | Choice::Uring => match ring::probe(workload.depth) {
+        IoInterface::Auto | IoInterface::Uring => match ring::probe(workload.depth) {
             Ok(()) => Ok((EngineKind::Uring, String::new())),
-            Err(error) if choice == Choice::Uring => Err(EngineError::NoUring(error)),
+            Err(error) if interface == IoInterface::Uring => Err(EngineError::NoUring(error)),
             Err(error) => Ok((
                 EngineKind::Sync,
                 format!("io_uring is refused here: {error}"),
@@ -185,35 +187,35 @@ fn choose(workload: &Workload, choice: Choice) -> Result<(EngineKind, String), E
     }
 }
 
-/// Starts the workers, and gathers what they count until all have ended.
+/// Runs the workers, and gathers their counts.
 fn run_workers(
-    together: &Together<'_>,
+    phase_state: &PhaseState<'_>,
     kind: EngineKind,
     observer: &mut dyn Observer,
-) -> Result<Gathered, EngineError> {
+) -> Result<PhaseTotals, EngineError> {
     let (sender, receiver) = channel();
     thread::scope(|scope| {
-        for id in 0..together.shape.workers as usize {
+        for id in 0..phase_state.worker_counts.workers as usize {
             let sender = sender.clone();
             thread::Builder::new()
                 .name(format!("io-{id}"))
                 // Workers keep their state on the heap; thousands of threads must fit.
                 .stack_size(256 << 10)
-                .spawn_scoped(scope, move || together.work(id, kind, sender))
+                .spawn_scoped(scope, move || phase_state.work(id, kind, sender))
                 .map_err(|error| {
-                    together.enough.store(true, Relaxed);
-                    // The others wait for one that will not come.
-                    together.ready.open();
+                    phase_state.enough.store(true, Relaxed);
+                    // Otherwise the others would wait for this one forever.
+                    phase_state.ready.open();
                     EngineError::Setup(error)
                 })?;
         }
         drop(sender);
-        Gathered::gather(&receiver, together, observer)
+        PhaseTotals::gather(&receiver, phase_state, observer)
     })
 }
 
-/// Reports when the clock and the monotonic clock went apart during the phase, as they do when a
-/// virtual machine moves to another host.
+/// A remark where the clock and the monotonic clock diverged during the phase, as they do when a virtual
+/// machine migrates to another host.
 pub(crate) fn drift(clock: Clock, began: (u64, u64), ended: (u64, u64)) -> Option<String> {
     let counted = clock.span(ended.0.saturating_sub(began.0)).as_secs_f64();
     let passed = Nanos(ended.1.saturating_sub(began.1)).as_secs_f64();

@@ -1,19 +1,19 @@
-//! Requests that fail: by an error that ends the phase, or by one that it is to go on with.
+//! Failed requests, whose errors end the phase unless the job declares them non-fatal.
 
 use record::{Direction, FailedRequests, NonFatal, Workload};
 use rustix::io::Errno;
 
 use crate::job::EngineError;
 
-/// The failures of a worker that did not end its phase.
+/// Non-fatal failures of a worker.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     counted: FailedRequests,
 }
 
 impl Failures {
-    /// Counts a request of `workload` whose answer was `result`, a negative error number, unless `error` ends the
-    /// phase. As in fio all that reads nothing goes by the errors of writes.
+    /// Counts a request of `workload` that failed with `result`, a negative error number, unless `error` ends the
+    /// phase. As in fio, all requests but reads go by the errors of writes.
     ///
     /// # Errors
     /// The error that ends the phase.
@@ -77,7 +77,7 @@ impl Failures {
         self.add(workload, direction, result, error)
     }
 
-    /// All that was counted.
+    /// All counted failures.
     pub(crate) fn counted(self) -> FailedRequests {
         self.counted
     }

@@ -1,11 +1,12 @@
-//! Shares of jobs that run at the same time: none of them issues more than its weight of what all do.
+//! Shares of jobs that run at the same time: each issues at most its weight's share of all requests (fio's
+//! `flow`).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Jobs that share what they issue, by the number that they have in common.
+/// Groups of jobs that share what they issue, by the number of the group.
 #[derive(Default)]
-pub(crate) struct Flows(Mutex<Vec<(u32, Arc<Group>)>>);
+pub(crate) struct FlowGroups(Mutex<Vec<(u32, Arc<Group>)>>);
 
 #[derive(Default)]
 struct Group(Mutex<Vec<Arc<Member>>>);
@@ -14,12 +15,12 @@ struct Member {
     weight: u32,
     issued: AtomicU64,
     gone: AtomicBool,
-    /// Handles that are held.
+    /// Number of handles.
     held: AtomicU32,
 }
 
-/// A job's place in its group. Once all of a job's are dropped, the others no longer wait for it.
-pub(crate) struct FlowTurn {
+/// Handle of a job in its group. Once all handles of a job are dropped, the others no longer wait for it.
+pub(crate) struct FlowHandle {
     group: Arc<Group>,
     mine: Arc<Member>,
     /// Pause of a job that is ahead, in ticks.
@@ -28,9 +29,9 @@ pub(crate) struct FlowTurn {
     until: u64,
 }
 
-impl Flows {
-    /// A new job of group `id`.
-    pub(crate) fn join(&self, id: u32, weight: u32, pause: u64) -> FlowTurn {
+impl FlowGroups {
+    /// Adds a job to group `id`.
+    pub(crate) fn join(&self, id: u32, weight: u32, pause: u64) -> FlowHandle {
         let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = groups.iter().find(|(known, _)| *known == id);
         let group = match known {
@@ -48,7 +49,7 @@ impl Flows {
             held: AtomicU32::new(1),
         });
         group.members().push(Arc::clone(&mine));
-        FlowTurn {
+        FlowHandle {
             group,
             mine,
             pause: pause.max(1),
@@ -63,9 +64,9 @@ impl Group {
     }
 }
 
-impl FlowTurn {
+impl FlowHandle {
     /// True if nothing may be issued at `now`.
-    pub(crate) fn holds(&mut self, now: u64) -> bool {
+    pub(crate) fn is_blocked(&mut self, now: u64) -> bool {
         if now < self.until {
             return true;
         }
@@ -73,17 +74,18 @@ impl FlowTurn {
         self.until > 0
     }
 
-    /// A request was issued.
+    /// Counts an issued request.
     pub(crate) fn issued(&self) {
         self.mine.issued.fetch_add(1, Relaxed);
     }
 
-    /// End of the pause that is under way.
-    pub(crate) fn ends(&self) -> Option<u64> {
+    /// End of the current pause.
+    pub(crate) fn resumes_at(&self) -> Option<u64> {
         (self.until > 0).then_some(self.until)
     }
 
-    /// One more than all have issued stands for the first request, so that one of them is never ahead.
+    /// True if the job has issued more than its share. One request is added to the sum of all, so that a job
+    /// alone is never ahead.
     fn is_ahead(&self) -> bool {
         let (mut issued, mut weights) = (1_u128, 0_u128);
         for member in self.group.members().iter() {
@@ -97,10 +99,10 @@ impl FlowTurn {
     }
 }
 
-impl Clone for FlowTurn {
-    fn clone(&self) -> FlowTurn {
+impl Clone for FlowHandle {
+    fn clone(&self) -> FlowHandle {
         self.mine.held.fetch_add(1, Relaxed);
-        FlowTurn {
+        FlowHandle {
             group: Arc::clone(&self.group),
             mine: Arc::clone(&self.mine),
             ..*self
@@ -108,7 +110,7 @@ impl Clone for FlowTurn {
     }
 }
 
-impl Drop for FlowTurn {
+impl Drop for FlowHandle {
     fn drop(&mut self) {
         if self.mine.held.fetch_sub(1, Relaxed) == 1 {
             self.mine.gone.store(true, Relaxed);
@@ -121,15 +123,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_issued_goes_by_the_weights_and_nobody_waits_for_who_is_gone() {
-        let flows = Flows::default();
+    fn jobs_issue_by_their_weights_and_do_not_wait_for_ended_ones() {
+        let flows = FlowGroups::default();
         let mut jobs =
             [(3, 1), (2, 1), (1, 1), (1, 9)].map(|(weight, id)| flows.join(id, weight, 5));
         let mut counts = [0_u64; 4];
         for round in 0..6000 {
             let now = round * 10;
             for (job, count) in jobs.iter_mut().zip(&mut counts) {
-                if !job.holds(now) {
+                if !job.is_blocked(now) {
                     job.issued();
                     *count += 1;
                 }
@@ -143,7 +145,7 @@ mod tests {
         let [mut first, second, third, _] = jobs;
         drop((second, third));
         let free = (0..100).filter(|at| {
-            let free = !first.holds(1_000_000 + at * 10);
+            let free = !first.is_blocked(1_000_000 + at * 10);
             first.issued();
             free
         });
@@ -151,15 +153,15 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_there_until_its_last_worker_has_ended() {
-        let flows = Flows::default();
+    fn a_job_counts_until_its_last_worker_has_ended() {
+        let flows = FlowGroups::default();
         let (one, mut other) = (flows.join(0, 1, 5), flows.join(0, 1, 5));
         let worker = one.clone();
         drop(one);
         other.issued();
         other.issued();
-        assert!(other.holds(10) && other.ends() == Some(15));
+        assert!(other.is_blocked(10) && other.resumes_at() == Some(15));
         drop(worker);
-        assert!(!other.holds(20));
+        assert!(!other.is_blocked(20));
     }
 }

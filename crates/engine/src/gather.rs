@@ -5,19 +5,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 
 use record::{
-    CpuTime, Direction, EngineUsed, FailedRequests, Flow, Outcome, Phase, Stopped, Surroundings,
-    Window, WindowFlow, Workload,
+    CpuTime, Direction, EngineUsed, FailedRequests, Flow, JobFileResults, Phase, StopReason,
+    Surroundings, Window, WindowFlow, Workload,
 };
 
 use crate::budget::Budget;
 use crate::clock::{Clock, cpu_since, process_cpu_time};
 use crate::job::{Control, EngineError, Job, Observer};
+use crate::phase_state::{PhaseState, WorkerCounts, ramp_windows};
 use crate::plan::{Message, WorkerEnd};
 use crate::tally::{Flows, SLICES, WindowTally, flows_for, merge_flows, ops_of};
-use crate::together::{Shape, Together, ramp_windows};
 
 /// The joined windows of all workers, in ticks.
-pub(crate) struct Gathered {
+pub(crate) struct PhaseTotals {
     /// Number of windows before the first that counts.
     ramp: usize,
     windows: Vec<Window>,
@@ -25,19 +25,19 @@ pub(crate) struct Gathered {
     worker_ops: Vec<u64>,
     /// Ticks that the requests of each worker took.
     worker_ticks: Vec<f64>,
-    stopped: Stopped,
+    stopped: StopReason,
     drain_ticks: u64,
-    /// The most in flight that kept the latency, where it was looked for.
+    /// The depth that a search found.
     depth: Option<u32>,
-    /// Requests that failed and did not end the phase.
+    /// Non-fatal failures.
     failed: FailedRequests,
     /// Processor time of the workers' threads.
     worker_cpu: CpuTime,
     cpu: CpuTime,
 }
 
-/// A window for which some workers' parts have come.
-struct Joining {
+/// A window for which some workers have sent their parts.
+struct PendingWindow {
     parts: u32,
     ticks: u64,
     flows: Flows,
@@ -48,9 +48,9 @@ struct Joining {
     worker_ticks: Vec<f64>,
 }
 
-impl Joining {
-    fn new(workload: &Workload, workers: u32) -> Joining {
-        Joining {
+impl PendingWindow {
+    fn new(workload: &Workload, workers: u32) -> PendingWindow {
+        PendingWindow {
             parts: 0,
             ticks: 0,
             flows: flows_for(workload),
@@ -72,28 +72,28 @@ impl Joining {
     }
 }
 
-impl Gathered {
+impl PhaseTotals {
     /// Joins windows until all workers have ended.
     pub(crate) fn gather(
         receiver: &Receiver<Message>,
-        together: &Together<'_>,
+        phase_state: &PhaseState<'_>,
         observer: &mut dyn Observer,
-    ) -> Result<Gathered, EngineError> {
-        let (job, workers) = (together.job, together.shape.workers);
-        let mut gathered = Gathered {
+    ) -> Result<PhaseTotals, EngineError> {
+        let (job, workers) = (phase_state.job, phase_state.worker_counts.workers);
+        let mut totals = PhaseTotals {
             ramp: ramp_windows(job),
             windows: Vec::new(),
             totals: flows_for(job.workload),
             worker_ops: vec![0; workers as usize],
             worker_ticks: vec![0.0; workers as usize],
-            stopped: Stopped::Time,
+            stopped: StopReason::Time,
             drain_ticks: 0,
             depth: None,
             failed: FailedRequests::default(),
             worker_cpu: CpuTime::default(),
             cpu: CpuTime::default(),
         };
-        let mut joining: BTreeMap<usize, Joining> = BTreeMap::new();
+        let mut pending: BTreeMap<usize, PendingWindow> = BTreeMap::new();
         let mut ends: Vec<(usize, Box<WorkerEnd>)> = Vec::new();
         let mut failure = None;
         let mut ended = None;
@@ -102,39 +102,39 @@ impl Gathered {
             match message {
                 Message::Begin => {
                     began = process_cpu_time();
-                    if gathered.ramp == 0 {
+                    if totals.ramp == 0 {
                         observer.begin();
                     }
                 }
                 Message::Window { worker, tally } => {
                     let index = tally.index;
-                    gathered.add_cpu(index, tally.cpu);
-                    let window = joining
+                    totals.add_cpu(index, tally.cpu);
+                    let window = pending
                         .entry(index)
-                        .or_insert_with(|| Joining::new(job.workload, workers));
+                        .or_insert_with(|| PendingWindow::new(job.workload, workers));
                     window.add(worker, &tally);
                     if window.parts < workers || ended.is_some() {
                         continue;
                     }
-                    let complete = joining.remove(&index);
-                    if index < gathered.ramp {
-                        if index + 1 == gathered.ramp {
+                    let complete = pending.remove(&index);
+                    if index < totals.ramp {
+                        if index + 1 == totals.ramp {
                             began = process_cpu_time();
                             observer.begin();
                         }
                         continue;
                     }
                     if let Some(window) = complete {
-                        let mut window = gathered.close(index, window, together);
+                        let mut window = totals.close(index, window, phase_state);
                         ended = match observer.window(&mut window) {
-                            Control::GoOn => None,
-                            Control::Stop => Some(Stopped::Precise),
-                            Control::End => Some(Stopped::Rule),
+                            Control::Continue => None,
+                            Control::StopPrecise => Some(StopReason::Precise),
+                            Control::StopByRule => Some(StopReason::Rule),
                         };
-                        gathered.windows.push(window);
+                        totals.windows.push(window);
                     }
                     if ended.is_some() {
-                        together.enough.store(true, Relaxed);
+                        phase_state.enough.store(true, Relaxed);
                     }
                 }
                 Message::End {
@@ -152,27 +152,27 @@ impl Gathered {
             return Err(error);
         }
         let used = cpu_since(process_cpu_time(), began);
-        gathered.stopped = if let Some(ended) = ended {
+        totals.stopped = if let Some(ended) = ended {
             ended
-        } else if together.finished.load(Relaxed) {
-            Stopped::Rule
+        } else if phase_state.finished.load(Relaxed) {
+            StopReason::Rule
         } else if job.interrupt.load(Relaxed) {
-            Stopped::Signal
-        } else if together.budget.as_ref().is_some_and(Budget::is_spent) {
-            Stopped::Ops
+            StopReason::Signal
+        } else if phase_state.budget.as_ref().is_some_and(Budget::is_spent) {
+            StopReason::Ops
         } else {
-            Stopped::Time
+            StopReason::Time
         };
-        gathered.add_ends(joining, &ends, together, observer);
-        // What the process used is of all jobs that run at the same time, and of none of them alone.
-        gathered.cpu = match together.start.jobs() {
+        totals.add_ends(pending, &ends, phase_state, observer);
+        // The processor time of the process covers all jobs that run at the same time.
+        totals.cpu = match phase_state.start.jobs() {
             1 => used,
-            _ => gathered.worker_cpu,
+            _ => totals.worker_cpu,
         };
-        Ok(gathered)
+        Ok(totals)
     }
 
-    /// Adds what a worker's thread used in window `index`, if that counts.
+    /// Adds the processor time of a worker's thread in window `index`, unless that is in the ramp.
     fn add_cpu(&mut self, index: usize, cpu: CpuTime) {
         if index >= self.ramp {
             self.worker_cpu.user_s += cpu.user_s;
@@ -180,18 +180,18 @@ impl Gathered {
         }
     }
 
-    /// Adds what the workers had in hand when they ended. Where a signal or the number of requests
-    /// ended the phase, that is a last, short window; otherwise the measured time was over, and
-    /// only the latencies are kept.
+    /// Adds the last, incomplete windows of the workers. Where a signal or the number of requests ended the
+    /// phase, they form a last, short window; otherwise the measured time was over, and only their latencies
+    /// count.
     fn add_ends(
         &mut self,
-        mut joining: BTreeMap<usize, Joining>,
+        mut pending: BTreeMap<usize, PendingWindow>,
         ends: &[(usize, Box<WorkerEnd>)],
-        together: &Together<'_>,
+        phase_state: &PhaseState<'_>,
         observer: &mut dyn Observer,
     ) {
-        let workload = together.job.workload;
-        let last = self.last_open_window(ends, together);
+        let workload = phase_state.job.workload;
+        let last = self.last_open_window(ends, phase_state);
         for (worker, end) in ends {
             self.add_cpu(end.cut.index, end.cut.cpu);
             self.depth = self.depth.max(end.depth);
@@ -200,9 +200,11 @@ impl Gathered {
                 continue;
             }
             if last == Some(end.cut.index) {
-                joining
+                pending
                     .entry(end.cut.index)
-                    .or_insert_with(|| Joining::new(workload, together.shape.workers))
+                    .or_insert_with(|| {
+                        PendingWindow::new(workload, phase_state.worker_counts.workers)
+                    })
                     .add(*worker, &end.cut);
             } else {
                 merge_flows(&mut self.totals, &late(&end.cut.flows, workload));
@@ -210,10 +212,10 @@ impl Gathered {
             merge_flows(&mut self.totals, &late(&end.drained, workload));
             self.drain_ticks = self.drain_ticks.max(end.drain_ticks);
         }
-        let counted = joining.into_iter().filter(|(index, _)| *index >= self.ramp);
+        let counted = pending.into_iter().filter(|(index, _)| *index >= self.ramp);
         for (index, window) in counted.collect::<Vec<_>>() {
             if last == Some(index) && window.ticks > 0 {
-                let mut window = self.close(index, window, together);
+                let mut window = self.close(index, window, phase_state);
                 observer.window(&mut window);
                 self.windows.push(window);
             } else {
@@ -222,27 +224,32 @@ impl Gathered {
         }
     }
 
-    /// The window that a signal or the number of requests cut short: the one in which the first
-    /// worker ended. What others saw after that, as one that was stuck in a call, is late.
+    /// The window that a signal or the number of requests cut short: the one in which the first worker ended.
+    /// Later completions, as of a worker that was stuck in a call, are late.
     fn last_open_window(
         &self,
         ends: &[(usize, Box<WorkerEnd>)],
-        together: &Together<'_>,
+        phase_state: &PhaseState<'_>,
     ) -> Option<usize> {
-        let slices = together.begin.get()?.0.slices as usize;
+        let slices = phase_state.begin.get()?.0.slices as usize;
         let first_cut = ends.iter().map(|(_, end)| end.cut.index).min()?;
         let short = match self.stopped {
-            Stopped::Signal | Stopped::Ops => true,
-            Stopped::Rule => together.finished.load(Relaxed),
-            Stopped::Precise | Stopped::Time => false,
+            StopReason::Signal | StopReason::Ops => true,
+            StopReason::Rule => phase_state.finished.load(Relaxed),
+            StopReason::Precise | StopReason::Time => false,
         };
         let open = self.ramp + self.windows.len()..slices.div_ceil(SLICES);
         (short && open.contains(&first_cut)).then_some(first_cut)
     }
 
     /// Makes a window's record of its joined parts and adds it to the totals.
-    fn close(&mut self, index: usize, joined: Joining, together: &Together<'_>) -> Window {
-        let (clock, job) = (together.clock, together.job);
+    fn close(
+        &mut self,
+        index: usize,
+        joined: PendingWindow,
+        phase_state: &PhaseState<'_>,
+    ) -> Window {
+        let (clock, job) = (phase_state.clock, phase_state.job);
         merge_flows(&mut self.totals, &joined.flows);
         for (total, ops) in self.worker_ops.iter_mut().zip(&joined.worker_ops) {
             *total += ops;
@@ -251,7 +258,8 @@ impl Gathered {
             *total += ticks;
         }
         let seconds = clock.span(joined.ticks).as_secs_f64();
-        let worker_ticks = joined.ticks.max(1) as f64 * f64::from(together.shape.workers);
+        let worker_ticks =
+            joined.ticks.max(1) as f64 * f64::from(phase_state.worker_counts.workers);
         let busy = joined.busy_ticks / worker_ticks;
         let [read, write, sync, commit, trim] = joined.flows.map(|flow| {
             flow.map(|flow| WindowFlow {
@@ -278,7 +286,7 @@ impl Gathered {
         self,
         job: &Job<'_>,
         used: EngineUsed,
-        shape: &Shape,
+        worker_counts: &WorkerCounts,
         clock: Clock,
     ) -> Phase {
         let mut workload = job.workload.clone();
@@ -308,21 +316,21 @@ impl Gathered {
             trim,
             thread_ops: self
                 .worker_ops
-                .chunks(shape.workers_a_thread as usize)
+                .chunks(worker_counts.workers_a_thread as usize)
                 .map(|workers| workers.iter().sum())
                 .collect(),
             thread_seconds: self
                 .worker_ticks
-                .chunks(shape.workers_a_thread as usize)
+                .chunks(worker_counts.workers_a_thread as usize)
                 .map(|workers| workers.iter().sum::<f64>() * clock.nanos_per_tick() / 1e9)
                 .collect(),
             cpu: self.cpu,
             windows: self.windows,
             surroundings: Surroundings::default(),
-            outcome: Outcome {
+            outcome: JobFileResults {
                 depth: self.depth,
                 failed: Some(self.failed).filter(|failed| failed.count() > 0),
-                ..Outcome::default()
+                ..JobFileResults::default()
             },
         }
     }

@@ -1,5 +1,5 @@
-//! A heartbeat alongside a measurement: it tells when the program itself did not run, as when it or its virtual machine
-//! is stopped. It makes no I/O, so that a disk that does not answer leaves it alone.
+//! A heartbeat alongside a measurement, which detects times in which the program did not run, as when it or its
+//! virtual machine is stopped. It makes no I/O, so that a disk that does not respond does not delay it.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 /// The time between two beats.
 const PERIOD: Duration = Duration::from_millis(50);
-/// A beat that is later than this ends a gap. A busy processor makes a thread wait for less.
-const LATE: Duration = Duration::from_millis(450);
+/// Delay of a beat above which the program counts as stopped. A busy processor delays a thread for less.
+const STOPPED_AFTER: Duration = Duration::from_millis(450);
 
 /// A time in which the program did not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// The last beat before it.
     pub from: Instant,
-    /// The time until the next beat, without the period that is due between two.
+    /// Time until the next beat, without the period between two beats.
     pub length: Duration,
 }
 
-/// The gaps between beats.
+/// State of the heartbeat: the last beat, and the pauses so far.
 #[derive(Debug)]
 struct Beats {
     last: Instant,
@@ -31,7 +31,7 @@ impl Beats {
         let late = now
             .saturating_duration_since(self.last)
             .saturating_sub(PERIOD);
-        if late > LATE {
+        if late > STOPPED_AFTER {
             self.pauses.push(Pause {
                 from: self.last,
                 length: late,
@@ -41,14 +41,14 @@ impl Beats {
     }
 }
 
-/// A thread that beats until it is asked for what it saw. Without a thread nothing is seen.
+/// A thread that detects pauses until it is stopped. If the thread cannot be started, there are none.
 #[derive(Debug)]
 pub struct Heartbeat {
     beating: Option<(Sender<()>, JoinHandle<Vec<Pause>>)>,
 }
 
 impl Heartbeat {
-    /// Begins to beat.
+    /// Starts the thread.
     pub fn start() -> Heartbeat {
         let (ended, end) = channel();
         let mut beats = Beats {
@@ -62,7 +62,7 @@ impl Heartbeat {
                 while end.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
                     beats.beat(Instant::now());
                 }
-                // The end may come in the middle of a gap.
+                // The end may be within a pause.
                 beats.beat(Instant::now());
                 beats.pauses
             });
@@ -71,7 +71,7 @@ impl Heartbeat {
         }
     }
 
-    /// Ends it: the times in which the program did not run, in order.
+    /// Stops the thread, and returns the pauses in order.
     pub fn stop(self) -> Vec<Pause> {
         let Some((ended, thread)) = self.beating else {
             return Vec::new();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_it_is_asked() {
+    fn the_thread_ends_when_it_is_stopped_or_dropped() {
         drop(Heartbeat::start().stop());
         drop(Heartbeat::start());
     }

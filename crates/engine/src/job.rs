@@ -1,4 +1,4 @@
-//! The engine's requests (`Job`) and its answers to them.
+//! Jobs that an engine runs, and the errors that end them.
 
 use std::fs::File;
 use std::io;
@@ -6,14 +6,14 @@ use std::sync::atomic::AtomicBool;
 
 use record::{Bytes, Direction, Nanos, Phase, Window, Workload};
 
-use crate::start::Start;
+use crate::start::StartGroup;
 
 /// Larger requests than this are split by every kernel many times over.
 pub(crate) const LARGEST_BLOCK: Bytes = Bytes::mib(64);
 
-/// Interface to the kernel that is wanted.
+/// Requested interface to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Choice {
+pub enum IoInterface {
     /// io_uring; threads where it is refused, or where one writer syncs (a database's log writer
     /// calls fdatasync itself, and io_uring would hand each call to a kernel thread).
     #[default]
@@ -35,7 +35,7 @@ pub struct Job<'a> {
     /// Workload to issue.
     pub workload: &'a Workload,
     /// Interface to the kernel.
-    pub choice: Choice,
+    pub interface: IoInterface,
     /// Length of a window.
     pub window: Nanos,
     /// Seed of the random numbers, by which a run can be repeated.
@@ -47,16 +47,16 @@ pub struct Job<'a> {
 /// The observer's decision after a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// Go on.
-    GoOn,
-    /// It is precise enough: end the phase.
-    Stop,
-    /// A rule of its job file ends the phase.
-    End,
+    /// The phase continues.
+    Continue,
+    /// The phase ends: its interval is narrow enough.
+    StopPrecise,
+    /// The phase ends by a rule of its job file.
+    StopByRule,
 }
 
-/// Sees each window as it is completed, may add to it what the kernel counted, and may end the
-/// phase. It is called from one thread only, in order of time.
+/// Observer of a phase: it receives each complete window, may add the kernel's counts to it, and may end
+/// the phase. It is called from one thread only, in order of time.
 pub trait Observer {
     /// The measured time begins.
     fn begin(&mut self) {}
@@ -65,27 +65,26 @@ pub trait Observer {
     fn window(&mut self, window: &mut Window) -> Control;
 }
 
-/// Something that runs jobs: the disks themselves, or a script of known answers.
+/// An engine that runs jobs, by real I/O or from a script of known results.
 pub trait Engine: Sync {
-    /// Checks that `workload` can be run here in the way that `choice` says. To be asked before
-    /// anything is laid out for it.
+    /// Checks that `workload` can be run on this host through `interface`. Called before any file is laid out
+    /// for it.
     ///
     /// # Errors
-    /// When the engine asked for is refused by the kernel, or too many requests are to be in
-    /// flight.
-    fn check(&self, _workload: &Workload, _choice: Choice) -> Result<(), EngineError> {
+    /// When the kernel refuses the requested interface, or too many requests would be in flight.
+    fn check(&self, _workload: &Workload, _interface: IoInterface) -> Result<(), EngineError> {
         Ok(())
     }
 
     /// Runs one phase and gives its record; `began_s` in it is left at 0.
     ///
     /// # Errors
-    /// When the job is invalid for its target, when the engine asked for is refused by the
-    /// kernel, or when a request fails.
+    /// When the job is invalid for its target, when the kernel refuses the requested interface, or when a
+    /// request fails.
     fn run(&self, job: &Job<'_>, observer: &mut dyn Observer) -> Result<Phase, EngineError>;
 
-    /// Runs a job whose workload has several files: the job's own and `others`, each as large as
-    /// its span asks for.
+    /// Runs a job whose workload has several files: the job's own and `others`, each at least as
+    /// large as its span.
     ///
     /// # Errors
     /// As for [`Engine::run`].
@@ -99,26 +98,26 @@ pub trait Engine: Sync {
     }
 
     /// Runs a job over its files at the same time as others, each of which is run on a thread of its
-    /// own with the same `start`: all begin at one tick, so that windows of one number are of one
+    /// own with the same `start`: all begin at one tick, so that windows of the same index cover the same
     /// time, and they share the memory that one job would have.
     ///
     /// # Errors
-    /// As for [`Engine::run`]. The others then begin without it; to end them is the caller's part.
-    fn run_beside(
+    /// As for [`Engine::run`]. The others then begin without it; the caller ends them.
+    fn run_concurrently(
         &self,
         job: &Job<'_>,
         others: &[&File],
-        _start: &Start,
+        _start: &StartGroup,
         observer: &mut dyn Observer,
     ) -> Result<Phase, EngineError> {
         self.run_over(job, others, observer)
     }
 }
 
-/// Reason for which a phase did not come to its end.
+/// Error that ended a phase.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// io_uring was asked for by name and is not to be had.
+    /// io_uring was requested and is not available.
     #[error(
         "io_uring cannot be used here ({0}); threads do the same: leave out --engine uring, or give --engine sync"
     )]
@@ -126,7 +125,7 @@ pub enum EngineError {
     /// The workload does not fit its target.
     #[error("{0}")]
     Unfit(String),
-    /// A thread or its memory could not be had.
+    /// A thread or its memory could not be allocated.
     #[error("could not set up the I/O threads: {0}")]
     Setup(io::Error),
     /// A request failed.
@@ -140,7 +139,7 @@ pub enum EngineError {
         source: io::Error,
     },
     /// A request moved fewer bytes than requested.
-    #[error("a {} at byte {offset} moved {moved} of {asked} bytes: \
+    #[error("a {} at byte {offset} moved {moved} of {requested} bytes: \
              {}", .direction.word(), why_short(*.direction))]
     Short {
         /// Direction of the request.
@@ -149,8 +148,8 @@ pub enum EngineError {
         offset: u64,
         /// Bytes moved.
         moved: u64,
-        /// Bytes asked for.
-        asked: u64,
+        /// Bytes requested.
+        requested: u64,
     },
     /// A request took longer than its job allows.
     #[error("a {} at byte {offset} took longer than {longest}, the max_latency of its job", .direction.word())]
@@ -162,7 +161,7 @@ pub enum EngineError {
         /// The longest that it may take.
         longest: Nanos,
     },
-    /// A call that is no request for data failed.
+    /// A system call other than a read, write or sync failed.
     #[error("{what} failed: {source}")]
     Call {
         /// The failed operation and its object.

@@ -1,24 +1,24 @@
-//! Makes I/O and times it: a workload goes in, a phase with histograms and windows comes out.
+//! The engine: issues the I/O of a workload and times it, and returns a phase with histograms and windows.
 //!
-//! This crate knows no device, suite or output. It is given open files and says how long their
-//! answers took. The parts, in the order in which data flows through them:
+//! This crate is independent of devices, suites and outputs: it takes open files and measures the latencies of
+//! requests. The modules, in the order in which data flows through them:
 //!
-//! - [`Job`]: what to do;
-//! - `places`, `sizes`, `random`, `arrivals`, `budget`: where and when the next request goes, how
-//!   large it is, and whether there is one;
-//! - `worker`: the loop that keeps requests in flight and times them, over a `backend`, as its
-//!   `plan` says;
-//! - `failures`: requests that fail and do not end the phase;
-//! - `uring` (over a `ring`) and `threads`: the two ways to the kernel;
-//! - `restraint` (`thinking`, `flow`, `depth_search`): why nothing is issued although there could be;
-//! - `contents`, `verify`: the data of writes, and whether it is what is read;
-//! - `tally`: what a worker counts, window by window;
-//! - `gather`: joins the workers' windows and shows them to the [`Observer`], who may end the phase;
-//! - `start`: lets jobs that run at the same time begin together;
-//! - `disks`: puts these together to the engine that makes real I/O.
+//! - [`Job`]: the phase to run;
+//! - `places`, `sizes`, `random`, `arrivals`, `budget`: offset, time and size of the next request, if there is
+//!   one;
+//! - `worker`: the loop that keeps requests in flight and times them, over a `backend`, by its
+//!   `plan`;
+//! - `failures`: failed requests;
+//! - `uring` (over a `ring`) and `threads`: the two interfaces to the kernel;
+//! - `throttle` (`think_pause`, `flow`, `depth_search`): limits on issuing, below the depth;
+//! - `contents`, `verify`: the data of writes, and its verification;
+//! - `tally`: a worker's counts, window by window;
+//! - `gather`: joins the workers' windows and passes them to the [`Observer`], which may end the phase;
+//! - `start`: common start of jobs that run at the same time;
+//! - `disks`: the engine of real I/O, which joins these.
 //!
-//! Next to workloads there are two more ways to make I/O: [`list`], given requests, each made once, and
-//! [`calls`], a given work by blocking calls of the caller's own.
+//! I/O that is no workload: [`list`], a list of requests, each issued once, and [`calls`], a fixed amount of work
+//! by blocking calls of the caller.
 
 mod arrivals;
 mod backend;
@@ -36,10 +36,10 @@ mod gather;
 mod heartbeat;
 mod job;
 pub mod list;
+mod phase_state;
 mod places;
 mod plan;
 mod random;
-mod restraint;
 mod ring;
 pub mod scripted;
 #[cfg(test)]
@@ -48,17 +48,17 @@ mod sizes;
 mod start;
 mod start_barrier;
 mod tally;
-mod thinking;
+mod think_pause;
 mod thread_settings;
 mod threads;
-mod together;
+mod throttle;
 mod uring;
 mod verify;
 mod worker;
 
 pub use clock::Clock;
-pub use disks::Disks;
+pub use disks::DiskEngine;
 pub use heartbeat::{Heartbeat, Pause};
-pub use job::{Choice, Control, Engine, EngineError, Job, Observer};
-pub use random::part_of_seed;
-pub use start::Start;
+pub use job::{Control, Engine, EngineError, IoInterface, Job, Observer};
+pub use random::derive_seed;
+pub use start::StartGroup;

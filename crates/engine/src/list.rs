@@ -1,15 +1,13 @@
-//! A list of requests from a source: each is issued once, and the source is notified of what
-//! came of it.
+//! A list of requests from a source: each is issued once, and the source is notified of its result.
 //!
-//! Where a workload says what kind of I/O to make and is over when its figures are precise, a list
-//! says which requests to make and is over when all are made: to read each block of a volume once,
-//! or to write zeros to all of it. An error of one request is an answer like another; what it means
-//! is the feed's to decide. The parts:
+//! A workload describes a kind of I/O and ends when its figures are precise. A list names each request and
+//! ends when all were issued: to read each block of a volume once, or to write zeros to all of it. The error
+//! of a request is passed to the source, which decides what follows. The parts:
 //!
 //! - [`RequestSource`]: which request is next, and how many may be in flight;
-//! - `drive`: the loop that keeps them in flight and times them, over a `way` to the kernel;
+//! - `drive`: the loop that keeps them in flight and times them, over a `submitter`;
 //! - `ring` and `pool`: io_uring, and threads that block;
-//! - [`simulated`]: a volume in virtual time, for tests of what feeds lists.
+//! - [`simulated`]: a volume in virtual time, for tests of request sources.
 
 mod drive;
 mod memory;
@@ -29,22 +27,22 @@ pub use real::run;
 use record::{Bytes, CpuTime, EngineUsed, Nanos};
 pub use rustix::io::Errno;
 
-use crate::job::{Choice, EngineError};
+use crate::job::{EngineError, IoInterface};
 
-/// A list may have at most so many requests in flight.
-pub const MOST_IN_FLIGHT: u32 = 16_384;
+/// Most requests that a list may have in flight.
+pub const MAX_IN_FLIGHT: u32 = 16_384;
 
 /// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Reads, and does not look at what it read.
+    /// Reads and discards the data.
     Read,
-    /// Writes what [`List::memory`] holds for writes.
+    /// Writes the data of [`List::memory`].
     Write,
-    /// Writes, and is answered when the data is durable: RWF_DSYNC, for which a device is asked by FUA where
-    /// it has that (pwritev2(2)).
+    /// Writes, and completes when the data is durable: RWF_DSYNC, which becomes FUA on devices that have it
+    /// (pwritev2(2)).
     WriteDurable,
-    /// Makes durable what was written before: fdatasync(2). It has no offset and no length.
+    /// Makes earlier writes durable: fdatasync(2). It has no offset and no length.
     Flush,
     /// Gives the blocks back: a discard of a block device (BLKDISCARD), after which they may read as anything; of a
     /// file a hole, which reads as zeros (fallocate(2), FALLOC_FL_PUNCH_HOLE).
@@ -54,15 +52,15 @@ pub enum Op {
 /// Memory that a list's requests use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Memory {
-    /// Reads only, each into a buffer of its own: some layers, such as dm-integrity, look at the bytes that were
-    /// read, and would find errors in a buffer that others read into as well.
+    /// Reads only, each into a buffer of its own: some layers, such as dm-integrity, check the bytes that were
+    /// read, and would report errors in a buffer that several requests read into.
     Reads,
-    /// Writes only, of zeros from one buffer, which every device takes.
+    /// Writes of zeros only, all from one buffer.
     Zeros,
-    /// Reads and writes. The memory is bounded, whatever is in flight: where that needs more, reads share
-    /// buffers, and writes do. Each 4 KiB written differs from all others.
+    /// Reads and writes, in a bounded amount of memory: beyond it, reads share buffers, and so do writes. Each
+    /// 4 KiB written differs from all others.
     Mixed {
-        /// Start of the random content.
+        /// Seed of the random data.
         seed: u64,
         /// Share of each 4 KiB written that is zeros, 0 to 1: what a compressing layer saves.
         compressible: f64,
@@ -70,7 +68,7 @@ pub enum Memory {
 }
 
 impl Memory {
-    /// True if a request of this operation can use it.
+    /// True if a request of this operation can use this memory.
     fn fits(self, op: Op) -> bool {
         match op {
             Op::Read => self != Memory::Zeros,
@@ -87,12 +85,12 @@ pub struct Request {
     pub op: Op,
     /// Number of the file in [`List::files`].
     pub file: u16,
-    /// Position, in bytes from the start of the target. A multiple of what direct I/O wants there, which is
-    /// the logical block size on a block device.
+    /// Offset, in bytes from the start of the target: a multiple of the alignment of direct I/O, which on a
+    /// block device is the logical block size.
     pub offset: u64,
     /// Length in bytes: a multiple of the same, more than 0 and at most [`List::largest`].
     pub len: u32,
-    /// The feed's own mark.
+    /// Value by which the source recognizes the request.
     pub tag: u64,
 }
 
@@ -129,13 +127,13 @@ impl Request {
     }
 }
 
-/// Reason for which a request failed.
+/// Error of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The kernel's error number.
     #[error("{0}")]
     Kernel(Errno),
-    /// Only the first bytes of it were moved.
+    /// Only the first bytes were transferred.
     #[error("only {moved} bytes of it were moved")]
     Short {
         /// Bytes moved.
@@ -144,9 +142,9 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// True if the device is gone, rather than only this place of it bad.
+    /// True if the device is gone, rather than only this range of it bad.
     #[must_use]
-    pub fn is_of_a_lost_device(&self) -> bool {
+    pub fn is_device_gone(&self) -> bool {
         matches!(
             self,
             RequestError::Kernel(Errno::NODEV | Errno::NXIO | Errno::NOMEDIUM)
@@ -154,12 +152,12 @@ impl RequestError {
     }
 }
 
-/// A request that came back.
+/// A completed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
+pub struct CompletedRequest {
     /// The request.
     pub request: Request,
-    /// Time of issue, since the list began.
+    /// Time of issue, since the start of the list.
     pub began: Nanos,
     /// Time from issue until the completion was seen.
     pub latency: Nanos,
@@ -167,8 +165,8 @@ pub struct Done {
     pub result: Result<(), RequestError>,
 }
 
-impl Done {
-    /// Bytes moved: none where it failed, since the kernel does not tell which part of it is good.
+impl CompletedRequest {
+    /// Bytes transferred: none where it failed, since the kernel does not report which part of it is good.
     #[must_use]
     pub fn moved(&self) -> Bytes {
         match self.result {
@@ -181,25 +179,25 @@ impl Done {
 /// Next step of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Issue this.
+    /// Issue this request.
     Request(Request),
-    /// Issue nothing until this time since the list began, or until something comes back. A time
-    /// that has passed is a wait of 100 us. What is due within 10 us is waited for awake.
+    /// Issue nothing until this time since the start of the list, or until a request completes. A time in the
+    /// past is a wait of 100 us. A wait of less than 10 us is a busy wait.
     Wait(Nanos),
-    /// Issue nothing any more. It is final: who may want to repeat a request that is in flight says
-    /// `Wait` until it has come back.
+    /// Issue nothing more. This is final: a source that may repeat a request in flight returns `Wait` until
+    /// that has completed.
     End,
 }
 
-/// Gives a list its requests. All is called on the thread that runs the list, and while a call
-/// lasts, nothing is issued and nothing that comes back is seen.
+/// The source of a list's requests. Its methods are called on the thread that runs the list; during a call
+/// nothing is issued and no completion is processed.
 pub trait RequestSource {
     /// Limit of requests in flight now; 0 pauses. It is called before each request, and at
-    /// least every 10 ms. A value above [`List::most_in_flight`] counts as that.
+    /// least every 10 ms. A value above [`List::max_in_flight`] is reduced to that.
     fn depth(&self) -> u32;
 
-    /// Next step, asked for while fewer than [`depth`](RequestSource::depth) are in flight. `now` is the time
-    /// since the list began.
+    /// Next step, called while fewer than [`depth`](RequestSource::depth) are in flight. `now` is the time
+    /// since the start of the list.
     fn next(&mut self, now: Nanos) -> Next;
 
     /// True if a request may be a discard: where a ring takes none of a block device, threads make all requests.
@@ -207,8 +205,8 @@ pub trait RequestSource {
         false
     }
 
-    /// A request came back. They are told in the order in which they come back.
-    fn done(&mut self, now: Nanos, done: Done);
+    /// Called for each completed request, in the order of completion.
+    fn done(&mut self, now: Nanos, done: CompletedRequest);
 }
 
 /// A list to run.
@@ -217,45 +215,48 @@ pub struct List<'a> {
     pub files: &'a [&'a File],
     /// Memory that is read into and written from.
     pub memory: Memory,
-    /// The most that [`RequestSource::depth`] may ask for, from 1 to [`MOST_IN_FLIGHT`].
-    pub most_in_flight: u32,
-    /// The largest request, at most 64 MiB. Reads use memory of this size for each that is in
-    /// flight, up to the most that ever was.
+    /// Limit of [`RequestSource::depth`], from 1 to [`MAX_IN_FLIGHT`].
+    pub max_in_flight: u32,
+    /// The largest request, at most 64 MiB. Reads use a buffer of this size for each request
+    /// in flight, up to the highest number that was in flight.
     pub largest: Bytes,
     /// Interface to the kernel.
-    pub choice: Choice,
-    /// Set by a signal handler: no more is issued, and what is in flight is waited for.
+    pub interface: IoInterface,
+    /// Set by a signal handler: nothing more is issued, and the list ends when all in flight has completed.
     pub interrupt: &'a AtomicBool,
 }
 
-/// Event that ended a list.
+/// Reason for which a list ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The feed said so.
-    End,
+pub enum EndReason {
+    /// The source returned [`Next::End`].
+    Complete,
     /// [`List::interrupt`] was set.
     Interrupted,
 }
 
 /// Summary of a list's run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ListEnd {
+pub struct ListSummary {
     /// Interface that the I/O used.
     pub kind: EngineUsed,
-    /// Event that ended it.
-    pub ended: Ended,
-    /// Processor time that this process used meanwhile, with the kernel threads that io_uring runs in its name.
+    /// Reason for which it ended.
+    pub ended: EndReason,
+    /// Processor time that this process used meanwhile, with the kernel threads of its io_uring.
     pub cpu: CpuTime,
 }
 
-/// Something that runs lists: the disks themselves, or a simulation. Several lists may run at once,
-/// each on a thread of its own.
-pub trait Lister: Sync {
+/// An engine that runs lists, by real I/O or in a simulation. Several lists may run at once, each on a thread
+/// of its own.
+pub trait ListEngine: Sync {
     /// Runs one list to its end. When it returns, nothing is in flight, unless the ring failed.
     ///
     /// # Errors
-    /// When the list or a request of its source is invalid for the target, when the engine asked
-    /// for is refused by the kernel, or when there is no memory. A request that fails is no error
-    /// here.
-    fn run(&self, list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError>;
+    /// When the list or a request of its source is invalid for the target, when the kernel refuses the
+    /// requested interface, or when there is no memory. The failure of a request is not an error of the list.
+    fn run(
+        &self,
+        list: &List<'_>,
+        source: &mut dyn RequestSource,
+    ) -> Result<ListSummary, EngineError>;
 }

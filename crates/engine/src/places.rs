@@ -1,4 +1,4 @@
-//! Positions of the next requests.
+//! Places of requests: the file of each, and the offset in it.
 
 mod append;
 mod detailed;
@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use record::{Direction, Pattern, Workload};
 
-use crate::random::{Random, part_of_seed};
+use crate::random::{Random, derive_seed};
 use detailed::{BlockGrid, Detailed};
 pub(crate) use place::{in_file, place_in};
 
-/// Gives a thread the offsets of its requests. Clones share the place where a sequential thread
-/// has come to, as the workers that stand for one thread do.
+/// Generator of the places of a thread's requests. Clones share the position of a sequential thread, as the
+/// workers of one thread do.
 #[derive(Clone)]
 pub(crate) struct Places {
     block: u64,
@@ -25,18 +25,18 @@ pub(crate) struct Places {
     first: u64,
     /// Number of blocks of that part.
     blocks: u64,
-    /// Sequential: how many requests were placed.
+    /// Sequential: number of requests so far.
     placed: Option<Arc<AtomicU64>>,
     /// Extended options, where a workload has more than a pattern.
     detailed: Option<Detailed>,
 }
 
 impl Places {
-    /// For thread `thread` of a workload in the first `span` bytes.
+    /// Places of thread `thread` of a workload in the first `span` bytes.
     pub(crate) fn of(workload: &Workload, span: u64, thread: u32, seed: u64) -> Places {
         let block = workload.block.0;
         let plain = Places::new(workload.pattern, span, block, thread, workload.threads);
-        let seed = part_of_seed(seed, u64::from(thread));
+        let seed = derive_seed(seed, u64::from(thread));
         Places {
             detailed: workload.details.as_ref().map(|details| {
                 let grains = BlockGrid::of(workload, details);
@@ -46,8 +46,8 @@ impl Places {
         }
     }
 
-    /// For thread `thread` of `threads` in a span of `span` bytes, in requests of `block` bytes.
-    /// Random threads share the span; sequential ones have a part each.
+    /// Places of thread `thread` of `threads` in a span of `span` bytes, in requests of `block` bytes.
+    /// Random threads share the span; each sequential one has a part of it.
     pub(crate) fn new(
         pattern: Pattern,
         span: u64,
@@ -77,7 +77,7 @@ impl Places {
         }
     }
 
-    /// The place of the next request; in the first file it is the offset, in bytes.
+    /// The place of the next request; in the first file it equals the offset, in bytes.
     #[inline(always)]
     pub(crate) fn next(&mut self, direction: Direction, bytes: u64, random: &mut Random) -> u64 {
         if let Some(detailed) = &mut self.detailed {

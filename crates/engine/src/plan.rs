@@ -1,4 +1,4 @@
-//! Input and output of a worker.
+//! Input and messages of a worker.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -9,8 +9,8 @@ use crate::arrivals::Arrivals;
 use crate::budget::Budget;
 use crate::job::EngineError;
 use crate::places::Places;
-use crate::restraint::Restraint;
 use crate::tally::{Flows, Timetable, WindowTally};
+use crate::throttle::Throttle;
 use crate::verify::Verifier;
 
 /// State that all workers of a phase share.
@@ -30,7 +30,7 @@ pub(crate) struct Plan<'a> {
     pub enough: &'a AtomicBool,
     /// Set when a rule of its job file ends the phase.
     pub finished: &'a AtomicBool,
-    /// The check of what is written.
+    /// The verifier of written data.
     pub verifier: Option<&'a Verifier<'a>>,
 }
 
@@ -59,22 +59,22 @@ pub(crate) struct Share {
     pub leads: bool,
     /// Requests that this worker keeps in flight.
     pub slots: u32,
-    /// Why this worker issues nothing although it could.
-    pub restraint: Option<Box<Restraint>>,
+    /// Throttle of this worker.
+    pub throttle: Option<Box<Throttle>>,
 }
 
 /// Result of a worker when its loop is over.
 #[derive(Debug)]
 pub(crate) struct WorkerEnd {
-    /// The window that was under way.
+    /// The last window, cut short.
     pub cut: WindowTally,
-    /// Completions after that.
+    /// Completions after the last window.
     pub drained: Flows,
-    /// Length of that time, in ticks.
+    /// Time from the end until the last completion, in ticks.
     pub drain_ticks: u64,
-    /// The most in flight that kept the latency, where it was looked for.
+    /// The depth that a search found.
     pub depth: Option<u32>,
-    /// Requests that failed and did not end the phase.
+    /// Non-fatal failures.
     pub failed: FailedRequests,
 }
 

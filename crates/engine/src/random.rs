@@ -2,9 +2,9 @@
 //! rotates a number, seeded by SplitMix64 as its authors advise.
 
 use record::random::SplitMix64;
-pub use record::random::part_of_seed;
+pub use record::random::derive_seed;
 
-/// A generator of its own for each worker.
+/// Generator of random numbers, one a worker.
 pub(crate) struct Random {
     state: [u64; 4],
 }
@@ -32,7 +32,7 @@ impl Random {
     }
 
     /// A number below `bound`, by multiply and shift (Lemire, 2019) instead of a division. Without
-    /// his rejection step the most likely number is favoured by at most `bound / 2^64`.
+    /// its rejection step the most likely number is favoured by at most `bound / 2^64`.
     #[inline(always)]
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
@@ -66,7 +66,7 @@ mod tests {
     fn parts_of_a_seed_draw_other_numbers() {
         let mut first: Vec<u64> = (0..100)
             .flat_map(|phase| (0..10).map(move |worker| (phase, worker)))
-            .map(|(phase, worker)| part_of_seed(part_of_seed(7, phase), worker))
+            .map(|(phase, worker)| derive_seed(derive_seed(7, phase), worker))
             .map(|seed| Random::new(seed).next())
             .collect();
         first.sort_unstable();

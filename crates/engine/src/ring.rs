@@ -1,5 +1,5 @@
-//! A ring of io_uring with its files registered: set up with the most that the kernel grants, with
-//! timers, and with its answers. What is read and written, and where in memory, is its user's.
+//! A ring of io_uring with registered files, timers and all features that the kernel grants. The requests and their
+//! buffers are the caller's.
 
 #![allow(unsafe_code)]
 
@@ -16,23 +16,23 @@ use crate::backend::Completion;
 use crate::buffers::Buffers;
 use crate::clock::Clock;
 
-/// Marks the answer of a timer, which belongs to no slot.
+/// User data of a timer's completion, which belongs to no slot.
 const TIMER: u64 = u64::MAX;
 
 /// Features that the kernel granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RingFeatures {
-    /// Single issuer with deferred task run (Linux 6.1): answers are processed when we wait, not
-    /// whenever the kernel interrupts us.
+    /// Single issuer with deferred task run (Linux 6.1): completions are processed during waits, and
+    /// do not interrupt the thread.
     pub deferred: bool,
-    /// No index array between us and the submission queue (Linux 6.6).
+    /// No index array of the submission queue (Linux 6.6).
     pub no_array: bool,
-    /// The buffers are pinned once instead of at each request. `None` where that was not asked for.
+    /// The buffers are pinned once instead of at each request. `None` where that was not requested.
     pub fixed_buffers: Option<bool>,
 }
 
 impl RingFeatures {
-    /// The features that were not granted, in words.
+    /// Names of the features that were not granted.
     pub(crate) fn missing(self) -> Option<String> {
         let missing: Vec<&str> = [
             (self.deferred, "deferred task run"),
@@ -49,7 +49,8 @@ impl RingFeatures {
     }
 }
 
-/// Checks that a ring for `slots` requests can be had here: containers often refuse it by seccomp, `kernel.io_uring_disabled` by setting, and before Linux 5.12 the limit on locked memory.
+/// Checks that the kernel allows a ring for `slots` requests. Containers often refuse it by seccomp, others by
+/// `kernel.io_uring_disabled`, and before Linux 5.12 the limit on locked memory may.
 ///
 /// # Errors
 /// The kernel's error.
@@ -63,7 +64,7 @@ fn entries(slots: u32) -> u32 {
     (slots + 2).next_power_of_two()
 }
 
-/// Builds a ring with the most that the kernel grants.
+/// Builds a ring with all features that the kernel grants.
 fn build(entries: u32) -> io::Result<(IoUring, RingFeatures)> {
     let mut refusal = io::Error::from(io::ErrorKind::Unsupported);
     for (deferred, no_array, cooperative) in [
@@ -80,7 +81,7 @@ fn build(entries: u32) -> io::Result<(IoUring, RingFeatures)> {
             builder.setup_no_sqarray();
         }
         if cooperative {
-            // Linux 5.19: answers do not interrupt us, but wait for our next call.
+            // Linux 5.19: completions do not interrupt the thread, but wait for its next call.
             builder.setup_coop_taskrun();
         }
         match builder.build(entries) {
@@ -92,7 +93,7 @@ fn build(entries: u32) -> io::Result<(IoUring, RingFeatures)> {
                 };
                 return Ok((ring, granted));
             }
-            // Flags that an older kernel does not know are EINVAL; anything else is final.
+            // Older kernels refuse unknown flags with EINVAL; any other error is final.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => refusal = error,
             Err(error) => return Err(error),
         }
@@ -103,7 +104,7 @@ fn build(entries: u32) -> io::Result<(IoUring, RingFeatures)> {
 /// A ring, for the thread that made it.
 pub(crate) struct Ring {
     ring: IoUring,
-    /// Requests that were queued and whose answers have not been taken.
+    /// Requests that were queued and whose completions have not been taken.
     in_flight: u32,
     clock: Clock,
     granted: RingFeatures,
@@ -113,7 +114,7 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Builds a ring for `slots` requests on `files`. To be called on the thread that will use it.
+    /// Builds a ring for `slots` requests on `files`. Called on the thread that will use it.
     ///
     /// # Errors
     /// When the kernel refuses the ring.
@@ -134,11 +135,11 @@ impl Ring {
         })
     }
 
-    /// Has the kernel pin the buffers once instead of at each request, and says whether it did. It
-    /// is refused where the limit on locked memory is low.
+    /// Has the kernel pin the buffers once instead of at each request. False where it refuses, as with a low limit
+    /// on locked memory.
     ///
     /// # Safety
-    /// The buffers must stay until nothing is in flight.
+    /// The buffers must stay in place until nothing is in flight.
     pub(crate) unsafe fn register(&mut self, buffers: &Buffers) -> bool {
         let (base, length) = buffers.whole();
         let whole = [libc::iovec {
@@ -152,7 +153,7 @@ impl Ring {
     }
 
     /// Lets `most` requests block in the kernel at once. Requests that cannot be queued at the
-    /// device without waiting, such as those that it takes in pieces, go to kernel threads, and
+    /// device without waiting, such as those that the kernel splits, go to kernel threads, and
     /// without this there are four of these a processor (io_uring_register(2),
     /// IORING_REGISTER_IOWQ_MAX_WORKERS, Linux 5.15), whatever the ring's length.
     pub(crate) fn let_block(&self, most: u32) {
@@ -168,7 +169,7 @@ impl Ring {
         self.granted
     }
 
-    /// Requests that were queued and whose answers have not been taken.
+    /// Requests that were queued and whose completions have not been taken.
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }
@@ -176,7 +177,7 @@ impl Ring {
     /// Queues a slot's request.
     ///
     /// # Safety
-    /// The request's buffer must stay in place until its answer was taken, and nothing but the
+    /// The request's buffer must stay in place until its completion was taken, and nothing but the
     /// kernel may depend on what it holds until then.
     #[inline(always)]
     pub(crate) unsafe fn push(&mut self, slot: u32, entry: squeue::Entry) {
@@ -192,15 +193,15 @@ impl Ring {
     unsafe fn queue(&mut self, entry: &squeue::Entry) {
         // SAFETY: as the caller promised.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
-            // There is room for every slot and the usual timers; should it be taken all the same,
-            // the kernel makes some. A ring that fails here fails in the next wait, and says why.
+            // There is room for every slot and the usual timers; should the queue be full all the same, submitting
+            // makes room. A ring that fails here returns its error from the next wait.
             if self.ring.submit().is_err() {
                 return;
             }
         }
     }
 
-    /// Sets a timer unless one is set that wakes us as early. Timers are cheaper than a time limit
+    /// Sets a timer unless an earlier one is set. Timers are cheaper than a time limit
     /// on each wait, and older kernels have them too.
     fn wake_by(&mut self, wake_at: u64) {
         if self.timers.peek().is_some_and(|set| set.0 <= wake_at) {
@@ -217,17 +218,17 @@ impl Ring {
         self.timers.push(Reverse(wake_at));
     }
 
-    /// Submits what was queued, and waits until an answer is there or the clock shows `wake_at`.
+    /// Submits what was queued, and waits for a completion or until the clock shows `wake_at`.
     ///
     /// # Errors
     /// When the ring itself fails.
     #[inline]
     pub(crate) fn submit_and_wait(&mut self, wake_at: u64) -> io::Result<()> {
         self.wake_by(wake_at);
-        forgive(self.ring.submit_and_wait(1))
+        ignore_transient(self.ring.submit_and_wait(1))
     }
 
-    /// Submits what was queued, and has the kernel finish what has come back, without waiting.
+    /// Submits what was queued, and processes completions without waiting.
     ///
     /// # Errors
     /// When the ring itself fails.
@@ -237,17 +238,17 @@ impl Ring {
         if queued == 0 && self.in_flight == 0 {
             return Ok(());
         }
-        // With deferred task run, answers are only made when they are asked for.
+        // With deferred task run, completions are posted only when they are requested.
         const GETEVENTS: u32 = 1;
-        // SAFETY: the queued entries are sound, as who queued them promised, and no signal mask is given.
+        // SAFETY: the queued entries are sound, as the callers of `push` promised, and no signal mask is given.
         let entered = unsafe {
             let submitter = self.ring.submitter();
             submitter.enter::<libc::sigset_t>(queued, 0, GETEVENTS, None)
         };
-        forgive(entered)
+        ignore_transient(entered)
     }
 
-    /// Takes the answers that are there.
+    /// Takes the completions that have arrived.
     #[inline(always)]
     pub(crate) fn reap(&mut self, mut take: impl FnMut(Completion)) {
         for entry in self.ring.completion() {
@@ -264,9 +265,9 @@ impl Ring {
     }
 }
 
-/// The outcome of a call into the ring. If a signal came, or the kernel is short of memory for a moment, what was
-/// queued stays queued, and the next round submits it.
-fn forgive(entered: io::Result<usize>) -> io::Result<()> {
+/// The result of a system call on the ring. After a signal, or where the kernel is short of memory for a moment, the
+/// queued entries stay queued, and the next call submits them.
+fn ignore_transient(entered: io::Result<usize>) -> io::Result<()> {
     match entered {
         Ok(_) => Ok(()),
         Err(error)
@@ -282,9 +283,9 @@ fn forgive(entered: io::Result<usize>) -> io::Result<()> {
 }
 
 impl Drop for Ring {
-    /// Gives the file back now. The kernel takes a ring apart some time after it was closed, also
-    /// after the process has ended, and until then a file that is registered with it would keep its
-    /// file system busy: `umount` right after a run would fail, and a device stay claimed.
+    /// Unregisters the files. The kernel frees a ring some time after it was closed, even after the process has
+    /// ended, and until then registered files would keep their file system busy: `umount` right after a run would
+    /// fail, and a device would stay claimed.
     fn drop(&mut self) {
         let _ = self.ring.submitter().unregister_files();
     }
@@ -294,26 +295,26 @@ impl Drop for Ring {
 mod tests {
     use super::*;
 
-    /// Setting 0 changes nothing and tells what is set.
+    /// A limit of 0 changes nothing and returns the current one.
     #[test]
-    fn the_kernel_is_told_how_many_may_block() {
+    fn the_limit_of_blocking_requests_is_set() {
         let file = File::open("/dev/null").unwrap();
         let Ok(ring) = Ring::new(&[&file], 8, Clock::monotonic()) else {
             skip::skipped("io_uring is refused here");
             return;
         };
-        let told = || {
+        let limit = || {
             let mut most = [0, 0];
             let submitter = ring.ring.submitter();
             submitter
                 .register_iowq_max_workers(&mut most)
                 .map(|()| most[0])
         };
-        if told().is_err() {
-            skip::skipped("this kernel cannot be told (Linux 5.15 can)");
+        if limit().is_err() {
+            skip::skipped("this kernel cannot set the limit (Linux 5.15 can)");
             return;
         }
         ring.let_block(777);
-        assert_eq!(told().unwrap(), 777);
+        assert_eq!(limit().unwrap(), 777);
     }
 }

@@ -1,61 +1,60 @@
-//! An engine that makes no I/O: it answers from a script, so that commands are tested with
-//! histograms that are known.
+//! An engine without I/O, which returns phases from a script, so that commands are tested with known histograms.
 
 use record::{
-    ClockKind, CpuTime, Direction, EngineKind, EngineUsed, Flow, Histogram, Phase, Stopped,
+    ClockKind, CpuTime, Direction, EngineKind, EngineUsed, Flow, Histogram, Phase, StopReason,
     Surroundings, Window,
 };
 
 use crate::job::{Control, Engine, EngineError, Job, Observer};
 
-/// Gives the windows that its script has for a job, until the observer has seen enough.
-pub struct Scripted<S> {
+/// An engine that returns the windows of a script for each job, until the observer ends the phase.
+pub struct ScriptedEngine<S> {
     script: S,
 }
 
-impl<S> Scripted<S>
+impl<S> ScriptedEngine<S>
 where
     S: Fn(&Job<'_>) -> Result<Vec<Window>, EngineError>,
 {
     /// An engine whose phases consist of the windows that `script` returns.
-    pub fn new(script: S) -> Scripted<S> {
-        Scripted { script }
+    pub fn new(script: S) -> ScriptedEngine<S> {
+        ScriptedEngine { script }
     }
 }
 
-impl<S> Engine for Scripted<S>
+impl<S> Engine for ScriptedEngine<S>
 where
     S: Fn(&Job<'_>) -> Result<Vec<Window>, EngineError> + Sync,
 {
     fn run(&self, job: &Job<'_>, observer: &mut dyn Observer) -> Result<Phase, EngineError> {
         job.check()?;
         let mut windows = Vec::new();
-        let mut stopped = Stopped::Time;
+        let mut stopped = StopReason::Time;
         for mut window in (self.script)(job)? {
             let control = observer.window(&mut window);
             windows.push(window);
-            if control != Control::GoOn {
+            if control != Control::Continue {
                 stopped = match control {
-                    Control::End => Stopped::Rule,
-                    _ => Stopped::Precise,
+                    Control::StopByRule => StopReason::Rule,
+                    _ => StopReason::Precise,
                 };
                 break;
             }
         }
-        // Only work that is done ends within a slice.
+        // Only completed work ends within a slice.
         let is_within = |window: &Window| {
             let whole = window.complete_slices() as f64 * window.slice_seconds;
             window.seconds - whole > 1e-6
         };
-        if stopped == Stopped::Time && windows.last().is_some_and(is_within) {
-            stopped = Stopped::Ops;
+        if stopped == StopReason::Time && windows.last().is_some_and(is_within) {
+            stopped = StopReason::Ops;
         }
         Ok(phase_of(job, windows, stopped))
     }
 }
 
 /// A phase that consists of `windows` and nothing else.
-fn phase_of(job: &Job<'_>, windows: Vec<Window>, stopped: Stopped) -> Phase {
+fn phase_of(job: &Job<'_>, windows: Vec<Window>, stopped: StopReason) -> Phase {
     let total = |direction: Direction| {
         let mut flow: Option<Flow> = None;
         for part in windows.iter().filter_map(|window| window.flow(direction)) {
@@ -95,6 +94,6 @@ fn phase_of(job: &Job<'_>, windows: Vec<Window>, stopped: Stopped) -> Phase {
         cpu: CpuTime::default(),
         windows,
         surroundings: Surroundings::default(),
-        outcome: record::Outcome::default(),
+        outcome: record::JobFileResults::default(),
     }
 }

@@ -7,22 +7,21 @@ use record::Direction;
 use crate::backend::{Backend, Completion};
 use crate::clock::ThreadCounters;
 
-/// Answers each request `latency` ticks after it was submitted, except while it is stalled. A tick
-/// is a nanosecond.
+/// A disk that completes each request `latency` ticks after its submission, except during a stall. A tick is a
+/// nanosecond.
 pub(crate) struct SimulatedDisk {
     pub now: u64,
     pub latency: u64,
-    /// Requests that would be answered in `stall.0..stall.1` are answered at its end.
+    /// A stall: requests that would complete within it complete at its end.
     pub stall: Option<(u64, u64)>,
-    /// The thread has no processor in these times, in order.
+    /// Times in which the thread has no processor, in order.
     pub without_processor: Vec<(u64, u64)>,
-    /// Requests are calls that compute until they are answered, as on memory; otherwise the thread
-    /// sleeps.
+    /// True if the thread computes during a request, as on memory; otherwise it sleeps.
     pub computes: bool,
     spent: ThreadCounters,
-    /// The answer to a request at this offset is this negative error number.
+    /// Offset of requests that fail, and their negative error number.
     pub fails_at: Option<(u64, i32)>,
-    /// Bytes moved by each request; `None`: all that it asks for.
+    /// Bytes transferred by each request; `None` for all of its bytes.
     pub block: Option<i32>,
     queued: Vec<(u32, Direction, u64, u32)>,
     in_flight: Vec<(u64, Completion)>,

@@ -4,10 +4,10 @@ use record::{Direction, SizeShare, Workload};
 
 use crate::random::Random;
 
-/// Draws the sizes of a workload's requests.
+/// Generator of the sizes of a workload's requests.
 #[derive(Clone)]
 pub(crate) struct Sizes {
-    /// The size of all requests of a direction that names none.
+    /// Size of requests of a direction without sizes of its own.
     block: u64,
     read: Vec<(u64, u64)>,
     write: Vec<(u64, u64)>,
@@ -42,7 +42,7 @@ impl Sizes {
     }
 }
 
-/// Each size with the largest random number that stands for it.
+/// Sizes, each with the largest random number that selects it.
 fn bounds(shares: &[SizeShare]) -> Vec<(u64, u64)> {
     let all: f64 = shares.iter().map(|share| share.share).sum();
     let mut below = 0.0;
@@ -53,7 +53,7 @@ fn bounds(shares: &[SizeShare]) -> Vec<(u64, u64)> {
             ((below * u64::MAX as f64) as u64, share.size.0)
         })
         .collect();
-    // Rounding must not leave numbers that stand for nothing.
+    // Rounding must not leave numbers that select no size.
     if let Some((bound, _)) = bounds.last_mut() {
         *bound = u64::MAX;
     }

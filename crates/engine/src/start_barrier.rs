@@ -1,8 +1,8 @@
-//! A gate at which workers wait for each other, and which opens early when one of them never comes.
+//! A barrier at which threads wait for each other, and which is opened early when one of them never arrives.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Opens when all threads have arrived, or when one opens it.
+/// A barrier that opens when all threads have arrived, or when one opens it.
 pub(crate) struct StartBarrier {
     /// Number of threads that have not arrived yet; at 0 the barrier is open.
     missing: Mutex<usize>,
@@ -10,7 +10,7 @@ pub(crate) struct StartBarrier {
 }
 
 impl StartBarrier {
-    /// A gate that `count` must come to.
+    /// A barrier for `count` threads.
     pub(crate) fn new(count: usize) -> StartBarrier {
         StartBarrier {
             missing: Mutex::new(count),
@@ -18,8 +18,8 @@ impl StartBarrier {
         }
     }
 
-    /// Comes to the gate, and waits until it is open.
-    pub(crate) fn pass(&self) {
+    /// Arrives at the barrier, and waits until it is open.
+    pub(crate) fn wait(&self) {
         let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         *missing = missing.saturating_sub(1);
         if *missing == 0 {
@@ -33,7 +33,7 @@ impl StartBarrier {
         }
     }
 
-    /// Opens it for those who wait and for those who come later.
+    /// Opens the barrier for all threads that wait, and for those that arrive later.
     pub(crate) fn open(&self) {
         *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = 0;
         self.opened.notify_all();
@@ -46,18 +46,18 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn it_opens_when_all_have_come_or_someone_opens_it() {
+    fn the_barrier_opens_when_all_have_arrived_or_one_opens_it() {
         for (expected, opened) in [(3, false), (9, true)] {
-            let gate = StartBarrier::new(expected);
+            let barrier = StartBarrier::new(expected);
             thread::scope(|scope| {
                 (0..3).for_each(|_| {
-                    scope.spawn(|| gate.pass());
+                    scope.spawn(|| barrier.wait());
                 });
                 if opened {
-                    gate.open();
+                    barrier.open();
                 }
             });
-            gate.pass();
+            barrier.wait();
         }
     }
 }

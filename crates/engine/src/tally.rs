@@ -1,5 +1,5 @@
-//! Counters of a worker, in clock ticks, slice by slice and window by window. It belongs to one worker and
-//! needs no atomics; a whole window is handed on when it is over.
+//! Counters of a worker, in clock ticks, slice by slice and window by window. They belong to one worker and
+//! need no atomics; a window is passed on when it is complete.
 
 use record::{CpuTime, Direction, Histogram, Slice, Workload};
 
@@ -9,7 +9,7 @@ pub(crate) const SLICES: usize = 10;
 /// One direction's counts in one window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowTally {
-    /// Completed slices, and at a phase's end the one that was cut short.
+    /// Complete slices, and at the end of a phase the one that was cut short.
     pub slices: Vec<Slice>,
     /// Latency in ticks, from the scheduled time.
     pub latency: Histogram,
@@ -57,7 +57,7 @@ pub(crate) fn flows_for(workload: &Workload) -> Flows {
             Direction::Commit => workload.sync_every > 0,
             Direction::Trim => workload.trims_first(),
         };
-        // Only reads and writes have a schedule that their service can differ from.
+        // Only reads and writes have due times, from which the time of submission may differ.
         let timed_twice = open_loop && matches!(direction, Direction::Read | Direction::Write);
         used.then(|| FlowTally::new(timed_twice))
     })
@@ -72,7 +72,7 @@ pub(crate) fn merge_flows(flows: &mut Flows, other: &Flows) {
     }
 }
 
-/// Reads and writes that came back.
+/// Number of completed reads and writes.
 pub(crate) fn ops_of(flows: &Flows) -> u64 {
     [Direction::Read, Direction::Write]
         .into_iter()
@@ -87,7 +87,7 @@ pub(crate) fn ops_of(flows: &Flows) -> u64 {
 pub(crate) struct WindowTally {
     /// Number of the window, from 0.
     pub index: usize,
-    /// Number of ticks of it that were measured.
+    /// Measured length of the window, in ticks.
     pub ticks: u64,
     /// The counts.
     pub flows: Flows,
@@ -122,7 +122,7 @@ impl Timetable {
     }
 }
 
-/// A worker's counting.
+/// Counters of a worker.
 pub(crate) struct Tally {
     timetable: Timetable,
     slice: u64,
@@ -149,7 +149,7 @@ impl Tally {
         self.slice_end
     }
 
-    /// Counts one answer.
+    /// Counts one completion.
     #[inline(always)]
     pub(crate) fn record(&mut self, direction: Direction, bytes: u64, latency: u64) {
         if let Some(flow) = &mut self.flows[direction as usize] {
@@ -159,7 +159,7 @@ impl Tally {
         }
     }
 
-    /// Open loop: counts one answer's latency from its submission.
+    /// Open loop: counts the latency of one completion from its submission.
     pub(crate) fn record_service(&mut self, direction: Direction, latency: u64) {
         if let Some(FlowTally {
             service: Some(service),
@@ -170,8 +170,8 @@ impl Tally {
         }
     }
 
-    /// Closes every slice that ended by `now`. A window that is complete with it is given to
-    /// `hand_on`; after a stall that may be several.
+    /// Closes every slice that ended by `now`. A window that is complete is passed to
+    /// `hand_on`; after a stall there may be several.
     pub(crate) fn advance(&mut self, now: u64, mut hand_on: impl FnMut(usize, u64, Flows)) {
         while now >= self.slice_end && self.slice < self.timetable.slices {
             self.close_slice();

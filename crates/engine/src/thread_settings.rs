@@ -7,10 +7,10 @@ use std::io;
 use record::{MemoryMode, MemoryPolicy, Priority, ThreadSettings};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Sets what `settings` say for the calling thread.
+/// Applies settings to the calling thread.
 ///
 /// # Errors
-/// The kernel's, with what it refused.
+/// The kernel's error, with the setting that it refused.
 pub(crate) fn apply(settings: &ThreadSettings) -> io::Result<()> {
     if !settings.cpus.is_empty() {
         bind(&settings.cpus).map_err(|error| refused("the processors of a job", &error))?;
@@ -74,7 +74,7 @@ fn prioritize(priority: Priority) -> io::Result<()> {
     })
 }
 
-/// Nodes that a mask has room for.
+/// Number of nodes in a mask.
 const NODES: usize = 1024;
 
 fn place(policy: &MemoryPolicy) -> io::Result<()> {
@@ -98,7 +98,7 @@ fn place(policy: &MemoryPolicy) -> io::Result<()> {
         true => (std::ptr::null(), 0),
         false => (mask.as_ptr(), NODES + 1),
     };
-    // SAFETY: the mask has as many bits as the call is told, or there is none, and it is copied.
+    // SAFETY: the mask has as many bits as the call is passed, or there is none, and it is copied.
     checked(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask, bits) })
 }
 

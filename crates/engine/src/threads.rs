@@ -1,5 +1,5 @@
-//! Blocking calls: pread, pwrite, fdatasync and discards, a thread for each request in flight. It is
-//! what works everywhere, and what a database's log writer does.
+//! Blocking calls: pread, pwrite, fdatasync and discards, a thread for each request in flight. They
+//! work everywhere, and are what a database's log writer calls.
 
 use std::fs::File;
 use std::num::NonZeroU64;
@@ -17,7 +17,7 @@ use crate::discard;
 use crate::places::in_file;
 use crate::random::Random;
 
-/// One thread's way to the kernel. It has one slot, numbered 0.
+/// The interface to the kernel of one thread. It has one slot, numbered 0.
 pub(crate) struct Blocking<'a> {
     files: &'a [&'a File],
     buffers: Buffers,
@@ -25,7 +25,7 @@ pub(crate) struct Blocking<'a> {
     random: Random,
     busy: BusyTime,
     queued: Option<(Direction, u64, u32)>,
-    answer: Option<i32>,
+    completion: Option<i32>,
     rules: Rules,
 }
 
@@ -34,14 +34,14 @@ pub(crate) struct Blocking<'a> {
 pub(crate) struct Rules {
     /// Syncs are fsync instead of fdatasync.
     pub full_sync: bool,
-    /// Writes are made to differ here, and not by the worker.
+    /// True if each write is made to differ here, and not by the worker.
     pub stamps: bool,
     /// Writes are discards.
     pub trims: bool,
 }
 
 impl<'a> Blocking<'a> {
-    /// For requests of at most `block` bytes on `files`, on the calling thread.
+    /// Blocking calls of at most `block` bytes on `files`, for the calling thread.
     ///
     /// # Errors
     /// When the kernel gives no memory.
@@ -52,8 +52,8 @@ impl<'a> Blocking<'a> {
         clock: Clock,
         rules: Rules,
     ) -> io::Result<Self> {
-        // An open loop sleeps until a request is due. By default the kernel wakes us up to 50 us
-        // later than asked (prctl(2), PR_SET_TIMERSLACK), which would go into the latency.
+        // An open loop sleeps until a request is due. By default the kernel wakes it up to 50 us
+        // late (prctl(2), PR_SET_TIMERSLACK), which would go into the latency.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         Ok(Blocking {
             files,
@@ -63,7 +63,7 @@ impl<'a> Blocking<'a> {
             random: Random::new(seed ^ 0x5374_616d_7073),
             busy: BusyTime::of_this_thread(),
             queued: None,
-            answer: None,
+            completion: None,
             rules,
         })
     }
@@ -116,7 +116,7 @@ impl Backend for Blocking<'_> {
     fn submit_and_wait(&mut self, wake_at: u64) -> io::Result<()> {
         match self.queued.take() {
             Some((direction, place, bytes)) => {
-                self.answer = Some(match self.call(direction, place, bytes) {
+                self.completion = Some(match self.call(direction, place, bytes) {
                     Ok(moved) => moved as i32,
                     Err(errno) => -errno.raw_os_error(),
                 });
@@ -131,7 +131,7 @@ impl Backend for Blocking<'_> {
 
     fn reap(&mut self, into: &mut Vec<Completion>) {
         into.extend(
-            self.answer
+            self.completion
                 .take()
                 .map(|result| Completion { slot: 0, result }),
         );

@@ -21,7 +21,7 @@ use crate::thread_settings::packed;
 /// A worker's ring.
 pub(crate) struct Uring {
     ring: Ring,
-    /// Given back only when nothing is in flight: the kernel may write to it until then.
+    /// Freed only when nothing is in flight: the kernel may write to it until then.
     buffers: ManuallyDrop<Buffers>,
     busy: BusyTime,
     clock: Clock,
@@ -29,7 +29,7 @@ pub(crate) struct Uring {
     /// Flags of a sync: none for fsync, or those of fdatasync.
     sync: types::FsyncFlags,
     random: Random,
-    /// True if the data of writes is the worker's.
+    /// True if the worker fills the data of writes.
     own_data: bool,
     priorities: Vec<PriorityShare>,
 }
@@ -38,14 +38,14 @@ pub(crate) struct Uring {
 pub(crate) struct Rules {
     /// Syncs are fsync instead of fdatasync.
     pub full_sync: bool,
-    /// The worker makes the data of writes and looks at that of reads: each slot has a buffer of its own.
+    /// True if the worker fills and checks data: each slot has a buffer of its own.
     pub own_data: bool,
     /// Requests with a priority of their own.
     pub priorities: Vec<PriorityShare>,
 }
 
 impl Uring {
-    /// Builds a ring for `slots` requests of at most `block` bytes on `files`. To be called on the thread
+    /// Builds a ring for `slots` requests of at most `block` bytes on `files`. Called on the thread
     /// that will use it.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Uring {
         };
         let mut ring = Ring::new(files, slots, clock)?;
         let buffers = ManuallyDrop::new(buffers);
-        // SAFETY: the buffers are given back only when nothing is in flight.
+        // SAFETY: the buffers are freed only when nothing is in flight.
         let fixed = unsafe { ring.register(&buffers) };
         Ok(Uring {
             ring,
@@ -177,13 +177,13 @@ impl Backend for Uring {
         }
         let priority = self.draw_priority(direction, bytes);
         let entry = self.entry(slot, direction, place, bytes, priority);
-        // SAFETY: the buffer lies in `self.buffers`, which stays in place until the answer has
-        // come. What it holds does not matter to us, so the kernel may write to it until then.
+        // SAFETY: the buffer lies in `self.buffers`, which stays in place until the completion has
+        // arrived. Its content is not used until then, so the kernel may write to it.
         unsafe { self.ring.push(slot, entry) };
     }
 
     fn data(&mut self, slot: u32, bytes: u32) -> &mut [u8] {
-        // Nothing is in flight of the slot, whose buffer is its own where the worker asks for its data.
+        // The slot has no request in flight, and a buffer of its own where the worker uses its data.
         &mut self.buffers.slice(slot)[..bytes as usize]
     }
 

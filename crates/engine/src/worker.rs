@@ -1,8 +1,8 @@
 //! The loop that keeps requests in flight and times them.
 //!
-//! It is generic over the way to the kernel, so that tests run it in simulated time against a
-//! simulated disk. One clock reading serves a whole batch: all answers found by one look have come
-//! back by then, and the requests that replace them leave together a moment later.
+//! It is generic over the interface to the kernel, so that tests run it in simulated time against a simulated
+//! disk. One clock reading serves a whole batch: all completions of a batch have arrived by then, and the requests
+//! that replace them are submitted together right after.
 
 use std::io;
 use std::sync::PoisonError;
@@ -18,10 +18,10 @@ use crate::failures::Failures;
 use crate::job::EngineError;
 use crate::places::{in_file, place_in};
 use crate::plan::{Message, Plan, Share, WorkerEnd};
-use crate::random::{Random, part_of_seed};
-use crate::restraint::Kind;
+use crate::random::{Random, derive_seed};
 use crate::sizes::Sizes;
 use crate::tally::{Tally, WindowTally};
+use crate::throttle::Kind;
 
 /// A request in flight.
 #[derive(Clone, Copy)]
@@ -50,19 +50,19 @@ pub(crate) struct Worker<'a, B> {
     slots: Vec<Slot>,
     idle: Vec<u32>,
     sizes: Sizes,
-    /// Makes the data of writes, where it is not random.
+    /// Generator of the data of writes, where it is not random.
     filler: Option<Filler>,
-    /// True if somebody looks at the data of requests.
-    looks: bool,
+    /// True if the worker fills or checks the data of requests.
+    uses_data: bool,
     /// A random number below this is a read; `None` where all requests are alike.
     read_below: Option<u64>,
     unsynced: u32,
-    /// Due time of the first write that came back and is not synced yet.
+    /// Due time of the first completed write that is not synced yet.
     group: Option<u64>,
     budget_spent: bool,
-    /// Each write follows a discard of its blocks.
+    /// True if each write follows a discard of its blocks.
     trims_first: bool,
-    /// Requests that failed and did not end the phase.
+    /// Non-fatal failures.
     failures: Failures,
     /// CPU time of this thread when the current window began.
     cpu: CpuTime,
@@ -89,18 +89,18 @@ impl<'a, B: Backend> Worker<'a, B> {
         let details = workload.details.as_ref();
         let filler = details
             .and_then(|details| details.contents.as_ref())
-            .map(|contents| Filler::new(contents, part_of_seed(plan.seed, id as u64), plan.seed));
+            .map(|contents| Filler::new(contents, derive_seed(plan.seed, id as u64), plan.seed));
         Worker {
             id,
             plan,
-            random: Random::new(part_of_seed(plan.seed, id as u64)),
+            random: Random::new(derive_seed(plan.seed, id as u64)),
             due: None,
             tally: Tally::new(workload, plan.timetable),
             slots: vec![free; share.slots as usize],
             idle: (0..share.slots).rev().collect(),
             share,
             sizes: Sizes::of(workload),
-            looks: plan.verifier.is_some() || filler.is_some(),
+            uses_data: plan.verifier.is_some() || filler.is_some(),
             filler,
             read_below: mixed.then_some((workload.read_fraction * u64::MAX as f64) as u64),
             unsynced: 0,
@@ -114,10 +114,10 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
     }
 
-    /// Runs until the phase ends, and then until everything in flight has come back.
+    /// Runs until the phase ends and all requests in flight have completed.
     pub(crate) fn run(mut self) -> Result<WorkerEnd, EngineError> {
         let mut now = self.backend.now();
-        let mut answers = Vec::with_capacity(self.slots.len());
+        let mut completions = Vec::with_capacity(self.slots.len());
         while !self.is_over(now) {
             self.issue_to_idle(now);
             self.backend
@@ -127,30 +127,32 @@ impl<'a, B: Backend> Worker<'a, B> {
             if now >= self.tally.slice_end() {
                 self.advance(now);
             }
-            self.backend.reap(&mut answers);
-            for index in 0..answers.len() {
-                if let Err(error) = self.complete(answers[index], now) {
-                    self.settle(&answers[index..]);
+            self.backend.reap(&mut completions);
+            for index in 0..completions.len() {
+                if let Err(error) = self.complete(completions[index], now) {
+                    self.drain_after_failure(&completions[index..]);
                     return Err(error);
                 }
             }
-            answers.clear();
+            completions.clear();
         }
         self.finish(now)
     }
 
-    /// After a failure: waits for what is in flight, whatever happens to it. Until then the kernel
-    /// has our file open, and its file system would be busy after we have ended.
-    fn settle(&mut self, answers: &[Completion]) {
-        self.idle.extend(answers.iter().map(|answer| answer.slot));
+    /// After a failure: waits for all requests in flight, whatever their result. Until then the kernel holds the
+    /// file, and its file system could not be unmounted.
+    fn drain_after_failure(&mut self, completions: &[Completion]) {
+        self.idle
+            .extend(completions.iter().map(|completion| completion.slot));
         let mut late = Vec::new();
         while self.in_flight() > 0 && self.backend.submit_and_wait(self.never()).is_ok() {
             self.backend.reap(&mut late);
-            self.idle.extend(late.drain(..).map(|answer| answer.slot));
+            self.idle
+                .extend(late.drain(..).map(|completion| completion.slot));
         }
     }
 
-    /// A time so far off that only an answer wakes us.
+    /// A time so far off that only a completion ends the wait.
     fn never(&self) -> u64 {
         self.backend.now().saturating_add(1 << 60)
     }
@@ -167,20 +169,20 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.slots.len() - self.idle.len()
     }
 
-    /// Time at which to look up even though nothing came back.
+    /// Time at which the wait ends even though nothing completed.
     fn wake_at(&self) -> u64 {
         let slice_end = self.tally.slice_end();
-        let pause = self.share.restraint.as_ref().and_then(|it| it.ends());
+        let pause = self.share.throttle.as_ref().and_then(|it| it.resumes_at());
         match self.due.max(pause) {
             Some(due) if !self.idle.is_empty() => due.min(slice_end),
             _ => slice_end,
         }
     }
 
-    /// Gives idle slots their requests: in a closed loop all of them, in an open one those due.
+    /// Issues requests from idle slots: in a closed loop from all of them, in an open one for the requests due.
     fn issue_to_idle(&mut self, now: u64) {
         while let Some(&slot) = self.idle.last() {
-            if self.holds(now) {
+            if self.is_blocked(now) {
                 return;
             }
             let scheduled = match self.next_due() {
@@ -197,29 +199,29 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
     }
 
-    /// True if nothing may be issued.
+    /// True if the throttle allows nothing to be issued.
     #[inline(always)]
-    fn holds(&mut self, now: u64) -> bool {
-        self.share.restraint.is_some() && self.restrains(now)
+    fn is_blocked(&mut self, now: u64) -> bool {
+        self.share.throttle.is_some() && self.is_throttled(now)
     }
 
     #[cold]
-    fn restrains(&mut self, now: u64) -> bool {
+    fn is_throttled(&mut self, now: u64) -> bool {
         let in_flight = self.in_flight();
-        let Some(restraint) = &mut self.share.restraint else {
+        let Some(throttle) = &mut self.share.throttle else {
             return false;
         };
         if in_flight == 0
-            && restraint.reads_back_next()
+            && throttle.reads_back_next()
             && let Some(verifier) = self.plan.verifier
         {
             verifier.read_pending(self.plan.interrupt);
-            restraint.was_read_back();
+            throttle.was_read_back();
             if verifier.is_fatal() {
                 self.plan.finished.store(true, Relaxed);
             }
         }
-        restraint.holds(now, in_flight)
+        throttle.is_blocked(now, in_flight)
     }
 
     /// Open loop: when the next request is due, taken from the schedule if none was taken yet.
@@ -235,7 +237,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.due
     }
 
-    /// Open loop: how many requests are due at `now` and not issued.
+    /// Open loop: number of requests that are due at `now` and not issued.
     fn backlog(&self, now: u64) -> u64 {
         let taken = u64::from(self.due.is_some_and(|due| due <= now));
         let waiting = match &self.share.arrivals {
@@ -287,12 +289,12 @@ impl<'a, B: Backend> Worker<'a, B> {
             group: 0,
         };
         self.send(slot, request);
-        if let Some(restraint) = &self.share.restraint {
-            restraint.issued();
+        if let Some(throttle) = &self.share.throttle {
+            throttle.issued();
         }
     }
 
-    /// The direction in which a request is sent first: a write may follow a discard.
+    /// Direction of the first step of a request: a write may follow a discard.
     #[inline(always)]
     fn first_step(&self, direction: Direction) -> Direction {
         match direction {
@@ -301,7 +303,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
     }
 
-    /// Sends a request from a slot.
+    /// Queues a slot's request.
     #[inline(always)]
     fn send(&mut self, slot: u32, request: Slot) {
         let Slot {
@@ -311,13 +313,13 @@ impl<'a, B: Backend> Worker<'a, B> {
             ..
         } = request;
         self.slots[slot as usize] = request;
-        if self.looks && direction == Direction::Write {
+        if self.uses_data && direction == Direction::Write {
             self.fill(slot, place, bytes as u32);
         }
         self.backend.push(slot, direction, place, bytes as u32);
     }
 
-    /// Sends the write whose blocks are discarded now: it is due when they are.
+    /// Queues the write that follows a completed discard; it is due when the discard completes.
     fn write_trimmed(&mut self, index: u32, trim: Slot, now: u64) {
         let write = Slot {
             direction: Direction::Write,
@@ -328,7 +330,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.send(index, write);
     }
 
-    /// Makes the data of a write.
+    /// Fills the data of a write.
     #[cold]
     fn fill(&mut self, slot: u32, place: u64, bytes: u32) {
         let data = self.backend.data(slot, bytes);
@@ -336,20 +338,20 @@ impl<'a, B: Backend> Worker<'a, B> {
             filler.fill(data);
         }
         if let Some(verifier) = self.plan.verifier {
-            verifier.writes(place, data);
+            verifier.prepare_write(place, data);
         }
     }
 
-    /// Looks at the data of a request that came back.
+    /// Passes a completed request to the verifier.
     #[cold]
-    fn look(&mut self, index: u32, slot: &Slot) {
+    fn verify(&mut self, index: u32, slot: &Slot) {
         let Some(verifier) = self.plan.verifier else {
             return;
         };
         match slot.direction {
-            Direction::Write => verifier.wrote(slot.place),
-            Direction::Read if verifier.judges_reads() => {
-                verifier.read(slot.place, self.backend.data(index, slot.bytes as u32));
+            Direction::Write => verifier.write_completed(slot.place),
+            Direction::Read if verifier.checks_reads() => {
+                verifier.check_read(slot.place, self.backend.data(index, slot.bytes as u32));
                 if verifier.is_fatal() {
                     self.plan.finished.store(true, Relaxed);
                 }
@@ -358,10 +360,10 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
     }
 
-    /// Tells those that restrain the worker of a request that came back.
+    /// Passes a completed request to the throttle.
     #[cold]
-    fn tell(&mut self, slot: &Slot, now: u64, in_flight: usize) {
-        let Some(restraint) = &mut self.share.restraint else {
+    fn notify_throttle(&mut self, slot: &Slot, now: u64, in_flight: usize) {
+        let Some(throttle) = &mut self.share.throttle else {
             return;
         };
         let kind = match slot.direction {
@@ -370,13 +372,13 @@ impl<'a, B: Backend> Worker<'a, B> {
             Direction::Sync | Direction::Commit | Direction::Trim => Kind::Sync,
         };
         let latency = now.saturating_sub(slot.scheduled);
-        restraint.came_back(now, latency, in_flight, kind);
-        if restraint.is_over() {
+        throttle.completed(now, latency, in_flight, kind);
+        if throttle.is_over() {
             self.plan.finished.store(true, Relaxed);
         }
     }
 
-    /// Syncs the file that `place` is in.
+    /// Queues a sync of the file of `place`.
     fn issue_sync(&mut self, slot: u32, place: u64, now: u64) {
         self.unsynced = 0;
         self.slots[slot as usize] = Slot {
@@ -391,44 +393,44 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 
     #[inline(always)]
-    fn complete(&mut self, answer: Completion, now: u64) -> Result<(), EngineError> {
-        let (slot, is_done) = self.accept(answer, now)?;
+    fn complete(&mut self, completion: Completion, now: u64) -> Result<(), EngineError> {
+        let (slot, is_done) = self.accept(completion, now)?;
         if slot.direction == Direction::Trim {
-            self.write_trimmed(answer.slot, slot, now);
+            self.write_trimmed(completion.slot, slot, now);
             return Ok(());
         }
         let syncs = is_done && self.wants_sync(&slot);
-        if self.share.restraint.is_some() {
-            let out = self.in_flight() - usize::from(!syncs);
-            self.tell(&slot, now, out);
+        if self.share.throttle.is_some() {
+            let in_flight = self.in_flight() - usize::from(!syncs);
+            self.notify_throttle(&slot, now, in_flight);
         }
         if syncs {
-            self.issue_sync(answer.slot, slot.place, now);
+            self.issue_sync(completion.slot, slot.place, now);
             return Ok(());
         }
-        if self.share.restraint.is_some() {
-            self.idle.push(answer.slot);
+        if self.share.throttle.is_some() {
+            self.idle.push(completion.slot);
             return Ok(());
         }
         let closed = self.share.arrivals.is_none();
         match closed.then(|| self.next_request(now)).flatten() {
-            Some(request) => self.issue(answer.slot, request, now, now),
-            None => self.idle.push(answer.slot),
+            Some(request) => self.issue(completion.slot, request, now, now),
+            None => self.idle.push(completion.slot),
         }
         Ok(())
     }
 
-    /// Checks an answer, looks at its data where that is wanted, and counts it. Gives its request, and whether
-    /// that was done or failed by an error that does not end the phase.
+    /// Checks a completion, verifies its data where the job asks for it, and counts it. Returns the request, and
+    /// true unless it failed by a non-fatal error.
     #[inline(always)]
-    fn accept(&mut self, answer: Completion, now: u64) -> Result<(Slot, bool), EngineError> {
-        let slot = self.slots[answer.slot as usize];
-        if let Err(error) = self.check(&slot, answer.result) {
-            self.count_failed(&slot, answer.result, error)?;
+    fn accept(&mut self, completion: Completion, now: u64) -> Result<(Slot, bool), EngineError> {
+        let slot = self.slots[completion.slot as usize];
+        if let Err(error) = self.check(&slot, completion.result) {
+            self.count_failed(&slot, completion.result, error)?;
             return Ok((slot, false));
         }
-        if self.looks {
-            self.look(answer.slot, &slot);
+        if self.uses_data {
+            self.verify(completion.slot, &slot);
         }
         self.count(&slot, now);
         if self.plan.is_late(slot.direction, slot.started, now) {
@@ -439,7 +441,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         Ok((slot, true))
     }
 
-    /// Counts a request that failed, unless its error ends the phase.
+    /// Counts a failed request, unless its error ends the phase.
     #[cold]
     fn count_failed(
         &mut self,
@@ -452,7 +454,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         if slot.direction == Direction::Write
             && let Some(verifier) = self.plan.verifier
         {
-            verifier.failed(slot.place);
+            verifier.write_failed(slot.place);
         }
         Ok(())
     }
@@ -502,12 +504,12 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.unsynced >= self.plan.workload.sync_every
     }
 
-    /// Hands on the windows that are complete.
+    /// Sends the windows that are complete.
     fn advance(&mut self, now: u64) {
         let in_flight = self.in_flight() as u64 + self.backlog(now);
         let (id, windows) = (self.id, &self.windows);
         let (backend, cpu_before) = (&mut self.backend, &mut self.cpu);
-        // After a stall several windows are over, and one share is known for all of them.
+        // After a stall several windows end at once, with one share for all of them.
         let mut busy_share = None;
         self.tally.advance(now, |index, ticks, flows| {
             let cpu_now = thread_cpu_time();
@@ -519,7 +521,7 @@ impl<'a, B: Backend> Worker<'a, B> {
                 busy_share: *busy_share.get_or_insert_with(|| backend.busy_share()),
                 cpu: cpu_since(cpu_now, std::mem::replace(cpu_before, cpu_now)),
             };
-            // The gatherer outlives the workers; if it is gone, the figures are no longer wanted.
+            // The gatherer outlives the workers; if it is gone, nothing uses the figures.
             let _ = windows.send(Message::Window {
                 worker: id,
                 tally: Box::new(tally),
@@ -531,13 +533,13 @@ impl<'a, B: Backend> Worker<'a, B> {
     /// and never issued.
     fn finish(mut self, now: u64) -> Result<WorkerEnd, EngineError> {
         let mut cut = self.cut(now);
-        // A blocking call may have returned long after the end; what was due then is not ours.
+        // A blocking call may have returned long after the end; requests that became due after the end do not count.
         let last_due = now.min(self.plan.timetable.end());
         let cut_at = now;
-        let mut answers = Vec::with_capacity(self.slots.len());
+        let mut completions = Vec::with_capacity(self.slots.len());
         let mut now = now;
         while self.in_flight() > 0 {
-            now = self.drain_once(&mut answers)?;
+            now = self.drain_once(&mut completions)?;
         }
         let drain_ticks = now.saturating_sub(cut_at);
         if self.plan.workload.sync_at_end {
@@ -546,24 +548,24 @@ impl<'a, B: Backend> Worker<'a, B> {
                 let submitted = self.backend.now();
                 self.issue_sync(slot, place_in(file, 0), submitted);
                 while self.in_flight() > 0 {
-                    now = self.drain_once(&mut answers)?;
+                    now = self.drain_once(&mut completions)?;
                 }
             }
         }
         self.count_overdue(last_due, now);
         let (_, _, drained) = self.tally.cut(now);
-        // With the wait for what was in flight, and the last sync.
+        // Includes the wait for requests in flight, and the last sync.
         cut.cpu = cpu_since(thread_cpu_time(), self.cpu);
         Ok(WorkerEnd {
             cut,
             drained,
             drain_ticks,
-            depth: self.share.restraint.as_ref().and_then(|it| it.depth()),
+            depth: self.share.throttle.as_ref().and_then(|it| it.depth()),
             failed: self.failures.counted(),
         })
     }
 
-    /// Takes the window that is under way out of the tally, which continues with an empty one.
+    /// Takes the current window out of the tally, which continues with an empty one.
     fn cut(&mut self, now: u64) -> WindowTally {
         let in_flight = self.in_flight() as u64 + self.backlog(now);
         let fresh = Tally::new(self.plan.workload, self.plan.timetable);
@@ -578,32 +580,32 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
     }
 
-    fn drain_once(&mut self, answers: &mut Vec<Completion>) -> Result<u64, EngineError> {
+    fn drain_once(&mut self, completions: &mut Vec<Completion>) -> Result<u64, EngineError> {
         self.backend
             .submit_and_wait(self.never())
             .map_err(EngineError::Ring)?;
         let now = self.backend.now();
-        self.backend.reap(answers);
-        for index in 0..answers.len() {
-            let answer = answers[index];
-            match self.accept(answer, now) {
+        self.backend.reap(completions);
+        for index in 0..completions.len() {
+            let completion = completions[index];
+            match self.accept(completion, now) {
                 Err(error) => {
-                    self.settle(&answers[index..]);
+                    self.drain_after_failure(&completions[index..]);
                     return Err(error);
                 }
-                // Blocks that are discarded are written, also after the end.
+                // A discarded block is also written after the end.
                 Ok((slot, _)) if slot.direction == Direction::Trim => {
-                    self.write_trimmed(answer.slot, slot, now);
+                    self.write_trimmed(completion.slot, slot, now);
                 }
-                Ok(_) => self.idle.push(answer.slot),
+                Ok(_) => self.idle.push(completion.slot),
             }
         }
-        answers.clear();
+        completions.clear();
         Ok(now)
     }
 
-    /// Requests that were due before the end and found no free slot waited at least until now. To
-    /// leave them out would be coordinated omission at the phase's end.
+    /// Counts requests that were due before the end and found no free slot: they waited at least until now.
+    /// Leaving them out would be coordinated omission at the phase's end.
     fn count_overdue(&mut self, last_due: u64, now: u64) {
         while let Some(due) = self.next_due() {
             if due >= last_due {
@@ -625,8 +627,8 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 }
 
-/// The error for an answer that is not what was requested.
-pub(crate) fn failure(direction: Direction, offset: u64, result: i32, asked: u64) -> EngineError {
+/// The error for a completion that failed or is short.
+pub(crate) fn failure(direction: Direction, offset: u64, result: i32, requested: u64) -> EngineError {
     if result < 0 {
         EngineError::Io {
             direction,
@@ -638,7 +640,7 @@ pub(crate) fn failure(direction: Direction, offset: u64, result: i32, asked: u64
             direction,
             offset,
             moved: result as u64,
-            asked,
+            requested,
         }
     }
 }

@@ -6,8 +6,11 @@ use std::fs::{File, OpenOptions};
 use std::io::Read as _;
 use std::sync::atomic::AtomicBool;
 
-use engine::{Choice, Control, Disks, Engine, EngineError, Job, Observer};
-use record::{Bytes, Details, Nanos, Pattern, Phase, SizeShare, Spread, Stopped, Window, Workload};
+use engine::{Control, DiskEngine, Engine, EngineError, IoInterface, Job, Observer};
+use record::{
+    Bytes, Details, Nanos, Pattern, Phase, RandomDistribution, SizeShare, StopReason, Window,
+    Workload,
+};
 
 const FILE: usize = 1 << 20;
 
@@ -17,7 +20,7 @@ struct Files {
 }
 
 impl Files {
-    /// Files of a MiB of sevens.
+    /// Files of a MiB, filled with the byte 7.
     fn new(count: usize) -> Files {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let open = (0..count).map(|index| {
@@ -81,7 +84,7 @@ impl Observer for Watch {
     fn window(&mut self, window: &mut Window) -> Control {
         assert!(self.began);
         self.windows.push(window.t_s);
-        Control::GoOn
+        Control::Continue
     }
 }
 
@@ -89,7 +92,7 @@ fn run(
     files: &Files,
     workload: &Workload,
     span: Bytes,
-    choice: Choice,
+    interface: IoInterface,
 ) -> Result<Phase, EngineError> {
     let interrupt = AtomicBool::new(false);
     let job = Job {
@@ -97,14 +100,14 @@ fn run(
         file: &files.open[0],
         span,
         workload,
-        choice,
+        interface,
         window: Nanos(100_000_000),
         seed: 5,
         interrupt: &interrupt,
     };
     let mut watch = Watch::default();
     let others: Vec<&File> = files.open[1..].iter().collect();
-    let phase = Disks.run_over(&job, &others, &mut watch)?;
+    let phase = DiskEngine.run_over(&job, &others, &mut watch)?;
     let windows: Vec<f64> = phase.windows.iter().map(|window| window.t_s).collect();
     assert_eq!(watch.windows, windows);
     Ok(phase)
@@ -112,10 +115,10 @@ fn run(
 
 #[test]
 fn every_block_of_the_span_of_every_file_is_written_once_and_nothing_else() {
-    for choice in [Choice::Uring, Choice::Sync] {
+    for interface in [IoInterface::Uring, IoInterface::Sync] {
         for (pattern, spread) in [
-            (Pattern::Random, Spread::Once),
-            (Pattern::Sequential, Spread::Uniform),
+            (Pattern::Random, RandomDistribution::Once),
+            (Pattern::Sequential, RandomDistribution::Uniform),
         ] {
             let files = Files::new(3);
             let mut workload = workload(Details {
@@ -129,8 +132,8 @@ fn every_block_of_the_span_of_every_file_is_written_once_and_nothing_else() {
             workload.pattern = pattern;
             workload.sync_every = 16;
             workload.sync_at_end = true;
-            let phase = run(&files, &workload, Bytes::kib(256), choice).unwrap();
-            assert_eq!(phase.stopped, Stopped::Ops);
+            let phase = run(&files, &workload, Bytes::kib(256), interface).unwrap();
+            assert_eq!(phase.stopped, StopReason::Ops);
             assert_eq!(phase.write.unwrap().latency.count(), 192);
             assert!(phase.sync.unwrap().latency.count() >= 12);
             for file in 0..3 {
@@ -138,7 +141,7 @@ fn every_block_of_the_span_of_every_file_is_written_once_and_nothing_else() {
                     assert_eq!(
                         written,
                         (16..80).contains(&block),
-                        "{file} {block} {choice:?}"
+                        "{file} {block} {interface:?}"
                     );
                 }
             }
@@ -148,7 +151,7 @@ fn every_block_of_the_span_of_every_file_is_written_once_and_nothing_else() {
 
 #[test]
 fn sizes_that_differ_are_moved_whole() {
-    for choice in [Choice::Uring, Choice::Sync] {
+    for interface in [IoInterface::Uring, IoInterface::Sync] {
         let files = Files::new(1);
         let share = |kib, share| SizeShare {
             size: Bytes::kib(kib),
@@ -163,7 +166,7 @@ fn sizes_that_differ_are_moved_whole() {
         workload.block = Bytes::kib(18);
         workload.read_fraction = 0.5;
         workload.ops = Some(400);
-        let phase = run(&files, &workload, Bytes::mib(1), choice).unwrap();
+        let phase = run(&files, &workload, Bytes::mib(1), interface).unwrap();
         let flows = [phase.read.unwrap(), phase.write.unwrap()];
         let ops: u64 = flows.iter().map(|flow| flow.latency.count()).sum();
         assert_eq!(ops, 400);
@@ -176,7 +179,7 @@ fn sizes_that_differ_are_moved_whole() {
 
 #[test]
 fn a_ramp_is_not_counted_and_takes_nothing_of_the_budget() {
-    for choice in [Choice::Uring, Choice::Sync] {
+    for interface in [IoInterface::Uring, IoInterface::Sync] {
         let files = Files::new(1);
         let mut workload = workload(Details {
             ramp: Nanos(150_000_000),
@@ -185,9 +188,9 @@ fn a_ramp_is_not_counted_and_takes_nothing_of_the_budget() {
         workload.rate_per_s = Some(1000.0);
         workload.longest = Nanos(300_000_000);
         // 300 are due in what counts, and with the ramp 450. A busy host issues those of the ramp too late, and
-        // answers fewer or, all at once, more: one of some tries is undisturbed.
+        // completes fewer or, all at once, more: one of several attempts is undisturbed.
         let mut counted = std::iter::repeat_with(|| {
-            let phase = run(&files, &workload, Bytes::mib(1), choice).unwrap();
+            let phase = run(&files, &workload, Bytes::mib(1), interface).unwrap();
             assert_eq!(phase.windows.len(), 3);
             assert!((phase.seconds - 0.3).abs() < 1e-6, "{}", phase.seconds);
             phase.write.unwrap().latency.count()
@@ -195,8 +198,8 @@ fn a_ramp_is_not_counted_and_takes_nothing_of_the_budget() {
         assert!(counted.by_ref().take(50).any(|ops| ops < 400));
 
         workload.ops = Some(20);
-        let phase = run(&files, &workload, Bytes::mib(1), choice).unwrap();
-        assert_eq!(phase.stopped, Stopped::Ops);
+        let phase = run(&files, &workload, Bytes::mib(1), interface).unwrap();
+        assert_eq!(phase.stopped, StopReason::Ops);
         assert!((20..=30).contains(&phase.write.unwrap().latency.count()));
     }
 }
@@ -208,7 +211,7 @@ fn the_number_of_files_must_be_what_the_workload_says() {
         files: 3,
         ..Details::default()
     });
-    let error = run(&files, &workload, Bytes::kib(64), Choice::Sync).unwrap_err();
+    let error = run(&files, &workload, Bytes::kib(64), IoInterface::Sync).unwrap_err();
     assert!(
         error
             .to_string()

@@ -1,4 +1,4 @@
-//! The engine on a real file: both ways to the kernel must agree on what they did.
+//! The engine on a real file: both interfaces to the kernel must give the same results.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -6,8 +6,8 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::AtomicBool;
 
-use engine::{Choice, Control, Disks, Engine, EngineError, Job, Observer};
-use record::{Bytes, EngineKind, Nanos, Pattern, Phase, Stopped, Window, Workload};
+use engine::{Control, DiskEngine, Engine, EngineError, IoInterface, Job, Observer};
+use record::{Bytes, EngineKind, Nanos, Pattern, Phase, StopReason, Window, Workload};
 
 const O_DIRECT: i32 = rustix::fs::OFlags::DIRECT.bits() as i32;
 
@@ -62,21 +62,21 @@ impl Observer for Watch {
         assert!((window.t_s - self.windows as f64 * 0.1).abs() < 1e-9);
         self.windows += 1;
         if self.windows == self.stop_after {
-            Control::Stop
+            Control::StopPrecise
         } else {
-            Control::GoOn
+            Control::Continue
         }
     }
 }
 
-fn run(file: &File, workload: &Workload, choice: Choice) -> Result<Phase, EngineError> {
-    run_until(file, workload, choice, usize::MAX)
+fn run(file: &File, workload: &Workload, interface: IoInterface) -> Result<Phase, EngineError> {
+    run_until(file, workload, interface, usize::MAX)
 }
 
 fn run_until(
     file: &File,
     workload: &Workload,
-    choice: Choice,
+    interface: IoInterface,
     stop_after: usize,
 ) -> Result<Phase, EngineError> {
     let interrupt = AtomicBool::new(false);
@@ -85,12 +85,12 @@ fn run_until(
         file,
         span: Bytes::mib(8),
         workload,
-        choice,
+        interface,
         window: Nanos(100_000_000),
         seed: 5,
         interrupt: &interrupt,
     };
-    Disks.run(
+    DiskEngine.run(
         &job,
         &mut Watch {
             windows: 0,
@@ -102,9 +102,9 @@ fn run_until(
 #[test]
 fn both_engines_read_write_and_sync() {
     let scratch = scratch(8 << 20);
-    for (choice, kind) in [
-        (Choice::Uring, EngineKind::Uring),
-        (Choice::Sync, EngineKind::Sync),
+    for (interface, kind) in [
+        (IoInterface::Uring, EngineKind::Uring),
+        (IoInterface::Sync, EngineKind::Sync),
     ] {
         for threads in [1, 2] {
             let mut workload = workload();
@@ -113,9 +113,9 @@ fn both_engines_read_write_and_sync() {
             workload.sync_every = 8;
             workload.ops = Some(400);
             workload.longest = Nanos::from_secs(60);
-            let phase = run(&scratch.file, &workload, choice).unwrap();
+            let phase = run(&scratch.file, &workload, interface).unwrap();
             assert_eq!(phase.engine.kind, kind);
-            assert_eq!(phase.stopped, Stopped::Ops);
+            assert_eq!(phase.stopped, StopReason::Ops);
             assert_eq!(phase.thread_ops.len(), threads as usize);
             let (read, write) = (phase.read.unwrap(), phase.write.unwrap());
             // The time that counts ends with the first worker: what others have in flight then is late.
@@ -138,16 +138,16 @@ fn both_engines_read_write_and_sync() {
 #[test]
 fn an_open_loop_is_no_faster_than_its_rate_on_both_engines() {
     let scratch = scratch(8 << 20);
-    for choice in [Choice::Uring, Choice::Sync] {
+    for interface in [IoInterface::Uring, IoInterface::Sync] {
         let mut workload = workload();
         workload.rate_per_s = Some(500.0);
         workload.depth = 16;
         workload.longest = Nanos::from_secs(1);
-        let phase = run(&scratch.file, &workload, choice).unwrap();
+        let phase = run(&scratch.file, &workload, interface).unwrap();
         let read = phase.read.unwrap();
-        // Poisson: 500 with a deviation of 22. A busy host's disk may answer fewer; simulated ones keep the rate
-        // (`worker`).
-        assert!(read.ops < 620, "{} with {choice:?}", read.ops);
+        // Poisson: 500 with a deviation of 22. On a busy host fewer may complete; the rate is tested on simulated
+        // disks (`worker`).
+        assert!(read.ops < 620, "{} with {interface:?}", read.ops);
         assert!(read.service.unwrap().count() > 0);
     }
 }
@@ -155,9 +155,9 @@ fn an_open_loop_is_no_faster_than_its_rate_on_both_engines() {
 #[test]
 fn the_observer_ends_the_phase_after_the_window_it_saw() {
     let scratch = scratch(8 << 20);
-    for choice in [Choice::Uring, Choice::Sync] {
-        let phase = run_until(&scratch.file, &workload(), choice, 2).unwrap();
-        assert_eq!(phase.stopped, Stopped::Precise);
+    for interface in [IoInterface::Uring, IoInterface::Sync] {
+        let phase = run_until(&scratch.file, &workload(), interface, 2).unwrap();
+        assert_eq!(phase.stopped, StopReason::Precise);
         assert_eq!(phase.windows.len(), 2);
         assert!((phase.seconds - 0.2).abs() < 1e-6);
     }
@@ -166,13 +166,13 @@ fn the_observer_ends_the_phase_after_the_window_it_saw() {
 #[test]
 fn a_number_of_requests_is_kept_by_many_threads() {
     let scratch = scratch(8 << 20);
-    for choice in [Choice::Uring, Choice::Sync] {
+    for interface in [IoInterface::Uring, IoInterface::Sync] {
         let mut workload = workload();
         workload.threads = 3;
         workload.ops = Some(200);
         workload.longest = Nanos::from_secs(60);
-        let phase = run(&scratch.file, &workload, choice).unwrap();
-        assert_eq!(phase.stopped, Stopped::Ops);
+        let phase = run(&scratch.file, &workload, interface).unwrap();
+        assert_eq!(phase.stopped, StopReason::Ops);
         let read = phase.read.unwrap();
         assert_eq!(read.latency.count(), 200);
         let in_flight = u64::from(workload.depth * workload.threads);
@@ -181,10 +181,10 @@ fn a_number_of_requests_is_kept_by_many_threads() {
 }
 
 #[test]
-fn reading_past_the_end_is_said_in_a_sentence() {
+fn reading_past_the_end_is_an_error_in_a_sentence() {
     let scratch = scratch(4 << 20);
-    for choice in [Choice::Uring, Choice::Sync] {
-        let error = run(&scratch.file, &workload(), choice).unwrap_err();
+    for interface in [IoInterface::Uring, IoInterface::Sync] {
+        let error = run(&scratch.file, &workload(), interface).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("the target is shorter than it was"), "{text}");
     }
@@ -198,14 +198,14 @@ fn a_file_opened_for_reading_cannot_be_written() {
     let file = File::open(path).unwrap();
     let mut workload = workload();
     workload.read_fraction = 0.0;
-    for choice in [Choice::Uring, Choice::Sync] {
-        let error = run(&file, &workload, choice).unwrap_err();
+    for interface in [IoInterface::Uring, IoInterface::Sync] {
+        let error = run(&file, &workload, interface).unwrap_err();
         assert!(matches!(error, EngineError::Io { .. }), "{error}");
     }
 }
 
 #[test]
-fn nonsense_is_refused_before_any_request() {
+fn invalid_workloads_are_refused_before_any_request() {
     let scratch = scratch(4096);
     let mut cases = vec![workload(); 4];
     cases[0].depth = 0;
@@ -213,7 +213,7 @@ fn nonsense_is_refused_before_any_request() {
     cases[2].block = Bytes::gib(1);
     cases[3].rate_per_s = Some(0.0);
     for workload in cases {
-        let error = run(&scratch.file, &workload, Choice::Auto).unwrap_err();
+        let error = run(&scratch.file, &workload, IoInterface::Auto).unwrap_err();
         assert!(matches!(error, EngineError::Unfit(_)), "{error}");
     }
 }

@@ -14,7 +14,7 @@ use bench::runs::args::{CompareArgs, ReportArgs, RunsArgs, ShowArgs};
 use cost::args::CostArgs;
 use devices::args::DevicesArgs;
 use doctor::args::{DoctorArgs, PlaybookArgs};
-use engine::Disks;
+use engine::DiskEngine;
 use lab::args::LabArgs;
 use linux::Root;
 use scrub::args::ScrubArgs;
@@ -86,7 +86,7 @@ impl HostVerb {
         self.name_disks(&context.root)?;
         let interrupt = || signals::interrupt_flag().refused();
         match self {
-            HostVerb::Bench(args) => bench::bench(args, context, &Disks, &*interrupt()?),
+            HostVerb::Bench(args) => bench::bench(args, context, &DiskEngine, &*interrupt()?),
             HostVerb::Devices(args) => devices::devices(args, context, &*interrupt()?),
             HostVerb::Runs(args) => bench::runs::runs(args, context),
             HostVerb::Show(args) => bench::runs::show(args, context),
@@ -94,8 +94,8 @@ impl HostVerb {
             HostVerb::Report(args) => bench::runs::report(args, context),
             HostVerb::Import(args) => bench::imported::import(args, context),
             HostVerb::Array(args) => array::array(args, context, &*interrupt()?),
-            HostVerb::Sweep(args) => sweep::sweep(args, context, &Disks, &*interrupt()?),
-            HostVerb::Warm(args) => warm::warm(args, context, &Disks, &*interrupt()?),
+            HostVerb::Sweep(args) => sweep::sweep(args, context, &DiskEngine, &*interrupt()?),
+            HostVerb::Warm(args) => warm::warm(args, context, &DiskEngine, &*interrupt()?),
             HostVerb::Scrub(args) => scrub::scrub(args, context, &*interrupt()?),
             HostVerb::Zero(args) => zero::zero(args, context, &*interrupt()?),
             HostVerb::Watch(args) => {
@@ -107,7 +107,7 @@ impl HostVerb {
             }
             HostVerb::Mark(args) => watch::mark::mark(args, context),
             HostVerb::Trace(args) => trace::trace(args, context, &*interrupt()?),
-            HostVerb::Replay(args) => bench::replay(args, context, &Disks, &*interrupt()?),
+            HostVerb::Replay(args) => bench::replay(args, context, &DiskEngine, &*interrupt()?),
             HostVerb::Cost(args) => cost::cost(args, context),
             HostVerb::Tally(args) => {
                 let (interrupt, reload) = signals::interrupt_and_reload_flags().refused()?;
@@ -221,8 +221,8 @@ impl HostVerb {
     pub(crate) fn rehearse(self, context: &mut Context) -> Result<(), Failure> {
         let interrupt = signals::interrupt_flag().refused()?;
         match self {
-            HostVerb::Bench(args) => bench::rehearse(&args, context, &Disks),
-            HostVerb::Replay(args) => bench::rehearse(&args.bench_args(), context, &Disks),
+            HostVerb::Bench(args) => bench::rehearse(&args, context, &DiskEngine),
+            HostVerb::Replay(args) => bench::rehearse(&args.bench_args(), context, &DiskEngine),
             // These go another way, on which nothing asks whether it is a rehearsal.
             HostVerb::Sweep(args) if args.show.is_some() || args.abandon.is_some() => {
                 Err(Failure::refused(
@@ -232,7 +232,7 @@ impl HostVerb {
             HostVerb::Sweep(mut args) => {
                 args.dry_run = true;
                 silently(context, |context| {
-                    sweep::sweep(&args, context, &Disks, &interrupt)
+                    sweep::sweep(&args, context, &DiskEngine, &interrupt)
                 })
             }
             HostVerb::Array(mut args) => {

@@ -59,7 +59,7 @@ pub fn agent(verb: &mut AgentVerb, context: &mut Context) -> Outcome {
             let disks = disk_arguments::with_consents(&mut args.target, &mut args.destroy);
             disk_arguments::name_disks(disks, &context.root)?;
             let interrupt = signals::interrupt_flag().refused()?;
-            rounds::rounds(args, context, &engine::Disks, &interrupt)
+            rounds::rounds(args, context, &engine::DiskEngine, &interrupt)
         }
         AgentVerb::Look(args) => destroy::inspect::look(args, context),
     }

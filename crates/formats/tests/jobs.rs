@@ -4,7 +4,7 @@
 
 mod support;
 
-use record::{Bytes, Details, Pattern, PhaseSummary, SizeShare, Spread, TargetKind};
+use record::{Bytes, Details, Pattern, PhaseSummary, RandomDistribution, SizeShare, TargetKind};
 use support::{fixture, only};
 
 /// The first entry of fio's groups, with other options than it had.
@@ -152,7 +152,7 @@ fn details_are_read_where_they_are_understood() {
     assert_eq!(
         *details(rest).unwrap(),
         Details {
-            spread: Spread::Zipf(1.1),
+            spread: RandomDistribution::Zipf(1.1),
             offset: Bytes::mib(1),
             even_rate: false,
             full_sync: false,

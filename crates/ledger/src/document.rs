@@ -238,7 +238,7 @@ mod tests {
         let mut run = database_run(0, 0.001);
         assert_eq!(Document::pack(&run).unwrap().form, 1);
         run.phases[0].workload.details = Some(Box::new(record::Details {
-            spread: record::Spread::Zipf(1.2),
+            spread: record::RandomDistribution::Zipf(1.2),
             ..record::Details::default()
         }));
         let document = Document::pack(&run).unwrap();

@@ -188,7 +188,7 @@ pub(crate) fn database_run(minute: i64, share: f64) -> Run {
             began_s: 8.3 * place as f64,
             seconds: 8.000_123,
             drain_seconds: 0.001_7,
-            stopped: Stopped::Time,
+            stopped: StopReason::Time,
             read: total(Direction::Read),
             write: total(Direction::Write),
             sync: total(Direction::Sync),
@@ -202,7 +202,7 @@ pub(crate) fn database_run(minute: i64, share: f64) -> Run {
             },
             windows,
             surroundings: Surroundings::default(),
-            outcome: record::Outcome::default(),
+            outcome: record::JobFileResults::default(),
         });
     }
     run

@@ -19,7 +19,7 @@ pub enum Activity {
     Commit,
     /// Discards.
     Trim,
-    /// Requests of all kinds, which the tool does not tell apart.
+    /// Requests of all kinds, which the tool does not distinguish.
     All,
     /// Files created.
     Create,

@@ -31,7 +31,7 @@ const fn tables() -> [[u32; 256]; 8] {
     tables
 }
 
-/// The sum of `data` that follows what has the sum `before`; that of nothing is 0.
+/// Checksum of data whose beginning has the checksum `before` and whose rest is `data`; that of no data is 0.
 pub fn crc32c(before: u32, data: &[u8]) -> u32 {
     let mut sum = !before;
     let mut words = data.chunks_exact(8);
@@ -56,7 +56,7 @@ mod tests {
 
     /// RFC 3720, section B.4, and the check value of the catalogue of CRCs.
     #[test]
-    fn the_published_sums() {
+    fn published_checksums() {
         assert_eq!(crc32c(0, b"123456789"), 0xe306_9283);
         assert_eq!(crc32c(0, &[0; 32]), 0x8a91_36aa);
         assert_eq!(crc32c(0, &[0xff; 32]), 0x62a8_ab43);

@@ -12,7 +12,7 @@ pub enum Severity {
     Note,
     /// The figure may mislead.
     Warn,
-    /// The figure does not say what it seems to say.
+    /// The figure does not measure what it seems to.
     Invalid,
 }
 
@@ -20,41 +20,41 @@ pub enum Severity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
-    /// Reads hit holes or unwritten extents, which no disk is asked for.
+    /// Reads hit holes or unwritten extents, which need no disk I/O.
     Unwritten,
-    /// Requests were answered from memory.
+    /// Requests were served from memory.
     Cached,
-    /// The level wanders or drifts, so the mean describes no moment of it.
+    /// The level varies or drifts, so the mean describes no part of the phase.
     Unsteady,
-    /// A level and then a lower one: burst credit was spent.
+    /// The rate fell from one level to a lower one: burst credits were spent.
     Burst,
-    /// A plateau too flat to be the disk's own: a configured limit.
+    /// The rate is more constant than a disk's own: a configured limit.
     Capped,
-    /// Requests were in flight and none came back for a whole window.
+    /// Requests were in flight and none completed in a whole window.
     Stall,
-    /// The measuring program itself did not run for a while, or the hypervisor took its processors.
+    /// The measuring program did not run for a while, or the hypervisor took its processors.
     Gap,
-    /// The engine had no idle time: the figure is the host's, not the disk's.
+    /// The engine had no idle time: the host limits the figure, not the disk.
     CpuBound,
-    /// The device did more than was asked of it by this run.
+    /// The device did more I/O than this run requested.
     ForeignIo,
-    /// The time was up before the interval was narrow enough.
+    /// The phase ended before its interval was narrow enough.
     Short,
     /// The span is smaller than memory or a likely device cache.
     SmallSpan,
     /// The target compresses data, or stores equal blocks once.
     Compressed,
-    /// The two ends of the target are not as fast as each other, or parts of it were cold.
+    /// The two ends of the target differ in speed, or parts of it were cold.
     Zones,
     /// Another tool measured: there are no windows to study.
     Imported,
-    /// The tool that measured says itself that something went wrong.
+    /// The tool that measured reports a failure.
     Failed,
-    /// Data that was read and is not what was written.
+    /// Data that was read differs from the data that was written.
     Corrupt,
-    /// A rate that was asked for was missed.
+    /// A required rate was missed.
     FloorMissed,
-    /// Requests failed, and their job went on as it was to.
+    /// Requests failed with errors that their job declares non-fatal.
     IoErrors,
     /// I/Os of a trace were issued after they were due.
     Late,
@@ -62,10 +62,10 @@ pub enum Code {
     LostEvents,
     /// I/Os of a trace lie beyond the target's end.
     Clipped,
-    /// A cache answered more reads than when they were recorded.
+    /// A cache served more reads than when they were recorded.
     #[serde(rename = "cache-warmer-than-recorded")]
     CacheWarmer,
-    /// Recorded times were shaped by a limit of the disk that they were recorded on.
+    /// A limit of the recorded disk determined the recorded times.
     #[serde(rename = "recorded-behind-a-cap")]
     BehindACap,
 }
@@ -141,9 +141,9 @@ pub struct Finding {
     pub code: Code,
     /// Its severity.
     pub severity: Severity,
-    /// The phase that it is about; `None` is the whole run.
+    /// The phase that it concerns; `None` for the whole run.
     pub phase: Option<String>,
-    /// A sentence: what was seen, with its figures, and what it means.
+    /// Sentence with the observation, its figures and their meaning.
     pub text: String,
 }
 
@@ -151,11 +151,11 @@ pub struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Nothing speaks against the figures.
+    /// No warning, and nothing invalid.
     Trusted,
     /// At least one warning.
     Doubtful,
-    /// At least one figure does not say what it seems to say.
+    /// At least one figure does not measure what it seems to.
     Invalid,
 }
 
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_is_what_json_says() {
+    fn words_are_those_of_the_json() {
         for code in Code::ALL {
             let json = serde_json::to_string(&code).unwrap();
             assert_eq!(json, format!("\"{}\"", code.word()));

@@ -1,9 +1,9 @@
-//! A latency histogram that keeps every value to within 0.4 % and has no ceiling.
+//! A latency histogram that represents every 64-bit value to within 0.4 %.
 //!
 //! Log-linear buckets: values below 256 have a bucket each; above that every power of two is cut
 //! into 128 equal parts. A bucket that begins at `v` is thus at most `v / 128` wide, and its middle,
-//! which is what is reported, is at most `v / 256` (0.39 %) from anything in it. The largest 64-bit
-//! value has a bucket, so a disk that stalls for an hour is recorded like one that answers in 50 µs.
+//! which is reported, is at most `v / 256` (0.39 %) from anything in it. The largest 64-bit
+//! value has a bucket, so a latency of an hour is recorded like one of 50 µs.
 //! Minimum, maximum and the sum are exact.
 
 use base64::Engine as _;
@@ -21,8 +21,8 @@ const BUCKETS: usize = ((64 - SUB_BITS as usize) << SUB_BITS) + (1 << SUB_BITS);
 
 /// Counts of values (nanoseconds in a run, clock ticks inside the engine).
 ///
-/// It holds the buckets between the smallest and the largest value that it was made with, and all
-/// 7,424 (58 KiB) from the first time that something is recorded outside: a long run keeps thousands
+/// It stores the buckets between the smallest and the largest value with which it was built, and all
+/// 7,424 (58 KiB) as soon as a value outside is recorded: a long run has thousands
 /// of windows, and most of them span a few hundred buckets.
 #[derive(Clone)]
 pub struct Histogram {
@@ -96,7 +96,7 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Records `count` values that are alike.
+    /// Records `count` equal values.
     pub fn record_many(&mut self, value: u64, count: u64) {
         if count == 0 {
             return;
@@ -108,7 +108,7 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// The count of a bucket, for which room is made if there is none.
+    /// The count of a bucket, which is added if it is not stored.
     #[inline(always)]
     fn slot(&mut self, bucket: usize) -> &mut u64 {
         // One comparison serves both ends: a bucket before the first wraps round to a large index.
@@ -118,7 +118,7 @@ impl Histogram {
         &mut self.counts[bucket - self.first]
     }
 
-    /// Makes room for every value.
+    /// Stores the buckets of all values.
     #[cold]
     fn widen(&mut self) {
         let mut counts = vec![0; BUCKETS];
@@ -127,7 +127,7 @@ impl Histogram {
         self.first = 0;
     }
 
-    /// Gives back the memory of the buckets below the smallest and above the largest value.
+    /// Frees the memory of the buckets below the smallest and above the largest value.
     pub fn trim(&mut self) {
         let used = match self.count {
             0 => 0..0,
@@ -138,14 +138,14 @@ impl Histogram {
         self.first = first;
     }
 
-    /// All that these hold.
+    /// The sum of these histograms.
     pub fn merged(parts: &[Histogram]) -> Histogram {
         let mut all = Histogram::new();
         parts.iter().for_each(|part| all.merge(part));
         all
     }
 
-    /// Adds all that `other` holds.
+    /// Adds the values of `other`.
     pub fn merge(&mut self, other: &Histogram) {
         if other.count == 0 {
             return;
@@ -159,7 +159,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Empties it, without giving its memory back.
+    /// Removes all values, and keeps the memory.
     pub fn clear(&mut self) {
         if self.count > 0 {
             let (least, most) = (bucket_of(self.min), bucket_of(self.max));
@@ -287,7 +287,7 @@ impl Histogram {
             .sum()
     }
 
-    /// The buckets that hold anything, in rising order: smallest value, largest value, count.
+    /// Non-empty buckets, in rising order: smallest value, largest value, count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let counts = self.counts.iter().enumerate();
         counts.filter(|(_, count)| **count > 0).map(|(at, &count)| {
@@ -297,7 +297,7 @@ impl Histogram {
     }
 
     /// A compact form: variable-length integers of count, sum, minimum, maximum, and then for each
-    /// bucket that holds anything the distance from the last such bucket and the count.
+    /// non-empty bucket the distance from the last one and the count.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put(&mut out, u128::from(self.count));
@@ -359,7 +359,7 @@ impl Histogram {
 }
 
 impl PartialEq for Histogram {
-    /// Compares the recorded values, regardless of the room for more.
+    /// Compares the recorded values, regardless of the stored empty buckets.
     fn eq(&self, other: &Histogram) -> bool {
         let figures = |h: &Histogram| (h.count, h.sum, h.min(), h.max);
         figures(self) == figures(other) && self.buckets().eq(other.buckets())
@@ -395,7 +395,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn an_hour_is_far_from_the_ceiling() {
+    fn an_hour_is_far_below_the_largest_value() {
         let hour = 3_600_000_000_000;
         let mut h = Histogram::new();
         h.record(hour);
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trimmed_one_is_small_and_continues() {
+    fn a_trimmed_histogram_is_small_and_continues() {
         let mut h = Histogram::new();
         h.record(1_000_000);
         h.record(1_100_000);
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_one_answers_zero() {
+    fn figures_of_an_empty_histogram_are_zero() {
         let h = Histogram::new();
         assert_eq!((h.min(), h.max(), h.quantile(0.99)), (0, 0, 0));
         assert_eq!((h.mean(), h.stddev()), (0.0, 0.0));
@@ -494,7 +494,7 @@ mod tests {
         }
 
         #[test]
-        fn the_stored_form_comes_back(
+        fn the_compact_form_is_lossless(
             values in prop::collection::vec(any::<u64>(), 0..200),
         ) {
             let mut h = Histogram::new();
@@ -504,7 +504,7 @@ mod tests {
         }
 
         #[test]
-        fn a_coarse_one_is_within_3_percent_and_stays_as_it_is(
+        fn a_coarse_histogram_is_within_3_percent_and_coarsening_it_changes_nothing(
             values in prop::collection::vec(1_u64..1_000_000_000_000, 1..200),
             q in 0.0_f64..=1.0,
         ) {

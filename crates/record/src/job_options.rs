@@ -1,50 +1,50 @@
-//! Rules of jobs of a job file that are neither places nor sizes: data, checks, threads, shares and ends.
+//! Options of a job file besides places and sizes: data, verification, threads, shares and ends.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Nanos};
 
-/// Data that writes hold, where it is not random throughout.
+/// Data of writes that is not random throughout.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Contents {
-    /// The share of each chunk that compresses to nothing, 0 to 1.
+    /// The share of each chunk that is compressible, 0 to 1.
     pub compressible: f64,
     /// Length of a chunk.
     pub chunk: Bytes,
-    /// The share of writes whose data an earlier one had, 0 to 1.
+    /// The share of writes that repeat the data of an earlier one, 0 to 1.
     pub repeated: f64,
-    /// Number of different data that repeated writes draw from; 0 is the last one that was written.
+    /// Number of data blocks from which repeated writes draw; 0 repeats the last one written.
     pub working_set: u64,
-    /// Jobs that repeat data of each other.
+    /// True if jobs repeat each other's data.
     pub shared: bool,
-    /// Bytes that take the place of what compresses, again and again; empty for zeros.
+    /// Pattern that fills the compressible share; empty for zeros.
     pub pattern: Vec<u8>,
 }
 
-/// A check that what was written is what is read.
+/// Verification of written data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verify {
-    /// Length of what has a header of its own; `None` is a request.
+    /// Length of a block with its own header; `None` for the request.
     pub interval: Option<Bytes>,
-    /// Place of the header in it.
+    /// Offset of the header in it.
     pub header_at: u32,
     /// Data between headers; empty is random.
     pub pattern: Vec<u8>,
-    /// Data has no header, and is the pattern throughout.
+    /// True if the data is the pattern throughout, without headers.
     pub pattern_only: bool,
     /// True if the writes are read back at the end.
     pub reads_back: bool,
     /// Number of writes after which they are read back; 0 never.
     pub backlog: u32,
-    /// A block must hold the last of the writes to it.
+    /// True if a block must hold the last write to it.
     pub in_sequence: bool,
-    /// The first failure ends the phase.
+    /// True if the first failure ends the phase.
     pub fatal: bool,
 }
 
 /// Errors of the kernel that do not end a phase, by their numbers (errno(3)). Requests that fail with them are
-/// counted apart.
+/// counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NonFatal {
@@ -54,7 +54,7 @@ pub struct NonFatal {
     pub writes: Vec<i32>,
 }
 
-/// Surroundings of the threads that issue I/O.
+/// Settings of the threads that issue I/O.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ThreadSettings {
@@ -83,7 +83,7 @@ pub struct Priority {
 /// A share of the requests that has a priority of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PriorityShare {
-    /// Requests that write, and not those that read.
+    /// True for requests that write, false for those that read.
     pub writes: bool,
     /// Requests of this size; `None` is all.
     pub size: Option<Bytes>,
@@ -106,22 +106,22 @@ pub struct MemoryPolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryMode {
-    /// As the system has it.
+    /// The system's default.
     Default,
-    /// One of them first, and others where it is full.
+    /// The first node, and others where it is full.
     Prefer,
-    /// These alone.
+    /// These nodes only.
     Bind,
-    /// In turn.
+    /// The nodes in turn.
     Interleave,
-    /// The node of the processor that asks.
+    /// The node of the allocating processor.
     Local,
 }
 
 /// A weight by which jobs that run at the same time share what they issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowShare {
-    /// Jobs with one number share.
+    /// Number of the group; its jobs share.
     pub id: u32,
     /// The weight; above 0.
     pub weight: u32,
@@ -129,16 +129,16 @@ pub struct FlowShare {
     pub pause: Nanos,
 }
 
-/// A search for the most requests in flight that keep a latency.
+/// A search for the highest depth that keeps a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DepthSearch {
     /// The latency.
     pub latency: Nanos,
-    /// Time for which each number is tried.
+    /// Time for which each depth is tried.
     pub window: Nanos,
     /// The share of requests that must keep it, 0 to 1.
     pub share: f64,
-    /// It continues when the number is found.
+    /// True if the phase continues once the depth is found.
     pub continues: bool,
 }
 
@@ -147,17 +147,17 @@ pub struct DepthSearch {
 pub struct SteadyState {
     /// Figure that is to be steady.
     pub of: SteadyFigure,
-    /// Its slope is judged, and not its largest deviation from the mean.
+    /// True if its slope is limited, false if its largest deviation from the mean.
     pub slope: bool,
-    /// The most that is steady: in the unit of the figure, or as a share of its mean.
+    /// Limit of the slope or deviation: in the unit of the figure, or as a share of its mean.
     pub limit: f64,
-    /// The limit is a share of the mean.
+    /// True if the limit is a share of the mean.
     pub relative: bool,
-    /// Time over which it must be steady, of the last of the phase.
+    /// Time at the end of the phase over which it must be steady.
     pub duration: Nanos,
-    /// Time before anything is judged.
+    /// Time before the first figure.
     pub ramp: Nanos,
-    /// Time of one figure.
+    /// Time over which one figure is taken.
     pub interval: Nanos,
 }
 

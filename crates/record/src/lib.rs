@@ -1,9 +1,9 @@
 //! Measured data as plain types: units, histograms, windows, phases, runs, machine facts and findings; and
-//! the disks as a watch sees them, interval by interval ([`sample`]).
+//! samples of disks, interval by interval ([`sample`]).
 //!
-//! The other crates meet here. `engine` and `linux` fill these types, `ledger` keeps them, `disksmith`
-//! studies and renders them. Nothing in this crate does I/O, reads a clock or decides anything, so that what
-//! was measured stays apart from what was concluded of it.
+//! All other crates share these types: `engine` and `linux` fill them, `ledger` stores them, `study` and the verbs
+//! evaluate and show them. Nothing in this crate does I/O, reads a clock or decides anything, so that what was
+//! measured stays apart from what was concluded of it.
 
 mod activity;
 mod crc32c;
@@ -35,9 +35,9 @@ pub use job_options::{
     Priority, PriorityShare, SteadyFigure, SteadyState, ThreadSettings, Verify,
 };
 pub use machine::{Cloud, FilesystemFacts, Machine};
-pub use outcome::{FailedRequests, Outcome, Steady, Verified};
+pub use outcome::{FailedRequests, JobFileResults, Steady, Verified};
 pub use phase::{
-    ClockKind, CpuTime, EngineKind, EngineUsed, Flow, Gap, Phase, Stopped, Surroundings,
+    ClockKind, CpuTime, EngineKind, EngineUsed, Flow, Gap, Phase, StopReason, Surroundings,
 };
 pub use ranges::{Ranges, RangesError};
 pub use replay::{
@@ -53,6 +53,6 @@ pub use summary::{
 pub use units::{Bytes, Nanos, ParseUnitError, has_unit};
 pub use window::{DeviceCounts, Direction, Slice, Window, WindowFlow};
 pub use workload::{
-    Calls, Details, Pattern, SequentialRuns, SizeShare, SmallFiles, Spread, Stride, Think,
-    Workload, WriteZones, ZoneShare,
+    CallKind, Details, Pattern, RandomDistribution, SequentialRuns, SizeShare, SmallFiles, Stride,
+    ThinkTime, Workload, WriteZones, ZoneShare,
 };

@@ -28,7 +28,7 @@ pub struct FilesystemFacts {
     pub options: String,
 }
 
-/// Facts about the machine and the device below the target. What could not be found out is `None`.
+/// Facts about the machine and the device below the target. What is unknown is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
     /// The host's name.

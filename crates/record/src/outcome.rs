@@ -1,36 +1,36 @@
-//! Results of a phase beside its figures.
+//! Results of a phase besides its figures.
 
 use serde::{Deserialize, Serialize};
 
-/// Results that rules of a job file ask for. The default is none of them.
+/// Results of the rules of a job file. The default is no result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Outcome {
-    /// The check of what was written.
+pub struct JobFileResults {
+    /// Result of the verification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
-    /// The most requests in flight that kept the latency, where they were looked for.
+    /// The highest depth that kept the latency, where it was searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// The steady state.
+    /// Result of the search for a steady state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steady: Option<Steady>,
-    /// The rate that was missed, as a sentence.
+    /// The minimum rate that was missed, as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor_missed: Option<String>,
-    /// Requests that failed and did not end the phase.
+    /// Requests with non-fatal failures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed: Option<FailedRequests>,
 }
 
-impl Outcome {
-    /// True if there is none.
+impl JobFileResults {
+    /// True if there is no result.
     pub fn is_empty(&self) -> bool {
-        *self == Outcome::default()
+        *self == JobFileResults::default()
     }
 
-    /// Adds that of another clone.
-    pub fn add(&mut self, other: &Outcome) {
+    /// Adds the results of another clone of the job.
+    pub fn add(&mut self, other: &JobFileResults) {
         match (&mut self.verified, &other.verified) {
             (Some(mine), Some(theirs)) => mine.add(theirs),
             (mine @ None, theirs) => *mine = theirs.clone(),
@@ -50,21 +50,21 @@ impl Outcome {
     }
 }
 
-/// The check of what was written.
+/// Result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verified {
-    /// Requests that were read and looked at.
+    /// Requests that were checked.
     pub requests: u64,
-    /// Those that did not hold what was written.
+    /// Requests whose data differs from what was written.
     pub failed: u64,
-    /// Those that could not be judged: two writes to them were in flight at once.
+    /// Requests that could not be checked, since two writes to them were in flight at once.
     pub unjudged: u64,
-    /// The first that failed, and its difference, as a clause.
+    /// The first failed check with its mismatch, as a clause.
     pub first: Option<String>,
 }
 
 impl Verified {
-    /// Adds that of another.
+    /// Adds another verification.
     pub fn add(&mut self, other: &Verified) {
         self.requests += other.requests;
         self.failed += other.failed;
@@ -75,7 +75,7 @@ impl Verified {
     }
 }
 
-/// Requests that failed and did not end the phase. No figure of the phase counts them.
+/// Requests that failed by errors which do not end the phase. No figure of the phase counts them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedRequests {
     /// Reads.
@@ -96,7 +96,7 @@ impl FailedRequests {
         self.reads + self.writes + self.trims + self.syncs
     }
 
-    /// Adds those of another, which may have failed later.
+    /// Adds the requests of another phase, which may have failed later.
     pub fn add(&mut self, other: &FailedRequests) {
         if self.count() == 0 {
             self.first.clone_from(&other.first);
@@ -108,13 +108,13 @@ impl FailedRequests {
     }
 }
 
-/// A steady state that a phase was to come to.
+/// A steady state that a phase was to reach.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Steady {
-    /// Seconds from the phase's start until it was there; `None` where it never was.
+    /// Seconds from the phase's start until it was reached; `None` where it never was.
     pub after_s: Option<f64>,
-    /// The largest deviation or the slope that was seen last, in the unit of the figure.
+    /// The last largest deviation or slope, in the unit of the figure.
     pub deviation: f64,
-    /// The mean of the figure that was seen last.
+    /// The last mean of the figure.
     pub mean: f64,
 }

@@ -1,8 +1,8 @@
-//! A phase: one workload, run for a while, and what came of it.
+//! A phase: one workload, run for a while, and its results.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceCounts, Direction, Histogram, Outcome, Slice, Window, Workload};
+use crate::{DeviceCounts, Direction, Histogram, JobFileResults, Slice, Window, Workload};
 
 /// Interface by which the I/O went to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,24 +28,24 @@ pub enum ClockKind {
     Monotonic,
 }
 
-/// Interface and clock of the I/O, as found out at run time.
+/// Interface and clock of the I/O, as determined at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineUsed {
     /// Interface of the I/O.
     pub kind: EngineKind,
     /// Clock that timed it.
     pub clock: ClockKind,
-    /// Reason for which it is not the one hoped for, or the ring's features that were refused.
+    /// Reason for which another interface was used, or the features of the ring that the kernel refused.
     pub detail: String,
 }
 
-/// Event that ended a phase.
+/// Reason for which a phase ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stopped {
+pub enum StopReason {
     /// The interval was narrow enough.
     Precise,
-    /// The time was up.
+    /// The longest time was reached.
     Time,
     /// The number of requests was reached.
     Ops,
@@ -56,31 +56,31 @@ pub enum Stopped {
 }
 
 /// Processor time that the phase used. Where several run at the same time, it is that of the threads
-/// that are each one's own.
+/// of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuTime {
     /// In user mode.
     pub user_s: f64,
-    /// In the kernel, for the workers and what the kernel did in their name.
+    /// In the kernel, for the workers and the kernel threads that work for them.
     pub system_s: f64,
 }
 
 /// One direction over the whole phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Flow {
-    /// Requests that came back within the measured time.
+    /// Requests completed within the measured time.
     pub ops: u64,
     /// Bytes that they moved.
     pub bytes: u64,
     /// Latency in nanoseconds, from the scheduled time (open loop) or from submission (closed
-    /// loop). It also holds the requests in flight when the time was up, as they came back: to
-    /// leave them out would hide the slowest.
+    /// loop). It includes the requests in flight at the end, as they completed: without
+    /// them the slowest would be missing.
     pub latency: Histogram,
     /// Open loop only: latency from submission.
     pub service: Option<Histogram>,
 }
 
-/// A time in which the measuring program itself did not run.
+/// A time in which the measuring program did not run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gap {
     /// Start, in seconds from the phase's start.
@@ -89,14 +89,14 @@ pub struct Gap {
     pub seconds: f64,
 }
 
-/// Circumstances of a phase that its requests do not tell.
+/// State of the host during a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Surroundings {
     /// Times in which the program did not run, in order.
     pub gaps: Vec<Gap>,
     /// The share of the processors' time that the hypervisor gave to others, 0 to 1.
     pub stolen_fraction: f64,
-    /// The kernel's counts on the disks after the last window, until the last request came back.
+    /// The kernel's counts on the disks after the last window, until the last request completed.
     pub after: Option<DeviceCounts>,
 }
 
@@ -113,10 +113,10 @@ pub struct Phase {
     pub began_s: f64,
     /// Measured seconds, without the wait for requests in flight at the end.
     pub seconds: f64,
-    /// Seconds that the last requests in flight took to come back after that.
+    /// Seconds from then until the last requests in flight completed.
     pub drain_seconds: f64,
-    /// Event that ended it.
-    pub stopped: Stopped,
+    /// Reason for which it ended.
+    pub stopped: StopReason,
     /// Requests that read.
     pub read: Option<Flow>,
     /// Requests that write.
@@ -128,7 +128,7 @@ pub struct Phase {
     /// Discards of blocks that were written next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim: Option<Flow>,
-    /// Requests that came back within the measured time, by thread.
+    /// Requests completed within the measured time, by thread.
     pub thread_ops: Vec<u64>,
     /// Seconds that each thread's requests took together; empty where that is not known.
     #[serde(default)]
@@ -137,12 +137,12 @@ pub struct Phase {
     pub cpu: CpuTime,
     /// The windows, in order of time, without gap.
     pub windows: Vec<Window>,
-    /// The machine's state around the phase; empty in runs of versions that did not look.
+    /// The machine's state around the phase; empty in runs of versions that did not record it.
     #[serde(default)]
     pub surroundings: Surroundings,
     /// Results beside the figures.
-    #[serde(default, skip_serializing_if = "Outcome::is_empty")]
-    pub outcome: Outcome,
+    #[serde(default, skip_serializing_if = "JobFileResults::is_empty")]
+    pub outcome: JobFileResults,
 }
 
 impl Phase {
@@ -162,7 +162,7 @@ impl Phase {
         }
     }
 
-    /// The place of one direction's part.
+    /// One direction's part, for writing.
     pub fn flow_mut(&mut self, direction: Direction) -> &mut Option<Flow> {
         match direction {
             Direction::Read => &mut self.read,
@@ -173,7 +173,7 @@ impl Phase {
         }
     }
 
-    /// The directions that did anything, in the order in which they are shown.
+    /// The directions with a flow, in the order in which they are shown.
     pub fn directions(&self) -> impl Iterator<Item = (Direction, &Flow)> {
         Direction::ALL
             .into_iter()
@@ -181,7 +181,7 @@ impl Phase {
     }
 
     /// Requests a second in each complete slice of the phase, in order of time; empty when the
-    /// direction did nothing or the run has no windows (an imported one).
+    /// direction has no requests or the run has no windows (an imported one).
     pub fn slice_rates(&self, direction: Direction) -> Vec<f64> {
         self.slices(direction, |slice| slice.ops)
     }
@@ -191,13 +191,16 @@ impl Phase {
         self.slices(direction, |slice| slice.bytes)
     }
 
-    /// One direction behind the last complete slice, and the seconds of that: a phase whose work is done ends
-    /// with the request that came back last, within a slice. Nothing, where something else ended it: what is
-    /// there is then less than a slice by chance alone, and what a limit lets through at once would count as
-    /// if it continued so.
+    /// One direction after the last complete slice, and the seconds of that: a phase of a fixed amount of work ends
+    /// with its last completion, within a slice. Empty where the phase ended otherwise: the rest of a slice then has
+    /// a random length, and a burst within a limit would count as if it continued.
     pub fn after_slices(&self, direction: Direction) -> (Slice, f64) {
         let mut done = Slice::default();
-        let Some(window) = self.windows.last().filter(|_| self.stopped == Stopped::Ops) else {
+        let Some(window) = self
+            .windows
+            .last()
+            .filter(|_| self.stopped == StopReason::Ops)
+        else {
             return (done, 0.0);
         };
         let complete = window.complete_slices();

@@ -1,5 +1,5 @@
-//! The RAID levels of md(4), and what follows from a level alone. All else goes by the placement of its data, so that
-//! a level is added here.
+//! The RAID levels of md(4), and their properties. Other modules go by the placement of a level's data, so that a
+//! level is added here.
 
 use std::fmt;
 
@@ -38,14 +38,14 @@ levels! {
     Linear,
 }
 
-/// Level of an array as md(4) names it: a RAID level, or what md has next to these, such as `container`. It is
+/// Level of an array as md(4) names it: a RAID level, or one of md's other words, such as `container`. It is
 /// written as md's word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum MdLevel {
     /// A RAID level.
     Raid(Level),
-    /// Another word.
+    /// Another word of md.
     Other(String),
 }
 
@@ -114,11 +114,11 @@ pub enum Placement {
 /// Redundancy by which a level survives the loss of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redundancy {
-    /// It does not.
+    /// No redundancy.
     None,
     /// By copies.
     Copies,
-    /// By so many parities for each stripe.
+    /// By this number of parities for each stripe.
     Parity(usize),
 }
 
@@ -159,7 +159,7 @@ impl Level {
         }
     }
 
-    /// The level of md's word; `None` for what md has next to RAID levels, such as `container`.
+    /// The level of md's word; `None` for md's other words, such as `container`.
     pub fn of_md(word: &str) -> Option<Level> {
         Level::ALL.into_iter().find(|level| level.md_word() == word)
     }

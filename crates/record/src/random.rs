@@ -1,6 +1,6 @@
 //! Random numbers that repeat from their seed: SplitMix64 (Steele, Lea and Flood, 2014).
 
-/// Its last step: each bit of the input changes half of the output's.
+/// Finalizer of SplitMix64: each bit of the input changes half of the output's bits on average.
 #[inline]
 pub fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -8,10 +8,10 @@ pub fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A seed for part `part` of what `seed` stands for, far from those of other parts: parts next to
-/// each other must not draw the same places one after the other.
+/// A seed derived from `seed` for part `part`, unrelated to those of other parts, so that
+/// neighbouring parts do not draw the same numbers one step apart.
 #[inline]
-pub fn part_of_seed(seed: u64, part: u64) -> u64 {
+pub fn derive_seed(seed: u64, part: u64) -> u64 {
     mix(seed ^ mix(part.wrapping_add(1)))
 }
 
@@ -25,9 +25,9 @@ impl SplitMix64 {
         SplitMix64(seed)
     }
 
-    /// A generator for one of many things that share a seed, each with numbers of its own.
+    /// A generator for item `number` of those that share a seed, independent of the others.
     pub fn of(seed: u64, number: u64) -> SplitMix64 {
-        SplitMix64(part_of_seed(seed, number))
+        SplitMix64(derive_seed(seed, number))
     }
 
     /// 64 random bits.
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_published_generator() {
+    fn output_is_that_of_the_published_generator() {
         // The first outputs for the seed 1234567, as the reference implementation prints them.
         let mut random = SplitMix64::new(1_234_567);
         let first = [random.bits(), random.bits(), random.bits()];
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_neighbours_have_nothing_in_common() {
+    fn neighbouring_generators_are_independent() {
         let first: Vec<u64> = (0..1000)
             .map(|n| SplitMix64::of(1, n).below(1000))
             .collect();

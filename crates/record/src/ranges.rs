@@ -1,4 +1,4 @@
-//! Sets of bytes of a disk or file, as the ranges that they consist of.
+//! Sets of bytes of a disk or file, as ranges.
 
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ impl Ranges {
         Ranges::from(0..len.0)
     }
 
-    /// True if it holds nothing.
+    /// True if it contains no byte.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -39,7 +39,7 @@ impl Ranges {
         self.list.len()
     }
 
-    /// Bytes held.
+    /// Number of bytes.
     pub fn total(&self) -> Bytes {
         Bytes(self.list.iter().map(|range| range.end - range.start).sum())
     }
@@ -54,7 +54,7 @@ impl Ranges {
         self.list.iter().cloned()
     }
 
-    /// True if it holds every byte of `range`; an empty range is in every set.
+    /// True if it contains every byte of `range`; an empty range is in every set.
     pub fn contains(&self, range: &Range<u64>) -> bool {
         if range.is_empty() {
             return true;
@@ -63,7 +63,7 @@ impl Ranges {
         after > 0 && range.end <= self.list[after - 1].end
     }
 
-    /// Adds the bytes of `range`. Where it lies behind all others, nothing has to move.
+    /// Adds the bytes of `range`. Fast where it lies after all others.
     pub fn insert(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -125,7 +125,7 @@ impl Ranges {
         Ranges { list }
     }
 
-    /// Every whole block of `block` bytes of which it holds a byte, without what lies at or after
+    /// Every whole block of `block` bytes of which it contains a byte, without bytes at or after
     /// `len`: on a disk of that size the last block may be short. A block of 0 is taken for 1.
     #[must_use]
     pub fn aligned(&self, block: Bytes, len: Bytes) -> Ranges {
@@ -138,8 +138,8 @@ impl Ranges {
             .collect()
     }
 
-    /// Its bytes, cut at every multiple of `block`, in rising order. What began and ended on such a
-    /// multiple comes in whole blocks. A block of 0 is taken for 1.
+    /// Its bytes, cut at every multiple of `block`, in rising order. Aligned ranges are cut into whole
+    /// blocks. A block of 0 is taken for 1.
     pub fn blocks(&self, block: Bytes) -> impl Iterator<Item = Range<u64>> + '_ {
         let block = block.0.max(1);
         self.list.iter().flat_map(move |range| {

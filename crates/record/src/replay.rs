@@ -1,4 +1,4 @@
-//! A replay: recorded I/O that was issued again, and how long it took then and now.
+//! A replay: recorded I/O that was issued again, with both latencies.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub enum Pace {
     /// Open loop: each I/O at its recorded time.
     #[default]
     Recorded,
-    /// An I/O that was issued only after others had completed waits for these, and for its think time.
+    /// Each I/O after the completion of those that it waited for when it was recorded, plus its think time.
     Dependencies,
     /// In the recorded order, with a fixed number in flight.
     Asap,
@@ -21,7 +21,7 @@ pub enum Pace {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OffsetMap {
-    /// As recorded; what lies beyond the target's end is left out.
+    /// As recorded; I/Os beyond the target's end are left out.
     #[default]
     Exact,
     /// Modulo the target's size.
@@ -43,7 +43,7 @@ pub struct ReplayedTrace {
     pub seconds: f64,
     /// Events that its recorder lost.
     pub lost: u64,
-    /// Completions that fitted more than one request, or none.
+    /// Completions that matched several requests, or none.
     pub ambiguous: u64,
     /// True if its recorder was ended before it closed the file.
     pub cut_off: bool,
@@ -64,7 +64,7 @@ pub struct ReplayedDevice {
     pub size: Bytes,
     /// End of the last byte that the trace touches.
     pub reach: Bytes,
-    /// Bytes of the device that the map keeps room for; `None` where the map does not ask.
+    /// Bytes of the device that the map reserves; `None` where the map does not need them.
     pub footprint: Option<Bytes>,
 }
 
@@ -149,25 +149,25 @@ fn merge_parts(parts: &mut [Histogram], others: &[Histogram]) {
 /// I/Os that were not replayed as they were recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayCounts {
-    /// I/Os of the trace that were looked at.
+    /// I/Os of the trace that were processed.
     pub ios: u64,
     /// I/Os that were issued.
     pub issued: u64,
     /// I/Os left out, as they lie beyond the target's end.
     pub clipped: u64,
-    /// I/Os cut short at the target's end, or at the longest request that is made.
+    /// I/Os cut short at the target's end, or at the largest possible request.
     pub shortened: u64,
     /// I/Os whose offset was changed by the map.
     pub remapped: u64,
     /// I/Os widened to the target's block size.
     pub widened: u64,
-    /// Writes and flushes left out, as only reads were asked for.
+    /// Writes and flushes left out, as only reads were requested.
     pub left_out: u64,
     /// Discards left out.
     pub discards_left_out: u64,
-    /// I/Os issued late since as many were in flight as may be.
+    /// I/Os issued late since the limit of I/Os in flight was reached.
     pub full: u64,
-    /// I/Os issued late since the kernel held up the submission of those before.
+    /// I/Os issued late since the kernel blocked the submission of earlier ones.
     #[serde(default)]
     pub blocked: u64,
     /// Times that the trace was not read fast enough.
@@ -179,19 +179,19 @@ pub struct ReplayCounts {
 pub struct LoadSlice {
     /// I/Os that were due in it, by the recorded times.
     pub due: u64,
-    /// I/Os that came back when they were recorded.
+    /// I/Os that completed when they were recorded.
     pub recorded_ios: u64,
     /// Bytes of these.
     pub recorded_bytes: u64,
     /// I/Os in flight when they were recorded, as a mean over the slice.
     pub recorded_in_flight: f64,
-    /// I/Os that came back.
+    /// I/Os that completed.
     pub replayed_ios: u64,
     /// I/Os in flight or due, as a mean over the slice.
     pub replayed_in_flight: f64,
 }
 
-/// A trace that was replayed on a target: what was recorded beside what was measured.
+/// A trace that was replayed on a target, with the recorded and the measured figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
     /// The trace.
@@ -204,7 +204,7 @@ pub struct Replay {
     pub classes: Vec<ReplayClass>,
     /// Time in nanoseconds from when an I/O was due until it was issued.
     pub lateness: Histogram,
-    /// Counts of what differs from the trace.
+    /// Counts of differences from the trace.
     pub counts: ReplayCounts,
     /// Length of a slice of the load, in seconds of the replay.
     pub slice_seconds: f64,

@@ -10,7 +10,7 @@ use crate::random::mix;
 use crate::{Bytes, Machine, Nanos, Phase, Replay};
 
 /// The name of a run in the ledger, such as `20261121-204512-k7q2m4xz`: its start in UTC and eight
-/// characters that keep two runs of one second apart, also where their ledgers are joined later.
+/// characters that distinguish runs of one second, even from several ledgers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(String);
@@ -48,7 +48,7 @@ impl fmt::Display for RunId {
 impl FromStr for RunId {
     type Err = std::convert::Infallible;
 
-    /// Any text may be looked for; whether such a run exists is the ledger's to say.
+    /// Any text is accepted; the ledger checks that such a run exists.
     fn from_str(text: &str) -> Result<RunId, Self::Err> {
         Ok(RunId(text.to_owned()))
     }
@@ -58,7 +58,7 @@ impl FromStr for RunId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TargetKind {
-    /// A directory: files of our own were laid out there.
+    /// A directory, in which test files were laid out.
     Directory,
     /// An existing file.
     File,
@@ -75,8 +75,8 @@ pub struct Target {
     pub kind: TargetKind,
     /// The block device below, such as `nvme1n1`; `None` where there is none (tmpfs, NFS).
     pub device: Option<String>,
-    /// The physical disks below that device, through partitions, md and dm. Their counters stand
-    /// next to ours.
+    /// The physical disks below that device, through partitions, md and dm. Their counters are
+    /// recorded next to the engine's.
     pub disks: Vec<String>,
     /// The model of the device, or of the first of the disks.
     pub model: Option<String>,
@@ -85,7 +85,7 @@ pub struct Target {
     /// Usable size: of the test files, the file or the device.
     pub size: Bytes,
     /// The share of that size which reads could find unwritten (holes, unwritten extents), 0 to 1;
-    /// `None` where the file system cannot say. Looked at before the first phase.
+    /// `None` where the file system does not report it. Determined before the first phase.
     pub unwritten_fraction: Option<f64>,
     /// The share of blocks sampled on a block device that held only zeros, 0 to 1; `None` for files.
     #[serde(default)]
@@ -94,12 +94,12 @@ pub struct Target {
     pub direct: bool,
     /// True if the target's file system keeps its data in memory, or has no block device below.
     pub in_memory: bool,
-    /// Layers below that may answer instead of the disk, nearest first.
+    /// Layers below that may serve requests instead of the disk, nearest first.
     #[serde(default)]
     pub caches: Vec<Cache>,
 }
 
-/// A layer below a target that may answer from memory or from a faster disk.
+/// A layer below a target that may serve requests from memory or from a faster disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cache {
     /// The device, or the mount point of the file system, that is or has the cache.
@@ -135,7 +135,7 @@ pub enum Origin {
     },
 }
 
-/// One suite on one target at one time: all that was measured, and nothing that was concluded.
+/// One suite on one target at one time: measurements without conclusions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Its name in the ledger.
@@ -154,7 +154,7 @@ pub struct Run {
     pub machine: Machine,
     /// The suite's name, or `workload` for a single one of the user's own.
     pub suite: String,
-    /// Latency that 99 of 100 requests were to take at most, where the run looked for the rate that keeps it.
+    /// Latency that 99 of 100 requests were to take at most, where the run searched for the rate that keeps it.
     #[serde(default)]
     pub p99_target: Option<Nanos>,
     /// The phases that ran, in order.

@@ -1,5 +1,5 @@
-//! A run as tools report it: totals, without windows. What a tool does not say is `None`, and never
-//! a zero, so that nothing is concluded from an unknown value.
+//! A run as tools report it: totals, without windows. What a tool does not report is `None`, and never zero, so that
+//! nothing is concluded from an unknown value.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub struct PhaseSummary {
     pub failure: Option<String>,
 }
 
-/// Workload, as far as the output tells it.
+/// Workload, as far as the output has it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkSummary {
     /// Pattern of positions.
@@ -57,7 +57,7 @@ pub struct WorkSummary {
     /// Number of requests that each keeps in flight.
     pub depth: Option<u32>,
     /// Requests a second that were requested, over all threads; 0 where each was issued as soon as
-    /// another had come back.
+    /// another had completed.
     pub rate_per_s: Option<f64>,
     /// Bytes of the target that are used.
     pub span: Option<Bytes>,
@@ -68,12 +68,12 @@ pub struct WorkSummary {
     pub sync_every: Option<u32>,
     /// True if the page cache was bypassed.
     pub direct: Option<bool>,
-    /// The tool's own word for the way to the kernel, such as `libaio`.
+    /// The tool's own word for its I/O engine, such as `libaio`.
     pub engine: Option<String>,
-    /// A sync when the last write has come back.
+    /// A sync when the last write has completed.
     #[serde(default)]
     pub sync_at_end: Option<bool>,
-    /// Extended options; without those that are below.
+    /// Extended options.
     #[serde(default)]
     pub details: Option<Box<Details>>,
     /// The options as the tool was given them, by name and value. Empty where they are not known,
@@ -119,19 +119,19 @@ pub struct FlowSummary {
     pub ops_per_s: Option<f64>,
     /// Bytes a second.
     pub bytes_per_s: Option<f64>,
-    /// It was done, and too fast for the tool to give a rate (Bonnie++'s `+++++`).
+    /// True if it was too fast for the tool to give a rate (Bonnie++'s `+++++`).
     pub too_fast: bool,
     /// The samples that the tool took of the requests a second.
     pub ops_spread: Option<Samples>,
     /// Latency of the requests.
     pub latency: LatencySummary,
-    /// Time from their submission on, where `latency` is from when they were due.
+    /// Latency from submission, where `latency` is from the due time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<LatencySummary>,
 }
 
-/// Statistics of the samples of a rate, as a tool prints them. The samples themselves it keeps, so this gives
-/// no interval: their correlation is unknown.
+/// Statistics of the samples of a rate, as a tool prints them. It does not print the samples themselves,
+/// so there is no interval: their correlation is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
     /// The smallest.
@@ -147,7 +147,7 @@ pub struct Samples {
 }
 
 impl FlowSummary {
-    /// One of which nothing is known yet.
+    /// Unknown results of an activity.
     pub fn of(activity: Activity) -> FlowSummary {
         FlowSummary {
             activity,
@@ -176,7 +176,7 @@ pub struct LatencySummary {
     pub max_ns: Option<f64>,
     /// The percentiles that the tool gives, rising.
     pub percentiles: Vec<Percentile>,
-    /// All of them, where the tool gives its buckets. Its resolution is the tool's.
+    /// Histogram of all latencies, where the tool gives its buckets. Its resolution is the tool's.
     pub histogram: Option<Histogram>,
 }
 
@@ -205,7 +205,7 @@ impl LatencySummary {
     }
 }
 
-/// A run that was read from another tool's output, as the ledger keeps it.
+/// A run that was read from another tool's output, as the ledger stores it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ImportedRun {
     /// Its name in the ledger.
@@ -226,7 +226,7 @@ impl ImportedRun {
         self.summary.ran.unwrap_or(self.imported)
     }
 
-    /// The tool's name without its version, such as `fio`: it stands for the suite.
+    /// The tool's name without its version, such as `fio`: it takes the place of a suite's name.
     pub fn suite(&self) -> &str {
         self.summary.tool.split(' ').next().unwrap_or_default()
     }
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_that_no_one_gave_is_not_known() {
+    fn a_percentile_that_the_tool_does_not_give_is_unknown() {
         let mut latency = LatencySummary {
             percentiles: vec![Percentile {
                 percent: 95.0,
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_is_what_json_says() {
+    fn words_are_those_of_the_json() {
         for activity in [Activity::All, Activity::Commit, Activity::Stat] {
             let json = serde_json::to_string(&activity).unwrap();
             assert_eq!(json, format!("\"{}\"", activity.word()));

@@ -1,5 +1,4 @@
-//! Units as types, so that bytes are not added to nanoseconds, and the words in which people give
-//! them on a command line.
+//! Units as types, so that bytes are not added to nanoseconds, and their form on a command line.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -62,7 +61,7 @@ impl Bytes {
         Bytes(n << 30)
     }
 
-    /// The same without rounding, for sentences that turn on the last byte: `4 KiB`, `1.5 GiB`, `4097 bytes`.
+    /// The size without rounding, for messages where each byte matters: `4 KiB`, `1.5 GiB`, `4097 bytes`.
     pub fn exact(self) -> String {
         let shown = self.to_string();
         match shown.parse() {
@@ -106,14 +105,14 @@ macro_rules! arithmetic {
     ($unit:ty) => {
         impl Add for $unit {
             type Output = Self;
-            /// Saturates: what a damaged log says may be as large as it likes.
+            /// Saturates: a damaged log may hold any value.
             fn add(self, other: Self) -> Self {
                 Self(self.0.saturating_add(other.0))
             }
         }
         impl Sub for $unit {
             type Output = Self;
-            /// Saturates: a counter that went back yields zero, not an overflow.
+            /// Saturates: a counter that decreased yields zero, not an overflow.
             fn sub(self, other: Self) -> Self {
                 Self(self.0.saturating_sub(other.0))
             }
@@ -128,8 +127,8 @@ macro_rules! arithmetic {
 arithmetic!(Bytes);
 arithmetic!(Nanos);
 
-/// True if a size or a duration is given with its unit, or is 0, which needs none. A bare number of bytes or
-/// seconds is taken for another unit too easily where figures are usually of another size.
+/// True if a size or a duration is given with its unit, or is 0, which needs none. A bare number is easily
+/// meant in another unit where values are usually larger than bytes or seconds.
 pub fn has_unit(text: &str) -> bool {
     match split(text) {
         Some((number, unit)) => !unit.is_empty() || number == 0.0,
@@ -198,7 +197,7 @@ impl FromStr for Nanos {
 }
 
 impl fmt::Display for Bytes {
-    /// The largest binary unit that leaves a number of at least one, such as `1.5 GiB`.
+    /// Shown in the largest binary unit of which there is at least one, such as `1.5 GiB`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
         let power = (self.0.max(1).ilog2() / 10) as usize;
@@ -212,7 +211,7 @@ impl fmt::Display for Bytes {
 }
 
 impl fmt::Display for Nanos {
-    /// Three significant digits in the unit that suits, such as `412 us`, `3.07 ms`, `12.5 s`.
+    /// Shown with three significant digits in a suitable unit, such as `412 us`, `3.07 ms`, `12.5 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0 as f64;
         let (value, unit) = match self.0 {
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_exact_comes_back_as_it_was() {
+    fn exact_sizes_are_parsed_as_they_were() {
         for (bytes, text) in [
             (0, "0 B"),
             (4096, "4 KiB"),

@@ -1,4 +1,4 @@
-//! Integers of variable length, as the compact forms of this crate hold them: groups of seven bits,
+//! Integers of variable length in the compact forms of this crate: groups of seven bits,
 //! lowest first, and a set top bit where another group follows (LEB128; DWARF 5, section 7.6).
 
 /// Appends `value`.

@@ -15,7 +15,7 @@ pub enum Direction {
     /// fdatasync calls.
     Sync,
     /// A group of writes and the fdatasync that ends it, timed from the first write's start to the
-    /// fdatasync's end: what a database's commit waits for.
+    /// fdatasync's end: the time that a database's commit waits.
     Commit,
     /// Discards of blocks that are written next. A workload that only discards counts that as writes.
     Trim,
@@ -46,7 +46,7 @@ impl Direction {
 /// Counts over a tenth of a window. The statistics use these, since a phase has few windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
-    /// Requests that came back.
+    /// Completed requests.
     pub ops: u64,
     /// Bytes that they moved.
     pub bytes: u64,
@@ -57,13 +57,13 @@ pub struct Slice {
 pub struct WindowFlow {
     /// Counts by slice, in order of time.
     pub slices: Vec<Slice>,
-    /// Latency in nanoseconds of the requests that came back in this window, from the time they
+    /// Latency in nanoseconds of the requests completed in this window, from the time they
     /// were scheduled (open loop) or submitted (closed loop).
     pub latency: Histogram,
 }
 
 impl WindowFlow {
-    /// Of a window and of the next one, of which each two slices become one.
+    /// The flow of a window and the next one, of which each two slices become one.
     fn joined(this: Option<WindowFlow>, that: Option<WindowFlow>) -> WindowFlow {
         let slices = [&this, &that].map(|flow| flow.as_ref().map_or(0, |flow| flow.slices.len()));
         let most = slices.into_iter().max().unwrap_or(0);
@@ -89,7 +89,7 @@ impl WindowFlow {
         joined
     }
 
-    /// Requests that came back in this window.
+    /// Requests completed in this window.
     pub fn ops(&self) -> u64 {
         self.slices.iter().map(|slice| slice.ops).sum()
     }
@@ -156,7 +156,7 @@ pub struct Window {
     pub in_flight: u64,
     /// The share of the workers' time in which they waited for the device, 0 to 1.
     pub idle_fraction: f64,
-    /// The kernel's counts meanwhile on the device below, where there is one.
+    /// The kernel's counts on the device below during the window, where there is one.
     pub device: Option<DeviceCounts>,
 }
 
@@ -172,7 +172,7 @@ impl Window {
         }
     }
 
-    /// The place of one direction's part.
+    /// One direction's part, for writing.
     pub fn flow_mut(&mut self, direction: Direction) -> &mut Option<WindowFlow> {
         match direction {
             Direction::Read => &mut self.read,
@@ -183,7 +183,7 @@ impl Window {
         }
     }
 
-    /// Reads and writes that came back, slice by slice.
+    /// Completed reads and writes, slice by slice.
     pub fn slice_ops(&self) -> Vec<u64> {
         let mut sums: Vec<u64> = Vec::new();
         for flow in [&self.read, &self.write].into_iter().flatten() {
@@ -197,7 +197,7 @@ impl Window {
         sums
     }
 
-    /// Makes one of it and the window of the same length that follows it.
+    /// Joins the window with the following one of the same length.
     pub fn join(&mut self, next: &Window) {
         let (this, that) = (self.seconds, next.seconds);
         self.idle_fraction = (self.idle_fraction * this + next.idle_fraction * that)
@@ -225,7 +225,7 @@ impl Window {
         (self.seconds / self.slice_seconds + 1e-6) as usize
     }
 
-    /// Reads and writes that came back.
+    /// Completed reads and writes.
     pub fn ops(&self) -> u64 {
         [&self.read, &self.write]
             .into_iter()

@@ -1,4 +1,4 @@
-//! One kind of I/O, as a user describes it.
+//! A workload: one kind of I/O, as a user describes it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,12 +13,12 @@ use crate::{
 pub enum Pattern {
     /// Anywhere in the span, every block as likely as any other.
     Random,
-    /// After the last one, from the start of the span and round again. Each thread has its own
+    /// Each after the last one, from the start of the span, repeatedly. Each thread has its own
     /// part of the span, so that no two read the same place at the same time.
     Sequential,
 }
 
-/// One kind of I/O: what is issued, how much of it at once, where, and for how long.
+/// One kind of I/O: its requests, depth, span and duration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     /// Pattern of positions.
@@ -37,10 +37,10 @@ pub struct Workload {
     pub span: Option<Bytes>,
     /// fdatasync after every this many writes of a thread; 0 never.
     pub sync_every: u32,
-    /// One fdatasync by each thread when its last write has come back. Its time stands apart: it is
+    /// One fdatasync by each thread when its last write has completed. Its time is separate: it is
     /// not in the rate.
     pub sync_at_end: bool,
-    /// Longest time of a phase, also where it is not precise yet.
+    /// Longest time of a phase, even where it is not precise yet.
     pub longest: Nanos,
     /// Shortest time of a phase.
     pub shortest: Nanos,
@@ -49,7 +49,7 @@ pub struct Workload {
     pub precision: f64,
     /// The phase ends after this many requests.
     pub ops: Option<u64>,
-    /// Extended options of another tool's job file. Boxed, since most ask for nothing.
+    /// Extended options of another tool's job file. Boxed, since most workloads have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Box<Details>>,
 }
@@ -63,45 +63,45 @@ pub struct SizeShare {
     pub share: f64,
 }
 
-/// Distribution of random places.
+/// Distribution of random offsets, as fio's `random_distribution`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Spread {
+pub enum RandomDistribution {
     /// Every block as likely as any other, each time.
     #[default]
     Uniform,
     /// Every block once, in random order, and then again in another order.
     Once,
-    /// By Zipf's law with this exponent; which blocks are the frequent ones is drawn once.
+    /// By Zipf's law with this exponent; the frequent blocks are drawn once.
     Zipf(f64),
-    /// By a power law: this share of the blocks gets all but this share of the draws.
+    /// By a power law: this share of the blocks gets all but this share of the requests.
     Pareto(f64),
 }
 
-/// Blocking calls, made one after another until a given work is done. What ends the work, as an fsync, lies
-/// within the measured time, as Bonnie++ counts it.
+/// Kind of blocking calls, made one after another until a fixed amount of work is done. The call that ends the
+/// work, such as an fsync, is within the measured time, as in Bonnie++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Calls {
-    /// They read and write the data of a file.
+pub enum CallKind {
+    /// Reading and writing the data of a file.
     Data,
-    /// Each creates a file.
+    /// Creating files.
     Create,
-    /// Each looks at a file, and reads it where it is not empty.
+    /// Calling stat on files, and reading those that are not empty.
     Stat,
-    /// Each removes a file.
+    /// Deleting files.
     Delete,
 }
 
-/// Places of sequential requests that do not follow each other closely.
+/// Offsets of sequential requests that are not contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stride {
-    /// So many bytes are added behind each request; below zero it goes backwards.
+    /// Bytes that are added after each request; negative values go backwards.
     Add(i64),
-    /// Zone after zone: so much is moved in each.
+    /// Zone after zone, with an amount of data in each.
     Zones {
-        /// Bytes that are moved in a zone before the next one.
+        /// Bytes that are transferred in a zone before the next one.
         size: Bytes,
         /// Length of a zone.
         range: Bytes,
@@ -135,7 +135,7 @@ pub struct WriteZones {
     pub open: Option<u32>,
 }
 
-/// A part of the span and how often random places lie in it.
+/// A part of the span, and its share of the random offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ZoneShare {
     /// Its share of the requests, 0 to 1.
@@ -146,14 +146,14 @@ pub struct ZoneShare {
 
 /// A pause of a thread of a closed loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Think {
+pub struct ThinkTime {
     /// Length of the pause.
     pub time: Nanos,
-    /// It is made when so many requests have come back, of which no more are in flight.
+    /// Number of requests after which it is made, once none is in flight.
     pub every: u32,
 }
 
-/// Extended options of another tool's job file. The default asks for nothing.
+/// Extended options of another tool's job file. The default has none of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Details {
@@ -163,14 +163,14 @@ pub struct Details {
     pub write_sizes: Vec<SizeShare>,
     /// Start of the span in each file.
     pub offset: Bytes,
-    /// Files of one size that take turns, each with the span; 0 and 1 are one.
+    /// Number of files of one size, used in turn, each with the span; 0 means 1.
     pub files: u32,
-    /// Distribution of random places.
-    pub spread: Spread,
-    /// Zones of random places, in the order of the span; empty where it has none.
+    /// Distribution of random offsets, as fio's `random_distribution`.
+    pub spread: RandomDistribution,
+    /// Zones of random offsets, in the order of the span; empty without zones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<ZoneShare>,
-    /// Places of sequential requests; `None` where each follows the last.
+    /// Gaps between sequential requests; `None` where each follows the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stride: Option<Stride>,
     /// Random requests that continue others; `None` where all places are drawn.
@@ -179,47 +179,47 @@ pub struct Details {
     /// Zones to which random writes are appended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_zones: Option<WriteZones>,
-    /// Reads lie at multiples of this; `None` is their smallest size.
+    /// Alignment of reads; `None` for their smallest size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_align: Option<Bytes>,
-    /// Writes lie at multiples of this; `None` is their smallest size.
+    /// Alignment of writes; `None` for their smallest size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_align: Option<Bytes>,
     /// Pauses of each thread.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub think: Option<Think>,
+    pub think: Option<ThinkTime>,
     /// Open loop: requests are due at equal gaps instead of Poisson times.
     pub even_rate: bool,
-    /// fsync instead of fdatasync.
+    /// True for fsync instead of fdatasync.
     pub full_sync: bool,
-    /// Writes are discards (`BLKDISCARD`), which give the blocks back.
+    /// True if writes are discards (`BLKDISCARD`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trims: bool,
-    /// Each write follows a discard of its blocks.
+    /// True if each write follows a discard of its blocks.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trims_first: bool,
-    /// The phase ends when so much was issued.
+    /// Amount of I/O after which the phase ends.
     pub bytes: Option<Bytes>,
-    /// So long it runs before anything is counted.
+    /// Time before the first request that counts.
     pub ramp: Nanos,
-    /// The phase is the sum of jobs that differ: what the workload says is their mean, and nothing
-    /// else here is said.
+    /// True if the phase is the sum of jobs that differ: the workload has their means, and nothing else here is
+    /// set.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub mixed: bool,
     /// The job's options as its file gives them, by name and value; a switch without a value has
     /// `1`. Empty where no file gave any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<(String, String)>,
-    /// It is no stream of requests but a given work, by blocking calls.
+    /// Kind of calls, where the workload is a fixed amount of work by blocking calls.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub calls: Option<Calls>,
-    /// Sizes of the files of work on files themselves, whose largest is the span.
+    pub calls: Option<CallKind>,
+    /// Sizes of the files of metadata work; the largest size is the span.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub small_files: Option<SmallFiles>,
     /// Data of writes; `None` is random.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contents: Option<Contents>,
-    /// A check of what was written.
+    /// Verification of written data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<Verify>,
     /// Settings of its threads.
@@ -228,13 +228,13 @@ pub struct Details {
     /// Requests with a priority of their own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub priority_shares: Vec<PriorityShare>,
-    /// So long after the others it begins.
+    /// Time by which it begins later than other jobs.
     #[serde(skip_serializing_if = "is_zero")]
     pub delay: Nanos,
-    /// Its share of what jobs issue that run at the same time.
+    /// Its share of the requests of jobs that run at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<FlowShare>,
-    /// A search for the most requests in flight.
+    /// A search for the highest depth that keeps a latency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth_search: Option<DepthSearch>,
     /// A steady state that ends it.
@@ -258,9 +258,9 @@ fn is_zero(time: &Nanos) -> bool {
 /// Many small files, next to their number and the size of the largest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmallFiles {
-    /// The size of the smallest. Sizes between it and the largest are alike frequent.
+    /// The size of the smallest. Sizes between it and the largest are equally frequent.
     pub smallest: Bytes,
-    /// The directories that they are spread over; 0 where all lie in one.
+    /// Number of directories that they are spread over; 0 where all are in one.
     pub directories: u32,
 }
 
@@ -288,7 +288,7 @@ impl Workload {
         named.unwrap_or(self.block)
     }
 
-    /// All sizes that are named next to the block.
+    /// All sizes besides the block.
     fn all_sizes(&self) -> impl Iterator<Item = &SizeShare> {
         self.details
             .iter()
@@ -312,23 +312,23 @@ impl Workload {
             .is_some_and(|details| details.trims_first)
     }
 
-    /// Blocking calls, where the workload is a given work made of them.
-    pub fn calls(&self) -> Option<Calls> {
+    /// Kind of calls, where the workload is a fixed amount of work by blocking calls.
+    pub fn calls(&self) -> Option<CallKind> {
         self.details.as_ref()?.calls
     }
 
-    /// True if it is about files themselves, and their data only beside.
-    pub fn is_of_files(&self) -> bool {
-        self.calls().is_some_and(|calls| calls != Calls::Data)
+    /// True if it creates, examines or deletes files.
+    pub fn is_metadata_work(&self) -> bool {
+        self.calls().is_some_and(|calls| calls != CallKind::Data)
     }
 
-    /// Activity that the figures of a direction count: work on files themselves is counted as reads where it
+    /// Activity that the figures of a direction count: metadata work is counted as reads where it
     /// changes nothing, and else as writes.
     pub fn activity(&self, direction: Direction) -> Activity {
         match (self.calls(), direction) {
-            (Some(Calls::Create), Direction::Write) => Activity::Create,
-            (Some(Calls::Delete), Direction::Write) => Activity::Delete,
-            (Some(Calls::Stat), Direction::Read) => Activity::Stat,
+            (Some(CallKind::Create), Direction::Write) => Activity::Create,
+            (Some(CallKind::Delete), Direction::Write) => Activity::Delete,
+            (Some(CallKind::Stat), Direction::Read) => Activity::Stat,
             (_, Direction::Write) if self.trims() => Activity::Trim,
             _ => direction.into(),
         }

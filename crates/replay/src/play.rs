@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use engine::list::{Ended, List, ListEnd, Lister, MOST_IN_FLIGHT, Memory};
-use engine::{Choice, EngineError, Observer};
+use engine::list::{EndReason, List, ListEngine, ListSummary, MAX_IN_FLIGHT, Memory};
+use engine::{EngineError, IoInterface, Observer};
 use record::{
     Bytes, Details, Direction, Nanos, Pace, Pattern, Phase, Replay, ReplayCounts, ReplaySettings,
-    ReplayedDevice, Stopped, Surroundings, Workload,
+    ReplayedDevice, StopReason, Surroundings, Workload,
 };
 use trace::ReadError;
 
@@ -69,12 +69,12 @@ pub enum PlayError {
 /// When the trace cannot be opened, or the engine refuses or fails. A request that fails is no error here.
 #[allow(clippy::too_many_arguments, reason = "a replay has so many parts")]
 pub fn play(
-    lister: &dyn Lister,
+    lister: &dyn ListEngine,
     open: &Opener<'_>,
     survey: &Survey,
     disks: &[Disk<'_>],
     settings: ReplaySettings,
-    choice: Choice,
+    interface: IoInterface,
     seed: u64,
     interrupt: &AtomicBool,
     observer: &mut dyn Observer,
@@ -98,9 +98,9 @@ pub fn play(
             seed,
             compressible: settings.compressible,
         },
-        most_in_flight: settings.depth.clamp(1, MOST_IN_FLIGHT),
+        max_in_flight: settings.depth.clamp(1, MAX_IN_FLIGHT),
         largest: Bytes(longest),
-        choice,
+        interface,
         interrupt,
     };
     let expected_s = survey.trace.seconds / settings.speed;
@@ -155,7 +155,12 @@ pub fn play(
 }
 
 /// The I/O as a phase.
-fn phase(end: ListEnd, survey: &Survey, settings: ReplaySettings, tally: &mut Tally<'_>) -> Phase {
+fn phase(
+    end: ListSummary,
+    survey: &Survey,
+    settings: ReplaySettings,
+    tally: &mut Tally<'_>,
+) -> Phase {
     Phase {
         name: "replay".to_owned(),
         seconds: tally.finish(),
@@ -164,8 +169,8 @@ fn phase(end: ListEnd, survey: &Survey, settings: ReplaySettings, tally: &mut Ta
         began_s: 0.0,
         drain_seconds: 0.0,
         stopped: match end.ended {
-            Ended::End => Stopped::Ops,
-            Ended::Interrupted => Stopped::Signal,
+            EndReason::Complete => StopReason::Ops,
+            EndReason::Interrupted => StopReason::Signal,
         },
         read: tally.total(Direction::Read),
         write: tally.total(Direction::Write),
@@ -177,7 +182,7 @@ fn phase(end: ListEnd, survey: &Survey, settings: ReplaySettings, tally: &mut Ta
         cpu: end.cpu,
         windows: std::mem::take(&mut tally.windows),
         surroundings: Surroundings::default(),
-        outcome: record::Outcome::default(),
+        outcome: record::JobFileResults::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
-use engine::list::{Done, Next, Request, RequestSource};
+use engine::list::{CompletedRequest, Next, Request, RequestSource};
 use record::{Nanos, Pace, ReplaySettings};
 
 use crate::graph::Graph;
@@ -275,7 +275,7 @@ impl RequestSource for Schedule<'_> {
         self.discards
     }
 
-    fn done(&mut self, _: Nanos, done: Done) {
+    fn done(&mut self, _: Nanos, done: CompletedRequest) {
         let slot = done.request.tag as usize;
         let Some(flight) = self.flights.get_mut(slot).and_then(Option::take) else {
             return;

@@ -1,7 +1,7 @@
 //! Counts of a replay: by class, by window, and over time.
 
 use engine::Observer;
-use engine::list::Done;
+use engine::list::CompletedRequest;
 use record::{Bytes, Direction, Flow, Histogram, ReplayClass, Slice, Window, WindowFlow};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -139,7 +139,7 @@ impl<'a> Tally<'a> {
     }
 
     /// Notes that an I/O came back.
-    pub(crate) fn done(&mut self, item: &Item, due: u64, is_alone: bool, done: &Done) {
+    pub(crate) fn done(&mut self, item: &Item, due: u64, is_alone: bool, done: &CompletedRequest) {
         let at = (done.began + done.latency).0;
         self.last = self.last.max(at);
         // From when it was due: a delay of ours is not hidden.

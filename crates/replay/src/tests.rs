@@ -6,8 +6,8 @@ use std::fs::File;
 use std::sync::atomic::AtomicBool;
 
 use engine::list::Op as Made;
-use engine::list::simulated::{SimulatedList, Volume};
-use engine::{Choice, Control, Observer};
+use engine::list::simulated::{SimulatedVolume, VolumeModel};
+use engine::{Control, IoInterface, Observer};
 use record::{Bytes, Nanos, OffsetMap, Pace, ReplaySettings, Window};
 use trace::{DeviceIndex, Io};
 
@@ -24,7 +24,7 @@ struct Unseen {
 impl Observer for Unseen {
     fn window(&mut self, _: &mut Window) -> Control {
         self.windows += 1;
-        Control::GoOn
+        Control::Continue
     }
 }
 
@@ -41,18 +41,18 @@ fn settings(pace: Pace) -> ReplaySettings {
 }
 
 /// A warm volume that takes each request at once and answers after so many microseconds.
-fn volume(latency_us: u64) -> SimulatedList {
-    SimulatedList::new(Volume {
+fn volume(latency_us: u64) -> SimulatedVolume {
+    SimulatedVolume::new(VolumeModel {
         iops: 1e9,
         bytes_per_s: 1e15,
         latency: Nanos(latency_us * 1000),
         cold_latency: Nanos(0),
         fetches: 1 << 20,
-        ..Volume::cold(Bytes::gib(1))
+        ..VolumeModel::cold(Bytes::gib(1))
     })
 }
 
-fn replayed(ios: Vec<Io>, devices: u16, settings: ReplaySettings, on: &SimulatedList) -> Played {
+fn replayed(ios: Vec<Io>, devices: u16, settings: ReplaySettings, on: &SimulatedVolume) -> Played {
     let open = opener(ios, devices);
     let interrupt = AtomicBool::new(false);
     let known = survey(&open, "memory", None, settings.map, &interrupt).unwrap();
@@ -64,14 +64,14 @@ fn replayed(ios: Vec<Io>, devices: u16, settings: ReplaySettings, on: &Simulated
         alignment: Bytes(512),
     };
     let disks = vec![disk; known.devices.len()];
-    let (choice, mut unseen) = (Choice::Auto, Unseen::default());
+    let (interface, mut unseen) = (IoInterface::Auto, Unseen::default());
     play(
         on,
         &open,
         &known,
         &disks,
         settings,
-        choice,
+        interface,
         1,
         &interrupt,
         &mut unseen,
@@ -80,8 +80,8 @@ fn replayed(ios: Vec<Io>, devices: u16, settings: ReplaySettings, on: &Simulated
 }
 
 /// Times of issue in microseconds since the first.
-fn issues(volume: &SimulatedList) -> Vec<u64> {
-    let made = volume.made();
+fn issues(volume: &SimulatedVolume) -> Vec<u64> {
+    let made = volume.requests();
     made.iter()
         .map(|one| (one.began - made[0].began).0 / 1000)
         .collect()
@@ -183,7 +183,7 @@ fn asap_keeps_the_order_and_the_depth() {
         ..settings(Pace::Asap)
     };
     let played = replayed(ios, 1, settings, &volume);
-    let made = volume.made();
+    let made = volume.requests();
     assert!(
         made.windows(2)
             .all(|pair| pair[0].request.offset < pair[1].request.offset)
@@ -224,7 +224,7 @@ fn operations_and_devices_arrive_as_recorded_and_what_is_left_out_is_counted() {
     let volume = volume(10);
     let played = replayed(ios.clone(), 2, settings(Pace::Recorded), &volume);
     let made: Vec<(Made, u16)> = volume
-        .made()
+        .requests()
         .iter()
         .map(|one| (one.request.op, one.request.file))
         .collect();
@@ -260,7 +260,12 @@ fn operations_and_devices_arrive_as_recorded_and_what_is_left_out_is_counted() {
         ..settings(Pace::Recorded)
     };
     let played = replayed(ios, 2, only_reads, &volume);
-    assert!(volume.made().iter().all(|one| one.request.op == Made::Read));
+    assert!(
+        volume
+            .requests()
+            .iter()
+            .all(|one| one.request.op == Made::Read)
+    );
     assert_eq!(played.replay.counts.left_out, 4);
 }
 
@@ -276,7 +281,11 @@ fn targets_are_of_the_devices_in_the_order_in_which_the_trace_names_them() {
     let devices = played.replay.devices.iter();
     let names: Vec<&str> = devices.map(|device| device.name.as_str()).collect();
     assert_eq!(names, ["sda", "sdb"]);
-    let files: Vec<u16> = volume.made().iter().map(|one| one.request.file).collect();
+    let files: Vec<u16> = volume
+        .requests()
+        .iter()
+        .map(|one| one.request.file)
+        .collect();
     assert_eq!(files, [1, 0]);
 }
 
@@ -309,7 +318,7 @@ fn arrivals_before_the_issue_set_the_order_and_the_times() {
         &volume,
     );
     assert_eq!(issues(&volume), [0, 5, 40]);
-    assert_eq!(volume.made()[0].request.offset, 0);
+    assert_eq!(volume.requests()[0].request.offset, 0);
 }
 
 #[test]

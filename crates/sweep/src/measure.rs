@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use engine::{Engine, part_of_seed};
+use engine::{Engine, derive_seed};
 use ledger::Ledger;
 
 use super::figures::figures_of;
@@ -59,7 +59,7 @@ pub(crate) fn bench_args(
         destroy: Vec::new(),
         planned: Vec::new(),
         engine: None,
-        seed: Some(part_of_seed(settings.seed, block as u64)),
+        seed: Some(derive_seed(settings.seed, block as u64)),
         format: None,
         json: false,
         logs: None,

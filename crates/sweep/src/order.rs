@@ -1,7 +1,7 @@
 //! The order in which a block measures its layouts: random, and the same for the same seed, so that
 //! a drift over the day does not look like an effect, and a sweep can be repeated.
 
-use engine::part_of_seed;
+use engine::derive_seed;
 
 /// The layouts of a block in the order in which they are measured. The baseline comes first, in
 /// every block, also when it is not among the wanted: it shows what changed between the blocks.
@@ -13,9 +13,9 @@ pub(crate) fn order(wanted: &[usize], baseline: usize, block: usize, seed: u64) 
         .collect();
     // Fisher and Yates's shuffle. A remainder is not exactly uniform: for a thousand layouts it is
     // off by less than one in 10^16.
-    let seed = part_of_seed(seed, block as u64);
+    let seed = derive_seed(seed, block as u64);
     for last in (1..rest.len()).rev() {
-        let drawn = part_of_seed(seed, last as u64) % (last as u64 + 1);
+        let drawn = derive_seed(seed, last as u64) % (last as u64 + 1);
         rest.swap(last, drawn as usize);
     }
     rest.insert(0, baseline);

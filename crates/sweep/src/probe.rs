@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-use engine::{Choice, Engine, EngineError, Job, Observer, part_of_seed};
+use engine::{Engine, EngineError, IoInterface, Job, Observer, derive_seed};
 use linux::consent::DestroyTarget;
 use record::{Bytes, Nanos, Phase};
 use rustix::fs::OFlags;
@@ -101,9 +101,9 @@ fn ask(
         file: &file,
         span: span.min(target.size).round_down(plan.workload.block),
         workload: &plan.workload,
-        choice: Choice::Auto,
+        interface: IoInterface::Auto,
         window: WINDOW,
-        seed: part_of_seed(settings.seed, at as u64),
+        seed: derive_seed(settings.seed, at as u64),
         interrupt,
     };
     engine.run(&job, &mut ToTheEnd)
@@ -114,7 +114,7 @@ struct ToTheEnd;
 
 impl Observer for ToTheEnd {
     fn window(&mut self, _: &mut record::Window) -> engine::Control {
-        engine::Control::GoOn
+        engine::Control::Continue
     }
 }
 

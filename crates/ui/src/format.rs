@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use record::{
-    CacheKind, Calls, ClockKind, Details, EngineKind, Nanos, Pattern, Severity, SizeShare, Spread,
-    Stopped, TargetKind, Verdict, Workload,
+    CacheKind, CallKind, ClockKind, Details, EngineKind, Nanos, Pattern, RandomDistribution,
+    Severity, SizeShare, StopReason, TargetKind, Verdict, Workload,
 };
 
 /// A number with commas between thousands; below 100 with one digit after the point.
@@ -103,13 +103,13 @@ pub fn severity(severity: Severity) -> &'static str {
 }
 
 /// Event that ended a phase.
-pub fn stopped(stopped: Stopped) -> &'static str {
+pub fn stopped(stopped: StopReason) -> &'static str {
     match stopped {
-        Stopped::Precise => "precise",
-        Stopped::Time => "time was up",
-        Stopped::Ops => "count reached",
-        Stopped::Signal => "interrupted",
-        Stopped::Rule => "a rule of its job",
+        StopReason::Precise => "precise",
+        StopReason::Time => "time was up",
+        StopReason::Ops => "count reached",
+        StopReason::Signal => "interrupted",
+        StopReason::Rule => "a rule of its job",
     }
 }
 
@@ -158,10 +158,10 @@ pub fn workload(workload: &Workload) -> String {
     let files = workload.details.as_ref().map_or(0, |details| details.files);
     let order = pattern.to_lowercase();
     let of_files = match workload.calls() {
-        Some(Calls::Create) => Some("created"),
-        Some(Calls::Stat) => Some("read with stat(2)"),
-        Some(Calls::Delete) => Some("removed"),
-        Some(Calls::Data) | None => None,
+        Some(CallKind::Create) => Some("created"),
+        Some(CallKind::Stat) => Some("read with stat(2)"),
+        Some(CallKind::Delete) => Some("removed"),
+        Some(CallKind::Data) | None => None,
     };
     let sync = match (workload.sync_every > 0, workload.sync_at_end) {
         (true, _) => ", fsync after each",
@@ -258,10 +258,10 @@ pub fn details(details: &Details) -> Vec<String> {
         }
     }
     match details.spread {
-        Spread::Uniform => {}
-        Spread::Once => parts.push("each block once before any again".to_owned()),
-        Spread::Zipf(theta) => parts.push(format!("by Zipf's law of {theta}")),
-        Spread::Pareto(h) => parts.push(format!("by a power law, {h}")),
+        RandomDistribution::Uniform => {}
+        RandomDistribution::Once => parts.push("each block once before any again".to_owned()),
+        RandomDistribution::Zipf(theta) => parts.push(format!("by Zipf's law of {theta}")),
+        RandomDistribution::Pareto(h) => parts.push(format!("by a power law, {h}")),
     }
     if details.offset.0 > 0 {
         parts.push(format!("from {} on", details.offset));
@@ -311,7 +311,7 @@ mod tests {
                 size: record::Bytes::kib(8),
                 share: 0.25,
             }],
-            spread: Spread::Zipf(1.2),
+            spread: RandomDistribution::Zipf(1.2),
             files: 3,
             full_sync: true,
             ramp: record::Nanos::from_secs(5),

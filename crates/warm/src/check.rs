@@ -8,8 +8,8 @@ mod report;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
-use engine::Choice;
-use engine::list::{Ended, List, Lister, Memory};
+use engine::IoInterface;
+use engine::list::{EndReason, List, ListEngine, Memory};
 use record::Bytes;
 use study::cold::forecast::{Forecast, Work, forecast};
 use study::cold::sample::{LEAST_PAIRS, Sample, assess};
@@ -42,7 +42,7 @@ pub(crate) fn check(
     volumes: &[Volume],
     args: &WarmArgs,
     context: &mut Context,
-    lister: &dyn Lister,
+    lister: &dyn ListEngine,
     interrupt: &AtomicBool,
 ) -> Outcome {
     let block = args.block.0;
@@ -90,7 +90,7 @@ fn sample<'a>(
     volume: &'a Volume,
     block: Bytes,
     target: Option<Targets>,
-    lister: &dyn Lister,
+    lister: &dyn ListEngine,
     interrupt: &AtomicBool,
 ) -> Result<Sampled<'a>, Failure> {
     let device = volume.path.display();
@@ -106,15 +106,15 @@ fn sample<'a>(
     let list = List {
         files: &[&file],
         memory: Memory::Reads,
-        most_in_flight: DEPTH,
+        max_in_flight: DEPTH,
         largest: Bytes(u64::from(PAGE)),
-        choice: Choice::Auto,
+        interface: IoInterface::Auto,
         interrupt,
     };
     let is_warmed = is_locked(volume);
     let mut pairs = Pairs::new(&places, seed, target);
     let end = lister.run(&list, &mut pairs).midway()?;
-    if end.ended == Ended::Interrupted {
+    if end.ended == EndReason::Interrupted {
         return Err(Failure::Midway(anyhow!("{device}: interrupted")));
     }
     let read = pairs.pairs();

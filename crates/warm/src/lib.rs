@@ -40,7 +40,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, ensure};
-use engine::list::Lister;
+use engine::list::ListEngine;
 use formats::text::Utf8;
 use job::ProgressLines;
 use linux::Root;
@@ -74,7 +74,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(5);
 pub fn warm(
     args: &WarmArgs,
     context: &mut Context,
-    lister: &dyn Lister,
+    lister: &dyn ListEngine,
     interrupt: &AtomicBool,
 ) -> Outcome {
     if let (Some(size), Some(rate)) = (args.plan, args.rate) {
@@ -138,7 +138,7 @@ fn warm_all(
     devices: &Devices,
     (args, page): (&WarmArgs, Option<OutputFile>),
     context: &mut Context,
-    lister: &dyn Lister,
+    lister: &dyn ListEngine,
     interrupt: &AtomicBool,
 ) -> Outcome {
     let held = held(args, &volumes, context, interrupt)?;

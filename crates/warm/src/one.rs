@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
-use engine::Choice;
-use engine::list::{Ended, List, Lister, Memory};
+use engine::IoInterface;
+use engine::list::{EndReason, List, ListEngine, Memory};
 use linux::Root;
 use linux::block::{DevNum, Devices};
 use linux::ebs::Exceeded;
@@ -145,7 +145,12 @@ impl Warmed {
 
 /// Reads one volume, which has a number among those that are read at once. What is in use of it is
 /// found out meanwhile.
-pub(crate) fn warm(task: Task, number: usize, lister: &dyn Lister, shared: &Shared<'_>) -> Warmed {
+pub(crate) fn warm(
+    task: Task,
+    number: usize,
+    lister: &dyn ListEngine,
+    shared: &Shared<'_>,
+) -> Warmed {
     let Task {
         volume,
         wanted,
@@ -201,7 +206,7 @@ fn read(
     volume: &Volume,
     ask: Ask<'_>,
     number: usize,
-    lister: &dyn Lister,
+    lister: &dyn ListEngine,
     shared: &Shared<'_>,
     found: impl FnOnce() -> FinalPlan,
 ) -> Warmed {
@@ -251,7 +256,7 @@ fn read(
                 .to_owned(),
         ),
         // A signal that came when all was read has ended nothing.
-        Ok(Ended::Interrupted) if !reading.is_complete() => Ending::Interrupted,
+        Ok(EndReason::Interrupted) if !reading.is_complete() => Ending::Interrupted,
         Ok(_) => Ending::Done,
     };
     let unreadable = reading.unreadable().clone();
@@ -337,10 +342,10 @@ fn end(ending: &Ending, whole: bool, is_coarse: bool) -> End {
 fn run(
     volume: &Volume,
     block: Bytes,
-    lister: &dyn Lister,
+    lister: &dyn ListEngine,
     interrupt: &AtomicBool,
     reading: &mut Reading<'_>,
-) -> Result<Ended, String> {
+) -> Result<EndReason, String> {
     let file = volume.direct().map_err(|error| {
         format!(
             "the kernel refuses direct I/O on it, and a read through memory proves nothing: {error}"
@@ -350,9 +355,9 @@ fn run(
         files: &[&file],
         memory: Memory::Reads,
         // One more for a probe.
-        most_in_flight: MOST_DEPTH as u32 + 1,
+        max_in_flight: MOST_DEPTH as u32 + 1,
         largest: block,
-        choice: Choice::Auto,
+        interface: IoInterface::Auto,
         interrupt,
     };
     let end = lister.run(&list, reading);

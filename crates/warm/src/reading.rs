@@ -13,7 +13,7 @@ mod together;
 
 use std::ops::Range;
 
-use engine::list::{Done, Next, Op, Request, RequestError, RequestSource};
+use engine::list::{CompletedRequest, Next, Op, Request, RequestError, RequestSource};
 use record::{Bytes, Nanos, Ranges};
 use study::cold::stream::Stream;
 use study::depth::{Bounds, Controller};
@@ -266,7 +266,7 @@ impl<'a> Reading<'a> {
 
     fn failed(&mut self, now: Nanos, range: Range<u64>, error: RequestError) {
         self.poll_device();
-        if self.gone || error.is_of_a_lost_device() {
+        if self.gone || error.is_device_gone() {
             self.gone = true;
             return;
         }
@@ -361,7 +361,7 @@ impl RequestSource for Reading<'_> {
 
     /// Does not poll the device: others of the same batch may have come back, which the kernel has counted
     /// and which are not noted yet.
-    fn done(&mut self, now: Nanos, done: Done) {
+    fn done(&mut self, now: Nanos, done: CompletedRequest) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let Request { len, tag, .. } = done.request;
         if tag == PROBE {

@@ -233,7 +233,7 @@ mod tests {
     /// Sentence about first writes that took so many times as long as the second.
     fn said_of(method: Method, times: f64, scatter: f64) -> Option<String> {
         let first = |at: u64| {
-            let scatter = 1.0 + scatter * (engine::part_of_seed(3, at) % 1000) as f64 / 1000.0;
+            let scatter = 1.0 + scatter * (engine::derive_seed(3, at) % 1000) as f64 / 1000.0;
             Nanos((1e6 * times * scatter) as u64)
         };
         let group = |group: u64| {

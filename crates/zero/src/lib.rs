@@ -22,7 +22,7 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use engine::list::Lister;
+use engine::list::ListEngine;
 use job::{CheckpointWriter, EndState, ProgressLines, Resumable};
 use linux::Root;
 use linux::block::Devices;
@@ -67,7 +67,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
         &mut ready,
         args,
         context.watched,
-        &engine::Disks,
+        &engine::DiskEngine,
         (&context.root, context.ledger_path().ok().as_deref()),
         interrupt,
     );
@@ -158,7 +158,7 @@ fn all(
     ready: &mut Ready,
     args: &ZeroArgs,
     watched: bool,
-    lister: &dyn Lister,
+    lister: &dyn ListEngine,
     (root, ledger): (&Root, Option<&Path>),
     interrupt: &AtomicBool,
 ) -> (Vec<Result<(), Stop>>, Vec<Option<ForegroundReport>>) {

@@ -32,7 +32,7 @@ pub(crate) fn places(of: &Ranges, seed: u64) -> Vec<Range<u64>> {
     let wanted = MOST.min(there / SHARE) as usize;
     let mut seen = BTreeSet::new();
     (0..)
-        .map(|draw| engine::part_of_seed(seed, draw) % there.max(1))
+        .map(|draw| engine::derive_seed(seed, draw) % there.max(1))
         .filter(|at| seen.insert(*at))
         .take(wanted)
         .filter_map(|at| nth(&whole, at))
@@ -137,7 +137,7 @@ mod tests {
     /// Writes of which the first takes `penalty` times as long, on a disk that scatters.
     fn passes(penalty: f64) -> Passes {
         let time = |at: u64, factor: f64| {
-            let scatter = (engine::part_of_seed(9, at) % 1000) as f64 / 5000.0;
+            let scatter = (engine::derive_seed(9, at) % 1000) as f64 / 5000.0;
             Nanos((2e6 * factor * (1.0 + scatter)) as u64)
         };
         let group = |group: u64| {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use engine::list::{Done, Errno, Next, Op, Request, RequestError, RequestSource};
+use engine::list::{CompletedRequest, Errno, Next, Op, Request, RequestError, RequestSource};
 use record::{Bytes, Nanos, Ranges};
 use study::pace::Allowed;
 
@@ -255,7 +255,7 @@ impl RequestSource for Stream<'_> {
         Next::Request(self.limiter.request(now, range))
     }
 
-    fn done(&mut self, now: Nanos, done: Done) {
+    fn done(&mut self, now: Nanos, done: CompletedRequest) {
         let range = done.request.range();
         self.limiter.done(Bytes(range.end - range.start));
         if let Err(error) = done.result {
@@ -334,7 +334,7 @@ impl RequestSource for Twice<'_> {
         Next::Request(self.limiter.request(now, range))
     }
 
-    fn done(&mut self, _now: Nanos, done: Done) {
+    fn done(&mut self, _now: Nanos, done: CompletedRequest) {
         self.limiter.done(Bytes(u64::from(done.request.len)));
         if let Err(error) = done.result {
             self.failed.push((done.request.range(), as_io(error)));

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use engine::Choice;
-use engine::list::{Ended, List, Lister, Memory, RequestSource};
+use engine::IoInterface;
+use engine::list::{EndReason, List, ListEngine, Memory, RequestSource};
 use job::RaiseOnDrop;
 use linux::offload::{self, Offload};
 use record::{Bytes, Nanos, Ranges};
@@ -34,7 +34,7 @@ pub(crate) struct Work<'a> {
     /// Its state.
     pub shared: &'a Shared,
     /// Maker of the requests.
-    pub lister: &'a dyn Lister,
+    pub lister: &'a dyn ListEngine,
     /// At most so many bytes a second.
     pub limit: Option<Bytes>,
     /// Rate that the foreground leaves, where it is watched.
@@ -141,13 +141,13 @@ impl Work<'_> {
         let list = List {
             files: &[&self.place.direct],
             memory: Memory::Zeros,
-            most_in_flight: depth,
+            max_in_flight: depth,
             largest,
-            choice: Choice::Auto,
+            interface: IoInterface::Auto,
             interrupt: self.interrupt,
         };
         match self.lister.run(&list, source) {
-            Ok(end) if end.ended == Ended::Interrupted => Err(Stop::Signal),
+            Ok(end) if end.ended == EndReason::Interrupted => Err(Stop::Signal),
             Ok(_) => Ok(()),
             Err(error) => Err(Stop::Gone(error.to_string())),
         }
@@ -229,7 +229,7 @@ impl Work<'_> {
             let numbers = disk.stamp.bytes().map(u64::from);
             (
                 of,
-                numbers.fold(u64::from(disk.starts), engine::part_of_seed),
+                numbers.fold(u64::from(disk.starts), engine::derive_seed),
             )
         };
         let mut passes = Passes::default();

@@ -20,8 +20,8 @@ pub(super) fn through_cache(run: &Run) -> Option<Finding> {
         let mut all = run.phases.iter().map(|phase| &phase.workload);
         all.find(|workload| wanted(workload))
     };
-    let large = of(|work| !work.is_of_files() && work.block.0 > 1);
-    let bytes = of(|work| !work.is_of_files() && work.block.0 == 1);
+    let large = of(|work| !work.is_metadata_work() && work.block.0 > 1);
+    let bytes = of(|work| !work.is_metadata_work() && work.block.0 == 1);
     let (mut severity, mut parts) = (Severity::Warn, Vec::new());
     match large.or(bytes).and_then(|work| work.span) {
         Some(span) if span.0 < TIMES_MEMORY * run.machine.memory.0 => {
@@ -31,7 +31,7 @@ pub(super) fn through_cache(run: &Run) -> Option<Finding> {
         Some(span) => parts.push(large_enough(span, run.machine.memory)),
         None => {}
     }
-    if of(Workload::is_of_files).is_some() {
+    if of(Workload::is_metadata_work).is_some() {
         let files =
             "Small files are created, read and removed in memory, and reach the disk later.";
         parts.push(files.to_owned());
@@ -92,7 +92,7 @@ pub(super) fn waits_at_end_only(phase: &Phase) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use record::{Calls, Details, Verdict};
+    use record::{CallKind, Details, Verdict};
 
     use super::super::made::{self, Made};
     use super::*;
@@ -106,11 +106,11 @@ mod tests {
         let workload = &mut run.phases[0].workload;
         workload.block = Bytes::kib(8);
         workload.span = Some(Bytes((run.machine.memory.0 as f64 * times) as u64));
-        of_calls(workload, Calls::Data);
+        of_calls(workload, CallKind::Data);
         run
     }
 
-    fn of_calls(workload: &mut record::Workload, calls: Calls) {
+    fn of_calls(workload: &mut record::Workload, calls: CallKind) {
         workload.details = Some(Box::new(Details {
             calls: Some(calls),
             ..Details::default()
@@ -137,7 +137,7 @@ mod tests {
         assert!(text.contains("Give a larger --size"), "{text}");
     }
 
-    fn with(run: &mut Run, block: u64, span: Bytes, calls: Calls) {
+    fn with(run: &mut Run, block: u64, span: Bytes, calls: CallKind) {
         let mut phase = run.phases[0].clone();
         phase.workload.block = Bytes(block);
         phase.workload.span = Some(span);
@@ -150,10 +150,10 @@ mod tests {
         let said = |data: bool, bytes: bool, files: bool| {
             let mut run = reading(2.0, 1.0);
             if bytes {
-                with(&mut run, 1, Bytes::mib(3), Calls::Data);
+                with(&mut run, 1, Bytes::mib(3), CallKind::Data);
             }
             if files {
-                with(&mut run, 0, Bytes(0), Calls::Create);
+                with(&mut run, 0, Bytes(0), CallKind::Create);
             }
             if !data {
                 run.phases.remove(0);

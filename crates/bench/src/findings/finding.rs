@@ -1,15 +1,15 @@
 //! A finding, and a clause that several end with.
 
-use record::{Calls, Code, Finding, Phase, Severity};
+use record::{CallKind, Code, Finding, Phase, Severity};
 
 /// Option that would make a phase last longer, as a clause.
 pub(super) fn longer(phase: &Phase) -> &'static str {
     match phase.workload.calls() {
         None => "give more --seconds",
         // The tests of single bytes have one size.
-        Some(Calls::Data) if phase.workload.block.0 == 1 => "measure several times",
-        Some(Calls::Data) => "give a larger --size",
-        Some(Calls::Create | Calls::Stat | Calls::Delete) => "give more --files",
+        Some(CallKind::Data) if phase.workload.block.0 == 1 => "measure several times",
+        Some(CallKind::Data) => "give a larger --size",
+        Some(CallKind::Create | CallKind::Stat | CallKind::Delete) => "give more --files",
     }
 }
 

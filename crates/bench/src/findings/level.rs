@@ -1,6 +1,6 @@
 //! Findings about the level: whether there is one figure to give, steady, precise, and the disk's own.
 
-use record::{Code, Direction, Finding, Flow, Histogram, Phase, Run, Severity, Stopped};
+use record::{Code, Direction, Finding, Flow, Histogram, Phase, Run, Severity, StopReason};
 use study::alternation::{self, Alternation};
 use study::level::find_drop;
 use study::plateau::{self, Capped, Throughput};
@@ -221,8 +221,8 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     let width = main.iops.half_width();
     let took = number(phase.seconds);
     let (severity, why) = match (phase.stopped, width) {
-        (Stopped::Signal, _) => (Severity::Warn, "A signal ended the phase early".to_owned()),
-        (Stopped::Precise, _) => return None,
+        (StopReason::Signal, _) => (Severity::Warn, "A signal ended the phase early".to_owned()),
+        (StopReason::Precise, _) => return None,
         _ if phase.windows.is_empty() => return None,
         (_, Some(width)) if width <= wanted => return None,
         // What was not asked for is not missed, unless the figure is worth little without it.
@@ -253,7 +253,7 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
         severity,
         Some(phase),
         match phase.stopped {
-            Stopped::Signal => format!("{why}."),
+            StopReason::Signal => format!("{why}."),
             _ => format!("{why}; {} to know it better.", longer(phase)),
         },
     ))
@@ -461,7 +461,7 @@ mod tests {
     #[test]
     fn a_phase_that_a_signal_ended_is_short() {
         let mut run = Made::steady(1000.0).run();
-        run.phases[0].stopped = Stopped::Signal;
+        run.phases[0].stopped = StopReason::Signal;
         assert_eq!(codes(&run), [(Code::Short, Severity::Warn)]);
     }
 

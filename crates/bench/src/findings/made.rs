@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use record::{
     Bytes, ClockKind, Code, CpuTime, DeviceCounts, EngineKind, EngineUsed, Flow, Histogram,
-    Machine, Nanos, Origin, Pattern, Phase, Run, RunId, Severity, Slice, Stopped, Surroundings,
+    Machine, Nanos, Origin, Pattern, Phase, Run, RunId, Severity, Slice, StopReason, Surroundings,
     Target, TargetKind, Window, WindowFlow, Workload,
 };
 
@@ -150,7 +150,7 @@ impl Made {
             began_s: 0.0,
             seconds: self.seconds as f64,
             drain_seconds: 0.0,
-            stopped: Stopped::Time,
+            stopped: StopReason::Time,
             read,
             write,
             sync: None,
@@ -161,7 +161,7 @@ impl Made {
             cpu: CpuTime::default(),
             windows,
             surroundings: Surroundings::default(),
-            outcome: record::Outcome::default(),
+            outcome: record::JobFileResults::default(),
         })
     }
 

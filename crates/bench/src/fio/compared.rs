@@ -1,6 +1,6 @@
 //! The comparison of data that compresses or repeats with random data, behind jobs that write such data.
 
-use engine::Choice;
+use engine::IoInterface;
 use fiojob::SyncIo;
 use record::Bytes;
 
@@ -65,7 +65,7 @@ fn turn(lead: &Stream, plan: PhasePlan, number: usize) -> Stream {
         workload,
         span: lead.span.round_down(Bytes::MIB),
         files: lead.files.iter().take(1).copied().collect(),
-        choice: Choice::Auto,
+        interface: IoInterface::Auto,
         zoned: false,
         direct: true,
         invalidate: false,

@@ -132,7 +132,7 @@ impl Observer for Rules<'_> {
             .as_mut()
             .is_some_and(|floor| floor.window(window));
         match is_steady || is_low || self.ended.load(Relaxed) {
-            true => Control::End,
+            true => Control::StopByRule,
             false => control,
         }
     }

@@ -81,7 +81,7 @@ impl Ready {
         descriptors::allow(open_at_once(&plan), "files or clones").refused()?;
         plan.check_alignment(&opened.prepared).refused()?;
         for stream in plan.walls.iter().flatten() {
-            engine.check(&stream.workload, stream.choice).refused()?;
+            engine.check(&stream.workload, stream.interface).refused()?;
         }
         Ok(Ready { plan, opened })
     }
@@ -221,7 +221,7 @@ impl Session<'_> {
 /// each its own, beside them.
 fn open_at_once(plan: &Plan) -> u64 {
     let of_stream =
-        |stream: &Stream| stream.files.len() as u64 + descriptors::of_thread(stream.choice);
+        |stream: &Stream| stream.files.len() as u64 + descriptors::of_thread(stream.interface);
     let wall = |streams: &Vec<Stream>| streams.iter().map(of_stream).sum::<u64>();
     plan.files.len() as u64 + plan.walls.iter().map(wall).max().unwrap_or(0)
 }

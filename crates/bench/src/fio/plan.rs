@@ -1,6 +1,6 @@
 //! Streams: what each clone of each job does, as a workload on files.
 
-use engine::Choice;
+use engine::IoInterface;
 use fiojob::{Amount, FioError, IoEngine, Job, Problems, ZoneMode};
 use record::{Bytes, Nanos, Stride};
 
@@ -206,9 +206,9 @@ fn stream(
         ),
         span,
         files: files.to_vec(),
-        choice: match job.engine {
-            IoEngine::Queued => Choice::Auto,
-            IoEngine::Blocking => Choice::Sync,
+        interface: match job.engine {
+            IoEngine::Queued => IoInterface::Auto,
+            IoEngine::Blocking => IoInterface::Sync,
         },
         zoned: job.zones.mode == ZoneMode::Zoned,
         direct: job.direct,

@@ -1,6 +1,6 @@
 //! A stream: one clone of a job, as a workload on files.
 
-use engine::Choice;
+use engine::IoInterface;
 use fiojob::{ExitWhat, SyncIo};
 use record::{Bytes, Details, Workload};
 
@@ -22,7 +22,7 @@ pub(super) struct Stream {
     /// Its files, by number.
     pub files: Vec<usize>,
     /// Interface to the kernel.
-    pub choice: Choice,
+    pub interface: IoInterface,
     /// True if it uses a target without zones as one that has some.
     pub zoned: bool,
     /// True if the page cache is bypassed.

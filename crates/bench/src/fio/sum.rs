@@ -1,7 +1,8 @@
 //! Streams that are reported as one: their sums.
 
 use record::{
-    Bytes, Details, Direction, Flow, Histogram, Phase, Slice, Stopped, Window, WindowFlow, Workload,
+    Bytes, Details, Direction, Flow, Histogram, Phase, Slice, StopReason, Window, WindowFlow,
+    Workload,
 };
 
 use super::stream::Stream;
@@ -185,8 +186,8 @@ fn add(sum: &mut Phase, part: &Phase) {
     sum.cpu.user_s += part.cpu.user_s;
     sum.cpu.system_s += part.cpu.system_s;
     sum.outcome.add(&part.outcome);
-    if part.stopped == Stopped::Signal {
-        sum.stopped = Stopped::Signal;
+    if part.stopped == StopReason::Signal {
+        sum.stopped = StopReason::Signal;
     }
 }
 

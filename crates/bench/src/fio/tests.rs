@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use engine::Choice;
+use engine::IoInterface;
 use fiojob::{Job, Surroundings};
-use record::{Bytes, Nanos, Pattern, SizeShare, Spread};
+use record::{Bytes, Nanos, Pattern, RandomDistribution, SizeShare};
 
 use super::plan::Plan;
 use super::stream::Stream;
@@ -159,8 +159,8 @@ fn a_job_becomes_the_workload_that_fio_would_run() {
     // 0.7 of 13 KiB and 0.3 of 8 KiB.
     assert_eq!(workload.block, Bytes(11_776));
     assert_eq!(
-        (stream.choice, stream.direct, stream.span),
-        (Choice::Auto, true, Bytes::mib(10))
+        (stream.interface, stream.direct, stream.span),
+        (IoInterface::Auto, true, Bytes::mib(10))
     );
     let details = workload.details.as_ref().unwrap();
     let share = |kib, share| SizeShare {
@@ -178,7 +178,7 @@ fn a_job_becomes_the_workload_that_fio_would_run() {
         (Nanos::from_secs(5), false)
     );
     // Blocks of several sizes are not told apart in a map.
-    assert_eq!(details.spread, Spread::Uniform);
+    assert_eq!(details.spread, RandomDistribution::Uniform);
 }
 
 #[test]
@@ -190,13 +190,13 @@ fn blocking_calls_have_one_in_flight_and_a_job_without_runtime_ends_by_its_size(
     .unwrap();
     let stream = one(&plan);
     assert_eq!(
-        (stream.workload.depth, stream.choice, stream.direct),
-        (1, Choice::Sync, false)
+        (stream.workload.depth, stream.interface, stream.direct),
+        (1, IoInterface::Sync, false)
     );
     assert!(stream.workload.longest > Nanos::from_secs(1_000_000));
     let details = stream.workload.details.as_ref().unwrap();
     assert_eq!(details.bytes, Some(Bytes::kib(30_000)));
-    assert_eq!(details.spread, Spread::Once);
+    assert_eq!(details.spread, RandomDistribution::Once);
     for (lines, bytes, ops) in [
         ("time_based\nruntime=5", None, None),
         ("io_size=1g", Some(Bytes::gib(1)), None),

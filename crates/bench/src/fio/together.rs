@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use engine::{Control, Engine, EngineError, Job, Observer, Start, part_of_seed};
+use engine::{Control, Engine, EngineError, Job, Observer, StartGroup, derive_seed};
 use linux::diskstats::Counter;
 use record::{Phase, Window};
 
@@ -121,7 +121,7 @@ struct Runner<'a> {
     engine: &'a dyn Engine,
     interrupt: &'a AtomicBool,
     seed: u64,
-    start: &'a Start,
+    start: &'a StartGroup,
     stop: &'a AtomicBool,
 }
 
@@ -168,7 +168,7 @@ impl<'a> Wall<'a> {
             engine: self.session.engine,
             interrupt: self.session.interrupt,
             seed: self.session.seed,
-            start: &Start::of(self.streams.len() as u32),
+            start: &StartGroup::of(self.streams.len() as u32),
             stop: &self.stop,
         };
         let ramp = lead
@@ -278,18 +278,20 @@ impl Runner<'_> {
             self.end_all();
             return Err(EngineError::Unfit(format!("{} has no file", stream.name)));
         };
-        let seed = part_of_seed(self.seed ^ stream.seed, number as u64);
+        let seed = derive_seed(self.seed ^ stream.seed, number as u64);
         let job = Job {
             name: &stream.name,
             file,
             span: stream.span,
             workload: &stream.workload,
-            choice: stream.choice,
+            interface: stream.interface,
             window: WINDOW,
             seed,
             interrupt: self.stop,
         };
-        let beside = self.engine.run_beside(&job, others, self.start, observer);
+        let beside = self
+            .engine
+            .run_concurrently(&job, others, self.start, observer);
         if beside.is_err() {
             self.end_all();
         }
@@ -308,7 +310,7 @@ struct Quiet;
 
 impl Observer for Quiet {
     fn window(&mut self, _window: &mut Window) -> Control {
-        Control::GoOn
+        Control::Continue
     }
 }
 

@@ -2,8 +2,8 @@
 
 use fiojob::{Cadence, Distribution, IoEngine, Job, SyncCall, ZoneMode, ZonePart};
 use record::{
-    Bytes, Details, Nanos, Pattern, SequentialRuns, Spread, Stride, Think, Workload, WriteZones,
-    ZoneShare,
+    Bytes, Details, Nanos, Pattern, RandomDistribution, SequentialRuns, Stride, ThinkTime, Workload,
+    WriteZones, ZoneShare,
 };
 
 use super::blocks::{Blocks, rates, read_fraction};
@@ -72,7 +72,7 @@ pub(super) fn workload(
             write_zones: write_zones(job),
             read_align: job.align.read.map(Bytes),
             write_align: job.align.write.map(Bytes),
-            think: (job.think_us > 0).then(|| Think {
+            think: (job.think_us > 0).then(|| ThinkTime {
                 time: Nanos(job.think_us * 1000),
                 every: job.think_every,
             }),
@@ -111,16 +111,18 @@ fn options(job: &Job, offset: Bytes) -> Vec<(String, String)> {
 
 /// fio's map of blocks that were drawn is kept for blocks of one size only, and without blockalign. A job that ages
 /// an SSD comes to each block, whatever it says of the map.
-fn spread(job: &Job, sizes_differ: bool) -> Spread {
+fn spread(job: &Job, sizes_differ: bool) -> RandomDistribution {
     let aligned = job.align.read.or(job.align.write).is_some();
     match &job.distribution {
-        _ if !job.pattern.random => Spread::Uniform,
-        Distribution::Uniform if job.rules.ages => Spread::Once,
-        Distribution::Zipf(theta) => Spread::Zipf(*theta),
-        Distribution::Pareto(h) => Spread::Pareto(*h),
-        Distribution::Zoned(_) => Spread::Uniform,
-        Distribution::Uniform if job.with_replacement || sizes_differ || aligned => Spread::Uniform,
-        Distribution::Uniform => Spread::Once,
+        _ if !job.pattern.random => RandomDistribution::Uniform,
+        Distribution::Uniform if job.rules.ages => RandomDistribution::Once,
+        Distribution::Zipf(theta) => RandomDistribution::Zipf(*theta),
+        Distribution::Pareto(h) => RandomDistribution::Pareto(*h),
+        Distribution::Zoned(_) => RandomDistribution::Uniform,
+        Distribution::Uniform if job.with_replacement || sizes_differ || aligned => {
+            RandomDistribution::Uniform
+        }
+        Distribution::Uniform => RandomDistribution::Once,
     }
 }
 
@@ -263,9 +265,9 @@ mod tests {
     #[test]
     fn an_ssd_is_aged_by_writing_each_block_once_in_each_pass() {
         let aged = details("rw=randwrite\nblockalign=64k\nnorandommap\nsprandom=1");
-        assert_eq!(aged.spread, Spread::Once);
+        assert_eq!(aged.spread, RandomDistribution::Once);
         let plain = details("rw=randwrite\nblockalign=64k\nnorandommap");
-        assert_eq!(plain.spread, Spread::Uniform);
+        assert_eq!(plain.spread, RandomDistribution::Uniform);
     }
 
     #[test]

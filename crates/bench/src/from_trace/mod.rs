@@ -271,12 +271,12 @@ impl Session<'_> {
         let open = || trace::open(&file);
         let open: &(dyn Fn() -> Result<Box<dyn TraceReader>, ReadError> + Sync) = &open;
         let played = replay::play(
-            &engine::Disks,
+            &engine::DiskEngine,
             open,
             &survey,
             &disks,
             settings,
-            self.args.choice(),
+            self.args.interface(),
             self.seed,
             self.interrupt,
             &mut watch,

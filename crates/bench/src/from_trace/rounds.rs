@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use engine::{Choice, Engine};
+use engine::{Engine, IoInterface};
 use record::{Nanos, Phase, Replay, ReplaySettings, TargetKind};
 use replay::{Disk, PlayError, Survey};
 use trace::{Caveats, Header, Io, NameIndex, ReadError, TraceReader};
@@ -71,7 +71,7 @@ impl TraceRounds {
         &mut self,
         target: &Prepared,
         seconds: f64,
-        choice: Choice,
+        interface: IoInterface,
         seed: u64,
         interrupt: &AtomicBool,
     ) -> Result<(Phase, Replay), PlayError> {
@@ -99,12 +99,12 @@ impl TraceRounds {
         let progress = Progress::new(false);
         let mut watch = Watch::new(&PhasePlan::new(REPLAY, base()), &target.counters, &progress);
         let played = replay::play(
-            &engine::Disks,
+            &engine::DiskEngine,
             &open,
             &survey,
             &[disk],
             self.settings,
-            choice,
+            interface,
             seed,
             interrupt,
             &mut watch,

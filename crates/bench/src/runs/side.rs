@@ -70,7 +70,7 @@ fn measured_phase(phase: &Phase, figures: &PhaseFigures, direct: bool) -> SidePh
         Some(SideFlow {
             activity: w.activity(direction),
             iops: Some(figures_of.iops.mean),
-            bytes_per_s: (!w.is_of_files()).then_some(figures_of.bytes_per_s.mean),
+            bytes_per_s: (!w.is_metadata_work()).then_some(figures_of.bytes_per_s.mean),
             rates: settled(phase, figures, direction),
             p99: Some(flow.latency.quantile(0.99)),
         })

@@ -1,6 +1,6 @@
 //! Work of a phase, as far as it is known, to tell whether another did the same.
 
-use record::{Details, Pattern, Phase, SizeShare, SmallFiles, Spread, WorkSummary};
+use record::{Details, Pattern, Phase, RandomDistribution, SizeShare, SmallFiles, WorkSummary};
 
 use ui::format::engine;
 
@@ -30,7 +30,7 @@ struct WorkloadRequest {
     offset: u64,
     files: u32,
     /// Distribution of places, where some are drawn more often than others.
-    skew: Option<Spread>,
+    skew: Option<RandomDistribution>,
     /// True if every block is drawn before any is drawn again.
     once: Option<bool>,
     /// Where there is a rate: true if requests are due at equal gaps.
@@ -53,7 +53,7 @@ impl Work {
         let details = w.details.as_deref().unwrap_or(&plain);
         let random = w.pattern == Pattern::Random;
         let asked = WorkloadRequest {
-            once: random.then_some(details.spread == Spread::Once),
+            once: random.then_some(details.spread == RandomDistribution::Once),
             ..WorkloadRequest::of(details, random)
         }
         .with(w.rate_per_s, Some(w.sync_every), Some(w.sync_at_end));
@@ -61,8 +61,8 @@ impl Work {
         Work {
             // Bonnie++ says neither of its tests of files, nor that single bytes are moved in some,
             // and how many: these moved a part of its file, whose size stands there.
-            pattern: Some(w.pattern).filter(|_| !w.is_of_files()),
-            read_fraction: Some(w.read_fraction).filter(|_| !w.is_of_files()),
+            pattern: Some(w.pattern).filter(|_| !w.is_metadata_work()),
+            read_fraction: Some(w.read_fraction).filter(|_| !w.is_metadata_work()),
             block: Some(w.block.0).filter(|_| asked.is_of_one_size() && !of_bytes),
             in_flight: Some(w.in_flight()),
             span: w
@@ -146,7 +146,10 @@ impl WorkloadRequest {
             shares.sort_by_key(|share| share.size);
             shares
         };
-        let even = matches!(details.spread, Spread::Uniform | Spread::Once);
+        let even = matches!(
+            details.spread,
+            RandomDistribution::Uniform | RandomDistribution::Once
+        );
         WorkloadRequest {
             sizes: [sorted(&details.read_sizes), sorted(&details.write_sizes)],
             offset: details.offset.0,

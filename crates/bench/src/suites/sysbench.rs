@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::anyhow;
-use engine::{Engine, part_of_seed};
+use engine::{Engine, derive_seed};
 use record::{Bytes, Details, Nanos, TargetKind, Workload};
 
 use crate::args::BenchArgs;
@@ -150,9 +150,9 @@ impl Grid {
             .map(|cells| cells.into_iter().filter(|cell| wanted(cell)).collect())
             .collect();
         for cell in cells.iter().flatten() {
-            engine.check(&cell.workload, args.choice()).refused()?;
+            engine.check(&cell.workload, args.interface()).refused()?;
         }
-        let thread = descriptors::of_thread(args.choice());
+        let thread = descriptors::of_thread(args.interface());
         let open = |cell: &PhasePlan| {
             let files = cell.workload.details.as_ref().map_or(1, |all| all.files);
             u64::from(files) + u64::from(cell.workload.threads) * thread
@@ -201,8 +201,8 @@ impl Session<'_> {
                 &grid.prepared,
                 &files.iter().collect::<Vec<_>>(),
                 &mut Listed(grid.cells[at].clone()),
-                self.args.choice(),
-                part_of_seed(self.seed, at as u64),
+                self.args.interface(),
+                derive_seed(self.seed, at as u64),
                 self.interrupt,
                 &mut progress,
             );

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::scripted::Scripted;
+use engine::scripted::ScriptedEngine;
 use engine::{Engine, Job};
 use record::Slice;
 use serde_json::Value;
@@ -30,7 +30,7 @@ fn zone(job: &Job<'_>) -> Option<u64> {
 /// A disk of which each zone gives as many requests a window as `rate` says of it and of whether
 /// it is read again.
 fn zoned(rate: impl Fn(u64, bool) -> u64 + Sync) -> impl Engine {
-    Scripted::new(move |job| {
+    ScriptedEngine::new(move |job| {
         let ops = zone(job).map_or(1000, |zone| rate(zone, job.name.ends_with("-again")));
         let count = if zone(job).is_some() { 10 } else { 1 };
         Ok(windows(job, count, ops, 1_000_000))
@@ -63,7 +63,7 @@ fn zones_that_are_alike_have_no_finding() {
 #[test]
 fn a_zone_counts_what_came_back_last() {
     // A disk that gives 8 requests every tenth of a second, and ends with the fifth 8 of them.
-    let engine = Scripted::new(|job: &Job<'_>| {
+    let engine = ScriptedEngine::new(|job: &Job<'_>| {
         let mut windows = windows(job, 3, 1000, 1_000_000);
         if zone(job).is_some() {
             for (at, window) in windows.iter_mut().enumerate() {
@@ -130,7 +130,7 @@ fn cold_zones_are_distinguished_from_slow_ones() {
 
 /// A disk whose requests take 1 ms up to a rate, and 50 ms above it.
 fn limited(at: f64) -> impl Engine {
-    Scripted::new(move |job| {
+    ScriptedEngine::new(move |job| {
         let rate = job.workload.rate_per_s.unwrap_or(1000.0);
         let latency = if rate <= at { 1_000_000 } else { 50_000_000 };
         let count = match job.workload.rate_per_s {
@@ -171,7 +171,7 @@ fn a_target_that_no_rate_keeps_is_reported() {
 
 #[test]
 fn seeks_are_a_curve_and_the_first_lasts_as_long_as_seeker() {
-    let engine = Scripted::new(|job: &Job<'_>| {
+    let engine = ScriptedEngine::new(|job: &Job<'_>| {
         let count = if job.name == "lay out" { 1 } else { 30 };
         Ok(windows(job, count, 1000, 1_000_000))
     });

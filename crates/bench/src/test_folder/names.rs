@@ -3,7 +3,7 @@
 
 use std::ffi::CString;
 
-use engine::part_of_seed;
+use engine::derive_seed;
 
 /// Beginning and end of the name of their directory.
 const PREFIX: &str = ".disksmith-";
@@ -54,7 +54,7 @@ pub(crate) fn file(round: Round, number: u32, random: u64) -> CString {
     const SIGNS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let count = random % (LETTERS as u64 + 1);
     let letters: String = (0..count)
-        .map(|at| char::from(SIGNS[(part_of_seed(random, at) % 62) as usize]))
+        .map(|at| char::from(SIGNS[(derive_seed(random, at) % 62) as usize]))
         .collect();
     let text = match round {
         Round::Sequential => format!("{number:0DIGITS$x}{letters}"),

@@ -6,8 +6,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use record::{
     Activity, Bytes, ClockKind, Cloud, CpuTime, Details, Direction, EngineKind, Finding, Flow,
-    Histogram, Machine, Origin, Outcome, Pattern, Phase, Run, RunId, Stopped, Target, TargetKind,
-    Verdict, Window, Workload,
+    Histogram, JobFileResults, Machine, Origin, Pattern, Phase, Run, RunId, StopReason, Target,
+    TargetKind, Verdict, Window, Workload,
 };
 use serde::Serialize;
 
@@ -182,9 +182,9 @@ struct PhaseDocument<'a> {
     drain_seconds: f64,
     /// Beginning of the phase that its figures leave out.
     warmup_seconds: f64,
-    stopped: &'a Stopped,
+    stopped: &'a StopReason,
     /// Results that rules of a job file ask for.
-    outcome: Option<&'a Outcome>,
+    outcome: Option<&'a JobFileResults>,
     read: Option<FlowDocument>,
     write: Option<FlowDocument>,
     create: Option<FlowDocument>,

@@ -5,7 +5,7 @@ mod draw;
 
 use record::{
     Bytes, Cloud, Code, EngineKind, FilesystemFacts, Finding, Machine, Origin, Run, RunId,
-    Severity, Stopped, Target, TargetKind, Verdict,
+    Severity, StopReason, Target, TargetKind, Verdict,
 };
 
 use crate::conclusion::Conclusion;
@@ -174,7 +174,7 @@ pub fn interrupted_run(seed: u64) -> (Run, Conclusion) {
     let (mut run, _) = database_run(seed);
     run.phases.truncate(3);
     if let Some(last) = run.phases.last_mut() {
-        last.stopped = Stopped::Signal;
+        last.stopped = StopReason::Signal;
     }
     run.interrupted = true;
     run.notes

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use record::{Direction, Finding, Flow, Histogram, Phase, Run, Severity, Stopped, Verdict};
+use record::{Direction, Finding, Flow, Histogram, Phase, Run, Severity, StopReason, Verdict};
 
 use super::answer;
 use crate::conclusion::Conclusion;
@@ -131,7 +131,7 @@ fn flow_cells(phase: &Phase, flow: &Flow, figures: &FlowFigures) -> [String; 8] 
     let once = figures.direction == Direction::Sync && phase.workload.sync_every == 0;
     let rate = |text: String| if once { String::new() } else { text };
     let moves = !matches!(figures.direction, Direction::Sync | Direction::Commit)
-        && !phase.workload.is_of_files();
+        && !phase.workload.is_metadata_work();
     let mib = number(figures.bytes_per_s.mean / (1 << 20) as f64);
     let [p50, p99, p999, max] = latencies(&flow.latency);
     [
@@ -235,7 +235,7 @@ fn verdict(run: &Run, conclusion: &Conclusion, kept: bool) -> String {
     let cut = run
         .phases
         .iter()
-        .any(|phase| phase.stopped == Stopped::Signal);
+        .any(|phase| phase.stopped == StopReason::Signal);
     let partial = if run.interrupted || cut {
         " The run was interrupted: it is partial."
     } else {

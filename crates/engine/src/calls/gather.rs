@@ -1,28 +1,28 @@
-//! Joins the windows of the threads that make calls. Unlike those of workers, threads end when their
-//! own work is done, and windows after that are the others'.
+//! Joins the windows of the threads that make calls. Unlike workers, each thread ends when its
+//! own work is done, and later windows have only the other threads.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 
 use record::{
-    CpuTime, EngineKind, EngineUsed, Flow, Phase, Stopped, Surroundings, Window, WindowFlow,
+    CpuTime, EngineKind, EngineUsed, Flow, Phase, StopReason, Surroundings, Window, WindowFlow,
     Workload,
 };
 
+use super::call_state::CallState;
 use super::message::{Message, Part};
-use super::together::Together;
 use crate::clock::process_cpu_time;
 use crate::job::{EngineError, Observer};
 use crate::tally::{Flows, flows_for, merge_flows};
 
-/// A window for which some threads' parts have come.
+/// A window for which some threads have sent their parts.
 #[derive(Default)]
-struct Joining {
+struct PendingWindow {
     flows: Option<Flows>,
-    /// The longest part: how long the window was.
+    /// Length of the window: that of its longest part.
     ticks: u64,
-    /// All parts together.
+    /// Sum of the lengths of all parts.
     thread_ticks: u64,
     /// Ticks in which threads ran or waited for a processor.
     busy_ticks: f64,
@@ -30,7 +30,7 @@ struct Joining {
     live: u64,
 }
 
-impl Joining {
+impl PendingWindow {
     fn add(&mut self, part: &Part, workload: &Workload) {
         let flows = self.flows.get_or_insert_with(|| flows_for(workload));
         merge_flows(flows, &part.flows);
@@ -41,11 +41,11 @@ impl Joining {
 }
 
 /// The joined windows of all threads.
-pub(super) struct Gathered<'a> {
-    together: &'a Together<'a>,
-    joining: BTreeMap<usize, Joining>,
-    /// The first window that each thread has yet to tell of; `None` when it has ended.
-    reached: Vec<Option<usize>>,
+pub(super) struct PhaseTotals<'a> {
+    call_state: &'a CallState<'a>,
+    pending: BTreeMap<usize, PendingWindow>,
+    /// The next window that each thread will send; `None` once it has ended.
+    next_window: Vec<Option<usize>>,
     windows: Vec<Window>,
     totals: Flows,
     thread_ops: Vec<u64>,
@@ -53,15 +53,15 @@ pub(super) struct Gathered<'a> {
     cpu: CpuTime,
 }
 
-impl<'a> Gathered<'a> {
-    /// Of so many threads, nothing yet.
-    pub(super) fn new(together: &'a Together<'a>, threads: usize) -> Gathered<'a> {
-        Gathered {
-            together,
-            joining: BTreeMap::new(),
-            reached: vec![Some(0); threads],
+impl<'a> PhaseTotals<'a> {
+    /// Empty totals for so many threads.
+    pub(super) fn new(call_state: &'a CallState<'a>, threads: usize) -> PhaseTotals<'a> {
+        PhaseTotals {
+            call_state,
+            pending: BTreeMap::new(),
+            next_window: vec![Some(0); threads],
             windows: Vec::new(),
-            totals: flows_for(together.calls.workload),
+            totals: flows_for(call_state.calls.workload),
             thread_ops: vec![0; threads],
             thread_seconds: vec![0.0; threads],
             cpu: CpuTime::default(),
@@ -74,7 +74,7 @@ impl<'a> Gathered<'a> {
         receiver: &Receiver<Message>,
         observer: &mut dyn Observer,
     ) -> Result<(), EngineError> {
-        let workload = self.together.calls.workload;
+        let workload = self.call_state.calls.workload;
         let mut began = process_cpu_time();
         let mut failure = None;
         for message in receiver {
@@ -84,30 +84,30 @@ impl<'a> Gathered<'a> {
                     observer.begin();
                 }
                 Message::Window { thread, part } => {
-                    let joining = self.joining.entry(part.index).or_default();
-                    joining.add(&part, workload);
-                    joining.live += 1;
-                    self.reached[thread] = Some(part.index + 1);
+                    let pending = self.pending.entry(part.index).or_default();
+                    pending.add(&part, workload);
+                    pending.live += 1;
+                    self.next_window[thread] = Some(part.index + 1);
                 }
                 Message::End {
                     thread,
                     end: Ok(end),
                 } => {
                     let index = end.part.index;
-                    self.joining
+                    self.pending
                         .entry(index)
                         .or_default()
                         .add(&end.part, workload);
-                    self.reached[thread] = None;
+                    self.next_window[thread] = None;
                     self.thread_ops[thread] = end.ops;
-                    let span = self.together.clock.span(end.ticks);
+                    let span = self.call_state.clock.span(end.ticks);
                     self.thread_seconds[thread] = span.as_secs_f64();
                 }
                 Message::End {
                     thread,
                     end: Err(error),
                 } => {
-                    self.reached[thread] = None;
+                    self.next_window[thread] = None;
                     failure.get_or_insert(error);
                 }
             }
@@ -121,28 +121,28 @@ impl<'a> Gathered<'a> {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Closes the windows of which all that will come has come.
+    /// Closes the windows that all threads have sent.
     fn close_complete(&mut self, observer: &mut dyn Observer) {
-        let all_told = self.reached.iter().flatten().copied().min();
-        while let Some(entry) = self.joining.first_entry() {
-            if all_told.is_some_and(|told| *entry.key() >= told) {
+        let complete_before = self.next_window.iter().flatten().copied().min();
+        while let Some(entry) = self.pending.first_entry() {
+            if complete_before.is_some_and(|before| *entry.key() >= before) {
                 return;
             }
-            let (index, joining) = entry.remove_entry();
+            let (index, pending) = entry.remove_entry();
             // A thread may end as a window does, and leaves an empty one.
-            if joining.ticks > 0 {
-                let mut window = self.window(index, joining);
+            if pending.ticks > 0 {
+                let mut window = self.window(index, pending);
                 observer.window(&mut window);
                 self.windows.push(window);
             }
         }
     }
 
-    fn window(&mut self, index: usize, joining: Joining) -> Window {
-        let clock = self.together.clock;
-        let flows = joining
+    fn window(&mut self, index: usize, pending: PendingWindow) -> Window {
+        let clock = self.call_state.clock;
+        let flows = pending
             .flows
-            .unwrap_or_else(|| flows_for(self.together.calls.workload));
+            .unwrap_or_else(|| flows_for(self.call_state.calls.workload));
         merge_flows(&mut self.totals, &flows);
         let [read, write, sync, commit, trim] = flows.map(|flow| {
             flow.map(|flow| WindowFlow {
@@ -150,25 +150,25 @@ impl<'a> Gathered<'a> {
                 latency: flow.latency.scaled(clock.nanos_per_tick()),
             })
         });
-        let busy = joining.busy_ticks / joining.thread_ticks.max(1) as f64;
+        let busy = pending.busy_ticks / pending.thread_ticks.max(1) as f64;
         Window {
-            t_s: index as f64 * self.together.calls.window.as_secs_f64(),
-            seconds: clock.span(joining.ticks).as_secs_f64(),
-            slice_seconds: self.together.slice().as_secs_f64(),
+            t_s: index as f64 * self.call_state.calls.window.as_secs_f64(),
+            seconds: clock.span(pending.ticks).as_secs_f64(),
+            slice_seconds: self.call_state.slice().as_secs_f64(),
             read,
             write,
             sync,
             commit,
             trim,
-            in_flight: joining.live,
+            in_flight: pending.live,
             idle_fraction: (1.0 - busy).clamp(0.0, 1.0),
             device: None,
         }
     }
 
-    /// The phase's record, with what should be known of how it was timed.
+    /// The phase's record; `detail` is a remark on its timing.
     pub(super) fn into_phase(self, detail: String) -> Phase {
-        let Together { calls, clock, .. } = self.together;
+        let CallState { calls, clock, .. } = self.call_state;
         let [read, write, sync, commit, trim] = self.totals.map(|flow| {
             flow.map(|flow| Flow {
                 ops: flow.slices.iter().map(|slice| slice.ops).sum(),
@@ -189,8 +189,8 @@ impl<'a> Gathered<'a> {
             seconds: self.windows.iter().map(|window| window.seconds).sum(),
             drain_seconds: 0.0,
             stopped: match calls.interrupt.load(Relaxed) {
-                true => Stopped::Signal,
-                false => Stopped::Ops,
+                true => StopReason::Signal,
+                false => StopReason::Ops,
             },
             read,
             write,
@@ -202,7 +202,7 @@ impl<'a> Gathered<'a> {
             cpu: self.cpu,
             windows: self.windows,
             surroundings: Surroundings::default(),
-            outcome: record::Outcome::default(),
+            outcome: record::JobFileResults::default(),
         }
     }
 }

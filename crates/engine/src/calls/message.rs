@@ -1,4 +1,4 @@
-//! Messages of the threads to the one that gathers.
+//! Messages of the threads to the gathering thread.
 
 use crate::job::EngineError;
 use crate::tally::Flows;
@@ -11,7 +11,7 @@ pub(super) struct Part {
     pub(super) busy_share: f64,
 }
 
-/// Result of a thread when its work is over.
+/// Last message of a thread.
 pub(super) struct End {
     pub(super) part: Part,
     pub(super) ops: u64,

@@ -7,56 +7,56 @@ use std::thread;
 
 use record::Phase;
 
-use super::gather::Gathered;
-use super::together::Together;
-use super::{Calls, Task};
+use super::call_state::CallState;
+use super::gather::PhaseTotals;
+use super::{CallPhase, Task};
 use crate::clock::{Clock, monotonic_nanos};
 use crate::disks::{drift, note};
 use crate::job::{EngineError, Observer};
 use crate::start_barrier::StartBarrier;
 
 /// Runs `tasks` at the same time, each on a thread of its own, until all are done, one fails or a
-/// signal comes. The observer sees the windows; what it answers is not asked for, since half of a
-/// given work is no figure of it. `began_s` of the record is left at 0.
+/// signal comes. The observer receives the windows; its decisions are ignored, since a part of the work
+/// is not comparable with the whole. `began_s` of the record is left at 0.
 ///
 /// # Errors
-/// When a call fails, or a thread cannot be had.
+/// When a call fails, or a thread cannot be started.
 pub fn run<'t>(
-    calls: &Calls<'_>,
+    calls: &CallPhase<'_>,
     tasks: Vec<Box<dyn Task + 't>>,
     observer: &mut dyn Observer,
 ) -> Result<Phase, EngineError> {
     let clock = Clock::best();
     let began = (clock.now(), monotonic_nanos());
-    let together = Together {
+    let call_state = CallState {
         calls,
         clock,
         ready: StartBarrier::new(tasks.len()),
         start: OnceLock::new(),
         failed: AtomicBool::new(false),
     };
-    let mut gathered = Gathered::new(&together, tasks.len());
+    let mut totals = PhaseTotals::new(&call_state, tasks.len());
     let (sender, receiver) = channel();
     thread::scope(|scope| {
         for (number, task) in tasks.into_iter().enumerate() {
-            let (together, sender) = (&together, sender.clone());
+            let (call_state, sender) = (&call_state, sender.clone());
             thread::Builder::new()
                 .name(format!("io-{number}"))
-                .spawn_scoped(scope, move || together.work(number, task, &sender))
+                .spawn_scoped(scope, move || call_state.work(number, task, &sender))
                 .map_err(|error| {
-                    together.failed.store(true, Relaxed);
-                    // The others wait for one that will not come.
-                    together.ready.open();
+                    call_state.failed.store(true, Relaxed);
+                    // Otherwise the others would wait for this one forever.
+                    call_state.ready.open();
                     EngineError::Setup(error)
                 })?;
         }
         drop(sender);
-        gathered.gather(&receiver, observer)
+        totals.gather(&receiver, observer)
     })?;
     let mut detail = String::new();
     note(
         &mut detail,
         drift(clock, began, (clock.now(), monotonic_nanos())),
     );
-    Ok(gathered.into_phase(detail))
+    Ok(totals.into_phase(detail))
 }

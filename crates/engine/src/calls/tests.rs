@@ -2,12 +2,12 @@ use std::convert::Infallible;
 use std::thread::sleep;
 use std::time::Duration;
 
-use record::{Bytes, Pattern, Phase, Stopped, Window};
+use record::{Bytes, Pattern, Phase, StopReason, Window};
 
 use super::*;
 use crate::job::{Control, Observer};
 
-/// Calls that each take so long, so many of them, and one sync of ten times that.
+/// A number of calls of the same duration, and one sync that takes ten times as long.
 struct Sleeps {
     left: u32,
     each: Duration,
@@ -33,7 +33,7 @@ struct Fails;
 
 impl Task for Fails {
     fn step(&mut self, _timer: &mut Timer<'_>) -> Result<bool, EngineError> {
-        Err(failed("creating a", io::Error::from_raw_os_error(28)))
+        Err(call_error("creating a", io::Error::from_raw_os_error(28)))
     }
 }
 
@@ -43,7 +43,7 @@ struct Seen(Vec<Window>);
 impl Observer for Seen {
     fn window(&mut self, window: &mut Window) -> Control {
         self.0.push(window.clone());
-        Control::Stop
+        Control::StopPrecise
     }
 }
 
@@ -71,7 +71,7 @@ fn run_tasks(
     interrupt: &AtomicBool,
 ) -> (Result<Phase, EngineError>, Vec<Window>) {
     let workload = workload();
-    let calls = Calls {
+    let calls = CallPhase {
         name: "naps",
         workload: &workload,
         window: Nanos(100_000_000),
@@ -90,7 +90,7 @@ fn all_calls_are_counted_and_the_last_sync_is_in_the_time() {
             each: Duration::from_millis(10),
         })
     };
-    // One ends long before the other: the windows after that are the other's alone.
+    // One ends long before the other: later windows have only the other one's calls.
     let (phase, seen) = run_tasks(vec![nap(5), nap(30)], &AtomicBool::new(false));
     let phase = phase.unwrap();
     let write = phase.write.as_ref().unwrap();
@@ -101,14 +101,14 @@ fn all_calls_are_counted_and_the_last_sync_is_in_the_time() {
     assert!(phase.thread_seconds[1] >= 0.3, "{:?}", phase.thread_seconds);
     // 30 naps and the sync; a busy host adds to that, and nothing takes from it.
     assert!(phase.seconds >= 0.4, "{}", phase.seconds);
-    assert_eq!(phase.stopped, Stopped::Ops);
+    assert_eq!(phase.stopped, StopReason::Ops);
     assert_eq!(seen, phase.windows);
     let ops: u64 = seen.iter().map(Window::ops).sum();
     assert_eq!(ops, 35);
     for (index, window) in seen.iter().enumerate() {
         assert!((window.t_s - index as f64 * 0.1).abs() < 1e-9, "no gap");
     }
-    // How much of the time a thread then waits for a processor is the host's matter. The last window may have
+    // The time for which a thread then waits for a processor depends on the host. The last window may have
     // been cut short right after a nap.
     let idle: Vec<f64> = seen.iter().map(|window| window.idle_fraction).collect();
     let whole = &idle[..idle.len() - 1];
@@ -137,6 +137,6 @@ fn a_signal_ends_the_work_without_the_last_sync() {
     });
     let (phase, _) = run_tasks(vec![endless], &AtomicBool::new(true));
     let phase = phase.unwrap();
-    assert_eq!(phase.stopped, Stopped::Signal);
+    assert_eq!(phase.stopped, StopReason::Signal);
     assert_eq!(phase.sync.unwrap().ops, 0);
 }

@@ -1,4 +1,4 @@
-//! The time-stamp counter of x86-64, if it can be trusted.
+//! The time-stamp counter of x86-64, where it is invariant.
 
 use std::thread;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use super::monotonic::monotonic_nanos;
 
 /// Time for which the two clocks are compared: long enough that an error of 100 ns in reading the pair is 5
 /// parts in a million.
-const COMPARED: Duration = Duration::from_millis(10);
-/// Amount by which the two halves of the comparison may differ.
+const COMPARISON_TIME: Duration = Duration::from_millis(10);
+/// Largest relative difference between the two halves of the comparison.
 const TOLERANCE: f64 = 200e-6;
 
 #[inline(always)]
 pub(super) fn read() -> u64 {
     // SAFETY: RDTSC is there on every x86-64 processor and touches no memory. Linux leaves it
-    // enabled for user mode unless a process asks otherwise (PR_SET_TSC), which this one does not.
+    // enabled for user mode unless a process disables it (PR_SET_TSC), which this one does not.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
@@ -28,9 +28,9 @@ pub(super) fn nanos_per_tick() -> Option<f64> {
         return None;
     }
     let start = paired_reading();
-    thread::sleep(COMPARED);
+    thread::sleep(COMPARISON_TIME);
     let middle = paired_reading();
-    thread::sleep(COMPARED);
+    thread::sleep(COMPARISON_TIME);
     let end = paired_reading();
     agreed_length(start, middle, end)
 }
@@ -51,8 +51,8 @@ fn agreed_length(start: Pair, middle: Pair, end: Pair) -> Option<f64> {
     (agreed && plausible).then(|| ratio(start, end))?
 }
 
-/// Reads both clocks as close together as can be: the tightest of several tries, so that an
-/// interrupt between the two does not count.
+/// Readings of both clocks as close together as possible: the closest pair of several, so that an interrupt between
+/// the two does not matter.
 fn paired_reading() -> Pair {
     let mut best = (u64::MAX, (0, 0));
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! The loop that keeps a list's requests in flight and times them, over any way to make them.
+//! The loop that keeps a list's requests in flight and times them, over any [`Submitter`].
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,25 +7,25 @@ use record::Nanos;
 use crate::job::EngineError;
 use crate::list::submitter::{Completed, Submitter};
 use crate::list::{
-    Done, Ended, Errno, List, Memory, Next, Op, Request, RequestError, RequestSource,
+    CompletedRequest, EndReason, Errno, List, Memory, Next, Op, Request, RequestError,
+    RequestSource,
 };
 
-/// The depth may change and the interrupt come while nothing else happens, so both are examined
-/// this often: too rarely to cost a processor, and soon enough for who waits.
-const LOOK_AGAIN: Nanos = Nanos(10_000_000);
-/// A feed that waits for a time that has passed would otherwise be asked again at once, forever.
-const SHORTEST_WAIT: Nanos = Nanos(100_000);
-/// A wait that is shorter is spent awake: to sleep and be woken takes longer, and what is due would be late.
-const AWAKE: Nanos = Nanos(10_000);
+/// Interval at which the depth and the interrupt are checked while nothing completes.
+const POLL_INTERVAL: Nanos = Nanos(10_000_000);
+/// Shortest wait. Without it a source that waits for a time in the past would be called in a busy loop.
+const MIN_WAIT: Nanos = Nanos(100_000);
+/// Longest busy wait: sleeping and waking takes longer, and the next request would be late.
+const MAX_BUSY_WAIT: Nanos = Nanos(10_000);
 
-/// Limits that a request must keep to.
+/// Limits of a request.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
-    /// Of each file: offset and length are multiples of this many bytes.
+    /// Alignment of offset and length in each file, in bytes.
     pub alignments: Vec<u32>,
     /// Memory that requests use.
     pub memory: Memory,
-    /// The most bytes.
+    /// Largest length, in bytes.
     pub largest: u64,
 }
 
@@ -33,10 +33,10 @@ impl Limits {
     /// Checks a request.
     ///
     /// # Errors
-    /// Reports what does not fit.
+    /// Names the limit that it exceeds.
     fn check(&self, request: &Request) -> Result<(), EngineError> {
         let Request { offset, len, .. } = *request;
-        // A discard has no memory, and may be as long as it will.
+        // A discard uses no memory, and may have any length.
         let largest = match request.op {
             Op::Discard => u64::from(u32::MAX),
             _ => self.largest,
@@ -71,31 +71,31 @@ fn unfit(request: &Request, problem: &str) -> EngineError {
 
 /// A request in flight.
 #[derive(Clone, Copy)]
-struct Flight {
+struct InFlight {
     request: Request,
     began: Nanos,
 }
 
-/// Runs a list over `way`, and gives back what ended it. Whatever it returns, nothing is in flight
-/// then, unless the way itself failed.
+/// Runs a list over `submitter`, and returns the reason for which it ended. Nothing is in flight then, unless
+/// the submitter itself failed.
 ///
 /// # Errors
-/// When a request does not keep to the limits, or the way fails.
+/// When a request exceeds the limits, or the submitter fails.
 pub(super) fn drive(
     list: &List<'_>,
     limits: Limits,
-    way: &mut impl Submitter,
-    feed: &mut dyn RequestSource,
-) -> Result<Ended, EngineError> {
+    submitter: &mut impl Submitter,
+    source: &mut dyn RequestSource,
+) -> Result<EndReason, EngineError> {
     let mut drive = Drive {
         list,
         limits,
-        way,
-        feed,
-        slots: vec![None; list.most_in_flight as usize],
-        idle: (0..list.most_in_flight).rev().collect(),
+        submitter,
+        source,
+        slots: vec![None; list.max_in_flight as usize],
+        idle: (0..list.max_in_flight).rev().collect(),
         not_before: Nanos(0),
-        answers: Vec::with_capacity(list.most_in_flight as usize),
+        completions: Vec::with_capacity(list.max_in_flight as usize),
     };
     let ended = drive.until_end();
     if !matches!(ended, Err(EngineError::Ring(_) | EngineError::Setup(_))) {
@@ -107,25 +107,25 @@ pub(super) fn drive(
 struct Drive<'a, W> {
     list: &'a List<'a>,
     limits: Limits,
-    way: &'a mut W,
-    feed: &'a mut dyn RequestSource,
-    slots: Vec<Option<Flight>>,
-    /// Slots without a request. The one used last is used first again, so that its memory is
-    /// touched again and not another's for the first time.
+    submitter: &'a mut W,
+    source: &'a mut dyn RequestSource,
+    slots: Vec<Option<InFlight>>,
+    /// Slots without a request. The slot used last is used first again, so that as little memory as possible
+    /// is touched.
     idle: Vec<u32>,
-    /// The feed wants to wait until then.
+    /// Time until which the source waits.
     not_before: Nanos,
-    answers: Vec<Completed>,
+    completions: Vec<Completed>,
 }
 
 impl<W: Submitter> Drive<'_, W> {
-    fn until_end(&mut self) -> Result<Ended, EngineError> {
+    fn until_end(&mut self) -> Result<EndReason, EngineError> {
         loop {
             if self.issue()? {
-                return Ok(Ended::End);
+                return Ok(EndReason::Complete);
             }
             if self.is_interrupted() {
-                return Ok(Ended::Interrupted);
+                return Ok(EndReason::Interrupted);
             }
             self.wait()?;
         }
@@ -139,17 +139,17 @@ impl<W: Submitter> Drive<'_, W> {
         self.slots.len() - self.idle.len()
     }
 
-    /// Issues what the feed has, up to its depth. Whether that was all.
+    /// Issues the source's requests up to its depth. True once it has no more.
     fn issue(&mut self) -> Result<bool, EngineError> {
-        while !self.is_interrupted() && self.in_flight() < self.feed.depth() as usize {
-            let now = self.way.now();
+        while !self.is_interrupted() && self.in_flight() < self.source.depth() as usize {
+            let now = self.submitter.now();
             if now < self.not_before {
                 return Ok(false);
             }
             let Some(slot) = self.idle.last().copied() else {
                 return Ok(false);
             };
-            match self.feed.next(now) {
+            match self.source.next(now) {
                 Next::Request(request) => {
                     self.limits.check(&request)?;
                     self.idle.pop();
@@ -158,7 +158,7 @@ impl<W: Submitter> Drive<'_, W> {
                 Next::Wait(until) => {
                     self.not_before = match until > now {
                         true => until,
-                        false => now + SHORTEST_WAIT,
+                        false => now + MIN_WAIT,
                     };
                     return Ok(false);
                 }
@@ -169,50 +169,50 @@ impl<W: Submitter> Drive<'_, W> {
     }
 
     fn start(&mut self, slot: u32, request: Request) {
-        let began = self.way.now();
-        self.slots[slot as usize] = Some(Flight { request, began });
-        self.way.push(slot, &request);
+        let began = self.submitter.now();
+        self.slots[slot as usize] = Some(InFlight { request, began });
+        self.submitter.push(slot, &request);
     }
 
-    /// Waits until something comes back, the feed wants to continue, or it is time to look again.
+    /// Waits until a request completes, the source's wait is over, or the depth is to be checked again.
     fn wait(&mut self) -> Result<(), EngineError> {
-        let now = self.way.now();
-        let mut wake_at = now + LOOK_AGAIN;
+        let now = self.submitter.now();
+        let mut wake_at = now + POLL_INTERVAL;
         if self.not_before > now {
             wake_at = wake_at.min(self.not_before);
         }
-        if wake_at <= now + AWAKE {
-            self.way.submit(wake_at)?;
+        if wake_at <= now + MAX_BUSY_WAIT {
+            self.submitter.submit(wake_at)?;
         } else {
-            self.way.submit_and_wait(wake_at)?;
+            self.submitter.submit_and_wait(wake_at)?;
         }
-        let mut answers = std::mem::take(&mut self.answers);
-        self.way.reap(&mut answers);
-        for answer in answers.drain(..) {
-            self.notify(answer);
+        let mut completions = std::mem::take(&mut self.completions);
+        self.submitter.reap(&mut completions);
+        for completion in completions.drain(..) {
+            self.notify(completion);
         }
-        self.answers = answers;
+        self.completions = completions;
         Ok(())
     }
 
-    /// Tells the feed what came back.
-    fn notify(&mut self, answer: Completed) {
-        let Some(Flight { request, began }) = self.slots[answer.slot as usize].take() else {
+    /// Passes a completed request to the source.
+    fn notify(&mut self, completion: Completed) {
+        let Some(InFlight { request, began }) = self.slots[completion.slot as usize].take() else {
             return;
         };
-        self.idle.push(answer.slot);
+        self.idle.push(completion.slot);
         self.not_before = Nanos(0);
-        let done = Done {
+        let done = CompletedRequest {
             request,
             began,
             // Saturating: readings of the counter on two processors may be a few ticks apart.
-            latency: answer.at - began,
-            result: outcome(answer.result, &request),
+            latency: completion.at - began,
+            result: outcome(completion.result, &request),
         };
-        self.feed.done(self.way.now(), done);
+        self.source.done(self.submitter.now(), done);
     }
 
-    /// Waits for what is in flight.
+    /// Waits for all requests in flight.
     fn drain(&mut self) -> Result<(), EngineError> {
         while self.in_flight() > 0 {
             self.wait()?;
@@ -221,7 +221,7 @@ impl<W: Submitter> Drive<'_, W> {
     }
 }
 
-/// Meaning of the kernel's result.
+/// Result of a request, from the kernel's return value.
 fn outcome(result: i32, request: &Request) -> Result<(), RequestError> {
     match u32::try_from(result) {
         Err(_) => Err(RequestError::Kernel(Errno::from_raw_os_error(-result))),

@@ -7,37 +7,37 @@ use crate::buffers::Buffers;
 use crate::list::Memory;
 use crate::random::Random;
 
-/// Most memory that reads use, and writes, where a list has both.
-const MOST_BYTES: usize = 64 << 20;
+/// Most memory for reads, and for writes, where a list has both.
+const MAX_BYTES: usize = 64 << 20;
 
 /// The buffers of a list.
-pub(super) struct Sources {
+pub(super) struct ListBuffers {
     reads: Option<Buffers>,
     writes: Option<Buffers>,
-    /// Makes each write differ; none where all of them are zeros.
+    /// Random numbers that make each write differ; none where all writes are zeros.
     stamps: Option<RefCell<Random>>,
 }
 
-impl Sources {
+impl ListBuffers {
     /// Buffers for requests of up to `largest` bytes, of which `slots` may be in flight.
     ///
     /// # Errors
     /// When the kernel gives no memory.
-    pub(super) fn new(memory: Memory, largest: usize, slots: u32) -> io::Result<Sources> {
+    pub(super) fn new(memory: Memory, largest: usize, slots: u32) -> io::Result<ListBuffers> {
         Ok(match memory {
-            Memory::Reads => Sources {
+            Memory::Reads => ListBuffers {
                 reads: Some(Buffers::one_each(largest, slots)?),
                 writes: None,
                 stamps: None,
             },
-            Memory::Zeros => Sources {
+            Memory::Zeros => ListBuffers {
                 reads: None,
                 writes: Some(Buffers::zeros(largest)?),
                 stamps: None,
             },
             Memory::Mixed { seed, compressible } => {
-                let fitting = (MOST_BYTES / largest.max(1)).clamp(1, slots as usize) as u32;
-                Sources {
+                let fitting = (MAX_BYTES / largest.max(1)).clamp(1, slots as usize) as u32;
+                ListBuffers {
                     reads: Some(Buffers::one_each(largest, fitting)?),
                     writes: Some(Buffers::partly_zeros(largest, fitting, seed, compressible)?),
                     stamps: Some(RefCell::new(Random::new(seed))),

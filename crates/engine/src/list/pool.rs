@@ -1,5 +1,5 @@
-//! Requests by threads that block in pread and pwrite: what works where io_uring is refused. There
-//! are as many threads as requests were ever in flight at once.
+//! Requests by threads that block in pread and pwrite, where io_uring is refused. There are as many threads as
+//! the highest number of requests in flight.
 
 #![allow(unsafe_code)]
 
@@ -17,17 +17,17 @@ use rustix::io::ReadWriteFlags;
 use crate::clock::Clock;
 use crate::discard::discard;
 use crate::job::EngineError;
-use crate::list::memory::Sources;
+use crate::list::memory::ListBuffers;
 use crate::list::submitter::{Completed, Stopwatch, Submitter};
 use crate::list::{Errno, List, Op, Request};
 
 /// State that the threads of a list share.
-pub(super) struct Shared<'a> {
+pub(super) struct PoolState<'a> {
     files: &'a [&'a File],
     stopwatch: Stopwatch,
     queue: Mutex<Queue>,
-    /// Told when a call is queued, and when there will be no more.
-    wanted: Condvar,
+    /// Notified when a call is queued, and when the queue is closed.
+    queued: Condvar,
 }
 
 #[derive(Default)]
@@ -49,8 +49,8 @@ struct Call {
 #[derive(Clone, Copy)]
 struct Address(*mut u8);
 
-// SAFETY: it points into the list's buffers, which all threads may use; which of them uses which
-// buffer and when is told in `Call::make`.
+// SAFETY: it points into the list's buffers, which all threads may use; `Call::make`
+// describes which of them uses which buffer and when.
 unsafe impl Send for Address {}
 
 impl Call {
@@ -93,14 +93,14 @@ impl Call {
     }
 }
 
-impl<'a> Shared<'a> {
-    /// For a list.
-    pub(super) fn new(list: &List<'a>, clock: Clock) -> Shared<'a> {
-        Shared {
+impl<'a> PoolState<'a> {
+    /// The state for a list.
+    pub(super) fn new(list: &List<'a>, clock: Clock) -> PoolState<'a> {
+        PoolState {
             files: list.files,
             stopwatch: Stopwatch::start(clock),
             queue: Mutex::default(),
-            wanted: Condvar::new(),
+            queued: Condvar::new(),
         }
     }
 
@@ -108,15 +108,15 @@ impl<'a> Shared<'a> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread's life: one call after the other, until there will be no more.
-    fn work(&self, answers: &Sender<Completed>) {
+    /// Body of a thread: makes queued calls until the queue is closed.
+    fn work(&self, completions: &Sender<Completed>) {
         while let Some(call) = self.take() {
             let result = match call.make(self.files) {
                 Ok(moved) => moved as i32,
                 Err(errno) => -errno.raw_os_error(),
             };
-            // The pool takes answers until all threads have ended.
-            let _ = answers.send(Completed {
+            // The pool takes completions until all threads have ended.
+            let _ = completions.send(Completed {
                 slot: call.slot,
                 result,
                 at: self.stopwatch.now(),
@@ -124,7 +124,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// The next call, waited for.
+    /// Waits for the next call.
     fn take(&self) -> Option<Call> {
         let mut queue = self.queue();
         loop {
@@ -135,7 +135,7 @@ impl<'a> Shared<'a> {
                 return None;
             }
             queue = self
-                .wanted
+                .queued
                 .wait(queue)
                 .unwrap_or_else(PoisonError::into_inner);
         }
@@ -145,12 +145,12 @@ impl<'a> Shared<'a> {
 /// The threads of a list. When it is dropped, they end.
 pub(super) struct Pool<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
-    shared: &'env Shared<'env>,
-    buffers: &'env Sources,
+    shared: &'env PoolState<'env>,
+    buffers: &'env ListBuffers,
     threads: u32,
-    /// Requests that were queued and whose answers have not been taken.
+    /// Requests that were queued and whose completions have not been taken.
     in_flight: u32,
-    /// A thread that was wanted and could not be had.
+    /// Error of a thread that could not be started.
     refused: Option<io::Error>,
     sender: Sender<Completed>,
     receiver: Receiver<Completed>,
@@ -159,14 +159,14 @@ pub(super) struct Pool<'scope, 'env> {
 }
 
 impl<'scope, 'env> Pool<'scope, 'env> {
-    /// With its first thread, and the list's memory.
+    /// A pool of one thread, over the list's memory.
     ///
     /// # Errors
-    /// When not even one thread can be had.
+    /// When not even one thread can be started.
     pub(super) fn new(
         scope: &'scope Scope<'scope, 'env>,
-        shared: &'env Shared<'env>,
-        buffers: &'env Sources,
+        shared: &'env PoolState<'env>,
+        buffers: &'env ListBuffers,
     ) -> io::Result<Pool<'scope, 'env>> {
         let (sender, receiver) = channel();
         let mut pool = Pool {
@@ -188,15 +188,15 @@ impl<'scope, 'env> Pool<'scope, 'env> {
         let (shared, sender) = (self.shared, self.sender.clone());
         thread::Builder::new()
             .name(format!("io-{}", self.threads))
-            // They keep nothing on their stacks, and a thousand of them must fit.
+            // Small, since there may be a thousand of them; they keep nothing on their stacks.
             .stack_size(128 << 10)
             .spawn_scoped(self.scope, move || shared.work(&sender))?;
         self.threads += 1;
         Ok(())
     }
 
-    /// Reports when fewer threads could be had than were wanted. Requests that wait for a thread
-    /// are timed from when they were issued.
+    /// A remark where fewer threads could be started than requests were to be in flight. Requests that wait for
+    /// a thread are timed from their issue.
     pub(super) fn remark(&self) -> Option<String> {
         self.refused.as_ref().map(|error| {
             format!(
@@ -210,7 +210,7 @@ impl<'scope, 'env> Pool<'scope, 'env> {
 impl Drop for Pool<'_, '_> {
     fn drop(&mut self) {
         self.shared.queue().closed = true;
-        self.shared.wanted.notify_all();
+        self.shared.queued.notify_all();
     }
 }
 
@@ -234,7 +234,7 @@ impl Submitter for Pool<'_, '_> {
         if self.in_flight > self.threads && self.refused.is_none() {
             self.refused = self.add_thread().err();
         }
-        self.shared.wanted.notify_one();
+        self.shared.queued.notify_one();
     }
 
     fn submit_and_wait(&mut self, wake_at: Nanos) -> Result<(), EngineError> {
@@ -248,14 +248,14 @@ impl Submitter for Pool<'_, '_> {
     }
 
     fn reap(&mut self, into: &mut Vec<Completed>) {
-        for answer in self
+        for completion in self
             .first
             .take()
             .into_iter()
             .chain(self.receiver.try_iter())
         {
             self.in_flight -= 1;
-            into.push(answer);
+            into.push(completion);
         }
     }
 }
@@ -267,7 +267,7 @@ mod tests {
     use record::Bytes;
 
     use super::*;
-    use crate::job::Choice;
+    use crate::job::IoInterface;
     use crate::list::Memory;
 
     #[test]
@@ -277,31 +277,35 @@ mod tests {
         let list = List {
             files: &[&file],
             memory: Memory::Reads,
-            most_in_flight: 16,
+            max_in_flight: 16,
             largest: Bytes::mib(1),
-            choice: Choice::Sync,
+            interface: IoInterface::Sync,
             interrupt: &AtomicBool::new(false),
         };
-        let shared = Shared::new(&list, Clock::monotonic());
-        let buffers = Sources::new(Memory::Reads, 1 << 20, 16).unwrap();
-        let answers = thread::scope(|scope| {
+        let shared = PoolState::new(&list, Clock::monotonic());
+        let buffers = ListBuffers::new(Memory::Reads, 1 << 20, 16).unwrap();
+        let completions = thread::scope(|scope| {
             let mut pool = Pool::new(scope, &shared, &buffers).unwrap();
-            let mut answers = Vec::new();
+            let mut completions = Vec::new();
             for (round, most) in [(5, 5), (16, 16), (3, 16)] {
                 for slot in 0..round {
                     let offset = u64::from(slot) << 20;
                     pool.push(slot, &Request::read(offset, 1 << 20, 0));
                 }
-                let wanted = answers.len() + round as usize;
-                while answers.len() < wanted {
+                let wanted = completions.len() + round as usize;
+                while completions.len() < wanted {
                     pool.submit_and_wait(Nanos::from_secs(3600)).unwrap();
-                    pool.reap(&mut answers);
+                    pool.reap(&mut completions);
                 }
                 assert_eq!(pool.threads, most);
             }
             assert_eq!(pool.remark(), None);
-            answers
+            completions
         });
-        assert!(answers.iter().all(|answer| answer.result == 1 << 20));
+        assert!(
+            completions
+                .iter()
+                .all(|completion| completion.result == 1 << 20)
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Runs a list on a real file: checks what is requested, finds out which way to the kernel is open,
-//! and says afterwards which it was.
+//! Runs a list on a real file, through io_uring where the kernel allows it, and reports the interface that was
+//! used.
 
 use std::fs::File;
 use std::thread;
@@ -9,39 +9,45 @@ use rustix::fs::{AtFlags, OFlags, StatxFlags};
 
 use crate::clock::{Clock, cpu_since, monotonic_nanos, process_cpu_time};
 use crate::discard;
-use crate::disks::{Disks, drift, note};
-use crate::job::{Choice, EngineError, LARGEST_BLOCK};
+use crate::disks::{DiskEngine, drift, note};
+use crate::job::{EngineError, IoInterface, LARGEST_BLOCK};
 use crate::list::drive::{Limits, drive};
-use crate::list::memory::Sources;
-use crate::list::pool::{Pool, Shared};
-use crate::list::ring::Ringed;
-use crate::list::{Ended, Errno, List, ListEnd, Lister, MOST_IN_FLIGHT, RequestSource};
+use crate::list::memory::ListBuffers;
+use crate::list::pool::{Pool, PoolState};
+use crate::list::ring::ListRing;
+use crate::list::{EndReason, Errno, List, ListEngine, ListSummary, MAX_IN_FLIGHT, RequestSource};
 
-/// Alignment of direct I/O before kernels told theirs: a sector.
+/// Alignment of direct I/O on kernels that do not report it: a sector.
 const SECTOR: u32 = 512;
 
-impl Lister for Disks {
-    fn run(&self, list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
-        run(list, feed)
+impl ListEngine for DiskEngine {
+    fn run(
+        &self,
+        list: &List<'_>,
+        source: &mut dyn RequestSource,
+    ) -> Result<ListSummary, EngineError> {
+        run(list, source)
     }
 }
 
 /// Runs one list on a real file or device.
 ///
 /// # Errors
-/// As [`Lister::run`].
-pub fn run(list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
+/// As [`ListEngine::run`].
+pub fn run(list: &List<'_>, source: &mut dyn RequestSource) -> Result<ListSummary, EngineError> {
     check(list)?;
     let alignments = list.files.iter().map(|file| alignment(file));
     let limits = Limits {
-        alignments: alignments.collect::<Result<_, _>>().map_err(unasked)?,
+        alignments: alignments
+            .collect::<Result<_, _>>()
+            .map_err(unknown_alignment)?,
         memory: list.memory,
         largest: list.largest.0,
     };
     let clock = Clock::best();
     let began = (clock.now(), monotonic_nanos());
     let used = process_cpu_time();
-    let (kind, mut detail, ended) = go(list, limits, clock, feed)?;
+    let (kind, mut detail, ended) = run_by_interface(list, limits, clock, source)?;
     let passed = (clock.now(), monotonic_nanos());
     note(&mut detail, drift(clock, began, passed));
     let kind = EngineUsed {
@@ -50,19 +56,19 @@ pub fn run(list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, Eng
         detail,
     };
     let cpu = cpu_since(process_cpu_time(), used);
-    Ok(ListEnd { kind, ended, cpu })
+    Ok(ListSummary { kind, ended, cpu })
 }
 
-/// Checks what does not depend on the requests.
+/// Checks the limits of a list, which do not depend on its requests.
 ///
 /// # Errors
 /// Names the invalid figure and the allowed values.
 pub(super) fn check_figures(list: &List<'_>) -> Result<(), EngineError> {
     let unfit = |text: String| Err(EngineError::Unfit(text));
-    if !(1..=MOST_IN_FLIGHT).contains(&list.most_in_flight) {
+    if !(1..=MAX_IN_FLIGHT).contains(&list.max_in_flight) {
         return unfit(format!(
-            "a list may have from 1 to {MOST_IN_FLIGHT} requests in flight, not {}",
-            list.most_in_flight
+            "a list may have from 1 to {MAX_IN_FLIGHT} requests in flight, not {}",
+            list.max_in_flight
         ));
     }
     if list.largest == Bytes(0) || list.largest > LARGEST_BLOCK {
@@ -77,12 +83,12 @@ pub(super) fn check_figures(list: &List<'_>) -> Result<(), EngineError> {
 fn check(list: &List<'_>) -> Result<(), EngineError> {
     check_figures(list)?;
     for file in list.files {
-        let flags = rustix::fs::fcntl_getfl(file).map_err(unasked)?;
+        let flags = rustix::fs::fcntl_getfl(file).map_err(unknown_alignment)?;
         if flags.contains(OFlags::DIRECT) {
             continue;
         }
         return Err(EngineError::Unfit(
-            "the target is open without O_DIRECT, and the page cache would answer in its place; \
+            "the target is open without O_DIRECT, and the page cache would completion in its place; \
              open it with O_DIRECT"
                 .to_owned(),
         ));
@@ -90,54 +96,55 @@ fn check(list: &List<'_>) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// The error for a target that does not say what it is.
-fn unasked(errno: Errno) -> EngineError {
+/// The error for a target whose alignment cannot be read.
+fn unknown_alignment(errno: Errno) -> EngineError {
     EngineError::Unfit(format!("the alignment of the target is unknown: {errno}"))
 }
 
 /// Alignment of offsets and lengths: the logical block size of a device (ioctl BLKSSZGET); for a file the
-/// kernel's answer (statx(2), STATX_DIOALIGN, Linux 6.1), or a sector where it gives none.
+/// value that the kernel reports (statx(2), STATX_DIOALIGN, Linux 6.1), or a sector where it reports none.
 fn alignment(file: &File) -> Result<u32, Errno> {
     if discard::is_device(file) {
         return rustix::fs::ioctl_blksszget(file);
     }
-    let told = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
+    let reported = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
         .map_or(0, |status| status.stx_dio_offset_align);
-    Ok(if told == 0 { SECTOR } else { told })
+    Ok(if reported == 0 { SECTOR } else { reported })
 }
 
 /// Memory for a list's requests.
-fn buffers(list: &List<'_>) -> Result<Sources, EngineError> {
+fn buffers(list: &List<'_>) -> Result<ListBuffers, EngineError> {
     let largest = list.largest.0 as usize;
-    Sources::new(list.memory, largest, list.most_in_flight).map_err(EngineError::Setup)
+    ListBuffers::new(list.memory, largest, list.max_in_flight).map_err(EngineError::Setup)
 }
 
-fn go(
+/// Runs a list through the requested interface, or through threads where io_uring is refused.
+fn run_by_interface(
     list: &List<'_>,
     limits: Limits,
     clock: Clock,
-    feed: &mut dyn RequestSource,
-) -> Result<(EngineKind, String, Ended), EngineError> {
-    if list.choice == Choice::Sync {
-        return by_threads(list, limits, clock, feed, String::new());
+    source: &mut dyn RequestSource,
+) -> Result<(EngineKind, String, EndReason), EngineError> {
+    if list.interface == IoInterface::Sync {
+        return by_threads(list, limits, clock, source, String::new());
     }
-    if feed.may_discard()
+    if source.may_discard()
         && list.files.iter().any(|file| discard::is_device(file))
         && !discard::ring_takes_devices()
     {
         let detail = "io_uring takes no discards of a device here (since Linux 6.12 it does)";
-        return by_threads(list, limits, clock, feed, detail.to_owned());
+        return by_threads(list, limits, clock, source, detail.to_owned());
     }
-    match Ringed::new(list, buffers(list)?, clock) {
+    match ListRing::new(list, buffers(list)?, clock) {
         Ok(mut ring) => {
-            let ended = drive(list, limits, &mut ring, feed)?;
+            let ended = drive(list, limits, &mut ring, source)?;
             let missing = ring.granted().missing().unwrap_or_default();
             Ok((EngineKind::Uring, missing, ended))
         }
-        Err(error) if list.choice == Choice::Uring => Err(EngineError::NoUring(error)),
+        Err(error) if list.interface == IoInterface::Uring => Err(EngineError::NoUring(error)),
         Err(error) => {
             let detail = format!("io_uring is refused here: {error}");
-            by_threads(list, limits, clock, feed, detail)
+            by_threads(list, limits, clock, source, detail)
         }
     }
 }
@@ -146,14 +153,14 @@ fn by_threads(
     list: &List<'_>,
     limits: Limits,
     clock: Clock,
-    feed: &mut dyn RequestSource,
+    source: &mut dyn RequestSource,
     mut detail: String,
-) -> Result<(EngineKind, String, Ended), EngineError> {
-    // Outside the scope, so that they are there until all threads have ended.
-    let (shared, buffers) = (Shared::new(list, clock), buffers(list)?);
+) -> Result<(EngineKind, String, EndReason), EngineError> {
+    // Outside the scope, so that they outlive all threads.
+    let (shared, buffers) = (PoolState::new(list, clock), buffers(list)?);
     let ended = thread::scope(|scope| {
         let mut pool = Pool::new(scope, &shared, &buffers).map_err(EngineError::Setup)?;
-        let ended = drive(list, limits, &mut pool, feed)?;
+        let ended = drive(list, limits, &mut pool, source)?;
         note(&mut detail, pool.remark());
         Ok(ended)
     })?;

@@ -10,33 +10,33 @@ use io_uring::{opcode, types};
 use crate::clock::Clock;
 use crate::discard;
 use crate::job::EngineError;
-use crate::list::memory::Sources;
+use crate::list::memory::ListBuffers;
 use crate::list::submitter::{Completed, Stopwatch, Submitter};
 use crate::list::{List, Op, Request};
 use crate::ring::{Ring, RingFeatures};
 use record::Nanos;
 
-/// A list's ring. Its buffers are not registered: pinning them costs little next to requests of
-/// hundreds of kibibytes, and to have all of them pinned would take memory for the greatest depth.
-pub(super) struct Ringed {
+/// A list's ring. Its buffers are not registered: pinning each costs little compared with requests of hundreds
+/// of kibibytes, and pinning all of them would take memory for the largest depth.
+pub(super) struct ListRing {
     ring: Ring,
-    /// Given back only when nothing is in flight: the kernel may use it until then.
-    buffers: ManuallyDrop<Sources>,
+    /// Freed only when nothing is in flight: the kernel may use it until then.
+    buffers: ManuallyDrop<ListBuffers>,
     stopwatch: Stopwatch,
     /// Of each file: true of a block device.
     devices: Vec<bool>,
 }
 
-impl Ringed {
-    /// For a list, on the thread that will run it, with its memory.
+impl ListRing {
+    /// The ring of a list, built on the thread that runs it.
     ///
     /// # Errors
     /// The kernel's error when it refused the ring.
-    pub(super) fn new(list: &List<'_>, buffers: Sources, clock: Clock) -> io::Result<Ringed> {
-        let ring = Ring::new(list.files, list.most_in_flight, clock)?;
-        // The kernel takes a large request in several pieces, and without waiting it takes none.
-        ring.let_block(list.most_in_flight);
-        Ok(Ringed {
+    pub(super) fn new(list: &List<'_>, buffers: ListBuffers, clock: Clock) -> io::Result<ListRing> {
+        let ring = Ring::new(list.files, list.max_in_flight, clock)?;
+        // The kernel splits a large request, and blocks while it submits the parts.
+        ring.let_block(list.max_in_flight);
+        Ok(ListRing {
             ring,
             buffers: ManuallyDrop::new(buffers),
             stopwatch: Stopwatch::start(clock),
@@ -54,7 +54,7 @@ impl Ringed {
     }
 }
 
-impl Drop for Ringed {
+impl Drop for ListRing {
     fn drop(&mut self) {
         if self.ring.in_flight() == 0 {
             // SAFETY: nothing uses the buffers after this, and the kernel has no request on them.
@@ -64,7 +64,7 @@ impl Drop for Ringed {
     }
 }
 
-impl Submitter for Ringed {
+impl Submitter for ListRing {
     fn now(&self) -> Nanos {
         self.stopwatch.now()
     }
@@ -94,7 +94,7 @@ impl Submitter for Ringed {
             }
         };
         // SAFETY: the request is not longer than a buffer (the loop checks that), and the buffers
-        // stay in place until the completion has arrived. What was read is never looked at; where slots that
+        // stay in place until the completion has arrived. The data that was read is never used; where slots that
         // write share a buffer, whichever of its values the device gets is fine (`Buffers::stamp`).
         unsafe { self.ring.push(slot, entry) };
     }

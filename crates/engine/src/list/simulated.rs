@@ -1,6 +1,5 @@
-//! A volume in virtual time, for tests of what feeds lists: its blocks are cold until they are
-//! first read, as those of a cloud volume made from a snapshot are, and it keeps account of what it
-//! was asked. Hours of it pass in moments.
+//! A volume in virtual time, for tests of request sources. Its blocks are cold until they are first read, as
+//! those of a cloud volume restored from a snapshot, and it records all requests.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,18 +12,18 @@ use crate::job::EngineError;
 use crate::list::drive::{Limits, drive};
 use crate::list::real::check_figures;
 use crate::list::submitter::{Completed, Submitter};
-use crate::list::{Errno, List, ListEnd, Lister, Op, Request, RequestSource};
+use crate::list::{Errno, List, ListEngine, ListSummary, Op, Request, RequestSource};
 
 /// Properties of a simulated volume.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Volume {
-    /// Requests beyond it are cut short or fail as on a device.
+pub struct VolumeModel {
+    /// Size of the volume. Requests beyond it are short or fail, as on a device.
     pub size: Bytes,
-    /// Requests a second that it takes. One that comes sooner waits its turn.
+    /// Limit of requests a second; requests beyond it queue.
     pub iops: f64,
-    /// Bytes a second that it moves.
+    /// Limit of bytes a second.
     pub bytes_per_s: f64,
-    /// From a request's turn to its answer, if its blocks are warm.
+    /// Time from dispatch to completion of a request whose blocks are warm.
     pub latency: Nanos,
     /// Bytes fetched at once when a part of them is read.
     pub block: Bytes,
@@ -34,21 +33,21 @@ pub struct Volume {
     pub fetches: u32,
     /// Requests that touch one of these ranges of bytes fail with EIO.
     pub bad: Vec<Range<u64>>,
-    /// Time at which it is detached, in virtual time since it was made: from then on each result is ENODEV.
-    pub gone_at: Option<Nanos>,
-    /// Span of virtual time in which another program reads: always one warm page after the other, as soon as
-    /// the one before is there.
-    pub stranger: Option<Range<Nanos>>,
+    /// Virtual time at which the volume is detached: from then on each result is ENODEV.
+    pub detached_at: Option<Nanos>,
+    /// Span of virtual time in which a foreground reads: one warm page after the other, each as soon as the
+    /// one before has completed.
+    pub foreground: Option<Range<Nanos>>,
 }
 
-/// Size of the other program's requests, in bytes.
-pub const STRANGERS_BYTES: u32 = 4096;
+/// Size of the foreground's requests, in bytes.
+pub const FOREGROUND_REQUEST_BYTES: u32 = 4096;
 
-impl Volume {
-    /// A cold volume of this size that takes 3,000 requests and 125 MiB a second, answers in 500 us
-    /// and fetches up to 256 blocks of 512 KiB at once, each in 30 ms.
-    pub fn cold(size: Bytes) -> Volume {
-        Volume {
+impl VolumeModel {
+    /// A cold volume of this size with limits of 3,000 IOPS and 125 MiB/s, a latency of 500 us, which
+    /// fetches up to 256 blocks of 512 KiB at once, each in 30 ms.
+    pub fn cold(size: Bytes) -> VolumeModel {
+        VolumeModel {
             size,
             iops: 3_000.0,
             bytes_per_s: Bytes::mib(125).0 as f64,
@@ -57,101 +56,101 @@ impl Volume {
             cold_latency: Nanos(30_000_000),
             fetches: 256,
             bad: Vec::new(),
-            gone_at: None,
-            stranger: None,
+            detached_at: None,
+            foreground: None,
         }
     }
 }
 
-/// A request that was made, as the volume saw it.
+/// A request that the volume received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimulatedRequest {
     /// The request.
     pub request: Request,
-    /// Time of issue, in virtual time since the volume was made.
+    /// Time of issue, in virtual time since the volume was created.
     pub began: Nanos,
-    /// Time of completion, likewise.
-    pub answered: Nanos,
-    /// Bytes moved, or what went wrong.
+    /// Time of completion, in virtual time since the volume was created.
+    pub completed: Nanos,
+    /// Bytes transferred, or the error number.
     pub result: Result<u32, Errno>,
 }
 
-/// Runs lists on one simulated volume, whatever file they name. The volume's time continues from one
-/// list to the next, so only one may run at once.
-pub struct SimulatedList {
-    volume: Volume,
+/// An engine that runs lists on one simulated volume, whatever file they name. The volume's time continues from
+/// one list to the next, so only one may run at once.
+pub struct SimulatedVolume {
+    volume: VolumeModel,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     now: Nanos,
-    /// Time at which the next request has its turn.
-    turn: Nanos,
-    /// Time at which each block that is not cold was or will be there.
-    there: BTreeMap<u64, Nanos>,
+    /// Time at which the volume can dispatch the next request.
+    next_dispatch: Nanos,
+    /// Time at which each block that is not cold was or will be fetched.
+    fetched_at: BTreeMap<u64, Nanos>,
     /// End of each fetch that is under way.
     fetches: BinaryHeap<Reverse<Nanos>>,
-    made: Vec<SimulatedRequest>,
-    /// Issue and completion of each request of the other program.
-    strangers: Vec<Range<Nanos>>,
+    requests: Vec<SimulatedRequest>,
+    /// Issue and completion of each request of the foreground.
+    foreground: Vec<Range<Nanos>>,
 }
 
-impl SimulatedList {
+impl SimulatedVolume {
     /// A volume whose blocks are all cold.
-    pub fn new(volume: Volume) -> SimulatedList {
-        SimulatedList {
+    pub fn new(volume: VolumeModel) -> SimulatedVolume {
+        SimulatedVolume {
             volume,
             state: Mutex::default(),
         }
     }
 
     /// Properties of the volume.
-    pub fn volume(&self) -> &Volume {
+    pub fn volume(&self) -> &VolumeModel {
         &self.volume
     }
 
-    /// All requests that were made, in the order in which they were issued.
-    pub fn made(&self) -> Vec<SimulatedRequest> {
-        self.state().made.clone()
+    /// All requests, in the order of issue.
+    pub fn requests(&self) -> Vec<SimulatedRequest> {
+        self.state().requests.clone()
     }
 
-    /// Issue and completion of each request of the other program that is complete by now.
-    pub fn strangers(&self) -> Vec<Range<Nanos>> {
+    /// Issue and completion of each request of the foreground that has completed.
+    pub fn foreground_requests(&self) -> Vec<Range<Nanos>> {
         let mut state = self.state();
         let now = state.now;
-        self.let_the_stranger_read(&mut state, now);
-        let answered = state.strangers.iter().filter(|one| one.end <= now);
-        answered.cloned().collect()
+        self.issue_foreground(&mut state, now);
+        let completed = state.foreground.iter().filter(|one| one.end <= now);
+        completed.cloned().collect()
     }
 
-    /// Issues what the stranger asks for up to a moment, which is before any later request of ours.
-    fn let_the_stranger_read(&self, state: &mut State, until: Nanos) {
-        let Some(reads) = &self.volume.stranger else {
+    /// Issues the foreground's requests up to `until`, before any later request of a list.
+    fn issue_foreground(&self, state: &mut State, until: Nanos) {
+        let Some(reads) = &self.volume.foreground else {
             return;
         };
         loop {
-            let began = state.strangers.last().map_or(reads.start, |one| one.end);
+            let began = state.foreground.last().map_or(reads.start, |one| one.end);
             if began > until || began >= reads.end {
                 return;
             }
-            let answered = self.take(state, u64::from(STRANGERS_BYTES), began);
-            state.strangers.push(began..answered);
+            let completed = self.dispatch(state, u64::from(FOREGROUND_REQUEST_BYTES), began);
+            state.foreground.push(began..completed);
         }
     }
 
-    /// Takes so many bytes in their turn, and says when the last of them is there, if it is warm.
-    fn take(&self, state: &mut State, bytes: u64, began: Nanos) -> Nanos {
+    /// Dispatches a request of so many bytes, and returns the time of its completion if its blocks are warm.
+    fn dispatch(&self, state: &mut State, bytes: u64, began: Nanos) -> Nanos {
         let takes = (1.0 / self.volume.iops).max(bytes as f64 / self.volume.bytes_per_s);
-        // The last byte moves when the next request has its turn.
-        state.turn = state.turn.max(began) + Nanos((takes * 1e9) as u64);
-        state.turn + self.volume.latency
+        // The last byte is transferred when the next request can be dispatched.
+        state.next_dispatch = state.next_dispatch.max(began) + Nanos((takes * 1e9) as u64);
+        state.next_dispatch + self.volume.latency
     }
 
-    /// Number of blocks that were never touched.
+    /// Number of blocks that are still cold.
     pub fn cold_blocks(&self) -> u64 {
         let blocks = self.volume.size.0.div_ceil(self.volume.block.0);
-        blocks - self.state().there.len() as u64
+        blocks - self.state().fetched_at.len() as u64
     }
 
     /// The volume's time.
@@ -163,29 +162,29 @@ impl SimulatedList {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a request that is issued at `began`, and gives its fate.
-    fn make(&self, request: Request, began: Nanos) -> SimulatedRequest {
+    /// Executes a request that is issued at `began`.
+    fn execute(&self, request: Request, began: Nanos) -> SimulatedRequest {
         let mut state = self.state();
-        self.let_the_stranger_read(&mut state, began);
-        let turn = state.turn.max(began);
+        self.issue_foreground(&mut state, began);
+        let dispatched = state.next_dispatch.max(began);
         let span = self.span_of(&request);
-        let mut answered = self.take(&mut state, span, began);
+        let mut completed = self.dispatch(&mut state, span, began);
         let mut result = self.result_of(&request, span);
         if result.is_ok() {
-            let there = self.touch(&mut state, request.op, request.offset, span, turn);
-            answered = answered.max(there + self.volume.latency);
+            let fetched = self.touch(&mut state, request.op, request.offset, span, dispatched);
+            completed = completed.max(fetched + self.volume.latency);
         }
-        if let Some(gone) = self.volume.gone_at.filter(|gone| *gone <= answered) {
+        if let Some(gone) = self.volume.detached_at.filter(|gone| *gone <= completed) {
             result = Err(Errno::NODEV);
-            answered = gone.max(began);
+            completed = gone.max(began);
         }
         let made = SimulatedRequest {
             request,
             began,
-            answered,
+            completed,
             result,
         };
-        state.made.push(made);
+        state.requests.push(made);
         made
     }
 
@@ -204,44 +203,48 @@ impl SimulatedList {
         Ok(span as u32)
     }
 
-    /// Makes the blocks of a request warm, and gives the time when the last of them is there. A
-    /// block that is overwritten as a whole need not be fetched.
-    fn touch(&self, state: &mut State, op: Op, offset: u64, span: u64, turn: Nanos) -> Nanos {
+    /// Warms the blocks of a request, and returns the time when the last of them is fetched. A block that is
+    /// overwritten as a whole need not be fetched.
+    fn touch(&self, state: &mut State, op: Op, offset: u64, span: u64, dispatched: Nanos) -> Nanos {
         let block = self.volume.block.0;
         let end = offset + span;
-        let mut last = turn;
+        let mut last = dispatched;
         for index in offset / block..end.div_ceil(block) {
             let starts = index * block;
             let ends = (starts + block).min(self.volume.size.0);
             let is_covered = offset <= starts && ends <= end;
-            let there = match state.there.get(&index) {
-                Some(there) => *there,
-                None if op != Op::Read && is_covered => turn,
-                None => self.fetch(state, turn),
+            let fetched = match state.fetched_at.get(&index) {
+                Some(fetched) => *fetched,
+                None if op != Op::Read && is_covered => dispatched,
+                None => self.fetch(state, dispatched),
             };
-            state.there.insert(index, there);
-            last = last.max(there);
+            state.fetched_at.insert(index, fetched);
+            last = last.max(fetched);
         }
         last
     }
 
-    /// Begins to fetch a block at `turn`, or when one of the fetches under way is over. When it
-    /// will be there.
-    fn fetch(&self, state: &mut State, turn: Nanos) -> Nanos {
-        let mut begins = turn;
+    /// Begins to fetch a block at `dispatched`, or when one of the fetches under way is over. Returns the time of its
+    /// end.
+    fn fetch(&self, state: &mut State, dispatched: Nanos) -> Nanos {
+        let mut begins = dispatched;
         if state.fetches.len() >= self.volume.fetches.max(1) as usize
             && let Some(Reverse(over)) = state.fetches.pop()
         {
             begins = begins.max(over);
         }
-        let there = begins + self.volume.cold_latency;
-        state.fetches.push(Reverse(there));
-        there
+        let fetched = begins + self.volume.cold_latency;
+        state.fetches.push(Reverse(fetched));
+        fetched
     }
 }
 
-impl Lister for SimulatedList {
-    fn run(&self, list: &List<'_>, feed: &mut dyn RequestSource) -> Result<ListEnd, EngineError> {
+impl ListEngine for SimulatedVolume {
+    fn run(
+        &self,
+        list: &List<'_>,
+        source: &mut dyn RequestSource,
+    ) -> Result<ListSummary, EngineError> {
         check_figures(list)?;
         let limits = Limits {
             alignments: vec![512; list.files.len()],
@@ -249,21 +252,21 @@ impl Lister for SimulatedList {
             largest: list.largest.0,
         };
         let start = self.now();
-        let mut way = Simulation {
-            lister: self,
+        let mut submitter = Simulation {
+            volume: self,
             start,
             now: Nanos(0),
             issued: 0,
             in_flight: BinaryHeap::new(),
         };
-        let ended = drive(list, limits, &mut way, feed);
-        self.state().now = start + way.now;
+        let ended = drive(list, limits, &mut submitter, source);
+        self.state().now = start + submitter.now;
         let kind = EngineUsed {
             kind: EngineKind::Scripted,
             clock: ClockKind::Monotonic,
             detail: String::new(),
         };
-        Ok(ListEnd {
+        Ok(ListSummary {
             kind,
             ended: ended?,
             cpu: CpuTime::default(),
@@ -271,9 +274,9 @@ impl Lister for SimulatedList {
     }
 }
 
-/// One list's way to the volume.
+/// One list's interface to the volume.
 struct Simulation<'a> {
-    lister: &'a SimulatedList,
+    volume: &'a SimulatedVolume,
     /// The volume's time when the list began.
     start: Nanos,
     now: Nanos,
@@ -289,12 +292,12 @@ impl Submitter for Simulation<'_> {
 
     fn push(&mut self, slot: u32, request: &Request) {
         let began = self.start + self.now;
-        let made = self.lister.make(*request, began);
+        let made = self.volume.execute(*request, began);
         let result = match made.result {
             Ok(moved) => moved as i32,
             Err(errno) => -errno.raw_os_error(),
         };
-        let at = made.answered - self.start;
+        let at = made.completed - self.start;
         self.issued += 1;
         self.in_flight
             .push(Reverse((at, self.issued, slot, result)));
@@ -304,7 +307,7 @@ impl Submitter for Simulation<'_> {
         let first = self.in_flight.peek().map(|Reverse((at, ..))| *at);
         let until = first.map_or(wake_at, |first| first.min(wake_at));
         self.now = self.now.max(until);
-        self.lister.state().now = self.start + self.now;
+        self.volume.state().now = self.start + self.now;
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The kernel's side of the loop, which a simulated volume stands in for in tests.
+//! The interface to the kernel under the loop, which tests replace by a simulated volume.
 
 use record::Nanos;
 
@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::job::EngineError;
 use crate::list::Request;
 
-/// A way to make requests. All times are since the list began.
+/// An interface by which requests are submitted. All times are since the start of the list.
 pub(super) trait Submitter {
     /// The time.
     fn now(&self) -> Nanos;
@@ -14,24 +14,23 @@ pub(super) trait Submitter {
     /// Queues a slot's request, which has none in flight.
     fn push(&mut self, slot: u32, request: &Request);
 
-    /// Submits what was queued, and looks for answers without sleeping. Virtual time goes on to `until`.
+    /// Submits what was queued, and checks for completions without sleeping. Virtual time advances to `until`.
     ///
     /// # Errors
     /// As [`Submitter::submit_and_wait`].
     fn submit(&mut self, until: Nanos) -> Result<(), EngineError>;
 
-    /// Submits what was queued, and waits until an answer is there or until `wake_at`. It may
-    /// return earlier.
+    /// Submits what was queued, and waits for a completion or until `wake_at`. It may return earlier.
     ///
     /// # Errors
-    /// When the way itself fails; then nothing more is to be expected of it.
+    /// When the interface itself fails; no further completion arrives then.
     fn submit_and_wait(&mut self, wake_at: Nanos) -> Result<(), EngineError>;
 
-    /// Takes the answers that are there.
+    /// Takes the completions that have arrived.
     fn reap(&mut self, into: &mut Vec<Completed>);
 }
 
-/// The answer to a slot's request.
+/// Completion of a slot's request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completed {
     pub slot: u32,
@@ -41,7 +40,7 @@ pub(super) struct Completed {
     pub at: Nanos,
 }
 
-/// A clock that was started when the list began.
+/// A clock that starts with the list.
 #[derive(Clone, Copy)]
 pub(super) struct Stopwatch {
     clock: Clock,
@@ -57,7 +56,7 @@ impl Stopwatch {
         }
     }
 
-    /// Since the start.
+    /// Time since the start.
     pub(super) fn now(&self) -> Nanos {
         self.clock.span(self.clock.now().saturating_sub(self.start))
     }

@@ -1,4 +1,4 @@
-//! The loop on simulated volumes, whose truth is known.
+//! The loop on simulated volumes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use proptest::prelude::*;
 use record::{Bytes, Nanos};
 
-use super::simulated::{SimulatedList, Volume};
+use super::simulated::{SimulatedVolume, VolumeModel};
 use super::*;
 
 const MS: u64 = 1_000_000;
@@ -15,15 +15,15 @@ const MS: u64 = 1_000_000;
 /// Next step of a scripted source.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Gives a request.
+    /// Issues a request.
     Give { offset: u64, len: u32 },
-    /// Waits for so long from when it is asked.
+    /// Waits for so long from the call.
     Wait(Nanos),
     /// Changes its depth.
     Depth(u32),
 }
 
-/// Follows its steps, and checks at each call what can be checked.
+/// A source that follows a list of steps, and checks each call.
 struct Script {
     op: Op,
     steps: Vec<Step>,
@@ -32,7 +32,7 @@ struct Script {
     waits_until: Nanos,
     in_flight: BTreeMap<u64, Request>,
     given: Vec<(Nanos, Request)>,
-    done: Vec<(Nanos, Done)>,
+    done: Vec<(Nanos, CompletedRequest)>,
     /// Flag that it sets, and the number of requests after which it does.
     interrupt: Option<(&'static AtomicBool, usize)>,
 }
@@ -53,7 +53,7 @@ impl Script {
     }
 
     /// Reads a whole volume in pieces.
-    fn all_of(volume: &Volume, len: u32, depth: u32) -> Script {
+    fn all_of(volume: &VolumeModel, len: u32, depth: u32) -> Script {
         let pieces = volume.size.0 / u64::from(len);
         let give = |piece| Step::Give {
             offset: piece * u64::from(len),
@@ -71,7 +71,7 @@ impl RequestSource for Script {
 
     fn next(&mut self, now: Nanos) -> Next {
         assert!((self.in_flight.len() as u32) < self.depth);
-        assert!(now >= self.waits_until, "asked at {now} while it waits");
+        assert!(now >= self.waits_until, "called at {now} while it waits");
         loop {
             let step = self.steps.get(self.at).copied();
             self.at += 1;
@@ -109,20 +109,20 @@ impl RequestSource for Script {
         }
     }
 
-    fn done(&mut self, now: Nanos, done: Done) {
+    fn done(&mut self, now: Nanos, done: CompletedRequest) {
         let given = self.in_flight.remove(&done.request.tag);
-        assert_eq!(given, Some(done.request), "never given, or told twice");
+        assert_eq!(given, Some(done.request), "never issued, or reported twice");
         self.waits_until = Nanos(0);
         self.done.push((now, done));
     }
 }
 
 fn run(
-    lister: &SimulatedList,
+    lister: &SimulatedVolume,
     op: Op,
     interrupt: &AtomicBool,
-    feed: &mut Script,
-) -> Result<ListEnd, EngineError> {
+    source: &mut Script,
+) -> Result<ListSummary, EngineError> {
     let file = File::open("/dev/null").unwrap();
     let list = List {
         files: &[&file],
@@ -130,20 +130,20 @@ fn run(
             Op::Read => Memory::Reads,
             _ => Memory::Zeros,
         },
-        most_in_flight: 256,
+        max_in_flight: 256,
         largest: Bytes::mib(1),
-        choice: Choice::Auto,
+        interface: IoInterface::Auto,
         interrupt,
     };
-    feed.op = op;
-    lister.run(&list, feed)
+    source.op = op;
+    lister.run(&list, source)
 }
 
-fn read(volume: Volume, feed: &mut Script) -> SimulatedList {
-    let lister = SimulatedList::new(volume);
-    let end = run(&lister, Op::Read, &AtomicBool::new(false), feed).unwrap();
-    assert_eq!(end.ended, Ended::End);
-    assert!(feed.in_flight.is_empty());
+fn read(volume: VolumeModel, source: &mut Script) -> SimulatedVolume {
+    let lister = SimulatedVolume::new(volume);
+    let end = run(&lister, Op::Read, &AtomicBool::new(false), source).unwrap();
+    assert_eq!(end.ended, EndReason::Complete);
+    assert!(source.in_flight.is_empty());
     lister
 }
 
@@ -151,40 +151,40 @@ fn read(volume: Volume, feed: &mut Script) -> SimulatedList {
 fn a_cold_volume_takes_depth_over_latency_until_its_caps() {
     // 1 GiB of 512 KiB: alone, each takes its 4 ms at 125 MiB/s, 0.5 ms and 30 ms to be fetched.
     for (depth, expected_s) in [(1, 2048.0 * 0.0305), (4, 512.0 * 0.0305), (64, 8.192)] {
-        let volume = Volume::cold(Bytes::gib(1));
-        let mut feed = Script::all_of(&volume, 512 << 10, depth);
-        let lister = read(volume, &mut feed);
+        let volume = VolumeModel::cold(Bytes::gib(1));
+        let mut source = Script::all_of(&volume, 512 << 10, depth);
+        let lister = read(volume, &mut source);
         let took_s = lister.now().as_secs_f64();
         assert!(
             (took_s / expected_s - 1.0).abs() < 0.02,
             "{depth}: {took_s}"
         );
         assert_eq!(lister.cold_blocks(), 0);
-        assert_eq!(lister.made().len(), 2048);
+        assert_eq!(lister.requests().len(), 2048);
     }
 }
 
 #[test]
 fn the_second_reading_is_warm_and_fetches_are_limited() {
-    let mut volume = Volume::cold(Bytes::mib(64));
+    let mut volume = VolumeModel::cold(Bytes::mib(64));
     volume.bytes_per_s = 1e12;
     volume.iops = 1e6;
     volume.fetches = 8;
-    let mut feed = Script::all_of(&volume, 512 << 10, 64);
-    let lister = read(volume, &mut feed);
+    let mut source = Script::all_of(&volume, 512 << 10, 64);
+    let lister = read(volume, &mut source);
     // 128 blocks, 8 at a time, 30 ms each.
     let cold = lister.now();
     assert!(cold.0.abs_diff(480 * MS) < 2 * MS, "{cold}");
-    let mut feed = Script::all_of(lister.volume(), 512 << 10, 64);
-    run(&lister, Op::Read, &AtomicBool::new(false), &mut feed).unwrap();
+    let mut source = Script::all_of(lister.volume(), 512 << 10, 64);
+    run(&lister, Op::Read, &AtomicBool::new(false), &mut source).unwrap();
     let warm = lister.now() - cold;
     assert!(warm < Nanos(3 * MS), "{warm}");
 }
 
 #[test]
 fn what_is_overwritten_need_not_be_fetched() {
-    let volume = Volume::cold(Bytes::mib(4));
-    let lister = SimulatedList::new(volume);
+    let volume = VolumeModel::cold(Bytes::mib(4));
+    let lister = SimulatedVolume::new(volume);
     let whole = Step::Give {
         offset: 0,
         len: 512 << 10,
@@ -193,30 +193,30 @@ fn what_is_overwritten_need_not_be_fetched() {
         offset: 1 << 20,
         len: 4096,
     };
-    let mut feed = Script::new(vec![Step::Depth(1), whole, part]);
-    run(&lister, Op::Write, &AtomicBool::new(false), &mut feed).unwrap();
-    assert!(feed.done[0].1.latency < Nanos(5 * MS));
-    assert!(feed.done[1].1.latency > Nanos(30 * MS));
+    let mut source = Script::new(vec![Step::Depth(1), whole, part]);
+    run(&lister, Op::Write, &AtomicBool::new(false), &mut source).unwrap();
+    assert!(source.done[0].1.latency < Nanos(5 * MS));
+    assert!(source.done[1].1.latency > Nanos(30 * MS));
     assert_eq!(lister.cold_blocks(), 6);
 }
 
 #[test]
-fn errors_are_told_and_the_rest_continues() {
-    let mut volume = Volume::cold(Bytes::mib(8));
+fn errors_are_reported_and_the_rest_continues() {
+    let mut volume = VolumeModel::cold(Bytes::mib(8));
     volume.bad.push((1 << 20) + 4096..(2 << 20) + 4096);
-    volume.gone_at = Some(Nanos(80 * MS));
-    let mut feed = Script::all_of(&volume, 512 << 10, 4);
+    volume.detached_at = Some(Nanos(80 * MS));
+    let mut source = Script::all_of(&volume, 512 << 10, 4);
     // The last piece reaches past the end of the volume.
-    feed.steps.insert(
+    source.steps.insert(
         1,
         Step::Give {
             offset: (8 << 20) - 4096,
             len: 8192,
         },
     );
-    let lister = read(volume, &mut feed);
-    feed.done.sort_by_key(|(_, done)| done.request.tag);
-    let results: Vec<_> = feed.done.iter().map(|(_, done)| done.result).collect();
+    let lister = read(volume, &mut source);
+    source.done.sort_by_key(|(_, done)| done.request.tag);
+    let results: Vec<_> = source.done.iter().map(|(_, done)| done.result).collect();
     assert_eq!(results.len(), 17);
     assert_eq!(results[0], Err(RequestError::Short { moved: 4096 }));
     assert_eq!(results[1..3], [Ok(()), Ok(())]);
@@ -228,55 +228,55 @@ fn errors_are_told_and_the_rest_continues() {
 }
 
 #[test]
-fn a_wait_ends_at_its_time_or_when_something_comes_back() {
+fn a_wait_ends_at_its_time_or_when_a_request_completes() {
     let give = |offset| Step::Give { offset, len: 4096 };
     let hour = Nanos::from_secs(3600);
     let steps = vec![give(0), Step::Wait(hour), Step::Wait(hour), give(8192)];
-    let volume = Volume::cold(Bytes::mib(1));
-    let mut feed = Script::new(steps);
-    read(volume, &mut feed);
-    // The first wait ended with the first answer, the second at its time.
-    let came = feed.done[0].0;
-    assert!(came < Nanos(40 * MS));
-    assert_eq!(feed.given[1].0, came + hour);
+    let volume = VolumeModel::cold(Bytes::mib(1));
+    let mut source = Script::new(steps);
+    read(volume, &mut source);
+    // The first wait ended with the first completion, the second at its time.
+    let first = source.done[0].0;
+    assert!(first < Nanos(40 * MS));
+    assert_eq!(source.given[1].0, first + hour);
 }
 
 #[test]
 fn a_wait_for_the_past_does_not_stop_time() {
     let steps = vec![Step::Wait(Nanos(0)); 50];
-    let mut feed = Script::new(steps);
-    let lister = read(Volume::cold(Bytes::mib(1)), &mut feed);
+    let mut source = Script::new(steps);
+    let lister = read(VolumeModel::cold(Bytes::mib(1)), &mut source);
     assert_eq!(lister.now(), Nanos(50 * MS / 10));
 }
 
 #[test]
-fn an_interrupt_issues_no_more_and_waits_for_what_is_in_flight() {
+fn an_interrupt_issues_no_more_and_waits_for_requests_in_flight() {
     let flag: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-    let volume = Volume::cold(Bytes::mib(64));
-    let mut feed = Script::all_of(&volume, 512 << 10, 8);
-    feed.interrupt = Some((flag, 20));
-    let lister = SimulatedList::new(volume);
-    let end = run(&lister, Op::Read, flag, &mut feed).unwrap();
-    assert_eq!(end.ended, Ended::Interrupted);
-    assert_eq!((feed.given.len(), feed.done.len()), (20, 20));
-    // It took no longer than what was in flight: three rounds of eight.
+    let volume = VolumeModel::cold(Bytes::mib(64));
+    let mut source = Script::all_of(&volume, 512 << 10, 8);
+    source.interrupt = Some((flag, 20));
+    let lister = SimulatedVolume::new(volume);
+    let end = run(&lister, Op::Read, flag, &mut source).unwrap();
+    assert_eq!(end.ended, EndReason::Interrupted);
+    assert_eq!((source.given.len(), source.done.len()), (20, 20));
+    // It took no longer than the requests in flight: three rounds of eight.
     assert!(lister.now() < Nanos(4 * 36 * MS), "{}", lister.now());
     assert_eq!(lister.cold_blocks(), 128 - 20);
 }
 
 #[test]
-fn a_request_that_does_not_fit_ends_the_list_after_what_is_in_flight() {
+fn an_invalid_request_ends_the_list_after_the_requests_in_flight() {
     let give = |offset, len| Step::Give { offset, len };
     let steps = vec![give(0, 4096), give(4096, 4096), give(8192, 100)];
-    let lister = SimulatedList::new(Volume::cold(Bytes::mib(1)));
-    let mut feed = Script::new(steps);
-    let error = run(&lister, Op::Read, &AtomicBool::new(false), &mut feed).unwrap_err();
+    let lister = SimulatedVolume::new(VolumeModel::cold(Bytes::mib(1)));
+    let mut source = Script::new(steps);
+    let error = run(&lister, Op::Read, &AtomicBool::new(false), &mut source).unwrap_err();
     assert_eq!(
         error.to_string(),
         "a request of 100 bytes at byte 8192 cannot be made: direct I/O on this target wants \
          multiples of 512 bytes"
     );
-    assert_eq!(feed.done.len(), 2);
+    assert_eq!(source.done.len(), 2);
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -290,39 +290,39 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn volume() -> impl Strategy<Value = Volume> {
+fn volume() -> impl Strategy<Value = VolumeModel> {
     let bad = prop::collection::vec(0_u64..16 << 20, 0..4);
     (1.0..20_000.0, 1e5..1e10, 0..50 * MS, 1_u32..64, bad).prop_map(
-        |(iops, bytes_per_s, cold, fetches, bad)| Volume {
+        |(iops, bytes_per_s, cold, fetches, bad)| VolumeModel {
             iops,
             bytes_per_s,
             cold_latency: Nanos(cold),
             fetches,
             bad: bad.into_iter().map(|start| start..start + 5000).collect(),
-            ..Volume::cold(Bytes::mib(16))
+            ..VolumeModel::cold(Bytes::mib(16))
         },
     )
 }
 
 proptest! {
-    /// Whatever the feed does: each request is made once and told once, in the order of the
-    /// answers and with what the volume answered; and the volume's caps are kept.
+    /// Whatever the source does: each request is issued once and reported once, in the order of
+    /// completion and with the result of the volume, and the limits of the volume hold.
     #[test]
-    fn each_request_is_made_once_and_told_once(
+    fn each_request_is_issued_once_and_reported_once(
         steps in prop::collection::vec(step(), 0..200),
         volume in volume(),
     ) {
-        let mut feed = Script::new(steps.clone());
-        let lister = read(volume.clone(), &mut feed);
+        let mut source = Script::new(steps.clone());
+        let lister = read(volume.clone(), &mut source);
         let wanted = steps.iter().filter(|step| matches!(step, Step::Give { .. })).count();
-        let made = lister.made();
-        prop_assert_eq!((made.len(), feed.done.len()), (wanted, wanted));
-        prop_assert!(feed.done.is_sorted_by_key(|(_, done)| done.began + done.latency));
-        for (now, done) in &feed.done {
+        let made = lister.requests();
+        prop_assert_eq!((made.len(), source.done.len()), (wanted, wanted));
+        prop_assert!(source.done.is_sorted_by_key(|(_, done)| done.began + done.latency));
+        for (now, done) in &source.done {
             let truth = &made[done.request.tag as usize];
             prop_assert_eq!(truth.request, done.request);
-            prop_assert_eq!((truth.began, truth.answered), (done.began, done.began + done.latency));
-            prop_assert_eq!(*now, truth.answered);
+            prop_assert_eq!((truth.began, truth.completed), (done.began, done.began + done.latency));
+            prop_assert_eq!(*now, truth.completed);
             let result = match truth.result {
                 Err(errno) => Err(RequestError::Kernel(errno)),
                 Ok(moved) if moved < done.request.len => Err(RequestError::Short { moved }),
@@ -334,7 +334,7 @@ proptest! {
             made.iter().filter_map(|made| made.result.ok()).map(f64::from).sum::<f64>()
                 / volume.bytes_per_s,
         );
-        // Each turn is cut to whole nanoseconds.
+        // Each time is rounded down to whole nanoseconds.
         let rounded_s = wanted as f64 * 1e-9;
         prop_assert!(lister.now().as_secs_f64() + rounded_s >= at_least_s);
     }

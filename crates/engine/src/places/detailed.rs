@@ -1,19 +1,21 @@
-//! Places for workloads that ask for more: several files, an offset, sizes that differ, orders and
-//! odds of their own.
+//! Places of workloads with extended options: several files, an offset, sizes that differ, other orders and
+//! distributions.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use record::{Bytes, Details, Direction, Pattern, SizeShare, Spread, Stride, Workload, ZoneShare};
+use record::{
+    Bytes, Details, Direction, Pattern, RandomDistribution, SizeShare, Stride, Workload, ZoneShare,
+};
 
 use super::append::Appended;
 use super::place::place_in;
 use super::runs::Runs;
 use super::scatter::Scatter;
 use super::skew::Skew;
-use crate::random::{Random, part_of_seed};
+use crate::random::{Random, derive_seed};
 
-/// Places in some files of one size. Clones share where a sequential thread has come to.
+/// Generator of places in files of one size. Clones share the position of a sequential thread.
 #[derive(Clone)]
 pub(crate) struct Detailed {
     files: u64,
@@ -29,10 +31,9 @@ pub(crate) struct Detailed {
     appended: Option<Appended>,
 }
 
-/// Alignment of places, in bytes: for reads their smallest size, for writes theirs, unless others are given.
-/// So fio aligns them where `ba` is not said (HOWTO, blockalign). One grain for both would let writes that are larger than the
-/// smallest read lie across two of their own blocks, and a RAID 5, a remote volume or a flash page pays for
-/// that.
+/// Alignment of places, in bytes: the smallest size of reads and that of writes, unless others are given, as fio
+/// aligns them without `ba` (HOWTO, blockalign). With one alignment for both, writes that are larger than the
+/// smallest read would cross two of their own blocks, which costs more on RAID 5, remote volumes and flash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockGrid {
     read: u64,
@@ -40,7 +41,7 @@ pub(crate) struct BlockGrid {
 }
 
 impl BlockGrid {
-    /// Those of a workload.
+    /// The alignments of a workload.
     pub(crate) fn of(workload: &Workload, details: &Details) -> BlockGrid {
         let grain = |align: Option<Bytes>, sizes: &[SizeShare]| {
             let named = sizes.iter().map(|share| share.size).min();
@@ -48,14 +49,14 @@ impl BlockGrid {
         };
         let read = grain(details.read_align, &details.read_sizes);
         let write = grain(details.write_align, &details.write_sizes);
-        // A direction that is not used has no say in where the other one goes.
+        // A direction that is not used does not affect the other one.
         BlockGrid {
             read: if workload.reads() { read } else { write },
             write: if workload.writes() { write } else { read },
         }
     }
 
-    /// Of one direction.
+    /// The alignment of a direction.
     fn of_direction(self, direction: Direction) -> u64 {
         match direction {
             Direction::Read => self.read,
@@ -63,7 +64,7 @@ impl BlockGrid {
         }
     }
 
-    /// In these blocks it is kept which places were drawn, and which are the frequent ones.
+    /// The smaller alignment: the size of the blocks by which drawn and frequent places are tracked.
     fn smallest(self) -> u64 {
         self.read.min(self.write)
     }
@@ -71,7 +72,7 @@ impl BlockGrid {
 
 #[derive(Clone)]
 enum Draw {
-    /// A cursor each for reads and writes, as each goes through the files on its own in fio.
+    /// A cursor for reads and one for writes, which advance separately as in fio.
     Sequential(Arc<Mutex<[Cursor; 2]>>),
     Uniform,
     Zoned(Vec<Zone>),
@@ -87,7 +88,7 @@ enum Draw {
     },
 }
 
-/// Blocks that random places lie in when a number is at most `bound`.
+/// Blocks of random places for random numbers of at most `bound`.
 #[derive(Clone, Copy)]
 struct Zone {
     bound: u64,
@@ -95,7 +96,7 @@ struct Zone {
     blocks: u64,
 }
 
-/// The zones of `shares` over so many blocks.
+/// Zones of `shares` over so many blocks.
 fn zones(shares: &[ZoneShare], blocks: u64) -> Vec<Zone> {
     let (mut access, mut size) = (0.0, 0.0);
     let at = |share: f64| ((share * blocks as f64) as u64).min(blocks - 1);
@@ -112,7 +113,7 @@ fn zones(shares: &[ZoneShare], blocks: u64) -> Vec<Zone> {
             }
         })
         .collect();
-    // Rounding must leave neither numbers nor blocks that belong to no zone.
+    // Rounding must not leave numbers or blocks without a zone.
     if let Some(last) = zones.last_mut() {
         last.bound = u64::MAX;
         last.blocks = blocks - last.first;
@@ -120,14 +121,14 @@ fn zones(shares: &[ZoneShare], blocks: u64) -> Vec<Zone> {
     zones
 }
 
-/// Progress of a sequential direction.
+/// Position of a sequential direction.
 #[derive(Clone, Default)]
 struct Cursor {
     turn: usize,
-    /// In each file, in bytes from the span's start.
+    /// Offset in each file, in bytes from the span's start.
     at: Vec<u64>,
     stride: Option<Stride>,
-    /// Of strided zones: the start of the zone, and what was moved in it.
+    /// Of strided zones: the start of the zone, and the bytes transferred in it.
     zone: u64,
     moved: u64,
 }
@@ -162,8 +163,8 @@ impl Cursor {
     }
 }
 
-/// The place that lies `add` behind the end of the last request; behind the span's end it is its start, and
-/// before its start it lies as far before its end, as in fio.
+/// The offset `add` bytes after the end of the last request. As in fio, an offset after the end of the span becomes
+/// its start, and one before its start is counted from its end.
 fn stepped(place: u64, add: i64, length: u64) -> u64 {
     let from_end = || length.saturating_sub(add.unsigned_abs());
     match place.checked_add_signed(add) {
@@ -174,7 +175,7 @@ fn stepped(place: u64, add: i64, length: u64) -> u64 {
 }
 
 impl Detailed {
-    /// For a span of `span` bytes in each file and places that are multiples of `grains`.
+    /// Places in a span of `span` bytes in each file, aligned to `grains`.
     pub(crate) fn new(
         pattern: Pattern,
         details: &Details,
@@ -196,7 +197,7 @@ impl Detailed {
             (Pattern::Random, _) if !details.zones.is_empty() => {
                 Draw::Zoned(zones(&details.zones, blocks))
             }
-            (Pattern::Random, Spread::Once) => Draw::Once {
+            (Pattern::Random, RandomDistribution::Once) => Draw::Once {
                 placed: Arc::new(AtomicU64::new(0)),
                 scatter: Scatter::new(blocks),
                 seed,
@@ -268,7 +269,7 @@ impl Detailed {
             } => {
                 let number = placed.fetch_add(1, Relaxed);
                 let blocks = self.files * (self.length / self.grains.smallest()).max(1);
-                let round = part_of_seed(*seed, number / blocks);
+                let round = derive_seed(*seed, number / blocks);
                 self.block(scatter.place(number % blocks, round), grain, bytes)
             }
             Draw::Skewed {
@@ -279,9 +280,9 @@ impl Detailed {
         }
     }
 
-    /// The file and the place of block `block` over all files, early enough for so many bytes. A
-    /// request whose grain is coarser goes to the one that has the block in it, so that reads and
-    /// writes come to the same frequent places.
+    /// The file and the place of block `block` over all files, where so many bytes fit. A
+    /// request with a larger alignment goes to the aligned place that contains the block, so that reads and writes
+    /// share the frequent places.
     fn block(&self, block: u64, grain: u64, bytes: u64) -> (u64, u64) {
         let last = self.length.saturating_sub(bytes) / grain;
         let within = block / self.files * self.grains.smallest() / grain;
@@ -340,7 +341,7 @@ mod tests {
         (0..count).map(|_| next()).collect()
     }
 
-    /// As fio 3.33 does by `rw=read:-8k` and `rw=read:8k` with blocks of 4k: `--debug=io` tells the places.
+    /// As fio 3.33 does by `rw=read:-8k` and `rw=read:8k` with blocks of 4k: `--debug=io` shows the places.
     #[test]
     fn strides_go_forwards_and_backwards_and_round() {
         assert_eq!(
@@ -411,7 +412,7 @@ mod tests {
     fn once_means_once_over_all_files_and_then_in_another_order() {
         let details = Details {
             files: 3,
-            spread: Spread::Once,
+            spread: RandomDistribution::Once,
             ..Details::default()
         };
         let mut places = places(&details, Pattern::Random, 100, 10);
@@ -432,7 +433,7 @@ mod tests {
     #[test]
     fn a_skewed_job_comes_back_to_a_few_places() {
         let details = Details {
-            spread: Spread::Zipf(1.2),
+            spread: RandomDistribution::Zipf(1.2),
             ..Details::default()
         };
         let mut places = places(&details, Pattern::Random, 1 << 30, 4096);
@@ -443,12 +444,12 @@ mod tests {
             *seen.entry(place).or_insert(0_u32) += 1;
         }
         let most = seen.values().max().unwrap();
-        // By the law the first of 262,144 ranks gets 19 % at an exponent of 1.2.
+        // By Zipf's law the first of 262,144 ranks gets 19 % at an exponent of 1.2.
         assert!((1700..2200).contains(most), "{most}");
     }
 
-    /// A job of `bs=4k,16k`: had both the grain of the reads, three of four writes would lie across
-    /// two blocks of theirs.
+    /// A job of `bs=4k,16k`: with the alignment of reads for both, three of four writes would cross two of their
+    /// blocks.
     #[test]
     fn reads_and_writes_are_multiples_of_their_own_smallest_size() {
         let share = |kib| SizeShare {
@@ -456,10 +457,10 @@ mod tests {
             share: 1.0,
         };
         for spread in [
-            Spread::Uniform,
-            Spread::Once,
-            Spread::Zipf(0.9),
-            Spread::Pareto(0.3),
+            RandomDistribution::Uniform,
+            RandomDistribution::Once,
+            RandomDistribution::Zipf(0.9),
+            RandomDistribution::Pareto(0.3),
         ] {
             let details = Details {
                 read_sizes: vec![share(4)],
@@ -499,7 +500,7 @@ mod tests {
             offset in 0_u64..10_000,
             sizes in prop::collection::vec(1_u64..8, 20),
             spread in prop::sample::select(&[
-                Spread::Uniform, Spread::Once, Spread::Zipf(0.9), Spread::Pareto(0.2),
+                RandomDistribution::Uniform, RandomDistribution::Once, RandomDistribution::Zipf(0.9), RandomDistribution::Pareto(0.2),
             ][..]),
             sequential in any::<bool>(),
         ) {

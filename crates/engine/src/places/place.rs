@@ -1,7 +1,7 @@
-//! A place: a file, and the position in it.
+//! A place: the number of a file and an offset in it, packed into one integer.
 
-/// Bits of a place that are the position in its file; the others are the file's number. No file is larger (a
-/// PiB), and more files than fit into the rest are not opened.
+/// Bits of the offset in a place; the others are the number of the file. No file is larger than a PiB, and no more
+/// files are opened than the other bits can number.
 const FILE_BITS: u32 = 50;
 
 /// The place at `offset` in file `file`.
@@ -9,7 +9,7 @@ pub(crate) fn place_in(file: u64, offset: u64) -> u64 {
     file << FILE_BITS | offset
 }
 
-/// The file of a place, and the position in it.
+/// The file of a place, and the offset in it.
 #[inline(always)]
 pub(crate) fn in_file(place: u64) -> (u64, u64) {
     (place >> FILE_BITS, place & ((1 << FILE_BITS) - 1))

@@ -1,6 +1,5 @@
-//! A random order of numbers that needs no memory: a Feistel network is a permutation whatever its
-//! round function does (Luby and Rackoff, 1988), and walking on until the number is one of ours
-//! (Black and Rogaway, 2002) makes it one of any length.
+//! A random order of numbers that needs no memory. A Feistel network is a permutation whatever its round function
+//! (Luby and Rackoff, 1988); cycle walking makes it one of any length (Black and Rogaway, 2002).
 
 /// A permutation of the numbers below a bound.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +10,7 @@ pub(crate) struct Scatter {
 }
 
 impl Scatter {
-    /// For the numbers below `bound`.
+    /// A permutation of the numbers below `bound`.
     pub(crate) fn new(bound: u64) -> Scatter {
         let bits = u64::BITS - bound.saturating_sub(1).leading_zeros();
         Scatter {
@@ -20,9 +19,9 @@ impl Scatter {
         }
     }
 
-    /// Position of `number` in the order that `key` stands for.
+    /// Position of `number` in the order of `key`.
     pub(crate) fn place(&self, number: u64, key: u64) -> u64 {
-        // The network's numbers are at most four times ours, so it takes few steps.
+        // The network has at most four times as many numbers, so it takes few steps.
         let mut place = number;
         loop {
             place = self.mix(place, key);
@@ -36,7 +35,7 @@ impl Scatter {
         let mask = (1 << self.half) - 1;
         let (mut left, mut right) = (number >> self.half, number & mask);
         for round in 0..4_u32 {
-            let turned = crate::random::part_of_seed(key.rotate_left(round * 16), right);
+            let turned = crate::random::derive_seed(key.rotate_left(round * 16), right);
             (left, right) = (right, left ^ (turned & mask));
         }
         left << self.half | right

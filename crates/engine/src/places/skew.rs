@@ -1,25 +1,27 @@
-//! Ranks that come by Zipf's law or a power law.
+//! Ranks drawn by Zipf's law or a power law.
 
-use record::Spread;
+use record::RandomDistribution;
 
 use crate::random::Random;
 
-/// Draws ranks below a bound, 0 the most frequent.
+/// Generator of ranks below a bound, of which 0 is the most frequent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Skew {
     Zipf(Zipf),
-    /// The exponent by which a uniform number is bent, and how many ranks there are.
+    /// The exponent applied to a uniform number, and the number of ranks.
     Pareto(f64, f64),
 }
 
 impl Skew {
-    /// The skewed ranks that `spread` asks for, below `bound`; `None` where it asks for none.
-    pub(crate) fn of(spread: Spread, bound: u64) -> Option<Skew> {
+    /// Ranks below `bound` for a skewed distribution; `None` for the others.
+    pub(crate) fn of(spread: RandomDistribution, bound: u64) -> Option<Skew> {
         match spread {
-            Spread::Uniform | Spread::Once => None,
-            Spread::Zipf(theta) => Some(Skew::Zipf(Zipf::new(theta, bound))),
+            RandomDistribution::Uniform | RandomDistribution::Once => None,
+            RandomDistribution::Zipf(theta) => Some(Skew::Zipf(Zipf::new(theta, bound))),
             // u^p < h where u < h^(1/p): with p = ln h / ln (1 - h) that is 1 - h of the draws.
-            Spread::Pareto(h) => Some(Skew::Pareto(h.ln() / (-h).ln_1p(), bound as f64)),
+            RandomDistribution::Pareto(h) => {
+                Some(Skew::Pareto(h.ln() / (-h).ln_1p(), bound as f64))
+            }
         }
     }
 
@@ -50,7 +52,7 @@ pub(crate) struct Zipf {
     first: f64,
     /// The area up to the last rank and a half.
     last: f64,
-    /// So close above its rank a number is accepted without a further look.
+    /// Largest distance above its rank at which a number is accepted without evaluating the area.
     sure: f64,
 }
 
@@ -105,7 +107,7 @@ mod tests {
     #[test]
     fn zipf_draws_each_rank_as_often_as_the_law_says() {
         for theta in [0.5, 0.99, 1.2, 2.0] {
-            let skew = Skew::of(Spread::Zipf(theta), 20).unwrap();
+            let skew = Skew::of(RandomDistribution::Zipf(theta), 20).unwrap();
             let mut random = Random::new(5);
             let mut seen = [0_u32; 20];
             for _ in 0..200_000 {
@@ -127,7 +129,7 @@ mod tests {
     #[test]
     fn pareto_gives_the_share_of_the_blocks_its_share_of_the_draws() {
         for h in [0.1, 0.2, 0.4] {
-            let skew = Skew::of(Spread::Pareto(h), 100_000).unwrap();
+            let skew = Skew::of(RandomDistribution::Pareto(h), 100_000).unwrap();
             let mut random = Random::new(5);
             let below = (h * 1e5) as u64;
             let draws = (0..100_000).filter(|_| skew.draw(&mut random) < below);
@@ -140,7 +142,11 @@ mod tests {
     fn a_rank_is_never_past_the_last() {
         let mut random = Random::new(1);
         for bound in [1, 2, 3, 1 << 40] {
-            for spread in [Spread::Zipf(0.3), Spread::Zipf(30.0), Spread::Pareto(0.9)] {
+            for spread in [
+                RandomDistribution::Zipf(0.3),
+                RandomDistribution::Zipf(30.0),
+                RandomDistribution::Pareto(0.9),
+            ] {
                 let skew = Skew::of(spread, bound).unwrap();
                 assert!(
                     (0..1000).all(|_| skew.draw(&mut random) < bound),

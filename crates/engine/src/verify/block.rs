@@ -1,4 +1,4 @@
-//! A block that can be judged by itself: its header has its place, its write's number and its sum.
+//! A block that can be checked by itself: its header has its offset, the number of its write and its checksum.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use record::{Verify, crc32c};
 
 use crate::places::in_file;
 
-/// Begins each header.
+/// First bytes of each header.
 const MAGIC: u64 = u64::from_le_bytes(*b"dsverify");
-/// Length of a header: magic, offset, number, length, sum.
+/// Length of a header: magic, offset, number, length, checksum.
 pub(crate) const HEADER: usize = 32;
 const SUM: usize = 28;
-/// Distance of the words that make pages differ which hold no header.
+/// Distance between the words that make pages without a header differ.
 const PAGE: usize = 4096;
 
 /// Layout of blocks.
@@ -22,9 +22,9 @@ pub(super) struct Layout {
     pattern_only: bool,
 }
 
-/// Difference between what was read and what was written.
+/// Mismatch between what was read and what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Difference {
+pub(super) enum Mismatch {
     Headless,
     Place { found: u64 },
     Length { found: u32 },
@@ -33,17 +33,17 @@ pub(super) enum Difference {
     Pattern { at: usize },
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Difference::Headless => write!(f, "it has no header, so it was not written by this"),
-            Difference::Place { found } => write!(f, "it holds what belongs to byte {found}"),
-            Difference::Length { found } => write!(f, "it was written as {found} bytes"),
-            Difference::Sum => write!(f, "its sum does not match"),
-            Difference::Number { found, wanted } => {
+            Mismatch::Headless => write!(f, "it has no header, so it was not written by this"),
+            Mismatch::Place { found } => write!(f, "it holds what belongs to byte {found}"),
+            Mismatch::Length { found } => write!(f, "it was written as {found} bytes"),
+            Mismatch::Sum => write!(f, "its sum does not match"),
+            Mismatch::Number { found, wanted } => {
                 write!(f, "it holds write {found} in place of write {wanted}")
             }
-            Difference::Pattern { at } => write!(f, "byte {at} of it is not the pattern's"),
+            Mismatch::Pattern { at } => write!(f, "byte {at} of it is not the pattern's"),
         }
     }
 }
@@ -58,7 +58,7 @@ impl Layout {
         }
     }
 
-    /// Makes `data` write `number` at `place`.
+    /// Fills the data of write `number` at `place`.
     pub(super) fn fill(&self, data: &mut [u8], place: u64, number: u64) {
         let (_, start) = in_file(place);
         let interval = self.interval.unwrap_or(data.len()).max(1);
@@ -84,60 +84,55 @@ impl Layout {
         }
     }
 
-    /// Judges `data`, which was read at `place`, and of which the last write has `number` where that is known.
-    pub(super) fn judge(
+    /// Checks `data`, which was read at `place`; `number` is that of its last write, where that is known.
+    pub(super) fn check(
         &self,
         data: &[u8],
         place: u64,
         number: Option<u64>,
-    ) -> Result<(), Difference> {
+    ) -> Result<(), Mismatch> {
         let (_, start) = in_file(place);
         let interval = self.interval.unwrap_or(data.len()).max(1);
         for (index, block) in data.chunks(interval).enumerate() {
             let offset = start + (index * interval) as u64;
             if self.pattern_only {
-                self.judge_pattern(block, None)?;
+                self.check_pattern(block, None)?;
             } else if block.len() >= HEADER {
-                self.judge_block(block, offset, number)?;
+                self.check_block(block, offset, number)?;
             }
         }
         Ok(())
     }
 
-    fn judge_block(
-        &self,
-        block: &[u8],
-        offset: u64,
-        number: Option<u64>,
-    ) -> Result<(), Difference> {
+    fn check_block(&self, block: &[u8], offset: u64, number: Option<u64>) -> Result<(), Mismatch> {
         let at = self.header_of(block);
         if word(block, at) != MAGIC {
-            return Err(Difference::Headless);
+            return Err(Mismatch::Headless);
         }
         let length = half(block, at + 24);
         if length as usize != block.len() {
-            return Err(Difference::Length { found: length });
+            return Err(Mismatch::Length { found: length });
         }
         if half(block, at + SUM) != sum(block, at) {
-            return Err(Difference::Sum);
+            return Err(Mismatch::Sum);
         }
         let found = word(block, at + 8);
         if found != offset {
-            return Err(Difference::Place { found });
+            return Err(Mismatch::Place { found });
         }
         let found = word(block, at + 16);
         if let Some(wanted) = number
             && found != wanted
         {
-            return Err(Difference::Number { found, wanted });
+            return Err(Mismatch::Number { found, wanted });
         }
         match self.pattern.is_empty() {
             true => Ok(()),
-            false => self.judge_pattern(block, Some(at)),
+            false => self.check_pattern(block, Some(at)),
         }
     }
 
-    fn judge_pattern(&self, block: &[u8], header: Option<usize>) -> Result<(), Difference> {
+    fn check_pattern(&self, block: &[u8], header: Option<usize>) -> Result<(), Mismatch> {
         let is_header = |at: usize| header.is_some_and(|from| (from..from + HEADER).contains(&at));
         let other = block
             .iter()
@@ -146,7 +141,7 @@ impl Layout {
             .position(|(at, (found, wanted))| found != wanted && !is_header(at));
         match other {
             None => Ok(()),
-            Some(at) => Err(Difference::Pattern { at }),
+            Some(at) => Err(Mismatch::Pattern { at }),
         }
     }
 
@@ -220,20 +215,20 @@ mod tests {
         let layout = layout(|_| {});
         let mut data = vec![7; 16 << 10];
         layout.fill(&mut data, 8192, 42);
-        assert_eq!(layout.judge(&data, 8192, Some(42)), Ok(()));
-        assert_eq!(layout.judge(&data, 8192, None), Ok(()));
-        let number = Difference::Number {
+        assert_eq!(layout.check(&data, 8192, Some(42)), Ok(()));
+        assert_eq!(layout.check(&data, 8192, None), Ok(()));
+        let number = Mismatch::Number {
             found: 42,
             wanted: 43,
         };
-        assert_eq!(layout.judge(&data, 8192, Some(43)), Err(number));
-        let place = Difference::Place { found: 8192 };
-        assert_eq!(layout.judge(&data, 0, Some(42)), Err(place));
-        let length = Difference::Length { found: 16 << 10 };
-        assert_eq!(layout.judge(&data[..4096], 8192, None), Err(length));
+        assert_eq!(layout.check(&data, 8192, Some(43)), Err(number));
+        let place = Mismatch::Place { found: 8192 };
+        assert_eq!(layout.check(&data, 0, Some(42)), Err(place));
+        let length = Mismatch::Length { found: 16 << 10 };
+        assert_eq!(layout.check(&data[..4096], 8192, None), Err(length));
         data[9000] ^= 1;
-        assert_eq!(layout.judge(&data, 8192, None), Err(Difference::Sum));
-        assert_eq!(layout.judge(&[0; 512], 0, None), Err(Difference::Headless));
+        assert_eq!(layout.check(&data, 8192, None), Err(Mismatch::Sum));
+        assert_eq!(layout.check(&[0; 512], 0, None), Err(Mismatch::Headless));
     }
 
     #[test]
@@ -244,11 +239,11 @@ mod tests {
         });
         let mut data = vec![0; 2048];
         layout.fill(&mut data, 0, 1);
-        assert_eq!(layout.judge(&data, 0, Some(1)), Ok(()));
+        assert_eq!(layout.check(&data, 0, Some(1)), Ok(()));
         // Position 34 of a block is byte 1 of the pattern.
         assert_eq!((data[HEADER + 2], data[512 + HEADER + 2]), (0x55, 0x55));
         data[600] ^= 8;
-        assert_eq!(layout.judge(&data, 0, Some(1)), Err(Difference::Sum));
+        assert_eq!(layout.check(&data, 0, Some(1)), Err(Mismatch::Sum));
     }
 
     #[test]
@@ -260,10 +255,10 @@ mod tests {
         let mut data = vec![0; 1024];
         layout.fill(&mut data, 4096, 9);
         assert_eq!(&data[..6], b"abcabc");
-        assert_eq!(layout.judge(&data, 0, Some(3)), Ok(()));
+        assert_eq!(layout.check(&data, 0, Some(3)), Ok(()));
         data[700] = b'!';
-        let found = layout.judge(&data, 0, None);
-        assert_eq!(found, Err(Difference::Pattern { at: 700 }));
+        let found = layout.check(&data, 0, None);
+        assert_eq!(found, Err(Mismatch::Pattern { at: 700 }));
     }
 
     proptest! {
@@ -279,9 +274,9 @@ mod tests {
             });
             let mut data = vec![3; 4096];
             layout.fill(&mut data, 4096, number);
-            prop_assert_eq!(layout.judge(&data, 4096, Some(number)), Ok(()));
+            prop_assert_eq!(layout.check(&data, 4096, Some(number)), Ok(()));
             data[bit / 8] ^= 1 << (bit % 8);
-            prop_assert!(layout.judge(&data, 4096, Some(number)).is_err());
+            prop_assert!(layout.check(&data, 4096, Some(number)).is_err());
         }
     }
 }

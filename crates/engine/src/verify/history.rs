@@ -1,8 +1,8 @@
-//! Places and numbers of the writes, for reading them back.
+//! Places and numbers of the writes of a phase, for reading them back.
 
 use std::collections::BTreeMap;
 
-/// One write that nothing was written over.
+/// A write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Written {
     pub place: u64,
@@ -15,18 +15,19 @@ pub(super) struct Written {
 pub(super) struct History {
     /// Number of the last write.
     last: u64,
-    /// By their places, those that nothing was written over.
+    /// Writes that were not overwritten, by their places.
     writes: BTreeMap<u64, (u64, u64)>,
-    /// Writes that have not come back.
+    /// Writes in flight.
     in_flight: Vec<Written>,
-    /// Writes that came back and wait to be read back.
+    /// Completed writes that wait to be read back.
     pending: Vec<Written>,
-    /// Writes whose place another one in flight had too: nobody knows which came last.
+    /// Writes that overlapped another one in flight, so that it is unknown which came last.
     pub unjudged: u64,
 }
 
 impl History {
-    /// A write of `bytes` at `place` goes out; gives its number. `keeps` says that it will be read back.
+    /// Adds a write of `bytes` at `place` that is issued, and returns its number. With `keeps` it is kept for
+    /// reading back.
     pub(super) fn issue(&mut self, place: u64, bytes: u64, keeps: bool) -> u64 {
         self.last += 1;
         let write = Written {
@@ -46,8 +47,8 @@ impl History {
         self.last
     }
 
-    /// A write came back. `pending` says that it is to be read back soon.
-    pub(super) fn came_back(&mut self, place: u64, pending: bool) {
+    /// Processes a completed write. With `pending` it is read back next.
+    pub(super) fn completed(&mut self, place: u64, pending: bool) {
         let Some(at) = self.in_flight.iter().position(|other| other.place == place) else {
             return;
         };
@@ -57,7 +58,7 @@ impl History {
         }
     }
 
-    /// A write failed: the data at its place is unknown.
+    /// Processes a failed write: the data at its place is unknown.
     pub(super) fn failed(&mut self, place: u64) {
         let Some(at) = self.in_flight.iter().position(|other| other.place == place) else {
             return;
@@ -68,19 +69,19 @@ impl History {
         }
     }
 
-    /// Takes those that wait to be read back and that nothing was written over.
+    /// Takes the writes that wait to be read back and were not overwritten.
     pub(super) fn take_pending(&mut self) -> Vec<Written> {
         let mut pending = std::mem::take(&mut self.pending);
         pending.retain(|write| self.is_last(write));
         pending
     }
 
-    /// True if nothing was written over a write.
+    /// True if a write was not overwritten.
     pub(super) fn is_last(&self, write: &Written) -> bool {
         self.writes.get(&write.place) == Some(&(write.bytes, write.number))
     }
 
-    /// All that nothing was written over, by their places.
+    /// All writes that were not overwritten, by their places.
     pub(super) fn all(&self) -> Vec<Written> {
         let write = |(place, (bytes, number)): (&u64, &(u64, u64))| Written {
             place: *place,
@@ -90,7 +91,7 @@ impl History {
         self.writes.iter().map(write).collect()
     }
 
-    /// Forgets what lies in these bytes, which are written anew.
+    /// Removes the writes to a range that is overwritten.
     fn forget(&mut self, place: u64, bytes: u64) {
         let end = place + bytes;
         let before = self.writes.range(..place).next_back();
@@ -125,7 +126,7 @@ mod tests {
         let mut history = History::default();
         for (place, bytes) in [(0, 16), (16, 16), (8, 16), (64, 8), (64, 8)] {
             history.issue(place, bytes, true);
-            history.came_back(place, true);
+            history.completed(place, true);
         }
         // The third lies over the first and the second, and the last over the fourth.
         assert_eq!(places(&history), [(8, 3), (64, 5)]);
@@ -136,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn two_in_flight_at_one_place_are_not_judged() {
+    fn overlapping_writes_in_flight_are_not_checked() {
         let mut history = History::default();
         history.issue(0, 16, true);
         history.issue(8, 16, true);
         history.issue(100, 8, true);
         for place in [0, 8, 100] {
-            history.came_back(place, false);
+            history.completed(place, false);
         }
         assert_eq!(places(&history), [(100, 3)]);
         assert_eq!(history.unjudged, 1);
@@ -157,7 +158,7 @@ mod tests {
         history.issue(0, 8, true);
         history.issue(8, 8, true);
         history.failed(0);
-        history.came_back(8, true);
+        history.completed(8, true);
         assert_eq!(places(&history), [(8, 2)]);
         // What was there before is not known either.
         history.issue(8, 8, true);

@@ -1,5 +1,5 @@
-//! A check that what was written is what is read: writes are made so that each can be judged by itself, and are
-//! read back after some of them or at the end. A job that only reads judges what it finds.
+//! Verification of written data: each write is filled so that it can be checked by itself, and is read back after a
+//! number of writes or at the end. A job that only reads checks what it reads.
 
 mod block;
 mod history;
@@ -20,16 +20,16 @@ use history::{History, Written};
 
 pub(crate) use block::HEADER;
 
-/// More threads than this do not read back faster.
-const READERS: usize = 16;
+/// Most threads that read back.
+const MAX_READERS: usize = 16;
 
-/// The check of a phase, which all of its workers share.
+/// The verifier of a phase, which all of its workers share.
 pub(crate) struct Verifier<'a> {
     files: &'a [&'a File],
     layout: Layout,
     rules: Verify,
-    /// A job that only reads judges all that it reads.
-    judges_reads: bool,
+    /// True for a job that only reads, which checks all that it reads.
+    checks_reads: bool,
     largest: usize,
     readers: usize,
     history: Mutex<History>,
@@ -37,47 +37,47 @@ pub(crate) struct Verifier<'a> {
 }
 
 impl<'a> Verifier<'a> {
-    /// The check that `workload` asks for, of its `files`.
+    /// The verifier of `workload` on its `files`, if it has one.
     pub(crate) fn of(workload: &Workload, files: &'a [&'a File]) -> Option<Verifier<'a>> {
         let rules = workload.details.as_ref()?.verify.clone()?;
         Some(Verifier {
             files,
             layout: Layout::of(&rules),
-            judges_reads: !workload.writes(),
+            checks_reads: !workload.writes(),
             largest: workload.largest_block().0 as usize,
-            readers: (workload.in_flight() as usize).clamp(1, READERS),
+            readers: (workload.in_flight() as usize).clamp(1, MAX_READERS),
             rules,
             history: Mutex::default(),
             result: Mutex::default(),
         })
     }
 
-    /// A write goes out with `data`, which is made to be judged by.
-    pub(crate) fn writes(&self, place: u64, data: &mut [u8]) {
+    /// Fills the data of a write that is issued next.
+    pub(crate) fn prepare_write(&self, place: u64, data: &mut [u8]) {
         let keeps = self.rules.reads_back || self.rules.backlog > 0;
         let number = self.history().issue(place, data.len() as u64, keeps);
         self.layout.fill(data, place, number);
     }
 
-    /// A write came back.
-    pub(crate) fn wrote(&self, place: u64) {
-        self.history().came_back(place, self.rules.backlog > 0);
+    /// Processes a completed write.
+    pub(crate) fn write_completed(&self, place: u64) {
+        self.history().completed(place, self.rules.backlog > 0);
     }
 
-    /// A write failed, and is not read back.
-    pub(crate) fn failed(&self, place: u64) {
+    /// Processes a failed write, which is not read back.
+    pub(crate) fn write_failed(&self, place: u64) {
         self.history().failed(place);
     }
 
-    /// True if what is read is judged.
-    pub(crate) fn judges_reads(&self) -> bool {
-        self.judges_reads
+    /// True if the data of reads is checked.
+    pub(crate) fn checks_reads(&self) -> bool {
+        self.checks_reads
     }
 
-    /// Judges what was read at `place`.
-    pub(crate) fn read(&self, place: u64, data: &[u8]) {
-        let judged = self.layout.judge(data, place, None);
-        self.count(place, judged.map_err(|difference| difference.to_string()));
+    /// Checks data that was read at `place`.
+    pub(crate) fn check_read(&self, place: u64, data: &[u8]) {
+        let checked = self.layout.check(data, place, None);
+        self.count(place, checked.map_err(|mismatch| mismatch.to_string()));
     }
 
     /// Number of writes after which they are read back; 0 never.
@@ -85,26 +85,26 @@ impl<'a> Verifier<'a> {
         self.rules.backlog
     }
 
-    /// Reads back what was written since the last time.
+    /// Reads back the writes since the last call.
     pub(crate) fn read_pending(&self, interrupt: &AtomicBool) {
         let pending = self.history().take_pending();
         self.read_back(&pending, interrupt);
     }
 
-    /// Reads back all that was written, where the job asks for it. Nothing is in flight any more.
+    /// Reads back all writes, where the job asks for it, after the last one has completed.
     pub(crate) fn read_all(&self, interrupt: &AtomicBool) {
-        if self.rules.reads_back && !self.judges_reads && !self.is_fatal() {
+        if self.rules.reads_back && !self.checks_reads && !self.is_fatal() {
             let all = self.history().all();
             self.read_back(&all, interrupt);
         }
     }
 
-    /// True if a failure ends the phase, and there was one.
+    /// True if a check has failed, and that ends the phase.
     pub(crate) fn is_fatal(&self) -> bool {
         self.rules.fatal && self.result().failed > 0
     }
 
-    /// All that was found.
+    /// Counts of all checks.
     pub(crate) fn verified(&self) -> Verified {
         Verified {
             unjudged: self.history().unjudged,
@@ -130,7 +130,7 @@ impl<'a> Verifier<'a> {
                     return;
                 }
                 let data = &mut buffers.slice(0)[..write.bytes as usize];
-                self.judge(write, data);
+                self.check(write, data);
             }
         };
         match self.readers.min(writes.len()) {
@@ -144,18 +144,18 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Reads one write back and judges it. What was written over meanwhile is not judged.
-    fn judge(&self, write: &Written, data: &mut [u8]) {
+    /// Reads one write back and checks it, unless it was overwritten meanwhile.
+    fn check(&self, write: &Written, data: &mut [u8]) {
         let number = self.rules.in_sequence.then_some(write.number);
-        let judged = match self.read_at(write.place, data) {
+        let checked = match self.read_at(write.place, data) {
             Ok(()) => self
                 .layout
-                .judge(data, write.place, number)
-                .map_err(|difference| difference.to_string()),
+                .check(data, write.place, number)
+                .map_err(|mismatch| mismatch.to_string()),
             Err(why) => Err(why),
         };
-        if judged.is_ok() || self.history().is_last(write) {
-            self.count(write.place, judged);
+        if checked.is_ok() || self.history().is_last(write) {
+            self.count(write.place, checked);
         }
     }
 
@@ -172,10 +172,10 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    fn count(&self, place: u64, judged: Result<(), String>) {
+    fn count(&self, place: u64, checked: Result<(), String>) {
         let mut result = self.result();
         result.requests += 1;
-        if let Err(difference) = judged {
+        if let Err(mismatch) = checked {
             result.failed += 1;
             let (file, offset) = in_file(place);
             let file = match self.files.len() {
@@ -184,7 +184,7 @@ impl<'a> Verifier<'a> {
             };
             result
                 .first
-                .get_or_insert_with(|| format!("at byte {offset}{file}: {difference}"));
+                .get_or_insert_with(|| format!("at byte {offset}{file}: {mismatch}"));
         }
     }
 

@@ -8,10 +8,10 @@ use super::*;
 use crate::arrivals::Arrivals;
 use crate::budget::Budget;
 use crate::places::Places;
-use crate::restraint::Restraint;
 use crate::simulated::SimulatedDisk;
 use crate::tally::{Flows, Timetable, merge_flows, ops_of, tests::workload};
-use crate::thinking::Thinking;
+use crate::think_pause::ThinkPause;
+use crate::throttle::Throttle;
 use record::{Bytes, Pattern, Workload};
 
 const MS: u64 = 1_000_000;
@@ -56,13 +56,13 @@ fn run(
             .map(|rate| Arc::new(Mutex::new(Arrivals::new(1e9 / rate, 0, 2, false)))),
         leads: true,
         slots: workload.depth,
-        restraint: Restraint {
-            thinking: workload
+        throttle: Throttle {
+            think_pause: workload
                 .details
                 .as_ref()
                 .and_then(|details| details.think)
-                .map(|think| Thinking::new(think.time.0, think.every)),
-            ..Restraint::default()
+                .map(|think| ThinkPause::new(think.time.0, think.every)),
+            ..Throttle::default()
         }
         .some(),
     };
@@ -111,15 +111,15 @@ fn a_closed_loop_does_depth_over_latency() {
     assert_eq!(
         reads.latency.count() % 4,
         0,
-        "what was in flight at the end came back"
+        "the requests in flight at the end completed"
     );
 }
 
-/// A host that is busy with others: at the ends of windows the thread has no processor, and tells of them late.
-/// Measured by a window's own length, 60 ms that follow a late end would be idle, and 1.5 s of nothing all in
-/// the first of its windows.
+/// A host that is busy with others: at the ends of windows the thread has no processor, and sends them late.
+/// Measured by the length of a window, 60 ms after a late end would be idle, and a pause of 1.5 s all in the first of
+/// its windows.
 #[test]
-fn a_thread_that_never_waits_is_busy_in_every_window_however_late_it_tells() {
+fn a_thread_that_never_waits_is_busy_in_every_window_however_late_it_is_sent() {
     let mut disk = SimulatedDisk::new(MS);
     disk.computes = true;
     let late = [(990, 1060), (1999, 2040), (3900, 5400)];
@@ -131,8 +131,8 @@ fn a_thread_that_never_waits_is_busy_in_every_window_however_late_it_tells() {
     }
 }
 
-/// Two seconds without answers, at 1,000 requests a second due: some 2,000 of them are late,
-/// by 1 s on average. A closed loop would have seen one late request for each slot.
+/// Two seconds without completions, at 1,000 requests a second due: some 2,000 of them are late,
+/// by 1 s on average. A closed loop would have had one late request for each slot.
 #[test]
 fn an_open_loop_shows_a_stall_as_two_thousand_late_requests() {
     for depth in [4096, 8] {
@@ -150,7 +150,7 @@ fn an_open_loop_shows_a_stall_as_two_thousand_late_requests() {
         assert_eq!(
             ops_of(&windows[3].flows),
             0,
-            "nothing came back in the stall"
+            "nothing completed in the stall"
         );
         assert!(windows[3].in_flight > 1500, "{}", windows[3].in_flight);
         let service = reads.service.unwrap();
@@ -263,7 +263,7 @@ fn a_commit_of_several_writers_counts_from_the_first_write() {
     assert_eq!(commit.latency.min(), 2 * MS, "the writes' time is in it");
 }
 
-/// A workload with details, on a disk that answers after a millisecond.
+/// A workload with details, on a disk with a latency of a millisecond.
 fn with_details(details: record::Details) -> Workload {
     Workload {
         details: Some(Box::new(details)),
@@ -308,12 +308,12 @@ fn a_phase_ends_when_its_bytes_are_issued() {
     assert_eq!(ops_of(&total), 101);
 }
 
-/// One request of 1 ms, then 3 ms of thought; two at once that come back together, then 3 ms.
+/// One request of 1 ms, then 3 ms of think time; two that complete together, then 3 ms.
 #[test]
-fn a_worker_that_thinks_pauses_when_nothing_is_in_flight() {
+fn think_time_begins_when_nothing_is_in_flight() {
     for (every, a_cycle) in [(1, 1), (2, 2)] {
         let mut workload = with_details(record::Details {
-            think: Some(record::Think {
+            think: Some(record::ThinkTime {
                 time: record::Nanos(3 * MS),
                 every,
             }),
@@ -326,11 +326,11 @@ fn a_worker_that_thinks_pauses_when_nothing_is_in_flight() {
     }
 }
 
-/// A write and its sync of 1 ms each, then 3 ms of thought.
+/// A write and its sync of 1 ms each, then 3 ms of think time.
 #[test]
-fn a_worker_that_syncs_thinks_after_the_sync() {
+fn think_time_of_a_worker_that_syncs_begins_after_the_sync() {
     let mut workload = with_details(record::Details {
-        think: Some(record::Think {
+        think: Some(record::ThinkTime {
             time: record::Nanos(3 * MS),
             every: 1,
         }),
@@ -351,7 +351,7 @@ fn failed(end: &WorkerEnd) -> (u64, u64, &str) {
 }
 
 #[test]
-fn an_error_with_which_the_job_goes_on_is_counted_and_in_no_figure() {
+fn a_non_fatal_error_is_counted_and_in_no_figure() {
     let mut workload = with_details(record::Details {
         non_fatal: Some(record::NonFatal {
             reads: vec![libc::EIO],
@@ -373,7 +373,7 @@ fn an_error_with_which_the_job_goes_on_is_counted_and_in_no_figure() {
         first.starts_with("a read at byte 40960 failed: "),
         "{first}"
     );
-    // Reads end by the errors of writes, and by requests that move too little.
+    // Reads are ended by the errors of writes, and by short requests.
     let error = run(&workload, failing(libc::ENOSPC), 3, Some(100)).unwrap_err();
     assert!(
         error.to_string().contains("a read at byte 40960"),
@@ -406,7 +406,7 @@ fn a_write_that_follows_a_discard_waits_for_it_and_both_are_counted() {
     assert_eq!(end.cut.ticks, 50 * MS);
 }
 
-/// Blocks that are discarded when the time is over are written all the same.
+/// Blocks that are discarded when the time is over are still written.
 #[test]
 fn no_block_is_left_discarded_at_the_end() {
     let mut workload = with_details(record::Details {

@@ -3,41 +3,41 @@
 use super::*;
 
 #[test]
-fn a_request_that_comes_back_short_is_told_and_the_rest_continues() {
+fn a_short_request_is_reported_and_the_rest_continues() {
     let scratch = scratch(MIB + 8192);
     let file = open_direct(&scratch.path);
-    for choice in BOTH {
-        let mut feed = Script::new(pieces(2 * MIB, 64 << 10), |_| 8);
-        let end = run(&file, Memory::Reads, choice, &mut feed).unwrap();
-        assert_eq!(end.ended, Ended::End);
-        assert_eq!(good_tags(&feed.done), (0..16).collect::<Vec<_>>());
-        for done in feed.done.iter().filter(|done| done.request.tag >= 16) {
+    for interface in BOTH {
+        let mut source = Script::new(pieces(2 * MIB, 64 << 10), |_| 8);
+        let end = run(&file, Memory::Reads, interface, &mut source).unwrap();
+        assert_eq!(end.ended, EndReason::Complete);
+        assert_eq!(good_tags(&source.done), (0..16).collect::<Vec<_>>());
+        for done in source.done.iter().filter(|done| done.request.tag >= 16) {
             let moved = if done.request.tag == 16 { 8192 } else { 0 };
             assert_eq!(done.result, Err(RequestError::Short { moved }));
         }
-        assert_eq!(feed.done.len(), 32);
+        assert_eq!(source.done.len(), 32);
     }
 }
 
 #[test]
-fn an_error_of_the_kernel_is_told_with_its_number() {
+fn an_error_of_the_kernel_is_reported_with_its_number() {
     let scratch = scratch(MIB);
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(rustix::fs::OFlags::DIRECT.bits() as i32)
         .open(&scratch.path)
         .unwrap();
-    for choice in BOTH {
-        let mut feed = Script::new(writes(pieces(MIB, 64 << 10)), |_| 8);
-        run(&file, Memory::Zeros, choice, &mut feed).unwrap();
-        assert_eq!(feed.done.len(), 16);
+    for interface in BOTH {
+        let mut source = Script::new(writes(pieces(MIB, 64 << 10)), |_| 8);
+        run(&file, Memory::Zeros, interface, &mut source).unwrap();
+        assert_eq!(source.done.len(), 16);
         let refused = Err(RequestError::Kernel(Errno::BADF));
-        assert!(feed.done.iter().all(|done| done.result == refused));
+        assert!(source.done.iter().all(|done| done.result == refused));
     }
 }
 
 #[test]
-fn what_direct_io_does_not_take_is_refused_and_the_rest_comes_back() {
+fn misaligned_requests_are_refused_and_the_rest_completes() {
     let scratch = scratch(MIB);
     let file = open_direct(&scratch.path);
     let good = Request::read(0, 65536, 1);
@@ -62,26 +62,26 @@ fn what_direct_io_does_not_take_is_refused_and_the_rest_comes_back() {
             ..good
         },
     ];
-    for (choice, bad) in BOTH.into_iter().flat_map(|c| bad.map(|bad| (c, bad))) {
-        let mut feed = Script::new([good, good, bad, good], |_| 8);
-        let error = run(&file, Memory::Reads, choice, &mut feed).unwrap_err();
+    for (interface, bad) in BOTH.into_iter().flat_map(|c| bad.map(|bad| (c, bad))) {
+        let mut source = Script::new([good, good, bad, good], |_| 8);
+        let error = run(&file, Memory::Reads, interface, &mut source).unwrap_err();
         assert!(matches!(error, EngineError::Unfit(_)), "{error}");
         let text = error.to_string();
         let named = format!("of {} bytes at byte {}", bad.len, bad.offset);
         assert!(text.contains(&named), "{text}");
-        assert_eq!(good_tags(&feed.done), [1, 1]);
+        assert_eq!(good_tags(&source.done), [1, 1]);
     }
 }
 
 #[test]
-fn a_list_that_makes_no_sense_is_refused() {
+fn an_invalid_list_is_refused() {
     let scratch = scratch(MIB);
     let (direct, cached) = (
         open_direct(&scratch.path),
         File::open(&scratch.path).unwrap(),
     );
     let interrupt = AtomicBool::new(false);
-    for (file, most_in_flight, largest, word) in [
+    for (file, max_in_flight, largest, word) in [
         (&direct, 0, Bytes::kib(64), "in flight"),
         (&direct, 16_385, Bytes::kib(64), "in flight"),
         (&direct, 1, Bytes(0), "largest"),
@@ -91,9 +91,9 @@ fn a_list_that_makes_no_sense_is_refused() {
         let list = List {
             files: &[file],
             memory: Memory::Reads,
-            most_in_flight,
+            max_in_flight,
             largest,
-            choice: Choice::Auto,
+            interface: IoInterface::Auto,
             interrupt: &interrupt,
         };
         let error = list::run(&list, &mut Script::new([], |_| 1)).unwrap_err();
@@ -101,14 +101,14 @@ fn a_list_that_makes_no_sense_is_refused() {
     }
 }
 
-/// A loop device on a file, which goes when it is dropped.
+/// A loop device on a file, which is detached when it is dropped.
 struct Loop {
     node: String,
     scratch: Scratch,
 }
 
 impl Loop {
-    /// `None`, with a line, without root or loop devices.
+    /// `None`, with a message, without root or loop devices.
     fn new(size: u64) -> Option<Loop> {
         let scratch = scratch(size);
         let control = File::open("/dev/loop-control");
@@ -144,31 +144,31 @@ impl Drop for Loop {
     }
 }
 
-/// Behind the end of its file, a loop device has only errors.
+/// Beyond the end of its file, a loop device returns errors only.
 #[test]
-fn with_root_errors_of_a_device_are_told_and_the_rest_continues() {
+fn with_root_errors_of_a_device_are_reported_and_the_rest_continues() {
     let Some(device) = Loop::new(8 * MIB) else {
         return;
     };
     let file = open_direct(Path::new(&device.node));
-    for choice in BOTH {
+    for interface in BOTH {
         let backing = OpenOptions::new()
             .write(true)
             .open(&device.scratch.path)
             .unwrap();
         backing.set_len(4 * MIB).unwrap();
-        let mut feed = Script::new(pieces(8 * MIB, 512 << 10), |_| 4);
-        let end = run(&file, Memory::Reads, choice, &mut feed).unwrap();
-        assert_eq!(end.ended, Ended::End);
-        assert_eq!(good_tags(&feed.done), (0..8).collect::<Vec<_>>());
-        assert_eq!(feed.done.len(), 16);
+        let mut source = Script::new(pieces(8 * MIB, 512 << 10), |_| 4);
+        let end = run(&file, Memory::Reads, interface, &mut source).unwrap();
+        assert_eq!(end.ended, EndReason::Complete);
+        assert_eq!(good_tags(&source.done), (0..8).collect::<Vec<_>>());
+        assert_eq!(source.done.len(), 16);
         let failed = Err(RequestError::Kernel(Errno::IO));
-        let bad = feed.done.iter().filter(|done| done.result == failed);
+        let bad = source.done.iter().filter(|done| done.result == failed);
         assert_eq!(bad.count(), 8);
-        // To write is to make the file whole again.
-        let mut feed = Script::new(writes(pieces(8 * MIB, 512 << 10)), |_| 4);
-        run(&file, Memory::Zeros, choice, &mut feed).unwrap();
-        assert_eq!(good_tags(&feed.done), (0..16).collect::<Vec<_>>());
+        // Writing extends the file again.
+        let mut source = Script::new(writes(pieces(8 * MIB, 512 << 10)), |_| 4);
+        run(&file, Memory::Zeros, interface, &mut source).unwrap();
+        assert_eq!(good_tags(&source.done), (0..16).collect::<Vec<_>>());
         let content = std::fs::read(&device.node).unwrap();
         assert_eq!(content.len() as u64, 8 * MIB);
         assert!(content.iter().all(|byte| *byte == 0));

@@ -1,5 +1,5 @@
-//! Lists of requests on real files: both ways to the kernel must make each request once, and tell
-//! what came of it.
+//! Lists of requests on real files: both interfaces to the kernel must issue each request once, and report
+//! its result.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
@@ -16,12 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use engine::list::{
-    Done, Ended, Errno, List, ListEnd, Memory, Next, Op, Request, RequestError, RequestSource,
+    CompletedRequest, EndReason, Errno, List, ListSummary, Memory, Next, Op, Request, RequestError,
+    RequestSource,
 };
-use engine::{Choice, EngineError, list};
+use engine::{EngineError, IoInterface, list};
 use record::{Bytes, EngineKind, Nanos};
 
-const BOTH: [Choice; 2] = [Choice::Uring, Choice::Sync];
+const BOTH: [IoInterface; 2] = [IoInterface::Uring, IoInterface::Sync];
 const MIB: u64 = 1 << 20;
 
 struct Scratch {
@@ -49,17 +50,17 @@ fn open_direct(path: &Path) -> File {
         .unwrap()
 }
 
-/// A feed that gives its requests one after the other and writes down what it is told.
+/// A source that returns its requests one after the other and records the completions.
 struct Script<D> {
     requests: VecDeque<Request>,
     depth: D,
     in_flight: usize,
     most_seen: usize,
-    done: Vec<Done>,
+    done: Vec<CompletedRequest>,
 }
 
 impl<D: Fn(usize) -> u32> Script<D> {
-    /// `depth` is given how many requests have come back.
+    /// `depth` is called with the number of completed requests.
     fn new(requests: impl IntoIterator<Item = Request>, depth: D) -> Script<D> {
         Script {
             requests: requests.into_iter().collect(),
@@ -86,7 +87,7 @@ impl<D: Fn(usize) -> u32> RequestSource for Script<D> {
         Next::Request(request)
     }
 
-    fn done(&mut self, now: Nanos, done: Done) {
+    fn done(&mut self, now: Nanos, done: CompletedRequest) {
         assert!(done.began + done.latency <= now);
         self.in_flight -= 1;
         self.done.push(done);
@@ -116,32 +117,32 @@ fn writes(requests: Vec<Request>) -> Vec<Request> {
 fn run_with(
     file: &File,
     memory: Memory,
-    choice: Choice,
+    interface: IoInterface,
     interrupt: &AtomicBool,
-    feed: &mut dyn RequestSource,
-) -> Result<ListEnd, EngineError> {
+    source: &mut dyn RequestSource,
+) -> Result<ListSummary, EngineError> {
     let list = List {
         files: &[file],
         memory,
-        most_in_flight: 64,
+        max_in_flight: 64,
         largest: Bytes::kib(512),
-        choice,
+        interface,
         interrupt,
     };
-    list::run(&list, feed)
+    list::run(&list, source)
 }
 
 fn run(
     file: &File,
     memory: Memory,
-    choice: Choice,
-    feed: &mut dyn RequestSource,
-) -> Result<ListEnd, EngineError> {
-    run_with(file, memory, choice, &AtomicBool::new(false), feed)
+    interface: IoInterface,
+    source: &mut dyn RequestSource,
+) -> Result<ListSummary, EngineError> {
+    run_with(file, memory, interface, &AtomicBool::new(false), source)
 }
 
-/// The tags of what came back well, sorted.
-fn good_tags(done: &[Done]) -> Vec<u64> {
+/// Tags of the requests that succeeded, sorted.
+fn good_tags(done: &[CompletedRequest]) -> Vec<u64> {
     let good = done.iter().filter(|done| done.result.is_ok());
     let mut tags: Vec<u64> = good.map(|done| done.request.tag).collect();
     tags.sort_unstable();
@@ -149,25 +150,25 @@ fn good_tags(done: &[Done]) -> Vec<u64> {
 }
 
 #[test]
-fn each_request_is_made_once_and_zeros_are_written_where_asked() {
+fn each_request_is_issued_once_and_zeros_are_written_where_requested() {
     const SIZE: u64 = 16 * MIB + 4096;
-    for (choice, kind) in [
-        (Choice::Uring, EngineKind::Uring),
-        (Choice::Sync, EngineKind::Sync),
+    for (interface, kind) in [
+        (IoInterface::Uring, EngineKind::Uring),
+        (IoInterface::Sync, EngineKind::Sync),
     ] {
         let scratch = scratch(SIZE);
         let file = open_direct(&scratch.path);
         let all = pieces(SIZE, 128 << 10);
         let mut reads = Script::new(all.clone(), |_| 16);
-        let end = run(&file, Memory::Reads, choice, &mut reads).unwrap();
-        assert_eq!((end.kind.kind, end.ended), (kind, Ended::End));
+        let end = run(&file, Memory::Reads, interface, &mut reads).unwrap();
+        assert_eq!((end.kind.kind, end.ended), (kind, EndReason::Complete));
         assert_eq!(good_tags(&reads.done), (0..129).collect::<Vec<_>>());
         assert_eq!(reads.most_seen, 16);
         // Every third piece, and the short one at the end.
         let is_written = |tag: u64| tag.is_multiple_of(3) || tag == 128;
         let some: Vec<Request> = all.into_iter().filter(|r| is_written(r.tag)).collect();
         let mut script = Script::new(writes(some.clone()), |_| 16);
-        run(&file, Memory::Zeros, choice, &mut script).unwrap();
+        run(&file, Memory::Zeros, interface, &mut script).unwrap();
         assert_eq!(good_tags(&script.done).len(), some.len());
         let content = std::fs::read(&scratch.path).unwrap();
         assert_eq!(content.len() as u64, SIZE);
@@ -180,7 +181,7 @@ fn each_request_is_made_once_and_zeros_are_written_where_asked() {
 
 #[test]
 fn changes_of_the_depth_are_followed() {
-    // Asked for more than the list allows, there are as many as it allows.
+    // A depth above the limit of the list is reduced to it.
     let depth = |done| match done {
         0..50 => 1,
         50..200 => 1000,
@@ -188,20 +189,20 @@ fn changes_of_the_depth_are_followed() {
     };
     let scratch = scratch(8 * MIB);
     let file = open_direct(&scratch.path);
-    for choice in BOTH {
-        let mut feed = Script::new(pieces(8 * MIB, 16 << 10), depth);
-        run(&file, Memory::Reads, choice, &mut feed).unwrap();
-        assert_eq!(good_tags(&feed.done), (0..512).collect::<Vec<_>>());
-        assert_eq!(feed.most_seen, 64);
-        // Alone in flight, they come back in the order in which they were issued.
-        let first: Vec<u64> = feed.done[..50].iter().map(|d| d.request.tag).collect();
+    for interface in BOTH {
+        let mut source = Script::new(pieces(8 * MIB, 16 << 10), depth);
+        run(&file, Memory::Reads, interface, &mut source).unwrap();
+        assert_eq!(good_tags(&source.done), (0..512).collect::<Vec<_>>());
+        assert_eq!(source.most_seen, 64);
+        // With one in flight, they complete in the order of issue.
+        let first: Vec<u64> = source.done[..50].iter().map(|d| d.request.tag).collect();
         assert_eq!(first, (0..50).collect::<Vec<_>>());
     }
 }
 
 #[test]
 fn lists_run_at_once_each_with_a_thousand_in_flight() {
-    for choice in BOTH {
+    for interface in BOTH {
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
@@ -211,16 +212,16 @@ fn lists_run_at_once_each_with_a_thousand_in_flight() {
                     let list = List {
                         files: &[&file],
                         memory: Memory::Reads,
-                        most_in_flight: 1024,
+                        max_in_flight: 1024,
                         largest: Bytes::kib(512),
-                        choice,
+                        interface,
                         interrupt: &interrupt,
                     };
-                    let mut feed = Script::new(pieces(8 * MIB, 4 << 10), |_| 1024);
-                    let end = list::run(&list, &mut feed).unwrap();
+                    let mut source = Script::new(pieces(8 * MIB, 4 << 10), |_| 1024);
+                    let end = list::run(&list, &mut source).unwrap();
                     assert!(!end.kind.detail.contains("at most"), "{}", end.kind.detail);
-                    assert_eq!(good_tags(&feed.done), (0..2048).collect::<Vec<_>>());
-                    assert_eq!(feed.most_seen, 1024);
+                    assert_eq!(good_tags(&source.done), (0..2048).collect::<Vec<_>>());
+                    assert_eq!(source.most_seen, 1024);
                 });
             }
         });
@@ -233,7 +234,7 @@ fn requests_of_all_operations_go_to_the_files_that_they_name() {
         seed: 1,
         compressible: 0.75,
     };
-    for choice in BOTH {
+    for interface in BOTH {
         let scratches = [scratch(MIB), scratch(MIB)];
         let files = [&scratches[0], &scratches[1]].map(|one| open_direct(&one.path));
         let request = |op, file, offset, tag| Request {
@@ -253,14 +254,19 @@ fn requests_of_all_operations_go_to_the_files_that_they_name() {
         let list = List {
             files: &[&files[0], &files[1]],
             memory,
-            most_in_flight: 8,
+            max_in_flight: 8,
             largest: Bytes::kib(64),
-            choice,
+            interface,
             interrupt: &AtomicBool::new(false),
         };
-        let mut feed = Script::new(requests, |_| 1);
-        list::run(&list, &mut feed).unwrap();
-        assert_eq!(good_tags(&feed.done), [0, 1, 2, 3, 4], "{:?}", feed.done);
+        let mut source = Script::new(requests, |_| 1);
+        list::run(&list, &mut source).unwrap();
+        assert_eq!(
+            good_tags(&source.done),
+            [0, 1, 2, 3, 4],
+            "{:?}",
+            source.done
+        );
         let content = scratches.map(|one| std::fs::read(one.path).unwrap());
         for (number, block) in content[0].chunks(65536).enumerate() {
             let expected = if number == 8 { 0 } else { 7 };

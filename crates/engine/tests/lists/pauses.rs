@@ -2,14 +2,14 @@
 
 use super::*;
 
-/// Gives a request, waits, and gives another; or waits by a depth of 0.
+/// A source that issues a request, waits, and issues another; or waits by a depth of 0.
 struct Pause {
     began: Instant,
     until: Nanos,
     by_depth: bool,
-    asked: u32,
+    calls: u32,
     given: u64,
-    done: Vec<Done>,
+    done: Vec<CompletedRequest>,
 }
 
 impl Pause {
@@ -25,7 +25,7 @@ impl RequestSource for Pause {
     }
 
     fn next(&mut self, now: Nanos) -> Next {
-        self.asked += 1;
+        self.calls += 1;
         if self.given == 0 {
             // The run's own clock began when it was set up.
             self.began = Instant::now().checked_sub(Duration::from(now)).unwrap();
@@ -38,7 +38,7 @@ impl RequestSource for Pause {
         Next::Request(Request::read(self.given * 4096, 4096, self.given))
     }
 
-    fn done(&mut self, _: Nanos, done: Done) {
+    fn done(&mut self, _: Nanos, done: CompletedRequest) {
         self.done.push(done);
     }
 }
@@ -52,32 +52,43 @@ fn thread_cpu_time() -> Duration {
 fn a_wait_passes_without_spinning_and_then_it_continues() {
     let scratch = scratch(MIB);
     let file = open_direct(&scratch.path);
-    for (choice, by_depth) in BOTH.into_iter().flat_map(|c| [(c, false), (c, true)]) {
-        // The first call finds the clock, which is no part of this.
-        run(&file, Memory::Reads, choice, &mut Script::new([], |_| 1)).unwrap();
-        let mut feed = Pause {
+    for (interface, by_depth) in BOTH.into_iter().flat_map(|c| [(c, false), (c, true)]) {
+        // The first call tests the clock, which would count.
+        run(&file, Memory::Reads, interface, &mut Script::new([], |_| 1)).unwrap();
+        let mut source = Pause {
             began: Instant::now(),
             until: Nanos(500_000_000),
             by_depth,
-            asked: 0,
+            calls: 0,
             given: 0,
             done: Vec::new(),
         };
         let cpu = thread_cpu_time();
-        run(&file, Memory::Reads, choice, &mut feed).unwrap();
+        run(&file, Memory::Reads, interface, &mut source).unwrap();
         let cpu = thread_cpu_time() - cpu;
-        assert_eq!(good_tags(&feed.done), [1, 2]);
-        // A slow disk may answer the first after the second.
-        feed.done.sort_by_key(|done| done.request.tag);
-        assert!(feed.done[0].began < feed.done[1].began, "{:?}", feed.done);
-        assert!(feed.done[1].began >= Nanos(499_000_000), "{:?}", feed.done);
-        // First, wait, wait again after the first came back, second, end; and a few to spare.
-        assert!(feed.asked <= 9, "asked {} times", feed.asked);
-        assert!(cpu < Duration::from_millis(100), "{cpu:?} with {choice:?}");
+        assert_eq!(good_tags(&source.done), [1, 2]);
+        // A slow disk may complete the first after the second.
+        source.done.sort_by_key(|done| done.request.tag);
+        assert!(
+            source.done[0].began < source.done[1].began,
+            "{:?}",
+            source.done
+        );
+        assert!(
+            source.done[1].began >= Nanos(499_000_000),
+            "{:?}",
+            source.done
+        );
+        // First, wait, wait again after the first has completed, second, end; and a few to spare.
+        assert!(source.calls <= 9, "{} calls", source.calls);
+        assert!(
+            cpu < Duration::from_millis(100),
+            "{cpu:?} with {interface:?}"
+        );
     }
 }
 
-/// Gives requests forever, and sets the interrupt after a number of them.
+/// A source of endless requests, which sets the interrupt after a number of them.
 struct Endless<'a> {
     interrupt: &'a AtomicBool,
     after: u64,
@@ -91,7 +102,7 @@ impl RequestSource for Endless<'_> {
     }
 
     fn next(&mut self, _: Nanos) -> Next {
-        assert!(self.given < self.after, "asked after the interrupt");
+        assert!(self.given < self.after, "called after the interrupt");
         self.given += 1;
         if self.given == self.after {
             self.interrupt.store(true, Relaxed);
@@ -100,27 +111,27 @@ impl RequestSource for Endless<'_> {
         Next::Request(Request::read(offset, 65536, self.given))
     }
 
-    fn done(&mut self, _: Nanos, done: Done) {
+    fn done(&mut self, _: Nanos, done: CompletedRequest) {
         assert_eq!(done.result, Ok(()));
         self.back += 1;
     }
 }
 
 #[test]
-fn an_interrupt_lets_what_is_in_flight_come_back_and_issues_no_more() {
+fn an_interrupt_lets_requests_in_flight_complete_and_issues_no_more() {
     let scratch = scratch(MIB);
     let file = open_direct(&scratch.path);
-    for choice in BOTH {
+    for interface in BOTH {
         let interrupt = AtomicBool::new(false);
-        let mut feed = Endless {
+        let mut source = Endless {
             interrupt: &interrupt,
             after: 1000,
             given: 0,
             back: 0,
         };
-        let end = run_with(&file, Memory::Reads, choice, &interrupt, &mut feed).unwrap();
-        assert_eq!(end.ended, Ended::Interrupted);
-        assert_eq!((feed.given, feed.back), (1000, 1000));
+        let end = run_with(&file, Memory::Reads, interface, &interrupt, &mut source).unwrap();
+        assert_eq!(end.ended, EndReason::Interrupted);
+        assert_eq!((source.given, source.back), (1000, 1000));
     }
 }
 
@@ -134,20 +145,20 @@ fn an_interrupt_ends_a_long_wait() {
         fn next(&mut self, _: Nanos) -> Next {
             Next::Wait(Nanos::from_secs(3600))
         }
-        fn done(&mut self, _: Nanos, _: Done) {}
+        fn done(&mut self, _: Nanos, _: CompletedRequest) {}
     }
     let scratch = scratch(MIB);
     let file = open_direct(&scratch.path);
-    for choice in BOTH {
+    for interface in BOTH {
         let (interrupt, began) = (AtomicBool::new(false), Instant::now());
         let end = std::thread::scope(|scope| {
             let list =
-                scope.spawn(|| run_with(&file, Memory::Reads, choice, &interrupt, &mut Sleeper));
+                scope.spawn(|| run_with(&file, Memory::Reads, interface, &interrupt, &mut Sleeper));
             std::thread::sleep(Duration::from_millis(100));
             interrupt.store(true, Relaxed);
             list.join().unwrap().unwrap()
         });
-        assert_eq!(end.ended, Ended::Interrupted);
+        assert_eq!(end.ended, EndReason::Interrupted);
         assert!(began.elapsed() < Duration::from_secs(1800));
     }
 }

@@ -1,4 +1,4 @@
-use engine::Disks;
+use engine::DiskEngine;
 
 use super::*;
 use crate::host_line::{AgentVerb, LineVerb, parse};
@@ -28,14 +28,14 @@ fn a_folder_is_prepared_once_and_measured_as_often_as_is_asked() {
     let folder = place.path().to_str().unwrap();
     let args = asked(&[folder, "--size", "4m", "--figure", "page-write.p99"]);
     let interrupt = AtomicBool::new(false);
-    let mut tracks = prepare(&args, &context(), &Disks, &interrupt).unwrap();
+    let mut tracks = prepare(&args, &context(), &DiskEngine, &interrupt).unwrap();
     assert_eq!(facts(&tracks, &Root::host()).unwrap()[0].path, folder);
     for number in 0..2 {
         let round = Round {
             number,
             seconds: 0.2,
         };
-        let said = measure(&mut tracks, &args.figure, round, &Disks, &interrupt);
+        let said = measure(&mut tracks, &args.figure, round, &DiskEngine, &interrupt);
         assert_eq!((said.number, said.targets.len()), (number, 1));
         assert!(said.seconds >= 0.2, "{said:?}");
         let figures = &said.targets[0].figures;
@@ -54,7 +54,7 @@ fn a_target_that_is_only_read_is_not_raced_by_a_figure_that_writes() {
     std::fs::write(&file, vec![b'x'; 1 << 20]).unwrap();
     let args = asked(&[file.to_str().unwrap(), "--figure", "page-write.iops"]);
     let interrupt = AtomicBool::new(false);
-    let refused = prepare(&args, &context(), &Disks, &interrupt);
+    let refused = prepare(&args, &context(), &DiskEngine, &interrupt);
     let why = refused.err().unwrap().error().to_string();
     assert!(why.contains("unless --destroy names it"), "{why}");
     assert_eq!(std::fs::read(&file).unwrap(), vec![b'x'; 1 << 20]);

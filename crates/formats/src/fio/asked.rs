@@ -1,6 +1,6 @@
 //! The options of a job that is written.
 
-use record::{Details, Pattern, PhaseSummary, Spread, Summary, TargetKind};
+use record::{Details, Pattern, PhaseSummary, RandomDistribution, Summary, TargetKind};
 
 use super::details;
 
@@ -88,7 +88,7 @@ fn made(phase: &PhaseSummary) -> Vec<(String, String)> {
         );
         given(
             "norandommap",
-            set(drawn && details.spread == Spread::Uniform),
+            set(drawn && details.spread == RandomDistribution::Uniform),
         );
     }
     given("group_reporting", set(true));
@@ -107,9 +107,9 @@ fn rate_of(rate: f64, reads: f64, clones: u32) -> String {
 
 fn distribution(details: &Details) -> Option<String> {
     match details.spread {
-        Spread::Uniform | Spread::Once => None,
-        Spread::Zipf(theta) => Some(format!("zipf:{theta}")),
-        Spread::Pareto(h) => Some(format!("pareto:{h}")),
+        RandomDistribution::Uniform | RandomDistribution::Once => None,
+        RandomDistribution::Zipf(theta) => Some(format!("zipf:{theta}")),
+        RandomDistribution::Pareto(h) => Some(format!("pareto:{h}")),
     }
 }
 

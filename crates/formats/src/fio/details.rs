@@ -1,6 +1,6 @@
 //! Extended options of a job of fio: sizes that differ, the offset, the distribution of places.
 
-use record::{Bytes, Details, SizeShare, Spread};
+use record::{Bytes, Details, RandomDistribution, SizeShare};
 
 use super::options::Options;
 
@@ -99,16 +99,16 @@ fn shares(options: &Options<'_>, text: &str) -> Option<Vec<SizeShare>> {
     Some(shares.into_iter().map(share).collect())
 }
 
-fn spread(text: &str) -> Option<Spread> {
+fn spread(text: &str) -> Option<RandomDistribution> {
     let (kind, number) = text.split_once(':').unwrap_or((text, ""));
     let number = |default: f64| match number {
         "" => Some(default),
         text => text.parse::<f64>().ok().filter(|number| number.is_finite()),
     };
     match kind {
-        "random" => Some(Spread::Uniform),
-        "zipf" => number(ZIPF).map(Spread::Zipf),
-        "pareto" => number(PARETO).map(Spread::Pareto),
+        "random" => Some(RandomDistribution::Uniform),
+        "zipf" => number(ZIPF).map(RandomDistribution::Zipf),
+        "pareto" => number(PARETO).map(RandomDistribution::Pareto),
         _ => None,
     }
 }

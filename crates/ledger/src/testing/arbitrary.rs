@@ -113,7 +113,7 @@ prop_compose! {
             EngineKind::Uring, EngineKind::Sync, EngineKind::Scripted, EngineKind::Imported,
         ]),
         clock in select(vec![ClockKind::Tsc, ClockKind::Monotonic]),
-        stopped in select(vec![Stopped::Precise, Stopped::Time, Stopped::Ops, Stopped::Signal, Stopped::Rule]),
+        stopped in select(vec![StopReason::Precise, StopReason::Time, StopReason::Ops, StopReason::Signal, StopReason::Rule]),
         (began_s, seconds, drain_seconds) in (figure(), figure(), figure()),
         (user_s, system_s) in (figure(), figure()),
         (read, write, sync) in (of(flow()), of(flow()), of(flow())),
@@ -140,7 +140,7 @@ prop_compose! {
             cpu: CpuTime { user_s, system_s },
             windows,
             surroundings,
-            outcome: record::Outcome::default(),
+            outcome: record::JobFileResults::default(),
         }
     }
 }

@@ -11,7 +11,7 @@ const SIZE: u64 = 96;
 /// One bit a byte.
 type Bits = u128;
 
-/// Ranges as they come: in any order, overlapping, touching, empty.
+/// Arbitrary ranges: in any order, overlapping, touching, empty.
 fn raw() -> impl Strategy<Value = Vec<Range<u64>>> {
     let range = (0..=SIZE, 0..=SIZE).prop_map(|(a, b)| a.min(b)..a.max(b));
     prop::collection::vec(range, 0..12)
@@ -22,7 +22,7 @@ fn bits_of(ranges: impl IntoIterator<Item = Range<u64>>) -> Bits {
     bytes.fold(0, |bits, byte| bits | 1 << byte)
 }
 
-/// The bits of a set, which must be in its one form.
+/// The bits of a set, which must be in its canonical form.
 fn bits(ranges: &Ranges) -> Bits {
     assert!(ranges.iter().all(|range| !range.is_empty()), "{ranges:?}");
     let apart = ranges.list.windows(2).all(|two| two[0].end < two[1].start);
@@ -31,7 +31,7 @@ fn bits(ranges: &Ranges) -> Bits {
 }
 
 #[test]
-fn sets_reach_to_the_end_of_what_64_bits_count() {
+fn sets_extend_to_the_largest_64_bit_offset() {
     let all = Ranges::from(0..u64::MAX);
     let last = Ranges::from(u64::MAX - 1..u64::MAX);
     assert_eq!(all.total(), Bytes(u64::MAX));
@@ -53,7 +53,7 @@ fn a_stored_set_of_blocks_is_small() {
 }
 
 #[test]
-fn what_no_set_can_have_is_refused() {
+fn invalid_ranges_are_refused() {
     for bytes in [
         &[][..],          // No unit.
         &[64],            // A unit beyond 64 bits.
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn aligned_ones_are_all_blocks_that_hold_a_bit(
+    fn aligned_sets_are_all_blocks_that_contain_a_bit(
         ranges in raw(), block in 1_u64..20, len in 0..=SIZE,
     ) {
         let set: Ranges = ranges.iter().cloned().collect();
@@ -135,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn the_stored_form_comes_back(ranges in raw(), shift in 0..50) {
+    fn the_compact_form_is_lossless(ranges in raw(), shift in 0..50) {
         let scaled = ranges.into_iter().map(|range| range.start << shift..range.end << shift);
         let set: Ranges = scaled.collect();
         let text = serde_json::to_string(&set).unwrap();
@@ -143,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_decoded_from_noise_is_a_set(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+    fn ranges_decoded_from_noise_are_a_set(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
         if let Ok(set) = Ranges::decode(&bytes) {
             prop_assert_eq!(Ranges::decode(&set.encode()), Ok(set));
         }

@@ -11,13 +11,13 @@ use crate::{Bytes, Nanos};
 pub enum SyncAction {
     /// Nothing.
     Idle,
-    /// Copies or parity are made equal, as after a crash.
+    /// Copies or parity are made consistent, as after a crash.
     Resync,
-    /// A member that was replaced is filled.
+    /// A replaced member is rebuilt.
     Recover,
     /// All is read and compared.
     Check,
-    /// All is read, compared and made equal.
+    /// All is read and compared, and mismatches are corrected.
     Repair,
     /// The layout changes.
     Reshape,
@@ -44,7 +44,7 @@ impl SyncAction {
         }
     }
 
-    /// The action of the kernel's word; `None` for a word of a kernel to come.
+    /// The action of the kernel's word; `None` for the word of a newer kernel.
     pub fn by_word(word: &str) -> Option<SyncAction> {
         [
             SyncAction::Idle,
@@ -65,12 +65,12 @@ impl SyncAction {
 pub struct Progress {
     /// Bytes done.
     pub done: Bytes,
-    /// Bytes in all.
+    /// Total of bytes.
     pub of: Bytes,
 }
 
 impl Progress {
-    /// The share that is done, 0 to 1.
+    /// The completed share, 0 to 1.
     pub fn fraction(self) -> f64 {
         match self.of.0 {
             0 => 1.0,
@@ -78,7 +78,7 @@ impl Progress {
         }
     }
 
-    /// Time left at a speed; `None` while there is none.
+    /// Remaining time at a speed; `None` while the speed is 0.
     pub fn left(self, speed: BytesPerSecond) -> Option<Nanos> {
         let left = (self.of - self.done).0 as f64;
         (speed.0 > 0.0).then(|| Nanos((left / speed.0 * 1e9) as u64))
@@ -101,7 +101,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// True if the kernel gave it up.
+    /// True if md marked it as faulty.
     pub fn is_faulty(&self) -> bool {
         self.state.iter().any(|word| word == "faulty")
     }
@@ -127,8 +127,8 @@ pub struct ArraySample {
 }
 
 impl ArraySample {
-    /// True if md reads or writes the members for a sync action now. What waits for another array's turn has
-    /// an action and no position.
+    /// True if md reads or writes the members for a sync action now. An action that waits for another array
+    /// has no position.
     pub fn is_at_work(&self) -> bool {
         self.action.is_some_and(SyncAction::is_work) && self.position.is_some()
     }

@@ -1,4 +1,4 @@
-//! One block device: who it is, and what it did in an interval.
+//! A block device: its identity, and its I/O in an interval.
 
 use std::fmt;
 use std::str::FromStr;
@@ -67,9 +67,9 @@ pub enum DeviceKind {
 }
 
 impl DeviceKind {
-    /// The kind of a device by its name alone, where sysfs is not at hand: in a container, or in a log.
-    /// The names are the kernel's (Documentation/admin-guide/devices.txt). Never a partition, which no
-    /// name tells alone: see [`disks_of_partition`].
+    /// The kind of a device by its name alone, where sysfs is not available: in a container, or in a log.
+    /// The names are the kernel's (Documentation/admin-guide/devices.txt). Never a partition, which
+    /// cannot be known by the name alone: see [`disks_of_partition`].
     pub fn by_name(name: &str) -> DeviceKind {
         let numbered = |prefix: &str| {
             name.strip_prefix(prefix)
@@ -124,12 +124,12 @@ pub struct Device {
     pub id: DeviceId,
     /// The kernel's name, such as `nvme1n1`.
     pub name: String,
-    /// The name that people gave it, where it has one: `vg-data` of `/dev/mapper/vg-data`, `data` of
+    /// The name that the administrator gave it, where it has one: `vg-data` of `/dev/mapper/vg-data`, `data` of
     /// `/dev/md/data`.
     pub alias: Option<String>,
     /// `major:minor`.
     pub number: Option<DeviceNumber>,
-    /// The kernel's count of disks when this one came (`diskseq`, Linux 5.15; partitions have that
+    /// The kernel's sequence number of the disk (`diskseq`, Linux 5.15; partitions have that
     /// of their disk). No two disks of a boot have the same.
     pub sequence: Option<u64>,
     /// Time at which it was first seen in this series.
@@ -144,16 +144,16 @@ pub struct Device {
     pub model: Option<String>,
     /// The serial number; on EBS the volume id.
     pub serial: Option<String>,
-    /// Requests that its queues take together.
+    /// Total depth of its queues.
     pub queue_depth: Option<u32>,
-    /// True if it calls itself rotational; many virtual disks say so and are not.
+    /// True if it calls itself rotational; many virtual disks do so and are not.
     pub rotational: Option<bool>,
     /// The devices that it lies on directly: the members of an array, the disk of a partition.
     pub lies_on: Vec<DeviceId>,
 }
 
 impl Device {
-    /// True if this is its name, the kernel's or one given by people, or its serial number.
+    /// True if this is its kernel name, its alias or its serial number.
     pub fn is_called(&self, name: &str) -> bool {
         let others = [&self.alias, &self.serial];
         self.name == name
@@ -197,7 +197,7 @@ pub struct Flow {
     pub bytes: Option<BytesPerSecond>,
     /// Requests that were merged into others before they were issued. Flushes are not counted so.
     pub merged: Option<PerSecond>,
-    /// The mean time of those that completed, with the time that they queued: iostat's await.
+    /// Mean latency of the completed requests, including their time in the queue: iostat's await.
     /// `None` also where none completed.
     pub wait: Option<Nanos>,
     /// Their mean size. `None` also where none completed.
@@ -229,12 +229,12 @@ pub struct DeviceSample {
     pub all: Flow,
     /// Mean number of requests in flight: iostat's aqu-sz.
     pub mean_in_flight: Option<f64>,
-    /// Number of requests in flight when the interval ended. iostat does not tell.
+    /// Number of requests in flight at the end of the interval. iostat does not report it.
     pub in_flight: Option<u64>,
-    /// The share of time in which anything was in flight: iostat's %util. It says nothing about how
-    /// much more a device could do that serves requests side by side.
+    /// The share of time in which anything was in flight: iostat's %util. It does not show how
+    /// much more a device could do that serves requests in parallel.
     pub busy: Option<Fraction>,
-    /// A counter went back within the interval, so that its rates are not known.
+    /// True if a counter decreased within the interval, so that the rates are not known.
     pub reset: bool,
     /// The array's own state, of an array.
     pub array: Option<ArraySample>,
@@ -245,7 +245,7 @@ pub struct DeviceSample {
 }
 
 impl DeviceSample {
-    /// A device of which nothing is known yet, as in the interval in which it came.
+    /// A device without figures, as in the interval in which it appeared.
     pub fn unknown(device: Arc<Device>) -> DeviceSample {
         DeviceSample {
             device,
@@ -274,8 +274,8 @@ impl DeviceSample {
         }
     }
 
-    /// Fills [`all`](DeviceSample::all) from reads, writes and discards, as iostat does. What
-    /// neither of them knows stays as it is.
+    /// Fills [`all`](DeviceSample::all) from reads, writes and discards, as iostat does. Figures
+    /// that neither of them has stay as they are.
     pub fn sum_up(&mut self) {
         let parts = [&self.read, &self.write, &self.discard];
         let known = |of: fn(&Flow) -> Option<f64>| {

@@ -1,15 +1,15 @@
 //! Kinds of requests.
 
-/// The kinds of requests that the kernel counts apart.
+/// The kinds of requests that the kernel counts separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlowKind {
     /// Requests that read.
     Read,
     /// Requests that write.
     Write,
-    /// Requests that say which blocks are no longer needed.
+    /// Requests that discard blocks.
     Discard,
-    /// Requests to make written blocks last.
+    /// Requests that make earlier writes durable.
     Flush,
 }
 

@@ -40,18 +40,18 @@ pub struct Load {
     pub fifteen: f64,
 }
 
-/// Memory that waits to be written, and how much of it the kernel allows.
+/// Dirty memory, and the kernel's limits of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// Memory that could be used for something else.
+    /// Memory available to programs.
     pub available: Option<Bytes>,
-    /// Written by programs and not yet on its way to a disk.
+    /// Memory written by programs, for which no write to a disk was issued yet.
     pub dirty: Option<Bytes>,
-    /// On its way to a disk.
+    /// Memory that is being written to a disk.
     pub writeback: Option<Bytes>,
-    /// At so much dirty memory, programs that write are made to wait (`vm.dirty_ratio`).
+    /// Dirty memory at which writing programs are throttled (`vm.dirty_ratio`).
     pub limit: Option<Bytes>,
-    /// At so much the kernel begins to write (`vm.dirty_background_ratio`).
+    /// Dirty memory at which the kernel begins to write (`vm.dirty_background_ratio`).
     pub background_limit: Option<Bytes>,
 }
 
@@ -136,8 +136,8 @@ pub struct GroupLimit {
     pub limit: f64,
     /// The group's use, a second; `None` in the first interval.
     pub used: Option<f64>,
-    /// The share of the interval in which some of its tasks waited for I/O; `None` where the kernel does not tell
-    /// it of this group.
+    /// The share of the interval in which some of its tasks waited for I/O; `None` where the kernel does not
+    /// report it for this group.
     pub pressure: Option<Fraction>,
 }
 
@@ -151,7 +151,7 @@ pub enum KernelErrorKind {
     Timeout,
     /// A file system found damage or went read-only.
     FileSystem,
-    /// md gave up a member or corrected a read error.
+    /// md marked a member as faulty, or corrected a read error.
     Array,
 }
 
@@ -167,7 +167,7 @@ impl KernelErrorKind {
     }
 }
 
-/// A line of the kernel's log that speaks of a disk's trouble.
+/// A line of the kernel's log about an error of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelError {
     /// Its kind.
@@ -185,7 +185,7 @@ pub struct HostSample {
     pub pressure: Option<Pressure>,
     /// The load.
     pub load: Option<Load>,
-    /// Memory that waits to be written.
+    /// Dirty memory.
     pub memory: Option<Memory>,
     /// The processors.
     pub cpu: Option<CpuShares>,

@@ -46,7 +46,7 @@ impl Latencies {
         Histogram::decode(&self.bins.0).unwrap_or_default()
     }
 
-    /// Those of several intervals as one; their percentiles are to within 3 %.
+    /// Times of several intervals together; their percentiles are to within 3 %.
     pub fn merged<'a>(all: impl Iterator<Item = &'a Latencies>) -> Option<Latencies> {
         let all: Vec<&Latencies> = all.collect();
         if let [one] = all.as_slice() {
@@ -57,7 +57,7 @@ impl Latencies {
         Latencies::of(&sum)
     }
 
-    /// Memory that it takes beside itself.
+    /// Heap memory that it uses.
     pub fn weight(&self) -> usize {
         self.bins.0.len()
     }
@@ -104,13 +104,13 @@ impl LatencySample {
         }
     }
 
-    /// Those of one kind.
+    /// Times of one kind.
     pub fn kind(&self, kind: FlowKind) -> Option<&Latencies> {
         let at = FlowKind::ALL.iter().position(|known| *known == kind)?;
         self.kinds[at].as_ref()
     }
 
-    /// Those of several intervals as one.
+    /// Times of several intervals together.
     pub fn merged(all: &[&LatencySample]) -> LatencySample {
         let kind = |at: usize| {
             let kinds = all.iter().filter_map(|one| one.kinds[at].as_ref());
@@ -122,7 +122,7 @@ impl LatencySample {
         }
     }
 
-    /// Memory that it takes.
+    /// Memory that it uses.
     pub fn weight(&self) -> usize {
         let parts = self.kinds.iter().chain([&self.all]).flatten();
         size_of::<LatencySample>() + parts.map(Latencies::weight).sum::<usize>()
@@ -159,9 +159,9 @@ impl ProcessSample {
 pub struct TracingSample {
     /// Processor time that reading the kernel's events and the processes' counters took.
     pub cpu: Nanos,
-    /// Requests that were seen to complete.
+    /// Requests whose completion was traced.
     pub requests: u64,
-    /// Events that the kernel could not keep: as many requests may be missing.
+    /// Events that the kernel dropped: as many requests may be missing.
     pub lost: u64,
     /// Time over which the processes' I/O was counted: longer than the interval where counting takes long, and 0 where
     /// it was not counted.
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_come_back_and_several_intervals_are_one() {
+    fn percentiles_are_restored_and_intervals_are_merged() {
         let times = |range: std::ops::Range<u64>| {
             let mut times: [Histogram; 4] = Default::default();
             range.for_each(|time| times[0].record(time * 1000));

@@ -1,8 +1,8 @@
 //! The disks of a host in one interval, whatever the source: the kernel's counters just now, a recording, or
 //! the text that iostat wrote years ago.
 //!
-//! Everything is optional that one of these may not know. `None` means "not known"; a rate of zero means that
-//! nothing happened.
+//! Values that a source may lack are optional. `None` means "not known"; a rate of zero means that nothing
+//! happened.
 
 mod array;
 mod device;
@@ -49,8 +49,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// The moment so much earlier, but not before the first reading by the clock that counts from
-    /// there.
+    /// The moment earlier by `span`, but not before the first reading.
     #[must_use]
     pub fn before(self, span: Nanos) -> Moment {
         let signed = SignedDuration::from_nanos(i64::try_from(span.0).unwrap_or(i64::MAX));
@@ -61,7 +60,7 @@ impl Moment {
     }
 }
 
-/// Reason for which more time than the interval lies between a sample and the one before it.
+/// Reason for a gap between a sample and the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gap {
@@ -125,8 +124,8 @@ pub struct Sample {
     pub host: HostSample,
     /// The devices, sorted by name (numbers in it by value), each once.
     pub devices: Vec<DeviceSample>,
-    /// The devices that were there at the end of the interval before and are no longer. Only what is seen live
-    /// tells.
+    /// The devices that have disappeared since the interval before. Known of live samples
+    /// only.
     pub removed: Vec<Arc<Device>>,
 }
 
@@ -136,7 +135,7 @@ impl Sample {
         self.devices.iter().find(|sample| sample.device.id == id)
     }
 
-    /// The sample of a device that is probably the nth, as where another sample has it there: among
+    /// The sample of a device that is probably at index `nth`, as in another sample: among
     /// thousands, looking for each of them takes long.
     pub fn near(&self, nth: usize, id: DeviceId) -> Option<&DeviceSample> {
         let there = self.devices.get(nth);
@@ -152,7 +151,7 @@ impl Sample {
             .find(|sample| sample.device.name == name)
     }
 
-    /// The devices that are called by one of these names, and all that these lie on.
+    /// The devices that are called by one of these names, and all devices below them.
     pub fn wanted(&self, names: &[String]) -> HashSet<DeviceId> {
         let is_named =
             |sample: &&DeviceSample| names.iter().any(|name| sample.device.is_called(name));

@@ -20,7 +20,7 @@ pub struct BytesPerSecond(pub f64);
 pub struct Fraction(pub f64);
 
 impl Fraction {
-    /// In percent.
+    /// The share in percent.
     pub fn percent(self) -> f64 {
         100.0 * self.0
     }

@@ -1,4 +1,4 @@
-//! A sample as a recording gives it back.
+//! A sample of a recording.
 
 use super::Sample;
 
@@ -7,7 +7,7 @@ use super::Sample;
 pub struct Recorded {
     /// The sample; where samples were thinned out, the mean over their time.
     pub sample: Sample,
-    /// Spread of the samples that were thinned out to this one; `None` of one that is as it was taken.
+    /// Spread of the samples that were thinned out to this one; `None` for one as it was taken.
     pub spread: Option<Box<Spread>>,
 }
 

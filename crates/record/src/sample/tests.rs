@@ -37,7 +37,7 @@ fn the_tree_is_walked_both_ways() {
 }
 
 #[test]
-fn a_name_tells_what_a_device_is() {
+fn the_kind_of_a_device_follows_from_its_name() {
     for (name, kind) in [
         ("sda", DeviceKind::Disk),
         ("sda1", DeviceKind::Disk),
@@ -113,7 +113,7 @@ fn reads_writes_and_discards_add_up() {
 }
 
 #[test]
-fn what_only_the_sum_knows_stays() {
+fn values_known_only_of_the_sum_stay() {
     let mut sample = device(0, "sda", &[]);
     sample.all.wait = Some(Nanos(7));
     sample.all.iops = Some(PerSecond(9.0));
@@ -123,7 +123,7 @@ fn what_only_the_sum_knows_stays() {
 }
 
 #[test]
-fn an_idle_device_waits_for_nothing() {
+fn an_idle_device_has_no_wait() {
     let mut sample = device(0, "sda", &[]);
     sample.read.iops = Some(PerSecond(0.0));
     sample.sum_up();

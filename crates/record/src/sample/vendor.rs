@@ -25,7 +25,7 @@ impl VendorPage {
     }
 }
 
-/// Time for which demand exceeded the limits, within the page's interval.
+/// Time in which demand exceeded the limits, within the page's interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exceeded {
     /// Beyond the volume's operations a second.
@@ -33,7 +33,7 @@ pub struct Exceeded {
     /// Beyond the volume's bytes a second.
     pub volume_bytes: Nanos,
     /// Beyond the operations a second that the instance gives all of its volumes together; `None` of an
-    /// instance store, which shares with none.
+    /// instance store, which does not share them.
     pub instance_iops: Option<Nanos>,
     /// Beyond the bytes a second that the instance gives them.
     pub instance_bytes: Option<Nanos>,
@@ -70,7 +70,7 @@ pub struct VendorSample {
     pub read_time: Nanos,
     /// Time that the writes took together.
     pub write_time: Nanos,
-    /// Time for which caps were exceeded.
+    /// Time in which limits were exceeded.
     pub exceeded: Exceeded,
     /// Requests waiting or under way at the second reading.
     pub queue: u64,

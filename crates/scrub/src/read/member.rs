@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use engine::list::{Done, Next, Op, Request, RequestSource};
+use engine::list::{CompletedRequest, Next, Op, Request, RequestSource};
 use job::{CheckpointWriter, EndState};
 use linux::Root;
 use record::{Bytes, Nanos, Ranges};
@@ -196,7 +196,7 @@ impl RequestSource for Member<'_> {
         Next::Request(Request::of(Op::Read, &range, tag))
     }
 
-    fn done(&mut self, now: Nanos, done: Done) {
+    fn done(&mut self, now: Nanos, done: CompletedRequest) {
         let Request { len, tag, .. } = done.request;
         let range = done.request.range();
         if tag == PIECE {
@@ -209,7 +209,7 @@ impl RequestSource for Member<'_> {
         let before = self.work.left();
         match done.result {
             Ok(()) => self.work.was_read(range),
-            Err(error) if error.is_of_a_lost_device() => self.gone = true,
+            Err(error) if error.is_device_gone() => self.gone = true,
             Err(_) => {
                 self.poll_disk();
                 if !self.gone {

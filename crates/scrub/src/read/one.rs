@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{ScopedJoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-use engine::Choice;
-use engine::list::{Ended, List, Lister, Memory};
+use engine::IoInterface;
+use engine::list::{EndReason, List, ListEngine, Memory};
 use job::{ProgressLine, Started, StopCause};
 use linux::md::sync::Sectors;
 use linux::root::attribute;
@@ -124,20 +124,20 @@ fn read_part(
             let list = List {
                 files: &[&file],
                 memory: Memory::Reads,
-                most_in_flight: MOST_DEPTH as u32,
+                max_in_flight: MOST_DEPTH as u32,
                 largest: BLOCK,
-                choice: Choice::Auto,
+                interface: IoInterface::Auto,
                 interrupt: &share.over,
             };
-            let end = engine::Disks.run(&list, &mut member);
+            let end = engine::DiskEngine.run(&list, &mut member);
             end.map(|end| end.ended).map_err(|error| error.to_string())
         });
-    let came = member.end(matches!(ended, Ok(Ended::End)));
+    let came = member.end(matches!(ended, Ok(EndReason::Complete)));
     let ending = match ended {
         Err(why) => Ending::Failed(why),
         Ok(_) if came.gone => Ending::Gone(format!("{path} went away")),
-        Ok(Ended::Interrupted) => Ending::Interrupted,
-        Ok(Ended::End) => Ending::Done,
+        Ok(EndReason::Interrupted) => Ending::Interrupted,
+        Ok(EndReason::Complete) => Ending::Done,
     };
     (came, ending)
 }

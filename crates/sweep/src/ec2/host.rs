@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use engine::{Engine, part_of_seed};
+use engine::{Engine, derive_seed};
 use job::Job;
 use linux::block::Devices;
 use linux::consent::{Consent, open_for_destroying};
@@ -72,7 +72,7 @@ pub(crate) fn bench_args(
         seconds: Some(args.seconds),
         precision: Some(args.precision),
         destroy: vec![consent],
-        seed: Some(part_of_seed(args.seed, round as u64)),
+        seed: Some(derive_seed(args.seed, round as u64)),
         no_ledger: true,
         ..BenchArgs::default()
     })

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use engine::Choice;
-use engine::list::{Done, List, Lister, Memory, Next, Request, RequestSource};
+use engine::IoInterface;
+use engine::list::{CompletedRequest, List, ListEngine, Memory, Next, Request, RequestSource};
 use record::{Bytes, Nanos};
 use study::interval::{Interval, mean_interval};
 
@@ -126,7 +126,7 @@ impl RequestSource for Burst<'_> {
         Next::Request(Request::read(offset, self.block, BLOCK))
     }
 
-    fn done(&mut self, now: Nanos, done: Done) {
+    fn done(&mut self, now: Nanos, done: CompletedRequest) {
         let bytes = Bytes(u64::from(done.request.len));
         if done.request.tag == PROBE {
             return self.pace.probed(now, bytes, done.latency);
@@ -145,7 +145,7 @@ pub(super) fn together(
     each: &[(&Volume, &[u64])],
     block: Bytes,
     (limit, policy): (Option<Bytes>, IoPolicy),
-    lister: &dyn Lister,
+    lister: &dyn ListEngine,
     interrupt: &AtomicBool,
 ) -> Vec<Option<Interval>> {
     let limit = Limit::new(limit);
@@ -156,9 +156,9 @@ pub(super) fn together(
         let list = List {
             files: &[&file],
             memory: Memory::Reads,
-            most_in_flight: DEPTH + 1,
+            max_in_flight: DEPTH + 1,
             largest: block,
-            choice: Choice::Auto,
+            interface: IoInterface::Auto,
             interrupt,
         };
         let ended = lister.run(&list, &mut burst);

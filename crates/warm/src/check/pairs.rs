@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use engine::list::{Done, Next, Request, RequestSource};
+use engine::list::{CompletedRequest, Next, Request, RequestSource};
 use record::{Bytes, Nanos};
 use study::cold::sample::Pair;
 use study::pace::Targets;
@@ -34,10 +34,10 @@ pub(super) fn places(size: Bytes, block: Bytes, seed: u64) -> Vec<u64> {
         .map(|part| {
             let from = part * blocks / count;
             let to = (part + 1) * blocks / count;
-            (from + engine::part_of_seed(seed, part) % (to - from)) * block.0
+            (from + engine::derive_seed(seed, part) % (to - from)) * block.0
         })
         .collect();
-    places.sort_by_cached_key(|place| engine::part_of_seed(seed ^ 1, *place));
+    places.sort_by_cached_key(|place| engine::derive_seed(seed ^ 1, *place));
     places
 }
 
@@ -109,7 +109,7 @@ impl<'a> Pairs<'a> {
             };
             let mut both = vec![request(place, false)];
             both.extend(self.beside(place).map(|warm| request(warm, true)));
-            if engine::part_of_seed(self.seed, place as u64).is_multiple_of(2) {
+            if engine::derive_seed(self.seed, place as u64).is_multiple_of(2) {
                 both.reverse();
             }
             self.round.extend(both);
@@ -175,7 +175,7 @@ impl RequestSource for Pairs<'_> {
         }
     }
 
-    fn done(&mut self, _now: Nanos, done: Done) {
+    fn done(&mut self, _now: Nanos, done: CompletedRequest) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let tag = done.request.tag as usize;
         // A clock of a nanosecond may see none pass.

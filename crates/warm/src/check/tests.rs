@@ -5,7 +5,7 @@ mod stalls;
 use std::collections::BTreeSet;
 use std::fs::File;
 
-use engine::list::simulated::{SimulatedList, Volume as Simulated};
+use engine::list::simulated::{SimulatedVolume, VolumeModel as Simulated};
 use engine::list::{Memory, RequestSource};
 
 use super::super::limit::Limit as Shared;
@@ -40,11 +40,11 @@ fn places_are_blocks_all_over_the_volume_and_none_comes_twice() {
 fn each_first_read_is_in_flight_with_one_of_a_place_that_was_read_before() {
     for count in [22, 64, 400] {
         let size = Bytes(count * BLOCK.0);
-        let volume = SimulatedList::new(Simulated::cold(size));
+        let volume = SimulatedVolume::new(Simulated::cold(size));
         let places = places(size, BLOCK, 5);
         let mut pairs = Pairs::new(&places, 5, None);
         run(&volume, &mut pairs, DEPTH, Bytes(u64::from(PAGE)));
-        let made = volume.made();
+        let made = volume.requests();
         let read: Vec<u64> = made.iter().map(|one| one.request.offset).collect();
         let mut first_issued = 0;
         for (at, one) in made.iter().enumerate() {
@@ -62,7 +62,7 @@ fn each_first_read_is_in_flight_with_one_of_a_place_that_was_read_before() {
                 .iter()
                 .find(|other| other.request.offset == beside.request.offset)
                 .unwrap();
-            assert!(before.answered <= one.began, "{count} {place}");
+            assert!(before.completed <= one.began, "{count} {place}");
             first_issued += usize::from(made[at - 1] != *beside);
         }
         assert_eq!(pairs.pairs().len() as u64, count - LEAD as u64);
@@ -71,20 +71,20 @@ fn each_first_read_is_in_flight_with_one_of_a_place_that_was_read_before() {
     }
 }
 
-fn run(volume: &SimulatedList, feed: &mut dyn RequestSource, depth: u32, largest: Bytes) {
+fn run(volume: &SimulatedVolume, feed: &mut dyn RequestSource, depth: u32, largest: Bytes) {
     let list = List {
         files: &[&File::open("/dev/null").unwrap()],
         memory: Memory::Reads,
-        most_in_flight: depth,
+        max_in_flight: depth,
         largest,
-        choice: Choice::Auto,
+        interface: IoInterface::Auto,
         interrupt: &AtomicBool::new(false),
     };
     volume.run(&list, feed).unwrap();
 }
 
 /// Checks a simulated volume of which the part from `warm` on was read before.
-fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>) {
+fn checked(volume: &SimulatedVolume, warm_from: u64) -> (Sample, Option<Forecast>) {
     let size = volume.volume().size;
     let run = |feed: &mut dyn RequestSource, depth, largest| run(volume, feed, depth, largest);
     let warm: Vec<u64> = (warm_from..size.0 / BLOCK.0)
@@ -111,7 +111,7 @@ fn checked(volume: &SimulatedList, warm_from: u64) -> (Sample, Option<Forecast>)
 fn the_cold_share_of_a_simulated_volume_is_found() {
     let size = Bytes::gib(4);
     let blocks = size.0 / BLOCK.0;
-    let volume = SimulatedList::new(Simulated::cold(size));
+    let volume = SimulatedVolume::new(Simulated::cold(size));
     let (sample, forecast) = checked(&volume, blocks / 4);
     assert!(is_cold(&sample) && sample.cold.contains(0.25), "{sample:?}");
     let penalty = sample.penalty.unwrap().median_s.mean;
@@ -119,7 +119,7 @@ fn the_cold_share_of_a_simulated_volume_is_found() {
     let seconds = forecast.unwrap().seconds;
     let cap = size.0 as f64 / Bytes::mib(125).0 as f64;
     assert!((0.8 * cap..1.3 * cap).contains(&seconds), "{seconds} {cap}");
-    let warm = SimulatedList::new(Simulated::cold(size));
+    let warm = SimulatedVolume::new(Simulated::cold(size));
     let (sample, _) = checked(&warm, 0);
     assert!(!is_cold(&sample), "{sample:?}");
 }
@@ -145,7 +145,7 @@ fn a_first_read_that_is_slower_by_a_cache_is_no_cold_one() {
 #[test]
 fn the_burst_is_paced_by_what_others_may_feel() {
     let size = Bytes::gib(4);
-    let volume = SimulatedList::new(Simulated::cold(size));
+    let volume = SimulatedVolume::new(Simulated::cold(size));
     let places = places(size, BLOCK, 3);
     let limit = Shared::new(None);
     let policy = IoPolicy::Target(Targets {
@@ -156,9 +156,9 @@ fn the_burst_is_paced_by_what_others_may_feel() {
     let list = List {
         files: &[&File::open("/dev/null").unwrap()],
         memory: Memory::Reads,
-        most_in_flight: burst::DEPTH + 1,
+        max_in_flight: burst::DEPTH + 1,
         largest: BLOCK,
-        choice: Choice::Auto,
+        interface: IoInterface::Auto,
         interrupt: &AtomicBool::new(false),
     };
     // The places are warm in a burst.
@@ -166,12 +166,12 @@ fn the_burst_is_paced_by_what_others_may_feel() {
     volume.run(&list, &mut pairs).unwrap();
     let began = volume.now();
     volume.run(&list, &mut burst).unwrap();
-    let made = volume.made();
+    let made = volume.requests();
     let probes = made
         .iter()
         .filter(|one| one.began >= began && u64::from(one.request.len) < BLOCK.0);
     let (slow, all) = probes.fold((0, 0), |(slow, all), one| {
-        let took = one.answered - one.began;
+        let took = one.completed - one.began;
         (slow + u32::from(took > Nanos(10_000_000)), all + 1)
     });
     assert!(all > 100, "{all}");

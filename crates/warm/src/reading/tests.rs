@@ -5,9 +5,9 @@ use std::fs::File;
 use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
-use engine::Choice;
-use engine::list::simulated::{STRANGERS_BYTES, SimulatedList, Volume};
-use engine::list::{Ended, List, Lister as _, Memory};
+use engine::IoInterface;
+use engine::list::simulated::{FOREGROUND_REQUEST_BYTES, SimulatedVolume, VolumeModel};
+use engine::list::{EndReason, List, ListEngine as _, Memory};
 
 use reader::ForegroundReport;
 
@@ -69,7 +69,7 @@ impl Watch for There {
 
 /// Reads all of a volume but what is done, with what a test then examines.
 fn read<T>(
-    volume: &SimulatedList,
+    volume: &SimulatedVolume,
     there: &mut There,
     done: Ranges,
     limit: Option<Bytes>,
@@ -83,7 +83,7 @@ fn read<T>(
 
 /// Reads what a plan names, until another one comes.
 fn read_plan<T>(
-    volume: &SimulatedList,
+    volume: &SimulatedVolume,
     there: &mut There,
     (plan, later): (Plan, Later),
     done: Ranges,
@@ -100,13 +100,13 @@ fn read_plan<T>(
     let list = List {
         files: &[&File::open("/dev/null").unwrap()],
         memory: Memory::Reads,
-        most_in_flight: MOST_DEPTH as u32 + 1,
+        max_in_flight: MOST_DEPTH as u32 + 1,
         largest: UNIT,
-        choice: Choice::Auto,
+        interface: IoInterface::Auto,
         interrupt: &AtomicBool::new(false),
     };
     let end = volume.run(&list, &mut reading).unwrap();
-    assert_eq!(end.ended, Ended::End);
+    assert_eq!(end.ended, EndReason::Complete);
     assert_eq!(
         reading.work.left(),
         reading.work.truly_left(),
@@ -118,7 +118,7 @@ fn read_plan<T>(
 #[test]
 fn a_cold_volume_is_read_once_at_its_cap() {
     let size = Bytes::gib(8);
-    let volume = SimulatedList::new(Volume::cold(size));
+    let volume = SimulatedVolume::new(VolumeModel::cold(size));
     let mut there = There::new(size);
     let (done, rate, verdict) = read(&volume, &mut there, Ranges::new(), None, |reading| {
         let seconds = volume.now().as_secs_f64();
@@ -127,7 +127,11 @@ fn a_cold_volume_is_read_once_at_its_cap() {
     });
     assert_eq!(done, Ranges::all(size));
     assert_eq!(volume.cold_blocks(), 0);
-    assert_eq!(volume.made().len() as u64, size.0 / UNIT.0, "none twice");
+    assert_eq!(
+        volume.requests().len() as u64,
+        size.0 / UNIT.0,
+        "none twice"
+    );
     let cap = Bytes::mib(125).0 as f64;
     assert!(rate > 0.95 * cap, "{rate}");
     let depth = verdict.unwrap().depth;
@@ -141,7 +145,7 @@ fn a_cold_volume_is_read_once_at_its_cap() {
 #[test]
 fn warm_ranges_are_not_read_again_and_the_limit_is_kept() {
     let size = Bytes::gib(1);
-    let volume = SimulatedList::new(Volume::cold(size));
+    let volume = SimulatedVolume::new(VolumeModel::cold(size));
     let half = Ranges::from(0..size.0 / 2);
     let limit = Bytes::mib(20);
     let read_now = read(
@@ -170,9 +174,9 @@ fn unreadable_pages_are_found_and_the_rest_is_read() {
         UNIT.0 * 3 + 8192..UNIT.0 * 3 + 12288,
         UNIT.0 * 9..UNIT.0 * 11,
     ];
-    let volume = SimulatedList::new(Volume {
+    let volume = SimulatedVolume::new(VolumeModel {
         bad: bad.to_vec(),
-        ..Volume::cold(size)
+        ..VolumeModel::cold(size)
     });
     read(
         &volume,
@@ -193,9 +197,9 @@ fn unreadable_pages_are_found_and_the_rest_is_read() {
 fn a_disk_with_many_bad_blocks_is_not_read_page_by_page_for_ever() {
     let size = Bytes::gib(1);
     let bad = Ranges::from(0..size.0 / 2);
-    let volume = SimulatedList::new(Volume {
+    let volume = SimulatedVolume::new(VolumeModel {
         bad: bad.iter().collect(),
-        ..Volume::cold(size)
+        ..VolumeModel::cold(size)
     });
     let mut there = There::new(size);
     read(&volume, &mut there, Ranges::new(), None, |reading| {
@@ -209,9 +213,9 @@ fn a_disk_with_many_bad_blocks_is_not_read_page_by_page_for_ever() {
 #[test]
 fn a_device_that_goes_away_ends_it_and_is_not_called_unreadable() {
     let size = Bytes::gib(4);
-    let volume = SimulatedList::new(Volume {
-        gone_at: Some(Nanos::from_secs(5)),
-        ..Volume::cold(size)
+    let volume = SimulatedVolume::new(VolumeModel {
+        detached_at: Some(Nanos::from_secs(5)),
+        ..VolumeModel::cold(size)
     });
     read(
         &volume,
@@ -225,9 +229,9 @@ fn a_device_that_goes_away_ends_it_and_is_not_called_unreadable() {
         },
     );
     // Or it answers EIO, as most drivers have it, and has no size any more.
-    let volume = SimulatedList::new(Volume {
+    let volume = SimulatedVolume::new(VolumeModel {
         bad: Ranges::from(size.0 / 2..size.0).iter().collect(),
-        ..Volume::cold(size)
+        ..VolumeModel::cold(size)
     });
     let mut there = There::new(size);
     there.later = Some((4, None));
@@ -243,9 +247,9 @@ fn a_device_that_answers_nothing_is_not_called_unreadable() {
     let half = Ranges::from(0..size.0 / 2);
     // From the start, and after a part was read.
     for done in [Ranges::new(), half] {
-        let volume = SimulatedList::new(Volume {
+        let volume = SimulatedVolume::new(VolumeModel {
             bad: Ranges::all(size).iter().collect(),
-            ..Volume::cold(size)
+            ..VolumeModel::cold(size)
         });
         let left = Ranges::all(size).subtract(&done);
         let mut there = There::new(size);
@@ -255,14 +259,14 @@ fn a_device_that_answers_nothing_is_not_called_unreadable() {
             assert_eq!(reading.work.left(), left.total());
             assert!(!reading.is_complete());
         });
-        assert!(volume.made().len() < 400, "{}", volume.made().len());
+        assert!(volume.requests().len() < 400, "{}", volume.requests().len());
     }
 }
 
 #[test]
 fn a_volume_that_shrinks_and_grows_again_is_not_called_warm() {
     let size = Bytes::gib(1);
-    let volume = SimulatedList::new(Volume::cold(size));
+    let volume = SimulatedVolume::new(VolumeModel::cold(size));
     let mut there = There::new(size);
     there.later = Some((2, Some(Bytes::mib(700))));
     // All but the middle was read before.
@@ -276,9 +280,9 @@ fn a_volume_that_shrinks_and_grows_again_is_not_called_warm() {
 fn a_volume_that_shrinks_is_read_to_its_new_end() {
     let size = Bytes::gib(1);
     let smaller = Bytes::mib(700);
-    let volume = SimulatedList::new(Volume {
+    let volume = SimulatedVolume::new(VolumeModel {
         bad: Ranges::from(smaller.0..size.0).iter().collect(),
-        ..Volume::cold(size)
+        ..VolumeModel::cold(size)
     });
     let mut there = There::new(size);
     there.later = Some((2, Some(smaller)));
@@ -304,15 +308,15 @@ fn known(size: Bytes) -> Known {
     }
 }
 
-fn order(volume: &SimulatedList) -> Vec<u64> {
-    let made = volume.made();
+fn order(volume: &SimulatedVolume) -> Vec<u64> {
+    let made = volume.requests();
     made.iter().map(|one| one.request.offset / UNIT.0).collect()
 }
 
 #[test]
 fn reading_begins_before_it_is_known_what_is_used() {
     let size = Bytes::gib(1);
-    let volume = SimulatedList::new(Volume::cold(size));
+    let volume = SimulatedVolume::new(VolumeModel::cold(size));
     let unknown = Known {
         used: None,
         ..known(size)
@@ -341,7 +345,7 @@ fn reading_begins_before_it_is_known_what_is_used() {
 #[test]
 fn space_outside_the_plan_is_not_read_before_the_plan_is_known() {
     let size = Bytes::gib(1);
-    let volume = SimulatedList::new(Volume::cold(size));
+    let volume = SimulatedVolume::new(VolumeModel::cold(size));
     let at_once = Plan::new(&known(size), size, UNIT, Extent::First);
     let last = Plan::new(&known(size), size, UNIT, Extent::Used);
     let (send, plans) = std::sync::mpsc::sync_channel(1);
@@ -357,7 +361,7 @@ fn space_outside_the_plan_is_not_read_before_the_plan_is_known() {
     let expected: Vec<u64> = (40..60).chain(used..used + 100).collect();
     assert_eq!(order(&volume), expected);
     // Nobody found out anything: it ends with what is known.
-    let volume = SimulatedList::new(Volume::cold(size));
+    let volume = SimulatedVolume::new(VolumeModel::cold(size));
     let at_once = Plan::new(&known(size), size, UNIT, Extent::First);
     let (_, plans) = std::sync::mpsc::sync_channel(1);
     let plans = (at_once, Later::new(plans));
@@ -368,7 +372,7 @@ fn space_outside_the_plan_is_not_read_before_the_plan_is_known() {
 #[test]
 fn completed_reads_do_not_wait_for_their_order() {
     let size = Bytes::mib(64);
-    let volume = SimulatedList::new(Volume::cold(size));
+    let volume = SimulatedVolume::new(VolumeModel::cold(size));
     let all = Plan::new(&Known::default(), size, UNIT, Extent::All);
     // The plan never comes: the list of free space takes for ever.
     let (send, plans) = std::sync::mpsc::sync_channel(1);
@@ -386,20 +390,20 @@ fn completed_reads_do_not_wait_for_their_order() {
 #[test]
 fn bad_places_are_retried_several_at_once() {
     let size = Bytes::mib(64);
-    let volume = SimulatedList::new(Volume {
+    let volume = SimulatedVolume::new(VolumeModel {
         bad: Ranges::from(UNIT.0 * 3..UNIT.0 * 5).iter().collect(),
-        ..Volume::cold(size)
+        ..VolumeModel::cold(size)
     });
     let mut there = There::new(size);
     read(&volume, &mut there, Ranges::new(), None, |_| {});
-    let made = volume.made();
+    let made = volume.requests();
     let pieces: Vec<_> = made
         .iter()
         .filter(|one| u64::from(one.request.len) < UNIT.0)
         .collect();
     let with = |one: &&engine::list::simulated::SimulatedRequest| {
         let flies = |other: &&&engine::list::simulated::SimulatedRequest| {
-            other.began <= one.began && one.began < other.answered
+            other.began <= one.began && one.began < other.completed
         };
         pieces.iter().filter(flies).count()
     };
@@ -408,17 +412,18 @@ fn bad_places_are_retried_several_at_once() {
 }
 
 /// Counts as the kernel does on a volume on which others read `others` pages in each half second from
-/// one of its times to another, beside whom the volume itself has as a stranger.
-fn counting(volume: &Rc<SimulatedList>, others: std::ops::Range<u64>, pages: u64) -> Counts {
+/// one of its times to another, beside the foreground of the volume itself.
+fn counting(volume: &Rc<SimulatedVolume>, others: std::ops::Range<u64>, pages: u64) -> Counts {
     let volume = Rc::clone(volume);
     let (mut before, mut polled) = (0, Nanos(0));
     Box::new(move || {
         let now = volume.now();
-        let made = volume.made();
+        let made = volume.requests();
         // What failed is counted too.
-        let own = made.iter().filter(|one| one.answered <= now);
+        let own = made.iter().filter(|one| one.completed <= now);
         let bytes: u64 = own.map(|one| u64::from(one.request.len)).sum();
-        let strangers = volume.strangers().len() as u64 * u64::from(STRANGERS_BYTES);
+        let foreground =
+            volume.foreground_requests().len() as u64 * u64::from(FOREGROUND_REQUEST_BYTES);
         let theirs = if others.contains(&(now.0 / 1_000_000_000)) {
             let halves = (now - polled).as_secs_f64() / 0.5;
             4096 * (halves * pages as f64) as u64
@@ -426,8 +431,8 @@ fn counting(volume: &Rc<SimulatedList>, others: std::ops::Range<u64>, pages: u64
             0
         };
         polled = now;
-        let read_bytes = bytes + strangers - before + theirs;
-        before = bytes + strangers;
+        let read_bytes = bytes + foreground - before + theirs;
+        before = bytes + foreground;
         Counted {
             read_bytes,
             ..Counted::default()
@@ -441,15 +446,15 @@ struct Idled {
     probes: Vec<Range<Nanos>>,
     foreground: Option<ForegroundReport>,
     others_share: f64,
-    strangers: Vec<Range<Nanos>>,
+    foreground_requests: Vec<Range<Nanos>>,
 }
 
 /// A warming that takes what is idle, of a volume on which others also read so many pages in each half
 /// second of a span of seconds.
-fn idle(volume: Volume, others: std::ops::Range<u64>, pages: u64) -> Idled {
+fn idle(volume: VolumeModel, others: std::ops::Range<u64>, pages: u64) -> Idled {
     let size = volume.size;
     let bad: Ranges = volume.bad.iter().cloned().collect();
-    let volume = Rc::new(SimulatedList::new(volume));
+    let volume = Rc::new(SimulatedVolume::new(volume));
     let mut there = There::new(size);
     there.policy = Some(IoPolicy::Idle);
     there.counts = Some(counting(&volume, others, pages));
@@ -457,14 +462,14 @@ fn idle(volume: Volume, others: std::ops::Range<u64>, pages: u64) -> Idled {
         assert_eq!(reading.done_ranges(), &Ranges::all(size).subtract(&bad));
         (reading.foreground(), reading.others_share().unwrap())
     });
-    let made = volume.made();
+    let made = volume.requests();
     let probes = made.iter().filter(|one| one.request.tag == PROBE);
     Idled {
         seconds: volume.now().as_secs_f64(),
-        probes: probes.map(|one| one.began..one.answered).collect(),
+        probes: probes.map(|one| one.began..one.completed).collect(),
         foreground,
         others_share: share,
-        strangers: volume.strangers(),
+        foreground_requests: volume.foreground_requests(),
     }
 }
 
@@ -487,10 +492,10 @@ fn p90(sorted: &[f64]) -> f64 {
 fn by_default_nothing_is_lost_where_nobody_is_and_others_are_left_as_they_are() {
     let size = Bytes::gib(6);
     let cap_s = size.0 as f64 / Bytes::mib(125).0 as f64;
-    let alone = idle(Volume::cold(size), 0..0, 0);
+    let alone = idle(VolumeModel::cold(size), 0..0, 0);
     assert_eq!(alone.foreground, None);
     let least_s = {
-        let volume = SimulatedList::new(Volume::cold(size));
+        let volume = SimulatedVolume::new(VolumeModel::cold(size));
         read(&volume, &mut There::new(size), Ranges::new(), None, |_| {});
         volume.now().as_secs_f64()
     };
@@ -502,7 +507,7 @@ fn by_default_nothing_is_lost_where_nobody_is_and_others_are_left_as_they_are() 
     );
     assert!(alone.others_share < 0.01, "{}", alone.others_share);
 
-    let beside = idle(Volume::cold(size), 5..40, 500);
+    let beside = idle(VolumeModel::cold(size), 5..40, 500);
     let latency = latencies(&beside.probes, 17..40);
     assert!(p90(&latency) < 0.0075, "{}", p90(&latency));
     assert!(beside.probes.len() > 1000);
@@ -526,11 +531,11 @@ fn by_default_nothing_is_lost_where_nobody_is_and_others_are_left_as_they_are() 
 
 /// A cold volume of so many MiB/s, which takes `seconds` to be read, and on which somebody reads one page
 /// after the other.
-fn with_a_reader(mib_per_s: u64, seconds: u64, reads: Option<std::ops::Range<u64>>) -> Volume {
-    Volume {
+fn with_a_reader(mib_per_s: u64, seconds: u64, reads: Option<std::ops::Range<u64>>) -> VolumeModel {
+    VolumeModel {
         bytes_per_s: Bytes::mib(mib_per_s).0 as f64,
-        stranger: reads.map(|span| Nanos::from_secs(span.start)..Nanos::from_secs(span.end)),
-        ..Volume::cold(Bytes::mib(mib_per_s * seconds))
+        foreground: reads.map(|span| Nanos::from_secs(span.start)..Nanos::from_secs(span.end)),
+        ..VolumeModel::cold(Bytes::mib(mib_per_s * seconds))
     }
 }
 
@@ -550,8 +555,8 @@ fn a_foreground_of_one_page_is_soon_seen_and_never_starved_however_slow_the_volu
             let idled = idle(with_a_reader(mib_per_s, 60, reads), 0..0, 0);
             // A block of 512 KiB takes a quarter of a second at 2 MiB/s.
             let longest = f64::max(0.15, 1.5 / mib_per_s as f64);
-            let unseen = latencies(&idled.strangers, from + 2..from + 6);
-            let later = latencies(&idled.strangers, from + 10..from + 30);
+            let unseen = latencies(&idled.foreground_requests, from + 2..from + 6);
+            let later = latencies(&idled.foreground_requests, from + 10..from + 30);
             let first = unseen.iter().sum::<f64>() / unseen.len() as f64;
             println!(
                 "{mib_per_s} MiB/s, from {from} s: {:.0} reads/s of {:.1} ms at first, then {:.0} of p90 {:.2} ms; \
@@ -583,11 +588,11 @@ fn a_foreground_of_one_page_is_soon_seen_and_never_starved_however_slow_the_volu
 #[test]
 fn failed_reads_are_no_io_of_others() {
     let size = Bytes::gib(1);
-    let volume = Volume {
+    let volume = VolumeModel {
         bad: Ranges::from(size.0 / 2..size.0 / 2 + Bytes::mib(40).0)
             .iter()
             .collect(),
-        ..Volume::cold(size)
+        ..VolumeModel::cold(size)
     };
     let idled = idle(volume, 0..0, 0);
     assert_eq!(idled.foreground, None);

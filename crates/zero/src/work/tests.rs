@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use engine::list::Op;
-use engine::list::simulated::{SimulatedList, Volume};
+use engine::list::simulated::{SimulatedVolume, VolumeModel};
 
 use super::*;
 use crate::checkpoint::{Disk, Method, for_tests};
@@ -20,11 +20,11 @@ fn disk() -> Disk {
     for_tests(SIZE)
 }
 
-fn volume() -> Volume {
-    Volume {
+fn volume() -> VolumeModel {
+    VolumeModel {
         bytes_per_s: Bytes::mib(100).0 as f64,
         latency: Nanos(1_000_000),
-        ..Volume::cold(SIZE)
+        ..VolumeModel::cold(SIZE)
     }
 }
 
@@ -32,7 +32,7 @@ fn volume() -> Volume {
 fn zeroed(
     place: &Place,
     disk: Disk,
-    simulated: &SimulatedList,
+    simulated: &SimulatedVolume,
     limit: Option<Bytes>,
 ) -> (Result<(), Stop>, Disk) {
     let shared = Shared::new(disk);
@@ -53,8 +53,8 @@ fn zeroed(
 }
 
 /// Bytes that a simulation was asked to write and did.
-fn written(simulated: &SimulatedList) -> Ranges {
-    let made = simulated.made().into_iter();
+fn written(simulated: &SimulatedVolume) -> Ranges {
+    let made = simulated.requests().into_iter();
     let well = made.filter(|made| made.result.is_ok() && made.request.op == Op::Write);
     well.map(|made| {
         let request = made.request;
@@ -65,13 +65,13 @@ fn written(simulated: &SimulatedList) -> Ranges {
 
 #[test]
 fn all_is_written_but_the_head_and_the_pace_is_the_disks() {
-    let (place, simulated) = (place(), SimulatedList::new(volume()));
+    let (place, simulated) = (place(), SimulatedVolume::new(volume()));
     let (ended, disk) = zeroed(&place, disk(), &simulated, None);
     assert_eq!(ended, Ok(()));
     assert_eq!(disk.zeroed, Ranges::all(SIZE));
     assert_eq!(written(&simulated), Ranges::from(4096..SIZE.0));
     // What tells what the disk was goes first.
-    assert_eq!(simulated.made()[0].request.offset, 4096);
+    assert_eq!(simulated.requests()[0].request.offset, 4096);
     assert_eq!(place.stamp().unwrap().as_ref(), Some(&disk.stamp));
     let rate = disk.pace.interval().unwrap();
     assert!(
@@ -83,7 +83,7 @@ fn all_is_written_but_the_head_and_the_pace_is_the_disks() {
     assert!((passes.penalty().unwrap().ratio - 1.0).abs() < 0.01);
     // Nothing was written twice but the sample.
     let asked: u64 = simulated
-        .made()
+        .requests()
         .iter()
         .map(|made| u64::from(made.request.len))
         .sum();
@@ -92,7 +92,7 @@ fn all_is_written_but_the_head_and_the_pace_is_the_disks() {
 
 #[test]
 fn a_limit_is_kept_to() {
-    let (place, simulated) = (place(), SimulatedList::new(volume()));
+    let (place, simulated) = (place(), SimulatedVolume::new(volume()));
     let (ended, disk) = zeroed(&place, disk(), &simulated, Some(Bytes::mib(40)));
     assert_eq!(ended, Ok(()));
     let rate = disk.pace.interval().unwrap().mean / Bytes::MIB.0 as f64;
@@ -102,7 +102,7 @@ fn a_limit_is_kept_to() {
 #[test]
 fn only_the_bad_blocks_are_lost_and_they_are_named() {
     let bad = [5_000_000..5_000_001, 200 << 20..(200 << 20) + 8192];
-    let simulated = SimulatedList::new(Volume {
+    let simulated = SimulatedVolume::new(VolumeModel {
         bad: bad.to_vec(),
         ..volume()
     });
@@ -116,8 +116,8 @@ fn only_the_bad_blocks_are_lost_and_they_are_named() {
 
 #[test]
 fn a_disk_that_goes_is_not_called_bad() {
-    let simulated = SimulatedList::new(Volume {
-        gone_at: Some(Nanos::from_secs(3)),
+    let simulated = SimulatedVolume::new(VolumeModel {
+        detached_at: Some(Nanos::from_secs(3)),
         ..volume()
     });
     let (ended, disk) = zeroed(&place(), disk(), &simulated, None);
@@ -134,7 +134,7 @@ fn a_disk_that_goes_is_not_called_bad() {
 
 #[test]
 fn a_disk_that_answers_only_with_errors_is_given_up() {
-    let simulated = SimulatedList::new(Volume {
+    let simulated = SimulatedVolume::new(VolumeModel {
         bad: Ranges::all(SIZE).iter().collect(),
         ..volume()
     });
@@ -152,12 +152,16 @@ fn a_disk_that_answers_only_with_errors_is_given_up() {
         matches!(&ended, Err(Stop::Gone(why)) if why.contains("read")),
         "{ended:?}"
     );
-    assert!(simulated.made().len() < 100, "{}", simulated.made().len());
+    assert!(
+        simulated.requests().len() < 100,
+        "{}",
+        simulated.requests().len()
+    );
 }
 
 #[test]
 fn what_is_zeroed_already_is_not_written_again() {
-    let (place, simulated) = (place(), SimulatedList::new(volume()));
+    let (place, simulated) = (place(), SimulatedVolume::new(volume()));
     let before: Ranges = [0..100 << 20, 150 << 20..160 << 20].into_iter().collect();
     let begun = Disk {
         zeroed: before.clone(),
@@ -191,7 +195,7 @@ fn what_a_failed_flush_may_have_lost_is_never_called_durable() {
     assert_eq!(shared.settle(&place), failed);
     assert_eq!((shared.take(), shared.durable()), (None, before));
     // The disk's thread ends at once, and leaves what is not certain to be done again.
-    let simulated = SimulatedList::new(volume());
+    let simulated = SimulatedVolume::new(volume());
     let work = Work {
         place: &place,
         shared: &shared,
@@ -201,14 +205,14 @@ fn what_a_failed_flush_may_have_lost_is_never_called_durable() {
         interrupt: &AtomicBool::new(false),
     };
     assert_eq!(work.run(), failed);
-    assert!(simulated.made().is_empty());
+    assert!(simulated.requests().is_empty());
     assert_eq!(shared.durable().zeroed, Ranges::from(0..100));
 }
 
 #[test]
 fn a_bad_block_in_the_first_mebibyte_costs_that_block() {
     let bad = 8192..8193;
-    let simulated = SimulatedList::new(Volume {
+    let simulated = SimulatedVolume::new(VolumeModel {
         bad: vec![bad],
         ..volume()
     });
@@ -223,7 +227,7 @@ fn a_stamp_that_cannot_be_written_costs_only_the_going_on() {
     // Nothing can be written through this one, and it can be flushed.
     let whole = tempfile::NamedTempFile::new().unwrap();
     place.direct = std::fs::File::open(whole.path()).unwrap();
-    let simulated = SimulatedList::new(volume());
+    let simulated = SimulatedVolume::new(volume());
     let (ended, disk) = zeroed(&place, disk(), &simulated, None);
     assert_eq!(ended, Ok(()));
     assert!(disk.unstamped);
@@ -235,7 +239,7 @@ fn a_stamp_that_cannot_be_written_costs_only_the_going_on() {
 fn places_that_fail_after_the_device_zeroed_itself_are_not_called_zeroed() {
     let of_all = Ranges::all(SIZE);
     let bad = 1 << 20..SIZE.0 / 4096 * 4096;
-    let simulated = SimulatedList::new(Volume {
+    let simulated = SimulatedVolume::new(VolumeModel {
         bad: vec![bad],
         ..volume()
     });
@@ -256,7 +260,7 @@ fn places_that_fail_after_the_device_zeroed_itself_are_not_called_zeroed() {
 #[test]
 fn what_the_device_did_not_zero_is_written_however_much_it_is() {
     let place = place();
-    let simulated = SimulatedList::new(volume());
+    let simulated = SimulatedVolume::new(volume());
     let begun = Disk {
         method: Method::Discard,
         failed: Ranges::from(1 << 20..SIZE.0),
@@ -275,7 +279,7 @@ fn what_the_device_did_not_zero_is_written_however_much_it_is() {
 
 #[test]
 fn a_disk_whose_size_changes_is_not_called_zeroed() {
-    let (place, simulated) = (place(), SimulatedList::new(volume()));
+    let (place, simulated) = (place(), SimulatedVolume::new(volume()));
     place.direct.set_len(SIZE.0 * 2).unwrap();
     let (ended, _) = zeroed(&place, disk(), &simulated, None);
     assert!(
@@ -289,7 +293,7 @@ fn a_disk_to_which_nothing_can_be_written_is_given_up() {
     let mut place = place();
     let unwritable = tempfile::NamedTempFile::new().unwrap();
     place.direct = std::fs::File::open(unwritable.path()).unwrap();
-    let simulated = SimulatedList::new(Volume {
+    let simulated = SimulatedVolume::new(VolumeModel {
         bad: Ranges::all(SIZE).iter().collect(),
         ..volume()
     });
@@ -298,5 +302,9 @@ fn a_disk_to_which_nothing_can_be_written_is_given_up() {
         matches!(&ended, Err(Stop::Gone(why)) if why.contains("nothing can be written")),
         "{ended:?}"
     );
-    assert!(simulated.made().len() < 200, "{}", simulated.made().len());
+    assert!(
+        simulated.requests().len() < 200,
+        "{}",
+        simulated.requests().len()
+    );
 }

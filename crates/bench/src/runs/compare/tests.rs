@@ -6,7 +6,7 @@ use super::*;
 use crate::judged::Judged;
 use crate::runs::work::Work;
 use crate::views::{imported, sample};
-use record::{Bytes, ImportedRun, Run, SizeShare, SmallFiles, Spread};
+use record::{Bytes, ImportedRun, RandomDistribution, Run, SizeShare, SmallFiles};
 
 const FIVE: Bar = Bar {
     share: 0.05,
@@ -261,8 +261,10 @@ fn work_that_differs_in_its_details_is_reported() {
                 ..SmallFiles::default()
             });
         }),
-        ("zipf", |details| details.spread = Spread::Zipf(1.2)),
-        ("once", |details| details.spread = Spread::Once),
+        ("zipf", |details| {
+            details.spread = RandomDistribution::Zipf(1.2)
+        }),
+        ("once", |details| details.spread = RandomDistribution::Once),
         ("offset", |details| details.offset = Bytes::mib(1)),
         ("files", |details| details.files = 4),
         ("sizes", |details| {

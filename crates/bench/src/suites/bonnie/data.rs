@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use engine::calls::{self, Task, Timer};
-use engine::{EngineError, part_of_seed};
+use engine::{EngineError, derive_seed};
 use record::random::SplitMix64;
 use record::{Bytes, Direction};
 use rustix::io::{Errno, pread, pwrite, retry_on_intr};
@@ -32,7 +32,7 @@ struct Blocks {
 impl Blocks {
     fn new(file: File, block: Bytes, seed: u64, sync: bool) -> Blocks {
         // Data that neither a disk nor a file system makes smaller.
-        let words = (0..block.0.div_ceil(8)).map(|word| part_of_seed(seed, word));
+        let words = (0..block.0.div_ceil(8)).map(|word| derive_seed(seed, word));
         let mut memory: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
         memory.truncate(block.0 as usize);
         Blocks {
@@ -61,7 +61,7 @@ impl Blocks {
     fn write(&mut self, timer: &mut Timer<'_>, at: u64, len: usize) -> Result<(), EngineError> {
         let fd = self.file.as_fd();
         let memory = &self.memory[..len];
-        let since = timer.mark();
+        let since = timer.start_call();
         let moved = timer.time(Direction::Write, len as u64, || {
             retry_on_intr(|| pwrite(fd, memory, at))
         });
@@ -78,7 +78,7 @@ impl Blocks {
         let done = timer.time(Direction::Sync, 0, || {
             retry_on_intr(|| rustix::fs::fsync(fd))
         });
-        done.map_err(|errno| calls::failed("fsync of the test file", errno))
+        done.map_err(|errno| calls::call_error("fsync of the test file", errno))
     }
 }
 
@@ -95,7 +95,7 @@ fn whole(
             direction,
             offset,
             moved: moved as u64,
-            asked: asked as u64,
+            requested: asked as u64,
         }),
         Err(errno) => Err(EngineError::Io {
             direction,
@@ -190,7 +190,7 @@ impl Seeker {
 
     /// The next place. A multiplication and a shift take the place of a division (Lemire, 2019).
     fn place(&self) -> u64 {
-        let random = u128::from(part_of_seed(self.seed, self.done));
+        let random = u128::from(derive_seed(self.seed, self.done));
         ((random * u128::from(self.count)) >> 64) as u64
     }
 }

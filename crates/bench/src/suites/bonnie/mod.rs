@@ -17,8 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use engine::calls::{self, Calls, Task};
-use engine::{EngineError, part_of_seed};
+use engine::calls::{self, CallPhase, Task};
+use engine::{EngineError, derive_seed};
 use linux::machine;
 use record::{Bytes, Phase};
 
@@ -142,7 +142,7 @@ impl Session<'_> {
         progress.begin(&plan.name, f64::INFINITY);
         let tasks = stage.tasks(test)?;
         let mut watch = Watch::new(&plan, &prepared.counters, progress);
-        let calls = Calls {
+        let calls = CallPhase {
             name: &plan.name,
             workload: &plan.workload,
             window: plan.window,
@@ -171,7 +171,7 @@ impl Stage<'_> {
     /// Work of the threads of a test.
     fn tasks(&mut self, test: Test) -> Result<Vec<Box<dyn Task + '_>>, EngineError> {
         let tests = self.tests;
-        let seed = part_of_seed(self.seed, test.number());
+        let seed = derive_seed(self.seed, test.number());
         let in_order = |file: File, way: Transfer, chunk: Bytes, size: Bytes| {
             let one: Box<dyn Task> =
                 Box::new(InOrder::new(file, way, chunk, size, seed, tests.sync));
@@ -210,7 +210,7 @@ impl Stage<'_> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let open = File::options().read(true).write(true).open(&path);
         open.map_err(|error: io::Error| {
-            calls::failed(format!("opening the test file again as {path}"), error)
+            calls::call_error(format!("opening the test file again as {path}"), error)
         })
     }
 
@@ -224,7 +224,7 @@ impl Stage<'_> {
                     tests.block,
                     tests.size,
                     Arc::clone(&left),
-                    part_of_seed(seed, number),
+                    derive_seed(seed, number),
                     tests.sync,
                 );
                 Ok(Box::new(seeker) as Box<dyn Task>)

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::Choice;
+use engine::IoInterface;
 use linux::space::{self, Space};
 use record::{Bytes, Details, Nanos, Pattern, SmallFiles, Workload};
 
@@ -39,11 +39,11 @@ pub(super) enum FileOp {
 
 impl FileOp {
     /// The word for it in a record.
-    pub(super) fn calls(self) -> record::Calls {
+    pub(super) fn calls(self) -> record::CallKind {
         match self {
-            FileOp::Create => record::Calls::Create,
-            FileOp::Stat => record::Calls::Stat,
-            FileOp::Delete => record::Calls::Delete,
+            FileOp::Create => record::CallKind::Create,
+            FileOp::Stat => record::CallKind::Stat,
+            FileOp::Delete => record::CallKind::Delete,
         }
     }
 }
@@ -262,7 +262,7 @@ impl Tests {
     /// Number of files open at once, at most: those of the seekers, and the directories of small files.
     pub(super) fn open_at_once(&self) -> u64 {
         // The calls are made by threads without a ring.
-        let seeker = 1 + descriptors::of_thread(Choice::Sync);
+        let seeker = 1 + descriptors::of_thread(IoInterface::Sync);
         let of_test = |test: &Test| match test {
             Test::Files(..) => u64::from(self.files.directories),
             Test::Seeks => u64::from(self.seekers) * seeker,
@@ -346,7 +346,7 @@ impl Tests {
             })),
             ..base()
         };
-        let data = each(record::Calls::Data);
+        let data = each(record::CallKind::Data);
         let writes = |read_fraction| Workload {
             read_fraction,
             sync_every: u32::from(self.sync),

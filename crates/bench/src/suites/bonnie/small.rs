@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use engine::calls::{self, Task, Timer};
-use engine::{EngineError, part_of_seed};
+use engine::{EngineError, derive_seed};
 use record::{Bytes, Direction};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, fsync, mkdirat, openat, statat, syncfs, unlinkat};
 use rustix::io::{Errno, read, retry_on_intr, write};
@@ -60,14 +60,14 @@ impl Small {
         seed: u64,
         sync: bool,
     ) -> Result<Small, EngineError> {
-        let seed = part_of_seed(seed, round as u64);
+        let seed = derive_seed(seed, round as u64);
         let directories = (0..files.directories).map(|number| {
             let name = names::subdirectory(number);
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             mkdirat(folder.as_fd(), &name, Mode::RWXU)
                 .and_then(|()| openat(folder.as_fd(), &name, flags, Mode::empty()))
                 .map_err(|errno| {
-                    calls::failed(format!("creating the directory {name} of the test"), errno)
+                    calls::call_error(format!("creating the directory {name} of the test"), errno)
                 })
         });
         let directories = directories.collect::<Result<_, _>>()?;
@@ -75,10 +75,10 @@ impl Small {
         let entry = |number: u32| Entry {
             // As Bonnie++ spreads them: the first part of the numbers in the first directory.
             directory: (u64::from(number) * spread / u64::from(files.count)) as usize,
-            name: names::file(round, number, part_of_seed(seed, u64::from(number))),
-            size: size(files, part_of_seed(!seed, u64::from(number))),
+            name: names::file(round, number, derive_seed(seed, u64::from(number))),
+            size: size(files, derive_seed(!seed, u64::from(number))),
         };
-        let words = (0..PIECE.0 / 8).flat_map(|word| part_of_seed(seed, word).to_ne_bytes());
+        let words = (0..PIECE.0 / 8).flat_map(|word| derive_seed(seed, word).to_ne_bytes());
         Ok(Small {
             entries: (0..files.count).map(entry).collect(),
             folder,
@@ -102,9 +102,9 @@ impl Small {
                 listing: None,
             }),
             (_, Round::Random) => {
-                let seed = part_of_seed(self.seed, op as u64);
+                let seed = derive_seed(self.seed, op as u64);
                 let mut order: Vec<usize> = (0..self.entries.len()).collect();
-                order.sort_by_key(|at| part_of_seed(seed, *at as u64));
+                order.sort_by_key(|at| derive_seed(seed, *at as u64));
                 Box::new(Scattered {
                     small: self,
                     op,
@@ -132,7 +132,7 @@ impl Small {
         let entry = &self.entries[at];
         let directory = self.directory(entry.directory);
         let wrong = |errno: Errno| of_file("creating", &entry.name, errno);
-        let since = timer.mark();
+        let since = timer.start_call();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let file = openat(directory, &entry.name, flags, Mode::RUSR | Mode::WUSR).map_err(wrong)?;
         self.created.set(at + 1);
@@ -167,7 +167,7 @@ impl Small {
             .get(directory)
             .map_or(self.folder.as_fd(), AsFd::as_fd);
         let memory = &mut self.memory;
-        let since = timer.mark();
+        let since = timer.start_call();
         let seen = statat(directory, name, AtFlags::empty()).map_err(wrong)?;
         if seen.st_size > 0 {
             let flags = OFlags::RDONLY | OFlags::CLOEXEC;
@@ -186,7 +186,7 @@ impl Small {
     ) -> Result<(), EngineError> {
         let wrong = |errno: Errno| of_file("removing", name, errno);
         let directory = self.directory(directory);
-        let since = timer.mark();
+        let since = timer.start_call();
         let remove = || unlinkat(directory, name, AtFlags::empty());
         timer.time(Direction::Write, 0, remove).map_err(wrong)?;
         if self.sync {
@@ -217,14 +217,14 @@ impl Small {
         if op != FileOp::Stat {
             let flush = || retry_on_intr(|| syncfs(self.folder.as_fd()));
             let done = timer.time(Direction::Sync, 0, flush);
-            done.map_err(|errno| calls::failed("syncfs of the file system", errno))?;
+            done.map_err(|errno| calls::call_error("syncfs of the file system", errno))?;
         }
         Ok(false)
     }
 }
 
 fn of_file(doing: &str, name: &CStr, errno: Errno) -> EngineError {
-    calls::failed(
+    calls::call_error(
         format!("{doing} the file {}", name.to_string_lossy()),
         errno,
     )
@@ -292,7 +292,7 @@ impl Task for AsListed<'_> {
 }
 
 fn listing_failed(errno: Errno) -> EngineError {
-    calls::failed("listing the directory of the small files", errno)
+    calls::call_error("listing the directory of the small files", errno)
 }
 
 /// Does it to each file, in an order that nobody can foresee.

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use engine::calls::{self, Calls, Task};
+use engine::calls::{self, CallPhase, Task};
 use engine::{Control, Observer};
 use record::{Bytes, Direction, Nanos, Pattern, Window};
 
@@ -39,12 +39,12 @@ struct Quiet;
 
 impl Observer for Quiet {
     fn window(&mut self, _window: &mut Window) -> Control {
-        Control::GoOn
+        Control::Continue
     }
 }
 
 fn run<'t>(tests: &Tests, test: Test, tasks: Vec<Box<dyn Task + 't>>) -> record::Phase {
-    let calls = Calls {
+    let calls = CallPhase {
         name: test.name(),
         workload: &tests.workload(test),
         window: Nanos::from_secs(1),

@@ -1,6 +1,6 @@
 //! The sections of the phases: what was requested, how it went, and charts.
 
-use record::{Phase, Stopped};
+use record::{Phase, StopReason};
 
 use super::charts;
 use super::groups::{Group, Member};
@@ -58,7 +58,7 @@ fn member_view(member: &Member<'_>) -> MemberView {
         colour: page::charts::colour_index(member.subject.slot),
         workload: format::workload(&phase.workload),
         course: course(phase),
-        partial: phase.stopped == Stopped::Signal,
+        partial: phase.stopped == StopReason::Signal,
         unwindowed: phase.windows.is_empty(),
         findings: member.findings().collect(),
     }

@@ -3,7 +3,7 @@
 pub use record::random::SplitMix64 as Random;
 use record::{
     Bytes, ClockKind, CpuTime, DeviceCounts, Direction, EngineKind, EngineUsed, Flow, Histogram,
-    Nanos, Pattern, Phase, Slice, Stopped, Surroundings, Window, WindowFlow, Workload,
+    Nanos, Pattern, Phase, Slice, StopReason, Surroundings, Window, WindowFlow, Workload,
 };
 
 /// Slices in a window.
@@ -224,9 +224,9 @@ pub(super) fn phase(plan: &Plan, began_s: f64, speed: f64, random: &mut Random) 
         seconds: plan.seconds,
         drain_seconds: 0.004,
         stopped: if plan.seconds < 8.0 {
-            Stopped::Precise
+            StopReason::Precise
         } else {
-            Stopped::Time
+            StopReason::Time
         },
         read: total(Direction::Read),
         write: total(Direction::Write),
@@ -241,7 +241,7 @@ pub(super) fn phase(plan: &Plan, began_s: f64, speed: f64, random: &mut Random) 
         },
         windows,
         surroundings: Surroundings::default(),
-        outcome: record::Outcome::default(),
+        outcome: record::JobFileResults::default(),
     }
 }
 

@@ -240,7 +240,7 @@ fn phase(
         began_s: 0.0,
         seconds: 1.0,
         drain_seconds: 0.0,
-        stopped: Stopped::Time,
+        stopped: StopReason::Time,
         read: (read_fraction == 1.0).then(|| flow.clone()),
         write: (read_fraction == 0.0).then(|| flow.clone()),
         sync: None,
@@ -251,7 +251,7 @@ fn phase(
         cpu: CpuTime::default(),
         windows: Vec::new(),
         surroundings: Surroundings::default(),
-        outcome: record::Outcome::default(),
+        outcome: record::JobFileResults::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use engine::list::{Done, Next, Request};
+use engine::list::{CompletedRequest, Next, Request};
 
 use super::*;
 
@@ -45,7 +45,7 @@ impl Clock {
     fn new(host: Host, seed: u64) -> Clock {
         let mut clock = Clock {
             host,
-            seed: engine::part_of_seed(seed, 77),
+            seed: engine::derive_seed(seed, 77),
             drawn: 0,
             now_s: 0.0,
             stall: (0.0, 0.0),
@@ -59,7 +59,7 @@ impl Clock {
 
     fn uniform(&mut self, (low, high): (f64, f64)) -> f64 {
         self.drawn += 1;
-        let bits = engine::part_of_seed(self.seed, self.drawn) >> 11;
+        let bits = engine::derive_seed(self.seed, self.drawn) >> 11;
         low + (high - low) * bits as f64 / (1u64 << 53) as f64
     }
 
@@ -118,7 +118,7 @@ fn checked_on(host: Host, seed: u64) -> (Sample, f64) {
             break;
         };
         clock.go_to(back_s.max(clock.now_s + 5e-6));
-        let done = Done {
+        let done = CompletedRequest {
             request,
             began: Nanos((began_s * 1e9) as u64),
             latency: Nanos(((clock.now_s - began_s) * 1e9) as u64),

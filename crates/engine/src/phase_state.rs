@@ -1,4 +1,4 @@
-//! Workers of a phase: how many, the share of each, and what they begin and end together by.
+//! Workers of a phase: their number, the share of each, and the state that they have in common.
 
 use std::fs::File;
 use std::io;
@@ -14,42 +14,42 @@ use crate::backend::Backend;
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::depth_search::Search;
-use crate::flow::FlowTurn;
+use crate::flow::FlowHandle;
 use crate::job::{EngineError, Job};
 use crate::places::Places;
 use crate::plan::{Message, Plan, Share};
-use crate::random::part_of_seed;
-use crate::restraint::{Backlog, Restraint};
+use crate::random::derive_seed;
 use crate::ring::RingFeatures;
-use crate::start::Start;
+use crate::start::StartGroup;
 use crate::start_barrier::StartBarrier;
 use crate::tally::{SLICES, Timetable};
-use crate::thinking::Thinking;
+use crate::think_pause::ThinkPause;
 use crate::thread_settings;
 use crate::threads::{self, Blocking};
+use crate::throttle::{Backlog, Throttle};
 use crate::uring::{self, Uring};
 use crate::verify::Verifier;
 use crate::worker::Worker;
 
-/// An open loop that is made by blocking calls has at most so many in flight.
+/// Most requests in flight of an open loop by blocking calls.
 const OPEN_LOOP_WORKERS: u32 = 512;
-/// Interval at which a job that has not begun looks whether it must end.
-const LOOK: Nanos = Nanos(20_000_000);
-/// More threads than this are refused.
-const MOST_WORKERS: u32 = 8192;
+/// Interval at which a job that has not begun checks whether it must end.
+const POLL_INTERVAL: Nanos = Nanos(20_000_000);
+/// Most worker threads.
+const MAX_WORKERS: u32 = 8192;
 
-/// Number of workers, and the work of each.
-pub(crate) struct Shape {
+/// Number of workers, and of the slots of each.
+pub(crate) struct WorkerCounts {
     pub workers: u32,
     pub workers_a_thread: u32,
     pub slots: u32,
 }
 
-impl Shape {
-    pub(crate) fn of(workload: &Workload, kind: EngineKind) -> Result<Shape, EngineError> {
+impl WorkerCounts {
+    pub(crate) fn of(workload: &Workload, kind: EngineKind) -> Result<WorkerCounts, EngineError> {
         let (workers_a_thread, slots) = match kind {
             EngineKind::Uring => (1, workload.depth),
-            // Who finds no free worker waits in the schedule, and is timed there.
+            // A request that finds no free worker waits in the schedule, and is timed from its due time.
             _ if workload.rate_per_s.is_some() => {
                 let most = (OPEN_LOOP_WORKERS / workload.threads).max(1);
                 (workload.depth.min(most), 1)
@@ -57,21 +57,21 @@ impl Shape {
             _ => (workload.depth, 1),
         };
         let workers = workload.threads * workers_a_thread;
-        if workers > MOST_WORKERS {
+        if workers > MAX_WORKERS {
             return Err(EngineError::Unfit(format!(
                 "{} requests in flight would take a thread each without io_uring, and at most \
-                 {MOST_WORKERS} are started; give a smaller --depth",
+                 {MAX_WORKERS} are started; give a smaller --depth",
                 workload.in_flight()
             )));
         }
-        Ok(Shape {
+        Ok(WorkerCounts {
             workers,
             workers_a_thread,
             slots,
         })
     }
 
-    /// Reports when fewer requests can be in flight than was requested.
+    /// A remark where fewer requests can be in flight than was requested.
     pub(crate) fn remark(&self, workload: &Workload) -> Option<String> {
         let most = u64::from(self.workers) * u64::from(self.slots);
         (most < workload.in_flight())
@@ -79,17 +79,17 @@ impl Shape {
     }
 
     /// Shares of the workers of each thread, with the first of them leading.
-    fn shares(&self, together: &Together<'_>, start: u64) -> Vec<Share> {
-        let (job, clock) = (together.job, together.clock);
+    fn shares(&self, phase_state: &PhaseState<'_>, start: u64) -> Vec<Share> {
+        let (job, clock) = (phase_state.job, phase_state.clock);
         let workload = job.workload;
-        let restraint = together.restraint(self.slots);
+        let throttle = phase_state.throttle(self.slots);
         let mut shares = Vec::new();
         for thread in 0..workload.threads {
             let arrivals = workload.rate_per_s.map(|rate| {
                 let a_second = clock.ticks(Nanos::from_secs(1)) as f64;
                 let mean_gap = a_second * f64::from(workload.threads) / rate;
-                // Another sequence than those that the places are drawn from.
-                let seed = part_of_seed(!job.seed, u64::from(thread));
+                // A different sequence from that of the places.
+                let seed = derive_seed(!job.seed, u64::from(thread));
                 let even = workload
                     .details
                     .as_ref()
@@ -102,7 +102,7 @@ impl Shape {
                 arrivals: arrivals.clone(),
                 leads: member == 0,
                 slots: self.slots,
-                restraint: restraint.clone().some(),
+                throttle: throttle.clone().some(),
             }));
         }
         shares
@@ -131,35 +131,35 @@ fn timetable(job: &Job<'_>, clock: Clock, start: u64) -> Timetable {
     }
 }
 
-/// State by which the workers of a phase begin and end together.
-pub(crate) struct Together<'a> {
+/// State that the workers of a phase share.
+pub(crate) struct PhaseState<'a> {
     pub job: &'a Job<'a>,
     pub files: &'a [&'a File],
     pub clock: Clock,
-    pub shape: &'a Shape,
-    /// Where the workers of this job meet, before one of them meets the other jobs.
+    pub worker_counts: &'a WorkerCounts,
+    /// Barrier of the workers of this job, before one of them waits for the other jobs.
     pub ready: StartBarrier,
-    pub start: &'a Start,
+    pub start: &'a StartGroup,
     pub begin: OnceLock<(Timetable, Vec<Share>)>,
     pub budget: Option<Budget>,
     pub enough: AtomicBool,
     /// Set when a rule of its job file ends the phase.
     pub finished: AtomicBool,
     pub verifier: Option<Verifier<'a>>,
-    /// The place among the jobs that it shares with.
-    pub flow: Option<FlowTurn>,
+    /// The job's handle in its group of shares.
+    pub flow: Option<FlowHandle>,
     pub granted: OnceLock<RingFeatures>,
 }
 
-impl Together<'_> {
-    /// One worker's life, on its own thread.
+impl PhaseState<'_> {
+    /// Body of a worker's thread.
     pub(crate) fn work(&self, id: usize, kind: EngineKind, sender: Sender<Message>) {
-        let seed = part_of_seed(self.job.seed, id as u64);
+        let seed = derive_seed(self.job.seed, id as u64);
         let workload = self.job.workload;
         let block = workload.largest_block().0 as u32;
         let details = workload.details.as_deref();
         let full_sync = details.is_some_and(|details| details.full_sync);
-        let looks =
+        let uses_data =
             self.verifier.is_some() || details.is_some_and(|details| details.contents.is_some());
         let settings = details.and_then(|details| details.thread_settings.as_ref());
         if let Err(error) = settings.map_or(Ok(()), thread_settings::apply) {
@@ -170,15 +170,15 @@ impl Together<'_> {
             EngineKind::Uring => {
                 let rules = uring::Rules {
                     full_sync,
-                    own_data: looks,
+                    own_data: uses_data,
                     priorities: details
                         .map_or_else(Vec::new, |details| details.priority_shares.clone()),
                 };
                 let ring = Uring::new(
                     self.files,
                     block,
-                    self.shape.slots,
-                    self.shape.workers.saturating_mul(self.start.jobs()),
+                    self.worker_counts.slots,
+                    self.worker_counts.workers.saturating_mul(self.start.jobs()),
                     seed,
                     self.clock,
                     rules,
@@ -191,7 +191,7 @@ impl Together<'_> {
             _ => {
                 let rules = threads::Rules {
                     full_sync,
-                    stamps: !looks && !workload.trims(),
+                    stamps: !uses_data && !workload.trims(),
                     trims: workload.trims(),
                 };
                 let calls = Blocking::new(self.files, block, seed, self.clock, rules);
@@ -208,20 +208,20 @@ impl Together<'_> {
             if left.0 == 0 || ends() {
                 return;
             }
-            thread::sleep(left.min(LOOK).into());
+            thread::sleep(left.min(POLL_INTERVAL).into());
         }
     }
 
-    /// Why a worker with so many slots issues nothing although it could.
-    fn restraint(&self, slots: u32) -> Restraint {
+    /// Throttle of a worker with so many slots.
+    fn throttle(&self, slots: u32) -> Throttle {
         let Some(details) = self.job.workload.details.as_deref() else {
-            return Restraint::default();
+            return Throttle::default();
         };
         let ticks = |span| self.clock.ticks(span);
-        let thinking = details.think;
+        let think_pause = details.think;
         let backlog = self.verifier.as_ref().map_or(0, Verifier::backlog);
-        Restraint {
-            thinking: thinking.map(|think| Thinking::new(ticks(think.time), think.every)),
+        Throttle {
+            think_pause: think_pause.map(|think| ThinkPause::new(ticks(think.time), think.every)),
             flow: self.flow.clone(),
             search: (details.depth_search.as_ref())
                 .filter(|_| slots == self.job.workload.depth)
@@ -246,14 +246,14 @@ impl Together<'_> {
         if backend.is_err() {
             self.enough.store(true, Relaxed);
         }
-        self.ready.pass();
+        self.ready.wait();
         let (timetable, shares) = self.begin.get_or_init(|| {
-            let start = self.start.meet(self.clock) + self.clock.ticks(delay(self.job));
+            let start = self.start.wait_for_all(self.clock) + self.clock.ticks(delay(self.job));
             self.wait_until(start);
             let _ = sender.send(Message::Begin);
             (
                 timetable(self.job, self.clock, start),
-                self.shape.shares(self, start),
+                self.worker_counts.shares(self, start),
             )
         });
         let end = backend.map_err(EngineError::Setup).and_then(|backend| {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use engine::{Choice, Control, Disks, Engine, EngineError, Job, Observer, Start};
+use engine::{Control, DiskEngine, Engine, EngineError, IoInterface, Job, Observer, StartGroup};
 use record::{Bytes, Nanos, Pattern, Phase, Window, Workload};
 
 const WINDOW: Nanos = Nanos(100_000_000);
@@ -43,7 +43,7 @@ fn file() -> File {
         .unwrap()
 }
 
-/// Says when the job's measured time begins.
+/// An observer that records the start of the measured time.
 struct Watch<'a>(&'a AtomicBool);
 
 impl Observer for Watch<'_> {
@@ -52,15 +52,15 @@ impl Observer for Watch<'_> {
     }
 
     fn window(&mut self, _window: &mut Window) -> Control {
-        Control::GoOn
+        Control::Continue
     }
 }
 
 fn run(
     file: &File,
     workload: &Workload,
-    choice: Choice,
-    start: &Start,
+    interface: IoInterface,
+    start: &StartGroup,
     began: &AtomicBool,
 ) -> Result<Phase, EngineError> {
     let interrupt = AtomicBool::new(false);
@@ -69,27 +69,27 @@ fn run(
         file,
         span: Bytes::mib(1),
         workload,
-        choice,
+        interface,
         window: WINDOW,
         seed: 5,
         interrupt: &interrupt,
     };
-    Disks.run_beside(&job, &[], start, &mut Watch(began))
+    DiskEngine.run_concurrently(&job, &[], start, &mut Watch(began))
 }
 
 #[test]
 fn no_job_begins_before_the_last_one_is_ready() {
-    for choice in [Choice::Uring, Choice::Sync] {
-        let (file, workload, start) = (file(), workload(), Start::of(2));
+    for interface in [IoInterface::Uring, IoInterface::Sync] {
+        let (file, workload, start) = (file(), workload(), StartGroup::of(2));
         let (first, second) = (AtomicBool::new(false), AtomicBool::new(false));
         thread::scope(|scope| {
-            let early = scope.spawn(|| run(&file, &workload, choice, &start, &first));
+            let early = scope.spawn(|| run(&file, &workload, interface, &start, &first));
             thread::sleep(Duration::from_millis(300));
             assert!(!first.load(Relaxed), "it did not wait for the other");
-            let late = run(&file, &workload, choice, &start, &second).unwrap();
+            let late = run(&file, &workload, interface, &start, &second).unwrap();
             let early = early.join().unwrap().unwrap();
             assert!(first.load(Relaxed) && second.load(Relaxed));
-            // What the first waited is in neither.
+            // Neither includes the time that the first one waited.
             assert_eq!((early.windows.len(), late.windows.len()), (3, 3));
         });
     }
@@ -97,17 +97,24 @@ fn no_job_begins_before_the_last_one_is_ready() {
 
 #[test]
 fn a_job_that_cannot_be_set_up_keeps_no_one_waiting() {
-    let (file, start, began) = (file(), Start::of(3), AtomicBool::new(false));
+    let (file, start, began) = (file(), StartGroup::of(3), AtomicBool::new(false));
     let unfit = Workload {
         block: Bytes::mib(2),
         ..workload()
     };
     thread::scope(|scope| {
         let others: Vec<_> = (0..2)
-            .map(|_| scope.spawn(|| run(&file, &workload(), Choice::Sync, &start, &began)))
+            .map(|_| scope.spawn(|| run(&file, &workload(), IoInterface::Sync, &start, &began)))
             .collect();
         thread::sleep(Duration::from_millis(100));
-        let error = run(&file, &unfit, Choice::Sync, &start, &AtomicBool::new(false)).unwrap_err();
+        let error = run(
+            &file,
+            &unfit,
+            IoInterface::Sync,
+            &start,
+            &AtomicBool::new(false),
+        )
+        .unwrap_err();
         assert!(
             error.to_string().contains("has room for 0 blocks"),
             "{error}"
@@ -119,11 +126,11 @@ fn a_job_that_cannot_be_set_up_keeps_no_one_waiting() {
 }
 
 /// One makes a hundred thousand reads of the page cache, the other ten. However long a busy host takes for either, the
-/// time on the processor goes with the work; the process's time would be said of both.
+/// processor time goes with the work; the time of the process would count for both.
 #[test]
 fn each_job_has_the_processor_time_of_its_own_threads() {
-    for choice in [Choice::Uring, Choice::Sync] {
-        let (file, start, began) = (file(), Start::of(2), AtomicBool::new(false));
+    for interface in [IoInterface::Uring, IoInterface::Sync] {
+        let (file, start, began) = (file(), StartGroup::of(2), AtomicBool::new(false));
         let reads = |ops| Workload {
             ops: Some(ops),
             longest: Nanos::from_secs(600),
@@ -131,8 +138,8 @@ fn each_job_has_the_processor_time_of_its_own_threads() {
         };
         let (much, little) = (reads(100_000), reads(10));
         let (much, little) = thread::scope(|scope| {
-            let much = scope.spawn(|| run(&file, &much, choice, &start, &began));
-            let little = run(&file, &little, choice, &start, &began).unwrap();
+            let much = scope.spawn(|| run(&file, &much, interface, &start, &began));
+            let little = run(&file, &little, interface, &start, &began).unwrap();
             (much.join().unwrap().unwrap(), little)
         });
         let used = |phase: &Phase| phase.cpu.user_s + phase.cpu.system_s;

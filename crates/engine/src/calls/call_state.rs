@@ -1,4 +1,4 @@
-//! Threads that begin and end together.
+//! State that the threads of a phase share.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -7,33 +7,33 @@ use std::sync::mpsc::Sender;
 use record::Nanos;
 
 use super::message::Message;
-use super::{Calls, Task, Timer};
+use super::{CallPhase, Task, Timer};
 use crate::clock::{BusyTime, Clock};
 use crate::start_barrier::StartBarrier;
 use crate::tally::{SLICES, Tally, Timetable};
 
-/// State by which the threads begin and end together.
-pub(super) struct Together<'a> {
-    pub(super) calls: &'a Calls<'a>,
+/// State by which the threads begin and end at the same time.
+pub(super) struct CallState<'a> {
+    pub(super) calls: &'a CallPhase<'a>,
     pub(super) clock: Clock,
     pub(super) ready: StartBarrier,
     pub(super) start: OnceLock<Timetable>,
     pub(super) failed: AtomicBool,
 }
 
-impl Together<'_> {
+impl CallState<'_> {
     pub(super) fn slice(&self) -> Nanos {
         Nanos(self.calls.window.0 / SLICES as u64)
     }
 
-    /// One thread's life.
+    /// Body of a thread.
     pub(super) fn work<'t>(
         &self,
         thread: usize,
         mut task: Box<dyn Task + 't>,
         sender: &Sender<Message>,
     ) {
-        self.ready.pass();
+        self.ready.wait();
         let timetable = *self.start.get_or_init(|| {
             let _ = sender.send(Message::Begin);
             Timetable {
@@ -58,7 +58,7 @@ impl Together<'_> {
         if done.is_err() {
             self.failed.store(true, Relaxed);
         }
-        // What a long last call left open is closed before the cut.
+        // Windows that a long last call has filled are closed before the last one is cut.
         timer.advance(self.clock.now());
         let end = done.map(|_| Box::new(timer.end()));
         let _ = sender.send(Message::End { thread, end });
