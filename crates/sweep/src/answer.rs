@@ -1,4 +1,4 @@
-//! The answer of a sweep: what is concluded of it, as text, JSON or a page.
+//! The answer of a sweep: its conclusions as text, JSON or a page.
 
 use anyhow::anyhow;
 use ledger::Ledger;
@@ -12,10 +12,10 @@ use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
 
-/// At most so many layouts have their latencies drawn.
-const FINALISTS: usize = 4;
+/// Most layouts whose latency distributions are drawn.
+const MAX_FINALISTS: usize = 4;
 
-/// Shows what is concluded of a sweep.
+/// Shows the conclusions of a sweep.
 pub(crate) fn answer(
     args: &SweepArgs,
     page: Option<&OutputFile>,
@@ -31,7 +31,7 @@ pub(crate) fn answer(
         views::text::sweep(record, &decided, &commands, context.columns)
     };
     let printed = context.print(&text);
-    // Also when the answer is no longer read, as with a closed pipe.
+    // Even when standard output is closed, as with a pipe.
     if let Some(page) = page {
         let content = drawn(record, &decided, &commands, ledger).midway()?;
         page.write(&content).midway()?;
@@ -80,7 +80,7 @@ fn finalists(
     ledger: &Ledger,
 ) -> Vec<(String, ::record::Run)> {
     let best = decided.winner.iter().chain(&decided.ties);
-    best.take(FINALISTS)
+    best.take(MAX_FINALISTS)
         .filter_map(|&layout| {
             let cells = record.cells.iter().rev();
             let run = cells
@@ -95,7 +95,7 @@ fn finalists(
         .collect()
 }
 
-/// Exit of the verb: no, where measured layouts miss the requirements.
+/// Exit status of the verb: 1 where the measured layouts miss the requirements.
 fn status(record: &SweepRecord, decided: &Decided) -> Outcome {
     if decided.winner.is_some() || !decided.over {
         return Ok(Answer::Done);

@@ -190,12 +190,12 @@ fn instance(text: &str) -> Result<String, String> {
 }
 
 /// More than this many blocks tell no more.
-const MOST_BLOCKS: usize = 1000;
+const MAX_BLOCKS: usize = 1000;
 
 fn block_count(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(count) if (1..=MOST_BLOCKS).contains(&count) => Ok(count),
-        _ => Err(format!("write a number from 1 to {MOST_BLOCKS}")),
+        Ok(count) if (1..=MAX_BLOCKS).contains(&count) => Ok(count),
+        _ => Err(format!("write a number from 1 to {MAX_BLOCKS}")),
     }
 }
 

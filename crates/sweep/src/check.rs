@@ -1,14 +1,14 @@
-//! Checks before a new sweep touches anything: programs, kernel, schedulers and room. What is missing for
-//! some layouts leaves those out; what is missing for all is a refusal.
+//! Checks before a new sweep changes anything: programs, kernel, schedulers and space. Layouts whose prerequisites are
+//! missing are left out; the sweep is refused if that is all of them.
 
 use std::path::PathBuf;
 
 use linux::block::{DevNum, Devices};
 
+use super::built_layout::schedulers;
 use super::layout::Layout;
-use super::plan::Planned;
+use super::plan::LayoutPlan;
 use super::record::{LeftOut, Settings};
-use super::underway::schedulers;
 use array::check::{LEAST_XFS, kernel_has_md};
 use array::host::Host;
 use domain::filesystem::Fs;
@@ -20,13 +20,13 @@ const NEEDED: [(&str, &str); 3] = [
     ("wipefs", "util-linux"),
 ];
 
-/// Leaves out what cannot be measured here.
+/// Leaves out layouts that cannot be measured on this host.
 ///
 /// # Errors
 /// Reasons against the whole sweep, as sentences.
 pub(crate) fn check(
     settings: &Settings,
-    planned: &mut Planned,
+    planned: &mut LayoutPlan,
     dry_run: bool,
     host: &mut Host,
 ) -> Result<Vec<String>, Vec<String>> {
@@ -60,7 +60,7 @@ pub(crate) fn missing(program: &str, package: &str) -> String {
     )
 }
 
-fn nothing_left(planned: &Planned) -> String {
+fn nothing_left(planned: &LayoutPlan) -> String {
     let listed: Vec<String> = planned
         .left_out
         .iter()
@@ -69,8 +69,13 @@ fn nothing_left(planned: &Planned) -> String {
     format!("there is no layout to measure:{}", listed.concat())
 }
 
-/// Leaves the layouts out that `is_out` names, if there are any.
-fn leave_out(planned: &mut Planned, what: String, why: String, is_out: impl Fn(&Layout) -> bool) {
+/// Leaves out the layouts for which `is_out` is true, if there are any.
+fn leave_out(
+    planned: &mut LayoutPlan,
+    what: String,
+    why: String,
+    is_out: impl Fn(&Layout) -> bool,
+) {
     let before = planned.layouts.len();
     planned.layouts.retain(|layout| !is_out(layout));
     if planned.layouts.len() < before {
@@ -78,7 +83,7 @@ fn leave_out(planned: &mut Planned, what: String, why: String, is_out: impl Fn(&
     }
 }
 
-fn file_systems(planned: &mut Planned, host: &Host) {
+fn file_systems(planned: &mut LayoutPlan, host: &Host) {
     for (fs, package) in [(Fs::Xfs, "xfsprogs"), (Fs::Ext4, "e2fsprogs")] {
         if !host.programs.has(fs.tool()) {
             let why = missing(fs.tool(), package);
@@ -89,8 +94,8 @@ fn file_systems(planned: &mut Planned, host: &Host) {
     }
 }
 
-/// A scheduler must be one that every disk has: a layout with two would be neither.
-fn scheduler_names(settings: &Settings, planned: &mut Planned, host: &Host) {
+/// Leaves out schedulers that not every disk has, as all disks of a layout need the same.
+fn scheduler_names(settings: &Settings, planned: &mut LayoutPlan, host: &Host) {
     let Ok(devices) = Devices::read(&host.root) else {
         return;
     };
@@ -123,10 +128,10 @@ fn scheduler_names(settings: &Settings, planned: &mut Planned, host: &Host) {
     }
 }
 
-/// XFS is not made below a size.
-fn room(settings: &Settings, planned: &mut Planned) {
+/// Leaves out XFS on layouts below its smallest size.
+fn room(settings: &Settings, planned: &mut LayoutPlan) {
     let sizes = settings.sizes();
-    // What has no size is not there, which the claim on it says.
+    // A device without a size is missing, which the claim reports.
     let too_small = |layout: &Layout| {
         let capacity = layout.capacity(&sizes);
         layout.fs == Fs::Xfs && capacity.0 > 0 && capacity < LEAST_XFS
@@ -144,7 +149,7 @@ fn room(settings: &Settings, planned: &mut Planned) {
 }
 
 fn arrays(
-    planned: &Planned,
+    planned: &LayoutPlan,
     dry_run: bool,
     host: &mut Host,
     notes: &mut Vec<String>,
@@ -159,7 +164,7 @@ fn arrays(
     kernel_has_md(dry_run, host, notes, problems);
 }
 
-/// Losses of unequal devices.
+/// Capacity lost to devices of different sizes, as sentences.
 fn unequal(settings: &Settings) -> Vec<String> {
     let least = settings.devices.iter().map(|volume| volume.size).min();
     let Some(least) = least else {

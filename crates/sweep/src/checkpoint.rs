@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use ledger::LongWork;
 use serde::{Deserialize, Serialize};
 
+use super::built_layout::BuiltLayout;
 use super::record::SweepRecord;
-use super::underway::Underway;
 
 /// Folder of the layouts' mounts. What is under `/run` is gone after a reboot, as the mounts are.
 const MOUNTS: &str = "/run/disksmith";
@@ -17,7 +17,7 @@ pub(crate) struct Checkpoint {
     /// The sweep.
     pub record: SweepRecord,
     /// Layout that is built; `None` between two layouts.
-    pub underway: Option<Underway>,
+    pub underway: Option<BuiltLayout>,
     /// The boot of the kernel in which it ran last.
     pub boot: String,
 }

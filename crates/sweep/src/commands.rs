@@ -1,4 +1,4 @@
-//! The commands that build a layout for good.
+//! The commands that build a layout permanently.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ pub(crate) fn commands(settings: &Settings, layout: &Layout) -> Vec<String> {
 
 fn array(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> Vec<String> {
     let listed: Vec<String> = members.iter().map(|m| m.display().to_string()).collect();
-    // The marks of formats are gone after a sweep; what it measured on is still there.
+    // After a sweep the devices have no signatures, but the data that it wrote.
     let consents: Vec<String> = listed
         .iter()
         .map(|member| format!("--destroy {member}=unknown"))
@@ -104,7 +104,7 @@ fn formatted(plan: &Plan, node: &Path) -> Vec<String> {
     lines
 }
 
-/// A plan whose ids are left to the programs that choose them.
+/// A plan without ids, which the programs choose.
 fn plan(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> Plan {
     Plan {
         geometry,

@@ -1,5 +1,5 @@
-//! Conclusions from a sweep. It is derived from the [`SweepRecord`] alone, at any time: after each block to
-//! know what is measured next, and of an old sweep with a better rule.
+//! Conclusions from a sweep. They are derived from the [`SweepRecord`] alone, at any time: after each block to choose
+//! the next layouts, and again of an old sweep by a newer rule.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,20 @@ use super::layout::Factor;
 use super::price::Cost;
 use super::record::Value;
 
-/// All that was concluded.
+/// All conclusions.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Decided {
-    /// One row a layout, the best first.
+    /// A row for each layout, the best first.
     pub rows: Vec<Row>,
-    /// The best, by its place among the layouts.
+    /// Index of the best layout.
     pub winner: Option<usize>,
-    /// Those that are as good as the winner as far as can be told, the best first.
+    /// Layouts not distinguishable from the winner, the best first.
     pub ties: Vec<usize>,
-    /// The best for each number of members whose loss is survived, from what was asked for to 2.
+    /// The best for each number of failed members that is survived, from the required number to 2.
     pub survivors: Vec<Survivor>,
-    /// Those that are not beaten in cost, speed and redundancy at once, the fastest first. Empty
-    /// without prices.
+    /// The Pareto frontier of cost, speed and redundancy, the fastest first. Empty without prices.
     pub frontier: Vec<usize>,
-    /// True if nothing more need be measured.
+    /// True if no further measurement is needed.
     pub over: bool,
     /// Drift of the baseline over the sweep; `None` before it was measured twice.
     pub drift: Option<Drift>,
@@ -32,20 +31,20 @@ pub(crate) struct Decided {
     pub effects: Vec<Effect>,
     /// Growth of the objective's rate with the members.
     pub curves: Vec<Curve>,
-    /// The answers to the old questions, as sentences.
+    /// Conclusions about factors and members, as sentences.
     pub answers: Vec<String>,
-    /// Doubts about the table, as sentences.
+    /// Reasons to doubt the table, as sentences.
     pub doubts: Vec<String>,
 }
 
-/// The best layout that keeps all data when so many members fail, whichever they are.
+/// The best layout that survives the failure of a number of members, whichever they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Survivor {
-    /// Number of members.
+    /// Number of failed members.
     pub losses: usize,
-    /// The layout; `None` where none was measured that survives so many.
+    /// Index of the layout; `None` where no measured layout survives so many.
     pub best: Option<usize>,
-    /// Those that cannot be told from it.
+    /// Layouts not distinguishable from it.
     pub ties: Vec<usize>,
 }
 
@@ -54,11 +53,11 @@ pub(crate) struct Survivor {
 pub(crate) enum LayoutOutcome {
     /// The best.
     Winner,
-    /// As good as the best, as far as can be told.
+    /// Not distinguishable from the best.
     Tie,
-    /// Worse, and measured to the end.
+    /// Worse, and measured in all blocks.
     Behind,
-    /// Worse beyond doubt, and not measured further.
+    /// Significantly worse, and not measured further.
     Dropped,
     /// It misses a requirement.
     Missed,
@@ -71,26 +70,26 @@ pub(crate) enum LayoutOutcome {
 /// One layout.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
-    /// By its place among the layouts.
+    /// Index of the layout.
     pub layout: usize,
-    /// In how many blocks it was measured.
+    /// Number of blocks in which it was measured.
     pub blocks: usize,
     /// The objective.
     pub value: Option<Value>,
     /// The objective as a share of the winner's, with its interval, from the blocks in which both
     /// were measured; `None` for the winner.
     pub of_winner: Option<Value>,
-    /// All figures, over the blocks.
+    /// Figures over all blocks.
     pub figures: BTreeMap<Figure, Value>,
     /// Its outcome.
-    pub standing: LayoutOutcome,
+    pub outcome: LayoutOutcome,
     /// The reason, as a clause: `12 to 15 % slower than the winner after 2 blocks`.
     pub why: String,
     /// Its cost, where prices are known.
     pub cost: Option<Cost>,
     /// Number of members that may fail.
     pub survives: usize,
-    /// Bytes left for data.
+    /// Usable capacity.
     pub capacity: Bytes,
 }
 
@@ -101,9 +100,9 @@ pub(crate) struct Drift {
     pub points: Vec<(f64, f64)>,
     /// The change from the first to the last as a share, with its interval.
     pub change: Option<Value>,
-    /// The largest difference between two neighbours as a share.
+    /// The largest change between two consecutive measurements, as a share.
     pub jump: f64,
-    /// As a sentence.
+    /// The drift as a sentence.
     pub text: String,
 }
 
@@ -112,11 +111,11 @@ pub(crate) struct Drift {
 pub(crate) struct Effect {
     /// The factor.
     pub factor: Factor,
-    /// The setting that is compared with.
+    /// The reference setting.
     pub from: String,
     /// The setting.
     pub to: String,
-    /// Number of pairs of layouts that differ in this alone.
+    /// Number of pairs of layouts that differ in this factor alone.
     pub pairs: usize,
     /// The ratio of `to` to `from`, with its interval where there is one.
     pub ratio: Value,
@@ -124,7 +123,7 @@ pub(crate) struct Effect {
     pub range: (f64, f64),
     /// True if the interval excludes 1.
     pub shown: bool,
-    /// As a sentence.
+    /// The effect as a sentence.
     pub text: String,
 }
 
@@ -133,7 +132,7 @@ pub(crate) struct Effect {
 pub(crate) struct Curve {
     /// Common part: `RAID 10, 256 KiB, xfs`.
     pub label: String,
-    /// By members.
+    /// Points by the number of members.
     pub points: Vec<Point>,
 }
 
@@ -142,10 +141,9 @@ pub(crate) struct Curve {
 pub(crate) struct Point {
     /// Number of members.
     pub members: usize,
-    /// The rate in an average block, so that points may be compared that were measured in different
-    /// ones.
+    /// The rate in an average block, so that points measured in different blocks are comparable.
     pub value: Value,
-    /// Sum of these members' own rates, divided by the requests that the level makes of one: writes are two
-    /// with two copies.
+    /// Sum of the rates of these members alone, divided by the member requests for each request: two for a write to
+    /// two copies.
     pub ideal: Option<f64>,
 }

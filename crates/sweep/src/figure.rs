@@ -17,13 +17,13 @@ pub enum Metric {
     Mean,
     /// The median latency in nanoseconds.
     P50,
-    /// 90 of 100 requests took at most so many nanoseconds.
+    /// 90th percentile of latency in nanoseconds.
     P90,
-    /// 95 of 100.
+    /// 95th percentile.
     P95,
-    /// 99 of 100.
+    /// 99th percentile.
     P99,
-    /// 999 of 1,000.
+    /// 99.9th percentile.
     P99_9,
 }
 
@@ -40,7 +40,7 @@ impl Metric {
         Metric::P99_9,
     ];
 
-    /// As users write it.
+    /// Name on the command line.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Metric::Iops => "iops",
@@ -118,7 +118,7 @@ impl FromStr for Figure {
                 words.join(", ")
             )
         };
-        // The longest first: "p99.9" has a dot of its own.
+        // The longest first, since "p99.9" contains a dot.
         let mut metrics = Metric::ALL;
         metrics.sort_by_key(|metric| std::cmp::Reverse(metric.word().len()));
         let (rest, metric) = metrics
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_figure_is_told_what_one_is() {
+    fn an_invalid_figure_is_an_error_with_the_valid_form() {
         for text in ["", "iops", ".iops", "page.speed", "page.up.p99", "page."] {
             let error = text.parse::<Figure>().unwrap_err();
             assert!(error.contains("PHASE.METRIC"), "{text}: {error}");

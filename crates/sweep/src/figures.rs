@@ -13,11 +13,11 @@ use bench::figures::{Estimate, PhaseFigures};
 /// several. Rates have their intervals; a percentile is taken from all requests of the phase and
 /// has none.
 ///
-/// Over all directions a phase's requests are its reads and writes. Where it commits they are the
-/// commits instead: a commit is what a database waits for.
+/// Over all directions a phase's requests are its reads and writes. Where it commits they are the commits instead: a
+/// database waits for a commit.
 pub fn figures_of(run: &Run, conclusion: &Conclusion) -> BTreeMap<Figure, Value> {
     let mut figures = BTreeMap::new();
-    // A trace's reads and writes are what it is about, and its commits some of these.
+    // The figures of a trace are of its reads and writes, of which some form commits.
     let is_trace = run.replay.is_some();
     for (phase, studied) in run.phases.iter().zip(&conclusion.phases) {
         let mut put = |direction, metric, value| {
@@ -43,13 +43,13 @@ pub fn figures_of(run: &Run, conclusion: &Conclusion) -> BTreeMap<Figure, Value>
     figures
 }
 
-/// Reason for which a phase with this workload never gives a figure, and the one it gives instead, as a
-/// clause; `None` where [`figures_of`] has it.
+/// Reason for which a phase with this workload never has a figure, and the figure that it has instead, as a clause;
+/// `None` where [`figures_of`] has it.
 pub fn why_never(figure: &Figure, workload: &Workload) -> Option<String> {
     let phase = &figure.phase;
     let commits = workload.sync_every > 0;
     let Some(direction) = figure.direction else {
-        // Where it commits its requests are the commits.
+        // Where it commits, its requests are the commits.
         let never = commits && !workload.writes() && figure.metric != Metric::Bytes;
         return never.then(|| {
             format!(
@@ -99,7 +99,7 @@ fn is_only(direction: Direction, workload: &Workload) -> bool {
     }
 }
 
-/// True if requests of a direction move bytes that are counted: an fdatasync and a commit do not.
+/// True if requests of a direction transfer counted bytes: an fdatasync and a commit do not.
 fn moves(direction: Direction) -> bool {
     matches!(direction, Direction::Read | Direction::Write)
 }
@@ -116,7 +116,7 @@ fn of_flow(flow: &Flow, direction: Direction, studied: &PhaseFigures) -> Vec<(Me
     values
 }
 
-/// The figures over all directions; empty where nothing was done.
+/// The figures over all directions; empty where there were no requests.
 fn together(phase: &Phase, studied: &PhaseFigures, is_trace: bool) -> Vec<(Metric, Value)> {
     let moving: Vec<&Flow> = [&phase.read, &phase.write].into_iter().flatten().collect();
     let commits = phase.commit.as_ref().filter(|_| !is_trace);
@@ -160,7 +160,7 @@ fn slices(phase: &Phase, of: fn(&record::Slice) -> u64) -> Vec<f64> {
     rates
 }
 
-/// Latencies of a histogram; none where no request came back.
+/// Latencies of a histogram; none where no request completed.
 fn latencies(latency: &Histogram) -> Vec<(Metric, Value)> {
     if latency.is_empty() {
         return Vec::new();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_never_to_be_measured_is_what_a_run_does_not_give() {
+    fn figures_that_are_never_measured_are_those_that_a_run_lacks() {
         let (run, figures) = figures();
         let mut refused = 0;
         for phase in &run.phases {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_that_is_never_measured_is_told_which_one_is() {
+    fn the_error_of_a_figure_that_is_never_measured_names_another() {
         let (run, _) = figures();
         let never = |text: &str| {
             let figure: Figure = text.parse().unwrap();
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(p99, Value::plain(commit.latency.quantile(0.99) as f64));
         let rate = get(&figures, "log-append.iops");
         assert_eq!(rate, get(&figures, "log-append.commit.iops"));
-        // What is appended is counted where it is written.
+        // Appended bytes are counted as writes.
         let bytes = |name| get(&figures, name).mean;
         assert_eq!(bytes("log-append.bytes"), bytes("log-append.write.bytes"));
         assert!(!figures.contains_key(&"log-append.commit.bytes".parse().unwrap()));

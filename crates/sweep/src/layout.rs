@@ -1,4 +1,4 @@
-//! Factors that a sweep varies, and one layout as a choice of each.
+//! Factors that a sweep varies, and layouts.
 
 use std::fmt;
 
@@ -9,12 +9,12 @@ use array::geometry::Geometry;
 use domain::filesystem::Fs;
 use domain::raid::{Layout as Copies, Level, Placement};
 
-/// One layout: what is built, formatted and measured.
+/// A layout that is built, formatted and measured: a setting of each factor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Layout {
     /// The RAID level; `None` for a disk alone.
     pub level: Option<Level>,
-    /// Number of members, the first of the devices.
+    /// Number of members; they are the first devices.
     pub members: usize,
     /// Layout of the copies of RAID 10, where it is not n2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ impl Factor {
         Factor::Scheduler,
     ];
 
-    /// As tables and JSON have it.
+    /// Name in tables and JSON.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Factor::Level => "level",
@@ -66,7 +66,7 @@ impl Factor {
 }
 
 impl Layout {
-    /// The layout's setting of a factor, as text; `–` where it has none of it.
+    /// The layout's setting of a factor, as text; `–` where it has none.
     pub(crate) fn setting(&self, factor: Factor) -> String {
         let none = || "–".to_owned();
         match factor {
@@ -82,7 +82,7 @@ impl Layout {
         }
     }
 
-    /// The array's shape; `None` for a disk alone.
+    /// Geometry of the array; `None` for a single disk.
     pub(crate) fn geometry(&self) -> Option<Geometry> {
         Some(Geometry {
             level: self.level?,
@@ -92,7 +92,7 @@ impl Layout {
         })
     }
 
-    /// The layout of its copies; `None` at levels that have none to lay out.
+    /// The layout of its copies; `None` at other levels.
     pub(crate) fn copies_word(&self) -> Option<&'static str> {
         let Geometry { level, layout, .. } = self.geometry()?;
         (level.placement() == Placement::StripedCopies).then(|| layout.word())
@@ -108,7 +108,7 @@ impl Layout {
         self.level.map_or(0, |level| level.survives(self.members))
     }
 
-    /// Bytes left for data on members of these sizes, of which the first are used.
+    /// Usable capacity on the first of devices of these sizes.
     pub(crate) fn capacity(&self, sizes: &[Bytes]) -> Bytes {
         let sizes = sizes.get(..self.members).unwrap_or(sizes);
         match self.geometry() {
@@ -119,7 +119,7 @@ impl Layout {
 }
 
 impl fmt::Display for Layout {
-    /// As in a table: `RAID 10 of 8, 256 KiB, xfs, mq-deadline`.
+    /// Shown as in tables: `RAID 10 of 8, 256 KiB, xfs, mq-deadline`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.level_name())?;
         if self.level.is_some() {
@@ -136,7 +136,7 @@ impl fmt::Display for Layout {
     }
 }
 
-/// A setting of [`Factor::Level`] as people call it, where `named` gives the name of a level.
+/// A setting of [`Factor::Level`] in prose; `named` gives the name of a level.
 pub(crate) fn level_name(setting: &str, named: fn(Level) -> String) -> String {
     let (word, copies) = setting.split_once(' ').unwrap_or((setting, ""));
     match Level::of_word(word) {
@@ -166,14 +166,14 @@ pub(crate) struct Factors {
     pub survives: usize,
 }
 
-/// Those of a sweep that varied none.
+/// Layouts of the copies in sweeps of versions that did not vary them.
 fn near() -> Vec<Copies> {
     vec![Copies::N2]
 }
 
 #[cfg(test)]
 impl Factors {
-    /// Those of a sweep whose layouts are made up.
+    /// Factors of simulated sweeps.
     pub(crate) fn made_up() -> Factors {
         Factors {
             members: vec![1],

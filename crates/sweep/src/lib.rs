@@ -1,7 +1,8 @@
-//! The verb `sweep`: which layout of these devices is best.
+//! The verb `sweep`, which finds the best layout of devices.
 
 mod answer;
 pub mod args;
+mod built_layout;
 mod check;
 mod checkpoint;
 mod commands;
@@ -15,7 +16,6 @@ mod layout;
 mod measure;
 mod objective;
 mod order;
-mod past;
 mod plan;
 mod price;
 mod probe;
@@ -24,10 +24,10 @@ mod ready;
 mod record;
 mod resume;
 mod run;
+mod saved;
 mod settings;
 mod start;
 mod testbed;
-mod underway;
 mod views;
 
 use std::sync::atomic::AtomicBool;
@@ -41,9 +41,9 @@ pub(crate) use decided::{Curve, Decided, Drift, Effect, LayoutOutcome, Row, Surv
 pub use figure::{Figure, Metric};
 pub use figures::{figures_of, why_never};
 pub(crate) use layout::{Factor, Layout};
-pub use objective::{Objective, Requirement, Side};
-pub use past::{document, report_page};
+pub use objective::{Comparison, Objective, Requirement};
 pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord, Value};
+pub use saved::{document, report_page};
 #[cfg(test)]
 pub(crate) use {decided::Point, layout::Factors, price::Cost, record::Volume};
 
@@ -55,7 +55,7 @@ use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome};
 use ui::output::{Format, OutputFile};
 
-/// Finds the layout of the devices, or the type of volume, that is best; or shows what was found before.
+/// Finds the best layout of devices, or the best type of volume; or shows an earlier sweep.
 pub fn sweep(
     args: &SweepArgs,
     context: &mut Context,
@@ -74,11 +74,11 @@ pub fn sweep(
     }
     let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     if let Some(word) = &args.show {
-        return past::show(args, word, page.as_ref(), context);
+        return saved::show(args, word, page.as_ref(), context);
     }
     let mut programs = Installed;
     if let Some(word) = &args.abandon {
-        return past::abandon(args, word, context, &mut programs);
+        return saved::abandon(args, word, context, &mut programs);
     }
     if let Some(trace) = &args.replay {
         bench::check_trace(trace, &args.replay_options, interrupt)?;

@@ -1,4 +1,4 @@
-//! Measures what is mounted: the phases of the sweep on one layout, as `bench` does them.
+//! Measures the phases of the sweep on the mounted layout, by `bench`.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,10 +16,10 @@ use replay::ReplayOptions;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure, sentence};
 
-/// Arguments of `bench`. All layouts of a block make the same requests.
+/// Arguments of `bench`. All layouts of a block are measured with the same requests.
 ///
 /// # Errors
-/// When the workload of the user's own makes none; as a sentence.
+/// When the text of the user's workload is invalid, as a sentence.
 pub(crate) fn bench_args(
     settings: &Settings,
     target: &Path,
@@ -69,7 +69,7 @@ pub(crate) fn bench_args(
     })
 }
 
-/// Measurements, and their length.
+/// Result of a measurement, and its duration.
 pub(crate) struct Measured {
     /// Its result.
     pub outcome: CellOutcome,
@@ -77,8 +77,8 @@ pub(crate) struct Measured {
     pub seconds: f64,
 }
 
-/// Measures the file system at `target` and keeps the run. `None` when a signal ended it early:
-/// half a measurement would be compared with whole ones.
+/// Measures the file system at `target` and keeps the run. `None` when a signal ended it early, since a partial
+/// measurement is not comparable.
 ///
 /// # Errors
 /// When the ledger cannot be written.

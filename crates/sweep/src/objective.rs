@@ -8,34 +8,33 @@ use serde::{Deserialize, Serialize};
 
 use super::figure::{Figure, Metric};
 
-/// Objective, of which the best layout has most, or least: `page-mixed.iops`, `page-read.p99`,
-/// `page-mixed.iops/$` or `cost`.
+/// The objective, by which layouts are ranked: `page-mixed.iops`, `page-read.p99`, `page-mixed.iops/$` or `cost`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
-    /// The most of a rate, or the least of a latency.
+    /// The highest rate, or the lowest latency.
     Figure(Figure),
-    /// The most of a rate for each dollar a month.
+    /// The highest rate for each dollar a month.
     PerDollar(Figure),
-    /// The least dollars a month, of the layouts that meet the requirements.
+    /// The lowest cost of the layouts that meet the requirements.
     Cost,
 }
 
-/// A bar for a figure.
+/// A requirement: a threshold for a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Requirement {
     /// The figure.
     pub figure: Figure,
-    /// On which side of the bar it must lie.
-    pub side: Side,
-    /// The bar, in the figure's unit: requests or bytes a second, or nanoseconds.
+    /// Comparison of the figure with the threshold.
+    pub side: Comparison,
+    /// The threshold, in the figure's unit: requests or bytes a second, or nanoseconds.
     pub bar: f64,
 }
 
-/// A side of a bar.
+/// A comparison with a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum Comparison {
     /// `<`
     Below,
     /// `<=`
@@ -47,7 +46,7 @@ pub enum Side {
 }
 
 impl Objective {
-    /// The figure that is measured for it; `None` where only money counts.
+    /// The figure that it ranks by; `None` where it is the cost alone.
     pub(crate) fn figure(&self) -> Option<&Figure> {
         match self {
             Objective::Figure(figure) | Objective::PerDollar(figure) => Some(figure),
@@ -55,7 +54,7 @@ impl Objective {
         }
     }
 
-    /// True if it cannot be answered without prices.
+    /// True if it needs prices.
     pub(crate) fn needs_prices(&self) -> bool {
         !matches!(self, Objective::Figure(_))
     }
@@ -104,23 +103,28 @@ impl FromStr for Objective {
     }
 }
 
-impl Side {
-    /// All of them, the longer signs first: `<=` begins with `<`.
-    const ALL: [Side; 4] = [Side::AtMost, Side::AtLeast, Side::Below, Side::Above];
+impl Comparison {
+    /// All comparisons, the longer signs first: `<=` begins with `<`.
+    const ALL: [Comparison; 4] = [
+        Comparison::AtMost,
+        Comparison::AtLeast,
+        Comparison::Below,
+        Comparison::Above,
+    ];
 
-    /// As users write it.
+    /// Sign on the command line.
     pub(crate) fn sign(self) -> &'static str {
         match self {
-            Side::Below => "<",
-            Side::AtMost => "<=",
-            Side::Above => ">",
-            Side::AtLeast => ">=",
+            Comparison::Below => "<",
+            Comparison::AtMost => "<=",
+            Comparison::Above => ">",
+            Comparison::AtLeast => ">=",
         }
     }
 
-    /// True if small values are on this side.
+    /// True if small values satisfy it.
     pub fn is_low(self) -> bool {
-        matches!(self, Side::Below | Side::AtMost)
+        matches!(self, Comparison::Below | Comparison::AtMost)
     }
 }
 
@@ -128,15 +132,15 @@ impl Requirement {
     /// True if a value of the figure meets it.
     pub fn is_met_by(&self, value: f64) -> bool {
         match self.side {
-            Side::Below => value < self.bar,
-            Side::AtMost => value <= self.bar,
-            Side::Above => value > self.bar,
-            Side::AtLeast => value >= self.bar,
+            Comparison::Below => value < self.bar,
+            Comparison::AtMost => value <= self.bar,
+            Comparison::Above => value > self.bar,
+            Comparison::AtLeast => value >= self.bar,
         }
     }
 
-    /// Distance of a value on the wrong side of the bar, as a factor: 2 where a latency is twice what is
-    /// allowed or a rate half of what is asked for. Below 1 where the bar is met with room.
+    /// Factor by which a value misses the threshold: 2 for twice the allowed latency or half the required rate. Below
+    /// 1 where the threshold is met.
     pub(crate) fn excess(&self, value: f64) -> f64 {
         if self.side.is_low() {
             value / self.bar
@@ -153,7 +157,7 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// A bar in the largest unit in which it reads back as the same number.
+/// A threshold in the largest unit from which it is parsed as the same number.
 fn shown(metric: Metric, bar: f64) -> String {
     const TIMES: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
     const SIZES: [(&str, f64); 4] = [
@@ -179,7 +183,7 @@ impl FromStr for Requirement {
 
     fn from_str(text: &str) -> Result<Requirement, String> {
         let signs = |at: &usize| {
-            Side::ALL
+            Comparison::ALL
                 .into_iter()
                 .find(|s| text[*at..].starts_with(s.sign()))
         };
@@ -197,7 +201,7 @@ impl FromStr for Requirement {
     }
 }
 
-/// Reads a bar in the unit of the metric.
+/// Parses a threshold in the unit of the metric.
 fn bar_of(metric: Metric, text: &str) -> Result<f64, String> {
     match metric {
         Metric::Iops => text
@@ -215,7 +219,7 @@ fn bar_of(metric: Metric, text: &str) -> Result<f64, String> {
             Ok(size) => Ok(size.0 as f64),
             Err(why) => Err(why.to_string()),
         },
-        // A bare number would be seconds, which nobody means by a latency.
+        // A bare number would be seconds, which is not meant as a latency.
         _ if text.ends_with(|last: char| last.is_ascii_digit()) => Err(format!(
             "'{text}' has no unit; write a latency with ns, us, ms or s behind it, such as 5ms"
         )),
@@ -251,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_objective_is_told_what_one_is() {
+    fn an_invalid_objective_is_an_error_with_the_valid_form() {
         for (text, told) in [
             ("speed", "page-mixed.iops"),
             ("", "page-mixed.iops"),
@@ -266,29 +270,39 @@ mod tests {
     #[test]
     fn a_requirement_is_in_the_unit_of_its_figure() {
         for (text, side, bar, shown) in [
-            ("page-write.p99<5ms", Side::Below, 5e6, "page-write.p99<5ms"),
-            ("seek.p50 <= 0.2ms", Side::AtMost, 2e5, "seek.p50<=200us"),
+            (
+                "page-write.p99<5ms",
+                Comparison::Below,
+                5e6,
+                "page-write.p99<5ms",
+            ),
+            (
+                "seek.p50 <= 0.2ms",
+                Comparison::AtMost,
+                2e5,
+                "seek.p50<=200us",
+            ),
             (
                 "page-read.iops>=10000",
-                Side::AtLeast,
+                Comparison::AtLeast,
                 1e4,
                 "page-read.iops>=10000",
             ),
             (
                 "page-read.iops > 2.5",
-                Side::Above,
+                Comparison::Above,
                 2.5,
                 "page-read.iops>2.5",
             ),
             (
                 "scan.bytes>=200MiB",
-                Side::AtLeast,
+                Comparison::AtLeast,
                 200.0 * 1_048_576.0,
                 "scan.bytes>=200MiB",
             ),
             (
                 "seek.p99.9<1234567ns",
-                Side::Below,
+                Comparison::Below,
                 1_234_567.0,
                 "seek.p99.9<1234.567us",
             ),
@@ -300,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_requirement_is_told_why() {
+    fn an_invalid_requirement_is_an_error_with_the_reason() {
         for (text, told) in [
             ("page-write.p99", "has no bar"),
             ("page-write.p99=5ms", "has no bar"),
@@ -320,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_itself_counts_where_the_sign_says_so() {
+    fn the_threshold_itself_counts_where_the_sign_includes_it() {
         let of = |text: &str| text.parse::<Requirement>().unwrap();
         assert!(!of("seek.p99<1ms").is_met_by(1e6) && of("seek.p99<=1ms").is_met_by(1e6));
         assert!(!of("seek.iops>10").is_met_by(10.0) && of("seek.iops>=10").is_met_by(10.0));
@@ -332,7 +346,7 @@ mod tests {
         #[test]
         fn every_requirement_reads_back(
             metric in prop::sample::select(Metric::ALL.to_vec()),
-            side in prop::sample::select(Side::ALL.to_vec()),
+            side in prop::sample::select(Comparison::ALL.to_vec()),
             bar in 1_u64..1 << 40,
         ) {
             let figure = Figure::of("page-read", metric);
@@ -341,7 +355,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_answered(text in ".{0,40}") {
+        fn parsing_any_text_does_not_panic(text in ".{0,40}") {
             let _ = text.parse::<Requirement>();
             let _ = text.parse::<Objective>();
         }

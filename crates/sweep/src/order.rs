@@ -1,10 +1,10 @@
-//! The order in which a block measures its layouts: random, and the same for the same seed, so that
-//! a drift over the day does not look like an effect, and a sweep can be repeated.
+//! The order in which a block measures its layouts: random, and the same for the same seed, so that drift over time
+//! does not look like an effect, and a sweep can be repeated.
 
 use engine::derive_seed;
 
-/// The layouts of a block in the order in which they are measured. The baseline comes first, in
-/// every block, also when it is not among the wanted: it shows what changed between the blocks.
+/// The layouts of a block in the order in which they are measured. The baseline comes first, in every block, even when
+/// it is not in the race: it shows the drift between blocks.
 pub(crate) fn order(wanted: &[usize], baseline: usize, block: usize, seed: u64) -> Vec<usize> {
     let mut rest: Vec<usize> = wanted
         .iter()

@@ -1,4 +1,4 @@
-//! Layouts to measure: every choice of the factors that makes sense.
+//! Layouts to measure: every valid combination of the factors.
 
 use record::Bytes;
 
@@ -8,9 +8,9 @@ use array::geometry::bad_chunk;
 use domain::filesystem::Fs;
 use domain::raid::{Layout as Copies, Level, Placement};
 
-/// The layouts, and what of the factors makes none.
+/// The layouts, and the combinations that are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Planned {
+pub(crate) struct LayoutPlan {
     /// The layouts: level, members, copies, chunk, file system, scheduler, the last varying fastest.
     pub layouts: Vec<Layout>,
     /// Layouts that are not measured, and the reasons.
@@ -26,17 +26,16 @@ pub(crate) fn default_members(devices: usize) -> Vec<usize> {
     members
 }
 
-/// Puts the factors together. What is named twice counts once.
+/// Combines the factors. Repeated settings count once.
 ///
 /// # Errors
-/// When a setting can make no layout at all: a count of members that there are not, or a chunk that
-/// md does not take.
-pub(crate) fn plan(factors: &Factors, devices: usize) -> Result<Planned, Vec<String>> {
+/// When a setting makes no layout at all: more members than devices, or a chunk that md does not support.
+pub(crate) fn plan(factors: &Factors, devices: usize) -> Result<LayoutPlan, Vec<String>> {
     let problems = problems(factors, devices);
     if !problems.is_empty() {
         return Err(problems);
     }
-    let mut planned = Planned::default();
+    let mut planned = LayoutPlan::default();
     let shapes = shapes(factors, &mut planned.left_out);
     for (level, members, copies, chunk) in shapes {
         for &fs in &factors.file_systems {
@@ -90,7 +89,7 @@ fn schedulers(factors: &Factors) -> Vec<Option<String>> {
 /// Level, members, layout of the copies and chunk.
 type Shape = (Option<Level>, usize, Option<Copies>, Option<Bytes>);
 
-/// True if copies of the level's chunks can lie in several ways.
+/// True if the level has several layouts of its copies.
 fn lays_out_copies(level: Level) -> bool {
     level.placement() == Placement::StripedCopies
 }
@@ -160,7 +159,7 @@ fn shapes(factors: &Factors, left_out: &mut Vec<LeftOut>) -> Vec<Shape> {
     shapes
 }
 
-/// The layout, unless it is the usual one.
+/// The layout of the copies, unless it is the default.
 fn not_near(copies: Copies) -> Option<Copies> {
     (copies != Copies::N2).then_some(copies)
 }
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_survives_too_little_is_left_out_by_name() {
+    fn layouts_that_survive_too_few_failures_are_left_out_by_name() {
         let redundant = Factors {
             survives: 1,
             ..factors()
@@ -283,7 +282,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_layout_is_there_twice_and_each_can_be_built(
+        fn each_layout_is_unique_and_can_be_built(
             members in prop::collection::vec(1usize..9, 1..5),
             levels in prop::sample::subsequence(
                 vec![Level::Zero, Level::One, Level::Five, Level::Six, Level::Ten, Level::Linear], 1..6),

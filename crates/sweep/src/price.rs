@@ -1,5 +1,4 @@
-//! Prices of volumes. The prices come from a small text file of the user's own, one field a line
-//! and `#` before remarks:
+//! Prices of volumes, from a text file of the user with a field in each line and `#` before comments:
 //!
 //! ```text
 //! # Eight volumes of 6,000 IOPS each; 3,000 of them and 125 MiB/s are in the price.
@@ -39,17 +38,17 @@ const WRITE_SHARE: f64 = 0.3;
 /// The prices of a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Prices {
-    /// The word behind a price.
+    /// Currency, shown after a price.
     pub currency: Option<String>,
-    /// For a GiB and month.
+    /// Price of a GiB for a month.
     pub gib_month: f64,
-    /// For a volume and month, whatever its size.
+    /// Price of a volume for a month, whatever its size.
     pub volume_month: f64,
     /// Price of provisioned IOPS on each volume.
     pub iops: Provisioned,
     /// Price of provisioned MiB a second on each volume.
     pub mibps: Provisioned,
-    /// For a million I/O on the volumes.
+    /// Price of a million I/O on the volumes.
     pub million_io: f64,
     /// Millions of I/O a month that are expected of the application.
     pub io_month: Option<f64>,
@@ -57,14 +56,14 @@ pub(crate) struct Prices {
     pub write_share: Option<f64>,
 }
 
-/// A rate that is bought for each volume.
+/// A provisioned rate of each volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Provisioned {
-    /// Amount that is bought.
+    /// Provisioned rate.
     pub rate: Option<f64>,
-    /// Amount that is in the price of the volume.
+    /// Rate included in the price of the volume.
     pub free: f64,
-    /// For one more and month.
+    /// Price of each further unit for a month.
     pub month: f64,
 }
 
@@ -73,7 +72,7 @@ pub(crate) struct Provisioned {
 pub(crate) struct Cost {
     /// Dollars a month.
     pub per_month: f64,
-    /// The objective's rate for each of them; `None` where the objective is no rate.
+    /// The objective's rate for each dollar; `None` where the objective is no rate.
     pub rate_per_dollar: Option<f64>,
 }
 
@@ -84,7 +83,7 @@ impl Provisioned {
 }
 
 impl Prices {
-    /// Reads a file's text; `file` is its name, for errors.
+    /// Parses a file's text; `file` is its name, for errors.
     ///
     /// # Errors
     /// A sentence that names the file, the line and the field.
@@ -126,7 +125,7 @@ impl Prices {
         if field == "type" {
             return self.set_type(value);
         }
-        // An unknown field is told before its value is looked at.
+        // An unknown field is reported before its value is parsed.
         let number = value.parse::<f64>().ok();
         let number = number.filter(|number| number.is_finite() && *number >= 0.0);
         let given = number.unwrap_or_default();
@@ -161,7 +160,7 @@ impl Prices {
         }
     }
 
-    /// Takes the prices of a volume type over.
+    /// Sets the prices of a volume type.
     fn set_type(&mut self, name: &str) -> Result<(), String> {
         let Some(sold) = VolumeType::named(name) else {
             let names: Vec<&str> = TABLE.iter().map(|sold| sold.name).collect();
@@ -176,7 +175,7 @@ impl Prices {
                 "type: put it before the other fields, which then replace its prices".to_owned(),
             );
         }
-        // A price with steps is that of the first one here.
+        // Of a tiered price only the first tier counts.
         let iops_month = price.iops_tiers.first().map_or(0.0, |tier| tier.month);
         *self = Prices {
             currency: Some(price.currency.to_owned()),
@@ -229,8 +228,8 @@ impl Prices {
         remarks
     }
 
-    /// Cost of a layout: its members, the first of the volumes of these sizes, and the I/O that the level
-    /// makes of the application's. `rate` is the objective's, where it is one.
+    /// Cost of a layout: of its members, the first of volumes of these sizes, and of the I/O on them. `rate` is the
+    /// objective's, where it is one.
     pub(crate) fn cost(&self, layout: &Layout, sizes: &[Bytes], rate: Option<f64>) -> Cost {
         let members = sizes.get(..layout.members).unwrap_or(sizes);
         let gib: f64 = members.iter().map(|size| size.0 as f64).sum::<f64>() / Bytes::GIB.0 as f64;
@@ -350,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_said() {
+    fn costs_that_are_left_out_are_reported() {
         let remarks = |text| Prices::parse("prices", text).unwrap().remarks();
         assert_eq!(remarks(ALL), Vec::<String>::new());
         assert!(remarks("million-io 0.05")[0].contains("io-month"));
@@ -392,7 +391,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_answered(text in "([a-z-]{0,8}|gib-month|iops)[ \n#]?[0-9.e-]{0,4}.{0,20}") {
+        fn parsing_any_text_does_not_panic(text in "([a-z-]{0,8}|gib-month|iops)[ \n#]?[0-9.e-]{0,4}.{0,20}") {
             let _ = Prices::parse("prices", &text);
         }
     }

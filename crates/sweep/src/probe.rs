@@ -1,5 +1,5 @@
-//! Probe of the volumes before any array is built: each alone, and all at the same time. So it is known what
-//! their sum is, and whether the instance lets them have it.
+//! Probe of the volumes before any array is built: each alone, and all at the same time. It shows the sum of their
+//! rates, and whether the instance limits it.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,14 +17,14 @@ use super::record::{Probe, Settings, Value};
 use super::testbed::Testbed;
 use bench::{PhasePlan, suite};
 
-/// Time for which a volume is probed: enough to see its rate, and little for sixteen of them.
-const LONG: Nanos = Nanos::from_secs(3);
+/// Time for which a volume is probed: enough for its rate, and short for sixteen of them.
+const PROBE_TIME: Nanos = Nanos::from_secs(3);
 
 /// The windows of a probe.
 const WINDOW: Nanos = Nanos::from_secs(1);
 
-/// Asks the claimed devices with the workload of the phase that is first among the sweep's.
-/// `Ok(None)` where that commits: a commit is a file system's affair too.
+/// Probes the claimed devices with the workload of the sweep's first phase. `Ok(None)` where that commits, since a
+/// commit depends on the file system.
 ///
 /// # Errors
 /// The device that failed, and how.
@@ -42,7 +42,7 @@ pub(crate) fn probe(
             anyhow::Error::new(error).context(format!("{} as it is", target.path.display()))
         })
     };
-    // Only those that layouts use: what is written here is erased with the first of them.
+    // Only devices that layouts use: the first layout overwrites what is written here.
     let used = settings.factors.members.iter().max().copied().unwrap_or(0);
     let targets: Vec<&DestroyTarget> = testbed.claims().take(used).collect();
     let mut alone = Vec::new();
@@ -78,8 +78,8 @@ fn plan(settings: &Settings) -> Option<PhasePlan> {
     };
     let mut plan = suite::plan(&args, &first).ok()?.into_iter().next()?;
     let workload = &mut plan.workload;
-    workload.longest = LONG;
-    workload.shortest = LONG;
+    workload.longest = PROBE_TIME;
+    workload.shortest = PROBE_TIME;
     workload.sync_at_end = false;
     (workload.sync_every == 0).then_some(plan)
 }
@@ -106,13 +106,13 @@ fn ask(
         seed: derive_seed(settings.seed, at as u64),
         interrupt,
     };
-    engine.run(&job, &mut ToTheEnd)
+    engine.run(&job, &mut NeverStops)
 }
 
-/// Never ends a phase early.
-struct ToTheEnd;
+/// An observer that never ends a phase early.
+struct NeverStops;
 
-impl Observer for ToTheEnd {
+impl Observer for NeverStops {
     fn window(&mut self, _: &mut record::Window) -> engine::Control {
         engine::Control::Continue
     }

@@ -1,5 +1,5 @@
-//! The lines that say how far a sweep is. They go to standard error, also where nobody watches: a
-//! night's log should say when what was measured.
+//! Progress lines of a sweep. They go to standard error, even where it is no terminal, so that a log shows what was
+//! measured when.
 
 use std::time::Duration;
 use ui::units::span;
@@ -7,14 +7,14 @@ use ui::units::span;
 use super::decide::clauses::shown;
 use super::record::{Cell, CellOutcome, SweepRecord};
 
-/// One layout among those of its block.
+/// Progress of one layout in its block.
 pub(crate) struct Progress {
     place: String,
     layout: String,
 }
 
 impl Progress {
-    /// For a layout that is measured next.
+    /// Progress of the layout that is measured next.
     pub(crate) fn of(record: &SweepRecord, block: usize, layout: usize) -> Progress {
         let order = record.blocks.get(block).map_or(&[][..], |b| &b.order[..]);
         let at = order.iter().position(|&other| other == layout);
@@ -30,12 +30,12 @@ impl Progress {
         }
     }
 
-    /// It begins.
+    /// Line at the start of the layout.
     pub(crate) fn begun(&self) -> String {
         format!("disksmith: {}: {}", self.place, self.layout)
     }
 
-    /// It is done.
+    /// Line at the end of the layout.
     pub(crate) fn done(&self, record: &SweepRecord, took: Duration) -> String {
         let came = match record.cells.last() {
             Some(cell) => came_of(record, cell),
@@ -64,7 +64,7 @@ fn came_of(record: &SweepRecord, cell: &Cell) -> String {
     }
 }
 
-/// Work left at most: as if no layout were dropped any more. Each drop makes it less.
+/// Upper limit of the remaining work, as if no further layout were dropped.
 fn left(record: &SweepRecord) -> String {
     let took: f64 = record.cells.iter().map(|cell| cell.took_s).sum();
     let each = took / record.cells.len().max(1) as f64;

@@ -1,4 +1,4 @@
-//! A sweep that can begin or go on.
+//! A sweep that can begin or continue.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -15,14 +15,14 @@ use array::programs::Programs;
 use ui::context::Context;
 use ui::exit::Failure;
 
-/// Folder of programs' settings.
+/// Folder of configuration files.
 pub(crate) const ETC: &str = "/etc";
 
-/// A sweep that can begin or go on.
+/// A sweep that can begin or continue.
 pub(crate) struct Ready {
     /// Its state.
     pub checkpoint: Checkpoint,
-    /// The job, which takes later states.
+    /// The job, in which states are saved.
     pub job: Job<Checkpoint>,
     /// The devices.
     pub testbed: Testbed,
@@ -51,7 +51,7 @@ impl Ready {
     }
 }
 
-/// Opens the ledger, into which a sweep `records` what a later start needs. A rehearsal records nothing.
+/// Opens the ledger, in which the sweep saves `records`. A dry run saves nothing.
 ///
 /// # Errors
 /// Refused, when it cannot be opened, or may only be read.

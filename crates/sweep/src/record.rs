@@ -1,5 +1,4 @@
-//! A sweep as it is kept in the ledger: what was asked for, what was measured, and what is built
-//! just now. Nothing here is concluded; see [`super::decided`].
+//! A sweep as saved in the ledger: its settings and measurements. Conclusions are in [`super::decided`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,9 +17,9 @@ use domain::values::WorkloadText;
 /// One of the devices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Volume {
-    /// As the user named it.
+    /// Path as given by the user.
     pub path: PathBuf,
-    /// Name that lasts over a reboot; `None` where the kernel shows nothing of the kind.
+    /// Identity that is stable over a reboot; `None` where the kernel shows none.
     pub id: Option<String>,
     /// Its serial number or volume id.
     pub serial: Option<String>,
@@ -39,18 +38,18 @@ pub(crate) struct Settings {
     pub objective: Objective,
     /// Factors of the layouts.
     pub factors: Factors,
-    /// Requirements that a layout must meet to be taken at all.
+    /// Requirements that a layout must meet.
     pub requires: Vec<Requirement>,
     /// The phases that are measured.
     pub phases: Vec<String>,
-    /// The workload of the user's own, in place of a suite.
+    /// Workload given by the user, in place of a suite.
     pub workload: Option<String>,
     /// The trace that is replayed in place of a suite.
     #[serde(default)]
     pub replay: Option<SweptTrace>,
-    /// A phase ends at the latest after this long.
+    /// Longest time of a phase.
     pub seconds: Nanos,
-    /// A phase ends when its interval is this narrow.
+    /// Width of the interval at which a phase ends.
     pub precision: f64,
     /// The size of the test file, the same on every layout.
     pub size: Bytes,
@@ -58,9 +57,9 @@ pub(crate) struct Settings {
     pub threads: Option<u32>,
     /// Requests in flight a thread, where the user changed them.
     pub depth: Option<u32>,
-    /// In how many blocks a layout is measured at most.
+    /// Most blocks in which a layout is measured.
     pub blocks: usize,
-    /// Layouts within this share of the best are as good.
+    /// Share within which layouts count as equal to the best.
     pub tie: f64,
     /// True if every layout is measured in every block.
     pub full: bool,
@@ -70,7 +69,7 @@ pub(crate) struct Settings {
     pub prices: Option<Prices>,
 }
 
-/// A trace that layouts are measured by.
+/// A trace by whose replay layouts are measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SweptTrace {
     /// Its path.
@@ -90,12 +89,12 @@ pub struct Value {
     pub high: Option<f64>,
 }
 
-/// A block: the layouts that were in the race when it began, each measured once.
+/// A block: the layouts in the race when it began, each measured once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Block {
     /// The layouts that are in the race.
     pub wanted: Vec<usize>,
-    /// The order in which layouts are measured: the baseline, and then the wanted.
+    /// The order of measurement: the baseline, and then the layouts in the race.
     pub order: Vec<usize>,
 }
 
@@ -108,11 +107,11 @@ pub(crate) struct Cell {
     pub layout: usize,
     /// True if this is the baseline, measured again between blocks.
     pub baseline: bool,
-    /// Start, in seconds from the sweep's start, without the time during which no program ran.
+    /// Start, in seconds of the sweep's running time.
     pub began_s: f64,
     /// Seconds that the phases took.
     pub measured_s: f64,
-    /// Seconds with building and taking down.
+    /// Seconds including building and taking down.
     pub took_s: f64,
     /// Its outcome.
     pub outcome: CellOutcome,
@@ -131,25 +130,25 @@ pub(crate) enum CellOutcome {
         /// The codes of findings that make the run doubtful or invalid.
         doubts: Vec<String>,
     },
-    /// It could not be: why, as a sentence.
+    /// The layout could not be built or measured: the reason, as a sentence.
     Failed(String),
 }
 
 /// Rates of the volumes without an array: each alone, and all at the same time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Probe {
-    /// The phase whose workload was made.
+    /// The phase whose workload was used.
     pub phase: String,
     /// Requests a second of each device alone, in the order of the devices.
     pub alone: Vec<Value>,
-    /// Of each while all were asked at once.
+    /// Requests a second of each device while all were probed at once.
     pub together: Vec<Value>,
 }
 
-/// A setting that cannot be measured here.
+/// A setting that cannot be measured on this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LeftOut {
-    /// Name of the thing left out, such as `fs xfs` or `RAID 5 of 2`.
+    /// Name of the setting or layouts left out, such as `fs xfs` or `RAID 5 of 2`.
     pub what: String,
     /// The reason, as a clause: `mkfs.xfs is not on the PATH; install it: apt-get install xfsprogs`.
     pub why: String,
@@ -174,19 +173,19 @@ pub(crate) struct SweepRecord {
     pub layouts: Vec<Layout>,
     /// The layout that is measured again between blocks.
     pub baseline: usize,
-    /// Things that are not measured, and the reasons.
+    /// Settings that are not measured, and the reasons.
     pub left_out: Vec<LeftOut>,
-    /// Rates of the volumes by themselves.
+    /// Result of the probe of the volumes.
     pub probe: Option<Probe>,
     /// The blocks that were begun.
     pub blocks: Vec<Block>,
     /// Cells, in order of time.
     pub cells: Vec<Cell>,
-    /// Seconds it has run so far, over all its starts.
+    /// Running time in seconds, over all its starts.
     pub ran_s: f64,
     /// Number of starts: one, and one more for each time that it was resumed.
     pub starts: usize,
-    /// True if the user gave it up before it was over.
+    /// True if the user abandoned it.
     pub given_up: bool,
 }
 
@@ -209,10 +208,10 @@ impl Settings {
         self.devices.iter().map(|volume| volume.size).collect()
     }
 
-    /// The workload of the user's own.
+    /// Workload given by the user.
     ///
     /// # Errors
-    /// When its text makes none; as a sentence.
+    /// When its text is invalid, as a sentence.
     pub(crate) fn own_workload(&self) -> Result<Option<WorkloadText>, String> {
         let read = |text: &String| {
             text.parse()
@@ -223,7 +222,7 @@ impl Settings {
 }
 
 impl Volume {
-    /// True if both are one volume: by the name that lasts, or else by path and size.
+    /// True if both are one volume: by the stable identity, or else by path and size.
     pub(crate) fn is(&self, other: &Volume) -> bool {
         match (&self.id, &other.id) {
             (Some(one), Some(other)) => one == other,

@@ -1,4 +1,4 @@
-//! A sweep that goes on where one of the same settings was stopped.
+//! Continuation of an interrupted sweep with the same settings.
 
 use std::path::{Path, PathBuf};
 
@@ -8,23 +8,23 @@ use ledger::{OwnerLiveness, Work};
 use linux::consent::{Reason, Refusal, open_for_destroying};
 use linux::process;
 
+use super::built_layout::BuiltLayout;
 use super::check::missing;
 use super::checkpoint::Checkpoint;
 use super::ready::{ETC, Ready, host, refused};
 use super::record::Settings;
 use super::testbed::{Allowed, Testbed};
-use super::underway::Underway;
 use array::programs::Programs;
 use array::steps::Undone;
 use domain::plan_binding;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
-/// Takes down what a killed start has left of a sweep, and claims the devices.
+/// Takes down the layout that a killed start has left, and claims the devices.
 ///
 /// # Errors
-/// Refused, where it cannot go on here, or on these devices; failed midway, where what was left could not be
-/// taken down.
+/// Refused, where the sweep cannot continue on this host or on these devices; failed midway, where the remaining
+/// layout could not be taken down.
 pub(super) fn resume(
     key: &str,
     settings: &Settings,
@@ -38,7 +38,8 @@ pub(super) fn resume(
     let boot = process::boot_id(&context.root).refused()?;
     rename(&mut checkpoint, key, settings, &boot)?;
     let paths = checkpoint.record.settings.paths();
-    // What was left is taken down before the disks can be claimed, and is to be of the plan too.
+    // The remaining layout is taken down before the disks can be claimed, so its members are checked against the plan
+    // first.
     plan_binding::check_reading(&allowed.planned, &paths, &context.root)
         .map_err(|problems| refused(&problems))?;
     context.notice(&format!(
@@ -58,10 +59,10 @@ pub(super) fn resume(
     })
 }
 
-/// Gives the volumes the names that they have now: a boot may have given them others.
+/// Updates the names of the volumes, which may have changed with a boot.
 ///
 /// # Errors
-/// Refused, where one of them cannot be told from others since a boot.
+/// Refused, where one of them cannot be identified since a boot.
 fn rename(
     checkpoint: &mut Checkpoint,
     key: &str,
@@ -89,11 +90,11 @@ fn rename(
     Ok(())
 }
 
-/// Looks whether a sweep could go on, as far as that can be known while what a killed start has left still
-/// stands. Nothing is touched.
+/// Checks that a sweep could continue, as far as that is possible while the layout of a killed start still exists.
+/// Nothing is changed.
 ///
 /// # Errors
-/// Everything that would speak against it.
+/// All reasons against it.
 pub(super) fn rehearse(
     work: Work<Checkpoint>,
     settings: &Settings,
@@ -137,9 +138,9 @@ pub(super) fn rehearse(
     }
 }
 
-/// Rest of a refusal once a layout is taken down that a killed start has left on the device; `None` where
-/// that is nothing. Whoever else holds the device is found when it is claimed after that.
-fn without_left(mut refusal: Refusal, left: Option<&Underway>) -> Option<Refusal> {
+/// Reasons of a refusal that remain once the layout of a killed start is taken down; `None` where none does. Other
+/// users of the device are found when it is claimed after that.
+fn without_left(mut refusal: Refusal, left: Option<&BuiltLayout>) -> Option<Refusal> {
     if let Some(left) = left {
         refusal.reasons.retain(|reason| match reason {
             Reason::Held { .. } | Reason::Busy { .. } | Reason::Carries { .. } => false,
@@ -150,17 +151,17 @@ fn without_left(mut refusal: Refusal, left: Option<&Underway>) -> Option<Refusal
     (!refusal.reasons.is_empty()).then_some(refusal)
 }
 
-/// The programs without which it cannot be known what is left.
+/// Programs that are needed to find and take down the remaining layout.
 const TAKING_DOWN: [(&str, &str); 3] = [
     ("umount", "mount, or util-linux"),
     ("wipefs", "util-linux"),
     ("mdadm", "mdadm"),
 ];
 
-/// Takes down what a start that was killed has left on the devices at these paths.
+/// Takes down the layout that a killed start has left on the devices at these paths.
 ///
 /// # Errors
-/// Parts that could not be taken down, or the reason why nothing was.
+/// The parts that could not be taken down, or the reason for which nothing was.
 pub(crate) fn take_down(
     checkpoint: &mut Checkpoint,
     paths: &[PathBuf],
@@ -170,7 +171,7 @@ pub(crate) fn take_down(
     let Some(underway) = &checkpoint.underway else {
         return Ok(());
     };
-    // A sweep of disks alone has never needed mdadm.
+    // A sweep without arrays needs no mdadm.
     let had_arrays = checkpoint.record.has_arrays();
     for (program, package) in TAKING_DOWN {
         if !programs.has(program) && (program != "mdadm" || had_arrays) {
@@ -207,8 +208,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_layout_itself_left_is_no_reason_against_going_on() {
-        let left = Underway {
+    fn remains_of_the_layout_itself_do_not_prevent_resuming() {
+        let left = BuiltLayout {
             members: 1,
             array: "a".to_owned(),
             fs: "f".to_owned(),
@@ -217,7 +218,7 @@ mod tests {
             schedulers: Vec::new(),
             boot: "b".to_owned(),
         };
-        let refused = |reasons: &[Reason], left: Option<&Underway>| {
+        let refused = |reasons: &[Reason], left: Option<&BuiltLayout>| {
             let refusal = Refusal {
                 path: "/dev/a".into(),
                 reasons: reasons.to_vec(),
@@ -234,7 +235,7 @@ mod tests {
         };
         let own = [mounted("/run/sweep"), busy.clone()];
         assert_eq!(refused(&own, Some(&left)), None);
-        // What is not its own stays, and where nothing was left all of it does.
+        // Reasons that are not its own remain, and all of them where no layout was left.
         let others = [busy, mounted("/data")];
         let kept = refused(&others, Some(&left)).unwrap();
         assert_eq!(kept, [mounted("/data")]);

@@ -1,5 +1,5 @@
-//! The sweep itself: block after block, layout after layout, until the race is over. Where it stands
-//! is kept before and after everything that it changes.
+//! The sweep itself: block after block, layout after layout, until the race is over. Its state is saved before and
+//! after each change.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -12,6 +12,7 @@ use ledger::Ledger;
 use linux::block::{DevNum, Devices};
 use linux::{Root, md};
 
+use super::built_layout::BuiltLayout;
 use super::checkpoint::Checkpoint;
 use super::decide::{decide, wanted};
 use super::layout::Layout;
@@ -21,24 +22,22 @@ use super::probe::probe;
 use super::progress::Progress;
 use super::record::{Block, Cell, CellOutcome, SweepRecord};
 use super::testbed::Testbed;
-use super::underway::Underway;
 use array::programs::Programs;
 use array::steps::Undone;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure, sentence};
 
-/// Number of tries to claim a device again: whoever looks at what has changed on it, as udev does, may hold
-/// it for a moment.
-const CLAIMS: u32 = 10;
+/// Attempts to claim a device again: udev and others may open it for a moment after a change.
+const CLAIM_ATTEMPTS: u32 = 10;
 
-/// Wait between two tries.
-const PAUSE: Duration = Duration::from_millis(300);
+/// Time between two attempts.
+const CLAIM_RETRY_INTERVAL: Duration = Duration::from_millis(300);
 
-/// A sweep that is being made.
+/// A running sweep.
 pub(crate) struct Sweep<'a> {
     /// Its state.
     pub checkpoint: Checkpoint,
-    /// The job, which takes later states.
+    /// The job, in which states are saved.
     pub job: Job<Checkpoint>,
     /// The devices.
     pub testbed: Testbed,
@@ -48,15 +47,15 @@ pub(crate) struct Sweep<'a> {
     pub context: &'a mut Context,
     /// Engine of the I/O.
     pub engine: &'a dyn Engine,
-    /// True once a signal has asked for the end.
+    /// Set by a signal handler.
     pub interrupt: &'a AtomicBool,
     /// Time of this start.
     pub began: Instant,
-    /// Seconds it had run before.
+    /// Seconds of earlier starts.
     pub ran_before_s: f64,
 }
 
-/// End of a sweep that did not fail.
+/// Reason for which a sweep ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// All is measured.
@@ -66,7 +65,7 @@ pub(crate) enum Ending {
 }
 
 impl Sweep<'_> {
-    /// Goes on to the end, from wherever it stands.
+    /// Runs the sweep from its current state to the end.
     ///
     /// # Errors
     /// When the ledger cannot be written, a layout cannot be taken down, or a device is gone.
@@ -105,10 +104,10 @@ impl Sweep<'_> {
                 sentence(&error)
             )),
         }
-        self.keep()
+        self.save()
     }
 
-    /// The next layout of the block that was begun last.
+    /// The next layout of the current block.
     fn next(&self) -> Option<(usize, usize)> {
         let record = self.record();
         let at = record.blocks.len().checked_sub(1)?;
@@ -121,7 +120,7 @@ impl Sweep<'_> {
         Some((at, next))
     }
 
-    /// Begins another block, if one is wanted. After the last, the baseline is measured once more.
+    /// Begins another block, if layouts are still undecided. After the last, the baseline is measured once more.
     fn begin_block(&mut self) -> Result<bool, Failure> {
         let record = self.record();
         let closed = record.blocks.last().is_some_and(|b| b.wanted.is_empty());
@@ -140,7 +139,7 @@ impl Sweep<'_> {
         }
         let order = order(&wanted, record.baseline, at, record.settings.seed);
         self.checkpoint.record.blocks.push(Block { wanted, order });
-        self.keep()?;
+        self.save()?;
         Ok(true)
     }
 
@@ -167,7 +166,7 @@ impl Sweep<'_> {
             .choose(&wanted, &self.checkpoint.mount(), self.programs)
             .midway()?;
         self.checkpoint.underway = Some(underway.clone());
-        self.keep()?;
+        self.save()?;
         let measured = self.build_and_measure(block, &wanted, &underway);
         let kept = measured.and_then(|measured| {
             let Some((outcome, measured_s)) = measured else {
@@ -183,9 +182,9 @@ impl Sweep<'_> {
                 took_s: began.elapsed().as_secs_f64(),
                 outcome,
             });
-            self.keep()
+            self.save()
         });
-        // Whatever went wrong, nothing stays built.
+        // After an error, too, nothing stays built.
         let down = self.take_down(&underway);
         kept?;
         down?;
@@ -199,7 +198,7 @@ impl Sweep<'_> {
         &mut self,
         block: usize,
         layout: &Layout,
-        underway: &Underway,
+        underway: &BuiltLayout,
     ) -> Result<Option<(CellOutcome, f64)>, Failure> {
         let built = self
             .testbed
@@ -214,11 +213,11 @@ impl Sweep<'_> {
         }
     }
 
-    /// Measures what is mounted.
+    /// Measures the mounted layout.
     fn measured(
         &mut self,
         block: usize,
-        underway: &Underway,
+        underway: &BuiltLayout,
         device: DevNum,
     ) -> Result<Option<(CellOutcome, f64)>, Failure> {
         let settings = self.checkpoint.record.settings.clone();
@@ -242,7 +241,7 @@ impl Sweep<'_> {
     }
 
     /// Takes a layout down and claims its members again.
-    fn take_down(&mut self, underway: &Underway) -> Result<(), Failure> {
+    fn take_down(&mut self, underway: &BuiltLayout) -> Result<(), Failure> {
         let arrays = self.record().has_arrays();
         let undone = self.testbed.take_down(underway, arrays, self.programs);
         let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
@@ -254,11 +253,11 @@ impl Sweep<'_> {
             )));
         }
         let mut claimed = self.testbed.claim_again();
-        for _ in 1..CLAIMS {
+        for _ in 1..CLAIM_ATTEMPTS {
             if claimed.is_ok() {
                 break;
             }
-            thread::sleep(PAUSE);
+            thread::sleep(CLAIM_RETRY_INTERVAL);
             claimed = self.testbed.claim_again();
         }
         claimed.map_err(|why| {
@@ -268,20 +267,20 @@ impl Sweep<'_> {
             ))
         })?;
         self.checkpoint.underway = None;
-        self.keep()
+        self.save()
     }
 
     fn ran_s(&self) -> f64 {
         self.ran_before_s + self.began.elapsed().as_secs_f64()
     }
 
-    /// Keeps where the sweep stands.
-    fn keep(&mut self) -> Result<(), Failure> {
+    /// Saves the state.
+    fn save(&mut self) -> Result<(), Failure> {
         self.checkpoint.record.ran_s = self.ran_s();
         self.job.save(&self.checkpoint).midway()
     }
 
-    /// Ends the sweep: the ledger keeps it as finished.
+    /// Ends the sweep, and saves it as finished.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -292,7 +291,7 @@ impl Sweep<'_> {
     }
 }
 
-/// Reason for which the figures of an array are not those of the layout: it has lost a member on the way.
+/// The error of an array that has lost a member during the measurement.
 fn lost_member(root: &Root, number: DevNum) -> Option<String> {
     let devices = Devices::read(root).ok()?;
     let arrays = md::arrays(root, &devices).ok()?;

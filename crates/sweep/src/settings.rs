@@ -1,4 +1,4 @@
-//! Settings, checked before anything is touched: those that are kept, and the layouts to measure.
+//! Settings of a sweep and its layouts, from its arguments, checked before anything is changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::figure::{Figure, Metric};
 use super::figures::why_never;
 use super::layout::Factors;
 use super::objective::{Objective, Requirement};
-use super::plan::{self, Planned};
+use super::plan::{self, LayoutPlan};
 use super::price::Prices;
 use super::record::{Settings, SweptTrace, Volume};
 use crate::args::SweepArgs;
@@ -19,40 +19,40 @@ use array::host::number_at;
 use bench::{PhasePlan, REPLAY, suite};
 use ui::context::Context;
 
-/// The phase of a workload of the user's own.
-const OWN: &str = "workload";
+/// Phase of a workload given by the user.
+const OWN_WORKLOAD: &str = "workload";
 
 /// Objective when none is named.
 const DEFAULT_OBJECTIVE: &str = "page-mixed.iops";
 
-/// The test file when no size is named: enough to lie on every member of a large array, and little
-/// enough to be laid out for each of many layouts.
+/// Default size of the test file: large enough to cover every member of a large array, and small enough to be laid out
+/// for each of many layouts.
 const DEFAULT_SIZE: Bytes = Bytes::gib(1);
 
-/// The arguments as they are kept, and the layouts that they make.
+/// Settings and layouts of the arguments.
 ///
 /// # Errors
-/// Everything that is wrong with them, as sentences.
+/// All errors in them, as sentences.
 pub(crate) fn read(
     args: &SweepArgs,
     context: &Context,
-) -> Result<(Settings, Planned), Vec<String>> {
+) -> Result<(Settings, LayoutPlan), Vec<String>> {
     let mut problems = Vec::new();
     let devices = volumes(args, context, &mut problems);
-    let prices = keep(prices(args), &mut problems).flatten();
-    let objective = keep(objective(args, prices.as_ref()), &mut problems);
+    let prices = or_problem(prices(args), &mut problems).flatten();
+    let objective = or_problem(objective(args, prices.as_ref()), &mut problems);
     let requires: Vec<Requirement> = args
         .require
         .iter()
-        .filter_map(|text| keep(text.parse(), &mut problems))
+        .filter_map(|text| or_problem(text.parse(), &mut problems))
         .collect();
     let factors = factors(args);
-    let planned = keep_all(plan::plan(&factors, args.devices.len()), &mut problems);
+    let planned = or_problems(plan::plan(&factors, args.devices.len()), &mut problems);
     let (Some(objective), Some(planned)) = (objective, planned) else {
         return Err(problems);
     };
-    let phases = keep(phases(args, &objective, &requires), &mut problems);
-    let size = keep(size(args, &devices, &planned), &mut problems);
+    let phases = or_problem(phases(args, &objective, &requires), &mut problems);
+    let size = or_problem(size(args, &devices, &planned), &mut problems);
     let (Some(phases), Some(size), true) = (phases, size, problems.is_empty()) else {
         return Err(problems);
     };
@@ -80,10 +80,10 @@ pub(crate) fn read(
         prices,
     };
     if settings.replay.is_some() {
-        // What a trace does is known when it is read.
+        // The I/O of a trace is known only when it is read.
         return Ok((settings, planned));
     }
-    // The suite and the workload are asked whether they can make that.
+    // The suite or the workload checks the phases.
     let checked = bench_args(&settings, Path::new("/"), 0).and_then(|bench| {
         let names = if settings.workload.is_some() {
             &[][..]
@@ -101,8 +101,7 @@ pub(crate) fn read(
     }
 }
 
-/// Errors of figures that are asked for and that their phases never give: otherwise no layout would win,
-/// after hours of measuring.
+/// Errors of requested figures that their phases never have: otherwise no layout would win, after hours of measuring.
 fn never_measured(settings: &Settings, phases: &[PhasePlan]) -> Vec<String> {
     let why = |figure: &Figure| {
         let phase = phases.iter().find(|phase| phase.name == figure.phase)?;
@@ -118,13 +117,13 @@ fn never_measured(settings: &Settings, phases: &[PhasePlan]) -> Vec<String> {
         .collect()
 }
 
-/// The value, or its error among the problems.
-fn keep<T>(result: Result<T, String>, problems: &mut Vec<String>) -> Option<T> {
-    keep_all(result.map_err(|problem| vec![problem]), problems)
+/// The value; its error is added to the problems.
+fn or_problem<T>(result: Result<T, String>, problems: &mut Vec<String>) -> Option<T> {
+    or_problems(result.map_err(|problem| vec![problem]), problems)
 }
 
-fn keep_all<T>(result: Result<T, Vec<String>>, problems: &mut Vec<String>) -> Option<T> {
-    result.map_err(|found| problems.extend(found)).ok()
+fn or_problems<T>(result: Result<T, Vec<String>>, problems: &mut Vec<String>) -> Option<T> {
+    result.map_err(|new| problems.extend(new)).ok()
 }
 
 fn factors(args: &SweepArgs) -> Factors {
@@ -144,8 +143,7 @@ fn factors(args: &SweepArgs) -> Factors {
     }
 }
 
-/// The devices as the kernel lists them. One that it does not list is left to the claim, which says
-/// all that speaks against it.
+/// The devices as the kernel lists them. The claim reports the problems of a device that it does not list.
 fn volumes(args: &SweepArgs, context: &Context, problems: &mut Vec<String>) -> Vec<Volume> {
     let devices = match Devices::read(&context.root) {
         Ok(devices) => devices,
@@ -183,7 +181,9 @@ fn objective(args: &SweepArgs, prices: Option<&Prices>) -> Result<Objective, Str
     let objective: Objective = match &args.objective {
         Some(text) => text.parse()?,
         None if args.replay.is_some() => Objective::Figure(Figure::of(REPLAY, Metric::P99)),
-        None if args.workload.is_some() => Objective::Figure(Figure::of(OWN, Metric::Iops)),
+        None if args.workload.is_some() => {
+            Objective::Figure(Figure::of(OWN_WORKLOAD, Metric::Iops))
+        }
         None => DEFAULT_OBJECTIVE.parse()?,
     };
     if objective.needs_prices() && prices.is_none() {
@@ -219,7 +219,7 @@ fn phases(
     }
     let only = match (&args.replay, &args.workload) {
         (Some(_), _) => Some(("--replay", REPLAY)),
-        (None, Some(_)) => Some(("--workload", OWN)),
+        (None, Some(_)) => Some(("--workload", OWN_WORKLOAD)),
         (None, None) => None,
     };
     match only {
@@ -234,7 +234,7 @@ fn phases(
 }
 
 /// The size of the test file: it has room on the smallest layout.
-fn size(args: &SweepArgs, devices: &[Volume], planned: &Planned) -> Result<Bytes, String> {
+fn size(args: &SweepArgs, devices: &[Volume], planned: &LayoutPlan) -> Result<Bytes, String> {
     let sizes: Vec<Bytes> = devices.iter().map(|device| device.size).collect();
     let least = planned
         .layouts

@@ -1,4 +1,4 @@
-//! Start of a sweep: anew, or where one of the same settings was stopped.
+//! Start of a sweep: a new one, or the continuation of one with the same settings.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::check::check;
 use super::checkpoint::Checkpoint;
-use super::plan::Planned;
+use super::plan::LayoutPlan;
 use super::ready::{ETC, Ready, host, open, refused};
 use super::record::{LeftOut, Settings, SweepRecord, Volume};
 use super::testbed::{Allowed, Testbed};
@@ -25,11 +25,11 @@ use array::programs::Programs;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
-/// Checks everything, takes down what a killed start has left, and claims the devices; `None` where what would be
-/// measured was only to be shown.
+/// Checks everything, takes down the layout that a killed start has left, and claims the devices; `None` for a dry
+/// run.
 ///
 /// # Errors
-/// Everything that speaks against the sweep.
+/// All reasons against the sweep.
 pub(crate) fn start(
     args: &SweepArgs,
     context: &mut Context,
@@ -50,7 +50,7 @@ pub(crate) fn start(
     };
     let records = "its progress, so that a kill leaves nothing assembled";
     let store = open(records, args.dry_run, context)?;
-    // One that is not there is left to the claim, which says so.
+    // The claim reports a missing device.
     let are_there = settings.devices.iter().all(|volume| volume.size.0 > 0);
     if are_there && let Some(work) = unfinished(&store, &settings)? {
         let (allowed, key) = (allowed.begun(), work.summary.key.clone());
@@ -90,7 +90,7 @@ pub(crate) fn start(
 
 fn begin(
     settings: Settings,
-    planned: Planned,
+    planned: LayoutPlan,
     testbed: Testbed,
     store: Store,
     context: &Context,
@@ -147,11 +147,10 @@ fn machine_of(context: &Context, settings: &Settings) -> Machine {
     machine
 }
 
-/// The sweep of these devices that was not finished, if there is one.
+/// The unfinished sweep of these devices, if there is one.
 ///
 /// # Errors
-/// When it was asked for something else, or may be under way elsewhere: two sweeps cannot share a
-/// device.
+/// When its settings differ, or it may be running elsewhere: two sweeps cannot share a device.
 fn unfinished(store: &Store, settings: &Settings) -> Result<Option<Work<Checkpoint>>, Failure> {
     for work in store.unfinished::<Checkpoint>(|_| true).refused()? {
         let work = work.refused()?;
@@ -186,7 +185,7 @@ fn unfinished(store: &Store, settings: &Settings) -> Result<Option<Work<Checkpoi
     Ok(None)
 }
 
-/// True if the settings are the same, on the same volumes, whatever they are called now.
+/// True if the settings are the same, on the same volumes, whatever their names are now.
 fn is_same_sweep(before: &Settings, now: &Settings) -> bool {
     let one_each = |some: &[Volume], others: &[Volume]| {
         some.iter().all(|one| {
@@ -212,7 +211,7 @@ struct RehearsalBody<'a> {
 }
 
 /// The layouts that would be measured.
-fn rehearsal(planned: &Planned, json: bool) -> String {
+fn rehearsal(planned: &LayoutPlan, json: bool) -> String {
     let count = planned.layouts.len();
     if json {
         let body = RehearsalBody {

@@ -1,4 +1,4 @@
-//! The devices of a sweep, claimed from its start to its end, and what is built on them.
+//! The devices of a sweep, claimed from its start to its end, and the layouts built on them.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -8,8 +8,8 @@ use linux::block::{DevNum, Devices};
 use linux::consent::{Consent, DestroyTarget, open_for_destroying};
 use record::Bytes;
 
+use super::built_layout::{BuiltLayout, set_schedulers};
 use super::layout::Layout;
-use super::underway::{Underway, set_schedulers};
 use array::alone;
 use array::building::Member;
 use array::check::{free_node, member};
@@ -29,28 +29,28 @@ struct Slot {
     size: Bytes,
     /// The claim on it; `None` while a layout has it.
     claim: Option<DestroyTarget>,
-    /// True if it carries signatures, which `--destroy` has named.
+    /// True if it has signatures, which `--destroy` has named.
     signed: bool,
 }
 
-/// Consents of the user.
+/// The user's consent to overwriting devices.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowed {
-    /// By the names that were given.
+    /// Consents, by the names that were given.
     pub consents: Vec<Consent>,
-    /// Devices that these must be, where a plan of them was agreed to.
+    /// Identities of the devices, where the user agreed to a plan of them.
     pub planned: Vec<Planned>,
 }
 
 impl Allowed {
-    /// The same for a sweep that has begun: its layouts may have overwritten what the devices carried.
+    /// Consent for a sweep that has begun: its layouts may have overwritten the signatures of the devices.
     pub(crate) fn begun(self) -> Allowed {
         let consents = self.consents.into_iter().map(Consent::begun).collect();
         Allowed { consents, ..self }
     }
 }
 
-/// The devices, and how they are claimed.
+/// The devices of a sweep.
 pub(crate) struct Testbed {
     slots: Vec<Slot>,
     allowed: Allowed,
@@ -62,7 +62,7 @@ impl Testbed {
     /// Claims the devices.
     ///
     /// # Errors
-    /// Everything that speaks against any of them, as sentences.
+    /// All reasons against claiming any of them, as sentences.
     pub(crate) fn claim(
         root: &Root,
         etc: &Path,
@@ -102,7 +102,7 @@ impl Testbed {
                 Err(problem) => problems.push(problem),
             }
         }
-        // From here on the devices are the sweep's: what they carried goes with its first layout.
+        // From here on the devices belong to the sweep; its first layout overwrites them.
         testbed.allowed = testbed.allowed.clone().begun();
         if problems.is_empty() {
             Ok(testbed)
@@ -124,7 +124,7 @@ impl Testbed {
         self.slots.iter().map(|slot| slot.size).collect()
     }
 
-    /// The numbers of the first so many devices.
+    /// Device numbers of the first devices.
     fn numbers(&self, members: usize) -> Vec<DevNum> {
         let slots = self.slots.iter().take(members);
         slots.map(|slot| slot.number).collect()
@@ -135,7 +135,7 @@ impl Testbed {
         self.slots.iter().map(|slot| slot.path.clone()).collect()
     }
 
-    /// The claimed devices, for reading and writing them as they are.
+    /// The claimed devices, for direct reads and writes.
     pub(crate) fn claims(&self) -> impl Iterator<Item = &DestroyTarget> {
         self.slots.iter().filter_map(|slot| slot.claim.as_ref())
     }
@@ -149,22 +149,22 @@ impl Testbed {
         layout: &Layout,
         mount: &Path,
         programs: &mut dyn Programs,
-    ) -> anyhow::Result<Underway> {
+    ) -> anyhow::Result<BuiltLayout> {
         let devices = Devices::read(&self.root)?;
         let mut report = |_: &str| ();
         let node = free_node(&self.host(programs, &mut report), &devices);
         let members = self.numbers(layout.members);
-        Underway::choose(&self.root, layout, &members, node, mount)
+        BuiltLayout::choose(&self.root, layout, &members, node, mount)
     }
 
     /// Builds a layout and mounts its file system. Returns the device that is mounted.
     ///
     /// # Errors
-    /// The step that failed. What was done is taken back, but for what [`Testbed::take_down`] does.
+    /// The step that failed. Earlier steps are undone, except those that [`Testbed::take_down`] undoes.
     pub(crate) fn build(
         &mut self,
         layout: &Layout,
-        underway: &Underway,
+        underway: &BuiltLayout,
         programs: &mut dyn Programs,
         interrupt: &AtomicBool,
     ) -> anyhow::Result<DevNum> {
@@ -187,12 +187,12 @@ impl Testbed {
             (None, [only]) => alone::steps(&plan, only),
             _ => create::steps(&plan, &members, false, &self.etc),
         };
-        // A kill is repaired from the sweep's own place in the ledger.
+        // After a kill, it is repaired from the sweep's own checkpoint.
         steps::run(&mut steps, &mut host, interrupt, |_| ())?;
         Ok(host.built()?.number)
     }
 
-    fn plan(&self, layout: &Layout, underway: &Underway) -> Plan {
+    fn plan(&self, layout: &Layout, underway: &BuiltLayout) -> Plan {
         let geometry = layout.geometry().unwrap_or(Geometry {
             // Of one member: no chunk to align to, and nothing to read ahead beyond a disk's own.
             level: Level::Linear,
@@ -222,10 +222,10 @@ impl Testbed {
         }
     }
 
-    /// Takes down what is there of a layout.
+    /// Takes down a layout, which may be incomplete.
     pub(crate) fn take_down(
         &self,
-        underway: &Underway,
+        underway: &BuiltLayout,
         arrays: bool,
         programs: &mut dyn Programs,
     ) -> Vec<Undone> {
@@ -234,11 +234,10 @@ impl Testbed {
         underway.take_down(&mut host, &self.paths(), arrays)
     }
 
-    /// Claims again what a layout had.
+    /// Claims the members of a layout again.
     ///
     /// # Errors
-    /// Reason against it, as a sentence: another program has taken a device meanwhile, or it is
-    /// gone.
+    /// The reason, as a sentence: another program has opened a device meanwhile, or it is gone.
     pub(crate) fn claim_again(&mut self) -> Result<(), String> {
         for at in 0..self.slots.len() {
             let Some(slot) = self.slots.get(at).filter(|slot| slot.claim.is_none()) else {

@@ -1,39 +1,43 @@
-//! The old questions, answered in sentences.
+//! Conclusions about the factors, as sentences.
 
 use crate::decided::Effect;
 use crate::layout::Factor;
 
 use super::effects::{settings, subject};
+use super::measurements::Measurements;
 use super::members;
-use super::observed::Observed;
-use super::scaling::Explained;
+use super::scaling::MeasuredCurve;
 
-/// All of them: odd or even, where it stops scaling and why, what chunk, file system, level and
-/// scheduler did, and which volume is slow. Empty before anything was measured.
-pub(super) fn of(observed: &Observed, effects: &[Effect], curves: &[Explained]) -> Vec<String> {
-    let record = observed.record;
-    if !(0..record.layouts.len()).any(|layout| observed.measured(layout) > 0) {
+/// All conclusions: odd or even numbers of members, the limit of scaling and its reason, the effects of chunk, file
+/// system, level and scheduler, and slow volumes. Empty before the first measurement.
+pub(super) fn of(
+    measurements: &Measurements,
+    effects: &[Effect],
+    curves: &[MeasuredCurve],
+) -> Vec<String> {
+    let record = measurements.record;
+    if !(0..record.layouts.len()).any(|layout| measurements.measured(layout) > 0) {
         return Vec::new();
     }
     let mut answers = vec![
         members::odd_and_even(curves),
-        members::scaling(observed, curves),
+        members::scaling(measurements, curves),
     ];
     for factor in [Factor::Chunk, Factor::Fs, Factor::Level, Factor::Scheduler] {
         let of_factor = effects.iter().filter(|effect| effect.factor == factor);
         let texts: Vec<String> = of_factor.map(|effect| effect.text.clone()).collect();
         if texts.is_empty() {
-            answers.extend(not_measured(observed, factor));
+            answers.extend(not_measured(measurements, factor));
         }
         answers.extend(texts);
     }
-    answers.extend(members::slow(observed, curves));
+    answers.extend(members::slow(measurements, curves));
     answers
 }
 
-/// Reason for which nothing is concluded of a factor; nobody asks for one that is left as it is by default.
-fn not_measured(observed: &Observed, factor: Factor) -> Option<String> {
-    let settings = settings(&observed.record.layouts, factor);
+/// Reason for which nothing is concluded of a factor; `None` for a factor that is not varied by default.
+fn not_measured(measurements: &Measurements, factor: Factor) -> Option<String> {
+    let settings = settings(&measurements.record.layouts, factor);
     let why = match settings.as_slice() {
         [_] if factor == Factor::Scheduler || factor == Factor::Level => return None,
         [only] if only == "–" => "no layout has one".to_owned(),

@@ -1,42 +1,42 @@
-//! The layouts in the order of what they cost. Prices are known; what must be measured is whether a
-//! layout can be built, and whether it meets the requirements.
+//! Ranking of layouts by cost. Prices are known; measurements show that a layout can be built and meets the
+//! requirements.
 
-use super::bar::Bar;
+use super::candidates::{Candidates, Ranking};
 use super::clauses::blocks;
-use super::field::{Field, Ranking};
+use super::requirements::RequirementResult;
 use crate::decided::LayoutOutcome;
 use crate::record::Value;
 use ui::format::number;
 
-/// A layout that met the requirements in so many blocks is taken to meet them.
+/// Number of blocks in which a layout must meet the requirements to count as meeting them.
 const ENOUGH_BLOCKS: usize = 2;
 
-/// Ranks those that contend: the cheapest that meets the requirements is the best, and of those
-/// that cost the same the fastest.
-pub(super) fn rank(field: &Field) -> Ranking {
-    let observed = field.observed;
-    let known: Vec<(usize, f64)> = field
+/// Ranks the eligible layouts: the cheapest that meets the requirements is the best, and among equal costs the
+/// fastest.
+pub(super) fn rank(candidates: &Candidates) -> Ranking {
+    let measurements = candidates.measurements;
+    let known: Vec<(usize, f64)> = candidates
         .contenders()
-        .filter_map(|layout| Some((layout, field.costs[layout]?)))
+        .filter_map(|layout| Some((layout, candidates.costs[layout]?)))
         .collect();
     let proven = |layout: usize| {
-        let measured = observed.measured(layout);
-        let enough = measured >= ENOUGH_BLOCKS || (field.last && measured > 0);
-        enough && (field.bars.judge(layout) == Bar::Met || field.last)
+        let measured = measurements.measured(layout);
+        let enough = measured >= ENOUGH_BLOCKS || (candidates.last && measured > 0);
+        enough && (candidates.checks.check(layout) == RequirementResult::Met || candidates.last)
     };
     let cheapest = |of: &dyn Fn(usize) -> bool| {
         let costs = known.iter().filter(|(layout, _)| of(*layout));
         costs.map(|(_, cost)| *cost).min_by(f64::total_cmp)
     };
     let paid = cheapest(&proven);
-    // While nothing is proven the cheapest that was measured leads.
-    let least = paid.or_else(|| cheapest(&|layout| observed.measured(layout) > 0));
-    let equal = |layout: usize| field.costs[layout] == least;
+    // Until a layout is proven to meet the requirements, the cheapest measured one leads.
+    let least = paid.or_else(|| cheapest(&|layout| measurements.measured(layout) > 0));
+    let equal = |layout: usize| candidates.costs[layout] == least;
     let counts = |layout: &usize| match paid {
         Some(_) => equal(*layout) && proven(*layout),
-        None => equal(*layout) && observed.measured(*layout) > 0,
+        None => equal(*layout) && measurements.measured(*layout) > 0,
     };
-    let speed = |layout: &usize| speed(field, *layout);
+    let speed = |layout: &usize| speed(candidates, *layout);
     let mut best: Vec<usize> = known
         .iter()
         .map(|(layout, _)| *layout)
@@ -44,9 +44,9 @@ pub(super) fn rank(field: &Field) -> Ranking {
         .collect();
     best.sort_by(|a, b| speed(b).total_cmp(&speed(a)));
     let leader = best.first().copied();
-    let places = (0..field.fates.len()).map(|layout| {
-        let measured = observed.measured(layout);
-        let Some(cost) = field.costs[layout] else {
+    let places = (0..candidates.eligibility.len()).map(|layout| {
+        let measured = measurements.measured(layout);
+        let Some(cost) = candidates.costs[layout] else {
             return (LayoutOutcome::Open, "has no price".to_owned());
         };
         let Some(least) = least else {
@@ -77,16 +77,16 @@ pub(super) fn rank(field: &Field) -> Ranking {
             )
         }
     });
-    // Settled once no one who is cheaper, or as cheap, is still to be proven.
+    // Settled once no layout of the same or a lower cost is undecided.
     let waits = |(layout, cost): &(usize, f64)| {
         least.is_none_or(|least| *cost <= least) && !proven(*layout)
     };
     Ranking {
         leader,
         places: places.collect(),
-        shares: (0..field.fates.len())
+        shares: (0..candidates.eligibility.len())
             .map(|layout| {
-                let of = field.costs[layout].filter(|_| Some(layout) != leader)?;
+                let of = candidates.costs[layout].filter(|_| Some(layout) != leader)?;
                 Some(Value::plain(of / least.filter(|least| *least > 0.0)?))
             })
             .collect(),
@@ -94,10 +94,10 @@ pub(super) fn rank(field: &Field) -> Ranking {
     }
 }
 
-/// Speed of a layout, among those that cost the same.
-fn speed(field: &Field, layout: usize) -> f64 {
-    let figure = field.observed.speed();
-    let blocks = field.observed.blocks(layout, &figure);
+/// Speed of a layout, to rank layouts of the same cost.
+fn speed(candidates: &Candidates, layout: usize) -> f64 {
+    let figure = candidates.measurements.speed();
+    let blocks = candidates.measurements.blocks(layout, &figure);
     let mean = blocks.values().map(|value| value.mean).sum::<f64>() / blocks.len().max(1) as f64;
     match (blocks.is_empty(), figure.metric.is_latency()) {
         (true, _) => f64::NEG_INFINITY,

@@ -1,25 +1,25 @@
-//! The layouts in the order of a measured figure.
+//! Ranking of layouts by a measured figure.
 
 use std::collections::BTreeMap;
 
 use study::compare::RatioInterval;
 use study::race::Rule;
 
-use super::bar::Bar;
+use super::candidates::{Candidates, Ranking};
 use super::clauses::{behind, blocks, own_ratio, range};
-use super::contest::{Contest, Score, Scores};
-use super::field::{Field, Ranking};
-use super::observed::is_positive;
+use super::measurements::is_positive;
+use super::requirements::RequirementResult;
+use super::sweep_race::{Score, Scores, SweepRace};
 use crate::decided::LayoutOutcome;
 use crate::figure::Figure;
 use crate::objective::Objective;
 use crate::record::Value;
 
-/// Ranks those that contend by the objective's figure, each dollar's where it says so.
-pub(super) fn rank(field: &Field) -> Ranking {
-    let record = field.observed.record;
-    let figure = field.observed.speed();
-    let scores = scores(field, &figure);
+/// Ranks the eligible layouts by the objective's figure, or by that figure for each dollar.
+pub(super) fn rank(candidates: &Candidates) -> Ranking {
+    let record = candidates.measurements.record;
+    let figure = candidates.measurements.speed();
+    let scores = scores(candidates, &figure);
     let settings = &record.settings;
     let begun = record
         .cells
@@ -32,11 +32,11 @@ pub(super) fn rank(field: &Field) -> Ranking {
         full: settings.full,
         ..Rule::default()
     };
-    let failed: Vec<usize> = field
+    let failed: Vec<usize> = candidates
         .contenders()
-        .filter(|l| field.observed.has_failed(*l))
+        .filter(|l| candidates.measurements.has_failed(*l))
         .collect();
-    let contest = Contest::of(
+    let contest = SweepRace::of(
         &scores,
         begun.unwrap_or(0).min(settings.blocks),
         &failed,
@@ -44,15 +44,16 @@ pub(super) fn rank(field: &Field) -> Ranking {
     );
     let leader = contest.leader;
     let of_layout = |layout| Placing {
-        field,
+        candidates,
         figure: &figure,
         contest: &contest,
         scores: &scores,
         layout,
     };
     let layouts = 0..record.layouts.len();
-    // A leader of whom it is open whether it meets the requirements is no winner yet.
-    let meets = leader.is_some_and(|leader| field.bars.judge(leader) == Bar::Met);
+    // A leader whose requirements are undecided is not the winner yet.
+    let meets =
+        leader.is_some_and(|leader| candidates.checks.check(leader) == RequirementResult::Met);
     Ranking {
         leader,
         places: layouts
@@ -69,17 +70,17 @@ pub(super) fn rank(field: &Field) -> Ranking {
     }
 }
 
-/// The scores of those that contend. Who has none yet is among them: a block is not done before it
-/// was measured.
-fn scores(field: &Field, figure: &Figure) -> Scores {
-    let objective = &field.observed.record.settings.objective;
+/// Scores of the eligible layouts. Layouts without a score are included, since a block is complete only when they are
+/// measured.
+fn scores(candidates: &Candidates, figure: &Figure) -> Scores {
+    let objective = &candidates.measurements.record.settings.objective;
     let mut scores = Scores::new();
-    for layout in field.contenders() {
+    for layout in candidates.contenders() {
         let cost = match objective {
-            Objective::PerDollar(_) => field.costs[layout].filter(|cost| is_positive(*cost)),
+            Objective::PerDollar(_) => candidates.costs[layout].filter(|cost| is_positive(*cost)),
             Objective::Figure(_) | Objective::Cost => Some(1.0),
         };
-        // Without a price there is nothing to rank by.
+        // Without a price there is no score.
         let Some(cost) = cost else { continue };
         let score = |value: Value| {
             let more = if figure.metric.is_latency() {
@@ -96,7 +97,7 @@ fn scores(field: &Field, figure: &Figure) -> Scores {
                 half_width: half.map(|half| half / value.mean),
             }
         };
-        let values = field.observed.blocks(layout, figure).into_iter();
+        let values = candidates.measurements.blocks(layout, figure).into_iter();
         let of_layout: BTreeMap<usize, Score> =
             values.map(|(block, value)| (block, score(value))).collect();
         scores.insert(layout, of_layout);
@@ -104,7 +105,7 @@ fn scores(field: &Field, figure: &Figure) -> Scores {
     scores
 }
 
-/// The ratio in the objective's own sense: of a latency less is better.
+/// The ratio of the objective's own values: of a latency, lower is better.
 fn own(objective: &Objective, figure: &Figure, score: RatioInterval) -> RatioInterval {
     match objective {
         Objective::Figure(_) => own_ratio(figure, score),
@@ -120,22 +121,22 @@ fn share(ratio: RatioInterval) -> Value {
     }
 }
 
-/// One layout in the contest.
+/// A layout to be placed in the race.
 struct Placing<'a> {
-    field: &'a Field<'a>,
+    candidates: &'a Candidates<'a>,
     figure: &'a Figure,
-    contest: &'a Contest,
+    contest: &'a SweepRace,
     scores: &'a Scores,
     layout: usize,
 }
 
 impl Placing<'_> {
-    /// Its outcome as if nothing more were measured, and the reason.
+    /// The outcome as if nothing more were measured, and the reason.
     fn place(&self) -> (LayoutOutcome, String) {
-        let objective = &self.field.observed.record.settings.objective;
+        let objective = &self.candidates.measurements.record.settings.objective;
         let measured = self.scores.get(&self.layout).map_or(0, BTreeMap::len);
         if measured == 0 {
-            let why = if self.field.observed.measured(self.layout) == 0 {
+            let why = if self.candidates.measurements.measured(self.layout) == 0 {
                 "not measured yet".to_owned()
             } else if self.scores.contains_key(&self.layout) {
                 format!("its runs have no figure {}", self.figure)
@@ -145,7 +146,7 @@ impl Placing<'_> {
             return (LayoutOutcome::Open, why);
         }
         if let Some((ratio, after)) = self.contest.dropped.get(&self.layout) {
-            // As it was when it was dropped: what came later tells of the others alone.
+            // The ratio when it was dropped; later blocks have only the others.
             let how = self.how(own(objective, self.figure, *ratio));
             return (
                 LayoutOutcome::Dropped,
@@ -178,7 +179,7 @@ impl Placing<'_> {
     }
 
     fn how(&self, ratio: RatioInterval) -> String {
-        match self.field.observed.record.settings.objective {
+        match self.candidates.measurements.record.settings.objective {
             Objective::PerDollar(_) => {
                 format!(
                     "{} less for each dollar than the best",

@@ -20,7 +20,7 @@ pub(super) fn blocks(number: usize) -> String {
     count(number, "block")
 }
 
-/// A share in percent without its sign: one digit after the point below ten.
+/// A share in percent without the percent sign, with one decimal below ten.
 pub(super) fn hundredths(share: f64) -> String {
     let value = share * 100.0;
     let text = if value.abs() < 9.95 {
@@ -36,7 +36,7 @@ pub(super) fn hundredths(share: f64) -> String {
     }
 }
 
-/// A change by its share, which is negative for a fall: `-3.1 %`, and from the double on `a factor of 3.2`.
+/// A change as a share, negative for a decrease: `-3.1 %`, and from a doubling on `a factor of 3.2`.
 pub(super) fn amount(share: f64) -> String {
     match 1.0 + share {
         ratio if relative::is_factor(ratio) => format!("a factor of {}", relative::factor(ratio)),
@@ -44,7 +44,7 @@ pub(super) fn amount(share: f64) -> String {
     }
 }
 
-/// Changes from `low` to `high`, as ratios: `-1.2 to 5.0 %`, and from the double on `factors of 0.70 to 3.2`.
+/// Changes from `low` to `high`, which are ratios: `-1.2 to 5.0 %`, and from a doubling on `factors of 0.70 to 3.2`.
 pub(super) fn amounts(low: f64, high: f64) -> String {
     match relative::is_factor(high) {
         true => format!(
@@ -61,7 +61,7 @@ pub(super) fn range(low: f64, high: f64) -> String {
     format!("{} to {} %", hundredths(low), hundredths(high))
 }
 
-/// The ratio of a figure's own values where `score` is that of what is more the better.
+/// The ratio of a figure's own values for a ratio of scores, of which higher is better.
 pub(super) fn own_ratio(figure: &Figure, score: RatioInterval) -> RatioInterval {
     if figure.metric.is_latency() {
         RatioInterval {
@@ -84,8 +84,7 @@ pub(super) fn direction(figure: &Figure, is_more: bool) -> &'static str {
     }
 }
 
-/// By how much a ratio of a figure's own values differs from 1, with its bounds:
-/// `3.1 % faster (1.2 to 5.0 %)`.
+/// The change that a ratio of a figure's own values is, with its bounds: `3.1 % faster (1.2 to 5.0 %)`.
 pub(super) fn changed(figure: &Figure, ratio: RatioInterval) -> String {
     let is_more = ratio.ratio >= 1.0;
     if relative::is_factor(ratio.high) {
@@ -110,7 +109,7 @@ pub(super) fn changed(figure: &Figure, ratio: RatioInterval) -> String {
 /// Distance of a layout behind the best, by the bounds of a ratio: `12 to 15 % slower than the best`.
 pub(super) fn behind(figure: &Figure, ratio: RatioInterval) -> String {
     let is_more = ratio.ratio >= 1.0;
-    // A rate that is behind is never a multiple.
+    // A lower rate is never shown as a multiple.
     if is_more && relative::is_factor(ratio.high) {
         let (low, high) = (ratio.low, ratio.high);
         return format!("{low:.1} to {high:.1} times the latency of the best");
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_said_in_the_words_of_its_figure() {
+    fn a_ratio_is_worded_for_its_figure() {
         let rate: Figure = "page-mixed.iops".parse().unwrap();
         let time: Figure = "page-mixed.p99".parse().unwrap();
         assert_eq!(

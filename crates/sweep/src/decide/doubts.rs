@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::field::Field;
-use super::observed::Observed;
+use super::candidates::Candidates;
+use super::measurements::Measurements;
 use crate::record::CellOutcome;
 use ui::format::count;
 
-/// All of them.
-pub(super) fn of(observed: &Observed, field: &Field) -> Vec<String> {
-    let settings = &observed.record.settings;
+/// All reasons to doubt the table.
+pub(super) fn of(measurements: &Measurements, candidates: &Candidates) -> Vec<String> {
+    let settings = &measurements.record.settings;
     let mut doubts = Vec::new();
-    doubts.extend(findings(observed));
-    doubts.extend(few_blocks(field));
+    doubts.extend(findings(measurements));
+    doubts.extend(few_blocks(candidates));
     if let Some(prices) = &settings.prices {
         doubts.extend(prices.remarks());
     } else if settings.objective.needs_prices() {
@@ -24,19 +24,19 @@ pub(super) fn of(observed: &Observed, field: &Field) -> Vec<String> {
     doubts
 }
 
-/// Doubt that the winner meets a requirement.
-pub(super) fn near_bar(field: &Field, winner: Option<usize>) -> Option<String> {
-    let doubt = field.bars.doubt(winner?)?;
+/// Reason to doubt that the winner meets a requirement.
+pub(super) fn near_threshold(candidates: &Candidates, winner: Option<usize>) -> Option<String> {
+    let doubt = candidates.checks.doubt(winner?)?;
     Some(format!(
         "It is not certain that the best meets the requirements: {doubt}."
     ))
 }
 
-/// Number of runs with findings that make them doubtful or invalid, and their names.
-fn findings(observed: &Observed) -> Option<String> {
+/// Number of doubtful and invalid runs, with the codes of their findings.
+fn findings(measurements: &Measurements) -> Option<String> {
     let (mut runs, mut doubtful) = (0, 0);
     let mut codes: BTreeMap<&str, usize> = BTreeMap::new();
-    for cell in &observed.record.cells {
+    for cell in &measurements.record.cells {
         if let CellOutcome::Measured { doubts, .. } = &cell.outcome {
             runs += 1;
             doubtful += usize::from(!doubts.is_empty());
@@ -62,10 +62,10 @@ fn findings(observed: &Observed) -> Option<String> {
 }
 
 /// Doubt about layouts that were measured in one block only.
-fn few_blocks(field: &Field) -> Option<String> {
-    let most = field
+fn few_blocks(candidates: &Candidates) -> Option<String> {
+    let most = candidates
         .contenders()
-        .map(|layout| field.observed.measured(layout))
+        .map(|layout| candidates.measurements.measured(layout))
         .max()?;
     (most == 1).then(|| {
         "The layouts were measured in 1 block: the variation between builds is not known yet, and \

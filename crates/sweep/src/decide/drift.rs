@@ -5,16 +5,15 @@ use crate::record::Value;
 use ui::units::span;
 
 use super::clauses::{amount, changed};
-use super::observed::{Observed, is_positive};
+use super::measurements::{Measurements, is_positive};
 
-/// From one measurement of the baseline to the next so much is more than building anew explains.
+/// Change between two measurements of the baseline that is more than rebuilding it explains.
 const JUMP: f64 = 0.2;
 
-/// All measurements of the baseline's layout, whichever cell they were made in. `None` before it
-/// was measured twice.
-pub(super) fn of(observed: &Observed) -> Option<Drift> {
-    let record = observed.record;
-    let figure = observed.speed();
+/// The drift over all measurements of the baseline's layout. `None` before it was measured twice.
+pub(super) fn of(measurements: &Measurements) -> Option<Drift> {
+    let record = measurements.record;
+    let figure = measurements.speed();
     let cells = record
         .cells
         .iter()
@@ -59,7 +58,7 @@ pub(super) fn of(observed: &Observed) -> Option<Drift> {
     })
 }
 
-/// Doubt from a drift: comparisons within a block hold, absolute figures do not.
+/// The doubt that a drift raises: comparisons within a block are valid, absolute figures are not.
 pub(super) fn doubt(drift: &Drift, tie: f64) -> Option<String> {
     let shown = drift.change.filter(|change| {
         let excludes_zero = change.low > Some(0.0) || change.high < Some(0.0);

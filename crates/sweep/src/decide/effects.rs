@@ -11,19 +11,19 @@ use domain::raid::Level;
 use ui::format::count;
 
 use super::clauses::{amount, amounts, changed, direction};
-use super::observed::Observed;
+use super::measurements::Measurements;
 
-/// The effects of all factors, each setting against the first that was swept. A disk alone has
-/// neither level nor chunk nor other members, so nothing differs from it in one factor alone: then
-/// the next setting is compared with.
-pub(super) fn of(observed: &Observed) -> Vec<Effect> {
-    let figure = observed.speed();
+/// The effects of all factors, each setting against the first that was swept. A single disk has neither level nor
+/// chunk nor other members, so that no layout differs from it in one factor alone; the reference is then the next
+/// setting.
+pub(super) fn of(measurements: &Measurements) -> Vec<Effect> {
+    let figure = measurements.speed();
     let mut effects = Vec::new();
     for factor in Factor::ALL {
-        let settings = settings(&observed.record.layouts, factor);
+        let settings = settings(&measurements.record.layouts, factor);
         let against = |at: usize, from: &String| {
             let others = settings.iter().skip(at + 1);
-            let compared = others.filter_map(|to| one(observed, &figure, factor, (from, to)));
+            let compared = others.filter_map(|to| one(measurements, &figure, factor, (from, to)));
             compared.collect::<Vec<Effect>>()
         };
         let compared = settings.iter().enumerate();
@@ -46,12 +46,12 @@ pub(super) fn settings(layouts: &[Layout], factor: Factor) -> Vec<String> {
 }
 
 fn one(
-    observed: &Observed,
+    measurements: &Measurements,
     figure: &Figure,
     factor: Factor,
     (from, to): (&str, &str),
 ) -> Option<Effect> {
-    let found = effect(&pairs(observed, figure, factor, (from, to)))?;
+    let found = effect(&pairs(measurements, figure, factor, (from, to)))?;
     let ratio = Value {
         mean: found.ratio,
         low: found.interval.map(|interval| interval.low),
@@ -77,14 +77,14 @@ fn one(
     })
 }
 
-/// The layouts that differ in a factor alone, with what both did in the same blocks.
+/// Pairs of layouts that differ in a factor alone, with their figures in the same blocks.
 fn pairs(
-    observed: &Observed,
+    measurements: &Measurements,
     figure: &Figure,
     factor: Factor,
     (from, to): (&str, &str),
 ) -> Vec<Pair> {
-    let layouts = &observed.record.layouts;
+    let layouts = &measurements.record.layouts;
     let having = |setting: &str| {
         let layouts = layouts.iter().enumerate();
         let having = layouts.filter(|(_, layout)| layout.setting(factor) == setting);
@@ -94,7 +94,10 @@ fn pairs(
     let mut pairs = Vec::new();
     for (a, one) in &from {
         for (b, _) in to.iter().filter(|(_, other)| alike_but(one, other, factor)) {
-            let (of_a, of_b) = (observed.blocks(*a, figure), observed.blocks(*b, figure));
+            let (of_a, of_b) = (
+                measurements.blocks(*a, figure),
+                measurements.blocks(*b, figure),
+            );
             let both = of_a
                 .iter()
                 .filter_map(|(block, a)| Some((a.mean, of_b.get(block)?.mean)));
@@ -116,7 +119,7 @@ fn alike_but(a: &Layout, b: &Layout, factor: Factor) -> bool {
         .all(|other| a.setting(other) == b.setting(other))
 }
 
-/// A setting as people call it.
+/// A setting in prose.
 fn name(factor: Factor, setting: &str) -> String {
     match (factor, setting) {
         (Factor::Level, level) => level_name(level, Level::title),
@@ -128,7 +131,7 @@ fn name(factor: Factor, setting: &str) -> String {
     }
 }
 
-/// A factor in a sentence.
+/// A factor as the subject of a sentence.
 pub(super) fn subject(factor: Factor) -> &'static str {
     match factor {
         Factor::Level => "the RAID level",
@@ -139,7 +142,7 @@ pub(super) fn subject(factor: Factor) -> &'static str {
     }
 }
 
-/// An effect on its way to a sentence.
+/// An effect that is formatted as a sentence.
 struct EffectSentence<'a> {
     figure: &'a Figure,
     factor: Factor,
@@ -160,7 +163,7 @@ impl EffectSentence<'_> {
             );
         };
         let (least, most) = self.range;
-        // Where a factor helps here and hurts there its mean is only half of what there is to say.
+        // Where a factor improves some layouts and worsens others, the mean alone would mislead.
         let by_pair = if self.pairs > 1 && least < 1.0 && most > 1.0 {
             format!("; by pair from {}", amounts(least, most))
         } else {
@@ -222,7 +225,7 @@ mod tests {
         decide(&truth.all(sweep(objective, layouts()), blocks)).effects
     }
 
-    /// All layouts do the same.
+    /// A truth in which all layouts are equal.
     const FLAT: Truth = Truth {
         of: &|_| vec![("page-mixed.iops", 1000.0)],
         noise: 0.01,
@@ -276,7 +279,7 @@ mod tests {
         let begin =
             "No effect of the chunk shown: 256 KiB against 64 KiB changes page-mixed.iops by ";
         assert!(chunk.text.starts_with(begin), "{}", chunk.text);
-        // Each number of members against the fewest.
+        // Each number of members compared with the lowest.
         let members: Vec<&Effect> = effects
             .iter()
             .filter(|e| e.factor == Factor::Members)
@@ -292,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_latency_the_words_say_so() {
+    fn the_effect_on_a_latency_is_worded_as_latency() {
         let effects = effects("page-mixed.p99", 0.01, 3);
         let fs = of_factor(&effects, Factor::Fs);
         assert!(fs.shown && fs.ratio.mean < 1.0, "{fs:?}");

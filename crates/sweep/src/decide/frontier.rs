@@ -1,34 +1,34 @@
-//! The layouts that nobody beats in cost, speed and redundancy at once.
+//! The Pareto frontier of cost, speed and redundancy.
 
-use super::field::Field;
+use super::candidates::Candidates;
 use super::summary::Summaries;
 
-/// Merits that are weighed against each other.
+/// The merits of a layout that are compared.
 #[derive(Clone, Copy)]
 struct Merits {
     layout: usize,
     cost: f64,
-    /// Of which more is better.
+    /// Speed, of which higher is better.
     speed: f64,
     survives: usize,
 }
 
-/// The frontier of those that contend and were measured, the fastest first (Pareto 1906). Empty
-/// without prices. Speed is the mean over the blocks: of two that are as good as far as can be told
-/// and cost the same, the one that was faster stands for both.
-pub(super) fn of(field: &Field, summaries: &Summaries) -> Vec<usize> {
-    let figure = field.observed.speed();
-    let merits = field.contenders().filter_map(|layout| {
+/// The frontier of the eligible and measured layouts, the fastest first (Pareto 1906). Empty without prices. Speed is
+/// the mean over the blocks; of two layouts that are not distinguishable and cost the same, only the faster one is
+/// included.
+pub(super) fn of(candidates: &Candidates, summaries: &Summaries) -> Vec<usize> {
+    let figure = candidates.measurements.speed();
+    let merits = candidates.contenders().filter_map(|layout| {
         let value = summaries.figure(layout, &figure)?.mean;
         Some(Merits {
             layout,
-            cost: field.costs[layout]?,
+            cost: candidates.costs[layout]?,
             speed: if figure.metric.is_latency() {
                 -value
             } else {
                 value
             },
-            survives: field.observed.record.layouts[layout].survives(),
+            survives: candidates.measurements.record.layouts[layout].survives(),
         })
     });
     let merits: Vec<Merits> = merits.collect();
@@ -41,7 +41,7 @@ pub(super) fn of(field: &Field, summaries: &Summaries) -> Vec<usize> {
     frontier.iter().map(|merits| merits.layout).collect()
 }
 
-/// True if `a` is as good as `b` in all and better in one.
+/// True if `a` is at least as good as `b` in all merits and better in one.
 fn beats(a: &Merits, b: &Merits) -> bool {
     let no_worse = a.cost <= b.cost && a.speed >= b.speed && a.survives >= b.survives;
     let better = a.cost < b.cost || a.speed > b.speed || a.survives > b.survives;

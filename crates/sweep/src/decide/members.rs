@@ -1,5 +1,5 @@
-//! Number of members at which more stop helping, and the reason; whether odd numbers do worse, and whether
-//! one member is slow.
+//! Scaling with the number of members: the number at which the rate stops growing, and the reason; odd and even
+//! numbers; slow members.
 
 use study::compare::RatioInterval;
 use study::effects::{Effect, Pair, effect};
@@ -10,20 +10,18 @@ use crate::record::{Probe, Value};
 use ui::format::{count, number};
 
 use super::clauses::{hundredths, range, shown};
-use super::observed::Observed;
-use super::scaling::{Explained, in_flight, per_request, rate};
+use super::measurements::Measurements;
+use super::scaling::{MeasuredCurve, in_flight, per_request, rate};
 
-/// Less than this share of what it should be is clearly less: probes of a few seconds wander by some
-/// percent.
-const CLEARLY: f64 = 0.9;
+/// Share of the expected rate below which a rate is clearly lower: probes of a few seconds vary by some percent.
+const CLEARLY_BELOW: f64 = 0.9;
 
-/// With fewer requests in flight for each member it is these that may be the limit: a volume in the
-/// cloud answers in about a millisecond, and with one request at a time gives a thousand a second,
-/// whatever it is sold for.
+/// Requests in flight for each member below which these may be the limit: a cloud volume has a latency of about a
+/// millisecond, and with one request in flight reaches a thousand a second, whatever its provisioned rate.
 const FEW_IN_FLIGHT: f64 = 4.0;
 
 /// Number of members at which the rate stops growing, and the limit.
-pub(super) fn scaling(observed: &Observed, curves: &[Explained]) -> String {
+pub(super) fn scaling(measurements: &Measurements, curves: &[MeasuredCurve]) -> String {
     let Some(best) = curves.first() else {
         return "Where more members stop helping was not measured: no layout was swept with two \
                 numbers of members."
@@ -33,7 +31,7 @@ pub(super) fn scaling(observed: &Observed, curves: &[Explained]) -> String {
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return String::new();
     };
-    let figure = rate(observed);
+    let figure = rate(measurements);
     let value = |value: f64| shown(&figure, value);
     let label = &best.curve.label;
     let at = |members: usize| points.iter().find(|point| point.members == members);
@@ -54,19 +52,19 @@ pub(super) fn scaling(observed: &Observed, curves: &[Explained]) -> String {
         ),
     };
     let is_flat = knee(&studied(best)).is_some();
-    let growth = match few_in_flight(observed, best).filter(|_| is_flat) {
+    let growth = match few_in_flight(measurements, best).filter(|_| is_flat) {
         Some(few) => format!("{growth} That may be for want of requests: {few}."),
         None => growth,
     };
-    format!("{growth} {}", limit(observed, best))
+    format!("{growth} {}", limit(measurements, best))
 }
 
 /// Number of requests in flight on the members of the largest array, as a clause; `None` where they are
 /// enough.
-fn few_in_flight(observed: &Observed, curve: &Explained) -> Option<String> {
+fn few_in_flight(measurements: &Measurements, curve: &MeasuredCurve) -> Option<String> {
     let layout = curve.layouts.last()?;
-    let members = observed.record.layouts.get(*layout)?.members;
-    let (all, each) = in_flight(observed, *layout)?;
+    let members = measurements.record.layouts.get(*layout)?.members;
+    let (all, each) = in_flight(measurements, *layout)?;
     (members > 1 && each < FEW_IN_FLIGHT).then(|| {
         format!(
             "{all} in flight are {} for each of {members} members; try with more (--depth)",
@@ -75,25 +73,25 @@ fn few_in_flight(observed: &Observed, curve: &Explained) -> Option<String> {
     })
 }
 
-/// Limit that the largest array of a curve meets: the instance's, its own, or its volumes'.
-fn limit(observed: &Observed, curve: &Explained) -> String {
+/// The limit of the largest array of a curve: that of the instance, its own, or that of its volumes.
+fn limit(measurements: &Measurements, curve: &MeasuredCurve) -> String {
     let unknown = || {
         "Whose limit that is cannot be determined: the volumes were not measured alone.".to_owned()
     };
-    let (Some(probe), Some(last)) = (&observed.record.probe, curve.curve.points.last()) else {
+    let (Some(probe), Some(last)) = (&measurements.record.probe, curve.curve.points.last()) else {
         return unknown();
     };
     let layout = curve.layouts.last().copied();
-    let Some(io) = layout.and_then(|layout| per_request(observed, layout)) else {
+    let Some(io) = layout.and_then(|layout| per_request(measurements, layout)) else {
         return unknown();
     };
     let Some(alone) = sum(probe.alone.get(..last.members).unwrap_or_default()) else {
         return unknown();
     };
-    let figure = rate(observed);
+    let figure = rate(measurements);
     let value = |value: f64| shown(&figure, value);
     let reached = last.value.mean * io;
-    // In the largest array's requests: a write to copies is as many requests to the volumes.
+    // In requests of the largest array: a write to copies is a request to each of their volumes.
     let makes = if io > 1.001 {
         format!(", which are {} to the volumes", value(reached))
     } else {
@@ -117,15 +115,15 @@ fn limit(observed: &Observed, curve: &Explained) -> String {
     };
     let share = reached / bound;
     let percent = hundredths(share);
-    if last.value.low.map_or(share, |low| low * io / bound) > 1.0 / CLEARLY {
+    if last.value.low.map_or(share, |low| low * io / bound) > 1.0 / CLEARLY_BELOW {
         format!(
             "{whose}; {array} is {percent} % of that, which is impossible: something slowed the \
              volumes while they were measured alone, such as another load or cold blocks. Whose \
              limit this is cannot be determined."
         )
-    } else if last.value.high.map_or(share, |high| high * io / bound) < CLEARLY {
-        match few_in_flight(observed, curve) {
-            // Each volume alone was asked with all of them.
+    } else if last.value.high.map_or(share, |high| high * io / bound) < CLEARLY_BELOW {
+        match few_in_flight(measurements, curve) {
+            // Each volume alone was probed with all of them.
             Some(few) => format!(
                 "{whose}; {array} is {percent} % of that. Whether the array or the file system \
                  loses the rest, or too few requests are in flight, cannot be determined: {few}."
@@ -162,14 +160,14 @@ impl Cap {
     }
 }
 
-/// The limit of the instance or its host, where all volumes at once give clearly less than the sum of
-/// each alone.
+/// The limit of the instance or its host, where all volumes at once are clearly slower than the sum of each alone.
 fn cap(probe: &Probe) -> Option<Cap> {
     let (alone, together) = (sum(&probe.alone)?, sum(&probe.together)?);
     let least = sum_of(&probe.alone, |value| value.low.unwrap_or(value.mean));
     let most = sum_of(&probe.together, |value| value.high.unwrap_or(value.mean));
-    let clear =
-        probe.alone.len() == probe.together.len() && together < CLEARLY * alone && most < least;
+    let clear = probe.alone.len() == probe.together.len()
+        && together < CLEARLY_BELOW * alone
+        && most < least;
     clear.then_some(Cap {
         volumes: probe.alone.len(),
         alone,
@@ -177,16 +175,16 @@ fn cap(probe: &Probe) -> Option<Cap> {
     })
 }
 
-/// From so many curves the interval is of how they differ from each other: that is safer than to
-/// trust the noise of one.
+/// Number of curves from which the interval is taken from the differences between curves, which is safer than the
+/// noise of one.
 const ENOUGH_CURVES: usize = 3;
 
 /// Comparison of even and odd numbers of members.
-pub(super) fn odd_and_even(curves: &[Explained]) -> String {
+pub(super) fn odd_and_even(curves: &[MeasuredCurve]) -> String {
     let shares = curves
         .iter()
         .filter_map(|one| Some((one, odd_against_even(&studied(one))?)));
-    let shares: Vec<(&Explained, Share)> = shares.collect();
+    let shares: Vec<(&MeasuredCurve, Share)> = shares.collect();
     let Some((first, share)) = shares.first() else {
         return "Whether an even number of members does better than an odd one was not measured: no \
                 odd number was swept together with both of its even neighbours."
@@ -205,7 +203,7 @@ pub(super) fn odd_and_even(curves: &[Explained]) -> String {
     }
 }
 
-/// The mean of what the curves say, each counted as a pair of an even and an odd number.
+/// The mean effect over the curves, each of which counts as a pair of an even and an odd number.
 fn over_curves(ratios: impl Iterator<Item = f64>) -> Option<Effect> {
     let pairs = ratios.enumerate().map(|(at, ratio)| Pair {
         from: 2 * at,
@@ -237,10 +235,10 @@ fn odd_or_even(ratio: f64, interval: Option<RatioInterval>, of: &str) -> String 
     format!("{answer}: {}", reach(bounds))
 }
 
-/// The volumes that are clearly slower than the others, and what that costs. One that gave more as
-/// a member of an array than by itself is not slow: something else was in its way.
-pub(super) fn slow(observed: &Observed, curves: &[Explained]) -> Vec<String> {
-    let record = observed.record;
+/// The volumes that are clearly slower than the others, and the loss by each. A volume that was faster as a member of
+/// an array than alone is not slow: something else limited the probe.
+pub(super) fn slow(measurements: &Measurements, curves: &[MeasuredCurve]) -> Vec<String> {
+    let record = measurements.record;
     let Some(probe) = &record.probe else {
         return Vec::new();
     };
@@ -254,9 +252,9 @@ pub(super) fn slow(observed: &Observed, curves: &[Explained]) -> Vec<String> {
         .zip(&record.settings.devices)
         .enumerate()
         .filter(|(at, (value, _))| {
-            value.mean < CLEARLY * usual
+            value.mean < CLEARLY_BELOW * usual
                 && value.high.unwrap_or(value.mean) < usual
-                && as_member(observed, curves, *at) < value.mean / CLEARLY
+                && as_member(measurements, curves, *at) < value.mean / CLEARLY_BELOW
         });
     slow.map(|(_, (value, volume))| {
         let figure = Figure::of(&probe.phase, Metric::Iops);
@@ -276,12 +274,13 @@ pub(super) fn slow(observed: &Observed, curves: &[Explained]) -> Vec<String> {
     .collect()
 }
 
-/// The most requests a second that an array with this volume has made of each of its members.
-fn as_member(observed: &Observed, curves: &[Explained], volume: usize) -> f64 {
+/// The highest rate of requests to each member of an array with this volume.
+fn as_member(measurements: &Measurements, curves: &[MeasuredCurve], volume: usize) -> f64 {
     let mut most = 0.0;
     for curve in curves {
         for (point, layout) in curve.curve.points.iter().zip(&curve.layouts) {
-            if let Some(io) = per_request(observed, *layout).filter(|_| volume < point.members) {
+            if let Some(io) = per_request(measurements, *layout).filter(|_| volume < point.members)
+            {
                 most = f64::max(most, point.value.mean * io / point.members as f64);
             }
         }
@@ -289,8 +288,8 @@ fn as_member(observed: &Observed, curves: &[Explained], volume: usize) -> f64 {
     most
 }
 
-/// A curve as `study` takes it.
-fn studied(one: &Explained) -> Vec<Point> {
+/// The points of a curve, for `study`.
+fn studied(one: &MeasuredCurve) -> Vec<Point> {
     let points = one.curve.points.iter().map(|point| {
         let value = point.value;
         let half = value
@@ -307,7 +306,7 @@ fn studied(one: &Explained) -> Vec<Point> {
     points.collect()
 }
 
-/// The sum of rates; `None` where there is none, or one is no rate.
+/// The sum of rates; `None` where there is none, or one is invalid.
 fn sum(values: &[Value]) -> Option<f64> {
     let sum = sum_of(values, |value| value.mean);
     let sensible = values.iter().all(|value| value.mean >= 0.0) && sum > 0.0 && sum.is_finite();
@@ -334,7 +333,7 @@ mod tests {
     use crate::layout::Layout;
     use domain::raid::Level;
 
-    /// Rate that a level makes of the members' on page-mixed: 70 % reads.
+    /// Rate of a layout as a multiple of its members', for page-mixed with 70 % reads.
     fn io(layout: &Layout) -> f64 {
         match layout.level {
             Some(Level::Ten) => 1.3,
@@ -376,7 +375,7 @@ mod tests {
         decide(&truth.all(record, 5))
     }
 
-    fn has(decided: &Decided, told: &[&str]) {
+    fn has(decided: &Decided, words: &[&str]) {
         for told in told {
             assert!(
                 decided.answers.iter().any(|text| text.contains(told)),
@@ -389,7 +388,7 @@ mod tests {
     const EQUAL: [f64; 8] = [3000.0; 8];
 
     #[test]
-    fn a_probe_that_an_array_exceeds_is_not_believed() {
+    fn a_probe_that_an_array_exceeds_is_ignored() {
         let of = |layout: &Layout| 3000.0 * layout.members as f64 / io(layout);
         let mut alone = EQUAL.map(|rate| 0.5 * rate);
         alone[2] = 700.0;
@@ -468,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_probe_the_limit_is_not_told() {
+    fn without_a_probe_the_limit_is_unknown() {
         let of = |layout: &Layout| 3000.0 * layout.members as f64;
         let decided = decided(&[2, 4], Level::Zero, &of, &[], 1.0);
         has(&decided, &["the volumes were not measured alone"]);
@@ -506,7 +505,7 @@ mod tests {
         let begin =
             "Even numbers of members do better than odd ones: odd numbers of members reach 90 %";
         assert!(odd.starts_with(begin), "{odd}");
-        // One that is far off is not enough.
+        // One distant value is not enough.
         assert!(answer([0.9, 1.0, 1.01, 0.99]).starts_with("No difference"));
     }
 

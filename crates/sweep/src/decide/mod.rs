@@ -1,30 +1,30 @@
-//! Decisions from a sweep's record: the best layout, those that are out, and whether more need be measured.
+//! Decisions from a sweep's record: the best layout, the dropped ones, and the layouts to measure next.
 
 mod answers;
-mod bar;
 mod by_cost;
 mod by_figure;
+mod candidates;
 pub(super) mod clauses;
-mod contest;
 mod doubts;
 mod drift;
 mod effects;
-mod field;
 mod frontier;
+mod measurements;
 mod members;
-mod observed;
 #[cfg(test)]
 mod properties;
+mod requirements;
 mod scaling;
 mod summary;
 pub(crate) mod survivors;
+mod sweep_race;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
 
-use field::{Fate, Field, Ranking};
-use observed::Observed;
+use candidates::{Candidates, Eligibility, Ranking};
+use measurements::Measurements;
 use summary::Summaries;
 
 use super::decided::{Decided, LayoutOutcome, Row};
@@ -32,59 +32,63 @@ use super::objective::Objective;
 use super::price::Cost;
 use super::record::{SweepRecord, Value};
 
-fn rank(field: &Field) -> Ranking {
-    match field.observed.record.settings.objective {
-        Objective::Cost => by_cost::rank(field),
-        Objective::Figure(_) | Objective::PerDollar(_) => by_figure::rank(field),
+fn rank(candidates: &Candidates) -> Ranking {
+    match candidates.measurements.record.settings.objective {
+        Objective::Cost => by_cost::rank(candidates),
+        Objective::Figure(_) | Objective::PerDollar(_) => by_figure::rank(candidates),
     }
 }
 
-/// Concludes a record. It may be asked after every cell; what is to be measured next is decided
-/// after whole blocks, by [`wanted`].
+/// Conclusions from a record. They may be drawn after every cell; the layouts to measure next are chosen after whole
+/// blocks, by [`wanted`].
 pub(crate) fn decide(record: &SweepRecord) -> Decided {
-    let observed = Observed::of(record);
-    let mut field = Field::of(&observed, false);
-    let mut ranking = rank(&field);
-    let exhausted = |field: &Field, ranking: &Ranking| {
-        let mut open = (0..field.fates.len()).filter(|layout| is_open(field, ranking, *layout));
-        observed.has_run_out() || open.all(|layout| observed.was_tried_last(layout))
+    let measurements = Measurements::of(record);
+    let mut candidates = Candidates::of(&measurements, false);
+    let mut ranking = rank(&candidates);
+    let exhausted = |candidates: &Candidates, ranking: &Ranking| {
+        let mut open = (0..candidates.eligibility.len())
+            .filter(|layout| is_open(candidates, ranking, *layout));
+        measurements.has_run_out() || open.all(|layout| measurements.was_tried_last(layout))
     };
     let mut over = ranking.settled && !record.settings.full;
-    if !over && exhausted(&field, &ranking) {
-        field = Field::of(&observed, true);
-        ranking = rank(&field);
+    if !over && exhausted(&candidates, &ranking) {
+        candidates = Candidates::of(&measurements, true);
+        ranking = rank(&candidates);
         over = true;
     }
-    let summaries = Summaries::of(&observed);
+    let summaries = Summaries::of(&measurements);
     let mut rows: Vec<Row> = (0..record.layouts.len())
-        .map(|layout| row(&field, &ranking, &summaries, layout, over))
+        .map(|layout| row(&candidates, &ranking, &summaries, layout, over))
         .collect();
     sort(
         &mut rows,
         &ranking,
         record.settings.objective.less_is_better(),
     );
-    let ties = rows.iter().filter(|row| row.standing == LayoutOutcome::Tie);
+    let ties = rows.iter().filter(|row| row.outcome == LayoutOutcome::Tie);
     let mut doubts: Vec<String> = survivors::doubt(record, &rows, ranking.leader)
         .into_iter()
         .collect();
-    doubts.extend(bar::unmeasured(&observed));
-    doubts.extend(doubts::of(&observed, &field));
-    doubts.extend(doubts::near_bar(&field, ranking.leader.filter(|_| over)));
-    let drift = drift::of(&observed);
+    doubts.extend(requirements::unmeasured(&measurements));
+    doubts.extend(doubts::of(&measurements, &candidates));
+    doubts.extend(doubts::near_threshold(
+        &candidates,
+        ranking.leader.filter(|_| over),
+    ));
+    let drift = drift::of(&measurements);
     doubts.extend(
         drift
             .as_ref()
             .and_then(|drift| drift::doubt(drift, record.settings.tie)),
     );
-    let effects = effects::of(&observed);
-    let curves = scaling::of(&observed);
-    let answers = answers::of(&observed, &effects, &curves);
+    let effects = effects::of(&measurements);
+    let curves = scaling::of(&measurements);
+    let answers = answers::of(&measurements, &effects, &curves);
     Decided {
         winner: ranking.leader,
         ties: ties.map(|row| row.layout).collect(),
         survivors: survivors::of(&rows, record),
-        frontier: frontier::of(&field, &summaries),
+        frontier: frontier::of(&candidates, &summaries),
         over,
         drift,
         effects,
@@ -95,13 +99,12 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
     }
 }
 
-/// The layouts that the next block measures, by their place in the record. To be asked between
-/// blocks.
+/// Indices of the layouts that the next block measures. Called between blocks.
 pub(crate) fn wanted(record: &SweepRecord, decided: &Decided) -> Vec<usize> {
     if decided.over {
         return Vec::new();
     }
-    let is_wanted = |row: &&Row| match row.standing {
+    let is_wanted = |row: &&Row| match row.outcome {
         LayoutOutcome::Failed => false,
         LayoutOutcome::Missed | LayoutOutcome::Dropped => record.settings.full,
         LayoutOutcome::Winner
@@ -120,24 +123,30 @@ pub(crate) fn wanted(record: &SweepRecord, decided: &Decided) -> Vec<usize> {
 }
 
 /// True if a layout is to be measured in the blocks to come.
-fn is_open(field: &Field, ranking: &Ranking, layout: usize) -> bool {
-    match &field.fates[layout] {
-        Fate::Failed(_) => false,
-        Fate::Missed(_) => field.observed.record.settings.full,
-        Fate::In => {
-            field.observed.record.settings.full
+fn is_open(candidates: &Candidates, ranking: &Ranking, layout: usize) -> bool {
+    match &candidates.eligibility[layout] {
+        Eligibility::Failed(_) => false,
+        Eligibility::Missed(_) => candidates.measurements.record.settings.full,
+        Eligibility::Eligible => {
+            candidates.measurements.record.settings.full
                 || ranking.places[layout].0 != LayoutOutcome::Dropped
         }
     }
 }
 
-fn row(field: &Field, ranking: &Ranking, summaries: &Summaries, layout: usize, over: bool) -> Row {
-    let record = field.observed.record;
+fn row(
+    candidates: &Candidates,
+    ranking: &Ranking,
+    summaries: &Summaries,
+    layout: usize,
+    over: bool,
+) -> Row {
+    let record = candidates.measurements.record;
     let place = record.layouts.get(layout);
     let sizes = record.settings.sizes();
     let figures = summaries.figures(layout);
-    let cost = field.costs[layout];
-    let (standing, why) = standing(field, ranking, layout, over);
+    let cost = candidates.costs[layout];
+    let (outcome, why) = outcome(candidates, ranking, layout, over);
     let objective = &record.settings.objective;
     let rate = objective
         .figure()
@@ -161,10 +170,10 @@ fn row(field: &Field, ranking: &Ranking, summaries: &Summaries, layout: usize, o
     };
     Row {
         layout,
-        blocks: field.observed.measured(layout),
+        blocks: candidates.measurements.measured(layout),
         value,
         of_winner: ranking.shares[layout],
-        standing,
+        outcome,
         why,
         cost: cost.map(|per_month| Cost {
             per_month,
@@ -180,31 +189,31 @@ fn row(field: &Field, ranking: &Ranking, summaries: &Summaries, layout: usize, o
     }
 }
 
-/// Outcome of a layout, and the reason. Before the end only what is beyond doubt is decided.
-fn standing(
-    field: &Field,
+/// Outcome of a layout, and the reason. Before the end only certain outcomes are decided.
+fn outcome(
+    candidates: &Candidates,
     ranking: &Ranking,
     layout: usize,
     over: bool,
 ) -> (LayoutOutcome, String) {
-    let (place, why) = match &field.fates[layout] {
-        Fate::Failed(why) => return (LayoutOutcome::Failed, why.clone()),
-        Fate::Missed(why) => return (LayoutOutcome::Missed, why.clone()),
-        Fate::In => ranking.places[layout].clone(),
+    let (place, why) = match &candidates.eligibility[layout] {
+        Eligibility::Failed(why) => return (LayoutOutcome::Failed, why.clone()),
+        Eligibility::Missed(why) => return (LayoutOutcome::Missed, why.clone()),
+        Eligibility::Eligible => ranking.places[layout].clone(),
     };
     if over {
-        // Nothing was learned of it, and nothing more will be.
+        // It was not measured, and will not be.
         let place = if place == LayoutOutcome::Open {
             LayoutOutcome::Failed
         } else {
             place
         };
         let is_taken = matches!(place, LayoutOutcome::Winner | LayoutOutcome::Tie);
-        let doubt = field.bars.doubt(layout).filter(|_| is_taken);
+        let doubt = candidates.checks.doubt(layout).filter(|_| is_taken);
         let why = doubt.map_or(why.clone(), |doubt| format!("{why}; {doubt}"));
         return (place, why);
     }
-    if let Some(failure) = field.observed.failed_last(layout) {
+    if let Some(failure) = candidates.measurements.failed_last(layout) {
         return (
             LayoutOutcome::Open,
             format!("failed once and is tried again: {failure}"),
@@ -216,8 +225,8 @@ fn standing(
     }
 }
 
-/// Sorts the best first: the winner, who contends, who was dropped or misses a requirement, who
-/// failed; within these by the share of the leader's objective or, without one, by its value.
+/// Sorts the rows, the best first: the winner, eligible layouts, those that were dropped or miss a requirement, those
+/// that failed; within these by the share of the leader's objective or, without one, by the value.
 fn sort(rows: &mut [Row], ranking: &Ranking, less_is_better: bool) {
     let leader = rows.iter().find(|row| Some(row.layout) == ranking.leader);
     let best = leader.and_then(|row| row.value).map(|value| value.mean);
@@ -230,7 +239,7 @@ fn sort(rows: &mut [Row], ranking: &Ranking, less_is_better: bool) {
             (None, _) => f64::INFINITY,
         }
     };
-    let class = |row: &Row| match row.standing {
+    let class = |row: &Row| match row.outcome {
         _ if Some(row.layout) == ranking.leader => 0,
         LayoutOutcome::Winner => 0,
         LayoutOutcome::Tie => 1,

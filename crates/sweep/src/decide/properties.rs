@@ -12,7 +12,7 @@ use crate::record::{Block, Cell, CellOutcome, SweepRecord, Value};
 use domain::filesystem::Fs;
 use domain::raid::Level;
 
-/// Any record, however little sense it makes.
+/// An arbitrary record, which may be inconsistent.
 fn any_record() -> impl Strategy<Value = SweepRecord> {
     let level = prop::sample::select(vec![
         None,
@@ -55,12 +55,12 @@ fn any_record() -> impl Strategy<Value = SweepRecord> {
         ),
     )
         .prop_map(
-            |(layouts, cells, objective, (blocks, full, bars, prices, devices))| {
+            |(layouts, cells, objective, (blocks, full, checks, prices, devices))| {
                 let mut record = sweep(objective, layouts);
                 if prices {
                     record = probed(priced(record), &[100.0, 50.0, 100.0], 0.5);
                 }
-                if bars {
+                if checks {
                     record.settings.requires = vec!["page-mixed.p99<120ns".parse().unwrap()];
                 }
                 record.settings.blocks = blocks;
@@ -104,11 +104,11 @@ proptest! {
         let mut layouts: Vec<usize> = decided.rows.iter().map(|row| row.layout).collect();
         layouts.sort_unstable();
         prop_assert_eq!(layouts, (0..record.layouts.len()).collect::<Vec<_>>());
-        let winners = decided.rows.iter().filter(|row| row.standing == LayoutOutcome::Winner);
+        let winners = decided.rows.iter().filter(|row| row.outcome == LayoutOutcome::Winner);
         let winners: Vec<usize> = winners.map(|row| row.layout).collect();
         if decided.over {
             prop_assert_eq!(winners, decided.winner.into_iter().collect::<Vec<_>>());
-            prop_assert!(decided.rows.iter().all(|row| row.standing != LayoutOutcome::Open));
+            prop_assert!(decided.rows.iter().all(|row| row.outcome != LayoutOutcome::Open));
         } else {
             prop_assert_eq!(winners, Vec::<usize>::new());
             prop_assert!(!wanted(&record, &decided).is_empty());
@@ -118,7 +118,7 @@ proptest! {
     }
 
     #[test]
-    fn every_sweep_comes_to_an_end(seed in 0_u64..50, noise in 0.0..0.3_f64) {
+    fn every_sweep_ends(seed in 0_u64..50, noise in 0.0..0.3_f64) {
         let truth = Truth { of: &by_members, noise, drift: 0.01, seed };
         let mut record = sweep("page-mixed.iops", growing());
         let decided = run(&mut record, &truth);
@@ -126,12 +126,12 @@ proptest! {
     }
 
     #[test]
-    fn every_sweep_with_a_bar_comes_to_an_end(
+    fn every_sweep_with_a_requirement_ends(
         seed in 0_u64..1000,
         noise in 0.0..0.3_f64,
         bar in 70.0..90.0_f64,
     ) {
-        // The fastest is the one that may miss it, and the others are dropped behind it.
+        // The fastest layout may miss the requirement after the others were dropped behind it.
         let of = |layout: &Layout| {
             let members = layout.members as f64;
             vec![("page-mixed.iops", 3000.0 * members), ("page-mixed.p99", 10e6 * members)]

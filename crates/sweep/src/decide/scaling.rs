@@ -1,4 +1,4 @@
-//! Growth of the rate with the members, and the sum of their own rates.
+//! Growth of the rate with the number of members, and the sum of the members' own rates.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,21 +13,20 @@ use crate::price::write_io;
 use crate::record::SweepRecord;
 use bench::suite;
 
-use super::observed::{Observed, is_positive};
+use super::measurements::{Measurements, is_positive};
 use super::summary::in_average_block;
 
-/// A curve with what is needed to explain it.
-pub(super) struct Explained {
+/// A curve of measured layouts.
+pub(super) struct MeasuredCurve {
     /// The curve.
     pub curve: Curve,
     /// The layouts of its points.
     pub layouts: Vec<usize>,
 }
 
-/// The rate whose growth is looked at: the objective's own, or the requests a second of its phase
-/// where it is a latency.
-pub(super) fn rate(observed: &Observed) -> Figure {
-    let figure = observed.speed();
+/// The rate of the curves: the objective's own, or for a latency the requests a second of its phase.
+pub(super) fn rate(measurements: &Measurements) -> Figure {
+    let figure = measurements.speed();
     if figure.metric.is_latency() {
         return Figure {
             metric: Metric::Iops,
@@ -37,12 +36,12 @@ pub(super) fn rate(observed: &Observed) -> Figure {
     figure
 }
 
-/// One curve for each combination of the other factors of which two numbers of members or more were
-/// measured, the one that reaches the most first.
-pub(super) fn of(observed: &Observed) -> Vec<Explained> {
-    let values = in_average_block(observed, &rate(observed));
+/// One curve for each combination of the other factors with at least two measured numbers of members, the one with the
+/// highest rate first.
+pub(super) fn of(measurements: &Measurements) -> Vec<MeasuredCurve> {
+    let values = in_average_block(measurements, &rate(measurements));
     let value = |layout: usize| values.get(layout).copied().flatten();
-    let layouts = &observed.record.layouts;
+    let layouts = &measurements.record.layouts;
     let mut groups: BTreeMap<Vec<String>, BTreeMap<usize, usize>> = BTreeMap::new();
     for (at, layout) in layouts.iter().enumerate() {
         let others = Factor::ALL
@@ -57,28 +56,28 @@ pub(super) fn of(observed: &Observed) -> Vec<Explained> {
                 .or_insert(at);
         }
     }
-    let mut curves: Vec<Explained> = groups
+    let mut curves: Vec<MeasuredCurve> = groups
         .values()
         .filter(|members| members.len() > 1)
         .map(|members| {
             let layouts: Vec<usize> = members.values().copied().collect();
             let points = layouts.iter().filter_map(|at| {
                 Some(Point {
-                    members: observed.record.layouts.get(*at)?.members,
+                    members: measurements.record.layouts.get(*at)?.members,
                     value: value(*at)?,
-                    ideal: ideal(observed, *at),
+                    ideal: ideal(measurements, *at),
                 })
             });
             let curve = Curve {
                 label: layouts
                     .first()
-                    .map_or_else(String::new, |at| label(observed, *at)),
+                    .map_or_else(String::new, |at| label(measurements, *at)),
                 points: points.collect(),
             };
-            Explained { curve, layouts }
+            MeasuredCurve { curve, layouts }
         })
         .collect();
-    let most = |one: &Explained| {
+    let most = |one: &MeasuredCurve| {
         let values = one.curve.points.iter().map(|point| point.value.mean);
         values.fold(0.0, f64::max)
     };
@@ -87,8 +86,8 @@ pub(super) fn of(observed: &Observed) -> Vec<Explained> {
 }
 
 /// Common part of the points of a curve: `RAID 10, 256 KiB, xfs`.
-fn label(observed: &Observed, layout: usize) -> String {
-    let layout = &observed.record.layouts[layout];
+fn label(measurements: &Measurements, layout: usize) -> String {
+    let layout = &measurements.record.layouts[layout];
     let mut parts = vec![layout.level_name()];
     parts.extend(layout.chunk.map(|chunk| chunk.to_string()));
     parts.push(layout.fs.word().to_owned());
@@ -96,44 +95,42 @@ fn label(observed: &Observed, layout: usize) -> String {
     parts.join(", ")
 }
 
-/// Sum of the own rates of a layout's members, as requests of the application. Each was asked with all
-/// requests that the phase has in flight, of which an array's members get a share each: with few of them the
-/// array may not reach this whatever it is.
-fn ideal(observed: &Observed, layout: usize) -> Option<f64> {
-    let members = observed.record.layouts.get(layout)?.members;
-    let alone = &observed.record.probe.as_ref()?.alone;
+/// Sum of the rates of a layout's members alone, in requests of the application. Each was probed with the whole depth
+/// of the phase, of which the members of an array get a share each: with a low depth no array may reach this.
+fn ideal(measurements: &Measurements, layout: usize) -> Option<f64> {
+    let members = measurements.record.layouts.get(layout)?.members;
+    let alone = &measurements.record.probe.as_ref()?.alone;
     let alone = alone.get(..members)?.iter().map(|value| value.mean).sum();
     Some(alone)
         .filter(|sum| is_positive(*sum))
-        .zip(per_request(observed, layout))
+        .zip(per_request(measurements, layout))
         .map(|(sum, io)| sum / io)
 }
 
-/// Number of requests to its members that a layout makes of one of the application's, with the share of
-/// writes that the probed phase has. `None` where the probe was of another phase or the rate is not one of
-/// requests.
-pub(super) fn per_request(observed: &Observed, layout: usize) -> Option<f64> {
-    let rate = rate(observed);
-    let probe = observed.record.probe.as_ref()?;
+/// Mean number of member requests for each request of the application, with the share of writes of the probed phase.
+/// `None` where another phase was probed or the rate is not one of requests.
+pub(super) fn per_request(measurements: &Measurements, layout: usize) -> Option<f64> {
+    let rate = rate(measurements);
+    let probe = measurements.record.probe.as_ref()?;
     let same = probe.phase == rate.phase && rate.metric == Metric::Iops && rate.direction.is_none();
-    let workload = same.then(|| workload(observed.record, &rate.phase))??;
-    let layout = observed.record.layouts.get(layout)?;
+    let workload = same.then(|| workload(measurements.record, &rate.phase))??;
+    let layout = measurements.record.layouts.get(layout)?;
     Some(requests(&workload, layout))
 }
 
-/// Mean number of requests to its members that a layout makes of one of the application's.
+/// Mean number of member requests for each request of the application.
 fn requests(workload: &Workload, layout: &Layout) -> f64 {
     let reads = workload.read_fraction;
     reads + (1.0 - reads) * write_io(layout)
 }
 
-/// The requests that the looked at phase has in flight, and how many that makes for each member of a
-/// layout. `None` where the phase is of no suite any more.
-pub(super) fn in_flight(observed: &Observed, layout: usize) -> Option<(u64, f64)> {
-    let workload = workload(observed.record, &rate(observed).phase)?;
-    let layout = observed.record.layouts.get(layout)?;
+/// The depth of the phase of the curves, and the depth for each member of a layout. `None` where no suite has the
+/// phase any more.
+pub(super) fn in_flight(measurements: &Measurements, layout: usize) -> Option<(u64, f64)> {
+    let workload = workload(measurements.record, &rate(measurements).phase)?;
+    let layout = measurements.record.layouts.get(layout)?;
     let members = layout.members as f64;
-    // A request larger than a chunk is one to several members.
+    // A request larger than a chunk goes to several members.
     let chunks = layout
         .chunk
         .map_or(1, |chunk| workload.block.0.div_ceil(chunk.0.max(1)));
@@ -145,7 +142,7 @@ pub(super) fn in_flight(observed: &Observed, layout: usize) -> Option<(u64, f64)
     ))
 }
 
-/// Workload of a phase, as it was asked for.
+/// Workload of a phase, as requested.
 fn workload(record: &SweepRecord, phase: &str) -> Option<Workload> {
     let args = bench_args(&record.settings, Path::new("/"), 0).ok()?;
     let names: &[String] = match &record.settings.workload {

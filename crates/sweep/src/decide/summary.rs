@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use study::few;
 
-use super::observed::Observed;
+use super::measurements::Measurements;
 use crate::figure::Figure;
 use crate::record::{CellOutcome, Value};
 
@@ -14,14 +14,14 @@ pub(super) struct Summaries {
 }
 
 impl Summaries {
-    /// Takes the geometric mean over the blocks. The interval is of what differs from block to
-    /// block, as all layouts together show it; of one block alone it is the run's own.
-    pub(super) fn of(observed: &Observed) -> Summaries {
-        let count = observed.record.layouts.len();
+    /// Geometric means over the blocks. Their intervals come from the differences between blocks over all layouts;
+    /// with one block it is the interval of the run.
+    pub(super) fn of(measurements: &Measurements) -> Summaries {
+        let count = measurements.record.layouts.len();
         let mut layouts = vec![BTreeMap::new(); count];
-        for figure in names(observed) {
+        for figure in names(measurements) {
             let seen: Vec<Vec<Value>> = (0..count)
-                .map(|layout| observed.blocks(layout, &figure).into_values().collect())
+                .map(|layout| measurements.blocks(layout, &figure).into_values().collect())
                 .collect();
             let groups: Vec<Vec<f64>> = seen
                 .iter()
@@ -48,18 +48,18 @@ impl Summaries {
         self.layouts.get(layout).cloned().unwrap_or_default()
     }
 
-    /// One of them.
+    /// One figure of a layout.
     pub(super) fn figure(&self, layout: usize, figure: &Figure) -> Option<Value> {
         self.layouts.get(layout)?.get(figure).copied()
     }
 }
 
-/// A figure of each layout in an average block, for comparisons between layouts that were measured
-/// in different blocks; where nothing was repeated, as it was measured.
-pub(super) fn in_average_block(observed: &Observed, figure: &Figure) -> Vec<Option<Value>> {
-    let layouts = 0..observed.record.layouts.len();
+/// A figure of each layout in an average block, for comparisons between layouts that were measured in different
+/// blocks; as measured where no block was repeated.
+pub(super) fn in_average_block(measurements: &Measurements, figure: &Figure) -> Vec<Option<Value>> {
+    let layouts = 0..measurements.record.layouts.len();
     let seen: Vec<BTreeMap<usize, Value>> = layouts
-        .map(|layout| observed.blocks(layout, figure))
+        .map(|layout| measurements.blocks(layout, figure))
         .collect();
     let groups: Vec<Vec<(usize, f64)>> = seen
         .iter()
@@ -84,9 +84,9 @@ pub(super) fn in_average_block(observed: &Observed, figure: &Figure) -> Vec<Opti
 }
 
 /// All figures that any cell has.
-fn names(observed: &Observed) -> BTreeSet<Figure> {
-    let layouts = 0..observed.record.layouts.len();
-    let cells = layouts.flat_map(|layout| observed.cells(layout));
+fn names(measurements: &Measurements) -> BTreeSet<Figure> {
+    let layouts = 0..measurements.record.layouts.len();
+    let cells = layouts.flat_map(|layout| measurements.cells(layout));
     let figures = cells.filter_map(|cell| match &cell.outcome {
         CellOutcome::Measured { figures, .. } => Some(figures.keys().cloned()),
         CellOutcome::Failed(_) => None,

@@ -1,21 +1,21 @@
-//! The best layout for each number of members whose loss it survives.
+//! The best layout for each number of failed members that it survives.
 //!
-//! Layouts are measured against the best of all, so that those of a slower class may have been dropped early:
-//! within a class those tie whose intervals overlap.
+//! Layouts are compared with the best of all, so that those of a slower class may have been dropped early: within a
+//! class, layouts tie whose intervals overlap.
 
 use crate::decided::{LayoutOutcome, Row, Survivor};
 use crate::record::SweepRecord;
 
-/// The most losses that are looked at.
-const MOST: usize = 2;
+/// Highest number of failed members that is considered.
+const MAX_LOSSES: usize = 2;
 
-/// The best of those that survive each number of losses, from what was asked for on. `rows` have the best first.
+/// The best layout for each number of failed members, from the required number on. `rows` are sorted, the best first.
 pub(crate) fn of(rows: &[Row], record: &SweepRecord) -> Vec<Survivor> {
     let contends = |row: &&Row| {
-        let is_out = matches!(row.standing, LayoutOutcome::Missed | LayoutOutcome::Failed);
+        let is_out = matches!(row.outcome, LayoutOutcome::Missed | LayoutOutcome::Failed);
         !is_out && row.value.is_some()
     };
-    (record.settings.factors.survives..=MOST)
+    (record.settings.factors.survives..=MAX_LOSSES)
         .map(|losses| {
             let mut class = rows
                 .iter()
@@ -32,11 +32,11 @@ pub(crate) fn of(rows: &[Row], record: &SweepRecord) -> Vec<Survivor> {
         .collect()
 }
 
-/// True if two rows cannot be told apart by their shares of the best of all, or by their values.
+/// True if two rows are not distinguishable by their shares of the best of all, or by their values.
 fn overlap(a: &Row, b: &Row) -> bool {
     // The best of all has no share: its ties are known.
     if a.of_winner.is_none() {
-        return b.standing == LayoutOutcome::Tie;
+        return b.outcome == LayoutOutcome::Tie;
     }
     let bounds = |row: &Row| {
         let share = row.of_winner?;
@@ -44,12 +44,12 @@ fn overlap(a: &Row, b: &Row) -> bool {
     };
     match bounds(a).zip(bounds(b)) {
         Some(((a_low, a_high), (b_low, b_high))) => a_low <= b_high && b_low <= a_high,
-        // Without intervals nothing tells them apart.
+        // Without intervals they are not distinguishable.
         None => true,
     }
 }
 
-/// The warning where the best of all survives no loss.
+/// Warning where the best layout survives no failure.
 pub(super) fn doubt(record: &SweepRecord, rows: &[Row], winner: Option<usize>) -> Option<String> {
     let winner = winner?;
     let row = rows.iter().find(|row| row.layout == winner)?;

@@ -1,4 +1,4 @@
-//! Sweeps made up for tests: a truth, and noise from a seed.
+//! Simulated sweeps for tests: true figures, and noise from a seed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::record::{Cell, CellOutcome, Probe, Settings, SweepRecord, Value, Volu
 use domain::filesystem::Fs;
 use domain::raid::Level;
 
-/// RAID 10 of so many members, 256 KiB, xfs.
+/// A RAID 10 of `members`, with 256 KiB and xfs.
 pub(super) fn raid10(members: usize) -> Layout {
     Layout {
         level: Some(Level::Ten),
@@ -31,13 +31,13 @@ pub(super) struct Truth<'a> {
     pub of: &'a dyn Fn(&Layout) -> Vec<(&'static str, f64)>,
     /// The standard deviation of a cell as a share.
     pub noise: f64,
-    /// Speed-up of the day from block to block, as a share.
+    /// Change of speed from block to block, as a share.
     pub drift: f64,
     /// Seed of the noise.
     pub seed: u64,
 }
 
-/// A sweep of which nothing was measured yet: eight volumes of 100 GiB.
+/// A sweep without measurements, of eight volumes of 100 GiB.
 pub(super) fn sweep(objective: &str, layouts: Vec<Layout>) -> SweepRecord {
     let volume = |at: usize| Volume {
         path: PathBuf::from(format!("/dev/nvme{at}n1")),
@@ -83,13 +83,13 @@ pub(super) fn sweep(objective: &str, layouts: Vec<Layout>) -> SweepRecord {
     }
 }
 
-/// With prices of 0.1 a GiB and month: 10 a volume.
+/// Adds prices of 0.1 for a GiB and month: 10 for a volume.
 pub(super) fn priced(mut record: SweepRecord) -> SweepRecord {
     record.settings.prices = Some(Prices::parse("prices", "gib-month 0.1").unwrap());
     record
 }
 
-/// With a probe of the volumes: of each alone, and what is left of it when all are asked at once.
+/// Adds a probe of the volumes: the rate of each alone, and the share of it with all at once.
 pub(super) fn probed(mut record: SweepRecord, alone: &[f64], share: f64) -> SweepRecord {
     let value = |iops: f64| Value {
         mean: iops,
@@ -105,7 +105,7 @@ pub(super) fn probed(mut record: SweepRecord, alone: &[f64], share: f64) -> Swee
 }
 
 impl Truth<'_> {
-    /// A cell measured.
+    /// A measured cell.
     pub(super) fn cell(&self, record: &SweepRecord, block: usize, layout: usize) -> Cell {
         let seed = (block * 1000 + layout) as u64 + self.seed * 1_000_000;
         let mut noise = SplitMix64::new(seed.wrapping_mul(0x9e37_79b9));

@@ -1,4 +1,4 @@
-//! Whole sweeps, decided against a known truth.
+//! Whole sweeps with known true figures.
 
 use super::testing::{Truth, failed, priced, raid10, sweep};
 use super::{decide, wanted};
@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::record::{CellOutcome, SweepRecord, Value};
 use domain::raid::Level;
 
-/// RAID 10 of two to eight members: the more the faster.
+/// RAID 10 of two to eight members; more members are faster.
 pub(super) fn growing() -> Vec<Layout> {
     [2, 4, 6, 8].map(raid10).to_vec()
 }
@@ -37,7 +37,7 @@ fn row(decided: &Decided, layout: usize) -> &Row {
         .unwrap()
 }
 
-/// Runs a sweep block by block as it says itself, and gives what was decided at the end.
+/// Runs a sweep block by block, and returns its final decision.
 pub(super) fn run(record: &mut SweepRecord, truth: &Truth) -> Decided {
     for block in 0..record.settings.blocks {
         let decided = decide(record);
@@ -59,9 +59,9 @@ fn the_fastest_wins_and_the_far_behind_are_dropped() {
     assert_eq!(decided.winner, Some(3));
     let order: Vec<usize> = decided.rows.iter().map(|row| row.layout).collect();
     assert_eq!(order, [3, 2, 1, 0]);
-    assert_eq!(decided.rows[0].standing, LayoutOutcome::Winner);
+    assert_eq!(decided.rows[0].outcome, LayoutOutcome::Winner);
     let last = row(&decided, 0);
-    assert_eq!(last.standing, LayoutOutcome::Dropped);
+    assert_eq!(last.outcome, LayoutOutcome::Dropped);
     let share = last.of_winner.unwrap();
     assert!((share.mean - 0.25).abs() < 0.02, "{share:?}");
     assert!(
@@ -69,7 +69,7 @@ fn the_fastest_wins_and_the_far_behind_are_dropped() {
         "{}",
         last.why
     );
-    // The baseline goes on being measured after it was dropped.
+    // The baseline is still measured after it was dropped.
     let cells = |layout| {
         record
             .cells
@@ -92,7 +92,7 @@ fn of_a_latency_the_least_wins() {
 }
 
 #[test]
-fn for_each_dollar_what_is_as_fast_and_cheaper_wins() {
+fn for_each_dollar_the_cheaper_of_equal_speed_wins() {
     let of = |layout: &Layout| vec![("page-mixed.iops", 4000.0 + 1000.0 * layout.members as f64)];
     let mut record = priced(sweep("page-mixed.iops/$", growing()));
     let decided = run(&mut record, &truth(&of));
@@ -108,14 +108,15 @@ fn for_each_dollar_what_is_as_fast_and_cheaper_wins() {
 }
 
 #[test]
-fn the_cheapest_that_meets_the_bar_wins_and_dearer_ones_are_not_measured_on() {
+fn the_cheapest_that_meets_the_requirements_wins_and_more_expensive_ones_are_not_measured_further()
+{
     let mut record = priced(sweep("cost", growing()));
     record.settings.requires = vec!["page-mixed.iops>=11000".parse().unwrap()];
     let decided = run(&mut record, &truth(&by_members));
     assert!(decided.over);
     assert_eq!(decided.winner, Some(1));
-    assert_eq!(row(&decided, 0).standing, LayoutOutcome::Missed);
-    assert_eq!(row(&decided, 3).standing, LayoutOutcome::Dropped);
+    assert_eq!(row(&decided, 0).outcome, LayoutOutcome::Missed);
+    assert_eq!(row(&decided, 3).outcome, LayoutOutcome::Dropped);
     assert_eq!(
         row(&decided, 3).why,
         "costs 40.0 a month more than the best"
@@ -125,9 +126,9 @@ fn the_cheapest_that_meets_the_bar_wins_and_dearer_ones_are_not_measured_on() {
 }
 
 #[test]
-fn what_misses_a_bar_is_not_measured_further_and_never_wins() {
+fn a_layout_that_misses_a_requirement_is_not_measured_further_and_never_wins() {
     let mut record = sweep("page-mixed.iops", growing());
-    // The more members the higher the latency: only two reach the bar of 50 ms.
+    // The more members the higher the latency: only two reach the threshold of 50 ms.
     let of = |layout: &Layout| {
         let members = layout.members as f64;
         vec![
@@ -141,7 +142,7 @@ fn what_misses_a_bar_is_not_measured_further_and_never_wins() {
     assert_eq!(decided.winner, Some(1));
     for layout in [2, 3] {
         let row = row(&decided, layout);
-        assert_eq!(row.standing, LayoutOutcome::Missed);
+        assert_eq!(row.outcome, LayoutOutcome::Missed);
         assert_eq!(row.blocks, 2);
         assert!(
             row.why
@@ -150,12 +151,12 @@ fn what_misses_a_bar_is_not_measured_further_and_never_wins() {
             row.why
         );
     }
-    // What was dropped behind those that miss the bar had its chance again.
+    // Layouts dropped behind those that miss the requirement are measured again.
     assert!(row(&decided, 1).blocks >= 2, "{:?}", row(&decided, 1));
 }
 
 #[test]
-fn equals_are_ties() {
+fn equal_layouts_tie() {
     let of = |_: &Layout| vec![("page-mixed.iops", 9000.0)];
     let mut record = sweep("page-mixed.iops", growing());
     let decided = run(&mut record, &truth(&of));
@@ -175,27 +176,27 @@ fn with_full_all_are_measured_in_every_block() {
     record.settings.requires = vec!["page-mixed.iops>=9000".parse().unwrap()];
     let decided = run(&mut record, &truth(&by_members));
     assert!(decided.over && decided.rows.iter().all(|row| row.blocks == 5));
-    assert_eq!(row(&decided, 0).standing, LayoutOutcome::Missed);
-    assert_eq!(row(&decided, 2).standing, LayoutOutcome::Behind);
+    assert_eq!(row(&decided, 0).outcome, LayoutOutcome::Missed);
+    assert_eq!(row(&decided, 2).outcome, LayoutOutcome::Behind);
 }
 
 #[test]
-fn what_failed_once_is_tried_again_and_may_win() {
+fn a_layout_that_failed_once_is_tried_again_and_may_win() {
     let truth = truth(&by_members);
     let mut record = sweep("page-mixed.iops", growing());
     truth.measure(&mut record, 0, &[0, 1, 2]);
     record.cells.push(failed(0, 3));
     let decided = decide(&record);
     let open = row(&decided, 3);
-    assert_eq!(open.standing, LayoutOutcome::Open);
+    assert_eq!(open.outcome, LayoutOutcome::Open);
     assert!(
         open.why
             .starts_with("failed once and is tried again: mkfs.xfs"),
         "{}",
         open.why
     );
-    // The others were raced without it.
-    assert_eq!(row(&decided, 0).standing, LayoutOutcome::Dropped);
+    // The others were compared without it.
+    assert_eq!(row(&decided, 0).outcome, LayoutOutcome::Dropped);
     let layouts = wanted(&record, &decided);
     assert!(layouts.contains(&3) && !layouts.contains(&0));
     truth.measure(&mut record, 1, &layouts);
@@ -206,13 +207,13 @@ fn what_failed_once_is_tried_again_and_may_win() {
     let decided = decide(&record);
     assert!(decided.over);
     assert_eq!(
-        (decided.winner, row(&decided, 3).standing),
+        (decided.winner, row(&decided, 3).outcome),
         (Some(3), LayoutOutcome::Winner)
     );
 }
 
 #[test]
-fn what_failed_twice_is_given_up() {
+fn a_layout_that_failed_twice_is_not_tried_again() {
     let truth = truth(&by_members);
     let mut record = sweep("page-mixed.iops", growing());
     for block in 0..2 {
@@ -220,7 +221,7 @@ fn what_failed_twice_is_given_up() {
         record.cells.push(failed(block, 3));
     }
     let decided = decide(&record);
-    assert_eq!(row(&decided, 3).standing, LayoutOutcome::Failed);
+    assert_eq!(row(&decided, 3).outcome, LayoutOutcome::Failed);
     assert_eq!(
         row(&decided, 3).why,
         "failed twice: mkfs.xfs ended with status 1."
@@ -241,7 +242,7 @@ fn a_sweep_in_which_all_fail_is_over_without_a_winner() {
         decided
             .rows
             .iter()
-            .all(|row| row.standing == LayoutOutcome::Failed)
+            .all(|row| row.outcome == LayoutOutcome::Failed)
     );
 }
 
@@ -312,7 +313,7 @@ fn the_best_is_named_for_each_number_of_losses_and_no_redundancy_is_a_warning() 
         "{doubts:?}"
     );
 
-    // Where redundancy is asked for there is nothing to warn of, and a class may be empty.
+    // With required redundancy there is no warning, and a class may be empty.
     let mut record = sweep("page-mixed.iops", layouts[1..3].to_vec());
     record.settings.factors.survives = 1;
     let record = truth(&of).all(record, 5);
@@ -325,7 +326,7 @@ fn the_best_is_named_for_each_number_of_losses_and_no_redundancy_is_a_warning() 
 }
 
 #[test]
-fn doubtful_runs_and_missing_figures_are_said() {
+fn doubtful_runs_and_missing_figures_are_reported() {
     let truth = truth(&by_members);
     let mut record = truth.all(sweep("page-mixed.iops", growing()), 1);
     record.settings.requires = vec!["scan.p99<5ms".parse().unwrap()];
@@ -352,13 +353,13 @@ fn a_requirement_that_was_never_measured_is_not_met() {
         decided
             .rows
             .iter()
-            .all(|row| row.standing == LayoutOutcome::Missed)
+            .all(|row| row.outcome == LayoutOutcome::Missed)
     );
     assert!(row(&decided, 3).why.contains("no run has that figure"));
 }
 
-/// Of 200 sweeps with 5 % noise, how many drop the first layout, whose latency is this share
-/// of the bar, for missing it before the end.
+/// Number of 200 sweeps with 5 % noise in which the first layout, whose latency is this share of the threshold, misses
+/// the requirement before the end.
 fn given_up_early(share: f64) -> usize {
     let of = |layout: &Layout| {
         let p99 = if layout.members == 2 {
@@ -378,7 +379,7 @@ fn given_up_early(share: f64) -> usize {
         record.settings.requires = vec!["page-mixed.p99<10ms".parse().unwrap()];
         for block in 0..record.settings.blocks {
             let decided = decide(&record);
-            if !decided.over && row(&decided, 0).standing == LayoutOutcome::Missed {
+            if !decided.over && row(&decided, 0).outcome == LayoutOutcome::Missed {
                 return true;
             }
             let layouts = wanted(&record, &decided);
@@ -390,7 +391,7 @@ fn given_up_early(share: f64) -> usize {
 }
 
 #[test]
-fn what_meets_a_bar_by_a_hair_is_not_given_up_before_the_end() {
+fn a_narrowly_met_requirement_is_not_missed_before_the_end() {
     let early = given_up_early(0.99);
     assert!(early < 10, "{early} of 200");
     let early = given_up_early(1.15);
@@ -398,7 +399,7 @@ fn what_meets_a_bar_by_a_hair_is_not_given_up_before_the_end() {
 }
 
 #[test]
-fn a_winner_near_the_bar_is_not_called_certain() {
+fn a_winner_near_the_threshold_is_doubted() {
     let of = |share: f64| {
         move |layout: &Layout| {
             let members = layout.members as f64;

@@ -1,4 +1,4 @@
-//! The answer of a sweep of volume types: each with its figures and its price, and the best.
+//! The answer of a sweep of volume types: their figures and prices, and the best one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,23 +8,23 @@ use study::compare::ratio_of_intervals;
 use study::few::means_of_blocks;
 use study::interval::Interval;
 
-use super::checkpoint::{Checkpoint, DOCUMENT, Spec};
+use super::checkpoint::{Checkpoint, DOCUMENT, VolumeSpec};
 use super::plan::{MONTH_H, figures};
 use crate::figure::{Figure, Metric};
 use crate::objective::Objective;
 use ui::format;
 use ui::table::{Column, layout, wrap};
 
-/// A type, and what its volume gave.
+/// A volume type with its results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Outcome {
-    /// As the user wrote it.
+    /// The type as given by the user.
     volume: String,
-    /// The id that the volume had.
+    /// The id of its volume.
     id: Option<String>,
     price_per_month: f64,
     currency: String,
-    /// Means over the rounds, of what was asked for; latencies in nanoseconds.
+    /// Means of the requested figures over the rounds; latencies in nanoseconds.
     figures: BTreeMap<String, Mean>,
     /// The objective; `None` where it was not measured.
     objective: Option<Mean>,
@@ -46,7 +46,7 @@ pub(crate) struct Mean {
     high: Option<f64>,
 }
 
-/// All of them.
+/// The comparison of all types.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Compared {
     sweep: String,
@@ -59,7 +59,7 @@ pub(crate) struct Compared {
     volumes: Vec<Outcome>,
     /// The best that meets the requirements.
     best: Option<String>,
-    /// Those that are not shown to be worse.
+    /// Types not distinguishable from the best.
     as_good: Vec<String>,
 }
 
@@ -122,11 +122,11 @@ pub(crate) fn compare(checkpoint: &Checkpoint) -> Compared {
 }
 
 /// Price of a month.
-fn month(spec: &Spec) -> f64 {
+fn month(spec: &VolumeSpec) -> f64 {
     spec.per_hour * MONTH_H
 }
 
-/// Means of a figure, one for each type, without what rounds have in common.
+/// Means of a figure, one for each type, without the differences between rounds.
 fn means(checkpoint: &Checkpoint, figure: &Figure) -> Vec<Option<Mean>> {
     let values = |at: usize| -> Vec<(usize, f64)> {
         let cells = checkpoint.cells.iter().filter(|cell| cell.spec == at);
@@ -177,7 +177,7 @@ fn objective(
     }
 }
 
-/// The best of those that meet the requirements.
+/// The best type that meets the requirements.
 fn best(volumes: &[Outcome], less: bool) -> Option<usize> {
     let rank = |outcome: &Outcome| {
         let value = outcome.objective.map(|it| it.mean)?;
@@ -193,7 +193,7 @@ fn best(volumes: &[Outcome], less: bool) -> Option<usize> {
         .map(|(at, _)| at)
 }
 
-/// Those that meet the requirements too and are not shown to be worse.
+/// Types that also meet the requirements and are not distinguishable from the best.
 fn ties(volumes: &[Outcome], best: usize, less: bool) -> Vec<usize> {
     let interval = |at: usize| {
         let mean = volumes[at].objective?;
@@ -212,7 +212,7 @@ fn ties(volumes: &[Outcome], best: usize, less: bool) -> Vec<usize> {
                 let (one, two) = if less { (other, first) } else { (first, other) };
                 !ratio_of_intervals(one, two).is_some_and(|ratio| ratio.shows_difference())
             }
-            // Without intervals equal ones are as good, as where only the price counts.
+            // Without intervals only equal values tie, as for prices.
             _ => {
                 let mean = |at: usize| volumes[at].objective.map(|it| it.mean);
                 mean(best) == mean(*at)
@@ -238,7 +238,7 @@ impl Compared {
         ui::json::document(DOCUMENT, self)
     }
 
-    /// The table, and what follows from it.
+    /// The table, and conclusions from it.
     pub(crate) fn text(&self, columns: usize) -> String {
         let mut heads = vec![Column::words("volume"), Column::numbers("a month", 1)];
         let mut names: Vec<&String> = self
@@ -308,7 +308,7 @@ impl Compared {
 }
 
 impl Mean {
-    /// In the unit of a figure, with half the width of its interval.
+    /// The mean in the unit of a figure, with half the width of its interval.
     fn shown(&self, figure: &str) -> String {
         let metric = figure.parse::<Figure>().map(|figure| figure.metric);
         let value = match metric {

@@ -1,4 +1,4 @@
-//! The checkpoint of a sweep of volume types: what was asked for, which volumes it has made, and what was measured.
+//! The checkpoint of a sweep of volume types: its settings, its volumes and its measurements.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::figure::Figure;
 use crate::objective::{Objective, Requirement};
 use crate::record::Value;
 
-/// Beginning of the names of these sweeps, by which they are told from sweeps of layouts.
+/// Prefix of the ids of these sweeps, which distinguishes them from sweeps of layouts.
 pub(crate) const PREFIX: &str = "ec2-";
 
 /// Name of the documents.
@@ -19,8 +19,8 @@ pub(crate) const DOCUMENT: &str = "sweep ec2";
 
 /// A type of volume that is compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Spec {
-    /// As the user wrote it, such as `gp3,iops=6000:100GiB`.
+pub(crate) struct VolumeSpec {
+    /// The type as given by the user, such as `gp3,iops=6000:100GiB`.
     pub text: String,
     /// The type.
     pub kind: String,
@@ -32,22 +32,22 @@ pub(crate) struct Spec {
     pub mibps: Option<u64>,
     /// Price of an hour.
     pub per_hour: f64,
-    /// Currency of that.
+    /// Currency of the price.
     pub currency: String,
 }
 
-impl Spec {
+impl VolumeSpec {
     /// Its size.
     pub(crate) fn size(&self) -> Bytes {
         Bytes::gib(self.gib)
     }
 }
 
-/// Stage of a volume that the sweep makes.
+/// Stage of a volume of the sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Stage {
-    /// Its creation was to be requested: it may or may not be there.
+    /// Its creation may have been requested: it may or may not exist.
     Requested,
     /// It was created.
     Created,
@@ -55,9 +55,9 @@ pub(crate) enum Stage {
     Gone,
 }
 
-/// A volume that the sweep makes.
+/// A volume of the sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Made {
+pub(crate) struct VolumeState {
     /// Its stage.
     pub stage: Stage,
     /// Its id, once it is known.
@@ -67,7 +67,7 @@ pub(crate) struct Made {
 /// Measurement of a volume in a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cell {
-    /// The volume, by its place among the types.
+    /// Index of the type.
     pub spec: usize,
     /// The round.
     pub round: usize,
@@ -92,12 +92,12 @@ pub(crate) struct Checkpoint {
     pub instance: String,
     /// Its availability zone.
     pub zone: String,
-    /// Its region, where the zone tells it.
+    /// Its region, where it follows from the zone.
     pub region: Option<String>,
     /// The types.
-    pub specs: Vec<Spec>,
-    /// The volumes, one for each type in their order, as far as it has come.
-    pub volumes: Vec<Made>,
+    pub specs: Vec<VolumeSpec>,
+    /// The volumes so far, one for each type in their order.
+    pub volumes: Vec<VolumeState>,
     /// The objective.
     pub objective: Objective,
     /// The requirements.
@@ -115,8 +115,8 @@ impl LongWork for Checkpoint {
     const FORM: u32 = 1;
 }
 
-/// The region of an availability zone, such as `us-east-1` of `us-east-1a`. Local zones have other names, which do not
-/// tell it so.
+/// The region of an availability zone, such as `us-east-1` of `us-east-1a`. `None` for local zones, which have other
+/// names.
 pub(crate) fn region_of(zone: &str) -> Option<String> {
     let region = zone.strip_suffix(|last: char| last.is_ascii_lowercase())?;
     let is_region = region.ends_with(|last: char| last.is_ascii_digit())

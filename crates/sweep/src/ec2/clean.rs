@@ -1,25 +1,25 @@
-//! Detaching and deleting the volumes of a sweep: at its end, after a kill, and by the user's word.
+//! Detaching and deleting the volumes of a sweep: at its end, after a kill, and by `--abandon`.
 //!
-//! A volume is touched only if EC2 shows it with the tag of the sweep at that moment, and it is attached to nothing or
-//! to the instance of the sweep.
+//! A volume is changed only if EC2 lists it with the tag of the sweep at that moment, and it is not attached or
+//! attached to the instance of the sweep.
 
 use std::time::Duration;
 
 use linux::aws::volumes::Volume;
 
-use super::checkpoint::{Checkpoint, Made, Stage};
+use super::checkpoint::{Checkpoint, Stage, VolumeState};
 use super::clock::Clock;
 use super::cloud::{Ec2, TAG, is_gone, is_of};
 
-/// Longest wait for a volume to be detached.
-const DETACHED: Duration = Duration::from_secs(300);
-/// Interval between two looks.
-pub(crate) const POLL: Duration = Duration::from_secs(2);
-/// Looks for a volume whose creation was requested and not answered, which a listing shows after some seconds (Amazon
-/// EC2 API Reference, "Eventual consistency").
-const LOOKS: usize = 5;
+/// Timeout for detaching a volume.
+const DETACH_TIMEOUT: Duration = Duration::from_secs(300);
+/// Interval between two queries.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Listings in search of a volume whose creation was requested without a response; it is listed after some seconds
+/// (Amazon EC2 API Reference, "Eventual consistency").
+const LISTING_ATTEMPTS: usize = 5;
 
-/// Deletes all volumes of a sweep, and gives what is left, as sentences. `save` writes the state, after each.
+/// Deletes all volumes of a sweep, and returns the remaining ones, as sentences. `save` writes the state after each.
 pub(crate) fn clean(
     checkpoint: &mut Checkpoint,
     ec2: &mut Ec2<'_>,
@@ -35,7 +35,7 @@ pub(crate) fn clean(
     }
     save(checkpoint);
     for at in 0..checkpoint.volumes.len() {
-        let Made { stage, id } = checkpoint.volumes[at].clone();
+        let VolumeState { stage, id } = checkpoint.volumes[at].clone();
         let (Some(id), true) = (id, stage != Stage::Gone) else {
             continue;
         };
@@ -48,21 +48,21 @@ pub(crate) fn clean(
     left
 }
 
-/// Takes the volumes into the checkpoint that carry its tag and that it does not know: a kill came between the request
-/// and the answer.
+/// Adds volumes with the sweep's tag to the checkpoint that are missing there, after a kill between request and
+/// response.
 fn adopt(
     checkpoint: &mut Checkpoint,
     ec2: &mut Ec2<'_>,
     clock: &mut dyn Clock,
 ) -> Result<(), linux::aws::Error> {
-    let is_open = |made: &Made| made.stage == Stage::Requested && made.id.is_none();
-    for look in 0..LOOKS {
+    let is_open = |made: &VolumeState| made.stage == Stage::Requested && made.id.is_none();
+    for look in 0..LISTING_ATTEMPTS {
         for volume in ec2.tagged(&checkpoint.id)? {
-            let known = |made: &Made| made.id.as_ref() == Some(&volume.id);
+            let known = |made: &VolumeState| made.id.as_ref() == Some(&volume.id);
             if checkpoint.volumes.iter().any(known) || is_gone(&volume) {
                 continue;
             }
-            let found = Made {
+            let found = VolumeState {
                 stage: Stage::Created,
                 id: Some(volume.id),
             };
@@ -74,8 +74,8 @@ fn adopt(
         if !checkpoint.volumes.iter().any(is_open) {
             return Ok(());
         }
-        if look + 1 < LOOKS {
-            clock.pause(POLL);
+        if look + 1 < LISTING_ATTEMPTS {
+            clock.pause(POLL_INTERVAL);
         }
     }
     let open = checkpoint.volumes.iter_mut().filter(|made| is_open(made));
@@ -86,7 +86,7 @@ fn adopt(
 /// Detaches and deletes a volume.
 ///
 /// # Errors
-/// Why it is left, as a sentence.
+/// The reason for which it remains, as a sentence.
 fn remove(
     id: &str,
     checkpoint: &Checkpoint,
@@ -112,13 +112,13 @@ fn remove(
             detaching = true;
             continue;
         }
-        if clock.now().saturating_sub(began) > DETACHED {
+        if clock.now().saturating_sub(began) > DETACH_TIMEOUT {
             return Err(format!(
                 "{id} is still {held} after {} s; detach it with 'aws ec2 detach-volume --volume-id {id}'",
-                DETACHED.as_secs()
+                DETACH_TIMEOUT.as_secs()
             ));
         }
-        clock.pause(POLL);
+        clock.pause(POLL_INTERVAL);
     }
     match ec2.delete(id) {
         Err(why) if why.code() == Some("InvalidVolume.NotFound") => Ok(()),
@@ -127,7 +127,7 @@ fn remove(
 }
 
 /// # Errors
-/// Why a volume is not this sweep's to remove, as a sentence.
+/// The reason for which the sweep may not remove a volume, as a sentence.
 pub(crate) fn may_be_removed(volume: &Volume, checkpoint: &Checkpoint) -> Result<(), String> {
     if !is_of(volume, &checkpoint.id) {
         return Err(format!(

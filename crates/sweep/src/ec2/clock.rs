@@ -1,16 +1,16 @@
-//! Time that passes while EC2 is waited for, which tests simulate.
+//! The clock of waits for EC2, which tests simulate.
 
 use std::time::{Duration, Instant};
 
 /// A clock.
 pub(crate) trait Clock {
-    /// Time since some moment.
+    /// Time since an arbitrary start.
     fn now(&self) -> Duration;
-    /// Lets time pass.
+    /// Waits.
     fn pause(&mut self, span: Duration);
 }
 
-/// The host's.
+/// The clock of the host.
 pub(crate) struct HostClock(Instant);
 
 impl HostClock {

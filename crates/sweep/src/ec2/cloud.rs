@@ -1,5 +1,5 @@
-//! Requests to EC2 about volumes, through the user's `aws`. Each names one volume, and each that deletes or detaches is
-//! preceded by a look at what it is (`clean`).
+//! Requests to EC2 about volumes, through the user's `aws`. Each names one volume, and before each detach or delete
+//! the volume is queried (`clean`).
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,19 +8,19 @@ use linux::aws::{self, Error, RunProgram};
 use linux::exec::Exec;
 use serde::Deserialize;
 
-use super::checkpoint::{Spec, region_of};
+use super::checkpoint::{VolumeSpec, region_of};
 
-/// Key of the tag with the name of the sweep that made a volume. Nothing without it is ever detached or deleted.
+/// Key of the tag with the id of the sweep that created a volume. Volumes without it are never detached or deleted.
 pub(crate) const TAG: &str = "disksmith-sweep";
-/// Key of the tag with the instance for which it was made.
+/// Key of the tag with the instance for which it was created.
 const INSTANCE_TAG: &str = "disksmith-instance";
-/// Error code of a dry run that would have worked (Amazon EC2 API Reference, DryRun).
-const WOULD: &str = "DryRunOperation";
+/// Error code of a successful dry run (Amazon EC2 API Reference, DryRun).
+const DRY_RUN_SUCCEEDED: &str = "DryRunOperation";
 
-/// EC2, asked through `aws`.
+/// EC2, called through `aws`.
 pub(crate) struct Ec2<'a> {
     run: RunProgram<'a>,
-    /// The region; `None` asks the one that `aws` is configured for.
+    /// The region; `None` for the one that `aws` is configured for.
     pub(crate) region: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Ec2<'a> {
 pub(crate) struct Instance {
     pub(crate) id: String,
     pub(crate) zone: String,
-    /// Names of devices that are taken, such as `/dev/sdf`.
+    /// Device names in use, such as `/dev/sdf`.
     pub(crate) taken: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Ec2<'a> {
         aws::answer(program, self.run)
     }
 
-    /// The instance of an id, which must run.
+    /// The running instance of an id.
     ///
     /// # Errors
     /// A sentence.
@@ -132,7 +132,7 @@ impl<'a> Ec2<'a> {
         })
     }
 
-    fn creation(&self, spec: &Spec, place: &Instance, sweep: &str, token: &str) -> Exec {
+    fn creation(&self, spec: &VolumeSpec, place: &Instance, sweep: &str, token: &str) -> Exec {
         let tags = format!(
             "ResourceType=volume,Tags=[{{Key={TAG},Value={sweep}}},{{Key={INSTANCE_TAG},Value={}}},\
              {{Key=Name,Value=disksmith-{sweep}}}]",
@@ -158,19 +158,19 @@ impl<'a> Ec2<'a> {
         program
     }
 
-    /// Checks by a dry run that a volume may be created.
+    /// Checks by a dry run that the user may create a volume.
     ///
     /// # Errors
-    /// Why not, as a sentence.
+    /// The reason against it, as a sentence.
     pub(crate) fn may_create(
         &mut self,
-        spec: &Spec,
+        spec: &VolumeSpec,
         place: &Instance,
         sweep: &str,
     ) -> Result<(), String> {
         let program = self.creation(spec, place, sweep, sweep).arg("--dry-run");
         match (self.run)(&program) {
-            Err(why) if why.code() == Some(WOULD) => Ok(()),
+            Err(why) if why.code() == Some(DRY_RUN_SUCCEEDED) => Ok(()),
             Err(why) => Err(why.to_string()),
             Ok(_) => Err(
                 "'aws ec2 create-volume --dry-run' succeeded, which a dry run never does: nothing is created \
@@ -180,11 +180,11 @@ impl<'a> Ec2<'a> {
         }
     }
 
-    /// Creates a volume, and gives its id. The same token never makes two (Amazon EC2 API Reference, "Ensuring
+    /// Creates a volume, and returns its id. The same token never creates two (Amazon EC2 API Reference, "Ensuring
     /// idempotency").
     pub(crate) fn create(
         &mut self,
-        spec: &Spec,
+        spec: &VolumeSpec,
         place: &Instance,
         sweep: &str,
         token: &str,
@@ -224,7 +224,7 @@ impl<'a> Ec2<'a> {
     /// The volumes that carry the tag of a sweep.
     pub(crate) fn tagged(&mut self, sweep: &str) -> Result<Vec<Volume>, Error> {
         let mut found = self.describe(&format!("Name=tag:{TAG},Values={sweep}"))?;
-        // A filter may have wildcards, and another program may answer.
+        // A filter may have wildcards, and `aws` may be another program.
         found.retain(|volume| is_of(volume, sweep));
         Ok(found)
     }
@@ -251,7 +251,7 @@ pub(crate) fn is_of(volume: &Volume, sweep: &str) -> bool {
     volume.tags.get(TAG).is_some_and(|value| value == sweep)
 }
 
-/// True if it is deleted, or being so: EC2 shows such volumes for a while.
+/// True if it is deleted or being deleted: EC2 lists such volumes for a while.
 pub(crate) fn is_gone(volume: &Volume) -> bool {
     matches!(volume.state.as_deref(), Some("deleting" | "deleted"))
 }

@@ -1,4 +1,4 @@
-//! The host's side of a sweep of volume types: the disks of its volumes, filled and measured.
+//! Filling and measuring the volumes on this host.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use record::{Bytes, Severity};
 use rustix::fs::OFlags;
 
 use super::checkpoint::{Cell, Checkpoint};
-use super::course::Testbench;
+use super::rounds::MeasuringHost;
 use crate::args::SweepArgs;
 use crate::figures::figures_of;
 use array::host::number_at;
@@ -25,8 +25,8 @@ use domain::values::Size;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure, sentence};
 
-/// Bytes that are written at once.
-const PIECE: usize = 1 << 20;
+/// Size of a write.
+const WRITE_SIZE: usize = 1 << 20;
 
 /// This host.
 pub(crate) struct HostBench<'a> {
@@ -41,10 +41,10 @@ pub(crate) struct HostBench<'a> {
     pub(crate) job: Job<Checkpoint>,
 }
 
-/// Arguments of `bench` for a disk, whose content is this sweep's own by now.
+/// Arguments of `bench` for a disk, which the sweep has filled.
 ///
 /// # Errors
-/// When the workload of the user's own makes none, as a sentence.
+/// When the text of the user's workload is invalid, as a sentence.
 pub(crate) fn bench_args(
     args: &SweepArgs,
     phases: &[String],
@@ -78,7 +78,7 @@ pub(crate) fn bench_args(
     })
 }
 
-impl Testbench for HostBench<'_> {
+impl MeasuringHost for HostBench<'_> {
     fn find(&mut self, volume: &str) -> Option<(PathBuf, Bytes)> {
         let root = &self.context.root;
         let mut word = OsString::from(volume);
@@ -90,24 +90,24 @@ impl Testbench for HostBench<'_> {
     }
 
     fn fill(&mut self, disk: &Path) -> Result<(), String> {
-        // Nothing that it may carry is consented to.
+        // There is no consent to overwrite any signature.
         let consent = Consent::parse(disk.as_os_str()).map_err(|why| why.to_string())?;
         let claim = open_for_destroying(&self.context.root, disk, &[consent])
             .map_err(|refusal| format!("the new volume is not written to: {refusal}"))?;
         let failed = |why: std::io::Error| format!("{} cannot be written: {why}", disk.display());
         let mut file = claim.reopen(OFlags::CLOEXEC).map_err(failed)?;
-        let mut piece = vec![0_u8; PIECE];
+        let mut piece = vec![0_u8; WRITE_SIZE];
         let mut state = self.args.seed | 1;
         let mut left = self.span.0;
         while left > 0 && !self.interrupt.load(Relaxed) {
             for word in piece.chunks_exact_mut(8) {
-                // xorshift64: no volume can compress it.
+                // xorshift64: incompressible.
                 state ^= state << 13;
                 state ^= state >> 7;
                 state ^= state << 17;
                 word.copy_from_slice(&state.to_le_bytes());
             }
-            let part = left.min(PIECE as u64) as usize;
+            let part = left.min(WRITE_SIZE as u64) as usize;
             file.write_all(&piece[..part]).map_err(failed)?;
             left -= part as u64;
         }
@@ -161,7 +161,7 @@ impl Testbench for HostBench<'_> {
         self.job.save(checkpoint).midway()
     }
 
-    fn tell(&mut self, text: &str) {
+    fn report(&mut self, text: &str) {
         self.context.notice(text);
     }
 }

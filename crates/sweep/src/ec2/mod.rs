@@ -1,21 +1,22 @@
 //! `sweep --ec2`: volumes of several types are created, attached to this instance, measured, detached and deleted.
 //!
-//! - `plan`: what is compared and what it costs, before anything is created;
-//! - `cloud`: requests to EC2; `checkpoint`: what is there by now, kept in the ledger before each request;
-//! - `course`: creating, attaching, measuring; `host`: the disks; `clean`: detaching and deleting, whatever ended it;
+//! - `plan`: the volume types and the price, before anything is created;
+//! - `cloud`: requests to EC2; `checkpoint`: the state, saved in the ledger before each request;
+//! - `rounds`: creating, attaching, measuring; `host`: the disks; `clean`: detaching and deleting, also after an
+//!   error;
 //! - `answer`: the comparison.
 //!
-//! A volume carries the name of its sweep as a tag from its creation on. What a killed sweep has left is found by that
-//! tag, by the next start or by `sweep --abandon`, and nothing without it is ever touched.
+//! A volume has the id of its sweep as a tag from its creation on. The next start or `sweep --abandon` finds the
+//! volumes of a killed sweep by that tag. Volumes without it are never changed.
 
 mod answer;
 mod checkpoint;
 mod clean;
 mod clock;
 mod cloud;
-mod course;
 mod host;
 mod plan;
+mod rounds;
 #[cfg(test)]
 mod tests;
 
@@ -29,17 +30,17 @@ use linux::{aws, cloud as metadata};
 use record::RunId;
 
 use crate::args::SweepArgs;
-use crate::past::AbandonedBody;
 use crate::ready::open;
 use crate::run::Ending;
+use crate::saved::AbandonedBody;
 use answer::{Compared, compare};
-use checkpoint::{Checkpoint, DOCUMENT, Made, PREFIX, Stage, region_of};
+use checkpoint::{Checkpoint, DOCUMENT, PREFIX, Stage, VolumeState, region_of};
 use clean::clean;
 use clock::HostClock;
 use cloud::{Ec2, Instance, TAG, is_gone};
-use course::{Course, free_names};
 use host::HostBench;
 use plan::Plan;
+use rounds::{Rounds, free_names};
 use ui::confirm::confirm;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
@@ -123,7 +124,7 @@ pub(crate) fn sweep(
     carry_out(checkpoint, &place, &mut ec2, bench)
 }
 
-/// Runs a sweep, and removes its volumes whatever came of it.
+/// Runs a sweep, and removes its volumes also after an error.
 fn carry_out(
     mut checkpoint: Checkpoint,
     place: &Instance,
@@ -132,7 +133,7 @@ fn carry_out(
 ) -> Outcome {
     let mut clock = HostClock::start();
     let (interrupt, args) = (bench.interrupt, bench.args);
-    let ended = Course {
+    let ended = Rounds {
         ec2,
         bench: &mut bench,
         clock: &mut clock,
@@ -167,11 +168,10 @@ fn carry_out(
     }
 }
 
-/// Removes all volumes, and keeps the sweep as finished. That the ledger cannot be written does not keep it from
-/// removing them.
+/// Removes all volumes, and saves the sweep as finished. They are also removed when the ledger cannot be written.
 ///
 /// # Errors
-/// Failed midway, where volumes are left, and the sweep unfinished, so that the next start tries again; or when the
+/// Failed midway, where volumes remain; the sweep is then unfinished, and the next start tries again. Also when the
 /// ledger cannot be written.
 fn end(
     checkpoint: &mut Checkpoint,
@@ -223,10 +223,10 @@ fn refused(problems: &[String]) -> Failure {
     Failure::refused_for("no volume is created", problems)
 }
 
-/// The instance that this host is.
+/// The instance of this host.
 ///
 /// # Errors
-/// When that is not known, or another one is named.
+/// When it is unknown, or another one is named.
 fn instance(args: &SweepArgs, context: &Context) -> Result<String, Failure> {
     let own = metadata::detect(&context.root).filter(|cloud| cloud.provider == "aws");
     let own = own.and_then(|cloud| cloud.instance_id);
@@ -243,10 +243,10 @@ fn instance(args: &SweepArgs, context: &Context) -> Result<String, Failure> {
     }
 }
 
-/// Removes what sweeps have left that were killed on this host.
+/// Removes the volumes of sweeps that were killed on this host.
 ///
 /// # Errors
-/// When the ledger cannot be read, or volumes are left.
+/// When the ledger cannot be read, or volumes remain.
 fn repair(mut store: Store, dry_run: bool, context: &Context) -> Result<Store, Failure> {
     for summary in store.abandoned::<Checkpoint>().refused()? {
         let key = summary.key;
@@ -264,7 +264,7 @@ fn repair(mut store: Store, dry_run: bool, context: &Context) -> Result<Store, F
     Ok(store)
 }
 
-/// Removes the volumes of an unfinished sweep of the ledger, and keeps it as finished.
+/// Removes the volumes of an unfinished sweep of the ledger, and saves it as finished.
 fn give_up(store: Store, key: &str, from: Takeover, context: &Context) -> Result<Store, Failure> {
     let (job, work) = Job::<Checkpoint>::claim(store, key, from).refused()?;
     let mut checkpoint = work.document;
@@ -274,7 +274,7 @@ fn give_up(store: Store, key: &str, from: Takeover, context: &Context) -> Result
     end(&mut checkpoint, true, job, &mut ec2, clock, context)
 }
 
-/// Deletes what a sweep has left: one of the ledger, or one whose ledger is lost, by the tag of its volumes.
+/// Deletes the volumes of a sweep of the ledger, or by their tag those of one whose ledger is lost.
 pub(crate) fn abandon(
     args: &SweepArgs,
     key: &str,
@@ -284,7 +284,7 @@ pub(crate) fn abandon(
     let store = Store::open(context)?;
     match store.find::<Checkpoint>(key).refused()? {
         Some(work) if work.summary.finished.is_none() => {
-            // Whether one of another host still runs only the user can know, who writes its whole name.
+            // Only the user can know that a sweep of another host no longer runs, and confirms it by its full id.
             give_up(store, key, Takeover::WithTarget, context)?;
         }
         _ => drop(lost(args, key, context, interrupt)?),
@@ -297,7 +297,7 @@ pub(crate) fn abandon(
     Ok(Answer::Done)
 }
 
-/// Deletes the volumes with the tag of a sweep that no ledger here knows as unfinished, after they were shown.
+/// Lists and deletes the volumes with the tag of a sweep that is not an unfinished one of this ledger.
 fn lost(
     args: &SweepArgs,
     key: &str,
@@ -318,14 +318,14 @@ fn lost(
     let mut checkpoint = Checkpoint {
         id: key.to_owned(),
         started: Timestamp::now(),
-        // Where this host is none, nothing is attached to it.
+        // A host that is no instance has no volumes attached.
         instance: instance(args, context).unwrap_or_default(),
         region: region_of(&zone),
         zone,
         specs: Vec::new(),
         volumes: volumes
             .iter()
-            .map(|volume| Made {
+            .map(|volume| VolumeState {
                 stage: Stage::Created,
                 id: Some(volume.id.clone()),
             })

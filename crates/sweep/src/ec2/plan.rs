@@ -1,4 +1,4 @@
-//! The plan of a sweep of volume types, with its price, which the user agrees to before anything is created.
+//! The plan of a sweep of volume types, with its price, which the user confirms before anything is created.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use domain::bought::BoughtVolumes;
 use record::Bytes;
 use serde::Serialize;
 
-use super::checkpoint::{DOCUMENT, Spec};
+use super::checkpoint::{DOCUMENT, VolumeSpec};
 use super::cloud::{Instance, TAG};
 use crate::args::SweepArgs;
 use crate::figure::{Figure, Metric};
@@ -14,25 +14,25 @@ use crate::objective::{Objective, Requirement};
 use bench::suite;
 use ui::table::{Column, layout, wrap};
 
-/// Time that creating, attaching, detaching and deleting a volume takes, roughly, in seconds.
+/// Approximate time to create, attach, detach and delete a volume, in seconds.
 const OVERHEAD_S: f64 = 60.0;
-/// The phase of a workload of the user's own.
-const OWN: &str = "workload";
-/// Hours of a month, as AWS bills it.
+/// Phase of a workload given by the user.
+const OWN_WORKLOAD: &str = "workload";
+/// Hours of a month, as billed by AWS.
 pub(crate) const MONTH_H: f64 = 730.0;
-/// The part of each volume that is written and measured when no size is named.
+/// Default of the part of each volume that is written and measured.
 const DEFAULT_SPAN: Bytes = Bytes::gib(1);
 
-/// A plan that can be carried out.
+/// The plan of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan {
-    pub(crate) specs: Vec<Spec>,
+    pub(crate) specs: Vec<VolumeSpec>,
     pub(crate) objective: Objective,
     pub(crate) requires: Vec<Requirement>,
     pub(crate) phases: Vec<String>,
     pub(crate) span: Bytes,
     pub(crate) rounds: usize,
-    /// Seconds that it takes, roughly.
+    /// Approximate duration in seconds.
     pub(crate) seconds: f64,
     /// Region, currency and date of the prices.
     pub(crate) prices_of: String,
@@ -42,11 +42,11 @@ impl Plan {
     /// The plan of these arguments.
     ///
     /// # Errors
-    /// All that is wrong with them, as sentences.
+    /// All errors in them, as sentences.
     pub(crate) fn of(args: &SweepArgs) -> Result<Plan, Vec<String>> {
         let mut problems = Vec::new();
         let mut keep = |result: Result<(), String>| problems.extend(result.err());
-        let mut specs: Vec<Spec> = Vec::new();
+        let mut specs: Vec<VolumeSpec> = Vec::new();
         for volume in &args.ec2 {
             let spec = spec(volume);
             keep(alone(volume, &spec));
@@ -142,7 +142,7 @@ impl Plan {
             Column::numbers("an hour", 0),
         ];
         let number = |number: Option<u64>| number.map_or("–".to_owned(), |it| it.to_string());
-        let row = |spec: &Spec| {
+        let row = |spec: &VolumeSpec| {
             vec![
                 spec.text.clone(),
                 spec.gib.to_string(),
@@ -195,17 +195,17 @@ struct PlanDocument<'a> {
     dry_run: bool,
     instance: &'a str,
     zone: &'a str,
-    volumes: &'a [Spec],
+    volumes: &'a [VolumeSpec],
     seconds: f64,
     cost: f64,
     cost_per_hour: f64,
     currency: &'a str,
 }
 
-fn spec(volume: &BoughtVolumes) -> Spec {
+fn spec(volume: &BoughtVolumes) -> VolumeSpec {
     let mut text = volume.kind().to_owned();
     let mibps = volume.throughput().map(|it| it.0 / Bytes::MIB.0);
-    // What comes with the type is not worth naming.
+    // Rates included with the type are not listed.
     if let Some(iops) = volume.iops() {
         let _ = write!(text, ",iops={iops}");
     }
@@ -214,7 +214,7 @@ fn spec(volume: &BoughtVolumes) -> Spec {
     }
     let gib = volume.size().0 / Bytes::GIB.0;
     let _ = write!(text, ":{gib}GiB");
-    Spec {
+    VolumeSpec {
         text,
         kind: volume.kind().to_owned(),
         gib,
@@ -226,7 +226,7 @@ fn spec(volume: &BoughtVolumes) -> Spec {
 }
 
 /// Checks that it is one volume, of a size that EC2 sells.
-fn alone(volume: &BoughtVolumes, spec: &Spec) -> Result<(), String> {
+fn alone(volume: &BoughtVolumes, spec: &VolumeSpec) -> Result<(), String> {
     if volume.count() != 1 {
         return Err(format!(
             "{} volumes of {} are no type; name one, since each type is measured by one volume",
@@ -246,12 +246,14 @@ fn alone(volume: &BoughtVolumes, spec: &Spec) -> Result<(), String> {
 fn objective(args: &SweepArgs) -> Result<Objective, String> {
     match &args.objective {
         Some(text) => text.parse(),
-        None if args.workload.is_some() => Ok(Objective::Figure(Figure::of(OWN, Metric::Iops))),
+        None if args.workload.is_some() => {
+            Ok(Objective::Figure(Figure::of(OWN_WORKLOAD, Metric::Iops)))
+        }
         None => Ok(Objective::Figure(Figure::of("page-mixed", Metric::Iops))),
     }
 }
 
-/// The figures that are asked for, each once.
+/// The requested figures, each once.
 pub(crate) fn figures<'a>(
     objective: &'a Objective,
     requires: &'a [Requirement],

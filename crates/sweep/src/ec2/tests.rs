@@ -14,11 +14,11 @@ use record::Bytes;
 use serde_json::json;
 
 use super::answer::compare;
-use super::checkpoint::{Cell, Checkpoint, Made, Spec, Stage};
+use super::checkpoint::{Cell, Checkpoint, Stage, VolumeSpec, VolumeState};
 use super::clean::clean;
 use super::clock::Clock;
 use super::cloud::{Ec2, Instance, TAG};
-use super::course::{Course, Testbench, free_names};
+use super::rounds::{MeasuringHost, Rounds, free_names};
 use crate::objective::Objective;
 use crate::record::Value;
 use crate::run::Ending;
@@ -35,17 +35,17 @@ struct Simulated {
     gib: u64,
 }
 
-/// EC2, as far as it is asked.
+/// A simulated EC2.
 #[derive(Default)]
 struct World {
     volumes: BTreeMap<String, Simulated>,
-    /// Actions that change something, in order.
+    /// Calls that change something, in order.
     log: Vec<String>,
-    /// The action that fails, and the error.
+    /// The call that fails, and its error.
     fails: Option<(&'static str, &'static str)>,
     /// Listings that do not show a new volume yet.
     unseen: usize,
-    /// Detaching never ends.
+    /// True if detaching never ends.
     stuck: bool,
 }
 
@@ -144,7 +144,7 @@ impl World {
         json!({ "Volumes": shown }).to_string().into_bytes()
     }
 
-    /// The volumes that cost something.
+    /// The volumes that are billed.
     fn left(&self) -> BTreeSet<&str> {
         let there = self.volumes.iter();
         there
@@ -167,17 +167,17 @@ impl Clock for SimulatedClock {
     }
 }
 
-/// The host, and what the ledger has.
+/// The host and its ledger.
 struct Host {
-    /// The last state that was written.
+    /// The last saved state.
     kept: Checkpoint,
-    /// States that can still be written, before a kill.
+    /// Number of saves before a kill.
     saves: usize,
-    /// Size of each disk; `None` where none is seen.
+    /// Size of each disk; `None` where none is listed.
     disk: Option<u64>,
     blank: bool,
     measured: Vec<(String, usize)>,
-    /// Measurements before a signal.
+    /// Number of measurements before a signal.
     signal_after: usize,
 }
 
@@ -194,7 +194,7 @@ impl Host {
     }
 }
 
-impl Testbench for Host {
+impl MeasuringHost for Host {
     fn find(&mut self, volume: &str) -> Option<(PathBuf, Bytes)> {
         Some((Path::new("/dev").join(volume), Bytes::gib(self.disk?)))
     }
@@ -223,7 +223,7 @@ impl Testbench for Host {
         Ok(())
     }
 
-    fn tell(&mut self, _: &str) {}
+    fn report(&mut self, _: &str) {}
 }
 
 fn cell(spec: usize, round: usize, iops: f64) -> Cell {
@@ -238,8 +238,8 @@ fn cell(spec: usize, round: usize, iops: f64) -> Cell {
     }
 }
 
-fn spec(kind: &str, per_hour: f64) -> Spec {
-    Spec {
+fn spec(kind: &str, per_hour: f64) -> VolumeSpec {
+    VolumeSpec {
         text: format!("{kind}:100GiB"),
         kind: kind.to_owned(),
         gib: 100,
@@ -279,14 +279,14 @@ fn place() -> Instance {
     }
 }
 
-/// Runs a course, which is not cleaned up.
+/// Runs the rounds, without cleaning up.
 fn run(
     world: &RefCell<World>,
     host: &mut Host,
     checkpoint: &mut Checkpoint,
 ) -> Result<Ending, Failure> {
     let mut answer = |program: &Exec| world.borrow_mut().answer(program);
-    Course {
+    Rounds {
         ec2: &mut Ec2::new(&mut answer, None),
         bench: host,
         clock: &mut SimulatedClock::default(),
@@ -308,8 +308,8 @@ fn cleaned(world: &RefCell<World>, checkpoint: &mut Checkpoint) -> Vec<String> {
     )
 }
 
-/// An EC2 with volumes that no sweep of this name has made.
-fn with_strangers() -> RefCell<World> {
+/// An EC2 with volumes of other owners.
+fn with_other_volumes() -> RefCell<World> {
     let world = RefCell::new(World::default());
     world.borrow_mut().put("vol-aaaaaaaa", None, Some(INSTANCE));
     world
@@ -318,13 +318,13 @@ fn with_strangers() -> RefCell<World> {
     world
 }
 
-fn strangers() -> BTreeSet<&'static str> {
+fn other_volumes() -> BTreeSet<&'static str> {
     BTreeSet::from(["vol-aaaaaaaa", "vol-bbbbbbbb"])
 }
 
 #[test]
 fn volumes_are_created_measured_in_turn_and_deleted() {
-    let world = with_strangers();
+    let world = with_other_volumes();
     let mut state = checkpoint();
     let mut host = Host::of(&state);
     assert_eq!(run(&world, &mut host, &mut state).unwrap(), Ending::Over);
@@ -333,7 +333,7 @@ fn volumes_are_created_measured_in_turn_and_deleted() {
     assert_eq!(host.measured, wanted);
     assert!(cleaned(&world, &mut state).is_empty());
     let world = world.into_inner();
-    assert_eq!(world.left(), strangers());
+    assert_eq!(world.left(), other_volumes());
     assert_eq!(
         world.log,
         [
@@ -357,7 +357,7 @@ fn volumes_are_created_measured_in_turn_and_deleted() {
 }
 
 #[test]
-fn whatever_fails_no_volume_is_left_and_no_stranger_is_touched() {
+fn after_any_failure_no_volume_is_left_and_no_other_volume_is_changed() {
     type Change = fn(&mut World, &mut Host);
     let cases: [(Change, &str); 7] = [
         (
@@ -388,7 +388,7 @@ fn whatever_fails_no_volume_is_left_and_no_stranger_is_touched() {
         (|_, host| host.signal_after = 1, ""),
     ];
     for (change, words) in cases {
-        let world = with_strangers();
+        let world = with_other_volumes();
         let mut state = checkpoint();
         let mut host = Host::of(&state);
         change(&mut world.borrow_mut(), &mut host);
@@ -401,7 +401,7 @@ fn whatever_fails_no_volume_is_left_and_no_stranger_is_touched() {
         }
         world.borrow_mut().fails = None;
         assert_eq!(cleaned(&world, &mut state), [""; 0], "{words}");
-        assert_eq!(world.borrow().left(), strangers(), "{words}");
+        assert_eq!(world.borrow().left(), other_volumes(), "{words}");
     }
 }
 
@@ -410,23 +410,23 @@ fn after_a_kill_at_any_moment_the_volumes_are_found_again() {
     for saves in 0..12 {
         // A listing shows a new volume only after a while.
         for unseen in [0, 2] {
-            let world = with_strangers();
+            let world = with_other_volumes();
             let mut state = checkpoint();
             let mut host = Host::of(&state);
             host.saves = saves;
             let _ = run(&world, &mut host, &mut state);
             world.borrow_mut().unseen = unseen;
-            // All that is known is what the ledger has.
+            // Only the saved state is known.
             let mut kept = host.kept;
             assert_eq!(cleaned(&world, &mut kept), [""; 0], "{saves}");
-            assert_eq!(world.borrow().left(), strangers(), "{saves} {unseen}");
+            assert_eq!(world.borrow().left(), other_volumes(), "{saves} {unseen}");
         }
     }
 }
 
 #[test]
-fn a_volume_is_touched_only_with_the_tag_and_on_this_instance() {
-    let made = |id: &str| Made {
+fn a_volume_is_changed_only_with_the_tag_and_on_this_instance() {
+    let made = |id: &str| VolumeState {
         stage: Stage::Created,
         id: Some(id.to_owned()),
     };
@@ -447,7 +447,7 @@ fn a_volume_is_touched_only_with_the_tag_and_on_this_instance() {
 }
 
 #[test]
-fn what_cannot_be_removed_is_told_and_kept() {
+fn volumes_that_cannot_be_removed_are_reported_and_saved() {
     type Change = fn(&mut World);
     let cases: [(Change, &str); 3] = [
         (|world| world.stuck = true, "still attached after 300 s"),
@@ -468,7 +468,7 @@ fn what_cannot_be_removed_is_told_and_kept() {
         ),
     ];
     for (change, words) in cases {
-        let world = with_strangers();
+        let world = with_other_volumes();
         let mut state = checkpoint();
         let mut host = Host::of(&state);
         run(&world, &mut host, &mut state).unwrap();
@@ -480,12 +480,12 @@ fn what_cannot_be_removed_is_told_and_kept() {
         world.borrow_mut().stuck = false;
         let mut kept = state;
         assert_eq!(cleaned(&world, &mut kept), [""; 0]);
-        assert_eq!(world.borrow().left(), strangers());
+        assert_eq!(world.borrow().left(), other_volumes());
     }
 }
 
 #[test]
-fn names_that_are_taken_are_left_alone() {
+fn device_names_in_use_are_not_used() {
     assert_eq!(free_names(&place(), 2).unwrap(), ["/dev/sdh", "/dev/sdi"]);
     let error = free_names(&place(), 10).unwrap_err();
     assert!(error.contains("has 9 of the names"), "{error}");

@@ -1,5 +1,5 @@
-//! The page of a sweep: the verdict, what each factor did, the table, and how the winner is built.
-//! It has the look and the script of a run's report, and asks for nothing either.
+//! The page of a sweep: the verdict, the effects of the factors, the table, and the commands that build the winner. It
+//! has the style and the script of a run's report, and needs no network either.
 
 mod charts;
 mod table;
@@ -21,7 +21,7 @@ use page::{ChartView, Figures};
 use ui::format;
 use view::View;
 
-/// Charts that stand together.
+/// A section of charts.
 struct Section {
     anchor: &'static str,
     title: &'static str,

@@ -2,7 +2,7 @@
 
 use super::view::View;
 use crate::views::sentences::{figure_title, further_figures, plus_minus, rank, varying};
-use crate::views::units::{Unit, share, share_interval, standing};
+use crate::views::units::{Unit, outcome_word, share, share_interval};
 use crate::{Factor, LayoutOutcome, Objective, Row};
 
 /// One layout.
@@ -15,9 +15,9 @@ pub(super) struct Line {
     /// The share of the winner's value, with its interval.
     pub(super) share: String,
     pub(super) interval: String,
-    /// Length of the bar behind the share, in percent of the longest.
+    /// Length of the bar that shows the share, in percent of the longest.
     pub(super) bar: u32,
-    /// The further figures, in the order of the titles.
+    /// Further figures, in the order of the titles.
     pub(super) figures: Vec<String>,
     /// Dollars a month, and the rate for each; empty without prices.
     pub(super) cost: String,
@@ -100,17 +100,17 @@ fn line(view: View<'_>, factors: &[Factor], unit: Unit, row: &Row) -> Line {
         survives: row.survives,
         capacity: row.capacity.to_string(),
         blocks: row.blocks,
-        standing: standing(row.standing),
+        standing: outcome_word(row.outcome),
         why: row.why.clone(),
     }
 }
 
-/// Merit relative to the winner's, in percent: the longer the better, of times too.
+/// Share of the winner's merit in percent; longer is better, for latencies too.
 fn bar(unit: Unit, row: &Row) -> u32 {
     let share = match row.of_winner {
         Some(share) if unit.less_is_better() => 1.0 / share.mean.max(f64::EPSILON),
         Some(share) => share.mean,
-        None if row.standing == LayoutOutcome::Winner => 1.0,
+        None if row.outcome == LayoutOutcome::Winner => 1.0,
         None => 0.0,
     };
     (share.clamp(0.0, 1.0) * 100.0).round() as u32

@@ -1,4 +1,4 @@
-//! The page of a sweep as text; `browser_tests` looks at it as a browser does.
+//! The page of a sweep as text; `browser_tests` open it in a browser.
 
 use super::*;
 use crate::views::sample;
@@ -16,7 +16,7 @@ pub(super) fn render(
     String::from_utf8(page(view, commands).unwrap()).unwrap()
 }
 
-/// A page with all there can be.
+/// A page with all sections.
 pub(super) fn whole() -> String {
     let sample = sample::measured();
     let finalists = sample::finalists(&sample.0, &sample.1);
@@ -53,7 +53,7 @@ pub(super) fn hostile() -> String {
     render(&(record, decided), &finalists, &[HOSTILE.to_owned()])
 }
 
-/// The page without the charting library, whose comment names its home.
+/// The page without the charting library, whose comment has a URL.
 fn without_library(page: &str) -> String {
     page.replacen(page::LIBRARY, "", 1)
 }

@@ -1,4 +1,4 @@
-//! The head of the page: which layout is best, what speaks for it, and what for doubt.
+//! The head of the page: the best layout, the conclusions and the doubts.
 
 use super::view::View;
 use crate::views::sentences;
@@ -7,18 +7,18 @@ use ui::format;
 
 /// Verdict at the top.
 pub(super) struct Verdict {
-    /// The winner's layout, or why there is none.
+    /// The winner's layout, or the reason for which there is none.
     pub(super) title: String,
     /// The winner's value with its interval; empty without a winner.
     pub(super) value: String,
     /// The badge's word, sign and style.
     pub(super) badge: (&'static str, &'static str, &'static str),
-    /// Name and value of what identifies the sweep.
+    /// Names and values that identify the sweep.
     pub(super) identity: Vec<(&'static str, String)>,
     /// Layouts that are as good, as a sentence.
     pub(super) ties: Option<String>,
     pub(super) answers: Vec<String>,
-    /// Reasons to doubt, and why layouts are out.
+    /// Reasons to doubt the result.
     pub(super) doubts: Vec<String>,
     pub(super) outs: Vec<String>,
     /// Command that resumes it where it is not over.

@@ -9,6 +9,6 @@ use crate::{Decided, SweepRecord};
 pub(super) struct View<'a> {
     pub(super) record: &'a SweepRecord,
     pub(super) decided: &'a Decided,
-    /// The winner's run and those of its ties, each with what it is called.
+    /// The runs of the winner and its ties, each with its label.
     pub(super) finalists: &'a [(String, Run)],
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use ui::json::SCHEMA;
 
 use super::sentences::resume_command;
-use super::units::{Unit, objective, side, standing};
+use super::units::{Unit, objective, outcome_word, side};
 use crate::layout::{Factor, Layout};
 use crate::price::{Cost, Prices};
 use crate::{
@@ -19,11 +19,11 @@ use crate::{
     Settings, Survivor, SweepRecord, Value,
 };
 
-/// The document of one sweep, with a line's end behind it. Layouts keep the order in which they
-/// were made, and are named by their index; `ranking` has them with the best first.
+/// The document of one sweep, with a newline at the end. Layouts are in the order of the plan, and identified by their
+/// index; `ranking` has the best first.
 pub(crate) fn document(record: &SweepRecord, decided: &Decided, commands: &[String]) -> String {
     let document = SweepDocument::of(record, decided, commands);
-    // Memory is all that could fail, and there is none that could.
+    // Serialization into memory cannot fail.
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
 }
 
@@ -44,24 +44,24 @@ struct SweepDocument<'a> {
     settings: SettingsDocument<'a>,
     layouts: Vec<LayoutDocument<'a>>,
     ranking: Vec<usize>,
-    /// The layout that every block measures, by which drift is seen.
+    /// The layout that every block measures, which shows drift.
     baseline: usize,
     cells: Vec<CellDocument<'a>>,
     winner: Option<usize>,
     ties: &'a [usize],
     survivors: Vec<SurvivorDocument<'a>>,
-    /// Layouts than which none is both better and cheaper.
+    /// The Pareto frontier.
     frontier: &'a [usize],
-    /// True if nothing is left to be measured.
+    /// True if all measurements are done.
     over: bool,
-    /// The command that goes on.
+    /// The command that resumes the sweep.
     resume: Option<String>,
     drift: Option<DriftDocument<'a>>,
     effects: Vec<EffectDocument<'a>>,
     curves: Vec<CurveDocument<'a>>,
     probe: Option<ProbeDocument<'a>>,
     left_out: &'a [LeftOut],
-    /// Sentences for people.
+    /// Conclusions as sentences.
     answers: &'a [String],
     doubts: &'a [String],
     /// The commands that build the winner.
@@ -132,7 +132,7 @@ impl<'a> SurvivorDocument<'a> {
 #[derive(Serialize)]
 struct SettingsDocument<'a> {
     devices: Vec<VolumeDocument<'a>>,
-    /// The figure that the best has the most, or the least, of.
+    /// The objective by which layouts are ranked.
     objective: String,
     unit: &'static str,
     requires: Vec<RequirementDocument<'a>>,
@@ -165,7 +165,7 @@ struct VolumeDocument<'a> {
     size_bytes: Bytes,
 }
 
-/// A bar that a layout must keep, such as `commit.p99<5ms`.
+/// A requirement of a layout, such as `commit.p99<5ms`.
 #[derive(Serialize)]
 struct RequirementDocument<'a> {
     figure: &'a Figure,
@@ -215,7 +215,7 @@ impl<'a> SettingsDocument<'a> {
     }
 }
 
-/// A layout and, where it has a row, what was concluded of it.
+/// A layout and, where it has a row, its conclusions.
 #[derive(Serialize)]
 struct LayoutDocument<'a> {
     index: usize,
@@ -237,7 +237,7 @@ struct LayoutDocument<'a> {
     objective: Option<FigureDocument>,
     /// Its objective over that of the winner.
     of_winner: Option<Value>,
-    /// Figures by the names that users write.
+    /// Figures by their names on the command line.
     figures: BTreeMap<String, FigureDocument>,
     cost: Option<CostDocument>,
 }
@@ -264,7 +264,7 @@ impl<'a> LayoutDocument<'a> {
             survives: row.map(|row| row.survives),
             capacity_bytes: row.map(|row| row.capacity),
             blocks: row.map_or(0, |row| row.blocks),
-            standing: row.map(|row| standing(row.standing)),
+            standing: row.map(|row| outcome_word(row.outcome)),
             why: row.map(|row| row.why.as_str()),
             objective: value.map(|value| FigureDocument::of(value, unit)),
             of_winner: row.and_then(|row| row.of_winner),
@@ -324,10 +324,10 @@ struct CellDocument<'a> {
     block: usize,
     layout: usize,
     baseline: bool,
-    /// Beginning, in seconds since that of the sweep.
+    /// Start, in seconds from the start of the sweep.
     began_s: f64,
     measured_s: f64,
-    /// Time with building and taking down.
+    /// Time including building and taking down.
     took_s: f64,
     run: Option<&'a RunId>,
     figures: BTreeMap<String, FigureDocument>,
@@ -394,7 +394,7 @@ struct EffectDocument<'a> {
     factor: &'a Factor,
     from: &'a str,
     to: &'a str,
-    /// Number of pairs of layouts that differ in it alone.
+    /// Number of pairs of layouts that differ in this factor alone.
     pairs: usize,
     ratio: &'a Value,
     least_ratio: f64,
@@ -482,9 +482,9 @@ mod tests {
         keys.map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 
-    /// All keys, in the order of the alphabet, which is how they are written.
+    /// All keys, in alphabetical order, as in the document.
     #[test]
-    fn the_document_holds_what_was_promised_and_nothing_else() {
+    fn the_document_has_exactly_the_documented_keys() {
         let document = parsed(&sample::measured());
         let promised = [
             (
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_failed_says_why_and_has_no_run() {
+    fn a_failed_cell_has_its_reason_and_no_run() {
         let sample = sample::all_failed();
         let document = parsed(&sample);
         assert!(document["winner"].is_null());
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_that_is_not_over_says_how_to_go_on() {
+    fn an_unfinished_sweep_shows_how_to_resume() {
         let sample = sample::unfinished();
         let document = parsed(&sample);
         assert_eq!(document["over"], false);

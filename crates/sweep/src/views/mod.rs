@@ -1,6 +1,5 @@
-//! Views of a sweep as text and as JSON, and the parts that its page shares with them. What was measured
-//! comes as a [`SweepRecord`](crate::SweepRecord), what was concluded as a [`Decided`](crate::Decided);
-//! nothing is concluded here.
+//! Views of a sweep as text and as JSON, and the parts that its page shares with them. They show the measurements of a
+//! [`SweepRecord`](crate::SweepRecord) and the conclusions of a [`Decided`](crate::Decided).
 
 pub(crate) mod json;
 #[cfg(test)]

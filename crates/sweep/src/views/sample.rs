@@ -1,5 +1,5 @@
-//! Sweeps that look real, for the tests of what is shown: network volumes on one instance, drawn
-//! from a simple model of RAID. What is "decided" here follows rules of thumb, not the verb's.
+//! Realistic sweeps for tests of the views: network volumes on one instance, from a simple model of RAID. Their
+//! conclusions follow rules of thumb, not those of the verb.
 
 mod decide;
 
@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use record::{Bytes, Nanos, Run, RunId};
 
 use crate::{
-    Cell, CellOutcome, Decided, Figure, Layout, LeftOut, Metric, Objective, Probe, Requirement,
-    Row, Settings, Side, SweepRecord, Value, Volume,
+    Cell, CellOutcome, Comparison, Decided, Figure, Layout, LeftOut, Metric, Objective, Probe,
+    Requirement, Row, Settings, SweepRecord, Value, Volume,
 };
 use bench::views::sample as runs;
 use domain::filesystem::Fs;
@@ -18,7 +18,7 @@ use domain::raid::Level;
 
 /// Own rate of a volume.
 const ALONE: f64 = 3_000.0;
-/// Rate that the instance lets through to all of them.
+/// Limit of the instance on all volumes together.
 const INSTANCE: f64 = 20_000.0;
 
 /// Factors that vary.
@@ -30,7 +30,7 @@ struct Factors<'a> {
     schedulers: &'a [Option<&'a str>],
 }
 
-/// Twenty-five layouts of eight priced volumes, measured to the end.
+/// Twenty-five layouts of eight priced volumes, completely measured.
 pub(crate) fn measured() -> (SweepRecord, Decided) {
     let factors = Factors {
         levels: &[Level::Zero, Level::One, Level::Ten, Level::Five],
@@ -42,14 +42,14 @@ pub(crate) fn measured() -> (SweepRecord, Decided) {
     let mut record = record(&factors, Objective::Figure(iops()));
     record.settings.requires = vec![Requirement {
         figure: read_p99(),
-        side: Side::Below,
+        side: Comparison::Below,
         bar: 25e6,
     }];
     let decided = decide::all(&record, true);
     (record, decided)
 }
 
-/// Ninety-six layouts, of which the fastest is looked for by its latency. No prices, no probe.
+/// Ninety-six layouts, ranked by latency, without prices and probe.
 pub(crate) fn large() -> (SweepRecord, Decided) {
     let factors = Factors {
         levels: &[Level::Zero, Level::Ten, Level::Five, Level::Six],
@@ -64,7 +64,7 @@ pub(crate) fn large() -> (SweepRecord, Decided) {
     (record, decided)
 }
 
-/// The sweep of [`measured`] by another objective. What is best is left as it was.
+/// The sweep of [`measured`] by another objective. The ranking stays the same.
 fn by(objective: Objective, value: impl Fn(&Row) -> Option<f64>) -> (SweepRecord, Decided) {
     let (mut record, mut decided) = measured();
     record.settings.objective = objective;
@@ -74,14 +74,14 @@ fn by(objective: Objective, value: impl Fn(&Row) -> Option<f64>) -> (SweepRecord
     (record, decided)
 }
 
-/// The most requests for each dollar.
+/// A sweep with the objective of requests for each dollar.
 pub(crate) fn per_dollar() -> (SweepRecord, Decided) {
     by(Objective::PerDollar(iops()), |row| {
         row.cost?.rate_per_dollar
     })
 }
 
-/// The least dollars for layouts that are fast enough.
+/// A sweep with the objective of the lowest cost.
 pub(crate) fn cheapest() -> (SweepRecord, Decided) {
     by(Objective::Cost, |row| Some(row.cost?.per_month))
 }
@@ -219,7 +219,7 @@ fn volume((nth, letter): (usize, char)) -> Volume {
     }
 }
 
-/// All combinations, without those that are none.
+/// All valid combinations.
 fn layouts(factors: &Factors<'_>) -> Vec<Layout> {
     let mut layouts = Vec::new();
     for &level in factors.levels {
@@ -248,7 +248,7 @@ fn layouts(factors: &Factors<'_>) -> Vec<Layout> {
     layouts
 }
 
-/// Between -1 and 1, the same for the same seed.
+/// A number between -1 and 1, the same for the same seed.
 fn noise(seed: u64) -> f64 {
     let mut random = bench::views::sample::Random::new(seed);
     2.0 * random.uniform() - 1.0
@@ -285,8 +285,7 @@ fn truth(layout: &Layout) -> f64 {
     below.min(INSTANCE) * chunk * fs * scheduler
 }
 
-/// One cell for each layout and block, with the baseline between the blocks. What is far behind
-/// is measured once.
+/// One cell for each layout and block, with the baseline between the blocks. Slow layouts are measured once.
 fn measure(record: &mut SweepRecord) {
     let best = record.layouts.iter().map(truth).fold(0.0, f64::max);
     let mut cells = Vec::new();
@@ -320,7 +319,7 @@ fn push_cell(
     let began_s = cells.iter().map(|cell| cell.took_s).sum();
     let seed = (index + 1_000 * block + 77 * cells.len()) as u64;
     let rate = truth(layout) * (1.0 + 0.008 * noise(seed));
-    // As many requests in flight as there were, by Little's law, and the slowest wait thrice.
+    // Latencies follow from the depth by Little's law; the slowest take three times as long.
     let p99 = 3.0 * 64.0 / rate * 1e9;
     let failed = layout.level == Some(Level::Six) && layout.members == 6 && block == 0;
     let outcome = if failed {

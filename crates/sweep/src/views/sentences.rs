@@ -1,11 +1,13 @@
-//! Sentences about a sweep, the same on every form.
+//! Sentences about a sweep, shared by text and page.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use linux::exec;
 
-use super::units::{Unit, figure, objective, share as share_of, share_interval, side, standing};
+use super::units::{
+    Unit, figure, objective, outcome_word, share as share_of, share_interval, side,
+};
 use crate::{
     CellOutcome, Decided, Factor, Figure, Layout, LayoutOutcome, Objective, Row, Settings,
     SweepRecord,
@@ -14,7 +16,7 @@ use ui::format::count;
 use ui::relative;
 use ui::units::duration;
 
-/// A layout by its place among the layouts.
+/// The name of a layout by its index.
 pub(crate) fn layout(record: &SweepRecord, index: usize) -> String {
     record
         .layouts
@@ -27,7 +29,7 @@ pub(crate) fn row(decided: &Decided, layout: usize) -> Option<&Row> {
     decided.rows.iter().find(|row| row.layout == layout)
 }
 
-/// The place of a layout in the table, from 1.
+/// The rank of a layout in the table, from 1.
 pub(crate) fn rank(decided: &Decided, layout: usize) -> Option<usize> {
     let place = decided.rows.iter().position(|row| row.layout == layout)?;
     Some(place + 1)
@@ -135,7 +137,7 @@ pub(crate) fn varying(record: &SweepRecord) -> Vec<Factor> {
     };
     let varying: Vec<Factor> = Factor::ALL.into_iter().filter(differs).collect();
     if varying.is_empty() {
-        // Of a single layout all is told.
+        // Of a single layout all factors are shown.
         Factor::ALL.to_vec()
     } else {
         varying
@@ -178,14 +180,14 @@ pub(crate) fn winner(record: &SweepRecord, decided: &Decided) -> String {
 
 fn no_winner(decided: &Decided) -> String {
     let all = |wanted: LayoutOutcome| {
-        !decided.rows.is_empty() && decided.rows.iter().all(|row| row.standing == wanted)
+        !decided.rows.is_empty() && decided.rows.iter().all(|row| row.outcome == wanted)
     };
     let text = if all(LayoutOutcome::Failed) {
         "No layout could be built and measured."
     } else if decided
         .rows
         .iter()
-        .any(|row| row.standing == LayoutOutcome::Missed)
+        .any(|row| row.outcome == LayoutOutcome::Missed)
         && decided.over
     {
         "No layout meets the requirements."
@@ -197,7 +199,7 @@ fn no_winner(decided: &Decided) -> String {
     text.to_owned()
 }
 
-/// Those that are as good as the winner; `None` where there are none.
+/// Layouts not distinguishable from the winner; `None` where there are none.
 pub(crate) fn ties(record: &SweepRecord, decided: &Decided) -> Option<String> {
     if decided.ties.is_empty() {
         return None;
@@ -239,7 +241,7 @@ pub(crate) fn survivors(record: &SweepRecord, decided: &Decided) -> Vec<String> 
     lines.collect()
 }
 
-/// The layouts that no other beats in cost, speed and redundancy at once, where prices are known.
+/// The Pareto frontier of cost, speed and redundancy, where prices are known.
 pub(crate) fn frontier(record: &SweepRecord, decided: &Decided) -> Option<String> {
     (!decided.frontier.is_empty()).then(|| {
         format!(
@@ -249,7 +251,7 @@ pub(crate) fn frontier(record: &SweepRecord, decided: &Decided) -> Option<String
     })
 }
 
-/// Layouts with their places in the table.
+/// Layouts with their ranks in the table.
 fn named(record: &SweepRecord, decided: &Decided, layouts: &[usize]) -> String {
     let name = |index: &usize| match rank(decided, *index) {
         Some(rank) => format!("#{rank} {}", layout(record, *index)),
@@ -273,7 +275,7 @@ pub(crate) fn resume(record: &SweepRecord, decided: &Decided) -> Option<String> 
     }
 }
 
-/// The command that goes on with a sweep: the one that began it.
+/// The command that resumes a sweep: the one that began it.
 pub(crate) fn resume_command(record: &SweepRecord) -> String {
     let words: Vec<OsString> = record.command.iter().map(OsString::from).collect();
     words
@@ -281,13 +283,13 @@ pub(crate) fn resume_command(record: &SweepRecord) -> String {
         .map_or_else(String::new, |(program, args)| exec::line(program, args))
 }
 
-/// Reasons for which layouts are out of the race that have no figures to show for it, or too low ones: each
-/// reason once, with the places of its layouts in the table.
+/// Reasons for which layouts failed or miss a requirement: each reason once, with the ranks of its layouts in the
+/// table.
 pub(crate) fn outs(decided: &Decided) -> Vec<String> {
     let mut reasons: BTreeMap<(&'static str, &str), Vec<usize>> = BTreeMap::new();
     for (place, row) in decided.rows.iter().enumerate() {
-        if matches!(row.standing, LayoutOutcome::Failed | LayoutOutcome::Missed) {
-            let word = standing(row.standing);
+        if matches!(row.outcome, LayoutOutcome::Failed | LayoutOutcome::Missed) {
+            let word = outcome_word(row.outcome);
             let places = reasons.entry((word, &row.why)).or_default();
             places.push(place + 1);
         }
@@ -298,7 +300,7 @@ pub(crate) fn outs(decided: &Decided) -> Vec<String> {
         .collect()
 }
 
-/// Ascending places, those that follow one another as one range: `#3, #5–#9`.
+/// Ascending ranks, with consecutive ones as one range: `#3, #5–#9`.
 fn ranges(places: &[usize]) -> String {
     let mut ranges: Vec<(usize, usize)> = Vec::new();
     for &place in places {
@@ -318,8 +320,8 @@ fn ranges(places: &[usize]) -> String {
     ranges.join(", ")
 }
 
-/// The figures besides the objective's that the table shows: those that are required, and the
-/// rate behind a rate for each dollar.
+/// The figures besides the objective's that the table shows: those of the requirements, and the rate of a rate for
+/// each dollar.
 pub(crate) fn further_figures(settings: &Settings) -> Vec<&Figure> {
     let mut figures: Vec<&Figure> = Vec::new();
     if let Objective::PerDollar(figure) = &settings.objective {
@@ -335,7 +337,7 @@ pub(crate) fn further_figures(settings: &Settings) -> Vec<&Figure> {
     figures
 }
 
-/// Title of a figure's column. The phase is not said again where it is the objective's.
+/// Title of a figure's column. The phase is left out where it is the objective's.
 pub(crate) fn figure_title(settings: &Settings, shown: &Figure) -> String {
     let phase = figure(&settings.objective).map(|figure| figure.phase.as_str());
     let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! A sweep as plain text: what was asked, one table with the best first, and what follows from it.
+//! A sweep as plain text: its settings, the table with the best first, and the conclusions.
 
 use std::fmt::Write as _;
 
@@ -6,13 +6,13 @@ use super::sentences::{
     alike, devices, effort, figure_title, frontier, further_figures, layout as layout_name, outs,
     place, plus_minus, resume, survivors, ties, varying, wanted, winner,
 };
-use super::units::{Unit, share, share_interval, standing};
+use super::units::{Unit, outcome_word, share, share_interval};
 use crate::{Decided, Factor, Figure, Objective, Row, SweepRecord};
 use ui::format::count;
 use ui::table::{Column, layout, wrap};
 
-/// The whole answer of `sweep`. `commands` build the winner, and are not wrapped: they are to be
-/// pasted into a shell.
+/// The whole answer of `sweep`. `commands` build the winner, and are not wrapped: so that they can be pasted into a
+/// shell.
 pub(crate) fn sweep(
     record: &SweepRecord,
     decided: &Decided,
@@ -82,15 +82,15 @@ fn head(record: &SweepRecord, columns: usize) -> String {
     text
 }
 
-/// Text in a column of the row at a place.
+/// Text of a column in a row, by the index of the row.
 type Cell<'a> = dyn Fn(usize, &Row) -> String + 'a;
 
-/// A column and what stands in it.
+/// A column and its text.
 struct Field<'a> {
     title: String,
-    /// True if its cells are words, which begin at the left.
+    /// True if its cells are words, which are left-aligned.
     words: bool,
-    /// As a [`Column`]'s.
+    /// Rank of the [`Column`].
     rank: u8,
     cell: Box<Cell<'a>>,
 }
@@ -142,7 +142,7 @@ fn table(record: &SweepRecord, decided: &Decided, columns: usize) -> String {
     layout(&titles, &rows, columns)
 }
 
-/// All columns. What tells layouts apart, the objective and the decision never go.
+/// All columns. The factors, the objective and the outcome are never dropped.
 fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
     let settings = &record.settings;
     let unit = Unit::of_objective(&settings.objective);
@@ -181,7 +181,7 @@ fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
         }));
     }
     fields.push(Field::new("blocks", 6, |_, row| row.blocks.to_string()));
-    fields.push(Field::new("", 0, |_, row| standing(row.standing).to_owned()).of_words());
+    fields.push(Field::new("", 0, |_, row| outcome_word(row.outcome).to_owned()).of_words());
     fields.push(Field::new("why", 8, |_, row| row.why.clone()).of_words());
     fields
 }
@@ -196,7 +196,7 @@ fn further(title: String, figure: &Figure) -> Field<'_> {
     })
 }
 
-/// A layout's setting of a factor. Sizes stand as they are typed, which is short.
+/// A layout's setting of a factor. Sizes are in their short form, as typed.
 fn setting(record: &SweepRecord, factor: Factor) -> Field<'_> {
     let title = match factor {
         Factor::Members => "of",
@@ -256,7 +256,7 @@ mod tests {
         sweep(&sample.0, &sample.1, &sample::commands(), columns)
     }
 
-    /// The table's lines, without what stands above and below.
+    /// The lines of the table, without the text above and below.
     fn table_of(text: &str) -> Vec<&str> {
         let table = text.split("\n\n").nth(1).unwrap();
         table.lines().collect()
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_concluded_is_said() {
+    fn conclusions_are_shown() {
         let (record, decided) = sample::measured();
         let text = sweep(&record, &decided, &sample::commands(), 100);
         for words in [
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_frontier_is_told_where_prices_are_known() {
+    fn the_frontier_is_shown_where_prices_are_known() {
         let (record, decided) = sample::per_dollar();
         assert!(!decided.frontier.is_empty());
         let text = sweep(&record, &decided, &[], 100);
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_that_is_not_over_says_how_to_go_on() {
+    fn an_unfinished_sweep_shows_how_to_resume() {
         let (record, decided) = sample::unfinished();
         let text = sweep(&record, &decided, &[], 100);
         assert!(text.contains("Best so far: "), "{text}");
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_without_a_winner_says_why() {
+    fn a_sweep_without_a_winner_shows_the_reason() {
         let (record, decided) = sample::all_failed();
         let text = sweep(&record, &decided, &sample::commands(), 80);
         assert!(text.contains("No layout could be built"), "{text}");

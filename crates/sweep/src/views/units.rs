@@ -1,6 +1,6 @@
 //! Units in which figures of a sweep are shown, and their digits.
 
-use crate::{Figure, LayoutOutcome, Metric, Objective, Side, Value};
+use crate::{Comparison, Figure, LayoutOutcome, Metric, Objective, Value};
 use ui::format::number;
 
 /// Unit of a figure. The record has requests, bytes, nanoseconds and dollars.
@@ -21,7 +21,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// A metric's.
+    /// The unit of a metric.
     pub(crate) fn of_metric(metric: Metric) -> Unit {
         match metric {
             Metric::Iops => Unit::Iops,
@@ -30,7 +30,7 @@ impl Unit {
         }
     }
 
-    /// The objective's own value's.
+    /// The unit of the objective's value.
     pub(crate) fn of_objective(objective: &Objective) -> Unit {
         match objective {
             Objective::Figure(figure) => Unit::of_metric(figure.metric),
@@ -39,7 +39,7 @@ impl Unit {
         }
     }
 
-    /// The same for each dollar a month.
+    /// The unit for each dollar a month.
     pub(crate) fn per_dollar(self) -> Unit {
         match self {
             Unit::Bytes | Unit::BytesPerDollar => Unit::BytesPerDollar,
@@ -47,7 +47,7 @@ impl Unit {
         }
     }
 
-    /// As it stands above a column or behind a number.
+    /// Its name in the title of a column or after a number.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Unit::Iops => "IOPS",
@@ -59,7 +59,7 @@ impl Unit {
         }
     }
 
-    /// As programs read it in JSON, where nothing is converted.
+    /// Its code in JSON, where values are not converted.
     pub(crate) fn code(self) -> &'static str {
         match self {
             Unit::Iops => "per_s",
@@ -111,8 +111,7 @@ impl Unit {
     }
 }
 
-/// Three significant digits: times and dollars are often below ten, where one digit after the
-/// point says too little.
+/// A number with three significant digits, since times and dollars are often below ten.
 fn fine(value: f64) -> String {
     match value.abs() {
         v if v >= 99.95 || !v.is_finite() => number(value),
@@ -122,7 +121,7 @@ fn fine(value: f64) -> String {
     }
 }
 
-/// A share in percent. Below one another shares need the same number of digits.
+/// A share in percent, with a fixed number of decimals for columns.
 pub(crate) fn share(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
@@ -135,7 +134,7 @@ pub(crate) fn share_interval(value: Value) -> String {
     }
 }
 
-/// The figure that an objective is about; `None` where it is the cost alone.
+/// The figure of an objective; `None` where it is the cost alone.
 pub(crate) fn figure(objective: &Objective) -> Option<&Figure> {
     match objective {
         Objective::Figure(figure) | Objective::PerDollar(figure) => Some(figure),
@@ -152,19 +151,19 @@ pub(crate) fn objective(objective: &Objective) -> String {
     }
 }
 
-/// A side of a bar as users write it.
-pub(crate) fn side(side: Side) -> &'static str {
+/// Sign of a comparison on the command line.
+pub(crate) fn side(side: Comparison) -> &'static str {
     match side {
-        Side::Below => "<",
-        Side::AtMost => "<=",
-        Side::Above => ">",
-        Side::AtLeast => ">=",
+        Comparison::Below => "<",
+        Comparison::AtMost => "<=",
+        Comparison::Above => ">",
+        Comparison::AtLeast => ">=",
     }
 }
 
 /// Outcome of a layout, in a word.
-pub(crate) fn standing(standing: LayoutOutcome) -> &'static str {
-    match standing {
+pub(crate) fn outcome_word(outcome: LayoutOutcome) -> &'static str {
+    match outcome {
         LayoutOutcome::Winner => "best",
         LayoutOutcome::Tie => "tie",
         LayoutOutcome::Behind => "behind",

@@ -1,4 +1,4 @@
-//! Cost against speed: which layouts are not beaten in cost, speed and redundancy at once.
+//! Cost and speed, with the Pareto frontier of cost, speed and redundancy.
 
 use super::super::view::View;
 use super::speed::speed;
@@ -65,7 +65,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
     })
 }
 
-/// Side of the numbers of the `slot`th line: the first line is the fastest, and its numbers stand beyond it.
+/// Side of the numbers of line `slot`: the first line is the fastest, and its numbers are beyond it.
 fn label_side(slot: usize, unit: Unit) -> Position {
     match (slot, unit.less_is_better()) {
         (0, false) => Position::TopLeft,
@@ -133,7 +133,7 @@ fn beaten(dots: &[&Dot], colour: &str, name: &str, alone: bool) -> Trace {
         .hide_in_legend(!alone)
 }
 
-/// The unbeaten ones, joined from the cheapest to the dearest.
+/// The frontier, from the cheapest layout to the most expensive.
 fn frontier(mut dots: Vec<&Dot>, colour: &str, name: &str, side: Position) -> Trace {
     dots.sort_by(|a, b| a.dollars.total_cmp(&b.dollars));
     let ranks = dots.iter().map(|dot| format!("#{}", dot.rank)).collect();

@@ -1,4 +1,4 @@
-//! The baseline, measured again between the blocks: did the devices stay what they were?
+//! The baseline over time, which shows the drift of the devices.
 
 use super::super::view::View;
 use super::speed::speed;
@@ -26,7 +26,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let tie = view.record.settings.tie;
     let (low, high) = (mean * (1.0 - tie), mean * (1.0 + tie));
-    // At least the band is seen: a chart of noise alone would look like a drama.
+    // The axis covers at least the band, since noise alone would look like large changes.
     let bottom = values.iter().copied().fold(low, f64::min);
     let top = values.iter().copied().fold(high, f64::max);
     let room = (top - bottom) * 0.25;

@@ -1,4 +1,4 @@
-//! Effects of the settings, all else equal: a dot and its interval a pair of settings.
+//! Effects of the settings, all else equal: a dot with its interval for each pair of settings.
 
 use super::super::view::View;
 use super::speed::speed;
@@ -10,9 +10,9 @@ use page::plot::{
     Axis, Hover, Line, Marker, Mode, Position, Scale, Shape, ShapeKind, Symbol, Trace, Whiskers,
 };
 
-/// More rows than this do not fit; what did most stays.
-const MOST: usize = 20;
-/// Ratios at which there may be a tick, with more of them the narrower the chart is.
+/// Most rows; the largest effects are shown.
+const MAX_ROWS: usize = 20;
+/// Sets of ratios for the ticks; the narrower the range, the more of them.
 const LADDERS: [&[f64]; 4] = [
     &[0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0, 100.0],
     &[0.1, 0.2, 0.33, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0],
@@ -38,7 +38,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
     let (shown, unclear): (Vec<_>, Vec<_>) = effects
         .iter()
         .enumerate()
-        // The first stands at the top.
+        // The first row is at the top.
         .map(|(place, effect)| ((effects.len() - 1 - place) as f64, *effect))
         .partition(|(_, effect)| effect.shown);
     let mut data: Vec<Trace> = Vec::new();
@@ -81,14 +81,14 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
     })
 }
 
-/// As many as there is room for: what did most, in the order in which they came.
+/// The largest effects that fit, in their original order.
 fn chosen(effects: &[Effect]) -> Vec<&Effect> {
     let size = |effect: &Effect| effect.ratio.mean.max(f64::MIN_POSITIVE).ln().abs();
     let mut sizes: Vec<f64> = effects.iter().map(size).collect();
     sizes.sort_by(|a, b| b.total_cmp(a));
-    let bar = sizes.get(MOST - 1).copied().unwrap_or(0.0);
+    let bar = sizes.get(MAX_ROWS - 1).copied().unwrap_or(0.0);
     let chosen = effects.iter().filter(|effect| size(effect) >= bar);
-    chosen.take(MOST).collect()
+    chosen.take(MAX_ROWS).collect()
 }
 
 fn extent(effects: &[&Effect]) -> (f64, f64) {
@@ -202,7 +202,7 @@ fn ticks(from: f64, to: f64) -> Vec<f64> {
     ticks
 }
 
-/// The axis of effects, which has no title: its names say what they are.
+/// The axis of effects, which has no title: its names are clear.
 fn names(effects: &[&Effect]) -> Axis {
     let name = |effect: &&Effect| {
         plain(&format!(
@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// No half of the axis is without a label, however far down or up the effects go.
+    /// Each half of the axis has a label, whatever its range.
     #[test]
     fn losses_and_gains_of_any_size_have_ticks() {
         for extreme in [0.02, 0.1, 0.3, 0.45, 0.55, 0.65, 0.75, 0.9] {

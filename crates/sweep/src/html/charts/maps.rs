@@ -3,17 +3,17 @@
 use super::super::view::View;
 use crate::layout::level_name;
 use crate::views::sentences;
-use crate::views::units::{Unit, standing};
+use crate::views::units::{Unit, outcome_word};
 use crate::{Factor, Layout, LayoutOutcome, Row};
 use domain::raid::Level;
 use page::charts::{Chart, Figure, axis, layout, rounded};
 use page::escape::plain;
 use page::plot::{Annotation, Axis, ColorBar, Hover, Trace};
 
-/// Above this many columns what is written in the cells gets smaller.
-const WIDE: usize = 5;
+/// Number of columns above which the text of cells is smaller.
+const WIDE_COLUMNS: usize = 5;
 
-/// A row of a map: what it is called, and how its layouts are known.
+/// A row of a map: its name, and the predicate of its layouts.
 type Band = (String, Box<dyn Fn(&Layout) -> bool>);
 
 /// The maps of all levels.
@@ -44,7 +44,7 @@ pub(crate) fn all(view: View<'_>) -> Vec<Chart> {
     if record.layouts.iter().any(|layout| layout.chunk.is_none()) {
         maps.push(Map::without_chunks(view, best.mean));
     }
-    // A level of which nothing was tried yet has nothing to show.
+    // A level that was not tried yet has no map.
     maps.retain(|map| !map.is_open());
     let least = maps.iter().map(Map::least).fold(1.0, f64::min);
     maps.into_iter().map(|map| map.chart(least)).collect()
@@ -120,12 +120,12 @@ impl<'a> Map<'a> {
         bands: Vec<Band>,
     ) -> Map<'a> {
         let layouts = &view.record.layouts;
-        // The same columns on every map: then maps can be compared side by side.
+        // The same columns on every map: so that maps are comparable.
         let mut members: Vec<usize> = layouts.iter().map(|layout| layout.members).collect();
         members.sort_unstable();
         members.dedup();
         let cell = |has: &dyn Fn(&Layout) -> bool, members: usize| {
-            // The rows stand with the best first.
+            // The rows are sorted, the best first.
             view.decided.rows.iter().find(|row| {
                 let layout = layouts.get(row.layout);
                 layout.is_some_and(|layout| layout.members == members && has(layout))
@@ -146,10 +146,9 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Merit of a row relative to the winner's, 1 being as good. What misses a requirement is out of the
-    /// race, however good it is.
+    /// Share of the winner's merit. A layout that misses a requirement has none.
     fn share(&self, row: &Row) -> Option<f64> {
-        if row.standing == LayoutOutcome::Missed {
+        if row.outcome == LayoutOutcome::Missed {
             return None;
         }
         let value = row.value?.mean;
@@ -163,7 +162,7 @@ impl<'a> Map<'a> {
 
     fn is_open(&self) -> bool {
         let mut rows = self.cells.iter().flatten().flatten();
-        rows.all(|row| row.standing == LayoutOutcome::Open)
+        rows.all(|row| row.outcome == LayoutOutcome::Open)
     }
 
     fn least(&self) -> f64 {
@@ -226,11 +225,11 @@ impl<'a> Map<'a> {
                 || "no figure".to_owned(),
                 |value| self.unit.show_value(value),
             );
-            format!("{layout}\n{value}\n{}", standing(row.standing))
+            format!("{layout}\n{value}\n{}", outcome_word(row.outcome))
         })
     }
 
-    /// Text of the cells: the value, and the outcome of the layout unless it is plain from the colour.
+    /// Text of the cells: the value, and the outcome of the layout unless the colour shows it.
     fn notes(&self, least: f64) -> Vec<Annotation> {
         let mut notes = Vec::new();
         for (y, cells) in self.cells.iter().enumerate() {
@@ -243,7 +242,11 @@ impl<'a> Map<'a> {
                     Some(share) if share > middle => "var(--surface)",
                     _ => "var(--ink)",
                 };
-                let size = if self.members.len() > WIDE { 9 } else { 11 };
+                let size = if self.members.len() > WIDE_COLUMNS {
+                    9
+                } else {
+                    11
+                };
                 notes.push(
                     Annotation::new()
                         .x(x as f64)
@@ -259,9 +262,9 @@ impl<'a> Map<'a> {
 
     fn note(&self, row: &Row) -> String {
         let value = row.value.map(|value| self.unit.digits(value.mean));
-        let mark = match row.standing {
+        let mark = match row.outcome {
             LayoutOutcome::Behind => None,
-            other => Some(standing(other)),
+            other => Some(outcome_word(other)),
         };
         match (value, mark) {
             (Some(value), Some("best")) => format!("{value}\nbest"),
@@ -282,7 +285,7 @@ fn categories(title: &str, places: Vec<f64>, names: Vec<String>) -> Axis {
 }
 
 fn bar(unit: Unit, least: f64) -> ColorBar {
-    // Of times the share is the other way round, so that the best has the most here too.
+    // For latencies the share is inverted, so that the best has the highest.
     let title = if unit.less_is_better() {
         "best ÷ this"
     } else {

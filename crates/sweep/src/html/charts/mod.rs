@@ -17,7 +17,7 @@ use page::charts::Chart;
 
 pub(super) use maps::all as maps;
 
-/// Growth of the rate with the members, and with the money.
+/// Growth of the rate with the members, and with the cost.
 pub(super) fn growth(view: View<'_>) -> Vec<Chart> {
     scaling::chart(view)
         .into_iter()
@@ -35,7 +35,7 @@ pub(super) fn drift(view: View<'_>) -> Vec<Chart> {
     drift::chart(view).into_iter().collect()
 }
 
-/// The latency distributions of the finalists, of the phases that decided.
+/// Latency distributions of the finalists, in the phases of the objective and the requirements.
 pub(super) fn finalists(view: View<'_>) -> Vec<Chart> {
     let studied: Vec<(&str, &Run, Conclusion)> = view
         .finalists
@@ -78,7 +78,7 @@ pub(super) fn finalists(view: View<'_>) -> Vec<Chart> {
     charts
 }
 
-/// The phases that the objective and the requirements are about.
+/// The phases of the objective and the requirements.
 fn phases(view: View<'_>) -> Vec<&str> {
     let settings = &view.record.settings;
     let required = settings.requires.iter().map(|bar| &bar.figure);

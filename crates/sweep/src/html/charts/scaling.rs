@@ -8,8 +8,8 @@ use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
 use page::escape::plain;
 use page::plot::{Dash, Hover, Line, Marker, Mode, Symbol, Trace};
 
-/// More curves than this are a tangle.
-const MOST: usize = 5;
+/// Most curves of a chart.
+const MAX_CURVES: usize = 5;
 
 /// The best curve of each level against its ideal.
 pub(super) fn chart(view: View<'_>) -> Option<Chart> {
@@ -67,7 +67,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
     })
 }
 
-/// The curve of each level that reaches highest. A label begins with its level.
+/// The curve of each level with the highest rate. A label begins with its level.
 fn chosen(curves: &[Curve]) -> Vec<&Curve> {
     let level = |curve: &Curve| {
         let level = curve.label.split(", ").next();
@@ -86,7 +86,7 @@ fn chosen(curves: &[Curve]) -> Vec<&Curve> {
         levels.push(level);
         first
     });
-    sorted.truncate(MOST);
+    sorted.truncate(MAX_CURVES);
     sorted
 }
 
@@ -141,7 +141,7 @@ fn ideal(curve: &Curve, unit: Unit, colour: &str) -> Option<Trace> {
     )
 }
 
-/// The volumes without an array: each alone, added up; and all asked at once.
+/// Rates of the volumes without an array: the sum of each alone, and all at once.
 fn volumes(view: View<'_>) -> Vec<Trace> {
     let Some(probe) = &view.record.probe else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The figure that speed is told by, and the intervals of its values.
+//! The figure of speed, and the intervals of its values.
 
 use page::plot::Whiskers;
 
@@ -6,8 +6,7 @@ use super::super::view::View;
 use crate::views::units::{Unit, figure};
 use crate::{Figure, Value};
 
-/// The figure that speed is told by, and its unit: the objective's, or of the least cost the first
-/// that is required.
+/// The figure of speed and its unit: that of the objective, or for the objective cost that of the first requirement.
 pub(super) fn speed(view: View<'_>) -> Option<(&Figure, Unit)> {
     let settings = &view.record.settings;
     let required = settings.requires.first().map(|bar| &bar.figure);

@@ -1,4 +1,4 @@
-//! Conclusions from a sample: by rules of thumb, so that the views have all there can be.
+//! Conclusions from a sample, by rules of thumb, with all that views can show.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use super::{ALONE, interval, truth};
 /// Dollars a month of one volume.
 const VOLUME: f64 = 12.5;
 
-/// Concludes something of a sample.
+/// Conclusions from a sample.
 pub(super) fn all(record: &SweepRecord, priced: bool) -> Decided {
     let mut rows: Vec<Row> = (0..record.layouts.len())
         .map(|index| row(record, index, priced))
         .collect();
     let unit = Unit::of_objective(&record.settings.objective);
     let key = |row: &Row| {
-        let last = row.standing == LayoutOutcome::Failed || row.value.is_none();
-        let missed = row.standing == LayoutOutcome::Missed;
+        let last = row.outcome == LayoutOutcome::Failed || row.value.is_none();
+        let missed = row.outcome == LayoutOutcome::Missed;
         let value = row.value.map_or(0.0, |value| value.mean);
         let value = if unit.less_is_better() { value } else { -value };
         (last, missed, value)
@@ -30,7 +30,7 @@ pub(super) fn all(record: &SweepRecord, priced: bool) -> Decided {
     rows.sort_by(|a, b| key(a).partial_cmp(&key(b)).unwrap());
     judge(&mut rows, unit);
     let of = |wanted: LayoutOutcome| {
-        let found = rows.iter().filter(move |row| row.standing == wanted);
+        let found = rows.iter().filter(move |row| row.outcome == wanted);
         found.map(|row| row.layout).collect::<Vec<usize>>()
     };
     let winner = of(LayoutOutcome::Winner).first().copied();
@@ -85,7 +85,7 @@ fn row(record: &SweepRecord, index: usize, priced: bool) -> Row {
         let figure = figures.get(&requirement.figure);
         figure.is_some_and(|value| value.mean > requirement.bar)
     });
-    let (standing, why) = match (failure, value, missed) {
+    let (outcome, why) = match (failure, value, missed) {
         (Some(why), _, _) => (LayoutOutcome::Failed, why),
         (None, None, _) => (LayoutOutcome::Open, "not measured yet".to_owned()),
         (None, Some(_), Some(missed)) => (
@@ -94,7 +94,7 @@ fn row(record: &SweepRecord, index: usize, priced: bool) -> Row {
         ),
         (None, Some(_), None) => (LayoutOutcome::Behind, String::new()),
     };
-    let value = value.filter(|_| standing != LayoutOutcome::Failed);
+    let value = value.filter(|_| outcome != LayoutOutcome::Failed);
     let per_month = VOLUME * layout.members as f64;
     let sizes: Vec<_> = record
         .settings
@@ -108,7 +108,7 @@ fn row(record: &SweepRecord, index: usize, priced: bool) -> Row {
         value,
         of_winner: None,
         figures,
-        standing,
+        outcome,
         why,
         cost: priced.then_some(Cost {
             per_month,
@@ -136,19 +136,19 @@ fn figures(cells: &[&Cell]) -> BTreeMap<Figure, Value> {
         .collect()
 }
 
-/// Names the winner, and says of the others how far they are behind.
+/// Sets the winner, and the distances of the others.
 fn judge(rows: &mut [Row], unit: Unit) {
     let Some(place) = rows
         .iter()
-        .position(|row| row.standing == LayoutOutcome::Behind)
+        .position(|row| row.outcome == LayoutOutcome::Behind)
     else {
         return;
     };
     let best = rows[place].value.unwrap().mean;
-    rows[place].standing = LayoutOutcome::Winner;
+    rows[place].outcome = LayoutOutcome::Winner;
     rows[place].why = "the best".to_owned();
     for row in &mut *rows {
-        let Some(value) = row.value.filter(|_| row.standing != LayoutOutcome::Winner) else {
+        let Some(value) = row.value.filter(|_| row.outcome != LayoutOutcome::Winner) else {
             continue;
         };
         let share = value.mean / best;
@@ -158,15 +158,15 @@ fn judge(rows: &mut [Row], unit: Unit) {
         } else {
             1.0 - share
         };
-        if row.standing != LayoutOutcome::Behind {
+        if row.outcome != LayoutOutcome::Behind {
             continue;
         }
-        row.standing = match worse {
+        row.outcome = match worse {
             w if w < 0.012 => LayoutOutcome::Tie,
             _ if row.blocks == 1 => LayoutOutcome::Dropped,
             _ => LayoutOutcome::Behind,
         };
-        row.why = match row.standing {
+        row.why = match row.outcome {
             LayoutOutcome::Tie => "within 2 % of the best".to_owned(),
             _ => format!(
                 "{:.0} to {:.0} % worse than the best after {} blocks",
@@ -216,7 +216,7 @@ fn drift(record: &SweepRecord) -> Option<Drift> {
     })
 }
 
-/// The pairs of layouts that differ in one factor alone, by their truths.
+/// The pairs of layouts that differ in one factor alone, by their true rates.
 fn effects(record: &SweepRecord) -> Vec<Effect> {
     let mut found: BTreeMap<(Factor, String, String), Vec<f64>> = BTreeMap::new();
     for (a, from) in record.layouts.iter().enumerate() {
@@ -273,7 +273,7 @@ fn effect(factor: Factor, from: String, to: String, ratios: &[f64]) -> Effect {
     }
 }
 
-/// For each level, chunk, file system and scheduler the rates by members.
+/// Rates by the number of members, for each level, chunk, file system and scheduler.
 fn curves(record: &SweepRecord) -> Vec<Curve> {
     let mut curves: Vec<Curve> = Vec::new();
     for layout in record

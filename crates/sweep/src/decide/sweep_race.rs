@@ -1,17 +1,16 @@
-//! The leader, and the layouts that are worse beyond doubt: the race of `study`, with the sweep's additions.
+//! The leader, and the layouts that are significantly worse: the race of `study`, with additions for sweeps.
 //!
-//! The race supposes that all who are in were measured in every block. A layout that failed once and was
-//! built in the next block lacks one, and so does a layout that was dropped behind a leader who was then
-//! found to miss a requirement. Such stragglers take no part in the race itself. Each is raced afterwards
-//! against those who are in, over the blocks in which all of them were measured.
+//! The race requires that all entrants were measured in every block. A layout that failed once and was built in the
+//! next block lacks one, and so does a layout that was dropped behind a leader that later missed a requirement. These
+//! stragglers are not in the main race. Each is compared afterwards with the entrants, over the blocks in which all of
+//! them were measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use study::compare::RatioInterval;
 use study::race::{EntrantStatus as Place, Measurement, Race, Rule, replay};
 
-/// A layout's measurement in a block: its score, of which more is better, and the 95 % half width
-/// as a share of it.
+/// A layout's measurement in a block: its score, of which higher is better, and the 95 % half width as a share of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Score {
     /// The score.
@@ -20,27 +19,27 @@ pub(super) struct Score {
     pub half_width: Option<f64>,
 }
 
-/// The scores of those who contend: by layout, and by block.
+/// Scores of the eligible layouts, by layout and block.
 pub(super) type Scores = BTreeMap<usize, BTreeMap<usize, Score>>;
 
-/// State of the contest. Ratios are of scores to the leader's.
-pub(super) struct Contest {
+/// State of the race. Ratios are those of scores to the leader's.
+pub(super) struct SweepRace {
     /// The best so far.
     pub leader: Option<usize>,
-    /// Those as good as the leader, the best first.
+    /// Layouts not distinguishable from the leader, the best first.
     pub ties: Vec<usize>,
-    /// Those that are worse beyond doubt, by how much, and after how many blocks.
+    /// Layouts that are significantly worse, with the ratio and the number of blocks after which they were dropped.
     pub dropped: BTreeMap<usize, (RatioInterval, usize)>,
-    /// The ratio to the leader.
+    /// Ratios to the leader.
     pub ratios: BTreeMap<usize, RatioInterval>,
-    /// True if the race knows its winner before the last block.
+    /// True if the winner is certain.
     pub over: bool,
 }
 
-impl Contest {
-    /// Replays the contest. `blocks` is how many blocks were begun, and `failed` are those that
-    /// could not be built in a block and are tried again in the next.
-    pub(super) fn of(scores: &Scores, blocks: usize, failed: &[usize], rule: &Rule) -> Contest {
+impl SweepRace {
+    /// Replays the race. `blocks` is the number of blocks that were begun, and `failed` are the layouts that could not
+    /// be built in a block and are tried again in the next.
+    pub(super) fn of(scores: &Scores, blocks: usize, failed: &[usize], rule: &Rule) -> SweepRace {
         let (scores, lost) = without_gaps(scores, blocks);
         let blocks = blocks - lost;
         let rule = Rule {
@@ -50,24 +49,24 @@ impl Contest {
         let mut stragglers: BTreeSet<usize> = failed.iter().copied().collect();
         stragglers.retain(|layout| scores.contains_key(layout));
         loop {
-            let main = Heat::of(&scores, |layout| !stragglers.contains(&layout), &rule);
+            let main = PartialRace::of(&scores, |layout| !stragglers.contains(&layout), &rule);
             let late = main.late(&scores, blocks);
             if late.is_empty() {
-                return Contest::joined(&main, &scores, &stragglers, blocks, &rule);
+                return SweepRace::joined(&main, &scores, &stragglers, blocks, &rule);
             }
             stragglers.extend(late);
         }
     }
 
-    /// The race and its stragglers together.
+    /// The main race joined with the races of the stragglers.
     fn joined(
-        main: &Heat,
+        main: &PartialRace,
         scores: &Scores,
         stragglers: &BTreeSet<usize>,
         blocks: usize,
         rule: &Rule,
-    ) -> Contest {
-        let mut contest = Contest {
+    ) -> SweepRace {
+        let mut joined = SweepRace {
             leader: None,
             ties: Vec::new(),
             dropped: main.dropped(),
@@ -75,53 +74,61 @@ impl Contest {
             over: main.race.end.is_some(),
         };
         let front: Vec<usize> = main.left().collect();
-        let heats: Vec<(usize, Option<Heat>)> = stragglers
+        let partial_races: Vec<(usize, Option<PartialRace>)> = stragglers
             .iter()
-            .map(|late| (*late, Heat::among(scores, &front, *late, blocks, rule)))
+            .map(|late| {
+                (
+                    *late,
+                    PartialRace::among(scores, &front, *late, blocks, rule),
+                )
+            })
             .collect();
         let mut best = None;
-        for (late, heat) in &heats {
-            let Some(heat) = heat else {
-                contest.over = false;
+        for (late, partial) in &partial_races {
+            let Some(partial) = partial else {
+                joined.over = false;
                 continue;
             };
-            contest.over &= heat.race.end.is_some();
-            contest.dropped.extend(heat.dropped().remove_entry(late));
-            // By how much a straggler leads the best of the others.
-            if heat.leader() == Some(*late) {
-                let ratios = heat.ratios();
+            joined.over &= partial.race.end.is_some();
+            joined.dropped.extend(partial.dropped().remove_entry(late));
+            // The ratio of the best other layout to a leading straggler.
+            if partial.leader() == Some(*late) {
+                let ratios = partial.ratios();
                 let second = ratios.values().map(|r| r.ratio).fold(0.0, f64::max);
                 if best.as_ref().is_none_or(|(_, least)| second < *least) {
-                    best = Some((heat, second));
+                    best = Some((partial, second));
                 }
             }
         }
-        // A straggler that leads is known from its own heat; the rest from the race.
-        let leading = best.map_or(main, |(heat, _)| heat);
-        contest.leader = leading.leader();
-        contest.ratios = leading.ratios();
-        contest.ties = leading.ties();
-        for (late, heat) in &heats {
-            let Some(heat) = heat.as_ref().filter(|heat| heat.leader() == contest.leader) else {
+        // A leading straggler is known from its own race, any other leader from the main race.
+        let leading = best.map_or(main, |(partial, _)| partial);
+        joined.leader = leading.leader();
+        joined.ratios = leading.ratios();
+        joined.ties = leading.ties();
+        for (late, partial) in &partial_races {
+            let Some(partial) = partial
+                .as_ref()
+                .filter(|partial| partial.leader() == joined.leader)
+            else {
                 continue;
             };
-            if let Some(ratio) = heat.ratios().remove(late) {
-                contest.ratios.insert(*late, ratio);
-                if heat.ties().contains(late) && !contest.ties.contains(late) {
-                    contest.ties.push(*late);
+            if let Some(ratio) = partial.ratios().remove(late) {
+                joined.ratios.insert(*late, ratio);
+                if partial.ties().contains(late) && !joined.ties.contains(late) {
+                    joined.ties.push(*late);
                 }
             }
         }
-        let ratio = |layout: &usize| contest.ratios.get(layout).map_or(0.0, |r| r.ratio);
-        contest.ties.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
-        let dropped = &contest.dropped;
-        contest.ties.retain(|layout| !dropped.contains_key(layout));
-        contest
+        let ratio = |layout: &usize| joined.ratios.get(layout).map_or(0.0, |r| r.ratio);
+        joined.ties.sort_by(|a, b| ratio(b).total_cmp(&ratio(a)));
+        let dropped = &joined.dropped;
+        joined.ties.retain(|layout| !dropped.contains_key(layout));
+        joined
     }
 }
 
-/// The scores without blocks of which nothing came, as when the machine was rebooted, and how many
-/// these are. The last block may just have begun, and is kept.
+/// The scores without empty blocks, as after a reboot, and the number of these. The last block may just have begun,
+/// and is kept.
 fn without_gaps(scores: &Scores, blocks: usize) -> (Scores, usize) {
     let has = |block: &usize| scores.values().any(|scores| scores.contains_key(block));
     let kept: Vec<usize> = (0..blocks)
@@ -141,29 +148,29 @@ fn without_gaps(scores: &Scores, blocks: usize) -> (Scores, usize) {
 }
 
 /// A race among some of the layouts.
-struct Heat {
-    /// The layouts by their number in the race.
+struct PartialRace {
+    /// Layouts, by their index in the race.
     layouts: Vec<usize>,
     race: Race,
 }
 
-impl Heat {
-    /// The race of those who are `in_it`, over all blocks.
-    fn of(scores: &Scores, in_it: impl Fn(usize) -> bool, rule: &Rule) -> Heat {
-        let layouts: Vec<usize> = scores.keys().copied().filter(|l| in_it(*l)).collect();
+impl PartialRace {
+    /// The race of the layouts for which `is_included` is true, over all blocks.
+    fn of(scores: &Scores, is_included: impl Fn(usize) -> bool, rule: &Rule) -> PartialRace {
+        let layouts: Vec<usize> = scores.keys().copied().filter(|l| is_included(*l)).collect();
         let block = |block: usize| Some(block);
-        Heat::run(scores, layouts, block, rule)
+        PartialRace::run(scores, layouts, block, rule)
     }
 
-    /// The race of a straggler against those in front, over the blocks that all of them have;
-    /// `None` where there is no such block.
+    /// The race of a straggler against the entrants `front`, over the blocks that all of them have; `None` where there
+    /// is no such block.
     fn among(
         scores: &Scores,
         front: &[usize],
         late: usize,
         blocks: usize,
         rule: &Rule,
-    ) -> Option<Heat> {
+    ) -> Option<PartialRace> {
         let mut layouts = front.to_vec();
         layouts.push(late);
         let has =
@@ -179,7 +186,7 @@ impl Heat {
             ..*rule
         };
         let place = |block: usize| common.iter().position(|other| *other == block);
-        Some(Heat::run(scores, layouts, place, &rule))
+        Some(PartialRace::run(scores, layouts, place, &rule))
     }
 
     fn run(
@@ -187,7 +194,7 @@ impl Heat {
         layouts: Vec<usize>,
         place: impl Fn(usize) -> Option<usize>,
         rule: &Rule,
-    ) -> Heat {
+    ) -> PartialRace {
         let mut seen = Vec::new();
         for (entrant, layout) in layouts.iter().enumerate() {
             for (block, score) in scores.get(layout).into_iter().flatten() {
@@ -202,7 +209,7 @@ impl Heat {
             }
         }
         let race = replay(layouts.len(), &seen, rule);
-        Heat { layouts, race }
+        PartialRace { layouts, race }
     }
 
     fn layout(&self, entrant: usize) -> Option<usize> {
@@ -218,7 +225,7 @@ impl Heat {
         ties.filter_map(|entrant| self.layout(*entrant)).collect()
     }
 
-    /// The layouts that are in.
+    /// The layouts that are still in the race.
     fn left(&self) -> impl Iterator<Item = usize> + '_ {
         self.race
             .entrants()
@@ -242,7 +249,7 @@ impl Heat {
             .collect()
     }
 
-    /// Those that hold the race up: they lack a block that was followed by another.
+    /// The layouts that delay the race: they lack a block that was followed by another.
     fn late(&self, scores: &Scores, blocks: usize) -> Vec<usize> {
         let next = self.race.blocks;
         if self.race.end.is_some() || next + 1 >= blocks {

@@ -1,5 +1,5 @@
-//! The layout that is built just now, as the ledger keeps it: enough to take it down after a kill, a power
-//! cut or a reboot, and nothing else.
+//! The layout that is currently built, as saved in the ledger: what is needed to take it down after a kill, a power
+//! cut or a reboot.
 
 use std::path::{Path, PathBuf};
 
@@ -15,37 +15,37 @@ use array::plan::{md_uuid, new_uuid};
 use array::steps::Undone;
 use array::teardown;
 
-/// The ids and the old settings of what is built, chosen and read before it is.
+/// The ids of a layout, chosen before it is built, and the settings of the disks before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Underway {
+pub(crate) struct BuiltLayout {
     /// Number of the devices that are its members.
     pub members: usize,
-    /// The array's id, as mdadm writes it.
+    /// UUID of the array, as mdadm writes it.
     pub array: String,
-    /// The file system's id.
+    /// UUID of the file system.
     pub fs: String,
-    /// The array's node.
+    /// Device node of the array.
     pub node: PathBuf,
     /// Mount point.
     pub mount: PathBuf,
     /// Former schedulers of the disks.
-    pub schedulers: Vec<SchedulerWas>,
-    /// The boot in which that was: a later one has set its own schedulers.
+    pub schedulers: Vec<SavedScheduler>,
+    /// Id of the boot: after another boot the schedulers are the system's.
     pub boot: String,
 }
 
 /// The scheduler of a disk before the layout changed it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SchedulerWas {
+pub(crate) struct SavedScheduler {
     /// The disk's name in sysfs.
     pub disk: String,
-    /// Name of the disk itself: another may have got its place meanwhile.
+    /// Identity of the disk: another one may have taken its name meanwhile.
     pub id: Option<String>,
     /// The scheduler.
     pub was: String,
 }
 
-impl Underway {
+impl BuiltLayout {
     /// Chooses the ids for a layout on these devices.
     ///
     /// # Errors
@@ -56,16 +56,16 @@ impl Underway {
         members: &[DevNum],
         node: PathBuf,
         mount: &Path,
-    ) -> anyhow::Result<Underway> {
+    ) -> anyhow::Result<BuiltLayout> {
         let devices = Devices::read(root)?;
-        let mut schedulers: Vec<SchedulerWas> = Vec::new();
+        let mut schedulers: Vec<SavedScheduler> = Vec::new();
         if layout.scheduler.is_some() {
             for &member in members {
                 let was = scheduler_of(&devices, member);
                 schedulers.extend(was.filter(|was| !schedulers.contains(was)));
             }
         }
-        Ok(Underway {
+        Ok(BuiltLayout {
             members: layout.members,
             array: md_uuid(&new_uuid(root)?),
             fs: new_uuid(root)?,
@@ -76,8 +76,8 @@ impl Underway {
         })
     }
 
-    /// Takes down what is there of it, on the devices at these paths. It may be all, a part or
-    /// nothing, and it may be done again. Without `arrays` it is a disk alone.
+    /// Takes the layout down, on the devices at these paths. It may exist in part or not at all, and the call may be
+    /// repeated. Without `arrays` it is a single disk.
     pub(crate) fn take_down(
         &self,
         host: &mut Host,
@@ -103,7 +103,7 @@ impl Underway {
         undone
     }
 
-    /// The folder is ours alone, so whatever is mounted there goes, the last first.
+    /// The folder belongs to the sweep, so everything mounted there is unmounted, the last mount first.
     fn unmount(&self, host: &mut Host) -> Vec<Undone> {
         let count = Mounts::read(&host.root).map_or(0, |mounts| {
             mounts
@@ -123,7 +123,7 @@ impl Underway {
                 },
             );
         }
-        // With a file system still on it, it stays; without, nobody needs it.
+        // It stays while a file system is mounted on it.
         let _ = std::fs::remove_dir(&self.mount);
         undone
     }
@@ -133,13 +133,13 @@ impl Underway {
             return Vec::new();
         }
         let devices = Devices::read(root).ok();
-        let is_there = |scheduler: &SchedulerWas| {
+        let is_there = |scheduler: &SavedScheduler| {
             let mut all = devices.iter().flat_map(Devices::iter);
             all.any(|device| {
                 device.sysfs_name() == scheduler.disk && device.identity() == scheduler.id
             })
         };
-        let left = |scheduler: &SchedulerWas| {
+        let left = |scheduler: &SavedScheduler| {
             // The scheduler of a disk that is gone went with it.
             is_there(scheduler).then_some(())?;
             let error = set_scheduler(root, &scheduler.disk, &scheduler.was).err()?;
@@ -159,19 +159,19 @@ impl Underway {
 pub(crate) fn set_schedulers(
     root: &Root,
     layout: &Layout,
-    underway: &Underway,
+    underway: &BuiltLayout,
 ) -> anyhow::Result<()> {
     let Some(wanted) = &layout.scheduler else {
         return Ok(());
     };
-    for SchedulerWas { disk, .. } in &underway.schedulers {
+    for SavedScheduler { disk, .. } in &underway.schedulers {
         set_scheduler(root, disk, wanted)?;
     }
     Ok(())
 }
 
-/// The schedulers that a device can have: the words of its disk's `queue/scheduler`, where the one
-/// in use stands in brackets (Documentation/block/switching-sched.rst).
+/// The schedulers that a device can have: the words of its disk's `queue/scheduler`, where the current one is in
+/// brackets (Documentation/block/switching-sched.rst).
 pub(crate) fn schedulers(root: &Root, devices: &Devices, number: DevNum) -> Vec<String> {
     let Some(disk) = disk_of(devices, number) else {
         return Vec::new();
@@ -203,9 +203,9 @@ fn disk_of(devices: &Devices, number: DevNum) -> Option<&Device> {
     }
 }
 
-fn scheduler_of(devices: &Devices, number: DevNum) -> Option<SchedulerWas> {
+fn scheduler_of(devices: &Devices, number: DevNum) -> Option<SavedScheduler> {
     let disk = disk_of(devices, number)?;
-    Some(SchedulerWas {
+    Some(SavedScheduler {
         disk: disk.sysfs_name(),
         id: disk.identity(),
         was: disk.scheduler.clone()?,

@@ -1,5 +1,5 @@
-//! The course of a sweep of volume types: volumes are created, attached and measured in rounds. Whatever ends it, the
-//! caller removes them (`clean`).
+//! The rounds of a sweep of volume types: volumes are created, attached and measured. The caller removes them at the
+//! end, also after an error (`clean`).
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::anyhow;
 use record::Bytes;
 
-use super::checkpoint::{Cell, Checkpoint, Made, Stage};
-use super::clean::POLL;
+use super::checkpoint::{Cell, Checkpoint, Stage, VolumeState};
+use super::clean::POLL_INTERVAL;
 use super::clock::Clock;
 use super::cloud::{Ec2, Instance};
 use crate::run::Ending;
@@ -17,11 +17,11 @@ use ui::exit::Failure;
 /// Last letters of the names that EC2 recommends for volumes of data (EC2 User Guide, "Device names for volumes").
 const LETTERS: std::ops::RangeInclusive<char> = 'f'..='p';
 
-/// The host's side: its disks, and measuring them.
-pub(crate) trait Testbench {
-    /// Path and size of the disk that a volume is; `None` while it is not seen.
+/// The host on which the volumes are measured.
+pub(crate) trait MeasuringHost {
+    /// Path and size of a volume's disk; `None` while the kernel does not list it.
     fn find(&mut self, volume: &str) -> Option<(std::path::PathBuf, Bytes)>;
-    /// Fills the beginning of a new disk, which must be blank: reading what was never written tells nothing.
+    /// Fills the beginning of a new disk, which must be blank: reads of unwritten blocks are no measurement.
     ///
     /// # Errors
     /// When it is not blank or cannot be written, as a sentence.
@@ -41,26 +41,26 @@ pub(crate) trait Testbench {
     /// # Errors
     /// When the ledger cannot be written.
     fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure>;
-    /// Tells the user.
-    fn tell(&mut self, text: &str);
+    /// Reports progress to the user.
+    fn report(&mut self, text: &str);
 }
 
-/// All that a course needs.
-pub(crate) struct Course<'a, 'b> {
+/// The rounds of a sweep.
+pub(crate) struct Rounds<'a, 'b> {
     pub(crate) ec2: &'a mut Ec2<'b>,
-    pub(crate) bench: &'a mut dyn Testbench,
+    pub(crate) bench: &'a mut dyn MeasuringHost,
     pub(crate) clock: &'a mut dyn Clock,
     pub(crate) place: &'a Instance,
-    /// Timeout for a volume to be created, and to be seen as a disk.
+    /// Timeout for a volume to be created, and to be listed as a disk.
     pub(crate) timeout: Duration,
     pub(crate) interrupt: &'a AtomicBool,
 }
 
-impl Course<'_, '_> {
-    /// Runs it.
+impl Rounds<'_, '_> {
+    /// Creates, attaches and measures all volumes.
     ///
     /// # Errors
-    /// The error that ended it. The volumes are there still.
+    /// The error that ended it. The volumes still exist.
     pub(crate) fn run(&mut self, checkpoint: &mut Checkpoint) -> Result<Ending, Failure> {
         let names = free_names(self.place, checkpoint.specs.len()).map_err(midway)?;
         for at in 0..checkpoint.specs.len() {
@@ -80,7 +80,7 @@ impl Course<'_, '_> {
             let Some(disk) = self.until_seen(&id, checkpoint.specs[at].size())? else {
                 return Ok(Ending::Interrupted);
             };
-            self.bench.tell(&format!(
+            self.bench.report(&format!(
                 "disksmith: {}: {id} is {}.",
                 checkpoint.specs[at].text,
                 disk.display()
@@ -90,7 +90,7 @@ impl Course<'_, '_> {
         }
         for round in 0..checkpoint.rounds {
             for step in 0..disks.len() {
-                // What changes in the course of a round does not always meet the same volume.
+                // Rotated, so that changes during a round do not always affect the same volume.
                 let at = (step + round) % disks.len();
                 if self.interrupt.load(Relaxed) {
                     return Ok(Ending::Interrupted);
@@ -105,9 +105,9 @@ impl Course<'_, '_> {
         Ok(Ending::Over)
     }
 
-    /// Creates a volume. That it is requested is on the disk before, and its id after that.
+    /// Creates a volume. The request is saved before, and the id after it.
     fn create(&mut self, checkpoint: &mut Checkpoint, at: usize) -> Result<(), Failure> {
-        checkpoint.volumes.push(Made {
+        checkpoint.volumes.push(VolumeState {
             stage: Stage::Requested,
             id: None,
         });
@@ -117,14 +117,14 @@ impl Course<'_, '_> {
         let created = self.ec2.create(spec, self.place, &checkpoint.id, &token);
         let id =
             created.map_err(|why| midway(format!("{} cannot be created: {why}", spec.text)))?;
-        checkpoint.volumes[at] = Made {
+        checkpoint.volumes[at] = VolumeState {
             stage: Stage::Created,
             id: Some(id),
         };
         self.bench.save(checkpoint)
     }
 
-    /// Waits until a volume can be attached; false when a signal came.
+    /// Waits until a volume can be attached; false after a signal.
     fn until_available(&mut self, id: &str) -> Result<bool, Failure> {
         let began = self.clock.now();
         loop {
@@ -143,7 +143,7 @@ impl Course<'_, '_> {
         }
     }
 
-    /// Waits until the disk of a volume is seen, which must have its size; `None` when a signal came.
+    /// Waits until the disk of a volume is listed, which must have its size; `None` after a signal.
     fn until_seen(&mut self, id: &str, size: Bytes) -> Result<Option<std::path::PathBuf>, Failure> {
         let began = self.clock.now();
         loop {
@@ -169,7 +169,7 @@ impl Course<'_, '_> {
         }
     }
 
-    /// Lets time pass; false when a signal came.
+    /// Waits; false after a signal.
     fn goes_on(&mut self, began: Duration, why: &str) -> Result<bool, Failure> {
         if self.interrupt.load(Relaxed) {
             return Ok(false);
@@ -180,7 +180,7 @@ impl Course<'_, '_> {
                 self.timeout.as_secs()
             )));
         }
-        self.clock.pause(POLL);
+        self.clock.pause(POLL_INTERVAL);
         Ok(true)
     }
 }
@@ -189,10 +189,10 @@ fn midway(why: String) -> Failure {
     Failure::Midway(anyhow!(why))
 }
 
-/// Names for as many volumes that the instance has free.
+/// Free device names of the instance for a number of volumes.
 ///
 /// # Errors
-/// When there are not so many, as a sentence.
+/// When there are too few, as a sentence.
 pub(crate) fn free_names(place: &Instance, count: usize) -> Result<Vec<String>, String> {
     let is_taken = |letter: char| {
         let named = |name: &String| {

@@ -1,25 +1,25 @@
-//! Requirements on a layout.
+//! Checks of requirements on layouts.
 
 use study::few;
 use study::interval::Interval;
 
 use super::clauses::{blocks, shown};
-use super::observed::Observed;
+use super::measurements::Measurements;
 use crate::objective::Requirement;
 
-/// One block alone speaks against a layout, or for it, only where it is this many times on one side
-/// of the bar. Cloud disks double their latency for minutes, and percentiles more than that.
+/// Factor by which a rate must differ from its threshold for one block to decide. The latency of cloud disks doubles
+/// for minutes, and percentiles vary even more.
 const FAR_RATE: f64 = 2.0;
 const FAR_LATENCY: f64 = 4.0;
 
-/// Result of a requirement on a layout.
+/// Result of a check of a requirement on a layout.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Bar {
-    /// It is met.
+pub(super) enum RequirementResult {
+    /// The requirement is met.
     Met,
-    /// Not known yet.
-    Open,
-    /// It is missed: why, as a clause.
+    /// Not decided yet.
+    Undecided,
+    /// The requirement is missed: the reason, as a clause.
     Missed(String),
 }
 
@@ -28,27 +28,27 @@ pub(super) enum Bar {
 struct Measured {
     /// The value in each block.
     values: Vec<f64>,
-    /// Interval of the true mean, with the noise that all layouts show; `None` while no layout was measured
-    /// twice.
+    /// Interval of the true mean, by the noise over all layouts; `None` while no layout was measured twice.
     interval: Option<Interval>,
 }
 
-/// All requirements, held against all layouts.
-pub(super) struct Bars<'a> {
-    /// Each with what was measured of it, by layout.
+/// Checks of all requirements on all layouts.
+pub(super) struct RequirementChecks<'a> {
+    /// Requirements, each with the measurements of its figure by layout.
     all: Vec<(&'a Requirement, Vec<Measured>)>,
-    /// True if nothing more will be measured, so that the mean over the blocks decides what was open.
+    /// True if nothing more will be measured, so that the mean over the blocks decides.
     last: bool,
 }
 
-impl<'a> Bars<'a> {
-    /// Holds them against each other. The interval of a mean is that of the table: see
-    /// [`few::means`].
-    pub(super) fn of(observed: &Observed<'a>, last: bool) -> Bars<'a> {
-        let record = observed.record;
+impl<'a> RequirementChecks<'a> {
+    /// Checks of a sweep's requirements. The interval of a mean is that of the table: see [`few::means`].
+    pub(super) fn of(measurements: &Measurements<'a>, last: bool) -> RequirementChecks<'a> {
+        let record = measurements.record;
         let measured = |requirement: &Requirement| {
             let of_layout = |layout| {
-                let values = observed.blocks(layout, &requirement.figure).into_values();
+                let values = measurements
+                    .blocks(layout, &requirement.figure)
+                    .into_values();
                 values.map(|value| value.mean).collect()
             };
             let groups: Vec<Vec<f64>> = (0..record.layouts.len()).map(of_layout).collect();
@@ -58,7 +58,7 @@ impl<'a> Bars<'a> {
                 .collect()
         };
         let requires = record.settings.requires.iter();
-        Bars {
+        RequirementChecks {
             all: requires
                 .map(|requirement| (requirement, measured(requirement)))
                 .collect(),
@@ -66,20 +66,20 @@ impl<'a> Bars<'a> {
         }
     }
 
-    /// Result of all requirements on a layout: the first that is missed decides.
-    pub(super) fn judge(&self, layout: usize) -> Bar {
-        let mut all = Bar::Met;
+    /// Result of all requirements on a layout; the first one that is missed decides.
+    pub(super) fn check(&self, layout: usize) -> RequirementResult {
+        let mut all = RequirementResult::Met;
         for (requirement, measured) in self.on(layout) {
             match one(requirement, measured, self.last) {
-                Bar::Met => {}
-                Bar::Open => all = Bar::Open,
-                missed @ Bar::Missed(_) => return missed,
+                RequirementResult::Met => {}
+                RequirementResult::Undecided => all = RequirementResult::Undecided,
+                missed @ RequirementResult::Missed(_) => return missed,
             }
         }
         all
     }
 
-    /// Doubt that a layout which is taken meets the requirements, as a clause.
+    /// Reason to doubt that a layout which counts as meeting the requirements does, as a clause.
     pub(super) fn doubt(&self, layout: usize) -> Option<String> {
         let mut all = self.on(layout);
         all.find_map(|(requirement, measured)| doubt(requirement, measured))
@@ -91,17 +91,17 @@ impl<'a> Bars<'a> {
     }
 }
 
-/// On which side of the bar the truth lies.
+/// Position of the true value relative to the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lies {
+enum Position {
     Right,
     Wrong,
-    /// On either, as far as can be told.
+    /// Not known.
     Either,
 }
 
-/// By the interval or, while there is none, by one block that is far from the bar.
-fn lies(requirement: &Requirement, measured: &Measured) -> Lies {
+/// Position by the interval or, while there is none, by one block that is far from the threshold.
+fn position(requirement: &Requirement, measured: &Measured) -> Position {
     let excess: Vec<f64> = match measured.interval {
         Some(interval) => vec![
             requirement.excess(interval.low),
@@ -121,47 +121,47 @@ fn lies(requirement: &Requirement, measured: &Measured) -> Lies {
         }
     };
     if excess.is_empty() {
-        Lies::Either
+        Position::Either
     } else if excess.iter().all(|excess| *excess > 1.0) {
-        Lies::Wrong
+        Position::Wrong
     } else if excess.iter().all(|excess| *excess < 1.0) {
-        Lies::Right
+        Position::Right
     } else {
-        Lies::Either
+        Position::Either
     }
 }
 
-fn one(requirement: &Requirement, measured: &Measured, last: bool) -> Bar {
+fn one(requirement: &Requirement, measured: &Measured, last: bool) -> RequirementResult {
     let Some(average) = measured.average() else {
-        // What was never measured is not met.
+        // A requirement on a figure that was never measured is missed.
         return if last {
-            Bar::Missed(format!(
+            RequirementResult::Missed(format!(
                 "cannot be held against {requirement}: no run has that figure"
             ))
         } else {
-            Bar::Open
+            RequirementResult::Undecided
         };
     };
     let missed = |how: &str| {
-        Bar::Missed(format!(
+        RequirementResult::Missed(format!(
             "misses {requirement} {how} {}: {}",
             blocks(measured.values.len()),
             shown(&requirement.figure, average)
         ))
     };
-    match lies(requirement, measured) {
-        Lies::Wrong => missed("in"),
-        Lies::Right => Bar::Met,
-        Lies::Either if !last => Bar::Open,
-        Lies::Either if requirement.is_met_by(average) => Bar::Met,
-        Lies::Either => missed("on the average of"),
+    match position(requirement, measured) {
+        Position::Wrong => missed("in"),
+        Position::Right => RequirementResult::Met,
+        Position::Either if !last => RequirementResult::Undecided,
+        Position::Either if requirement.is_met_by(average) => RequirementResult::Met,
+        Position::Either => missed("on the average of"),
     }
 }
 
-/// Reason for which it is not certain that a requirement is met whose bar the mean meets, as a clause.
+/// Reason to doubt that a requirement is met, though its mean meets the threshold, as a clause.
 fn doubt(requirement: &Requirement, measured: &Measured) -> Option<String> {
     let average = measured.average()?;
-    if lies(requirement, measured) != Lies::Either {
+    if position(requirement, measured) != Position::Either {
         return None;
     }
     let value = |value: f64| shown(&requirement.figure, value);
@@ -181,7 +181,7 @@ fn doubt(requirement: &Requirement, measured: &Measured) -> Option<String> {
 }
 
 impl Measured {
-    /// The geometric mean, as the table has it; `None` of nothing.
+    /// The geometric mean, as in the table; `None` without values.
     fn average(&self) -> Option<f64> {
         let logs = self.values.iter().map(|value| value.ln());
         let mean = logs.sum::<f64>() / self.values.len() as f64;
@@ -189,15 +189,18 @@ impl Measured {
     }
 }
 
-/// The requirements whose figure no layout has, as doubts.
-pub(super) fn unmeasured(observed: &Observed) -> Vec<String> {
-    let layouts = 0..observed.record.layouts.len();
-    if !layouts.clone().any(|layout| observed.measured(layout) > 0) {
+/// Doubts about requirements whose figure no layout has.
+pub(super) fn unmeasured(measurements: &Measurements) -> Vec<String> {
+    let layouts = 0..measurements.record.layouts.len();
+    if !layouts
+        .clone()
+        .any(|layout| measurements.measured(layout) > 0)
+    {
         return Vec::new();
     }
-    let required = observed.record.settings.requires.iter();
+    let required = measurements.record.settings.requires.iter();
     let absent = required.filter(|requirement| {
-        let has = |layout| !observed.blocks(layout, &requirement.figure).is_empty();
+        let has = |layout| !measurements.blocks(layout, &requirement.figure).is_empty();
         !layouts.clone().any(has)
     });
     absent
@@ -214,8 +217,8 @@ pub(super) fn unmeasured(observed: &Observed) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// With a noise of so much a block, known from many.
-    fn noisy(text: &str, values: &[f64], noise: f64, last: bool) -> Bar {
+    /// The result with a noise known from many blocks.
+    fn noisy(text: &str, values: &[f64], noise: f64, last: bool) -> RequirementResult {
         one(&text.parse().unwrap(), &measured(values, noise), last)
     }
 
@@ -236,30 +239,39 @@ mod tests {
         measured
     }
 
-    fn alone(text: &str, value: f64) -> Bar {
+    fn alone(text: &str, value: f64) -> RequirementResult {
         noisy(text, &[value], 0.0, false)
     }
 
-    fn is_missed(bar: &Bar) -> bool {
-        matches!(bar, Bar::Missed(_))
+    fn is_missed(bar: &RequirementResult) -> bool {
+        matches!(bar, RequirementResult::Missed(_))
     }
 
     #[test]
-    fn before_the_end_a_bar_is_missed_only_where_the_interval_excludes_it() {
+    fn before_the_end_a_requirement_is_missed_only_where_the_interval_excludes_it() {
         let text = "seek.p99<1ms";
-        assert_eq!(noisy(text, &[], 0.0, false), Bar::Open);
-        assert_eq!(noisy(text, &[1.01e6, 1.03e6], 0.05, false), Bar::Open);
-        assert_eq!(noisy(text, &[9.7e5, 9.9e5], 0.05, false), Bar::Open);
-        assert_eq!(noisy(text, &[8e5, 8e5], 0.05, false), Bar::Met);
+        assert_eq!(noisy(text, &[], 0.0, false), RequirementResult::Undecided);
+        assert_eq!(
+            noisy(text, &[1.01e6, 1.03e6], 0.05, false),
+            RequirementResult::Undecided
+        );
+        assert_eq!(
+            noisy(text, &[9.7e5, 9.9e5], 0.05, false),
+            RequirementResult::Undecided
+        );
+        assert_eq!(
+            noisy(text, &[8e5, 8e5], 0.05, false),
+            RequirementResult::Met
+        );
         assert_eq!(
             noisy(text, &[1.2e6, 1.2e6], 0.05, false),
-            Bar::Missed("misses seek.p99<1ms in 2 blocks: 1.20 ms".to_owned())
+            RequirementResult::Missed("misses seek.p99<1ms in 2 blocks: 1.20 ms".to_owned())
         );
         // One block is enough where the noise is known from others.
         assert!(is_missed(&noisy(text, &[1.2e6], 0.05, false)));
         assert_eq!(
             noisy("seek.iops>=1000", &[980.0; 2], 0.05, false),
-            Bar::Open
+            RequirementResult::Undecided
         );
         assert!(is_missed(&noisy(
             "seek.iops>=1000",
@@ -270,21 +282,27 @@ mod tests {
     }
 
     #[test]
-    fn while_no_noise_is_known_one_block_must_be_far_from_the_bar() {
+    fn while_no_noise_is_known_one_block_must_be_far_from_the_threshold() {
         assert!(is_missed(&alone("seek.p99<1ms", 4.1e6)));
-        assert_eq!(alone("seek.p99<1ms", 3.9e6), Bar::Open);
+        assert_eq!(alone("seek.p99<1ms", 3.9e6), RequirementResult::Undecided);
         assert!(is_missed(&alone("seek.iops>=1000", 490.0)));
-        assert_eq!(alone("seek.iops>=1000", 510.0), Bar::Open);
-        assert_eq!(alone("seek.iops>=1000", 1900.0), Bar::Open);
-        assert_eq!(alone("seek.iops>=1000", 2100.0), Bar::Met);
+        assert_eq!(
+            alone("seek.iops>=1000", 510.0),
+            RequirementResult::Undecided
+        );
+        assert_eq!(
+            alone("seek.iops>=1000", 1900.0),
+            RequirementResult::Undecided
+        );
+        assert_eq!(alone("seek.iops>=1000", 2100.0), RequirementResult::Met);
     }
 
     #[test]
-    fn at_the_end_the_average_decides_and_what_is_near_the_bar_is_said() {
+    fn at_the_end_the_average_decides_and_a_value_near_the_threshold_is_doubted() {
         let text = "seek.p99<1ms";
         let near = measured(&[1.02e6, 9.7e5], 0.05);
         let requirement: Requirement = text.parse().unwrap();
-        assert_eq!(one(&requirement, &near, true), Bar::Met);
+        assert_eq!(one(&requirement, &near, true), RequirementResult::Met);
         let message = doubt(&requirement, &near).unwrap();
         assert!(
             message.starts_with("995 µs in 2 blocks is too near to seek.p99<1ms to be certain"),
@@ -294,7 +312,7 @@ mod tests {
         assert_eq!(doubt(&requirement, &measured(&[8e5; 2], 0.05)), None);
         assert!(is_missed(&noisy(text, &[1.05e6, 9.8e5], 0.05, true)));
         assert!(is_missed(&noisy(text, &[1.1e6], 0.0, true)));
-        // Never measured is not met.
+        // A figure that was never measured misses its requirement.
         assert!(is_missed(&noisy(text, &[], 0.0, true)));
     }
 }

@@ -6,21 +6,21 @@ use crate::figure::{Figure, Metric};
 use crate::objective::Objective;
 use crate::record::{Cell, CellOutcome, SweepRecord, Value};
 
-/// Number of failures of a layout after which it is given up.
-pub(super) const TRIES: usize = 2;
+/// Number of failures of a layout after which it is not tried again.
+pub(super) const MAX_FAILURES: usize = 2;
 
-/// A record, asked by layout.
-pub(super) struct Observed<'a> {
+/// The measurements of a record, by layout.
+pub(super) struct Measurements<'a> {
     /// The record.
     pub record: &'a SweepRecord,
-    /// The cells of each layout that count for it, in order of time.
+    /// Cells of each layout that count, in order of time.
     cells: Vec<Vec<&'a Cell>>,
 }
 
-impl<'a> Observed<'a> {
-    /// Sorts the cells by layout. The baseline is measured in blocks that do not want it any more,
-    /// and once after the last: those cells tell of the drift alone.
-    pub(super) fn of(record: &'a SweepRecord) -> Observed<'a> {
+impl<'a> Measurements<'a> {
+    /// Groups the cells by layout. The baseline is also measured in blocks after it was dropped, and once after the
+    /// last block: these cells only show the drift.
+    pub(super) fn of(record: &'a SweepRecord) -> Measurements<'a> {
         let mut cells = vec![Vec::new(); record.layouts.len()];
         for cell in &record.cells {
             let block = record.blocks.get(cell.block);
@@ -30,7 +30,7 @@ impl<'a> Observed<'a> {
                 of_layout.push(cell);
             }
         }
-        Observed { record, cells }
+        Measurements { record, cells }
     }
 
     /// The cells of a layout.
@@ -43,7 +43,7 @@ impl<'a> Observed<'a> {
     pub(super) fn blocks(&self, layout: usize, figure: &Figure) -> BTreeMap<usize, Value> {
         let mut seen: BTreeMap<usize, Vec<Value>> = BTreeMap::new();
         for cell in self.cells(layout) {
-            // A rate of nothing and a latency of nothing were not measured.
+            // A rate or latency of 0 was not measured.
             let value = cell.figure(figure).filter(|value| is_positive(value.mean));
             if let Some(value) = value {
                 seen.entry(cell.block).or_default().push(value);
@@ -59,7 +59,7 @@ impl<'a> Observed<'a> {
         seen.into_iter().map(one).collect()
     }
 
-    /// In how many blocks a layout was measured.
+    /// Number of blocks in which a layout was measured.
     pub(super) fn measured(&self, layout: usize) -> usize {
         let measured = self.cells(layout).iter().filter(|cell| cell.is_measured());
         let mut blocks: Vec<usize> = measured.map(|cell| cell.block).collect();
@@ -68,7 +68,7 @@ impl<'a> Observed<'a> {
         blocks.len()
     }
 
-    /// Reason for which a layout is given up: it failed too often.
+    /// Reason for the last failure of a layout that failed too often.
     pub(super) fn given_up(&self, layout: usize) -> Option<&'a str> {
         let failures = self
             .cells(layout)
@@ -78,7 +78,10 @@ impl<'a> Observed<'a> {
                 CellOutcome::Measured { .. } => None,
             });
         let failures: Vec<&str> = failures.collect();
-        failures.last().copied().filter(|_| failures.len() >= TRIES)
+        failures
+            .last()
+            .copied()
+            .filter(|_| failures.len() >= MAX_FAILURES)
     }
 
     /// Reason for which the last attempt at a layout failed, where it did.
@@ -108,8 +111,8 @@ impl<'a> Observed<'a> {
             .any(|cell| cell.block.saturating_add(1) >= blocks)
     }
 
-    /// True if the last block was begun and all that it wants was tried. A layout that comes back only then,
-    /// since the noise turned out larger or the best misses a requirement, is measured no further.
+    /// True if the last block was begun and all its layouts were tried. A layout that becomes eligible again only
+    /// then, by larger noise or a leader that misses a requirement, is not measured further.
     pub(super) fn has_run_out(&self) -> bool {
         let last = self.record.settings.blocks.checked_sub(1);
         let block = last.and_then(|last| Some((last, self.record.blocks.get(last)?)));
@@ -119,8 +122,8 @@ impl<'a> Observed<'a> {
         })
     }
 
-    /// The figure that ranks the layouts, or that stands for speed where only money counts: the
-    /// first that is required, or what the first phase does.
+    /// The figure that ranks the layouts. Where the objective is cost it is the figure of the first requirement, or
+    /// the rate of the first phase.
     pub(super) fn speed(&self) -> Figure {
         let settings = &self.record.settings;
         if let Objective::Figure(figure) | Objective::PerDollar(figure) = &settings.objective {
@@ -146,7 +149,7 @@ pub(super) fn is_positive(value: f64) -> bool {
     value.is_finite() && value > 0.0
 }
 
-/// The mean; NaN of nothing.
+/// The mean; NaN without values.
 pub(super) fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let count = values.len() as f64;
     values.sum::<f64>() / count

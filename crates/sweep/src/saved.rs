@@ -1,4 +1,4 @@
-//! Sweeps that the ledger keeps: showing one again, and giving one up.
+//! Saved sweeps: showing one again, and abandoning one.
 
 use std::path::PathBuf;
 
@@ -57,7 +57,7 @@ fn record(ledger: &Ledger, word: &str) -> Result<SweepRecord, Failure> {
     }
 }
 
-/// Takes down what an unfinished sweep left, and keeps it as finished.
+/// Takes down the layout of an unfinished sweep, and saves it as finished.
 pub(crate) fn abandon(
     args: &SweepArgs,
     word: &str,
@@ -66,8 +66,7 @@ pub(crate) fn abandon(
 ) -> Outcome {
     let store = Store::open(context)?;
     let key = find(store.ledger(), word, true)?;
-    // Whether one of another host or container still runs only the user can know, and says so by
-    // its whole name.
+    // Only the user can know that a sweep of another host or container no longer runs, and confirms it by its full id.
     let from = match word == key {
         true => Takeover::WithTarget,
         false => Takeover::FromDead,
@@ -118,8 +117,7 @@ fn given_up(key: &str, json: bool) -> String {
     )
 }
 
-/// Gives the volumes of a sweep the names that they have now. Returns the places of those that
-/// cannot be found.
+/// Updates the names of a sweep's volumes. Returns the indices of those that cannot be found.
 fn locate(checkpoint: &mut Checkpoint, context: &Context) -> Result<Vec<usize>, Failure> {
     let devices = Devices::read(&context.root).refused()?;
     let same_boot = process::boot_id(&context.root).refused()? == checkpoint.boot;
@@ -133,11 +131,11 @@ fn locate(checkpoint: &mut Checkpoint, context: &Context) -> Result<Vec<usize>, 
     Ok(gone)
 }
 
-/// Present place of a volume.
+/// Current path of a volume.
 fn now(volume: &Volume, devices: &Devices, context: &Context, same_boot: bool) -> Option<PathBuf> {
     let at_path = devices.at_path(&context.root, &volume.path);
     let Some(id) = &volume.id else {
-        // Without a name of its own it is what its path leads to, as long as names do not change.
+        // Without an identity it is the device of its path, as long as names do not change.
         let found = at_path.filter(|device| same_boot && device.size == volume.size);
         return found.map(|_| volume.path.clone());
     };
