@@ -216,10 +216,10 @@ mod tests {
     fn the_best_clock_agrees_with_the_monotonic_one() {
         let clock = Clock::best();
         // Between two readings of the one a reading of the other, however long a busy host takes for them.
-        let look = || [monotonic_nanos(), clock.now(), monotonic_nanos()];
-        let before = look();
+        let readings = || [monotonic_nanos(), clock.now(), monotonic_nanos()];
+        let before = readings();
         thread::sleep(Duration::from_millis(50));
-        let after = look();
+        let after = readings();
         let counted = clock.span(after[1] - before[1]).0 as f64;
         let least = (after[0] - before[2]) as f64;
         let most = (after[2] - before[0]) as f64;

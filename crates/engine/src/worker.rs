@@ -628,7 +628,12 @@ impl<'a, B: Backend> Worker<'a, B> {
 }
 
 /// The error for a completion that failed or is short.
-pub(crate) fn failure(direction: Direction, offset: u64, result: i32, requested: u64) -> EngineError {
+pub(crate) fn failure(
+    direction: Direction,
+    offset: u64,
+    result: i32,
+    requested: u64,
+) -> EngineError {
     if result < 0 {
         EngineError::Io {
             direction,

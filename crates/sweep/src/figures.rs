@@ -272,7 +272,7 @@ mod tests {
                  write page-read.p99"
             )
         );
-        for (text, told) in [
+        for (text, expected) in [
             (
                 "page-read.read.p99",
                 "does nothing else; write page-read.p99",
@@ -281,7 +281,7 @@ mod tests {
             ("log-append.commit.bytes", "write log-append.bytes"),
         ] {
             let why = never(text).unwrap_or_default();
-            assert!(why.contains(told), "{text}: {why}");
+            assert!(why.contains(expected), "{text}: {why}");
         }
         assert_eq!(never("page-mixed.read.p99"), None);
         assert_eq!(never("log-append.write.p99"), None);

@@ -256,14 +256,14 @@ mod tests {
 
     #[test]
     fn an_invalid_objective_is_an_error_with_the_valid_form() {
-        for (text, told) in [
+        for (text, expected) in [
             ("speed", "page-mixed.iops"),
             ("", "page-mixed.iops"),
             ("page-read.p99/$", "divides a latency"),
             ("/$", "PHASE.METRIC"),
         ] {
             let error = text.parse::<Objective>().unwrap_err();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn an_invalid_requirement_is_an_error_with_the_reason() {
-        for (text, told) in [
+        for (text, expected) in [
             ("page-write.p99", "has no bar"),
             ("page-write.p99=5ms", "has no bar"),
             ("page-write.p99<5", "has no unit"),
@@ -329,7 +329,7 @@ mod tests {
             ("<5ms", "PHASE.METRIC"),
         ] {
             let error = text.parse::<Requirement>().unwrap_err();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_refused() {
+    fn invalid_members_and_chunks_are_refused() {
         let bad = Factors {
             members: vec![0, 9],
             chunks: vec![Bytes::kib(96)],

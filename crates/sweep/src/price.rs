@@ -94,18 +94,18 @@ impl Prices {
             let line = line.split('#').next().unwrap_or_default();
             let mut words = line.split_whitespace();
             let Some(field) = words.next() else { continue };
-            let told = |why: String| format!("{file}, line {}: {why}", at + 1);
+            let error = |why: String| format!("{file}, line {}: {why}", at + 1);
             let (Some(value), None) = (words.next(), words.next()) else {
-                return Err(told(format!(
+                return Err(error(format!(
                     "{field} takes one value; write a field and its value, as in 'gib-month 0.08'"
                 )));
             };
             if seen.contains(&field) {
-                return Err(told(format!(
+                return Err(error(format!(
                     "{field} is given twice; leave one of them out"
                 )));
             }
-            prices.set(field, value).map_err(told)?;
+            prices.set(field, value).map_err(error)?;
             seen.push(field);
         }
         if prices.priced() {
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn an_error_names_the_file_the_line_and_the_field() {
-        for (text, told) in [
+        for (text, expected) in [
             (
                 "gib-month 0.08\ngib 5",
                 "prices, line 2: there is no field 'gib'",
@@ -385,7 +385,7 @@ mod tests {
             ("# nothing\niops 5", "prices names no price"),
         ] {
             let error = Prices::parse("prices", text).unwrap_err();
-            assert!(error.starts_with(told), "{text}: {error}");
+            assert!(error.starts_with(expected), "{text}: {error}");
         }
     }
 

@@ -37,8 +37,8 @@ pub(crate) fn probe(
     let Some(plan) = plan(settings) else {
         return Ok(None);
     };
-    let ask = |at: usize, target: &DestroyTarget| {
-        ask(&plan, settings, target, at, engine, interrupt).map_err(|error| {
+    let probe_volume = |at: usize, target: &DestroyTarget| {
+        probe_volume(&plan, settings, target, at, engine, interrupt).map_err(|error| {
             anyhow::Error::new(error).context(format!("{} as it is", target.path.display()))
         })
     };
@@ -47,14 +47,14 @@ pub(crate) fn probe(
     let targets: Vec<&DestroyTarget> = testbed.claims().take(used).collect();
     let mut alone = Vec::new();
     for (at, target) in targets.iter().enumerate() {
-        alone.push(rate(&ask(at, target)?));
+        alone.push(rate(&probe_volume(at, target)?));
     }
     let phases = thread::scope(|scope| {
-        let ask = &ask;
+        let probe_volume = &probe_volume;
         let threads: Vec<_> = targets
             .iter()
             .enumerate()
-            .map(|(at, target)| scope.spawn(move || ask(at, target)))
+            .map(|(at, target)| scope.spawn(move || probe_volume(at, target)))
             .collect();
         let joined = threads.into_iter().map(|thread| {
             thread
@@ -84,7 +84,7 @@ fn plan(settings: &Settings) -> Option<PhasePlan> {
     (workload.sync_every == 0).then_some(plan)
 }
 
-fn ask(
+fn probe_volume(
     plan: &PhasePlan,
     settings: &Settings,
     target: &DestroyTarget,

@@ -37,12 +37,12 @@ impl Progress {
 
     /// Line at the end of the layout.
     pub(crate) fn done(&self, record: &SweepRecord, took: Duration) -> String {
-        let came = match record.cells.last() {
-            Some(cell) => came_of(record, cell),
+        let result = match record.cells.last() {
+            Some(cell) => result_of(record, cell),
             None => "not measured".to_owned(),
         };
         format!(
-            "disksmith: {}: {came}, in {:.0} s; {}",
+            "disksmith: {}: {result}, in {:.0} s; {}",
             self.place,
             took.as_secs_f64(),
             left(record)
@@ -50,7 +50,7 @@ impl Progress {
     }
 }
 
-fn came_of(record: &SweepRecord, cell: &Cell) -> String {
+fn result_of(record: &SweepRecord, cell: &Cell) -> String {
     match &cell.outcome {
         CellOutcome::Failed(why) => why.clone(),
         CellOutcome::Measured { figures, .. } => {

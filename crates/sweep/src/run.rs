@@ -168,7 +168,7 @@ impl Sweep<'_> {
         self.checkpoint.underway = Some(underway.clone());
         self.save()?;
         let measured = self.build_and_measure(block, &wanted, &underway);
-        let kept = measured.and_then(|measured| {
+        let saved = measured.and_then(|measured| {
             let Some((outcome, measured_s)) = measured else {
                 return Ok(());
             };
@@ -186,7 +186,7 @@ impl Sweep<'_> {
         });
         // After an error, too, nothing stays built.
         let down = self.take_down(&underway);
-        kept?;
+        saved?;
         down?;
         self.context
             .notice(&progress.done(self.record(), began.elapsed()));

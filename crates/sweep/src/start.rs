@@ -159,7 +159,7 @@ fn unfinished(store: &Store, settings: &Settings) -> Result<Option<Work<Checkpoi
         let elsewhere = store.liveness(owner) == OwnerLiveness::Elsewhere;
         let shares = |volume: &Volume| {
             let mut others = settings.devices.iter();
-            // A path of another host says nothing here.
+            // A path of another host may be any device on this one.
             others.any(|other| volume.is(other) && !(elsewhere && volume.id.is_none()))
         };
         if !record.settings.devices.iter().any(shares) {

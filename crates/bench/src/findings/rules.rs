@@ -70,7 +70,7 @@ mod tests {
             requests: 1000,
             failed,
             unjudged: 0,
-            first: Some("at byte 4096: its sum does not match".to_owned()),
+            first: Some("at byte 4096: its checksum does not match".to_owned()),
         };
         let made = run(|phase| phase.outcome.verified = Some(verified(2)));
         let conclusion = made::conclude(&made);

@@ -88,7 +88,7 @@ fn check(list: &List<'_>) -> Result<(), EngineError> {
             continue;
         }
         return Err(EngineError::Unfit(
-            "the target is open without O_DIRECT, and the page cache would completion in its place; \
+            "the target is open without O_DIRECT, and the page cache would answer in its place; \
              open it with O_DIRECT"
                 .to_owned(),
         ));

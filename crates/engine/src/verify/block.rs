@@ -25,7 +25,7 @@ pub(super) struct Layout {
 /// Mismatch between what was read and what was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mismatch {
-    Headless,
+    NoHeader,
     Place { found: u64 },
     Length { found: u32 },
     Sum,
@@ -36,10 +36,10 @@ pub(super) enum Mismatch {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Mismatch::Headless => write!(f, "it has no header, so it was not written by this"),
-            Mismatch::Place { found } => write!(f, "it holds what belongs to byte {found}"),
+            Mismatch::NoHeader => write!(f, "it has no header, so this job did not write it"),
+            Mismatch::Place { found } => write!(f, "it holds the data of byte {found}"),
             Mismatch::Length { found } => write!(f, "it was written as {found} bytes"),
-            Mismatch::Sum => write!(f, "its sum does not match"),
+            Mismatch::Sum => write!(f, "its checksum does not match"),
             Mismatch::Number { found, wanted } => {
                 write!(f, "it holds write {found} in place of write {wanted}")
             }
@@ -107,7 +107,7 @@ impl Layout {
     fn check_block(&self, block: &[u8], offset: u64, number: Option<u64>) -> Result<(), Mismatch> {
         let at = self.header_of(block);
         if word(block, at) != MAGIC {
-            return Err(Mismatch::Headless);
+            return Err(Mismatch::NoHeader);
         }
         let length = half(block, at + 24);
         if length as usize != block.len() {
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(layout.check(&data[..4096], 8192, None), Err(length));
         data[9000] ^= 1;
         assert_eq!(layout.check(&data, 8192, None), Err(Mismatch::Sum));
-        assert_eq!(layout.check(&[0; 512], 0, None), Err(Mismatch::Headless));
+        assert_eq!(layout.check(&[0; 512], 0, None), Err(Mismatch::NoHeader));
     }
 
     #[test]

@@ -53,7 +53,7 @@ fn findings(measurements: &Measurements) -> Option<String> {
         .collect();
     (doubtful > 0).then(|| {
         format!(
-            "{doubtful} of {} {} findings that speak against the figures: {}.",
+            "{doubtful} of {} {} findings that make the figures doubtful or invalid: {}.",
             count(runs, "run"),
             if doubtful == 1 { "has" } else { "have" },
             codes.join(", ")

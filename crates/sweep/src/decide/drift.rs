@@ -72,8 +72,8 @@ pub(super) fn doubt(drift: &Drift, tie: f64) -> Option<String> {
         None => return None,
     };
     Some(format!(
-        "The baseline {what}: layouts are compared within blocks, which that does not touch, but \
-         figures of different blocks are of different hours."
+        "The baseline {what}: comparisons of layouts, which are made within blocks, are still valid, \
+         but figures of different blocks are not comparable."
     ))
 }
 

@@ -58,7 +58,7 @@ fn one(
         high: found.interval.map(|interval| interval.high),
     };
     let names = format!("{} against {}", name(factor, to), name(factor, from));
-    let told = EffectSentence {
+    let sentence = EffectSentence {
         figure,
         factor,
         names,
@@ -73,7 +73,7 @@ fn one(
         ratio,
         range: (found.least, found.most),
         shown: found.is_shown(),
-        text: told.text(found.ratio, found.interval),
+        text: sentence.text(found.ratio, found.interval),
     })
 }
 

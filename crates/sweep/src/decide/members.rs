@@ -23,7 +23,7 @@ const FEW_IN_FLIGHT: f64 = 4.0;
 /// Number of members at which the rate stops growing, and the limit.
 pub(super) fn scaling(measurements: &Measurements, curves: &[MeasuredCurve]) -> String {
     let Some(best) = curves.first() else {
-        return "Where more members stop helping was not measured: no layout was swept with two \
+        return "Scaling with the number of members was not measured: no layout was swept with two \
                 numbers of members."
             .to_owned();
     };
@@ -53,7 +53,7 @@ pub(super) fn scaling(measurements: &Measurements, curves: &[MeasuredCurve]) -> 
     };
     let is_flat = knee(&studied(best)).is_some();
     let growth = match few_in_flight(measurements, best).filter(|_| is_flat) {
-        Some(few) => format!("{growth} That may be for want of requests: {few}."),
+        Some(few) => format!("{growth} Too few requests in flight may be the reason: {few}."),
         None => growth,
     };
     format!("{growth} {}", limit(measurements, best))
@@ -75,9 +75,8 @@ fn few_in_flight(measurements: &Measurements, curve: &MeasuredCurve) -> Option<S
 
 /// The limit of the largest array of a curve: that of the instance, its own, or that of its volumes.
 fn limit(measurements: &Measurements, curve: &MeasuredCurve) -> String {
-    let unknown = || {
-        "Whose limit that is cannot be determined: the volumes were not measured alone.".to_owned()
-    };
+    let unknown =
+        || "What limits it cannot be determined: the volumes were not measured alone.".to_owned();
     let (Some(probe), Some(last)) = (&measurements.record.probe, curve.curve.points.last()) else {
         return unknown();
     };
@@ -118,8 +117,8 @@ fn limit(measurements: &Measurements, curve: &MeasuredCurve) -> String {
     if last.value.low.map_or(share, |low| low * io / bound) > 1.0 / CLEARLY_BELOW {
         format!(
             "{whose}; {array} is {percent} % of that, which is impossible: something slowed the \
-             volumes while they were measured alone, such as another load or cold blocks. Whose \
-             limit this is cannot be determined."
+             volumes while they were measured alone, such as another load or cold blocks. What \
+             limits the array cannot be determined."
         )
     } else if last.value.high.map_or(share, |high| high * io / bound) < CLEARLY_BELOW {
         match few_in_flight(measurements, curve) {
@@ -376,10 +375,10 @@ mod tests {
     }
 
     fn has(decided: &Decided, words: &[&str]) {
-        for told in told {
+        for word in words {
             assert!(
-                decided.answers.iter().any(|text| text.contains(told)),
-                "{told}: {:#?}",
+                decided.answers.iter().any(|text| text.contains(word)),
+                "{word}: {:#?}",
                 decided.answers
             );
         }
@@ -433,23 +432,22 @@ mod tests {
     #[test]
     fn with_few_requests_in_flight_neither_the_array_nor_a_knee_is_blamed_alone() {
         let of = |layout: &Layout| (3000.0 * layout.members as f64 / io(layout)).min(9000.0);
-        let blames = |decided: &Decided, told: &str| {
+        let blames = |decided: &Decided, word: &str| {
             let mut answers = decided.answers.iter();
-            answers.any(|text| text.contains(told))
+            answers.any(|text| text.contains(word))
         };
         // 1.3 times 20 requests over eight members; and 26.
         for (depth, few) in [(20, true), (26, false)] {
             let decided = with_depth(depth, &[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
             has(&decided, &["stops scaling at 4 members"]);
-            let want =
-                "That may be for want of requests: 20 in flight are 3.2 for each of 8 members";
+            let want = "Too few requests in flight may be the reason: 20 in flight are 3.2 for each of 8 members";
             assert_eq!(blames(&decided, want), few, "{:#?}", decided.answers);
             assert_eq!(blames(&decided, "in flight, cannot be determined"), few);
             assert_eq!(blames(&decided, "the rest is lost in the array"), !few);
         }
         let grows = |layout: &Layout| 3000.0 * layout.members as f64;
         let decided = with_depth(20, &[2, 4, 8], Level::Zero, &grows, &EQUAL, 1.0);
-        assert!(!blames(&decided, "for want of requests"));
+        assert!(!blames(&decided, "Too few requests in flight may be"));
     }
 
     #[test]

@@ -135,9 +135,7 @@ fn one(requirement: &Requirement, measured: &Measured, last: bool) -> Requiremen
     let Some(average) = measured.average() else {
         // A requirement on a figure that was never measured is missed.
         return if last {
-            RequirementResult::Missed(format!(
-                "cannot be held against {requirement}: no run has that figure"
-            ))
+            RequirementResult::Missed(format!("has no measurement for {requirement}"))
         } else {
             RequirementResult::Undecided
         };

@@ -56,7 +56,7 @@ fn adopt(
     clock: &mut dyn Clock,
 ) -> Result<(), linux::aws::Error> {
     let is_open = |made: &VolumeState| made.stage == Stage::Requested && made.id.is_none();
-    for look in 0..LISTING_ATTEMPTS {
+    for attempt in 0..LISTING_ATTEMPTS {
         for volume in ec2.tagged(&checkpoint.id)? {
             let known = |made: &VolumeState| made.id.as_ref() == Some(&volume.id);
             if checkpoint.volumes.iter().any(known) || is_gone(&volume) {
@@ -74,7 +74,7 @@ fn adopt(
         if !checkpoint.volumes.iter().any(is_open) {
             return Ok(());
         }
-        if look + 1 < LISTING_ATTEMPTS {
+        if attempt + 1 < LISTING_ATTEMPTS {
             clock.pause(POLL_INTERVAL);
         }
     }

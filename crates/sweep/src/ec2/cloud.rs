@@ -91,7 +91,7 @@ impl<'a> Ec2<'a> {
         }
     }
 
-    fn ask<T: serde::de::DeserializeOwned + Default>(
+    fn call<T: serde::de::DeserializeOwned + Default>(
         &mut self,
         program: &Exec,
     ) -> Result<T, Error> {
@@ -106,7 +106,7 @@ impl<'a> Ec2<'a> {
         let program = self
             .command("describe-instances")
             .args(["--instance-ids", id]);
-        let answer: Answer = self.ask(&program).map_err(|why| why.to_string())?;
+        let answer: Answer = self.call(&program).map_err(|why| why.to_string())?;
         let mut all = answer
             .reservations
             .into_iter()
@@ -190,7 +190,7 @@ impl<'a> Ec2<'a> {
         token: &str,
     ) -> Result<String, Error> {
         let program = self.creation(spec, place, sweep, token);
-        let created: Created = self.ask(&program)?;
+        let created: Created = self.call(&program)?;
         created.volume_id.ok_or_else(|| {
             let line = program.line();
             Error::of(&format!("'{line}' answers without an id"), &["ec2"])

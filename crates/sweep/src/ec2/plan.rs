@@ -153,7 +153,7 @@ impl Plan {
         };
         let rows: Vec<Vec<String>> = self.specs.iter().map(row).collect();
         let mut text = layout(&COLUMNS, &rows, columns);
-        let told = format!(
+        let question = format!(
             "These volumes are created in {}, attached to {}, written and measured in {} of {}, detached and deleted \
              again, also when it is interrupted. They carry the tag {TAG}={sweep}. That takes some {} min and costs \
              about {:.2} {currency} (prices of {}), and {:.4} {currency} for each hour that they exist longer.",
@@ -167,7 +167,7 @@ impl Plan {
             self.per_hour(),
             currency = self.currency(),
         );
-        let _ = writeln!(text, "{}", wrap(&told, columns, ""));
+        let _ = writeln!(text, "{}", wrap(&question, columns, ""));
         text
     }
 

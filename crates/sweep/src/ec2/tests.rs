@@ -170,7 +170,7 @@ impl Clock for SimulatedClock {
 /// The host and its ledger.
 struct Host {
     /// The last saved state.
-    kept: Checkpoint,
+    saved: Checkpoint,
     /// Number of saves before a kill.
     saves: usize,
     /// Size of each disk; `None` where none is listed.
@@ -184,7 +184,7 @@ struct Host {
 impl Host {
     fn of(checkpoint: &Checkpoint) -> Host {
         Host {
-            kept: checkpoint.clone(),
+            saved: checkpoint.clone(),
             saves: usize::MAX,
             disk: Some(100),
             blank: true,
@@ -219,7 +219,7 @@ impl MeasuringHost for Host {
             return Err(Failure::Midway(anyhow!("killed")));
         }
         self.saves -= 1;
-        self.kept = checkpoint.clone();
+        self.saved = checkpoint.clone();
         Ok(())
     }
 
@@ -417,8 +417,8 @@ fn after_a_kill_at_any_moment_the_volumes_are_found_again() {
             let _ = run(&world, &mut host, &mut state);
             world.borrow_mut().unseen = unseen;
             // Only the saved state is known.
-            let mut kept = host.kept;
-            assert_eq!(cleaned(&world, &mut kept), [""; 0], "{saves}");
+            let mut saved = host.saved;
+            assert_eq!(cleaned(&world, &mut saved), [""; 0], "{saves}");
             assert_eq!(world.borrow().left(), other_volumes(), "{saves} {unseen}");
         }
     }
@@ -478,8 +478,8 @@ fn volumes_that_cannot_be_removed_are_reported_and_saved() {
         // The next start removes it.
         world.borrow_mut().fails = None;
         world.borrow_mut().stuck = false;
-        let mut kept = state;
-        assert_eq!(cleaned(&world, &mut kept), [""; 0]);
+        let mut saved = state;
+        assert_eq!(cleaned(&world, &mut saved), [""; 0]);
         assert_eq!(world.borrow().left(), other_volumes());
     }
 }

@@ -361,8 +361,8 @@ pub(crate) fn plus_minus(row: &Row, unit: Unit) -> String {
         None => String::new(),
         Some(value) => {
             let shown = |bound| unit.digits(bound);
-            let told = relative::interval(value.mean, value.low, value.high, shown);
-            told.unwrap_or("?".to_owned())
+            let interval = relative::interval(value.mean, value.low, value.high, shown);
+            interval.unwrap_or("?".to_owned())
         }
     }
 }

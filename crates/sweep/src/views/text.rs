@@ -22,37 +22,37 @@ pub(crate) fn sweep(
     let mut text = head(record, columns);
     text.push('\n');
     text.push_str(&table(record, decided, columns));
-    let mut say = |sentence: &str, indent: &str| {
+    let mut add = |sentence: &str, indent: &str| {
         let _ = writeln!(text, "{}", wrap(sentence, columns, indent));
     };
-    say("", "");
-    say(&winner(record, decided), "  ");
+    add("", "");
+    add(&winner(record, decided), "  ");
     if let Some(ties) = ties(record, decided) {
-        say(&ties, "  ");
+        add(&ties, "  ");
     }
     for survivor in survivors(record, decided) {
-        say(&survivor, "  ");
+        add(&survivor, "  ");
     }
     if let Some(frontier) = frontier(record, decided) {
-        say(&frontier, "  ");
+        add(&frontier, "  ");
     }
     for answer in &decided.answers {
-        say(answer, "  ");
+        add(answer, "  ");
     }
     for out in outs(decided) {
-        say(&out, "  ");
+        add(&out, "  ");
     }
     for left_out in &record.left_out {
-        say(
+        add(
             &format!("not measured: {}: {}", left_out.what, left_out.why),
             "  ",
         );
     }
     for doubt in &decided.doubts {
-        say(&format!("warning: {doubt}"), "  ");
+        add(&format!("warning: {doubt}"), "  ");
     }
     if let Some(drift) = &decided.drift {
-        say(&drift.text, "  ");
+        add(&drift.text, "  ");
     }
     text.push_str(&effects(decided, columns));
     text.push_str(&to_build(record, decided, commands));
