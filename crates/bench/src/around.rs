@@ -6,7 +6,7 @@ use std::time::Instant;
 use engine::{Heartbeat, Pause};
 use linux::Root;
 use linux::pulse::ProcessorTime;
-use record::{Gap, Surroundings};
+use record::{Gap, HostConditions};
 
 /// Sees it, from a phase's begin to its end.
 pub(super) struct Around {
@@ -31,11 +31,11 @@ impl Around {
     }
 
     /// All that was seen.
-    pub(super) fn end(self) -> Surroundings {
+    pub(super) fn end(self) -> HostConditions {
         let stolen = processors()
             .zip(self.processors)
             .map_or(0.0, |(now, before)| now.stolen_since(&before));
-        Surroundings {
+        HostConditions {
             gaps: gaps(self.began, &self.heartbeat.stop()),
             stolen_fraction: stolen,
             after: None,

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use engine::{Control, Engine, EngineError, IoInterface, Job, Observer, derive_seed};
 use linux::diskstats::{self, Counter, DiskStats};
-use record::{Bytes, DeviceCounts, Phase, Surroundings, Window};
+use record::{Bytes, DeviceCounts, HostConditions, Phase, Window};
 use study::steady;
 use study::stop::{StopDecision, StopRule, Stopper};
 
@@ -132,7 +132,7 @@ impl<'a> Watch<'a> {
     /// Adds to the phase, which has ended, what was around it.
     pub(crate) fn finish(self, phase: &mut Phase) {
         let after = self.since(readings(self.counters).as_deref());
-        phase.surroundings = Surroundings {
+        phase.surroundings = HostConditions {
             after,
             ..self.around.end()
         };

@@ -5,7 +5,7 @@ use record::Contents;
 use crate::random::{Random, derive_seed};
 
 /// Generator of the data of a worker's writes.
-pub(crate) struct Filler {
+pub(crate) struct DataGenerator {
     /// Bytes of a chunk that do not compress.
     dense: usize,
     chunk: usize,
@@ -20,16 +20,16 @@ pub(crate) struct Filler {
     random: Random,
 }
 
-impl Filler {
+impl DataGenerator {
     /// The generator of a worker with this seed; workers of one `set_seed` share a working set.
-    pub(crate) fn new(contents: &Contents, seed: u64, set_seed: u64) -> Filler {
+    pub(crate) fn new(contents: &Contents, seed: u64, set_seed: u64) -> DataGenerator {
         let chunk = match contents.chunk.0 as usize {
             0 => 512,
             chunk => chunk,
         };
         let dense = chunk as f64 * (1.0 - contents.compressible.clamp(0.0, 1.0));
         let mut random = Random::new(seed ^ 0x436f_6e74_656e_7473);
-        Filler {
+        DataGenerator {
             dense: dense.round() as usize,
             chunk,
             pattern: contents.pattern.clone(),
@@ -91,20 +91,20 @@ mod tests {
     #[test]
     fn each_chunk_compresses_by_its_share() {
         let mut data = vec![9; 4096];
-        Filler::new(&contents(), 1, 2).fill(&mut data);
+        DataGenerator::new(&contents(), 1, 2).fill(&mut data);
         for chunk in data.chunks(512) {
             assert!(chunk[256..].iter().all(|byte| *byte == 0));
             assert!(chunk[..256].iter().filter(|byte| **byte == 0).count() < 16);
         }
         let mut patterned = contents();
         (patterned.compressible, patterned.pattern) = (1.0, b"xy".to_vec());
-        Filler::new(&patterned, 1, 2).fill(&mut data);
+        DataGenerator::new(&patterned, 1, 2).fill(&mut data);
         assert!(data.chunks(2).all(|pair| pair == b"xy"));
     }
 
     /// Counts of different data among 4,000 writes.
     fn counts(contents: &Contents) -> Vec<u32> {
-        let mut filler = Filler::new(contents, 1, 2);
+        let mut filler = DataGenerator::new(contents, 1, 2);
         let mut seen: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
         let mut data = vec![0; 64];
         for _ in 0..4000 {

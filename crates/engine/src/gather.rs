@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 
 use record::{
-    CpuTime, Direction, EngineUsed, FailedRequests, Flow, JobFileResults, Phase, StopReason,
-    Surroundings, Window, WindowFlow, Workload,
+    CpuTime, Direction, EngineUsed, FailedRequests, Flow, HostConditions, JobFileResults, Phase,
+    StopReason, Window, WindowFlow, Workload,
 };
 
 use crate::budget::Budget;
@@ -326,7 +326,7 @@ impl PhaseTotals {
                 .collect(),
             cpu: self.cpu,
             windows: self.windows,
-            surroundings: Surroundings::default(),
+            surroundings: HostConditions::default(),
             outcome: JobFileResults {
                 depth: self.depth,
                 failed: Some(self.failed).filter(|failed| failed.count() > 0),

@@ -17,7 +17,7 @@ use crate::depth_search::Search;
 use crate::flow::FlowHandle;
 use crate::job::{EngineError, Job};
 use crate::places::Places;
-use crate::plan::{Message, Plan, Share};
+use crate::plan::{Message, Plan, ThreadShare};
 use crate::random::derive_seed;
 use crate::ring::RingFeatures;
 use crate::start::StartGroup;
@@ -79,7 +79,7 @@ impl WorkerCounts {
     }
 
     /// Shares of the workers of each thread, with the first of them leading.
-    fn shares(&self, phase_state: &PhaseState<'_>, start: u64) -> Vec<Share> {
+    fn shares(&self, phase_state: &PhaseState<'_>, start: u64) -> Vec<ThreadShare> {
         let (job, clock) = (phase_state.job, phase_state.clock);
         let workload = job.workload;
         let throttle = phase_state.throttle(self.slots);
@@ -97,7 +97,7 @@ impl WorkerCounts {
                 Arc::new(Mutex::new(Arrivals::new(mean_gap, start, seed, even)))
             });
             let places = Places::of(workload, job.span.0, thread, job.seed);
-            shares.extend((0..self.workers_a_thread).map(|member| Share {
+            shares.extend((0..self.workers_a_thread).map(|member| ThreadShare {
                 places: places.clone(),
                 arrivals: arrivals.clone(),
                 leads: member == 0,
@@ -140,7 +140,7 @@ pub(crate) struct PhaseState<'a> {
     /// Barrier of the workers of this job, before one of them waits for the other jobs.
     pub ready: StartBarrier,
     pub start: &'a StartGroup,
-    pub begin: OnceLock<(Timetable, Vec<Share>)>,
+    pub begin: OnceLock<(Timetable, Vec<ThreadShare>)>,
     pub budget: Option<Budget>,
     pub enough: AtomicBool,
     /// Set when a rule of its job file ends the phase.

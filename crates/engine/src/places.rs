@@ -1,10 +1,10 @@
 //! Places of requests: the file of each, and the offset in it.
 
 mod append;
-mod detailed;
+mod extended;
+mod permutation;
 mod place;
 mod runs;
-mod scatter;
 mod skew;
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use record::{Direction, Pattern, Workload};
 
 use crate::random::{Random, derive_seed};
-use detailed::{BlockGrid, Detailed};
+use extended::{BlockGrid, ExtendedPlaces};
 pub(crate) use place::{in_file, place_in};
 
 /// Generator of the places of a thread's requests. Clones share the position of a sequential thread, as the
@@ -28,7 +28,7 @@ pub(crate) struct Places {
     /// Sequential: number of requests so far.
     placed: Option<Arc<AtomicU64>>,
     /// Extended options, where a workload has more than a pattern.
-    detailed: Option<Detailed>,
+    detailed: Option<ExtendedPlaces>,
 }
 
 impl Places {
@@ -40,7 +40,7 @@ impl Places {
         Places {
             detailed: workload.details.as_ref().map(|details| {
                 let grains = BlockGrid::of(workload, details);
-                Detailed::new(workload.pattern, details, span, grains, seed)
+                ExtendedPlaces::new(workload.pattern, details, span, grains, seed)
             }),
             ..plain
         }

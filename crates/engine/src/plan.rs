@@ -51,7 +51,7 @@ impl Plan<'_> {
 /// State that the workers for one thread of the workload share: a ring is one worker with many slots;
 /// blocking calls take a worker for each request in flight.
 #[derive(Clone)]
-pub(crate) struct Share {
+pub(crate) struct ThreadShare {
     pub places: Places,
     /// Open loop: the next free worker takes the next arrival.
     pub arrivals: Option<Arc<Mutex<Arrivals>>>,

@@ -156,7 +156,7 @@ impl Ring {
     /// device without waiting, such as those that the kernel splits, go to kernel threads, and
     /// without this there are four of these a processor (io_uring_register(2),
     /// IORING_REGISTER_IOWQ_MAX_WORKERS, Linux 5.15), whatever the ring's length.
-    pub(crate) fn let_block(&self, most: u32) {
+    pub(crate) fn allow_blocking(&self, most: u32) {
         // Older kernels have their own limit.
         let _ = self
             .ring
@@ -314,7 +314,7 @@ mod tests {
             skip::skipped("this kernel cannot set the limit (Linux 5.15 can)");
             return;
         }
-        ring.let_block(777);
+        ring.allow_blocking(777);
         assert_eq!(limit().unwrap(), 777);
     }
 }

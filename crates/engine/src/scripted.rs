@@ -1,8 +1,8 @@
 //! An engine without I/O, which returns phases from a script, so that commands are tested with known histograms.
 
 use record::{
-    ClockKind, CpuTime, Direction, EngineKind, EngineUsed, Flow, Histogram, Phase, StopReason,
-    Surroundings, Window,
+    ClockKind, CpuTime, Direction, EngineKind, EngineUsed, Flow, Histogram, HostConditions, Phase,
+    StopReason, Window,
 };
 
 use crate::job::{Control, Engine, EngineError, Job, Observer};
@@ -93,7 +93,7 @@ fn phase_of(job: &Job<'_>, windows: Vec<Window>, stopped: StopReason) -> Phase {
         thread_seconds: Vec::new(),
         cpu: CpuTime::default(),
         windows,
-        surroundings: Surroundings::default(),
+        surroundings: HostConditions::default(),
         outcome: record::JobFileResults::default(),
     }
 }

@@ -13,11 +13,11 @@ use record::{CpuTime, Direction};
 
 use crate::backend::{Backend, Completion};
 use crate::clock::{cpu_since, thread_cpu_time};
-use crate::contents::Filler;
+use crate::contents::DataGenerator;
 use crate::failures::Failures;
 use crate::job::EngineError;
 use crate::places::{in_file, place_in};
-use crate::plan::{Message, Plan, Share, WorkerEnd};
+use crate::plan::{Message, Plan, ThreadShare, WorkerEnd};
 use crate::random::{Random, derive_seed};
 use crate::sizes::Sizes;
 use crate::tally::{Tally, WindowTally};
@@ -43,7 +43,7 @@ pub(crate) struct Worker<'a, B> {
     backend: B,
     windows: Sender<Message>,
     random: Random,
-    share: Share,
+    share: ThreadShare,
     /// Open loop: when the next request that this worker took from the schedule is due.
     due: Option<u64>,
     tally: Tally,
@@ -51,7 +51,7 @@ pub(crate) struct Worker<'a, B> {
     idle: Vec<u32>,
     sizes: Sizes,
     /// Generator of the data of writes, where it is not random.
-    filler: Option<Filler>,
+    filler: Option<DataGenerator>,
     /// True if the worker fills or checks the data of requests.
     uses_data: bool,
     /// A random number below this is a read; `None` where all requests are alike.
@@ -72,7 +72,7 @@ impl<'a, B: Backend> Worker<'a, B> {
     pub(crate) fn new(
         id: usize,
         plan: &'a Plan<'a>,
-        share: Share,
+        share: ThreadShare,
         backend: B,
         windows: Sender<Message>,
     ) -> Worker<'a, B> {
@@ -89,7 +89,9 @@ impl<'a, B: Backend> Worker<'a, B> {
         let details = workload.details.as_ref();
         let filler = details
             .and_then(|details| details.contents.as_ref())
-            .map(|contents| Filler::new(contents, derive_seed(plan.seed, id as u64), plan.seed));
+            .map(|contents| {
+                DataGenerator::new(contents, derive_seed(plan.seed, id as u64), plan.seed)
+            });
         Worker {
             id,
             plan,

@@ -201,7 +201,7 @@ pub(crate) fn database_run(minute: i64, share: f64) -> Run {
                 system_s: 1.1,
             },
             windows,
-            surroundings: Surroundings::default(),
+            surroundings: HostConditions::default(),
             outcome: record::JobFileResults::default(),
         });
     }

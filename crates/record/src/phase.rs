@@ -91,7 +91,7 @@ pub struct Gap {
 
 /// State of the host during a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Surroundings {
+pub struct HostConditions {
     /// Times in which the program did not run, in order.
     pub gaps: Vec<Gap>,
     /// The share of the processors' time that the hypervisor gave to others, 0 to 1.
@@ -139,7 +139,7 @@ pub struct Phase {
     pub windows: Vec<Window>,
     /// The machine's state around the phase; empty in runs of versions that did not record it.
     #[serde(default)]
-    pub surroundings: Surroundings,
+    pub surroundings: HostConditions,
     /// Results beside the figures.
     #[serde(default, skip_serializing_if = "JobFileResults::is_empty")]
     pub outcome: JobFileResults,

@@ -9,8 +9,8 @@ use std::thread;
 use engine::list::{EndReason, List, ListEngine, ListSummary, MAX_IN_FLIGHT, Memory};
 use engine::{EngineError, IoInterface, Observer};
 use record::{
-    Bytes, Details, Direction, Nanos, Pace, Pattern, Phase, Replay, ReplayCounts, ReplaySettings,
-    ReplayedDevice, StopReason, Surroundings, Workload,
+    Bytes, Details, Direction, HostConditions, Nanos, Pace, Pattern, Phase, Replay, ReplayCounts,
+    ReplaySettings, ReplayedDevice, StopReason, Workload,
 };
 use trace::ReadError;
 
@@ -181,7 +181,7 @@ fn phase(
         thread_seconds: Vec::new(),
         cpu: end.cpu,
         windows: std::mem::take(&mut tally.windows),
-        surroundings: Surroundings::default(),
+        surroundings: HostConditions::default(),
         outcome: record::JobFileResults::default(),
     }
 }

@@ -5,7 +5,7 @@ use ledger::Ledger;
 
 use crate::args::SweepArgs;
 use crate::decide::decide;
-use crate::decided::Decided;
+use crate::decision::Decision;
 use crate::record::{Cell, CellOutcome, SweepRecord};
 use crate::{commands, html, views};
 use ui::context::Context;
@@ -23,21 +23,21 @@ pub(crate) fn answer(
     record: &SweepRecord,
     ledger: &Ledger,
 ) -> Outcome {
-    let decided = decide(record);
-    let commands = commands_of(record, &decided);
+    let decision = decide(record);
+    let commands = commands_of(record, &decision);
     let text = if args.json {
-        views::json::document(record, &decided, &commands)
+        views::json::document(record, &decision, &commands)
     } else {
-        views::text::sweep(record, &decided, &commands, context.columns)
+        views::text::sweep(record, &decision, &commands, context.columns)
     };
     let printed = context.print(&text);
     // Even when standard output is closed, as with a pipe.
     if let Some(page) = page {
-        let content = drawn(record, &decided, &commands, ledger).midway()?;
+        let content = drawn(record, &decision, &commands, ledger).midway()?;
         page.write(&content).midway()?;
     }
     printed?;
-    status(record, &decided)
+    status(record, &decision)
 }
 
 /// The page of a sweep.
@@ -45,29 +45,31 @@ pub(crate) fn answer(
 /// # Errors
 /// When a template fails.
 pub(crate) fn page(record: &SweepRecord, ledger: &Ledger) -> anyhow::Result<Vec<u8>> {
-    let decided = decide(record);
-    drawn(record, &decided, &commands_of(record, &decided), ledger)
+    let decision = decide(record);
+    drawn(record, &decision, &commands_of(record, &decision), ledger)
 }
 
 /// The document of a sweep.
 pub(crate) fn document(record: &SweepRecord) -> String {
-    let decided = decide(record);
-    views::json::document(record, &decided, &commands_of(record, &decided))
+    let decision = decide(record);
+    views::json::document(record, &decision, &commands_of(record, &decision))
 }
 
 fn drawn(
     record: &SweepRecord,
-    decided: &Decided,
+    decision: &Decision,
     commands: &[String],
     ledger: &Ledger,
 ) -> anyhow::Result<Vec<u8>> {
-    let finalists = finalists(record, decided, ledger);
-    html::of(record, decided, &finalists, commands)
+    let finalists = finalists(record, decision, ledger);
+    html::of(record, decision, &finalists, commands)
 }
 
 /// Commands that build the winner.
-fn commands_of(record: &SweepRecord, decided: &Decided) -> Vec<String> {
-    let winner = decided.winner.and_then(|winner| record.layouts.get(winner));
+fn commands_of(record: &SweepRecord, decision: &Decision) -> Vec<String> {
+    let winner = decision
+        .winner
+        .and_then(|winner| record.layouts.get(winner));
     winner.map_or_else(Vec::new, |winner| {
         commands::commands(&record.settings, winner)
     })
@@ -76,10 +78,10 @@ fn commands_of(record: &SweepRecord, decided: &Decided) -> Vec<String> {
 /// The best layouts with a run of each.
 fn finalists(
     record: &SweepRecord,
-    decided: &Decided,
+    decision: &Decision,
     ledger: &Ledger,
 ) -> Vec<(String, ::record::Run)> {
-    let best = decided.winner.iter().chain(&decided.ties);
+    let best = decision.winner.iter().chain(&decision.ties);
     best.take(MAX_FINALISTS)
         .filter_map(|&layout| {
             let cells = record.cells.iter().rev();
@@ -96,8 +98,8 @@ fn finalists(
 }
 
 /// Exit status of the verb: 1 where the measured layouts miss the requirements.
-fn status(record: &SweepRecord, decided: &Decided) -> Outcome {
-    if decided.winner.is_some() || !decided.over {
+fn status(record: &SweepRecord, decision: &Decision) -> Outcome {
+    if decision.winner.is_some() || !decision.over {
         return Ok(Answer::Done);
     }
     let measured = |cell: &Cell| matches!(cell.outcome, CellOutcome::Measured { .. });

@@ -7,7 +7,7 @@ mod check;
 mod checkpoint;
 mod commands;
 mod decide;
-mod decided;
+mod decision;
 mod ec2;
 mod figure;
 mod figures;
@@ -37,7 +37,7 @@ use engine::Engine;
 
 #[cfg(test)]
 pub(crate) use decide::survivors;
-pub(crate) use decided::{Curve, Decided, Drift, Effect, LayoutOutcome, Row, Survivor};
+pub(crate) use decision::{Curve, Decision, Drift, Effect, LayoutOutcome, Row, Survivor};
 pub use figure::{Figure, Metric};
 pub use figures::{figures_of, why_never};
 pub(crate) use layout::{Factor, Layout};
@@ -45,7 +45,7 @@ pub use objective::{Comparison, Objective, Requirement};
 pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord, Value};
 pub use saved::{document, report_page};
 #[cfg(test)]
-pub(crate) use {decided::Point, layout::Factors, price::Cost, record::Volume};
+pub(crate) use {decision::Point, layout::Factors, price::Cost, record::Volume};
 
 use crate::args::SweepArgs;
 use answer::answer;

@@ -5,8 +5,8 @@ use engine::derive_seed;
 
 /// The layouts of a block in the order in which they are measured. The baseline comes first, in every block, even when
 /// it is not in the race: it shows the drift between blocks.
-pub(crate) fn order(wanted: &[usize], baseline: usize, block: usize, seed: u64) -> Vec<usize> {
-    let mut rest: Vec<usize> = wanted
+pub(crate) fn order(layouts: &[usize], baseline: usize, block: usize, seed: u64) -> Vec<usize> {
+    let mut rest: Vec<usize> = layouts
         .iter()
         .copied()
         .filter(|&layout| layout != baseline)
@@ -28,15 +28,15 @@ mod tests {
 
     #[test]
     fn every_block_has_its_own_order_and_repeats_from_its_seed() {
-        let wanted: Vec<usize> = (0..24).collect();
-        let first = order(&wanted, 3, 0, 1);
-        assert_eq!(first, order(&wanted, 3, 0, 1));
-        assert_ne!(first, order(&wanted, 3, 1, 1));
-        assert_ne!(first, order(&wanted, 3, 0, 2));
+        let layouts: Vec<usize> = (0..24).collect();
+        let first = order(&layouts, 3, 0, 1);
+        assert_eq!(first, order(&layouts, 3, 0, 1));
+        assert_ne!(first, order(&layouts, 3, 1, 1));
+        assert_ne!(first, order(&layouts, 3, 0, 2));
         assert_eq!(first[0], 3);
         let mut sorted = first.clone();
         sorted.sort_unstable();
-        assert_eq!(sorted, wanted);
+        assert_eq!(sorted, layouts);
     }
 
     #[test]
@@ -47,10 +47,10 @@ mod tests {
 
     #[test]
     fn every_place_is_as_likely() {
-        let wanted: Vec<usize> = (0..5).collect();
+        let layouts: Vec<usize> = (0..5).collect();
         let mut seen = [[0u32; 5]; 5];
         for block in 0..4000 {
-            for (place, layout) in order(&wanted, 0, block, 7).into_iter().enumerate() {
+            for (place, layout) in order(&layouts, 0, block, 7).into_iter().enumerate() {
                 seen[place][layout] += 1;
             }
         }

@@ -1,4 +1,4 @@
-//! A sweep as saved in the ledger: its settings and measurements. Conclusions are in [`super::decided`].
+//! A sweep as saved in the ledger: its settings and measurements. Conclusions are in [`super::decision`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -13,7 +13,7 @@ use super::check::missing;
 use super::checkpoint::Checkpoint;
 use super::ready::{ETC, Ready, host, refused};
 use super::record::Settings;
-use super::testbed::{Allowed, Testbed};
+use super::testbed::{OverwriteConsent, Testbed};
 use array::programs::Programs;
 use array::steps::Undone;
 use domain::plan_binding;
@@ -28,7 +28,7 @@ use ui::exit::{ExitClass as _, Failure};
 pub(super) fn resume(
     key: &str,
     settings: &Settings,
-    allowed: &Allowed,
+    allowed: &OverwriteConsent,
     store: Store,
     context: &mut Context,
     programs: &mut dyn Programs,
@@ -98,7 +98,7 @@ fn rename(
 pub(super) fn rehearse(
     work: Work<Checkpoint>,
     settings: &Settings,
-    allowed: &Allowed,
+    allowed: &OverwriteConsent,
     store: &Store,
     context: &Context,
 ) -> Result<(), Failure> {

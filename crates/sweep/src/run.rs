@@ -14,7 +14,7 @@ use linux::{Root, md};
 
 use super::built_layout::BuiltLayout;
 use super::checkpoint::Checkpoint;
-use super::decide::{decide, wanted};
+use super::decide::{decide, next_layouts};
 use super::layout::Layout;
 use super::measure::measure;
 use super::order::order;
@@ -128,11 +128,11 @@ impl Sweep<'_> {
             return Ok(false);
         }
         let at = record.blocks.len();
-        let decided = decide(record);
-        let wanted = if decided.over || at >= record.settings.blocks {
+        let decision = decide(record);
+        let wanted = if decision.over || at >= record.settings.blocks {
             Vec::new()
         } else {
-            wanted(record, &decided)
+            next_layouts(record, &decision)
         };
         if wanted.is_empty() && self.baseline_has_failed() {
             return Ok(false);

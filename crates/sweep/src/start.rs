@@ -15,7 +15,7 @@ use super::checkpoint::Checkpoint;
 use super::plan::LayoutPlan;
 use super::ready::{ETC, Ready, host, open, refused};
 use super::record::{LeftOut, Settings, SweepRecord, Volume};
-use super::testbed::{Allowed, Testbed};
+use super::testbed::{OverwriteConsent, Testbed};
 use super::{resume, settings};
 use crate::args::SweepArgs;
 use crate::views;
@@ -37,7 +37,7 @@ pub(crate) fn start(
 ) -> Result<Option<Ready>, Failure> {
     let mut problems = Vec::new();
     let consents = consents(&args.destroy, &args.devices, "devices", &mut problems);
-    let allowed = Allowed {
+    let allowed = OverwriteConsent {
         consents,
         planned: args.planned.clone(),
     };

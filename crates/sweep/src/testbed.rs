@@ -35,25 +35,25 @@ struct Slot {
 
 /// The user's consent to overwriting devices.
 #[derive(Clone, Debug)]
-pub(crate) struct Allowed {
+pub(crate) struct OverwriteConsent {
     /// Consents, by the names that were given.
     pub consents: Vec<Consent>,
     /// Identities of the devices, where the user agreed to a plan of them.
     pub planned: Vec<Planned>,
 }
 
-impl Allowed {
+impl OverwriteConsent {
     /// Consent for a sweep that has begun: its layouts may have overwritten the signatures of the devices.
-    pub(crate) fn begun(self) -> Allowed {
+    pub(crate) fn begun(self) -> OverwriteConsent {
         let consents = self.consents.into_iter().map(Consent::begun).collect();
-        Allowed { consents, ..self }
+        OverwriteConsent { consents, ..self }
     }
 }
 
 /// The devices of a sweep.
 pub(crate) struct Testbed {
     slots: Vec<Slot>,
-    allowed: Allowed,
+    allowed: OverwriteConsent,
     root: Root,
     etc: PathBuf,
 }
@@ -67,7 +67,7 @@ impl Testbed {
         root: &Root,
         etc: &Path,
         paths: &[PathBuf],
-        allowed: &Allowed,
+        allowed: &OverwriteConsent,
     ) -> Result<Testbed, Vec<String>> {
         let mut testbed = Testbed {
             slots: Vec::new(),

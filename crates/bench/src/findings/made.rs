@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use record::{
     Bytes, ClockKind, Code, CpuTime, DeviceCounts, EngineKind, EngineUsed, Flow, Histogram,
-    Machine, Nanos, Origin, Pattern, Phase, Run, RunId, Severity, Slice, StopReason, Surroundings,
-    Target, TargetKind, Window, WindowFlow, Workload,
+    HostConditions, Machine, Nanos, Origin, Pattern, Phase, Run, RunId, Severity, Slice,
+    StopReason, Target, TargetKind, Window, WindowFlow, Workload,
 };
 
 use crate::conclusion::Conclusion;
@@ -160,7 +160,7 @@ impl Made {
             thread_seconds: Vec::new(),
             cpu: CpuTime::default(),
             windows,
-            surroundings: Surroundings::default(),
+            surroundings: HostConditions::default(),
             outcome: record::JobFileResults::default(),
         })
     }

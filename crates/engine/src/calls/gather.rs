@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 
 use record::{
-    CpuTime, EngineKind, EngineUsed, Flow, Phase, StopReason, Surroundings, Window, WindowFlow,
+    CpuTime, EngineKind, EngineUsed, Flow, HostConditions, Phase, StopReason, Window, WindowFlow,
     Workload,
 };
 
@@ -201,7 +201,7 @@ impl<'a> PhaseTotals<'a> {
             thread_seconds: self.thread_seconds,
             cpu: self.cpu,
             windows: self.windows,
-            surroundings: Surroundings::default(),
+            surroundings: HostConditions::default(),
             outcome: record::JobFileResults::default(),
         }
     }

@@ -35,7 +35,7 @@ impl ListRing {
     pub(super) fn new(list: &List<'_>, buffers: ListBuffers, clock: Clock) -> io::Result<ListRing> {
         let ring = Ring::new(list.files, list.max_in_flight, clock)?;
         // The kernel splits a large request, and blocks while it submits the parts.
-        ring.let_block(list.max_in_flight);
+        ring.allow_blocking(list.max_in_flight);
         Ok(ListRing {
             ring,
             buffers: ManuallyDrop::new(buffers),

@@ -6,21 +6,21 @@ use crate::random::Random;
 
 /// Generator of ranks below a bound, of which 0 is the most frequent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Skew {
+pub(crate) enum SkewedRanks {
     Zipf(Zipf),
     /// The exponent applied to a uniform number, and the number of ranks.
     Pareto(f64, f64),
 }
 
-impl Skew {
+impl SkewedRanks {
     /// Ranks below `bound` for a skewed distribution; `None` for the others.
-    pub(crate) fn of(spread: RandomDistribution, bound: u64) -> Option<Skew> {
+    pub(crate) fn of(spread: RandomDistribution, bound: u64) -> Option<SkewedRanks> {
         match spread {
             RandomDistribution::Uniform | RandomDistribution::Once => None,
-            RandomDistribution::Zipf(theta) => Some(Skew::Zipf(Zipf::new(theta, bound))),
+            RandomDistribution::Zipf(theta) => Some(SkewedRanks::Zipf(Zipf::new(theta, bound))),
             // u^p < h where u < h^(1/p): with p = ln h / ln (1 - h) that is 1 - h of the draws.
             RandomDistribution::Pareto(h) => {
-                Some(Skew::Pareto(h.ln() / (-h).ln_1p(), bound as f64))
+                Some(SkewedRanks::Pareto(h.ln() / (-h).ln_1p(), bound as f64))
             }
         }
     }
@@ -28,8 +28,8 @@ impl Skew {
     /// The next rank.
     pub(crate) fn draw(&self, random: &mut Random) -> u64 {
         match self {
-            Skew::Zipf(zipf) => zipf.draw(random),
-            Skew::Pareto(power, bound) => {
+            SkewedRanks::Zipf(zipf) => zipf.draw(random),
+            SkewedRanks::Pareto(power, bound) => {
                 let rank = (uniform(random).powf(*power) * bound) as u64;
                 rank.min(*bound as u64 - 1)
             }
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn zipf_draws_each_rank_as_often_as_the_law_says() {
         for theta in [0.5, 0.99, 1.2, 2.0] {
-            let skew = Skew::of(RandomDistribution::Zipf(theta), 20).unwrap();
+            let skew = SkewedRanks::of(RandomDistribution::Zipf(theta), 20).unwrap();
             let mut random = Random::new(5);
             let mut seen = [0_u32; 20];
             for _ in 0..200_000 {
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn pareto_gives_the_share_of_the_blocks_its_share_of_the_draws() {
         for h in [0.1, 0.2, 0.4] {
-            let skew = Skew::of(RandomDistribution::Pareto(h), 100_000).unwrap();
+            let skew = SkewedRanks::of(RandomDistribution::Pareto(h), 100_000).unwrap();
             let mut random = Random::new(5);
             let below = (h * 1e5) as u64;
             let draws = (0..100_000).filter(|_| skew.draw(&mut random) < below);
@@ -147,7 +147,7 @@ mod tests {
                 RandomDistribution::Zipf(30.0),
                 RandomDistribution::Pareto(0.9),
             ] {
-                let skew = Skew::of(spread, bound).unwrap();
+                let skew = SkewedRanks::of(spread, bound).unwrap();
                 assert!(
                     (0..1000).all(|_| skew.draw(&mut random) < bound),
                     "{spread:?} {bound}"

@@ -49,7 +49,7 @@ fn run(
         finished: &finished,
         verifier: None,
     };
-    let share = Share {
+    let share = ThreadShare {
         places: Places::of(workload, 1 << 30, 0, 1),
         arrivals: workload
             .rate_per_s

@@ -96,8 +96,8 @@ prop_compose! {
         gaps in vec((figure(), figure()), 0..3),
         stolen_fraction in figure(),
         reads in of(any::<u64>()),
-    ) -> Surroundings {
-        Surroundings {
+    ) -> HostConditions {
+        HostConditions {
             gaps: gaps.into_iter().map(|(t_s, seconds)| Gap { t_s, seconds }).collect(),
             stolen_fraction,
             after: reads.map(|reads| DeviceCounts { reads, ..DeviceCounts::default() }),

@@ -1,6 +1,6 @@
 //! Conclusions about the factors, as sentences.
 
-use crate::decided::Effect;
+use crate::decision::Effect;
 use crate::layout::Factor;
 
 use super::effects::{settings, subject};

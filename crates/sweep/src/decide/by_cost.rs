@@ -4,7 +4,7 @@
 use super::candidates::{Candidates, Ranking};
 use super::clauses::blocks;
 use super::requirements::RequirementResult;
-use crate::decided::LayoutOutcome;
+use crate::decision::LayoutOutcome;
 use crate::record::Value;
 use ui::format::number;
 

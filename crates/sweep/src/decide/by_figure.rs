@@ -10,7 +10,7 @@ use super::clauses::{behind, blocks, own_ratio, range};
 use super::measurements::is_positive;
 use super::requirements::RequirementResult;
 use super::sweep_race::{Score, Scores, SweepRace};
-use crate::decided::LayoutOutcome;
+use crate::decision::LayoutOutcome;
 use crate::figure::Figure;
 use crate::objective::Objective;
 use crate::record::Value;

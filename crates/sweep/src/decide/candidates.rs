@@ -2,7 +2,7 @@
 
 use super::measurements::Measurements;
 use super::requirements::{RequirementChecks, RequirementResult};
-use crate::decided::LayoutOutcome;
+use crate::decision::LayoutOutcome;
 use crate::record::Value;
 
 /// Eligibility of a layout to win.

@@ -1,6 +1,6 @@
 //! Drift of the baseline over the sweep.
 
-use crate::decided::Drift;
+use crate::decision::Drift;
 use crate::record::Value;
 use ui::units::span;
 
@@ -81,10 +81,10 @@ pub(super) fn doubt(drift: &Drift, tie: f64) -> Option<String> {
 mod tests {
     use super::super::decide;
     use super::super::testing::{Truth, raid10, sweep};
-    use crate::decided::Decided;
+    use crate::decision::Decision;
     use crate::layout::Layout;
 
-    fn decided(drift: f64, blocks: usize) -> Decided {
+    fn decision(drift: f64, blocks: usize) -> Decision {
         let of = |_: &Layout| vec![("page-mixed.iops", 5000.0)];
         let truth = Truth {
             of: &of,
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn a_drift_is_shown_and_makes_doubtful() {
-        let decided = decided(0.05, 5);
-        let drift = decided.drift.unwrap();
+        let decision = decision(0.05, 5);
+        let drift = decision.drift.unwrap();
         assert_eq!(drift.points.len(), 5);
         let change = drift.change.unwrap();
         assert!((change.mean - 0.2).abs() < 0.03, "{change:?}");
@@ -113,30 +113,30 @@ mod tests {
             drift.text
         );
         assert!(
-            decided
+            decision
                 .doubts
                 .iter()
                 .any(|text| text.contains("drifted by")),
             "{:?}",
-            decided.doubts
+            decision.doubts
         );
     }
 
     #[test]
     fn a_steady_machine_is_not_doubted() {
-        let decided = decided(0.0, 5);
-        let drift = decided.drift.unwrap();
+        let decision = decision(0.0, 5);
+        let drift = decision.drift.unwrap();
         assert!(drift.text.contains("no drift shown"), "{}", drift.text);
         assert!(
-            !decided.doubts.iter().any(|text| text.contains("baseline")),
+            !decision.doubts.iter().any(|text| text.contains("baseline")),
             "{:?}",
-            decided.doubts
+            decision.doubts
         );
     }
 
     #[test]
     fn before_the_second_measurement_there_is_none() {
-        assert!(decided(0.0, 1).drift.is_none());
-        assert!(decided(0.0, 2).drift.unwrap().text.contains("too few"));
+        assert!(decision(0.0, 1).drift.is_none());
+        assert!(decision(0.0, 2).drift.unwrap().text.contains("too few"));
     }
 }

@@ -3,7 +3,7 @@
 use study::compare::RatioInterval;
 use study::effects::{Pair, effect};
 
-use crate::decided::Effect;
+use crate::decision::Effect;
 use crate::figure::Figure;
 use crate::layout::{Factor, Layout, level_name};
 use crate::record::Value;
@@ -305,8 +305,8 @@ mod tests {
     #[test]
     fn a_single_pair_in_one_block_has_no_interval() {
         let two = layouts().into_iter().take(2).collect();
-        let decided = decide(&FLAT.all(sweep("page-mixed.iops", two), 1));
-        let fs = of_factor(&decided.effects, Factor::Fs);
+        let decision = decide(&FLAT.all(sweep("page-mixed.iops", two), 1));
+        let fs = of_factor(&decision.effects, Factor::Fs);
         assert!(!fs.shown && fs.ratio.low.is_none());
         assert!(
             fs.text.contains("too seldom for an interval"),
@@ -321,9 +321,9 @@ mod tests {
         two.truncate(4);
         // 64 KiB with ext4 and 256 KiB with XFS.
         let two = vec![two[0].clone(), two[3].clone()];
-        let decided = decide(&FLAT.all(sweep("page-mixed.iops", two), 2));
-        assert_eq!(decided.effects, []);
-        assert!(decided.answers.iter().any(|text| text
+        let decision = decide(&FLAT.all(sweep("page-mixed.iops", two), 2));
+        assert_eq!(decision.effects, []);
+        assert!(decision.answers.iter().any(|text| text
             == "What the chunk does was not measured: no two layouts that differ in it alone were \
                 measured in the same block."));
     }

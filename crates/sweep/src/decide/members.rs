@@ -328,7 +328,7 @@ fn median(values: &[Value]) -> Option<f64> {
 mod tests {
     use super::super::decide;
     use super::super::testing::{Truth, probed, raid10, sweep};
-    use crate::decided::Decided;
+    use crate::decision::Decision;
     use crate::layout::Layout;
     use domain::raid::Level;
 
@@ -340,13 +340,13 @@ mod tests {
         }
     }
 
-    fn decided(
+    fn decision(
         members: &[usize],
         level: Level,
         of: &dyn Fn(&Layout) -> f64,
         alone: &[f64],
         share: f64,
-    ) -> Decided {
+    ) -> Decision {
         with_depth(64, members, level, of, alone, share)
     }
 
@@ -357,7 +357,7 @@ mod tests {
         of: &dyn Fn(&Layout) -> f64,
         alone: &[f64],
         share: f64,
-    ) -> Decided {
+    ) -> Decision {
         let layouts = members.iter().map(|members| Layout {
             level: Some(level),
             ..raid10(*members)
@@ -374,12 +374,12 @@ mod tests {
         decide(&truth.all(record, 5))
     }
 
-    fn has(decided: &Decided, words: &[&str]) {
+    fn has(decision: &Decision, words: &[&str]) {
         for word in words {
             assert!(
-                decided.answers.iter().any(|text| text.contains(word)),
+                decision.answers.iter().any(|text| text.contains(word)),
                 "{word}: {:#?}",
-                decided.answers
+                decision.answers
             );
         }
     }
@@ -391,25 +391,25 @@ mod tests {
         let of = |layout: &Layout| 3000.0 * layout.members as f64 / io(layout);
         let mut alone = EQUAL.map(|rate| 0.5 * rate);
         alone[2] = 700.0;
-        let decided = decided(&[2, 4, 6, 8], Level::Ten, &of, &alone, 0.5);
-        has(&decided, &["which is impossible", "cannot be determined"]);
-        let slow = decided.answers.iter().any(|text| text.contains("is slow"));
-        assert!(!slow, "{:#?}", decided.answers);
+        let decision = decision(&[2, 4, 6, 8], Level::Ten, &of, &alone, 0.5);
+        has(&decision, &["which is impossible", "cannot be determined"]);
+        let slow = decision.answers.iter().any(|text| text.contains("is slow"));
+        assert!(!slow, "{:#?}", decision.answers);
     }
 
     #[test]
     fn growth_to_the_volumes_sum_is_the_volumes_own() {
         let of = |layout: &Layout| 3000.0 * layout.members as f64 / io(layout) * 0.97;
-        let decided = decided(&[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
+        let decision = decision(&[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
         has(
-            &decided,
+            &decision,
             &[
                 "No end of scaling is shown for RAID 10, 256 KiB, xfs: ",
                 "the volumes' own sum is the limit",
                 "The 8 volumes give 24,000 IOPS one after another",
             ],
         );
-        let curve = &decided.curves[0];
+        let curve = &decision.curves[0];
         assert_eq!(curve.points.len(), 4);
         // Of 2 x 3,000 requests to the volumes a write takes two.
         let ideal = curve.points[0].ideal.unwrap();
@@ -419,9 +419,9 @@ mod tests {
     #[test]
     fn a_plateau_below_what_the_volumes_give_together_is_the_arrays() {
         let of = |layout: &Layout| (3000.0 * layout.members as f64 / io(layout)).min(9000.0);
-        let decided = decided(&[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
+        let decision = decision(&[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
         has(
-            &decided,
+            &decision,
             &[
                 "stops scaling at 4 members",
                 "lost in the array or the file system",
@@ -432,30 +432,30 @@ mod tests {
     #[test]
     fn with_few_requests_in_flight_neither_the_array_nor_a_knee_is_blamed_alone() {
         let of = |layout: &Layout| (3000.0 * layout.members as f64 / io(layout)).min(9000.0);
-        let blames = |decided: &Decided, word: &str| {
-            let mut answers = decided.answers.iter();
+        let blames = |decision: &Decision, word: &str| {
+            let mut answers = decision.answers.iter();
             answers.any(|text| text.contains(word))
         };
         // 1.3 times 20 requests over eight members; and 26.
         for (depth, few) in [(20, true), (26, false)] {
-            let decided = with_depth(depth, &[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
-            has(&decided, &["stops scaling at 4 members"]);
+            let decision = with_depth(depth, &[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
+            has(&decision, &["stops scaling at 4 members"]);
             let want = "Too few requests in flight may be the reason: 20 in flight are 3.2 for each of 8 members";
-            assert_eq!(blames(&decided, want), few, "{:#?}", decided.answers);
-            assert_eq!(blames(&decided, "in flight, cannot be determined"), few);
-            assert_eq!(blames(&decided, "the rest is lost in the array"), !few);
+            assert_eq!(blames(&decision, want), few, "{:#?}", decision.answers);
+            assert_eq!(blames(&decision, "in flight, cannot be determined"), few);
+            assert_eq!(blames(&decision, "the rest is lost in the array"), !few);
         }
         let grows = |layout: &Layout| 3000.0 * layout.members as f64;
-        let decided = with_depth(20, &[2, 4, 8], Level::Zero, &grows, &EQUAL, 1.0);
-        assert!(!blames(&decided, "Too few requests in flight may be"));
+        let decision = with_depth(20, &[2, 4, 8], Level::Zero, &grows, &EQUAL, 1.0);
+        assert!(!blames(&decision, "Too few requests in flight may be"));
     }
 
     #[test]
     fn a_plateau_at_what_the_volumes_give_together_is_the_instances() {
         let of = |layout: &Layout| (3000.0 * layout.members as f64).min(12_000.0);
-        let decided = decided(&[2, 4, 6, 8], Level::Zero, &of, &EQUAL, 0.5);
+        let decision = decision(&[2, 4, 6, 8], Level::Zero, &of, &EQUAL, 0.5);
         has(
-            &decided,
+            &decision,
             &[
                 "stops scaling at 4 members",
                 "All 8 volumes measured at once reach 12,000 IOPS and one after another 24,000 IOPS",
@@ -467,8 +467,8 @@ mod tests {
     #[test]
     fn without_a_probe_the_limit_is_unknown() {
         let of = |layout: &Layout| 3000.0 * layout.members as f64;
-        let decided = decided(&[2, 4], Level::Zero, &of, &[], 1.0);
-        has(&decided, &["the volumes were not measured alone"]);
+        let decision = decision(&[2, 4], Level::Zero, &of, &[], 1.0);
+        has(&decision, &["the volumes were not measured alone"]);
     }
 
     #[test]
@@ -479,16 +479,16 @@ mod tests {
         };
         let all = [2, 3, 4, 5, 6, 7, 8];
         has(
-            &decided(&all, Level::Zero, &odd, &EQUAL, 1.0),
+            &decision(&all, Level::Zero, &odd, &EQUAL, 1.0),
             &["Even numbers of members do better than odd ones: odd numbers of members reach 8"],
         );
         let same = |layout: &Layout| 3000.0 * layout.members as f64;
         has(
-            &decided(&all, Level::Zero, &same, &EQUAL, 1.0),
+            &decision(&all, Level::Zero, &same, &EQUAL, 1.0),
             &["No difference between odd and even numbers of members is shown: "],
         );
         has(
-            &decided(&[2, 4, 6], Level::Zero, &same, &EQUAL, 1.0),
+            &decision(&[2, 4, 6], Level::Zero, &same, &EQUAL, 1.0),
             &["an even number of members does better than an odd one was not measured"],
         );
     }
@@ -512,7 +512,7 @@ mod tests {
         let mut alone = EQUAL;
         alone[2] = 2000.0;
         let of = |layout: &Layout| 2000.0 * layout.members as f64;
-        let slow = decided(&[2, 4, 8], Level::Zero, &of, &alone, 1.0);
+        let slow = decision(&[2, 4, 8], Level::Zero, &of, &alone, 1.0);
         has(
             &slow,
             &[
@@ -521,7 +521,7 @@ mod tests {
             ],
         );
         alone[2] = 2800.0;
-        let calm = decided(&[2, 4, 8], Level::Zero, &of, &alone, 1.0);
+        let calm = decision(&[2, 4, 8], Level::Zero, &of, &alone, 1.0);
         assert!(
             !calm.answers.iter().any(|text| text.contains("is slow")),
             "{:?}",

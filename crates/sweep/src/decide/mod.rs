@@ -27,7 +27,7 @@ use candidates::{Candidates, Eligibility, Ranking};
 use measurements::Measurements;
 use summary::Summaries;
 
-use super::decided::{Decided, LayoutOutcome, Row};
+use super::decision::{Decision, LayoutOutcome, Row};
 use super::objective::Objective;
 use super::price::Cost;
 use super::record::{SweepRecord, Value};
@@ -40,8 +40,8 @@ fn rank(candidates: &Candidates) -> Ranking {
 }
 
 /// Conclusions from a record. They may be drawn after every cell; the layouts to measure next are chosen after whole
-/// blocks, by [`wanted`].
-pub(crate) fn decide(record: &SweepRecord) -> Decided {
+/// blocks, by [`next_layouts`].
+pub(crate) fn decide(record: &SweepRecord) -> Decision {
     let measurements = Measurements::of(record);
     let mut candidates = Candidates::of(&measurements, false);
     let mut ranking = rank(&candidates);
@@ -84,7 +84,7 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
     let effects = effects::of(&measurements);
     let curves = scaling::of(&measurements);
     let answers = answers::of(&measurements, &effects, &curves);
-    Decided {
+    Decision {
         winner: ranking.leader,
         ties: ties.map(|row| row.layout).collect(),
         survivors: survivors::of(&rows, record),
@@ -100,8 +100,8 @@ pub(crate) fn decide(record: &SweepRecord) -> Decided {
 }
 
 /// Indices of the layouts that the next block measures. Called between blocks.
-pub(crate) fn wanted(record: &SweepRecord, decided: &Decided) -> Vec<usize> {
-    if decided.over {
+pub(crate) fn next_layouts(record: &SweepRecord, decision: &Decision) -> Vec<usize> {
+    if decision.over {
         return Vec::new();
     }
     let is_wanted = |row: &&Row| match row.outcome {
@@ -112,7 +112,7 @@ pub(crate) fn wanted(record: &SweepRecord, decided: &Decided) -> Vec<usize> {
         | LayoutOutcome::Behind
         | LayoutOutcome::Open => true,
     };
-    let mut wanted: Vec<usize> = decided
+    let mut wanted: Vec<usize> = decision
         .rows
         .iter()
         .filter(is_wanted)

@@ -5,8 +5,8 @@ use record::{Bytes, RunId};
 
 use super::testing::{Truth, failed, priced, probed, sweep};
 use super::tests::{by_members, growing, run};
-use super::{decide, wanted};
-use crate::decided::LayoutOutcome;
+use super::{decide, next_layouts};
+use crate::decision::LayoutOutcome;
 use crate::layout::Layout;
 use crate::record::{Block, Cell, CellOutcome, SweepRecord, Value};
 use domain::filesystem::Fs;
@@ -100,29 +100,29 @@ fn any_cell((block, layout, baseline, kind, mean): (usize, usize, bool, u8, f64)
 proptest! {
     #[test]
     fn every_record_is_decided_and_each_layout_has_one_row(record in any_record()) {
-        let decided = decide(&record);
-        let mut layouts: Vec<usize> = decided.rows.iter().map(|row| row.layout).collect();
+        let decision = decide(&record);
+        let mut layouts: Vec<usize> = decision.rows.iter().map(|row| row.layout).collect();
         layouts.sort_unstable();
         prop_assert_eq!(layouts, (0..record.layouts.len()).collect::<Vec<_>>());
-        let winners = decided.rows.iter().filter(|row| row.outcome == LayoutOutcome::Winner);
+        let winners = decision.rows.iter().filter(|row| row.outcome == LayoutOutcome::Winner);
         let winners: Vec<usize> = winners.map(|row| row.layout).collect();
-        if decided.over {
-            prop_assert_eq!(winners, decided.winner.into_iter().collect::<Vec<_>>());
-            prop_assert!(decided.rows.iter().all(|row| row.outcome != LayoutOutcome::Open));
+        if decision.over {
+            prop_assert_eq!(winners, decision.winner.into_iter().collect::<Vec<_>>());
+            prop_assert!(decision.rows.iter().all(|row| row.outcome != LayoutOutcome::Open));
         } else {
             prop_assert_eq!(winners, Vec::<usize>::new());
-            prop_assert!(!wanted(&record, &decided).is_empty());
+            prop_assert!(!next_layouts(&record, &decision).is_empty());
         }
-        prop_assert!(decided.rows.iter().all(|row| !row.why.is_empty()));
-        prop_assert!(decided.winner.is_none_or(|winner| !decided.ties.contains(&winner)));
+        prop_assert!(decision.rows.iter().all(|row| !row.why.is_empty()));
+        prop_assert!(decision.winner.is_none_or(|winner| !decision.ties.contains(&winner)));
     }
 
     #[test]
     fn every_sweep_ends(seed in 0_u64..50, noise in 0.0..0.3_f64) {
         let truth = Truth { of: &by_members, noise, drift: 0.01, seed };
         let mut record = sweep("page-mixed.iops", growing());
-        let decided = run(&mut record, &truth);
-        prop_assert!(decided.over, "{decided:?}");
+        let decision = run(&mut record, &truth);
+        prop_assert!(decision.over, "{decision:?}");
     }
 
     #[test]
@@ -141,7 +141,7 @@ proptest! {
         let bar = format!("page-mixed.p99<{bar:.1}ms");
         record.settings.requires = vec![bar.parse().unwrap()];
         for block in 0..record.settings.blocks {
-            let wanted = wanted(&record, &decide(&record));
+            let wanted = next_layouts(&record, &decide(&record));
             if wanted.is_empty() {
                 break;
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use record::Workload;
 
-use crate::decided::{Curve, Point};
+use crate::decision::{Curve, Point};
 use crate::figure::{Figure, Metric};
 use crate::layout::{Factor, Layout};
 use crate::measure::bench_args;

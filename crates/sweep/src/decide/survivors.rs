@@ -3,7 +3,7 @@
 //! Layouts are compared with the best of all, so that those of a slower class may have been dropped early: within a
 //! class, layouts tie whose intervals overlap.
 
-use crate::decided::{LayoutOutcome, Row, Survivor};
+use crate::decision::{LayoutOutcome, Row, Survivor};
 use crate::record::SweepRecord;
 
 /// Highest number of failed members that is considered.

@@ -1,8 +1,8 @@
 //! Whole sweeps with known true figures.
 
 use super::testing::{Truth, failed, priced, raid10, sweep};
-use super::{decide, wanted};
-use crate::decided::{Decided, LayoutOutcome, Row};
+use super::{decide, next_layouts};
+use crate::decision::{Decision, LayoutOutcome, Row};
 use crate::layout::Layout;
 use crate::record::{CellOutcome, SweepRecord, Value};
 use domain::raid::Level;
@@ -29,8 +29,8 @@ fn truth(of: &dyn Fn(&Layout) -> Vec<(&'static str, f64)>) -> Truth<'_> {
     }
 }
 
-fn row(decided: &Decided, layout: usize) -> &Row {
-    decided
+fn row(decision: &Decision, layout: usize) -> &Row {
+    decision
         .rows
         .iter()
         .find(|row| row.layout == layout)
@@ -38,10 +38,10 @@ fn row(decided: &Decided, layout: usize) -> &Row {
 }
 
 /// Runs a sweep block by block, and returns its final decision.
-pub(super) fn run(record: &mut SweepRecord, truth: &Truth) -> Decided {
+pub(super) fn run(record: &mut SweepRecord, truth: &Truth) -> Decision {
     for block in 0..record.settings.blocks {
-        let decided = decide(record);
-        let layouts = wanted(record, &decided);
+        let decision = decide(record);
+        let layouts = next_layouts(record, &decision);
         if layouts.is_empty() {
             break;
         }
@@ -54,13 +54,13 @@ pub(super) fn run(record: &mut SweepRecord, truth: &Truth) -> Decided {
 #[test]
 fn the_fastest_wins_and_the_far_behind_are_dropped() {
     let mut record = sweep("page-mixed.iops", growing());
-    let decided = run(&mut record, &truth(&by_members));
-    assert!(decided.over);
-    assert_eq!(decided.winner, Some(3));
-    let order: Vec<usize> = decided.rows.iter().map(|row| row.layout).collect();
+    let decision = run(&mut record, &truth(&by_members));
+    assert!(decision.over);
+    assert_eq!(decision.winner, Some(3));
+    let order: Vec<usize> = decision.rows.iter().map(|row| row.layout).collect();
     assert_eq!(order, [3, 2, 1, 0]);
-    assert_eq!(decided.rows[0].outcome, LayoutOutcome::Winner);
-    let last = row(&decided, 0);
+    assert_eq!(decision.rows[0].outcome, LayoutOutcome::Winner);
+    let last = row(&decision, 0);
     assert_eq!(last.outcome, LayoutOutcome::Dropped);
     let share = last.of_winner.unwrap();
     assert!((share.mean - 0.25).abs() < 0.02, "{share:?}");
@@ -83,28 +83,28 @@ fn the_fastest_wins_and_the_far_behind_are_dropped() {
 #[test]
 fn of_a_latency_the_least_wins() {
     let mut record = sweep("page-mixed.p99", growing());
-    let decided = run(&mut record, &truth(&by_members));
-    assert_eq!(decided.winner, Some(3));
-    let last = row(&decided, 0);
+    let decision = run(&mut record, &truth(&by_members));
+    assert_eq!(decision.winner, Some(3));
+    let last = row(&decision, 0);
     assert!((last.of_winner.unwrap().mean - 4.0).abs() < 0.3, "{last:?}");
     assert!(last.why.contains("times the latency"), "{}", last.why);
-    assert_eq!(decided.rows[3].layout, 0);
+    assert_eq!(decision.rows[3].layout, 0);
 }
 
 #[test]
 fn for_each_dollar_the_cheaper_of_equal_speed_wins() {
     let of = |layout: &Layout| vec![("page-mixed.iops", 4000.0 + 1000.0 * layout.members as f64)];
     let mut record = priced(sweep("page-mixed.iops/$", growing()));
-    let decided = run(&mut record, &truth(&of));
-    assert_eq!(decided.winner, Some(0));
-    let best = row(&decided, 0);
+    let decision = run(&mut record, &truth(&of));
+    assert_eq!(decision.winner, Some(0));
+    let best = row(&decision, 0);
     let value = best.value.unwrap().mean;
     assert!((value / 300.0 - 1.0).abs() < 0.03, "{value}");
     assert_eq!(best.cost.unwrap().per_month, 20.0);
     assert!((best.cost.unwrap().rate_per_dollar.unwrap() / 300.0 - 1.0).abs() < 0.03);
-    assert!(row(&decided, 3).why.contains("less for each dollar"));
+    assert!(row(&decision, 3).why.contains("less for each dollar"));
     // All of them are faster than the cheaper ones.
-    assert_eq!(decided.frontier, [3, 2, 1, 0]);
+    assert_eq!(decision.frontier, [3, 2, 1, 0]);
 }
 
 #[test]
@@ -112,17 +112,17 @@ fn the_cheapest_that_meets_the_requirements_wins_and_more_expensive_ones_are_not
 {
     let mut record = priced(sweep("cost", growing()));
     record.settings.requires = vec!["page-mixed.iops>=11000".parse().unwrap()];
-    let decided = run(&mut record, &truth(&by_members));
-    assert!(decided.over);
-    assert_eq!(decided.winner, Some(1));
-    assert_eq!(row(&decided, 0).outcome, LayoutOutcome::Missed);
-    assert_eq!(row(&decided, 3).outcome, LayoutOutcome::Dropped);
+    let decision = run(&mut record, &truth(&by_members));
+    assert!(decision.over);
+    assert_eq!(decision.winner, Some(1));
+    assert_eq!(row(&decision, 0).outcome, LayoutOutcome::Missed);
+    assert_eq!(row(&decision, 3).outcome, LayoutOutcome::Dropped);
     assert_eq!(
-        row(&decided, 3).why,
+        row(&decision, 3).why,
         "costs 40.0 a month more than the best"
     );
     assert_eq!(record.cells.iter().map(|cell| cell.block).max(), Some(1));
-    assert_eq!(row(&decided, 3).of_winner, Some(Value::plain(2.0)));
+    assert_eq!(row(&decision, 3).of_winner, Some(Value::plain(2.0)));
 }
 
 #[test]
@@ -137,11 +137,11 @@ fn a_layout_that_misses_a_requirement_is_not_measured_further_and_never_wins() {
         ]
     };
     record.settings.requires = vec!["page-mixed.p99<50ms".parse().unwrap()];
-    let decided = run(&mut record, &truth(&of));
-    assert!(decided.over);
-    assert_eq!(decided.winner, Some(1));
+    let decision = run(&mut record, &truth(&of));
+    assert!(decision.over);
+    assert_eq!(decision.winner, Some(1));
     for layout in [2, 3] {
-        let row = row(&decided, layout);
+        let row = row(&decision, layout);
         assert_eq!(row.outcome, LayoutOutcome::Missed);
         assert_eq!(row.blocks, 2);
         assert!(
@@ -152,18 +152,18 @@ fn a_layout_that_misses_a_requirement_is_not_measured_further_and_never_wins() {
         );
     }
     // Layouts dropped behind those that miss the requirement are measured again.
-    assert!(row(&decided, 1).blocks >= 2, "{:?}", row(&decided, 1));
+    assert!(row(&decision, 1).blocks >= 2, "{:?}", row(&decision, 1));
 }
 
 #[test]
 fn equal_layouts_tie() {
     let of = |_: &Layout| vec![("page-mixed.iops", 9000.0)];
     let mut record = sweep("page-mixed.iops", growing());
-    let decided = run(&mut record, &truth(&of));
-    assert!(decided.over);
-    assert_eq!(decided.ties.len(), 3, "{:?}", decided.rows);
+    let decision = run(&mut record, &truth(&of));
+    assert!(decision.over);
+    assert_eq!(decision.ties.len(), 3, "{:?}", decision.rows);
     assert!(
-        row(&decided, decided.ties[0])
+        row(&decision, decision.ties[0])
             .why
             .contains("as good as the best as far as can be determined")
     );
@@ -174,10 +174,10 @@ fn with_full_all_are_measured_in_every_block() {
     let mut record = sweep("page-mixed.iops", growing());
     record.settings.full = true;
     record.settings.requires = vec!["page-mixed.iops>=9000".parse().unwrap()];
-    let decided = run(&mut record, &truth(&by_members));
-    assert!(decided.over && decided.rows.iter().all(|row| row.blocks == 5));
-    assert_eq!(row(&decided, 0).outcome, LayoutOutcome::Missed);
-    assert_eq!(row(&decided, 2).outcome, LayoutOutcome::Behind);
+    let decision = run(&mut record, &truth(&by_members));
+    assert!(decision.over && decision.rows.iter().all(|row| row.blocks == 5));
+    assert_eq!(row(&decision, 0).outcome, LayoutOutcome::Missed);
+    assert_eq!(row(&decision, 2).outcome, LayoutOutcome::Behind);
 }
 
 #[test]
@@ -186,8 +186,8 @@ fn a_layout_that_failed_once_is_tried_again_and_may_win() {
     let mut record = sweep("page-mixed.iops", growing());
     truth.measure(&mut record, 0, &[0, 1, 2]);
     record.cells.push(failed(0, 3));
-    let decided = decide(&record);
-    let open = row(&decided, 3);
+    let decision = decide(&record);
+    let open = row(&decision, 3);
     assert_eq!(open.outcome, LayoutOutcome::Open);
     assert!(
         open.why
@@ -196,18 +196,18 @@ fn a_layout_that_failed_once_is_tried_again_and_may_win() {
         open.why
     );
     // The others were compared without it.
-    assert_eq!(row(&decided, 0).outcome, LayoutOutcome::Dropped);
-    let layouts = wanted(&record, &decided);
+    assert_eq!(row(&decision, 0).outcome, LayoutOutcome::Dropped);
+    let layouts = next_layouts(&record, &decision);
     assert!(layouts.contains(&3) && !layouts.contains(&0));
     truth.measure(&mut record, 1, &layouts);
     for block in 2..5 {
-        let layouts = wanted(&record, &decide(&record));
+        let layouts = next_layouts(&record, &decide(&record));
         truth.measure(&mut record, block, &layouts);
     }
-    let decided = decide(&record);
-    assert!(decided.over);
+    let decision = decide(&record);
+    assert!(decision.over);
     assert_eq!(
-        (decided.winner, row(&decided, 3).outcome),
+        (decision.winner, row(&decision, 3).outcome),
         (Some(3), LayoutOutcome::Winner)
     );
 }
@@ -220,14 +220,14 @@ fn a_layout_that_failed_twice_is_not_tried_again() {
         truth.measure(&mut record, block, &[0, 1, 2]);
         record.cells.push(failed(block, 3));
     }
-    let decided = decide(&record);
-    assert_eq!(row(&decided, 3).outcome, LayoutOutcome::Failed);
+    let decision = decide(&record);
+    assert_eq!(row(&decision, 3).outcome, LayoutOutcome::Failed);
     assert_eq!(
-        row(&decided, 3).why,
+        row(&decision, 3).why,
         "failed twice: mkfs.xfs ended with status 1."
     );
-    assert!(!wanted(&record, &decided).contains(&3));
-    assert_eq!(decided.winner, Some(2));
+    assert!(!next_layouts(&record, &decision).contains(&3));
+    assert_eq!(decision.winner, Some(2));
 }
 
 #[test]
@@ -236,10 +236,10 @@ fn a_sweep_in_which_all_fail_is_over_without_a_winner() {
     for block in 0..2 {
         (0..4).for_each(|layout| record.cells.push(failed(block, layout)));
     }
-    let decided = decide(&record);
-    assert!(decided.over && decided.winner.is_none() && decided.ties.is_empty());
+    let decision = decide(&record);
+    assert!(decision.over && decision.winner.is_none() && decision.ties.is_empty());
     assert!(
-        decided
+        decision
             .rows
             .iter()
             .all(|row| row.outcome == LayoutOutcome::Failed)
@@ -247,12 +247,17 @@ fn a_sweep_in_which_all_fail_is_over_without_a_winner() {
 }
 
 #[test]
-fn before_anything_was_measured_all_are_wanted() {
+fn before_the_first_measurement_all_layouts_are_next() {
     let record = sweep("page-mixed.iops", growing());
-    let decided = decide(&record);
-    assert!(!decided.over && decided.winner.is_none());
-    assert_eq!(wanted(&record, &decided), [0, 1, 2, 3]);
-    assert!(decided.rows.iter().all(|row| row.why == "not measured yet"));
+    let decision = decide(&record);
+    assert!(!decision.over && decision.winner.is_none());
+    assert_eq!(next_layouts(&record, &decision), [0, 1, 2, 3]);
+    assert!(
+        decision
+            .rows
+            .iter()
+            .all(|row| row.why == "not measured yet")
+    );
 }
 
 #[test]
@@ -276,9 +281,9 @@ fn the_frontier_keeps_what_is_cheap_fast_or_safe() {
         vec![("page-mixed.iops", 3000.0 * layout.members as f64 / copies)]
     };
     let record = priced(sweep("page-mixed.iops", layouts));
-    let decided = decide(&truth(&of).all(record, 5));
+    let decision = decide(&truth(&of).all(record, 5));
     // RAID 5 costs as much as RAID 10 of four, survives as much and is slower.
-    assert_eq!(decided.frontier, [0, 3, 1]);
+    assert_eq!(decision.frontier, [0, 3, 1]);
 }
 
 #[test]
@@ -347,15 +352,15 @@ fn doubtful_runs_and_missing_figures_are_reported() {
 fn a_requirement_that_was_never_measured_is_not_met() {
     let mut record = sweep("page-mixed.iops", growing());
     record.settings.requires = vec!["page-mixed.commit.p99<5ms".parse().unwrap()];
-    let decided = run(&mut record, &truth(&by_members));
-    assert!(decided.over && decided.winner.is_none(), "{decided:?}");
+    let decision = run(&mut record, &truth(&by_members));
+    assert!(decision.over && decision.winner.is_none(), "{decision:?}");
     assert!(
-        decided
+        decision
             .rows
             .iter()
             .all(|row| row.outcome == LayoutOutcome::Missed)
     );
-    assert!(row(&decided, 3).why.contains("no run has that figure"));
+    assert!(row(&decision, 3).why.contains("has no measurement for"));
 }
 
 /// Number of 200 sweeps with 5 % noise in which the first layout, whose latency is this share of the threshold, misses
@@ -378,11 +383,11 @@ fn given_up_early(share: f64) -> usize {
         let mut record = sweep("page-mixed.iops", growing());
         record.settings.requires = vec!["page-mixed.p99<10ms".parse().unwrap()];
         for block in 0..record.settings.blocks {
-            let decided = decide(&record);
-            if !decided.over && row(&decided, 0).outcome == LayoutOutcome::Missed {
+            let decision = decide(&record);
+            if !decision.over && row(&decision, 0).outcome == LayoutOutcome::Missed {
                 return true;
             }
-            let layouts = wanted(&record, &decided);
+            let layouts = next_layouts(&record, &decision);
             truth.measure(&mut record, block, &layouts);
         }
         false
@@ -409,13 +414,13 @@ fn a_winner_near_the_threshold_is_doubted() {
             ]
         }
     };
-    let decided = |share: f64| {
+    let decision = |share: f64| {
         let of = of(share);
         let mut record = sweep("page-mixed.iops", growing());
         record.settings.requires = vec!["page-mixed.p99<10ms".parse().unwrap()];
         run(&mut record, &truth(&of))
     };
-    let near = decided(0.995);
+    let near = decision(0.995);
     let winner = row(&near, near.winner.unwrap());
     assert!(
         winner.why.contains("is too near to page-mixed.p99<10ms"),
@@ -426,7 +431,7 @@ fn a_winner_near_the_threshold_is_doubted() {
         near.doubts.iter().any(|text| text.contains("not certain")),
         "{near:?}"
     );
-    let far = decided(0.7);
+    let far = decision(0.7);
     let winner = row(&far, far.winner.unwrap());
     assert!(!winner.why.contains("too near"), "{}", winner.why);
     assert!(!far.doubts.iter().any(|text| text.contains("not certain")));

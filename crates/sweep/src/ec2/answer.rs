@@ -17,7 +17,7 @@ use ui::table::{Column, layout, wrap};
 
 /// A volume type with its results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Outcome {
+pub(crate) struct TypeResult {
     /// The type as given by the user.
     volume: String,
     /// The id of its volume.
@@ -48,7 +48,7 @@ pub(crate) struct Mean {
 
 /// The comparison of all types.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Compared {
+pub(crate) struct TypeComparison {
     sweep: String,
     instance: String,
     zone: String,
@@ -56,7 +56,7 @@ pub(crate) struct Compared {
     rounds: usize,
     /// True if all was measured.
     over: bool,
-    volumes: Vec<Outcome>,
+    volumes: Vec<TypeResult>,
     /// The best that meets the requirements.
     best: Option<String>,
     /// Types not distinguishable from the best.
@@ -64,14 +64,14 @@ pub(crate) struct Compared {
 }
 
 /// Compares the volumes.
-pub(crate) fn compare(checkpoint: &Checkpoint) -> Compared {
+pub(crate) fn compare(checkpoint: &Checkpoint) -> TypeComparison {
     let of_figure: BTreeMap<&Figure, Vec<Option<Mean>>> =
         figures(&checkpoint.objective, &checkpoint.requires)
             .into_iter()
             .map(|figure| (figure, means(checkpoint, figure)))
             .collect();
     let mean = |figure: &Figure, at: usize| of_figure.get(figure).and_then(|all| all[at]);
-    let volumes: Vec<Outcome> = checkpoint
+    let volumes: Vec<TypeResult> = checkpoint
         .specs
         .iter()
         .enumerate()
@@ -84,7 +84,7 @@ pub(crate) fn compare(checkpoint: &Checkpoint) -> Compared {
                 cells.clone().flat_map(|cell| cell.doubts.clone()).collect();
             doubts.sort();
             doubts.dedup();
-            Outcome {
+            TypeResult {
                 volume: spec.text.clone(),
                 id: checkpoint.volumes.get(at).and_then(|made| made.id.clone()),
                 price_per_month: month(spec),
@@ -108,7 +108,7 @@ pub(crate) fn compare(checkpoint: &Checkpoint) -> Compared {
     let best = best(&volumes, less);
     let as_good = best.map_or_else(Vec::new, |best| ties(&volumes, best, less));
     let name = |at: usize| volumes[at].volume.clone();
-    Compared {
+    TypeComparison {
         sweep: checkpoint.id.clone(),
         instance: checkpoint.instance.clone(),
         zone: checkpoint.zone.clone(),
@@ -178,8 +178,8 @@ fn objective(
 }
 
 /// The best type that meets the requirements.
-fn best(volumes: &[Outcome], less: bool) -> Option<usize> {
-    let rank = |outcome: &Outcome| {
+fn best(volumes: &[TypeResult], less: bool) -> Option<usize> {
+    let rank = |outcome: &TypeResult| {
         let value = outcome.objective.map(|it| it.mean)?;
         outcome
             .missed
@@ -194,7 +194,7 @@ fn best(volumes: &[Outcome], less: bool) -> Option<usize> {
 }
 
 /// Types that also meet the requirements and are not distinguishable from the best.
-fn ties(volumes: &[Outcome], best: usize, less: bool) -> Vec<usize> {
+fn ties(volumes: &[TypeResult], best: usize, less: bool) -> Vec<usize> {
     let interval = |at: usize| {
         let mean = volumes[at].objective?;
         Some(Interval {
@@ -222,7 +222,7 @@ fn ties(volumes: &[Outcome], best: usize, less: bool) -> Vec<usize> {
     (0..volumes.len()).filter(is_tied).collect()
 }
 
-impl Compared {
+impl TypeComparison {
     /// True if a type meets the requirements.
     pub(crate) fn has_best(&self) -> bool {
         self.best.is_some()
@@ -252,7 +252,7 @@ impl Compared {
             heads.push(Column::numbers(name, 0));
         }
         heads.push(Column::words("misses").ranked(1));
-        let row = |outcome: &Outcome| {
+        let row = |outcome: &TypeResult| {
             let price = format!("{:.2} {}", outcome.price_per_month, outcome.currency);
             let mut row = vec![outcome.volume.clone(), price];
             for name in &names {

@@ -35,23 +35,23 @@ pub(crate) struct Instance {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-struct Answer {
+struct InstanceList {
     reservations: Vec<Reservation>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 struct Reservation {
-    instances: Vec<Described>,
+    instances: Vec<InstanceDescription>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-struct Described {
+struct InstanceDescription {
     instance_id: Option<String>,
     placement: Option<Placement>,
-    state: Option<State>,
-    block_device_mappings: Vec<Mapping>,
+    state: Option<InstanceState>,
+    block_device_mappings: Vec<BlockDeviceMapping>,
 }
 
 #[derive(Default, Deserialize)]
@@ -62,19 +62,19 @@ struct Placement {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-struct State {
+struct InstanceState {
     name: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-struct Mapping {
+struct BlockDeviceMapping {
     device_name: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-struct Created {
+struct CreatedVolume {
     volume_id: Option<String>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Ec2<'a> {
         let program = self
             .command("describe-instances")
             .args(["--instance-ids", id]);
-        let answer: Answer = self.call(&program).map_err(|why| why.to_string())?;
+        let answer: InstanceList = self.call(&program).map_err(|why| why.to_string())?;
         let mut all = answer
             .reservations
             .into_iter()
@@ -190,7 +190,7 @@ impl<'a> Ec2<'a> {
         token: &str,
     ) -> Result<String, Error> {
         let program = self.creation(spec, place, sweep, token);
-        let created: Created = self.call(&program)?;
+        let created: CreatedVolume = self.call(&program)?;
         created.volume_id.ok_or_else(|| {
             let line = program.line();
             Error::of(&format!("'{line}' answers without an id"), &["ec2"])

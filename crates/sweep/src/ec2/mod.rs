@@ -33,7 +33,7 @@ use crate::args::SweepArgs;
 use crate::ready::open;
 use crate::run::Ending;
 use crate::saved::AbandonedBody;
-use answer::{Compared, compare};
+use answer::{TypeComparison, compare};
 use checkpoint::{Checkpoint, DOCUMENT, PREFIX, Stage, VolumeState, region_of};
 use clean::clean;
 use clock::HostClock;
@@ -201,7 +201,7 @@ fn remains(left: &[String], sweep: &str) -> Failure {
     ))
 }
 
-fn status(compared: &Compared) -> Outcome {
+fn status(compared: &TypeComparison) -> Outcome {
     match (compared.has_best(), compared.is_measured()) {
         (true, _) => Ok(Answer::Done),
         (false, true) => Ok(Answer::No),
@@ -211,7 +211,7 @@ fn status(compared: &Compared) -> Outcome {
     }
 }
 
-fn print(compared: &Compared, json: bool, context: &mut Context) -> Result<(), Failure> {
+fn print(compared: &TypeComparison, json: bool, context: &mut Context) -> Result<(), Failure> {
     let text = match json {
         true => compared.document(),
         false => compared.text(context.columns),

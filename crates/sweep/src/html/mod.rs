@@ -15,7 +15,7 @@ use askama::Template;
 use record::Run;
 
 use crate::views::sentences;
-use crate::{Decided, LeftOut, SweepRecord};
+use crate::{Decision, LeftOut, SweepRecord};
 use page::charts::Chart;
 use page::{ChartView, Figures};
 use ui::format;
@@ -48,13 +48,13 @@ struct Page<'a> {
 /// When a template fails.
 pub(crate) fn of(
     record: &SweepRecord,
-    decided: &Decided,
+    decision: &Decision,
     finalists: &[(String, Run)],
     commands: &[String],
 ) -> anyhow::Result<Vec<u8>> {
     let view = View {
         record,
-        decided,
+        decision,
         finalists,
     };
     page(view, commands)
@@ -62,7 +62,7 @@ pub(crate) fn of(
 
 fn page(view: View<'_>, commands: &[String]) -> anyhow::Result<Vec<u8>> {
     let View {
-        record, decided, ..
+        record, decision, ..
     } = view;
     let mut figures = Figures::default();
     let title = format!(
@@ -73,7 +73,7 @@ fn page(view: View<'_>, commands: &[String]) -> anyhow::Result<Vec<u8>> {
     );
     let main = Page {
         verdict: verdict::of(view),
-        commands: if decided.winner.is_some() {
+        commands: if decision.winner.is_some() {
             commands
         } else {
             &[]
@@ -81,7 +81,7 @@ fn page(view: View<'_>, commands: &[String]) -> anyhow::Result<Vec<u8>> {
         sections: sections(view, &mut figures),
         table: table::of(view),
         left_out: &record.left_out,
-        effects: decided
+        effects: decision
             .effects
             .iter()
             .map(|effect| effect.text.as_str())

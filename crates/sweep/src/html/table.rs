@@ -44,7 +44,7 @@ pub(super) fn of(view: View<'_>) -> Table {
     let settings = &view.record.settings;
     let unit = Unit::of_objective(&settings.objective);
     let factors = varying(view.record);
-    let rows = &view.decided.rows;
+    let rows = &view.decision.rows;
     let priced = rows.iter().any(|row| row.cost.is_some()) && settings.objective != Objective::Cost;
     let rates = rows
         .iter()
@@ -80,7 +80,7 @@ fn line(view: View<'_>, factors: &[Factor], unit: Unit, row: &Row) -> Line {
         .collect();
     let rate = row.cost.and_then(|cost| cost.rate_per_dollar);
     Line {
-        rank: rank(view.decided, row.layout).unwrap_or_default(),
+        rank: rank(view.decision, row.layout).unwrap_or_default(),
         settings: factors
             .iter()
             .map(|factor| layout.map_or_else(dash, |layout| layout.setting(*factor)))

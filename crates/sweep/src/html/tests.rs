@@ -4,13 +4,13 @@ use super::*;
 use crate::views::sample;
 
 pub(super) fn render(
-    (record, decided): &(SweepRecord, Decided),
+    (record, decision): &(SweepRecord, Decision),
     finalists: &[(String, Run)],
     commands: &[String],
 ) -> String {
     let view = View {
         record,
-        decided,
+        decision,
         finalists,
     };
     String::from_utf8(page(view, commands).unwrap()).unwrap()
@@ -26,7 +26,7 @@ pub(super) fn whole() -> String {
 /// A sweep whose every string is hostile.
 pub(super) fn hostile() -> String {
     const HOSTILE: &str = "</script><img src=x onerror=\"document.title='owned'\">'&amp;%{x}☃";
-    let (mut record, mut decided) = sample::measured();
+    let (mut record, mut decision) = sample::measured();
     record.id = HOSTILE.parse().unwrap();
     record.machine.hostname = HOSTILE.to_owned();
     record.command.push(HOSTILE.to_owned());
@@ -36,21 +36,21 @@ pub(super) fn hostile() -> String {
     for layout in &mut record.layouts {
         layout.scheduler = Some(HOSTILE.to_owned());
     }
-    for row in &mut decided.rows {
+    for row in &mut decision.rows {
         row.why = HOSTILE.to_owned();
     }
-    for effect in &mut decided.effects {
+    for effect in &mut decision.effects {
         effect.to = HOSTILE.to_owned();
         effect.text = HOSTILE.to_owned();
     }
-    for curve in &mut decided.curves {
+    for curve in &mut decision.curves {
         curve.label = HOSTILE.to_owned();
     }
-    decided.answers.push(HOSTILE.to_owned());
-    decided.doubts.push(HOSTILE.to_owned());
-    decided.over = false;
-    let finalists = sample::finalists(&record, &decided);
-    render(&(record, decided), &finalists, &[HOSTILE.to_owned()])
+    decision.answers.push(HOSTILE.to_owned());
+    decision.doubts.push(HOSTILE.to_owned());
+    decision.over = false;
+    let finalists = sample::finalists(&record, &decision);
+    render(&(record, decision), &finalists, &[HOSTILE.to_owned()])
 }
 
 /// The page without the charting library, whose comment has a URL.

@@ -28,23 +28,23 @@ pub(super) struct Verdict {
 }
 
 pub(super) fn of(view: View<'_>) -> Verdict {
-    let (record, decided) = (view.record, view.decided);
+    let (record, decision) = (view.record, view.decision);
     let unit = Unit::of_objective(&record.settings.objective);
-    let value = decided
+    let value = decision
         .winner
-        .and_then(|winner| sentences::row(decided, winner)?.value);
+        .and_then(|winner| sentences::row(decision, winner)?.value);
     Verdict {
-        title: match decided.winner {
+        title: match decision.winner {
             Some(winner) => sentences::layout(record, winner),
-            None => sentences::winner(record, decided),
+            None => sentences::winner(record, decision),
         },
         value: value.map_or_else(String::new, |value| {
-            let so_far = if decided.over { "" } else { "Best so far: " };
+            let so_far = if decision.over { "" } else { "Best so far: " };
             format!("{so_far}{}", unit.show_value(value))
         }),
         badge: badge(view),
         identity: vec![
-            ("Wanted", sentences::wanted(&record.settings)),
+            ("Wanted", sentences::goal(&record.settings)),
             ("Devices", sentences::devices(&record.settings)),
             ("Layouts", record.layouts.len().to_string()),
             ("Measured", sentences::effort(record)),
@@ -52,24 +52,24 @@ pub(super) fn of(view: View<'_>) -> Verdict {
             ("Date", format::date(record.started)),
             ("Sweep", record.id.to_string()),
         ],
-        ties: sentences::ties(record, decided),
-        answers: sentences::survivors(record, decided)
+        ties: sentences::ties(record, decision),
+        answers: sentences::survivors(record, decision)
             .into_iter()
-            .chain(decided.answers.iter().cloned())
+            .chain(decision.answers.iter().cloned())
             .collect(),
-        doubts: decided.doubts.clone(),
-        outs: sentences::outs(decided),
-        resume: sentences::resume(record, decided),
+        doubts: decision.doubts.clone(),
+        outs: sentences::outs(decision),
+        resume: sentences::resume(record, decision),
         alike: sentences::alike(record),
     }
 }
 
 fn badge(view: View<'_>) -> (&'static str, &'static str, &'static str) {
-    let decided = view.decided;
-    match (decided.over, decided.winner) {
+    let decision = view.decision;
+    match (decision.over, decision.winner) {
         (false, _) => ("not over", "…", "doubtful"),
         (true, None) => ("no winner", "✕", "invalid"),
-        (true, Some(_)) if decided.ties.is_empty() => ("best", "✓", "trusted"),
+        (true, Some(_)) if decision.ties.is_empty() => ("best", "✓", "trusted"),
         (true, Some(_)) => ("best, with ties", "✓", "trusted"),
     }
 }

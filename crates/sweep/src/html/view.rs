@@ -2,13 +2,13 @@
 
 use record::Run;
 
-use crate::{Decided, SweepRecord};
+use crate::{Decision, SweepRecord};
 
 /// Data of the page.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) record: &'a SweepRecord,
-    pub(super) decided: &'a Decided,
+    pub(super) decision: &'a Decision,
     /// The runs of the winner and its ties, each with its label.
     pub(super) finalists: &'a [(String, Run)],
 }

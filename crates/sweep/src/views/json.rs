@@ -15,14 +15,14 @@ use super::units::{Unit, objective, outcome_word, side};
 use crate::layout::{Factor, Layout};
 use crate::price::{Cost, Prices};
 use crate::{
-    Cell, CellOutcome, Curve, Decided, Drift, Effect, Figure, LeftOut, Probe, Requirement,
+    Cell, CellOutcome, Curve, Decision, Drift, Effect, Figure, LeftOut, Probe, Requirement,
     Settings, Survivor, SweepRecord, Value,
 };
 
 /// The document of one sweep, with a newline at the end. Layouts are in the order of the plan, and identified by their
 /// index; `ranking` has the best first.
-pub(crate) fn document(record: &SweepRecord, decided: &Decided, commands: &[String]) -> String {
-    let document = SweepDocument::of(record, decided, commands);
+pub(crate) fn document(record: &SweepRecord, decision: &Decision, commands: &[String]) -> String {
+    let document = SweepDocument::of(record, decision, commands);
     // Serialization into memory cannot fail.
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
 }
@@ -71,7 +71,7 @@ struct SweepDocument<'a> {
 impl<'a> SweepDocument<'a> {
     fn of(
         record: &'a SweepRecord,
-        decided: &'a Decided,
+        decision: &'a Decision,
         commands: &'a [String],
     ) -> SweepDocument<'a> {
         let layouts = record.layouts.iter().enumerate();
@@ -87,24 +87,28 @@ impl<'a> SweepDocument<'a> {
             machine: MachineDocument::of(&record.machine),
             settings: SettingsDocument::of(&record.settings),
             layouts: layouts
-                .map(|(index, layout)| LayoutDocument::of(record, decided, index, layout))
+                .map(|(index, layout)| LayoutDocument::of(record, decision, index, layout))
                 .collect(),
-            ranking: decided.rows.iter().map(|row| row.layout).collect(),
+            ranking: decision.rows.iter().map(|row| row.layout).collect(),
             baseline: record.baseline,
             cells: record.cells.iter().map(CellDocument::of).collect(),
-            winner: decided.winner,
-            ties: &decided.ties,
-            survivors: decided.survivors.iter().map(SurvivorDocument::of).collect(),
-            frontier: &decided.frontier,
-            over: decided.over,
-            resume: (!decided.over && !record.given_up).then(|| resume_command(record)),
-            drift: decided.drift.as_ref().map(DriftDocument::of),
-            effects: decided.effects.iter().map(EffectDocument::of).collect(),
-            curves: decided.curves.iter().map(CurveDocument::of).collect(),
+            winner: decision.winner,
+            ties: &decision.ties,
+            survivors: decision
+                .survivors
+                .iter()
+                .map(SurvivorDocument::of)
+                .collect(),
+            frontier: &decision.frontier,
+            over: decision.over,
+            resume: (!decision.over && !record.given_up).then(|| resume_command(record)),
+            drift: decision.drift.as_ref().map(DriftDocument::of),
+            effects: decision.effects.iter().map(EffectDocument::of).collect(),
+            curves: decision.curves.iter().map(CurveDocument::of).collect(),
             probe: record.probe.as_ref().map(ProbeDocument::of),
             left_out: &record.left_out,
-            answers: &decided.answers,
-            doubts: &decided.doubts,
+            answers: &decision.answers,
+            doubts: &decision.doubts,
             commands,
         }
     }
@@ -245,11 +249,11 @@ struct LayoutDocument<'a> {
 impl<'a> LayoutDocument<'a> {
     fn of(
         record: &SweepRecord,
-        decided: &'a Decided,
+        decision: &'a Decision,
         index: usize,
         layout: &'a Layout,
     ) -> LayoutDocument<'a> {
-        let row = super::sentences::row(decided, index);
+        let row = super::sentences::row(decision, index);
         let unit = Unit::of_objective(&record.settings.objective);
         let value = row.and_then(|row| row.value);
         LayoutDocument {
@@ -473,7 +477,7 @@ mod tests {
     use super::super::sample;
     use super::*;
 
-    fn parsed(sample: &(SweepRecord, Decided)) -> Json {
+    fn parsed(sample: &(SweepRecord, Decision)) -> Json {
         serde_json::from_str(&document(&sample.0, &sample.1, &sample::commands())).unwrap()
     }
 

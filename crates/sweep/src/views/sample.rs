@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use record::{Bytes, Nanos, Run, RunId};
 
 use crate::{
-    Cell, CellOutcome, Comparison, Decided, Figure, Layout, LeftOut, Metric, Objective, Probe,
+    Cell, CellOutcome, Comparison, Decision, Figure, Layout, LeftOut, Metric, Objective, Probe,
     Requirement, Row, Settings, SweepRecord, Value, Volume,
 };
 use bench::views::sample as runs;
@@ -31,7 +31,7 @@ struct Factors<'a> {
 }
 
 /// Twenty-five layouts of eight priced volumes, completely measured.
-pub(crate) fn measured() -> (SweepRecord, Decided) {
+pub(crate) fn measured() -> (SweepRecord, Decision) {
     let factors = Factors {
         levels: &[Level::Zero, Level::One, Level::Ten, Level::Five],
         members: &[2, 4, 8],
@@ -45,12 +45,12 @@ pub(crate) fn measured() -> (SweepRecord, Decided) {
         side: Comparison::Below,
         bar: 25e6,
     }];
-    let decided = decide::all(&record, true);
-    (record, decided)
+    let decision = decide::all(&record, true);
+    (record, decision)
 }
 
 /// Ninety-six layouts, ranked by latency, without prices and probe.
-pub(crate) fn large() -> (SweepRecord, Decided) {
+pub(crate) fn large() -> (SweepRecord, Decision) {
     let factors = Factors {
         levels: &[Level::Zero, Level::Ten, Level::Five, Level::Six],
         members: &[4, 6, 8],
@@ -60,52 +60,52 @@ pub(crate) fn large() -> (SweepRecord, Decided) {
     };
     let mut record = record(&factors, Objective::Figure(read_p99()));
     record.probe = None;
-    let decided = decide::all(&record, false);
-    (record, decided)
+    let decision = decide::all(&record, false);
+    (record, decision)
 }
 
 /// The sweep of [`measured`] by another objective. The ranking stays the same.
-fn by(objective: Objective, value: impl Fn(&Row) -> Option<f64>) -> (SweepRecord, Decided) {
-    let (mut record, mut decided) = measured();
+fn by(objective: Objective, value: impl Fn(&Row) -> Option<f64>) -> (SweepRecord, Decision) {
+    let (mut record, mut decision) = measured();
     record.settings.objective = objective;
-    for row in &mut decided.rows {
+    for row in &mut decision.rows {
         row.value = row.value.and(value(row)).map(Value::plain);
     }
-    (record, decided)
+    (record, decision)
 }
 
 /// A sweep with the objective of requests for each dollar.
-pub(crate) fn per_dollar() -> (SweepRecord, Decided) {
+pub(crate) fn per_dollar() -> (SweepRecord, Decision) {
     by(Objective::PerDollar(iops()), |row| {
         row.cost?.rate_per_dollar
     })
 }
 
 /// A sweep with the objective of the lowest cost.
-pub(crate) fn cheapest() -> (SweepRecord, Decided) {
+pub(crate) fn cheapest() -> (SweepRecord, Decision) {
     by(Objective::Cost, |row| Some(row.cost?.per_month))
 }
 
 /// A sweep that was interrupted in its first block: some layouts were not measured yet.
-pub(crate) fn unfinished() -> (SweepRecord, Decided) {
+pub(crate) fn unfinished() -> (SweepRecord, Decision) {
     let (mut record, _) = measured();
     record.cells.truncate(9);
     record.starts = 2;
     record.ran_s = 5_000.0;
-    let mut decided = decide::all(&record, true);
-    decided.over = false;
-    (record, decided)
+    let mut decision = decide::all(&record, true);
+    decision.over = false;
+    (record, decision)
 }
 
 /// A sweep in which no layout could be built.
-pub(crate) fn all_failed() -> (SweepRecord, Decided) {
+pub(crate) fn all_failed() -> (SweepRecord, Decision) {
     let (mut record, _) = measured();
     for cell in &mut record.cells {
         cell.outcome = CellOutcome::Failed("mdadm ended with status 1.".to_owned());
     }
     record.cells.truncate(record.layouts.len() + 1);
-    let decided = decide::all(&record, true);
-    (record, decided)
+    let decision = decide::all(&record, true);
+    (record, decision)
 }
 
 /// The commands that build the winner of [`measured`].
@@ -125,12 +125,12 @@ pub(crate) fn commands() -> Vec<String> {
 }
 
 /// The runs of the winner and its ties.
-pub(crate) fn finalists(record: &SweepRecord, decided: &Decided) -> Vec<(String, Run)> {
+pub(crate) fn finalists(record: &SweepRecord, decision: &Decision) -> Vec<(String, Run)> {
     let of = |index: usize| record.layouts[index].to_string();
-    decided
+    decision
         .winner
         .iter()
-        .chain(&decided.ties)
+        .chain(&decision.ties)
         .take(4)
         .enumerate()
         .map(|(nth, index)| (of(*index), runs::database_run(nth as u64 + 1).0))

@@ -9,7 +9,7 @@ use super::units::{
     Unit, figure, objective, outcome_word, share as share_of, share_interval, side,
 };
 use crate::{
-    CellOutcome, Decided, Factor, Figure, Layout, LayoutOutcome, Objective, Row, Settings,
+    CellOutcome, Decision, Factor, Figure, Layout, LayoutOutcome, Objective, Row, Settings,
     SweepRecord,
 };
 use ui::format::count;
@@ -25,13 +25,13 @@ pub(crate) fn layout(record: &SweepRecord, index: usize) -> String {
 }
 
 /// The row of a layout.
-pub(crate) fn row(decided: &Decided, layout: usize) -> Option<&Row> {
-    decided.rows.iter().find(|row| row.layout == layout)
+pub(crate) fn row(decision: &Decision, layout: usize) -> Option<&Row> {
+    decision.rows.iter().find(|row| row.layout == layout)
 }
 
 /// The rank of a layout in the table, from 1.
-pub(crate) fn rank(decided: &Decided, layout: usize) -> Option<usize> {
-    let place = decided.rows.iter().position(|row| row.layout == layout)?;
+pub(crate) fn rank(decision: &Decision, layout: usize) -> Option<usize> {
+    let place = decision.rows.iter().position(|row| row.layout == layout)?;
     Some(place + 1)
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn place(record: &SweepRecord) -> String {
 }
 
 /// Objective and requirements: `most page-mixed.iops, with page-mixed.read.p99 < 10.0 ms`.
-pub(crate) fn wanted(settings: &Settings) -> String {
+pub(crate) fn goal(settings: &Settings) -> String {
     let direction = if Unit::of_objective(&settings.objective).less_is_better() {
         "least"
     } else {
@@ -165,33 +165,33 @@ pub(crate) fn alike(record: &SweepRecord) -> String {
 }
 
 /// The best layout, or the reason for which there is none.
-pub(crate) fn winner(record: &SweepRecord, decided: &Decided) -> String {
-    let Some(winner) = decided.winner else {
-        return no_winner(decided);
+pub(crate) fn winner(record: &SweepRecord, decision: &Decision) -> String {
+    let Some(winner) = decision.winner else {
+        return no_winner(decision);
     };
-    let so_far = if decided.over { "Best" } else { "Best so far" };
+    let so_far = if decision.over { "Best" } else { "Best so far" };
     let unit = Unit::of_objective(&record.settings.objective);
-    let row = row(decided, winner);
+    let row = row(decision, winner);
     let value = row
         .and_then(|row| row.value)
         .map_or_else(String::new, |value| format!(", {}", unit.show_value(value)));
     format!("{so_far}: {}{value}.", layout(record, winner))
 }
 
-fn no_winner(decided: &Decided) -> String {
+fn no_winner(decision: &Decision) -> String {
     let all = |wanted: LayoutOutcome| {
-        !decided.rows.is_empty() && decided.rows.iter().all(|row| row.outcome == wanted)
+        !decision.rows.is_empty() && decision.rows.iter().all(|row| row.outcome == wanted)
     };
     let text = if all(LayoutOutcome::Failed) {
         "No layout could be built and measured."
-    } else if decided
+    } else if decision
         .rows
         .iter()
         .any(|row| row.outcome == LayoutOutcome::Missed)
-        && decided.over
+        && decision.over
     {
         "No layout meets the requirements."
-    } else if decided.over {
+    } else if decision.over {
         "No layout is best."
     } else {
         "Nothing is decided yet."
@@ -200,19 +200,19 @@ fn no_winner(decided: &Decided) -> String {
 }
 
 /// Layouts not distinguishable from the winner; `None` where there are none.
-pub(crate) fn ties(record: &SweepRecord, decided: &Decided) -> Option<String> {
-    if decided.ties.is_empty() {
+pub(crate) fn ties(record: &SweepRecord, decision: &Decision) -> Option<String> {
+    if decision.ties.is_empty() {
         return None;
     }
     Some(format!(
         "As good, as far as can be determined: {}.",
-        named(record, decided, &decided.ties)
+        named(record, decision, &decision.ties)
     ))
 }
 
 /// The best layout for each number of members that may fail.
-pub(crate) fn survivors(record: &SweepRecord, decided: &Decided) -> Vec<String> {
-    let lines = decided.survivors.iter().map(|survivor| {
+pub(crate) fn survivors(record: &SweepRecord, decision: &Decision) -> Vec<String> {
+    let lines = decision.survivors.iter().map(|survivor| {
         let losses = match survivor.losses {
             0 => "Best with or without redundancy".to_owned(),
             1 => "Best that survives the loss of any volume".to_owned(),
@@ -221,7 +221,7 @@ pub(crate) fn survivors(record: &SweepRecord, decided: &Decided) -> Vec<String> 
         let Some(best) = survivor.best else {
             return format!("{losses}: none was measured.");
         };
-        let share = row(decided, best).and_then(|row| row.of_winner);
+        let share = row(decision, best).and_then(|row| row.of_winner);
         let share = share.map_or_else(String::new, |value| match share_interval(value) {
             none if none.is_empty() => format!(", {} of the best", share_of(value.mean)),
             bounds => format!(", {} of the best ({bounds})", share_of(value.mean)),
@@ -230,30 +230,30 @@ pub(crate) fn survivors(record: &SweepRecord, decided: &Decided) -> Vec<String> 
             0 => String::new(),
             _ => format!(
                 "; not distinguished from it: {}",
-                named(record, decided, &survivor.ties)
+                named(record, decision, &survivor.ties)
             ),
         };
         format!(
             "{losses}: {}{share}{ties}.",
-            named(record, decided, &[best])
+            named(record, decision, &[best])
         )
     });
     lines.collect()
 }
 
 /// The Pareto frontier of cost, speed and redundancy, where prices are known.
-pub(crate) fn frontier(record: &SweepRecord, decided: &Decided) -> Option<String> {
-    (!decided.frontier.is_empty()).then(|| {
+pub(crate) fn frontier(record: &SweepRecord, decision: &Decision) -> Option<String> {
+    (!decision.frontier.is_empty()).then(|| {
         format!(
             "Not beaten in cost, speed and redundancy at once: {}.",
-            named(record, decided, &decided.frontier)
+            named(record, decision, &decision.frontier)
         )
     })
 }
 
 /// Layouts with their ranks in the table.
-fn named(record: &SweepRecord, decided: &Decided, layouts: &[usize]) -> String {
-    let name = |index: &usize| match rank(decided, *index) {
+fn named(record: &SweepRecord, decision: &Decision, layouts: &[usize]) -> String {
+    let name = |index: &usize| match rank(decision, *index) {
         Some(rank) => format!("#{rank} {}", layout(record, *index)),
         None => layout(record, *index),
     };
@@ -262,8 +262,8 @@ fn named(record: &SweepRecord, decided: &Decided, layouts: &[usize]) -> String {
 }
 
 /// Command that resumes a sweep that is not over.
-pub(crate) fn resume(record: &SweepRecord, decided: &Decided) -> Option<String> {
-    if decided.over {
+pub(crate) fn resume(record: &SweepRecord, decision: &Decision) -> Option<String> {
+    if decision.over {
         None
     } else if record.given_up {
         Some("The sweep was given up before it was over.".to_owned())
@@ -285,9 +285,9 @@ pub(crate) fn resume_command(record: &SweepRecord) -> String {
 
 /// Reasons for which layouts failed or miss a requirement: each reason once, with the ranks of its layouts in the
 /// table.
-pub(crate) fn outs(decided: &Decided) -> Vec<String> {
+pub(crate) fn outs(decision: &Decision) -> Vec<String> {
     let mut reasons: BTreeMap<(&'static str, &str), Vec<usize>> = BTreeMap::new();
-    for (place, row) in decided.rows.iter().enumerate() {
+    for (place, row) in decision.rows.iter().enumerate() {
         if matches!(row.outcome, LayoutOutcome::Failed | LayoutOutcome::Missed) {
             let word = outcome_word(row.outcome);
             let places = reasons.entry((word, &row.why)).or_default();

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use super::sentences::{
-    alike, devices, effort, figure_title, frontier, further_figures, layout as layout_name, outs,
-    place, plus_minus, resume, survivors, ties, varying, wanted, winner,
+    alike, devices, effort, figure_title, frontier, further_figures, goal, layout as layout_name,
+    outs, place, plus_minus, resume, survivors, ties, varying, winner,
 };
 use super::units::{Unit, outcome_word, share, share_interval};
-use crate::{Decided, Factor, Figure, Objective, Row, SweepRecord};
+use crate::{Decision, Factor, Figure, Objective, Row, SweepRecord};
 use ui::format::count;
 use ui::table::{Column, layout, wrap};
 
@@ -15,31 +15,31 @@ use ui::table::{Column, layout, wrap};
 /// shell.
 pub(crate) fn sweep(
     record: &SweepRecord,
-    decided: &Decided,
+    decision: &Decision,
     commands: &[String],
     columns: usize,
 ) -> String {
     let mut text = head(record, columns);
     text.push('\n');
-    text.push_str(&table(record, decided, columns));
+    text.push_str(&table(record, decision, columns));
     let mut add = |sentence: &str, indent: &str| {
         let _ = writeln!(text, "{}", wrap(sentence, columns, indent));
     };
     add("", "");
-    add(&winner(record, decided), "  ");
-    if let Some(ties) = ties(record, decided) {
+    add(&winner(record, decision), "  ");
+    if let Some(ties) = ties(record, decision) {
         add(&ties, "  ");
     }
-    for survivor in survivors(record, decided) {
+    for survivor in survivors(record, decision) {
         add(&survivor, "  ");
     }
-    if let Some(frontier) = frontier(record, decided) {
+    if let Some(frontier) = frontier(record, decision) {
         add(&frontier, "  ");
     }
-    for answer in &decided.answers {
+    for answer in &decision.answers {
         add(answer, "  ");
     }
-    for out in outs(decided) {
+    for out in outs(decision) {
         add(&out, "  ");
     }
     for left_out in &record.left_out {
@@ -48,15 +48,15 @@ pub(crate) fn sweep(
             "  ",
         );
     }
-    for doubt in &decided.doubts {
+    for doubt in &decision.doubts {
         add(&format!("warning: {doubt}"), "  ");
     }
-    if let Some(drift) = &decided.drift {
+    if let Some(drift) = &decision.drift {
         add(&drift.text, "  ");
     }
-    text.push_str(&effects(decided, columns));
-    text.push_str(&to_build(record, decided, commands));
-    if let Some(resume) = resume(record, decided) {
+    text.push_str(&effects(decision, columns));
+    text.push_str(&to_build(record, decision, commands));
+    if let Some(resume) = resume(record, decision) {
         let _ = writeln!(text, "\n{}", wrap(&resume, columns, "  "));
     }
     text
@@ -71,7 +71,7 @@ fn head(record: &SweepRecord, columns: usize) -> String {
             devices(&record.settings),
             place(record)
         ),
-        format!("Wanted: {}.", wanted(&record.settings)),
+        format!("Wanted: {}.", goal(&record.settings)),
         format!("Measured: {}.", effort(record)),
         alike(record),
     ];
@@ -125,9 +125,9 @@ impl<'a> Field<'a> {
     }
 }
 
-fn table(record: &SweepRecord, decided: &Decided, columns: usize) -> String {
+fn table(record: &SweepRecord, decision: &Decision, columns: usize) -> String {
     let fields = fields(record);
-    let rows: Vec<Vec<String>> = decided
+    let rows: Vec<Vec<String>> = decision
         .rows
         .iter()
         .enumerate()
@@ -221,12 +221,12 @@ fn short_size(text: &str) -> String {
         .replace(" GiB", "G")
 }
 
-fn effects(decided: &Decided, columns: usize) -> String {
-    if decided.effects.is_empty() {
+fn effects(decision: &Decision, columns: usize) -> String {
+    if decision.effects.is_empty() {
         return String::new();
     }
     let mut text = "\nWhat each setting did, all else equal:\n".to_owned();
-    for effect in &decided.effects {
+    for effect in &decision.effects {
         let _ = writeln!(
             text,
             "{}",
@@ -236,8 +236,8 @@ fn effects(decided: &Decided, columns: usize) -> String {
     text
 }
 
-fn to_build(record: &SweepRecord, decided: &Decided, commands: &[String]) -> String {
-    let (Some(winner), false) = (decided.winner, commands.is_empty()) else {
+fn to_build(record: &SweepRecord, decision: &Decision, commands: &[String]) -> String {
+    let (Some(winner), false) = (decision.winner, commands.is_empty()) else {
         return String::new();
     };
     let mut text = format!("\nTo build {}:\n", layout_name(record, winner));
@@ -252,7 +252,7 @@ mod tests {
     use super::super::sample;
     use super::*;
 
-    fn shown(sample: &(SweepRecord, Decided), columns: usize) -> String {
+    fn shown(sample: &(SweepRecord, Decision), columns: usize) -> String {
         sweep(&sample.0, &sample.1, &sample::commands(), columns)
     }
 
@@ -352,8 +352,8 @@ mod tests {
 
     #[test]
     fn conclusions_are_shown() {
-        let (record, decided) = sample::measured();
-        let text = sweep(&record, &decided, &sample::commands(), 100);
+        let (record, decision) = sample::measured();
+        let text = sweep(&record, &decision, &sample::commands(), 100);
         for words in [
             "Wanted: most page-mixed.iops",
             "Best: RAID 0 of 8",
@@ -362,8 +362,8 @@ mod tests {
             assert!(text.contains(words), "{words}: {text}");
         }
         let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let sentences = decided.answers.iter().chain(&decided.doubts);
-        for sentence in sentences.chain(decided.effects.iter().map(|effect| &effect.text)) {
+        let sentences = decision.answers.iter().chain(&decision.doubts);
+        for sentence in sentences.chain(decision.effects.iter().map(|effect| &effect.text)) {
             assert!(flat.contains(sentence.as_str()), "{sentence}");
         }
         for command in sample::commands() {
@@ -378,22 +378,22 @@ mod tests {
 
     #[test]
     fn the_frontier_is_shown_where_prices_are_known() {
-        let (record, decided) = sample::per_dollar();
-        assert!(!decided.frontier.is_empty());
-        let text = sweep(&record, &decided, &[], 100);
+        let (record, decision) = sample::per_dollar();
+        assert!(!decision.frontier.is_empty());
+        let text = sweep(&record, &decision, &[], 100);
         assert!(
             text.contains("Not beaten in cost, speed and redundancy"),
             "{text}"
         );
-        let (record, mut decided) = sample::measured();
-        decided.frontier.clear();
-        assert!(!sweep(&record, &decided, &[], 100).contains("Not beaten"));
+        let (record, mut decision) = sample::measured();
+        decision.frontier.clear();
+        assert!(!sweep(&record, &decision, &[], 100).contains("Not beaten"));
     }
 
     #[test]
     fn an_unfinished_sweep_shows_how_to_resume() {
-        let (record, decided) = sample::unfinished();
-        let text = sweep(&record, &decided, &[], 100);
+        let (record, decision) = sample::unfinished();
+        let text = sweep(&record, &decision, &[], 100);
         assert!(text.contains("Best so far: "), "{text}");
         assert!(text.contains("continues it: disksmith sweep"), "{text}");
         assert!(!text.contains("To build"), "{text}");
@@ -401,8 +401,8 @@ mod tests {
 
     #[test]
     fn a_sweep_without_a_winner_shows_the_reason() {
-        let (record, decided) = sample::all_failed();
-        let text = sweep(&record, &decided, &sample::commands(), 80);
+        let (record, decision) = sample::all_failed();
+        let text = sweep(&record, &decision, &sample::commands(), 80);
         assert!(text.contains("No layout could be built"), "{text}");
         assert!(text.contains("mdadm ended with status 1."), "{text}");
         assert!(!text.contains("To build"), "{text}");

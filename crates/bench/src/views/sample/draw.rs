@@ -3,7 +3,7 @@
 pub use record::random::SplitMix64 as Random;
 use record::{
     Bytes, ClockKind, CpuTime, DeviceCounts, Direction, EngineKind, EngineUsed, Flow, Histogram,
-    Nanos, Pattern, Phase, Slice, StopReason, Surroundings, Window, WindowFlow, Workload,
+    HostConditions, Nanos, Pattern, Phase, Slice, StopReason, Window, WindowFlow, Workload,
 };
 
 /// Slices in a window.
@@ -240,7 +240,7 @@ pub(super) fn phase(plan: &Plan, began_s: f64, speed: f64, random: &mut Random) 
             system_s: 0.11 * plan.seconds,
         },
         windows,
-        surroundings: Surroundings::default(),
+        surroundings: HostConditions::default(),
         outcome: record::JobFileResults::default(),
     }
 }

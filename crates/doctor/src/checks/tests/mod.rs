@@ -250,7 +250,7 @@ fn phase(
         thread_seconds: Vec::new(),
         cpu: CpuTime::default(),
         windows: Vec::new(),
-        surroundings: Surroundings::default(),
+        surroundings: HostConditions::default(),
         outcome: record::JobFileResults::default(),
     }
 }

@@ -87,7 +87,7 @@ fn dots(view: View<'_>) -> Vec<Dot> {
     let Some((figure, unit)) = speed(view) else {
         return Vec::new();
     };
-    let rows = view.decided.rows.iter().enumerate();
+    let rows = view.decision.rows.iter().enumerate();
     rows.filter_map(|(place, row)| {
         let dollars = row.cost?.per_month;
         let value = *row.figures.get(figure)?;
@@ -97,7 +97,7 @@ fn dots(view: View<'_>) -> Vec<Dot> {
             dollars: rounded(dollars),
             speed: rounded(unit.scaled(value.mean)),
             survives: row.survives,
-            on_frontier: view.decided.frontier.contains(&row.layout),
+            on_frontier: view.decision.frontier.contains(&row.layout),
             text: plain(&format!(
                 "#{} {layout}: {}, {}",
                 place + 1,

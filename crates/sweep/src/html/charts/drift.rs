@@ -8,7 +8,7 @@ use ui::format;
 
 /// The chart; `None` before the baseline was measured twice.
 pub(super) fn chart(view: View<'_>) -> Option<Chart> {
-    let drift = view.decided.drift.as_ref()?;
+    let drift = view.decision.drift.as_ref()?;
     let (figure, unit) = speed(view)?;
     let last = drift.points.last()?.0;
     // Short sweeps in minutes, long ones in hours.

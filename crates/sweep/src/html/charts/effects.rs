@@ -31,7 +31,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
         Some((figure, unit)) => (figure.to_string(), unit),
         None => (units::objective(objective), Unit::of_objective(objective)),
     };
-    let effects = chosen(&view.decided.effects);
+    let effects = chosen(&view.decision.effects);
     if effects.is_empty() {
         return None;
     }
@@ -62,11 +62,11 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
          interval of the mean over pairs of layouts; thin: the least and the greatest of a pair. \
          The scale is logarithmic"
     );
-    if view.decided.effects.len() > effects.len() {
+    if view.decision.effects.len() > effects.len() {
         caption.push_str(&format!(
             "; the {} greatest of {}",
             effects.len(),
-            view.decided.effects.len()
+            view.decision.effects.len()
         ));
     }
     Some(Chart {

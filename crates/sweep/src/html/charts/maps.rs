@@ -20,9 +20,9 @@ type Band = (String, Box<dyn Fn(&Layout) -> bool>);
 pub(crate) fn all(view: View<'_>) -> Vec<Chart> {
     let record = view.record;
     let best = view
-        .decided
+        .decision
         .winner
-        .and_then(|winner| sentences::row(view.decided, winner)?.value);
+        .and_then(|winner| sentences::row(view.decision, winner)?.value);
     let Some(best) = best else {
         return Vec::new();
     };
@@ -126,7 +126,7 @@ impl<'a> Map<'a> {
         members.dedup();
         let cell = |has: &dyn Fn(&Layout) -> bool, members: usize| {
             // The rows are sorted, the best first.
-            view.decided.rows.iter().find(|row| {
+            view.decision.rows.iter().find(|row| {
                 let layout = layouts.get(row.layout);
                 layout.is_some_and(|layout| layout.members == members && has(layout))
             })

@@ -15,7 +15,7 @@ const MAX_CURVES: usize = 5;
 pub(super) fn chart(view: View<'_>) -> Option<Chart> {
     // Only rates grow with the members.
     let (figure, unit) = speed(view).filter(|(_, unit)| !unit.less_is_better())?;
-    let curves = chosen(&view.decided.curves);
+    let curves = chosen(&view.decision.curves);
     if curves.is_empty() {
         return None;
     }
@@ -48,11 +48,11 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
             "; dotted: the sum of so many members alone, each with all requests in flight",
         );
     }
-    if view.decided.curves.len() > curves.len() {
+    if view.decision.curves.len() > curves.len() {
         caption.push_str(&format!(
             "; {} of {} curves",
             curves.len(),
-            view.decided.curves.len()
+            view.decision.curves.len()
         ));
     }
     let y = axis(unit.word()).from_zero(true);

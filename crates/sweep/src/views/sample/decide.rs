@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::views::units::{Unit, figure};
 use crate::{
-    Cell, CellOutcome, Cost, Curve, Decided, Drift, Effect, Factor, Figure, Layout, LayoutOutcome,
+    Cell, CellOutcome, Cost, Curve, Decision, Drift, Effect, Factor, Figure, Layout, LayoutOutcome,
     Point, Row, SweepRecord, Value,
 };
 use domain::raid::Level;
@@ -15,7 +15,7 @@ use super::{ALONE, interval, truth};
 const VOLUME: f64 = 12.5;
 
 /// Conclusions from a sample.
-pub(super) fn all(record: &SweepRecord, priced: bool) -> Decided {
+pub(super) fn all(record: &SweepRecord, priced: bool) -> Decision {
     let mut rows: Vec<Row> = (0..record.layouts.len())
         .map(|index| row(record, index, priced))
         .collect();
@@ -35,7 +35,7 @@ pub(super) fn all(record: &SweepRecord, priced: bool) -> Decided {
     };
     let winner = of(LayoutOutcome::Winner).first().copied();
     let ties = of(LayoutOutcome::Tie);
-    Decided {
+    Decision {
         winner,
         ties,
         survivors: crate::survivors::of(&rows, record),

@@ -12,7 +12,7 @@ use super::record::Value;
 
 /// All conclusions.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Decided {
+pub(crate) struct Decision {
     /// A row for each layout, the best first.
     pub rows: Vec<Row>,
     /// Index of the best layout.

@@ -3,17 +3,17 @@
 
 /// A permutation of the numbers below a bound.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scatter {
+pub(crate) struct Permutation {
     bound: u64,
     /// Bits in half a number.
     half: u32,
 }
 
-impl Scatter {
+impl Permutation {
     /// A permutation of the numbers below `bound`.
-    pub(crate) fn new(bound: u64) -> Scatter {
+    pub(crate) fn new(bound: u64) -> Permutation {
         let bits = u64::BITS - bound.saturating_sub(1).leading_zeros();
-        Scatter {
+        Permutation {
             bound: bound.max(1),
             half: bits.div_ceil(2).max(1),
         }
@@ -50,8 +50,8 @@ mod tests {
     proptest! {
         #[test]
         fn every_number_comes_once(bound in 1_u64..3000, key in any::<u64>()) {
-            let scatter = Scatter::new(bound);
-            let mut seen: Vec<u64> = (0..bound).map(|number| scatter.place(number, key)).collect();
+            let permutation = Permutation::new(bound);
+            let mut seen: Vec<u64> = (0..bound).map(|number| permutation.place(number, key)).collect();
             seen.sort_unstable();
             prop_assert_eq!(seen, (0..bound).collect::<Vec<_>>());
         }
@@ -59,9 +59,13 @@ mod tests {
 
     #[test]
     fn orders_differ_and_neighbours_lie_apart() {
-        let scatter = Scatter::new(1_000_000);
-        let one: Vec<u64> = (0..1000).map(|number| scatter.place(number, 1)).collect();
-        let other: Vec<u64> = (0..1000).map(|number| scatter.place(number, 2)).collect();
+        let permutation = Permutation::new(1_000_000);
+        let one: Vec<u64> = (0..1000)
+            .map(|number| permutation.place(number, 1))
+            .collect();
+        let other: Vec<u64> = (0..1000)
+            .map(|number| permutation.place(number, 2))
+            .collect();
         assert_ne!(one, other);
         let steps = one.windows(2).map(|pair| pair[0].abs_diff(pair[1]));
         let mean = steps.sum::<u64>() as f64 / 999.0;

@@ -9,15 +9,15 @@ use record::{
 };
 
 use super::append::Appended;
+use super::permutation::Permutation;
 use super::place::place_in;
 use super::runs::Runs;
-use super::scatter::Scatter;
-use super::skew::Skew;
+use super::skew::SkewedRanks;
 use crate::random::{Random, derive_seed};
 
 /// Generator of places in files of one size. Clones share the position of a sequential thread.
 #[derive(Clone)]
-pub(crate) struct Detailed {
+pub(crate) struct ExtendedPlaces {
     files: u64,
     /// Start of the span in each file.
     start: u64,
@@ -78,12 +78,12 @@ enum Draw {
     Zoned(Vec<Zone>),
     Once {
         placed: Arc<AtomicU64>,
-        scatter: Scatter,
+        permutation: Permutation,
         seed: u64,
     },
     Skewed {
-        skew: Skew,
-        scatter: Scatter,
+        skew: SkewedRanks,
+        permutation: Permutation,
         seed: u64,
     },
 }
@@ -174,7 +174,7 @@ fn stepped(place: u64, add: i64, length: u64) -> u64 {
     }
 }
 
-impl Detailed {
+impl ExtendedPlaces {
     /// Places in a span of `span` bytes in each file, aligned to `grains`.
     pub(crate) fn new(
         pattern: Pattern,
@@ -182,7 +182,7 @@ impl Detailed {
         span: u64,
         grains: BlockGrid,
         seed: u64,
-    ) -> Detailed {
+    ) -> ExtendedPlaces {
         let files = u64::from(details.files.max(1));
         let blocks = files * (span / grains.smallest()).max(1);
         let draw = match (pattern, details.spread) {
@@ -199,19 +199,19 @@ impl Detailed {
             }
             (Pattern::Random, RandomDistribution::Once) => Draw::Once {
                 placed: Arc::new(AtomicU64::new(0)),
-                scatter: Scatter::new(blocks),
+                permutation: Permutation::new(blocks),
                 seed,
             },
-            (Pattern::Random, spread) => match Skew::of(spread, blocks) {
+            (Pattern::Random, spread) => match SkewedRanks::of(spread, blocks) {
                 None => Draw::Uniform,
                 Some(skew) => Draw::Skewed {
                     skew,
-                    scatter: Scatter::new(blocks),
+                    permutation: Permutation::new(blocks),
                     seed,
                 },
             },
         };
-        Detailed {
+        ExtendedPlaces {
             files,
             start: details.offset.0,
             length: span,
@@ -264,19 +264,19 @@ impl Detailed {
             }
             Draw::Once {
                 placed,
-                scatter,
+                permutation,
                 seed,
             } => {
                 let number = placed.fetch_add(1, Relaxed);
                 let blocks = self.files * (self.length / self.grains.smallest()).max(1);
                 let round = derive_seed(*seed, number / blocks);
-                self.block(scatter.place(number % blocks, round), grain, bytes)
+                self.block(permutation.place(number % blocks, round), grain, bytes)
             }
             Draw::Skewed {
                 skew,
-                scatter,
+                permutation,
                 seed,
-            } => self.block(scatter.place(skew.draw(random), *seed), grain, bytes),
+            } => self.block(permutation.place(skew.draw(random), *seed), grain, bytes),
         }
     }
 
@@ -297,12 +297,12 @@ mod tests {
     use proptest::prelude::*;
     use record::Bytes;
 
-    fn places(details: &Details, pattern: Pattern, span: u64, grain: u64) -> Detailed {
+    fn places(details: &Details, pattern: Pattern, span: u64, grain: u64) -> ExtendedPlaces {
         let grains = BlockGrid {
             read: grain,
             write: grain,
         };
-        Detailed::new(pattern, details, span, grains, 7)
+        ExtendedPlaces::new(pattern, details, span, grains, 7)
     }
 
     #[test]
@@ -402,7 +402,7 @@ mod tests {
             ..crate::tally::tests::workload()
         };
         let grains = BlockGrid::of(&workload, &details);
-        let mut places = Detailed::new(Pattern::Random, &details, 1 << 20, grains, 7);
+        let mut places = ExtendedPlaces::new(Pattern::Random, &details, 1 << 20, grains, 7);
         let mut random = Random::new(1);
         let mut next = || in_file(places.next(Direction::Read, 512, &mut random)).1;
         assert!((0..1000).all(|_| next().is_multiple_of(4096)));
@@ -474,7 +474,7 @@ mod tests {
                 ..crate::tally::tests::workload()
             };
             let grains = BlockGrid::of(&workload, &details);
-            let mut places = Detailed::new(Pattern::Random, &details, 1 << 20, grains, 7);
+            let mut places = ExtendedPlaces::new(Pattern::Random, &details, 1 << 20, grains, 7);
             let mut random = Random::new(1);
             let mut draw = |direction, bytes| -> Vec<u64> {
                 let mut next = || in_file(places.next(direction, bytes, &mut random)).1;
