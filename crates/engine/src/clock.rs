@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_slept_was_busy_though_a_hypervisor_stole_half_of_its_time() {
+    fn a_thread_that_never_slept_was_busy_even_with_half_its_time_stolen() {
         let (before, now) = (spent(0, 0, 3), spent(1000, 500, 3));
         assert_eq!(now.busy_share_since(before), 1.0);
         let slept = spent(1000, 500, 4);

@@ -97,7 +97,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn sequential_goes_round() {
+    fn sequential_places_wrap_around() {
         let mut random = Random::new(1);
         let mut places = Places::new(Pattern::Sequential, 10_000, 4096, 0, 1);
         let offsets: Vec<u64> = (0..5)

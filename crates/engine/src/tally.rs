@@ -249,7 +249,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_cut_window_keeps_what_it_has() {
+    fn a_cut_window_keeps_its_counts() {
         let mut tally = Tally::new(&workload(), TIMETABLE);
         tally.advance(1103, |_, _, _| {});
         tally.record(Direction::Read, 4096, 7);

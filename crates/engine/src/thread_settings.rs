@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_what_was_set_and_others_have_not() {
+    fn settings_apply_to_one_thread_only() {
         let first: u32 = {
             let all = status("Cpus_allowed_list");
             all.split([',', '-']).next().unwrap().parse().unwrap()
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_that_is_not_there_is_refused_by_name() {
+    fn a_missing_processor_is_refused_by_its_number() {
         let settings = ThreadSettings {
             cpus: vec![CpuSet::MAX_CPU as u32 - 1],
             ..ThreadSettings::default()

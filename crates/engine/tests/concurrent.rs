@@ -96,7 +96,7 @@ fn no_job_begins_before_the_last_one_is_ready() {
 }
 
 #[test]
-fn a_job_that_cannot_be_set_up_keeps_no_one_waiting() {
+fn a_job_that_cannot_be_set_up_does_not_delay_the_others() {
     let (file, start, began) = (file(), StartGroup::of(3), AtomicBool::new(false));
     let unfit = Workload {
         block: Bytes::mib(2),

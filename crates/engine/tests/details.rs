@@ -205,7 +205,7 @@ fn a_ramp_is_not_counted_and_takes_nothing_of_the_budget() {
 }
 
 #[test]
-fn the_number_of_files_must_be_what_the_workload_says() {
+fn the_number_of_files_must_be_that_of_the_workload() {
     let files = Files::new(2);
     let workload = workload(Details {
         files: 3,

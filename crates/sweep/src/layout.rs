@@ -174,7 +174,7 @@ fn near() -> Vec<Copies> {
 #[cfg(test)]
 impl Factors {
     /// Factors of simulated sweeps.
-    pub(crate) fn made_up() -> Factors {
+    pub(crate) fn for_tests() -> Factors {
         Factors {
             members: vec![1],
             levels: Vec::new(),

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_alone_is_one_shape_whatever_the_level_and_chunk() {
+    fn a_single_disk_is_one_shape_for_all_levels_and_chunks() {
         let planned = plan(&factors(), 8).unwrap();
         // (1 alone + 2 levels x 3 counts x 2 chunks) x 2 file systems x 2 schedulers.
         assert_eq!(planned.layouts.len(), 13 * 4);

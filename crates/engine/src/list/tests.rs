@@ -182,7 +182,7 @@ fn the_second_reading_is_warm_and_fetches_are_limited() {
 }
 
 #[test]
-fn what_is_overwritten_need_not_be_fetched() {
+fn overwritten_blocks_need_not_be_fetched() {
     let volume = VolumeModel::cold(Bytes::mib(4));
     let lister = SimulatedVolume::new(volume);
     let whole = Step::Give {

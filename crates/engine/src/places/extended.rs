@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skewed_job_comes_back_to_a_few_places() {
+    fn a_skewed_job_repeats_a_few_places() {
         let details = Details {
             spread: RandomDistribution::Zipf(1.2),
             ..Details::default()

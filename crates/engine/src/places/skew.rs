@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zipf_draws_each_rank_as_often_as_the_law_says() {
+    fn zipf_ranks_have_the_frequencies_of_the_law() {
         for theta in [0.5, 0.99, 1.2, 2.0] {
             let skew = SkewedRanks::of(RandomDistribution::Zipf(theta), 20).unwrap();
             let mut random = Random::new(5);

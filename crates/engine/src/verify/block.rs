@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_fills_what_is_no_header() {
+    fn a_pattern_fills_all_but_the_header() {
         let layout = layout(|verify| {
             verify.interval = Some(Bytes(512));
             verify.pattern = vec![0xaa, 0x55, 0x5a];

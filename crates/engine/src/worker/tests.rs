@@ -225,7 +225,7 @@ fn a_mix_keeps_its_share() {
 }
 
 #[test]
-fn an_error_names_what_failed_and_where() {
+fn an_error_names_the_operation_and_its_offset() {
     let mut workload = workload();
     workload.pattern = Pattern::Sequential;
     let mut disk = SimulatedDisk::new(MS);

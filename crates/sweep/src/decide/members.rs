@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plateau_below_what_the_volumes_give_together_is_the_arrays() {
+    fn a_plateau_below_the_volumes_together_is_the_arrays_limit() {
         let of = |layout: &Layout| (3000.0 * layout.members as f64 / io(layout)).min(9000.0);
         let decision = decision(&[2, 4, 6, 8], Level::Ten, &of, &EQUAL, 1.0);
         has(
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plateau_at_what_the_volumes_give_together_is_the_instances() {
+    fn a_plateau_at_the_volumes_together_is_the_instances_limit() {
         let of = |layout: &Layout| (3000.0 * layout.members as f64).min(12_000.0);
         let decision = decision(&[2, 4, 6, 8], Level::Zero, &of, &EQUAL, 0.5);
         has(
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_volume_is_named_with_what_it_costs() {
+    fn a_slow_volume_is_named_with_its_loss() {
         let mut alone = EQUAL;
         alone[2] = 2000.0;
         let of = |layout: &Layout| 2000.0 * layout.members as f64;

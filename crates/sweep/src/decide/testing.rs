@@ -56,7 +56,7 @@ pub(super) fn sweep(objective: &str, layouts: Vec<Layout>) -> SweepRecord {
             devices: (1..=8).map(volume).collect(),
             objective: objective.parse().unwrap(),
             requires: Vec::new(),
-            factors: crate::Factors::made_up(),
+            factors: crate::Factors::for_tests(),
             phases: vec!["page-mixed".to_owned()],
             workload: None,
             replay: None,

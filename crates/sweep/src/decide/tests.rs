@@ -261,7 +261,7 @@ fn before_the_first_measurement_all_layouts_are_next() {
 }
 
 #[test]
-fn the_frontier_keeps_what_is_cheap_fast_or_safe() {
+fn the_frontier_has_the_cheap_the_fast_and_the_safe_layouts() {
     let level = |level, members| Layout {
         level,
         ..raid10(members)

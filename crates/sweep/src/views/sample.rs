@@ -153,7 +153,7 @@ fn record(factors: &Factors<'_>, objective: Objective) -> SweepRecord {
         devices,
         objective,
         requires: Vec::new(),
-        factors: crate::Factors::made_up(),
+        factors: crate::Factors::for_tests(),
         phases: vec!["page-mixed".to_owned()],
         workload: None,
         replay: None,
