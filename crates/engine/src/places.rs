@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use record::{Direction, Pattern, Workload};
 
 use crate::random::{Random, derive_seed};
-use extended::{BlockGrid, ExtendedPlaces};
+use extended::{Alignments, ExtendedPlaces};
 pub(crate) use place::{in_file, place_in};
 
 /// Generator of the places of a thread's requests. Clones share the position of a sequential thread, as the
@@ -39,8 +39,8 @@ impl Places {
         let seed = derive_seed(seed, u64::from(thread));
         Places {
             detailed: workload.details.as_ref().map(|details| {
-                let grains = BlockGrid::of(workload, details);
-                ExtendedPlaces::new(workload.pattern, details, span, grains, seed)
+                let alignments = Alignments::of(workload, details);
+                ExtendedPlaces::new(workload.pattern, details, span, alignments, seed)
             }),
             ..plain
         }

@@ -23,7 +23,7 @@ pub(crate) struct ExtendedPlaces {
     start: u64,
     /// The span, in bytes of each file.
     length: u64,
-    grains: BlockGrid,
+    alignments: Alignments,
     draw: Draw,
     /// Random requests that continue others.
     runs: Option<Runs>,
@@ -35,22 +35,22 @@ pub(crate) struct ExtendedPlaces {
 /// aligns them without `ba` (HOWTO, blockalign). With one alignment for both, writes that are larger than the
 /// smallest read would cross two of their own blocks, which costs more on RAID 5, remote volumes and flash.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BlockGrid {
+pub(crate) struct Alignments {
     read: u64,
     write: u64,
 }
 
-impl BlockGrid {
+impl Alignments {
     /// The alignments of a workload.
-    pub(crate) fn of(workload: &Workload, details: &Details) -> BlockGrid {
-        let grain = |align: Option<Bytes>, sizes: &[SizeShare]| {
+    pub(crate) fn of(workload: &Workload, details: &Details) -> Alignments {
+        let alignment = |align: Option<Bytes>, sizes: &[SizeShare]| {
             let named = sizes.iter().map(|share| share.size).min();
             align.or(named).unwrap_or(workload.block).0.max(1)
         };
-        let read = grain(details.read_align, &details.read_sizes);
-        let write = grain(details.write_align, &details.write_sizes);
+        let read = alignment(details.read_align, &details.read_sizes);
+        let write = alignment(details.write_align, &details.write_sizes);
         // A direction that is not used does not affect the other one.
-        BlockGrid {
+        Alignments {
             read: if workload.reads() { read } else { write },
             write: if workload.writes() { write } else { read },
         }
@@ -175,16 +175,16 @@ fn stepped(place: u64, add: i64, length: u64) -> u64 {
 }
 
 impl ExtendedPlaces {
-    /// Places in a span of `span` bytes in each file, aligned to `grains`.
+    /// Places in a span of `span` bytes in each file, aligned to `alignments`.
     pub(crate) fn new(
         pattern: Pattern,
         details: &Details,
         span: u64,
-        grains: BlockGrid,
+        alignments: Alignments,
         seed: u64,
     ) -> ExtendedPlaces {
         let files = u64::from(details.files.max(1));
-        let blocks = files * (span / grains.smallest()).max(1);
+        let blocks = files * (span / alignments.smallest()).max(1);
         let draw = match (pattern, details.spread) {
             (Pattern::Sequential, _) => {
                 let cursor = Cursor {
@@ -215,7 +215,7 @@ impl ExtendedPlaces {
             files,
             start: details.offset.0,
             length: span,
-            grains,
+            alignments,
             draw,
             runs: details.sequential_runs.map(Runs::new),
             appended: details.write_zones.map(Appended::new),
@@ -245,7 +245,7 @@ impl ExtendedPlaces {
 
     /// The file and the place of a request that continues none.
     fn drawn(&self, direction: Direction, bytes: u64, random: &mut Random) -> (u64, u64) {
-        let grain = self.grains.of_direction(direction);
+        let alignment = self.alignments.of_direction(direction);
         match &self.draw {
             Draw::Sequential(cursors) => {
                 let mut cursors = cursors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -253,14 +253,14 @@ impl ExtendedPlaces {
                 cursor.next(self.length, bytes)
             }
             Draw::Uniform => {
-                let room = self.length.saturating_sub(bytes) / grain + 1;
-                (random.below(self.files), random.below(room) * grain)
+                let room = self.length.saturating_sub(bytes) / alignment + 1;
+                (random.below(self.files), random.below(room) * alignment)
             }
             Draw::Zoned(zones) => {
                 let number = random.next();
                 let zone = zones.iter().find(|zone| number <= zone.bound);
                 let block = zone.map_or(0, |zone| zone.first + random.below(zone.blocks));
-                self.block(block, grain, bytes)
+                self.block(block, alignment, bytes)
             }
             Draw::Once {
                 placed,
@@ -268,25 +268,29 @@ impl ExtendedPlaces {
                 seed,
             } => {
                 let number = placed.fetch_add(1, Relaxed);
-                let blocks = self.files * (self.length / self.grains.smallest()).max(1);
+                let blocks = self.files * (self.length / self.alignments.smallest()).max(1);
                 let round = derive_seed(*seed, number / blocks);
-                self.block(permutation.place(number % blocks, round), grain, bytes)
+                self.block(permutation.place(number % blocks, round), alignment, bytes)
             }
             Draw::Skewed {
                 skew,
                 permutation,
                 seed,
-            } => self.block(permutation.place(skew.draw(random), *seed), grain, bytes),
+            } => self.block(
+                permutation.place(skew.draw(random), *seed),
+                alignment,
+                bytes,
+            ),
         }
     }
 
     /// The file and the place of block `block` over all files, where so many bytes fit. A
     /// request with a larger alignment goes to the aligned place that contains the block, so that reads and writes
     /// share the frequent places.
-    fn block(&self, block: u64, grain: u64, bytes: u64) -> (u64, u64) {
-        let last = self.length.saturating_sub(bytes) / grain;
-        let within = block / self.files * self.grains.smallest() / grain;
-        (block % self.files, within.min(last) * grain)
+    fn block(&self, block: u64, alignment: u64, bytes: u64) -> (u64, u64) {
+        let last = self.length.saturating_sub(bytes) / alignment;
+        let within = block / self.files * self.alignments.smallest() / alignment;
+        (block % self.files, within.min(last) * alignment)
     }
 }
 
@@ -297,12 +301,12 @@ mod tests {
     use proptest::prelude::*;
     use record::Bytes;
 
-    fn places(details: &Details, pattern: Pattern, span: u64, grain: u64) -> ExtendedPlaces {
-        let grains = BlockGrid {
-            read: grain,
-            write: grain,
+    fn places(details: &Details, pattern: Pattern, span: u64, alignment: u64) -> ExtendedPlaces {
+        let alignments = Alignments {
+            read: alignment,
+            write: alignment,
         };
-        ExtendedPlaces::new(pattern, details, span, grains, 7)
+        ExtendedPlaces::new(pattern, details, span, alignments, 7)
     }
 
     #[test]
@@ -401,8 +405,8 @@ mod tests {
             read_fraction: 1.0,
             ..crate::tally::tests::workload()
         };
-        let grains = BlockGrid::of(&workload, &details);
-        let mut places = ExtendedPlaces::new(Pattern::Random, &details, 1 << 20, grains, 7);
+        let alignments = Alignments::of(&workload, &details);
+        let mut places = ExtendedPlaces::new(Pattern::Random, &details, 1 << 20, alignments, 7);
         let mut random = Random::new(1);
         let mut next = || in_file(places.next(Direction::Read, 512, &mut random)).1;
         assert!((0..1000).all(|_| next().is_multiple_of(4096)));
@@ -473,8 +477,8 @@ mod tests {
                 read_fraction: 0.5,
                 ..crate::tally::tests::workload()
             };
-            let grains = BlockGrid::of(&workload, &details);
-            let mut places = ExtendedPlaces::new(Pattern::Random, &details, 1 << 20, grains, 7);
+            let alignments = Alignments::of(&workload, &details);
+            let mut places = ExtendedPlaces::new(Pattern::Random, &details, 1 << 20, alignments, 7);
             let mut random = Random::new(1);
             let mut draw = |direction, bytes| -> Vec<u64> {
                 let mut next = || in_file(places.next(direction, bytes, &mut random)).1;
@@ -495,24 +499,27 @@ mod tests {
     proptest! {
         #[test]
         fn no_request_reaches_past_its_span(
-            grains in 8_u64..5000,
+            alignments in 8_u64..5000,
             files in 0_u32..5,
             offset in 0_u64..10_000,
             sizes in prop::collection::vec(1_u64..8, 20),
             spread in prop::sample::select(&[
-                RandomDistribution::Uniform, RandomDistribution::Once, RandomDistribution::Zipf(0.9), RandomDistribution::Pareto(0.2),
+                RandomDistribution::Uniform,
+                RandomDistribution::Once,
+                RandomDistribution::Zipf(0.9),
+                RandomDistribution::Pareto(0.2),
             ][..]),
             sequential in any::<bool>(),
         ) {
             let details = Details { files, offset: Bytes(offset), spread, ..Details::default() };
             let pattern = if sequential { Pattern::Sequential } else { Pattern::Random };
-            let mut places = places(&details, pattern, grains * 512, 512);
-            let mut random = Random::new(grains);
+            let mut places = places(&details, pattern, alignments * 512, 512);
+            let mut random = Random::new(alignments);
             for size in sizes {
                 let bytes = size * 512;
                 let (file, place) = in_file(places.next(Direction::Write, bytes, &mut random));
                 prop_assert!(file < u64::from(files.max(1)));
-                prop_assert!(place >= offset && place + bytes <= offset + grains * 512);
+                prop_assert!(place >= offset && place + bytes <= offset + alignments * 512);
             }
         }
     }
