@@ -69,7 +69,7 @@ impl MdLevel {
 
 impl From<String> for MdLevel {
     fn from(word: String) -> MdLevel {
-        Level::of_md(&word).map_or(MdLevel::Other(word), MdLevel::Raid)
+        Level::from_md_word(&word).map_or(MdLevel::Other(word), MdLevel::Raid)
     }
 }
 
@@ -160,12 +160,12 @@ impl Level {
     }
 
     /// The level of md's word; `None` for md's other words, such as `container`.
-    pub fn of_md(word: &str) -> Option<Level> {
+    pub fn from_md_word(word: &str) -> Option<Level> {
         Level::ALL.into_iter().find(|level| level.md_word() == word)
     }
 
     /// The level of mdadm's word.
-    pub fn of_word(word: &str) -> Option<Level> {
+    pub fn from_word(word: &str) -> Option<Level> {
         Level::ALL.into_iter().find(|level| level.word() == word)
     }
 
@@ -309,12 +309,12 @@ mod tests {
     #[test]
     fn words_name_one_level_each() {
         for level in Level::ALL {
-            assert_eq!(Level::of_md(level.md_word()), Some(level));
-            assert_eq!(Level::of_word(level.word()), Some(level));
+            assert_eq!(Level::from_md_word(level.md_word()), Some(level));
+            assert_eq!(Level::from_word(level.word()), Some(level));
             assert_eq!(level.to_string(), level.md_word());
         }
-        assert_eq!(Level::of_md("container"), None);
-        assert_eq!(Level::of_md("10"), None);
+        assert_eq!(Level::from_md_word("container"), None);
+        assert_eq!(Level::from_md_word("10"), None);
     }
 
     #[test]
@@ -324,7 +324,7 @@ mod tests {
             let json = serde_json::to_string(&level).unwrap();
             assert_eq!(json, format!("\"{word}\""));
             assert_eq!(serde_json::from_str::<MdLevel>(&json).unwrap(), level);
-            assert_eq!(level.raid(), Level::of_md(word));
+            assert_eq!(level.raid(), Level::from_md_word(word));
         }
     }
 

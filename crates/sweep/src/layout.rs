@@ -139,7 +139,7 @@ impl fmt::Display for Layout {
 /// A setting of [`Factor::Level`] in prose; `named` gives the name of a level.
 pub(crate) fn level_name(setting: &str, named: fn(Level) -> String) -> String {
     let (word, copies) = setting.split_once(' ').unwrap_or((setting, ""));
-    match Level::of_word(word) {
+    match Level::from_word(word) {
         Some(level) if copies.is_empty() => named(level),
         Some(level) => format!("{} {copies}", named(level)),
         None => "one disk".to_owned(),

@@ -45,7 +45,7 @@ impl SyncAction {
     }
 
     /// The action of the kernel's word; `None` for the word of a newer kernel.
-    pub fn by_word(word: &str) -> Option<SyncAction> {
+    pub fn from_word(word: &str) -> Option<SyncAction> {
         [
             SyncAction::Idle,
             SyncAction::Resync,
