@@ -249,7 +249,7 @@ fn operations_and_devices_arrive_as_recorded_and_what_is_left_out_is_counted() {
     };
     replayed(ios.clone(), 2, with, &volume);
     // It is longer than any read or write, and not cut.
-    let last = volume.made().last().map(|one| one.request);
+    let last = volume.requests().last().map(|one| one.request);
     assert_eq!(
         last.map(|last| (last.op, last.offset, last.len)),
         Some((Made::Discard, 1 << 20, 32 << 20))
