@@ -74,7 +74,8 @@ fn what_was_written_is_read_back_and_damage_is_found_by_its_place() {
     );
     let text = finding["text"].as_str().unwrap();
     assert!(
-        text.contains("2 of 512 blocks") && text.contains("at byte 163840: its checksum does not match"),
+        text.contains("2 of 512 blocks")
+            && text.contains("at byte 163840: its checksum does not match"),
         "{text}"
     );
     // The first failure may end it.

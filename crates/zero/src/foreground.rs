@@ -54,6 +54,11 @@ impl Throttle {
         *lock(&self.allowed)
     }
 
+    /// Sets what is allowed from now on.
+    pub(crate) fn allow(&self, allowed: Allowed) {
+        *lock(&self.allowed) = allowed;
+    }
+
     /// Bytes a second that may be written; an error with the time of the next look where none may be.
     pub(crate) fn rate(&self, now: Nanos) -> Result<Option<f64>, Nanos> {
         match self.allowed() {
@@ -210,7 +215,7 @@ impl Watch {
             is_busy: throttle.in_flight.load(Relaxed) > 0,
             request: reader::BESIDE,
         });
-        *lock(&throttle.allowed) = allowed;
+        throttle.allow(allowed);
         *lock(&throttle.live) = self.pacer.live();
         self.prober.want(self.pacer.controller().probe_gap_s());
     }

@@ -6,6 +6,7 @@ pub mod args;
 mod checkpoint;
 mod figures;
 mod foreground;
+mod limiter;
 mod pace;
 mod place;
 mod progress;

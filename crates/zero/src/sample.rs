@@ -10,8 +10,11 @@ use study::effects::{Effect, Pair, effect};
 
 use super::place::Place;
 
-/// Size of a place.
+/// Size of a place that is written twice, and of the ends that are read back.
 pub(crate) const PLACE: Bytes = Bytes::MIB;
+/// Size of a random place that is read back, and of a request: no rate holds it back, since no foreground is looked
+/// for before the work and after it.
+const READ: Bytes = reader::BESIDE;
 /// Number of places that are looked at, on a disk that has them.
 const MOST: u64 = 64;
 /// One place in so many is looked at, at most.
@@ -20,12 +23,12 @@ const SHARE: u64 = 4;
 /// the disk or beside it while the sample is taken meets both passes alike.
 pub(crate) const GROUP: usize = 8;
 
-/// Random whole places in a set of bytes, no two the same, in random order: at most one in four of
+/// Random whole places of a size in a set of bytes, no two the same, in random order: at most one in four of
 /// those that there are, so that on a small disk a sample is still a sample.
-pub(crate) fn places(of: &Ranges, seed: u64) -> Vec<Range<u64>> {
+pub(crate) fn places(of: &Ranges, size: Bytes, seed: u64) -> Vec<Range<u64>> {
     let whole: Vec<Range<u64>> = of
         .iter()
-        .map(|range| range.start.div_ceil(PLACE.0)..range.end / PLACE.0)
+        .map(|range| range.start.div_ceil(size.0)..range.end / size.0)
         .filter(|places| !places.is_empty())
         .collect();
     let there: u64 = whole.iter().map(|places| places.end - places.start).sum();
@@ -36,7 +39,7 @@ pub(crate) fn places(of: &Ranges, seed: u64) -> Vec<Range<u64>> {
         .filter(|at| seen.insert(*at))
         .take(wanted)
         .filter_map(|at| nth(&whole, at))
-        .map(|place| place * PLACE.0..(place + 1) * PLACE.0)
+        .map(|place| place * size.0..(place + 1) * size.0)
         .collect()
 }
 
@@ -105,14 +108,16 @@ impl ReadBack {
 
 /// Reads a sample of what should be zero: random places, and the first and the last.
 pub(crate) fn read_back(place: &Place, zeroed: &Ranges, seed: u64) -> ReadBack {
-    let mut asked = places(zeroed, seed);
+    let mut asked = places(zeroed, READ, seed);
     let first = zeroed.iter().next();
     asked.extend(first.map(|range| range.start..range.end.min(range.start + PLACE.0)));
     let last = zeroed.iter().next_back();
     asked.extend(last.map(|range| range.start.max(range.end.saturating_sub(PLACE.0))..range.end));
-    let mut back = ReadBack::default();
-    for range in asked {
-        back.places += 1;
+    let mut back = ReadBack {
+        places: asked.len(),
+        ..ReadBack::default()
+    };
+    for range in asked.into_iter().flat_map(|range| pieces(range, READ)) {
         match place.is_zero(range.clone()) {
             Ok(true) => {}
             Ok(false) => back.not_zero.insert(range),
@@ -123,6 +128,11 @@ pub(crate) fn read_back(place: &Place, zeroed: &Ranges, seed: u64) -> ReadBack {
         }
     }
     back
+}
+
+/// The requests for a range, of this size.
+pub(crate) fn pieces(range: Range<u64>, size: Bytes) -> Vec<Range<u64>> {
+    Ranges::from(range).blocks(size).collect()
 }
 
 #[cfg(test)]
@@ -157,7 +167,7 @@ mod tests {
         let place = on_file(size);
         let all = Ranges::all(size);
         let back = read_back(&place, &all, 5);
-        assert_eq!((back.places, back.is_well()), (12, true));
+        assert_eq!((back.places, back.is_well()), (66, true));
         for at in [0, size.0 - 1] {
             let written = place.direct.try_clone().unwrap();
             let block = at / 512 * 512;
@@ -192,7 +202,7 @@ mod tests {
             seed: u64,
         ) {
             let of: Ranges = ranges.iter().map(|(start, len)| *start..start + len).collect();
-            let places = places(&of, seed);
+            let places = places(&of, PLACE, seed);
             let all: Ranges = places.iter().cloned().collect();
             prop_assert_eq!(all.total().0, places.len() as u64 * PLACE.0);
             prop_assert!(places.iter().all(|place| of.contains(place)));

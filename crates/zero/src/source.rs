@@ -4,111 +4,31 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use engine::list::{CompletedRequest, Errno, Next, Op, Request, RequestError, RequestSource};
+use engine::list::{CompletedRequest, Errno, Next, RequestError, RequestSource};
 use record::{Bytes, Nanos, Ranges};
-use study::pace::Allowed;
 
 use super::checkpoint::Disk;
-use super::foreground::Throttle;
+use super::limiter::Limiter;
 use super::pace::Clocked;
 use super::place::Place;
+use super::sample::{PLACE, pieces};
 use super::state::{Shared, lock};
 
 /// Enough in flight to keep a cloud disk at its throughput with requests of a mebibyte.
 pub(crate) const DEPTH: u32 = 8;
+/// Beside a foreground one follows the other. With eight, which it waits for where the rate is more than the device has
+/// left, its p99.9 was 2.6 times its value alone in simulation instead of 1.5, and the work took longer.
+const DEPTH_BESIDE: u32 = 2;
 /// After so many failures in a row, and then after twice as many, it is looked whether the disk is
 /// there at all.
 const DOUBT: u32 = 16;
-/// A disk that was held up may catch up on so much time.
-const BURST: Nanos = Nanos(100_000_000);
-
-/// Keeps to so many bytes a second.
-#[derive(Debug)]
-pub(crate) struct Limiter<'a> {
-    per_second: Option<Bytes>,
-    throttle: Option<&'a Throttle>,
-    /// Time at which the next request may be issued.
-    due: Nanos,
-}
-
-impl<'a> Limiter<'a> {
-    /// Without a limit and a throttle it never holds anything up.
-    pub(crate) fn new(per_second: Option<Bytes>, throttle: Option<&'a Throttle>) -> Limiter<'a> {
-        Limiter {
-            per_second,
-            throttle,
-            due: Nanos(0),
-        }
-    }
-
-    /// Time until which to wait; `None` when the next request may be issued.
-    pub(crate) fn wait(&self, now: Nanos) -> Option<Nanos> {
-        let closed = self.throttle.and_then(|throttle| throttle.rate(now).err());
-        let until = closed.unwrap_or_default().max(self.due);
-        (until > now).then_some(until)
-    }
-
-    /// Bytes a second of the limit, or of what the foreground leaves if that is less.
-    fn rate(&self, now: Nanos) -> Option<f64> {
-        let left = self
-            .throttle
-            .and_then(|throttle| throttle.rate(now).ok().flatten());
-        let limit = self.per_second.map(|limit| limit.0 as f64);
-        left.into_iter().chain(limit).reduce(f64::min)
-    }
-
-    /// Size of the pieces that the device zeroes by itself, at most `largest`: beside a foreground no more than it
-    /// may zero in a tenth of a second, since a piece is not interrupted.
-    pub(crate) fn piece(&self, largest: Bytes) -> Bytes {
-        const OF_A_SECOND: f64 = 0.1;
-        let allowed = self.throttle.map(Throttle::allowed);
-        match allowed {
-            Some(Allowed::Rate(rate)) => Bytes((OF_A_SECOND * rate) as u64)
-                .round_down(Bytes::MIB)
-                .clamp(Bytes::MIB, largest),
-            Some(Allowed::All) | None => largest,
-            Some(Allowed::Nothing) => Bytes::MIB.min(largest),
-        }
-    }
-
-    /// True beside a foreground.
-    fn is_beside(&self) -> bool {
-        let allowed = self.throttle.map(Throttle::allowed);
-        matches!(allowed, Some(Allowed::Rate(_)))
-    }
-
-    /// Notes bytes that have completed.
-    pub(crate) fn done(&self, bytes: Bytes) {
-        if let Some(throttle) = self.throttle {
-            throttle.done(bytes);
-        }
-    }
-
-    /// Notes bytes that were issued.
-    pub(crate) fn issued(&mut self, now: Nanos, bytes: Bytes) {
-        if let Some(throttle) = self.throttle {
-            throttle.issued(bytes);
-        }
-        if let Some(rate) = self.rate(now) {
-            let takes = bytes.0 as f64 * 1e9 / rate;
-            self.due = self.due.max(now - BURST) + Nanos(takes as u64);
-        }
-    }
-
-    /// The request for a range, which is issued now. A range is at most as long as the largest
-    /// piece, which is far below 4 GiB.
-    fn request(&mut self, now: Nanos, range: Range<u64>) -> Request {
-        self.issued(now, Bytes(range.end - range.start));
-        Request::of(Op::Write, &range, 0)
-    }
-}
 
 /// Writes zeros over a set of bytes, in rising order.
 pub(crate) struct Stream<'a> {
     place: &'a Place,
     shared: &'a Shared,
     todo: VecDeque<Range<u64>>,
-    largest: u64,
+    largest: Bytes,
     limiter: Limiter<'a>,
     /// `None` where what is written says nothing of the disk's pace: small pieces.
     clocked: Option<Clocked>,
@@ -131,7 +51,7 @@ impl<'a> Stream<'a> {
             place,
             shared,
             todo: todo.iter().collect(),
-            largest: largest.0,
+            largest,
             limiter,
             clocked: timed.then(|| Clocked::start(&lock(&shared.now).pace, Nanos(0))),
             doubt: Doubt::default(),
@@ -141,11 +61,7 @@ impl<'a> Stream<'a> {
 
     /// The next piece. Pieces end on multiples of their size, as what backs a disk is allocated.
     fn piece(&mut self) -> Option<Range<u64>> {
-        let most = if self.limiter.is_beside() {
-            self.largest.min(reader::BESIDE.0)
-        } else {
-            self.largest
-        };
+        let most = self.limiter.request_size(self.largest).0;
         let front = self.todo.front_mut()?;
         let end = ((front.start / most + 1) * most).min(front.end);
         let piece = front.start..end;
@@ -239,7 +155,10 @@ fn gone(place: &Place, stamp: Option<&str>) -> Option<String> {
 
 impl RequestSource for Stream<'_> {
     fn depth(&self) -> u32 {
-        DEPTH
+        match self.limiter.is_beside() {
+            true => DEPTH_BESIDE,
+            false => DEPTH,
+        }
     }
 
     fn next(&mut self, now: Nanos) -> Next {
@@ -278,12 +197,13 @@ impl RequestSource for Stream<'_> {
     }
 }
 
-/// Writes the places of a group one at a time, twice each: all of them, and then all again.
+/// Writes the places of a group one request at a time, twice each: all of them, and then all again.
 pub(crate) struct Twice<'a> {
     places: Vec<Range<u64>>,
-    asked: usize,
+    /// Requests that are left, in order, of both passes in the same size, so that their times can be compared.
+    left: VecDeque<Range<u64>>,
     limiter: Limiter<'a>,
-    /// Time of each write, in the order of the places; `None` when it failed.
+    /// Time of each write, in the order of the places; `None` when a part of it failed.
     took: Vec<Option<Nanos>>,
     /// The places of which a write failed, and what the kernel said.
     pub failed: Vec<(Range<u64>, std::io::Error)>,
@@ -292,9 +212,11 @@ pub(crate) struct Twice<'a> {
 impl<'a> Twice<'a> {
     /// For these places.
     pub(crate) fn new(places: Vec<Range<u64>>, limiter: Limiter<'a>) -> Twice<'a> {
+        let size = limiter.request_size(PLACE);
+        let both = places.iter().chain(&places);
         Twice {
+            left: both.flat_map(|place| pieces(place.clone(), size)).collect(),
             places,
-            asked: 0,
             limiter,
             took: Vec::new(),
             failed: Vec::new(),
@@ -326,19 +248,67 @@ impl RequestSource for Twice<'_> {
         if let Some(until) = self.limiter.wait(now) {
             return Next::Wait(until);
         }
-        if self.asked == 2 * self.places.len() {
+        let Some(range) = self.left.pop_front() else {
             return Next::End;
-        }
-        let range = self.places[self.asked % self.places.len()].clone();
-        self.asked += 1;
+        };
         Next::Request(self.limiter.request(now, range))
     }
 
     fn done(&mut self, _now: Nanos, done: CompletedRequest) {
+        let range = done.request.range();
         self.limiter.done(Bytes(u64::from(done.request.len)));
-        if let Err(error) = done.result {
-            self.failed.push((done.request.range(), as_io(error)));
+        if self.places.iter().any(|place| place.start == range.start) {
+            self.took.push(Some(Nanos(0)));
         }
-        self.took.push(done.result.ok().map(|()| done.latency));
+        if let Some(took) = self.took.last_mut() {
+            let so_far = took.filter(|_| done.result.is_ok());
+            *took = so_far.map(|so_far| so_far + done.latency);
+        }
+        if let Err(error) = done.result {
+            self.failed.push((range, as_io(error)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use study::pace::Allowed;
+
+    use super::super::foreground::Throttle;
+    use super::*;
+
+    const MS: Nanos = Nanos(1_000_000);
+
+    #[test]
+    fn places_that_are_written_in_parts_have_the_time_of_all_parts() {
+        let throttle = Throttle::new();
+        throttle.allow(Allowed::Rate(1e9));
+        let place = |number: u64| number * PLACE.0..(number + 1) * PLACE.0;
+        let places = vec![place(5), place(2), place(9)];
+        let mut twice = Twice::new(places, Limiter::new(None, Some(&throttle)));
+        let mut now = Nanos(0);
+        loop {
+            now += MS;
+            let request = match twice.next(now) {
+                Next::Request(request) => request,
+                Next::Wait(_) => continue,
+                Next::End => break,
+            };
+            assert_eq!(u64::from(request.len), reader::BESIDE.0);
+            let is_bad = request.offset == 2 * PLACE.0 + reader::BESIDE.0;
+            let error = RequestError::Kernel(Errno::IO);
+            let done = Done {
+                request,
+                began: now,
+                latency: MS,
+                result: if is_bad { Err(error) } else { Ok(()) },
+            };
+            twice.done(now, done);
+        }
+        let (pairs, written) = twice.pairs();
+        let parts = Nanos(MS.0 * (PLACE.0 / reader::BESIDE.0));
+        assert_eq!(pairs, [(parts, parts); 2]);
+        assert_eq!(written, [place(5), place(9)].into_iter().collect());
+        assert_eq!(twice.failed.len(), 2);
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::slice::from_ref;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use engine::IoInterface;
 use engine::list::{EndReason, List, ListEngine, Memory, RequestSource};
@@ -13,11 +13,12 @@ use linux::offload::{self, Offload};
 use record::{Bytes, Nanos, Ranges};
 
 use super::foreground::Throttle;
+use super::limiter::Limiter;
 use super::pace::Clocked;
 use super::place::{LARGEST, LARGEST_BLOCK, Place};
 use super::sample::{GROUP, PLACE, Passes, places};
-use super::source::{DEPTH, Doubt, Limiter, Stream, Twice, is_away};
-use super::state::{LOOK, Shared, Stop, lock};
+use super::source::{DEPTH, Doubt, Stream, Twice, is_away};
+use super::state::{Shared, Stop, lock};
 use ui::context::notice;
 
 /// Size of the pieces that the device zeroes itself: between two of them a signal is heard.
@@ -168,8 +169,7 @@ impl Work<'_> {
             left = left.subtract(&Ranges::from(piece.clone()));
             while let Some(until) = limiter.wait(began.elapsed().into()) {
                 self.hear()?;
-                let left = Duration::from(until - began.elapsed().into());
-                sleep(left.min(LOOK));
+                sleep((until - began.elapsed().into()).into());
             }
             self.hear()?;
             let issued = Instant::now();
@@ -233,7 +233,7 @@ impl Work<'_> {
             )
         };
         let mut passes = Passes::default();
-        for group in places(&of, seed).chunks(GROUP) {
+        for group in places(&of, PLACE, seed).chunks(GROUP) {
             self.hear()?;
             let mut twice = Twice::new(group.to_vec(), Limiter::new(self.limit, self.throttle));
             let ended = self.list(&mut twice, 1, PLACE);

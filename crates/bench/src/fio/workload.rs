@@ -2,8 +2,8 @@
 
 use fiojob::{Cadence, Distribution, IoEngine, Job, SyncCall, ZoneMode, ZonePart};
 use record::{
-    Bytes, Details, Nanos, Pattern, RandomDistribution, SequentialRuns, Stride, ThinkTime, Workload,
-    WriteZones, ZoneShare,
+    Bytes, Details, Nanos, Pattern, RandomDistribution, SequentialRuns, Stride, ThinkTime,
+    Workload, WriteZones, ZoneShare,
 };
 
 use super::blocks::{Blocks, rates, read_fraction};

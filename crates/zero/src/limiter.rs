@@ -1,0 +1,166 @@
+//! The rate that a disk's requests keep to, and their size beside a foreground.
+
+use std::ops::Range;
+
+use engine::list::{Op, Request};
+use record::{Bytes, Nanos};
+use study::pace::Allowed;
+
+use super::foreground::Throttle;
+use super::state::LOOK;
+
+/// A disk that was held up may catch up on so much time.
+const BURST: Nanos = Nanos(100_000_000);
+
+/// Keeps to so many bytes a second.
+#[derive(Debug)]
+pub(crate) struct Limiter<'a> {
+    per_second: Option<Bytes>,
+    throttle: Option<&'a Throttle>,
+    /// Time at which the last request was due, or a little before it was issued, and its bytes. The next one is due when
+    /// they have had their time, at the rate of then: a request that a low rate put off does not wait on at a higher one.
+    last: (Nanos, Bytes),
+}
+
+impl<'a> Limiter<'a> {
+    /// Without a limit and a throttle it never holds anything up.
+    pub(crate) fn new(per_second: Option<Bytes>, throttle: Option<&'a Throttle>) -> Limiter<'a> {
+        Limiter {
+            per_second,
+            throttle,
+            last: (Nanos(0), Bytes(0)),
+        }
+    }
+
+    /// Time until which to wait; `None` when the next request may be issued.
+    pub(crate) fn wait(&self, now: Nanos) -> Option<Nanos> {
+        let closed = self.throttle.and_then(|throttle| throttle.rate(now).err());
+        let until = closed.unwrap_or_default().max(self.due(now));
+        // By then the rate may be another one.
+        (until > now).then_some(until.min(now + Nanos::from(LOOK)))
+    }
+
+    /// Time at which the next request may be issued.
+    fn due(&self, now: Nanos) -> Nanos {
+        let (since, bytes) = self.last;
+        since + self.takes(now, bytes)
+    }
+
+    /// Time of so many bytes at the rate of now.
+    fn takes(&self, now: Nanos, bytes: Bytes) -> Nanos {
+        let rate = self.rate(now);
+        rate.map_or(Nanos(0), |rate| Nanos((bytes.0 as f64 * 1e9 / rate) as u64))
+    }
+
+    /// Bytes a second of the limit, or of what the foreground leaves if that is less.
+    fn rate(&self, now: Nanos) -> Option<f64> {
+        let left = self
+            .throttle
+            .and_then(|throttle| throttle.rate(now).ok().flatten());
+        let limit = self.per_second.map(|limit| limit.0 as f64);
+        left.into_iter().chain(limit).reduce(f64::min)
+    }
+
+    /// Size of the pieces that the device zeroes by itself, at most `largest`: beside a foreground no more than it
+    /// may zero in a tenth of a second, since a piece is not interrupted.
+    pub(crate) fn piece(&self, largest: Bytes) -> Bytes {
+        const OF_A_SECOND: f64 = 0.1;
+        let allowed = self.throttle.map(Throttle::allowed);
+        match allowed {
+            Some(Allowed::Rate(rate)) => Bytes((OF_A_SECOND * rate) as u64)
+                .round_down(Bytes::MIB)
+                .clamp(Bytes::MIB, largest),
+            Some(Allowed::All) | None => largest,
+            Some(Allowed::Nothing) => Bytes::MIB.min(largest),
+        }
+    }
+
+    /// True beside a foreground, or while there may be one.
+    pub(crate) fn is_beside(&self) -> bool {
+        let allowed = self.throttle.map(Throttle::allowed);
+        allowed.is_some_and(|allowed| allowed != Allowed::All)
+    }
+
+    /// Size of a request, at most `largest`: a foreground request may have to wait for the rest of one.
+    pub(crate) fn request_size(&self, largest: Bytes) -> Bytes {
+        match self.is_beside() {
+            true => largest.min(reader::BESIDE),
+            false => largest,
+        }
+    }
+
+    /// Notes bytes that have completed.
+    pub(crate) fn done(&self, bytes: Bytes) {
+        if let Some(throttle) = self.throttle {
+            throttle.done(bytes);
+        }
+    }
+
+    /// Notes bytes that were issued.
+    pub(crate) fn issued(&mut self, now: Nanos, bytes: Bytes) {
+        if let Some(throttle) = self.throttle {
+            throttle.issued(bytes);
+        }
+        // Beside a foreground no more is made up for than one request: many at once would delay it by all of them.
+        let made_up = match self.is_beside() {
+            true => BURST.min(self.takes(now, bytes)),
+            false => BURST,
+        };
+        self.last = (self.due(now).max(now - made_up), bytes);
+    }
+
+    /// The request for a range, which is issued now. A range is at most as long as the largest
+    /// piece, which is far below 4 GiB.
+    pub(crate) fn request(&mut self, now: Nanos, range: Range<u64>) -> Request {
+        self.issued(now, Bytes(range.end - range.start));
+        Request::of(Op::Write, &range, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Nanos = Nanos::from_secs(10);
+    const MS: Nanos = Nanos(1_000_000);
+
+    /// A rate of one small request each millisecond.
+    fn one_each_ms() -> Throttle {
+        let throttle = Throttle::new();
+        throttle.allow(Allowed::Rate(1000.0 * reader::BESIDE.0 as f64));
+        throttle
+    }
+
+    #[test]
+    fn beside_a_foreground_requests_are_small_and_after_a_pause_not_many_at_once() {
+        let throttle = one_each_ms();
+        let mut limiter = Limiter::new(None, Some(&throttle));
+        let size = limiter.request_size(Bytes::MIB);
+        assert_eq!(size, reader::BESIDE);
+        for turn in [NOW, NOW + NOW] {
+            let mut at_once = 0;
+            while limiter.wait(turn).is_none() {
+                limiter.issued(turn, size);
+                at_once += 1;
+            }
+            assert_eq!(at_once, 2);
+            assert_eq!(limiter.wait(turn), Some(turn + MS));
+        }
+        throttle.allow(Allowed::Nothing);
+        assert!(limiter.wait(NOW + NOW + NOW).is_some());
+        throttle.allow(Allowed::All);
+        assert_eq!(limiter.wait(NOW + NOW), None);
+        assert_eq!(limiter.request_size(Bytes::MIB), Bytes::MIB);
+    }
+
+    #[test]
+    fn what_a_low_rate_put_off_does_not_wait_on_at_a_higher_one() {
+        let throttle = Throttle::new();
+        throttle.allow(Allowed::Rate(1.0));
+        let mut limiter = Limiter::new(None, Some(&throttle));
+        limiter.issued(NOW, reader::BESIDE);
+        assert!(limiter.wait(NOW + NOW).is_some());
+        throttle.allow(Allowed::Rate(1e9));
+        assert_eq!(limiter.wait(NOW + MS), None);
+    }
+}
