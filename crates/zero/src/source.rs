@@ -297,7 +297,7 @@ mod tests {
             assert_eq!(u64::from(request.len), reader::BESIDE.0);
             let is_bad = request.offset == 2 * PLACE.0 + reader::BESIDE.0;
             let error = RequestError::Kernel(Errno::IO);
-            let done = Done {
+            let done = CompletedRequest {
                 request,
                 began: now,
                 latency: MS,
