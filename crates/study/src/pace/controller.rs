@@ -397,13 +397,19 @@ impl Controller {
 
     /// Measures a foreground by itself, without the background's requests in flight.
     fn measure(&mut self, so_far: f64, sample: &Sample<'_>) -> f64 {
-        if sample.is_busy || sample.background > 0.0 {
-            return 0.0;
-        }
-        if so_far > 0.0 {
+        let requests = sample.foreground.requests.unwrap_or(0.0);
+        let is_busy = sample.is_busy || sample.background > 0.0;
+        if is_busy || so_far <= 0.0 {
+            // The detector holds back what may be the background's own until none of it is in flight: what it gives
+            // now, the foreground had while the background worked.
+            self.throughput
+                .drained(requests, sample.seconds, sample.background);
+        } else {
             self.own.take(sample.latencies_s, sample.timed);
-            let requests = sample.foreground.requests.unwrap_or(0.0);
             self.throughput.paused(requests, sample.seconds);
+        }
+        if is_busy {
+            return 0.0;
         }
         so_far + sample.seconds
     }

@@ -95,6 +95,14 @@ impl Throughput {
         self.bytes += bytes;
     }
 
+    /// The same at the end of the work, while the background's last requests complete; nothing where it did not
+    /// work in this cycle.
+    pub(super) fn drained(&mut self, requests: f64, seconds: f64, bytes: f64) {
+        if self.worked.1 > 0.0 {
+            self.worked(requests, seconds, bytes);
+        }
+    }
+
     /// A cycle has ended.
     pub(super) fn cycle(&mut self) {
         let (paused, worked, bytes) = (self.paused, self.worked, self.bytes);
