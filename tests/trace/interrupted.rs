@@ -4,7 +4,7 @@ use std::io::{PipeWriter, Write as _, pipe};
 
 use rustix::process::Signal;
 
-use super::support::{Place, Running};
+use super::support::{Place, Running, names_in};
 
 /// Writes a trace in blkreplay's form until nobody reads it.
 fn write_endlessly(mut to: PipeWriter) {
@@ -23,24 +23,25 @@ fn write_endlessly(mut to: PipeWriter) {
 #[test]
 fn the_first_signal_ends_both_and_leaves_no_part_of_an_output() {
     let place = Place::new();
-    let to = place.path("t.dst");
+    let names = || names_in(&place.path(""));
     let convert = ["trace", "convert", "/dev/stdin", "t.dst"];
     for words in [&["trace", "show", "/dev/stdin"][..], &convert] {
         let (from, writer) = pipe().unwrap();
         let mut command = place.command(words);
         command.stdin(from);
+        let before = names();
         let mut running = Running::start(&mut command);
         // Otherwise the pipe stays open.
         drop(command);
         let writer = std::thread::spawn(|| write_endlessly(writer));
         running.wait_for_handler(Signal::INT);
         if words == convert {
-            running.wait_until("writes nothing", || to.exists());
+            running.wait_until("writes nothing", || names() != before);
         }
         running.signal(Signal::INT);
         let ended = running.end().ends_with(3);
         assert!(ended.err.contains("interrupted"), "{}", ended.err);
-        assert!(!to.exists());
+        assert_eq!(names(), before);
         writer.join().unwrap();
     }
 }

@@ -15,7 +15,7 @@ const VERIFY: &str = "what was written is read back whole, by what this run reme
      earlier run has written";
 const ZONES: &str = "zones are not reset before they are full";
 const REGIONS: &str =
-    "they are regions of fio's sprandom, in whose place each block is written in several passes";
+    "sprandom is replaced by several passes over the whole target, without regions";
 const TRIMS: &str = "a job either trims, or reads and writes";
 const REPLAY: &str = "a job plays no recorded I/O back; disksmith bench --replay does";
 const FOREIGN: &str = "a job file starts no program and changes no setting of the machine";

@@ -79,7 +79,7 @@ pub struct RecordArgs {
   disksmith trace show hm_0.csv.gz --json
 
 Reads what 'trace record' writes, blktrace (of the files of all processors one is enough), blkparse, fio iolog v2
-and v3, blkreplay, MSR Cambridge, SYSTOR '17, Alibaba and Tencent, plain or packed by gzip or zstd.")]
+and v3, blkreplay, MSR Cambridge, SYSTOR '17, Alibaba and Tencent, plain or compressed by gzip or zstd.")]
 pub struct ShowArgs {
     /// The trace
     pub file: PathBuf,

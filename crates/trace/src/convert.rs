@@ -2,7 +2,8 @@
 
 use std::fs::{self, File, Metadata};
 use std::io;
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -47,6 +48,10 @@ pub(crate) fn convert(
     let new = new.map_err(|error| unwritable(&args.to, &error.to_string()))?;
     let converted = write(&mut *reader, &new.file, args, interrupt).and_then(|converted| {
         new.file.sync_all()?;
+        let now = fs::symlink_metadata(&args.to).ok();
+        let id = |facts: &Metadata| (facts.dev(), facts.ino());
+        let is_known = now.is_none_or(|now| there.as_ref().map(id) == Some(id(&now)));
+        anyhow::ensure!(is_known, "another file has come to its place");
         new.take_place(&args.to, there.as_ref())?;
         Ok(converted)
     });
@@ -105,6 +110,9 @@ pub(crate) fn create(path: &Path, force: bool) -> Result<File, Failure> {
 /// The file at the place of an output, which it may replace by `force`; `None` where there is nothing.
 fn existing(path: &Path, force: bool) -> Result<Option<Metadata>, Failure> {
     let refused = |why: &str| Err(unwritable(path, why));
+    if path.file_name().is_none() || path.as_os_str().as_bytes().ends_with(b"/") {
+        return refused("it names no file");
+    }
     match fs::symlink_metadata(path) {
         Ok(there) if there.file_type().is_file() && force => Ok(Some(there)),
         Ok(there) if there.file_type().is_file() => {
@@ -144,4 +152,17 @@ fn text(document: &Document) -> String {
         ));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_names_no_file_is_refused_before_anything_is_written() {
+        for path in ["no-folder/", "..", "/", ""] {
+            assert!(existing(Path::new(path), true).is_err(), "{path}");
+        }
+        assert!(matches!(existing(Path::new("no-file"), true), Ok(None)));
+    }
 }

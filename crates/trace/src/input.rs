@@ -48,12 +48,12 @@ fn buffered(source: impl Read + Send + 'static) -> Input {
 
 /// Members of gzip, one after the other, up to what is none.
 struct Gzip<R> {
-    member: Option<GzDecoder<R>>,
+    member: Option<GzDecoder<Peeked<R>>>,
     path: PathBuf,
 }
 
 impl<R: BufRead> Gzip<R> {
-    fn new(source: R, path: &Path) -> Gzip<R> {
+    fn new(source: Peeked<R>, path: &Path) -> Gzip<R> {
         Gzip {
             member: Some(GzDecoder::new(source)),
             path: path.to_path_buf(),
@@ -68,16 +68,20 @@ impl<R: BufRead> Read for Gzip<R> {
             if read > 0 || buffer.is_empty() {
                 return Ok(read);
             }
-            let next = member.get_mut().fill_buf()?.first().copied();
-            let ended = self.member.take();
-            match next {
-                Some(0x1f) => self.member = ended.map(|ended| GzDecoder::new(ended.into_inner())),
+            let Some(ended) = self.member.take() else {
+                break;
+            };
+            // Its first bytes, which were looked at, are read.
+            let (_, source) = ended.into_inner().into_inner();
+            let (start, source) = peek(source, 2)?;
+            match start[..] {
+                [0x1f, 0x8b] => self.member = Some(GzDecoder::new(source)),
+                [] => {}
                 // As gzip(1) does: some programs pad their files.
-                Some(_) => notice(&format!(
+                _ => notice(&format!(
                     "{}: what follows the gzip data is not gzip, and was ignored",
                     self.path.display()
                 )),
-                None => {}
             }
         }
         Ok(0)
@@ -183,7 +187,7 @@ mod tests {
         };
         let packed = [member(b"a"), member(b"b")].concat();
         assert_eq!(unpacked(packed.clone()).unwrap(), b"ab");
-        for rest in [&[0; 600][..], b"junk"] {
+        for rest in [&[0; 600][..], b"junk", b"\x1fjunk", b"\x1f"] {
             assert_eq!(unpacked([&packed, rest].concat()).unwrap(), b"ab");
         }
         // What is cut is no end.

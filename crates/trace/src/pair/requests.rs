@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use crate::event::Event;
 use crate::io::{DeviceIndex, Io, Op};
 
-/// Requests that are asked at most whether a completion is of a part of them.
+/// Requests that are asked at most for one completion.
 const MOST_ASKED: usize = 64;
 
 /// A request that was issued.
@@ -101,7 +101,8 @@ impl Requests {
         let (device, op, end) = (event.device, event.op, event.end());
         let numbers = self
             .under_way
-            .range((device, op, end, 0)..=(device, op, end, u64::MAX));
+            .range((device, op, end, 0)..=(device, op, end, u64::MAX))
+            .take(MOST_ASKED);
         let mut fitting = numbers.filter_map(|(.., number)| {
             let length = self.io(*number)?.length;
             (length >= event.length).then_some((*number, length))

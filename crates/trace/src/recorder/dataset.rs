@@ -1,6 +1,6 @@
 //! Files of a data folder by their places on the recorded devices.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -43,6 +43,16 @@ struct Folder {
     path: PathBuf,
     /// Recorded devices by the numbers that files have, and where these begin on them.
     devices: HashMap<DevNum, (DeviceIndex, u64)>,
+}
+
+/// What a walk through a folder has come to.
+#[derive(Default)]
+struct Walk {
+    runs: Vec<Run>,
+    /// Files and folders by their device and number.
+    seen: HashSet<(u64, u64)>,
+    /// Folders whose entries are still to be looked at.
+    folders: Vec<PathBuf>,
 }
 
 impl Dataset {
@@ -122,32 +132,46 @@ fn refresh(folder: &Folder, send: &SyncSender<Vec<Run>>) {
 }
 
 impl Folder {
-    /// Places of the files, also of those that links lead to, such as PostgreSQL's `pg_wal` and its tablespaces. What lies on
-    /// other devices is left out.
+    /// Places of the files, and then of those that links lead to, such as PostgreSQL's `pg_wal` and its tablespaces. What
+    /// lies on other devices is left out.
     fn runs(&self) -> Vec<Run> {
-        let mut runs = Vec::new();
-        let mut seen = HashSet::new();
-        let mut folders = vec![self.path.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                // A file that was removed meanwhile has no name.
-                let Ok(found) = fs::metadata(entry.path()) else {
-                    continue;
-                };
-                let is_recorded = self.devices.contains_key(&DevNum::from_raw(found.dev()));
-                if !is_recorded || !seen.insert((found.dev(), found.ino())) {
-                    continue;
+        let mut walk = Walk::default();
+        let mut links = VecDeque::from([self.path.clone()]);
+        while walk.runs.len() < MOST {
+            if let Some(folder) = walk.folders.pop() {
+                for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                    let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+                    match is_link {
+                        true => links.push_back(entry.path()),
+                        false => self.visit(entry.path(), &mut walk),
+                    }
                 }
-                if found.is_dir() {
-                    folders.push(entry.path());
-                } else if found.is_file() && runs.len() < MOST {
-                    // Nor has one that is not to be read.
-                    let _ = self.add(&entry.path(), &mut runs);
-                }
+            } else if let Some(path) = links.pop_front() {
+                self.visit(path, &mut walk);
+            } else {
+                break;
             }
         }
+        let mut runs = walk.runs;
         runs.sort_by_key(|run| (run.device, run.begin));
         runs
+    }
+
+    fn visit(&self, path: PathBuf, walk: &mut Walk) {
+        // A file that was removed meanwhile has no name.
+        let Ok(found) = fs::metadata(&path) else {
+            return;
+        };
+        let is_recorded = self.devices.contains_key(&DevNum::from_raw(found.dev()));
+        if !is_recorded || !walk.seen.insert((found.dev(), found.ino())) {
+            return;
+        }
+        if found.is_dir() {
+            walk.folders.push(path);
+        } else if found.is_file() && walk.runs.len() < MOST {
+            // Nor has one that is not to be read.
+            let _ = self.add(&path, &mut walk.runs);
+        }
     }
 
     fn add(&self, path: &Path, runs: &mut Vec<Run>) -> Option<()> {

@@ -5,7 +5,7 @@ use record::{Bytes, Nanos};
 use linux::tracefs::{EventFormat, Field, Instance, Raw, TracefsError};
 
 use crate::event::{Event, Step, of_rwbs};
-use crate::io::DeviceIndex;
+use crate::io::{DeviceIndex, Op};
 
 const SECTOR: u64 = 512;
 
@@ -101,6 +101,11 @@ impl Decoder {
         let length = Bytes(self.sectors.number(bytes)?.saturating_mul(SECTOR));
         let rwbs = self.rwbs.text(bytes)?;
         let kind = of_rwbs(&rwbs, length)?;
+        let sector = self.sector.number(bytes)?;
+        // A command that the kernel passes through has no place. Nor has its own request for a flush.
+        if sector == u64::MAX && kind.op != Op::Flush {
+            return None;
+        }
         let failed = self
             .error
             .and_then(|error| error.number(bytes))
@@ -119,7 +124,7 @@ impl Decoder {
                 fua: kind.fua,
                 flush_first: kind.flush_first,
                 marked_write: kind.marked_write,
-                offset: Bytes(self.sector.number(bytes)?.saturating_mul(SECTOR)),
+                offset: Bytes(sector.saturating_mul(SECTOR)),
                 length,
                 process: None,
             },

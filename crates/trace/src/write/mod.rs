@@ -48,7 +48,7 @@ pub(crate) enum Part {
     Nanoseconds,
     /// A wait so short that the format has none.
     ShortWait,
-    /// A length that is no multiple of 512 bytes.
+    /// An offset or a length that is no multiple of 512 bytes.
     OddLength,
     /// The absence of a time before the scheduler, where the format has one of each I/O.
     NoQueued,
@@ -85,11 +85,9 @@ impl Part {
             Part::File => "names of files",
             Part::Nanoseconds => "times of issue below a microsecond",
             Part::ShortWait => "waits below 100 µs",
-            Part::OddLength => "places that are no multiples of 512 bytes",
-            Part::NoQueued => {
-                "the absence of times before the scheduler (those of issue take their place)"
-            }
-            Part::NoFlushes => "the absence of flushes from the recording",
+            Part::OddLength => "offsets or lengths that are no multiples of 512 bytes",
+            Part::NoQueued => "no queue times (Q events repeat the issue time)",
+            Part::NoFlushes => "whether there were flushes: they were not recorded",
         }
     }
 }

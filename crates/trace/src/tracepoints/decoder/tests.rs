@@ -1,5 +1,5 @@
 use super::*;
-use crate::io::{Io, Op};
+use crate::io::Io;
 use crate::pair::{Pairing, Traced};
 
 /// Fields of events as kernels have them: the number of the format, where the letters are and how many, and what is
@@ -122,6 +122,20 @@ fn letters_of_fua_and_flushes_are_read_where_each_kernel_has_them() {
             let found = events.first().map(|e| (e.op, e.fua, e.flush_first));
             assert_eq!(found, expected, "{rwbs} of {kernel}");
         }
+    }
+}
+
+/// Both complete at no place; the first, such as one of SG_IO, has the letter of write-zeroes on older kernels.
+#[test]
+fn a_command_that_is_passed_through_is_none_and_a_flush_is_one() {
+    let events = [
+        (Tracepoint::Complete, u64::MAX, 1, "N", 0),
+        (Tracepoint::Complete, u64::MAX, 0, "FF", 0),
+    ];
+    for (kernel, offset, size) in KERNELS {
+        let found = decoded(&events, (offset, size));
+        let found: Vec<Op> = found.iter().map(|event| event.op).collect();
+        assert_eq!(found, [Op::Flush], "{kernel}");
     }
 }
 
