@@ -313,6 +313,10 @@ fn with_root_discards_reach_the_device_as_discards_and_whole() {
         let before = discarded();
         let words = [&words[..], &["--engine", engine]].concat();
         let document = place.run(&words).ends_with(0).json();
+        assert_eq!(
+            document["phases"][0]["engine"]["kind"], engine,
+            "{document}"
+        );
         assert_eq!(counts(&document)["shortened"], 0, "{document}");
         assert_eq!(counts(&document)["failed"], 0, "{document}");
         assert_eq!(discarded() - before, 8 << 20, "{engine}: {document}");

@@ -3,10 +3,10 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use linux::block::{DevNum, Devices, Kind};
+use linux::block::{DevNum, Device, Devices, Kind};
 use linux::consent::{Consent, DestroyTarget, ReadTarget, open_for_destroying, open_for_reading};
 use linux::diskstats::Counter;
 use linux::space::{self, Medium};
@@ -39,6 +39,27 @@ pub(crate) struct Prepared {
     pub notes: Vec<String>,
     /// The claim on what was opened (safety rule 4); a test file needs none.
     claim: Claim,
+}
+
+impl Prepared {
+    /// The block device that it is; `None` of a test file.
+    ///
+    /// # Errors
+    /// Refused, where the kernel does not list it.
+    pub(crate) fn block_device(&self, root: &Root) -> Result<Option<Device>, Failure> {
+        if self.target.kind != TargetKind::Block {
+            return Ok(None);
+        }
+        let number = DevNum::from_raw(self.file.metadata().refused()?.rdev());
+        let devices = Devices::read(root).refused()?;
+        match devices.get(number) {
+            Some(device) => Ok(Some(device.clone())),
+            None => Err(Failure::refused(format!(
+                "{} is not listed in /sys/class/block, which tells what it takes",
+                self.target.path
+            ))),
+        }
+    }
 }
 
 /// Claim that keeps others from taking the target.

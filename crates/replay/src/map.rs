@@ -168,8 +168,20 @@ impl Placer {
         length: u64,
         counts: &mut ReplayCounts,
     ) -> Option<(u64, u32)> {
+        // Whole blocks of the target only: what lies beside the range keeps its data.
+        let end = offset.saturating_add(length);
+        let end = end - end % self.alignment;
+        let start = offset.checked_next_multiple_of(self.alignment);
+        let inner = start.map(|start| (start, end.saturating_sub(start)));
+        let Some((start, inner)) = inner.filter(|(_, inner)| *inner > 0) else {
+            counts.clipped += 1;
+            return None;
+        };
         let most = u64::from(u32::MAX);
-        self.place_within(most - most % self.alignment, offset, length, counts)
+        let shortened = counts.shortened + u64::from(inner < length);
+        let place = self.place_within(most - most % self.alignment, start, inner, counts);
+        counts.shortened = counts.shortened.max(shortened);
+        place
     }
 
     fn place_within(
@@ -276,6 +288,20 @@ mod tests {
         assert_eq!(place.place(512, 512, &mut counts), Some((0, 4096)));
         assert_eq!(place.place(4096, 4096, &mut counts), Some((4096, 4096)));
         assert_eq!(counts.widened, 1);
+    }
+
+    #[test]
+    fn a_discard_takes_whole_blocks_only() {
+        let mut counts = ReplayCounts::default();
+        let place = Placer::new(OffsetMap::Exact, None, 1 << 20, 4096, 64 << 20);
+        assert_eq!(place.place_discard(512, 3584, &mut counts), None);
+        assert_eq!(counts.clipped, 1);
+        let inner = place.place_discard(512, 12_288, &mut counts);
+        assert_eq!(inner, Some((4096, 8192)));
+        assert_eq!((counts.shortened, counts.widened), (1, 0));
+        let end = place.place_discard((1 << 20) - 4096, 8192, &mut counts);
+        assert_eq!(end, Some(((1 << 20) - 4096, 4096)));
+        assert_eq!(counts.shortened, 2);
     }
 
     #[test]

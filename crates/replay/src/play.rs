@@ -111,7 +111,15 @@ pub fn play(
     };
     let tally = Tally::new(ios, settings.speed, width, observer);
     let (to, from) = sync_channel(BATCHES);
-    let mut schedule = Schedule::new(from, settings, tally);
+    let discards = settings.discards && survey.discards > 0;
+    let mut schedule = Schedule::new(
+        from,
+        ReplaySettings {
+            discards,
+            ..settings
+        },
+        tally,
+    );
     let over = &AtomicBool::new(false);
     let (end, fed) = thread::scope(|scope| {
         let feeder = thread::Builder::new()

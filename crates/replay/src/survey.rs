@@ -52,6 +52,8 @@ pub struct Survey {
     pub reads: u64,
     /// I/Os that write, flush or discard.
     pub writes: u64,
+    /// The discards among them.
+    pub discards: u64,
 }
 
 /// Reads a trace once. Only `device` counts, where one is named.
@@ -73,6 +75,7 @@ pub fn survey(
         longest: 0,
         reads: 0,
         writes: 0,
+        discards: 0,
     };
     let (mut last, mut seen) = (0, 0_u64);
     // By number in the trace: its place in the list; `None` of one that does not count.
@@ -114,6 +117,7 @@ pub fn survey(
             Op::Read => survey.reads += 1,
             Op::Write | Op::Flush | Op::Discard => survey.writes += 1,
         }
+        survey.discards += u64::from(io.op == Op::Discard);
         if matches!(io.op, Op::Read | Op::Write) && io.length.0 > 0 {
             let end = io.offset.0.saturating_add(io.length.0);
             device.reach = device.reach.max(Bytes(end));

@@ -1,16 +1,14 @@
 //! Checks of a plan against its target: consent, trims, zones and alignment.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt as _;
 
-use linux::block::{DevNum, Device, Devices};
 use linux::{Root, offload, zoned};
-use record::{Bytes, Stride, TargetKind, Workload};
+use record::{Bytes, Stride, Workload};
 
 use super::plan::Plan;
 use super::stream::details;
 use crate::target::Prepared;
-use ui::exit::{ExitClass as _, Failure};
+use ui::exit::Failure;
 
 impl Plan {
     /// Checks that the target may be written, where a job writes. Unlike a suite, a job file is not run
@@ -45,7 +43,7 @@ impl Plan {
             return Ok(());
         };
         let (job, path) = (&trimming.job, &prepared.target.path);
-        let Some(device) = device(root, prepared)? else {
+        let Some(device) = prepared.block_device(root)? else {
             return Err(Failure::refused(format!(
                 "{job} trims, which only block devices take, and {path} is none; give a device"
             )));
@@ -68,7 +66,7 @@ impl Plan {
             return Ok(());
         };
         let (job, path) = (&with_zones.job, &prepared.target.path);
-        let Some(device) = device(root, prepared)? else {
+        let Some(device) = prepared.block_device(root)? else {
             return Ok(());
         };
         match zoned::model(root, &device) {
@@ -107,25 +105,6 @@ impl Plan {
             }
         }
         Ok(())
-    }
-}
-
-/// The block device that the target is; `None` where it is a file or a directory.
-///
-/// # Errors
-/// When sysfs, which tells what the device takes, does not list it.
-fn device(root: &Root, prepared: &Prepared) -> Result<Option<Device>, Failure> {
-    if prepared.target.kind != TargetKind::Block {
-        return Ok(None);
-    }
-    let number = DevNum::from_raw(prepared.file.metadata().refused()?.rdev());
-    let devices = Devices::read(root).refused()?;
-    match devices.get(number) {
-        Some(device) => Ok(Some(device.clone())),
-        None => Err(Failure::refused(format!(
-            "{} is not listed in /sys/class/block, which tells what it takes",
-            prepared.target.path
-        ))),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::anyhow;
 use engine::Engine;
-use linux::Root;
+use linux::{Root, offload};
 use record::{Bytes, OffsetMap, Pace, ReplaySettings, TargetKind};
 pub(crate) use rounds::TraceRounds;
 
@@ -57,6 +57,17 @@ fn settings(args: &BenchArgs) -> ReplaySettings {
         reads_only: options.reads_only,
         discards: options.discards,
         compressible: options.compressible.unwrap_or(0.0),
+    }
+}
+
+/// Checks that a block device takes the discards of a trace.
+fn check_discards(root: &Root, prepared: &Prepared) -> Result<(), Failure> {
+    match prepared.block_device(root)? {
+        Some(device) if !offload::takes_discards(root, &device) => Err(Failure::refused(format!(
+            "the trace discards, and {} takes no discards (queue/discard_max_bytes is 0); leave out --discards",
+            prepared.target.path
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -112,6 +123,11 @@ impl Ready {
                  --reads-only",
                 path = only_read.target.path
             )));
+        }
+        if settings.discards && survey.discards > 0 {
+            prepared
+                .iter()
+                .try_for_each(|target| check_discards(root, target))?;
         }
         if let Some(cached) = prepared.iter().find(|target| !target.target.direct) {
             return Err(Failure::refused(format!(

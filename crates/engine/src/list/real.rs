@@ -133,6 +133,10 @@ fn run_by_interface(
         && !discard::ring_takes_devices()
     {
         let detail = "io_uring takes no discards of a device here (since Linux 6.12 it does)";
+        if list.interface == IoInterface::Uring {
+            let way_out = format!("{detail}; leave out --engine uring, or --discards");
+            return Err(EngineError::Unfit(way_out));
+        }
         return by_threads(list, limits, clock, source, detail.to_owned());
     }
     match ListRing::new(list, buffers(list)?, clock) {

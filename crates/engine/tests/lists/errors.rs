@@ -201,3 +201,19 @@ fn with_root_a_discard_of_a_device_is_a_discard_and_longer_than_any_data() {
         assert_eq!(discarded(&device) - before, 4 * MIB, "{choice:?}");
     }
 }
+
+#[test]
+fn a_discard_of_almost_4_gib_completes() {
+    let scratch = scratch(MIB);
+    let file = open_direct(&scratch.path);
+    file.set_len(8 << 30).unwrap();
+    for interface in BOTH {
+        let request = Request {
+            op: Op::Discard,
+            ..Request::read(0, 0xFFFF_F000, 0)
+        };
+        let mut source = Script::new([request], |_| 1);
+        run(&file, Memory::Zeros, interface, &mut source).unwrap();
+        assert_eq!(good_tags(&source.done), [0], "{:?}", source.done);
+    }
+}
