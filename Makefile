@@ -98,7 +98,7 @@ PREFIX ?= /usr/local
 BINARY ?= $(TARGET)/release/disksmith
 
 # What is compiled in. Where none of it is newer, root needs no cargo to install.
-SOURCES := Cargo.toml Cargo.lock $(shell find crates/*/Cargo.toml crates/*/src docs/playbooks -type f)
+SOURCES := Cargo.toml Cargo.lock .cargo/config.toml $(wildcard crates/*/askama.toml) $(shell find crates/*/Cargo.toml crates/*/src docs/playbooks -type f)
 
 $(TARGET)/release/disksmith: $(SOURCES)
 	$(CARGO) build --release --locked -p disksmith

@@ -145,7 +145,8 @@ impl Terminator<'_> {
                 return Err(none(error.why));
             }
             plan.set(&error.may_be_gone, Some(UNKNOWN));
-            note(run, &plan);
+            // The last save tries again.
+            let _ = self.record(run, &plan);
             return Err(Failure::Midway(anyhow!(error.why)));
         }
         let words = "The listed instances will be terminated.";
@@ -153,6 +154,9 @@ impl Terminator<'_> {
         let agreed = (self.confirm)(words).map_err(|why| Failure::Midway(why.error()))?;
         if !agreed {
             return Err(none("it was not confirmed".to_owned()));
+        }
+        if self.interrupt.load(Relaxed) {
+            return Err(none("a signal came before".to_owned()));
         }
         let mut targets = chosen;
         targets.retain(|one| ids.contains(&one.target.id));
@@ -232,18 +236,18 @@ impl Terminator<'_> {
             Ok(states) => states
                 .into_iter()
                 .for_each(|(id, state)| plan.set(&[id], Some(&state))),
-            Err(why) => {
-                problems.push(why);
-                // That one runs still may only be so because the request is on its way.
-                let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-                let known = instances_now(&ids, self.program).unwrap_or_default();
-                for now in known.into_iter().filter(|now| is_gone(&now.state)) {
-                    plan.set(&[now.id], Some(&now.state));
-                }
+            Err(why) => problems.push(why),
+        }
+        let is_left = |one: &TerminationTarget| ids.contains(&one.id) && !one.is_gone();
+        if plan.targets.iter().any(is_left) {
+            // That one runs still may only be so because the request is on its way.
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            let known = instances_now(&ids, self.program).unwrap_or_default();
+            for now in known.into_iter().filter(|now| is_gone(&now.state)) {
+                plan.set(&[now.id], Some(&now.state));
             }
         }
-        let targets = plan.targets.iter();
-        let left = targets.filter(|one| ids.contains(&one.id) && !one.is_gone());
+        let left = plan.targets.iter().filter(|one| is_left(one));
         problems.extend(left.map(TerminationTarget::sentence));
         problems
     }

@@ -45,12 +45,20 @@ pub(super) fn find(root: &Path, found: &mut ScheduledChecks) {
 fn crontab(root: &Path, file: &Path, users: usize, found: &mut ScheduledChecks) {
     let text = read(root, file, &mut found.unread).unwrap_or_default();
     let lines = (1..).zip(text.lines().map(str::trim));
+    let mut zone = String::new();
     for (number, line) in lines.filter(|(_, line)| !is_comment(line)) {
+        // Of cronie: the zone of the times of the lines that follow.
+        if let Some((name, value)) = line.split_once('=')
+            && name.trim_end() == "CRON_TZ"
+        {
+            zone = format!(" {}", value.trim());
+            continue;
+        }
         let words: Vec<&str> = line.split_whitespace().collect();
         let fields = if line.starts_with('@') { 1 } else { 5 };
         if let Some((times, rest)) = words.split_at_checked(fields) {
             let command = rest.get(users..).unwrap_or_default().join(" ");
-            let times = format!("at '{}'", times.join(" "));
+            let times = format!("at '{}'{zone}", times.join(" "));
             let source = Source::Cron(file.to_owned(), Some(number));
             push(source, &command, &times, found);
         }

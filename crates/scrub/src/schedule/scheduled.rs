@@ -143,7 +143,11 @@ impl Scheduled {
         from: &Zoned,
         to: Option<&Zoned>,
     ) -> Option<String> {
-        if self.off.is_some() || self.skips.iter().any(|skipped| skipped == array) {
+        // The host does not start during a scrub.
+        let times = self.times.as_deref();
+        let is_at_start = times.is_some_and(|times| times.contains("'@reboot'"));
+        let is_skipped = self.skips.iter().any(|skipped| skipped == array);
+        if self.off.is_some() || is_at_start || is_skipped {
             return None;
         }
         let (source, checker) = (&self.source, self.checker.name());
@@ -153,7 +157,14 @@ impl Scheduled {
         let Some(to) = to else {
             return Some(self.sentence());
         };
-        let is_stopped = matches!(&self.source, Source::Timer { is_active, .. } if !is_active);
+        let is_stopped = matches!(
+            &self.source,
+            Source::Timer {
+                is_active: false,
+                is_enabled: false,
+                ..
+            }
+        );
         match &self.next {
             Some(begins) if begins < from || begins >= to => None,
             Some(begins) => Some(format!(
@@ -161,11 +172,14 @@ impl Scheduled {
                 shown(begins),
                 shown(to)
             )),
-            // A timer that is not started begins only after another, which is found too.
+            // A timer that is neither started nor enabled begins only after another, which is found too.
             None if is_stopped => None,
-            None => Some(format!(
-                "{source} runs {checker}, and may do so before this scrub is done."
-            )),
+            None => {
+                let times = times.map_or_else(|| ".".to_owned(), |times| format!(": {times}"));
+                Some(format!(
+                    "{source} runs {checker}, and may do so before this scrub is done{times}"
+                ))
+            }
         }
     }
 }

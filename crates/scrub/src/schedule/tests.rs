@@ -227,8 +227,60 @@ fn a_line_of_cron_is_shown_with_its_times() {
     let collision = Host::debian().found().scheduled[0].collision("md0", &now(), Some(&now()));
     assert_eq!(
         collision.as_deref(),
-        Some("/etc/cron.d/mdadm, line 3 runs checkarray, and may do so before this scrub is done.")
+        Some(
+            "/etc/cron.d/mdadm, line 3 runs checkarray, and may do so before this scrub is done: cron starts it at \
+             '57 0 * * 0'."
+        )
     );
+}
+
+#[test]
+fn a_line_of_cron_that_runs_when_the_host_starts_does_not_collide() {
+    let host = Host::new();
+    let line = "@reboot root /usr/share/mdadm/checkarray --all\n";
+    host.write("etc/cron.d/mdadm", line);
+    let found = host.found();
+    let check = &found.scheduled[0];
+    for to in [None, Some(&now())] {
+        assert_eq!(check.collision("md0", &now(), to), None);
+    }
+}
+
+#[test]
+fn times_of_cron_have_their_zone() {
+    let host = Host::new();
+    let check = "root /usr/share/mdadm/checkarray --all";
+    let text = format!("1 1 * * 0 {check}\nCRON_TZ = Asia/Tokyo\n2 2 * * 0 {check}\n");
+    host.write("etc/cron.d/mdadm", &text);
+    assert_eq!(
+        running(&host),
+        [
+            "/etc/cron.d/mdadm, line 1 runs checkarray: cron starts it at '1 1 * * 0'.",
+            "/etc/cron.d/mdadm, line 3 runs checkarray: cron starts it at '2 2 * * 0' Asia/Tokyo.",
+        ]
+    );
+}
+
+#[test]
+fn a_timer_that_is_enabled_and_not_started_may_start() {
+    let mut check = Host::red_hat().found().scheduled.remove(0);
+    check.next = None;
+    let stopped = |is_enabled| Source::Timer {
+        unit: "raid-check.timer".to_owned(),
+        is_enabled,
+        is_active: false,
+    };
+    for (is_enabled, text) in [
+        (
+            true,
+            Some("raid-check.timer runs raid-check, and may do so before this scrub is done."),
+        ),
+        (false, None),
+    ] {
+        check.source = stopped(is_enabled);
+        let collision = check.collision("md0", &now(), Some(&now()));
+        assert_eq!(collision.as_deref(), text);
+    }
 }
 
 #[test]

@@ -78,7 +78,11 @@ pub(crate) fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
     let folder = real.parent().unwrap_or(&real);
     let write = || {
         fs::create_dir_all(folder)?;
-        let mut new = tempfile::NamedTempFile::new_in(folder)?;
+        // A name that neither cron nor systemd heeds, where a kill leaves it.
+        let mut new = tempfile::Builder::new()
+            .prefix(".disksmith-")
+            .suffix(".new")
+            .tempfile_in(folder)?;
         let mode = match fs::metadata(&real) {
             Ok(found) => {
                 fchown(new.as_file(), Some(found.uid()), Some(found.gid()))?;

@@ -67,7 +67,7 @@ const LEAST_CYCLES: f64 = 3.0;
 /// Throughput of the foreground against the background's rate: how much one byte of the background costs it.
 ///
 /// A closed-loop foreground, which waits for each answer, loses by every delay; an open-loop one loses nothing
-/// until the device is full. Each cycle gives one difference between a pause and the work around it; their slope
+/// until the device is full. Each cycle gives one difference between a pause and the work before it; their slope
 /// over the rate (least squares through zero) stays known when the rate changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Throughput {
@@ -135,5 +135,26 @@ impl Throughput {
         let surely = slope - errors * (left / self.xx).sqrt();
         let level = self.level / self.cycles;
         (surely > 0.0).then(|| LOSS * level / surely)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_that_are_given_late_count_as_of_the_work() {
+        let mut throughput = Throughput::default();
+        // There was no work yet.
+        throughput.drained(50.0, 0.5, 0.0);
+        assert_eq!(throughput.worked, (0.0, 0.0));
+        for rate in [1e6, 2e6, 3e6, 4e6] {
+            throughput.worked(80.0, 1.0, rate);
+            // 104 in 1.04 s: as many a second as alone.
+            throughput.drained(24.0, 0.04, 0.0);
+            throughput.paused(50.0, 0.5);
+            throughput.cycle();
+        }
+        assert_eq!(throughput.bound(), None);
     }
 }

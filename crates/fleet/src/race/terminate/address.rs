@@ -13,6 +13,8 @@ use crate::hosts::InstanceState;
 
 /// Time limit for looking up all names. A resolver that does not answer takes half a minute for each.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit for one name, so that one that hangs leaves time for others.
+const NAME_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Addresses of names.
 pub(super) type Addresses = BTreeMap<String, Vec<IpAddr>>;
@@ -34,7 +36,7 @@ pub(super) fn look_up<'a>(
             continue;
         }
         let getent = Exec::new("getent").args(["ahosts", name]);
-        let bytes = program(&getent.limit(left).mortal()).unwrap_or_default();
+        let bytes = program(&getent.limit(left.min(NAME_TIMEOUT)).mortal()).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let first = |line: &str| line.split_whitespace().next()?.parse().ok();
         addresses.insert(name.to_owned(), text.lines().filter_map(first).collect());
@@ -53,6 +55,12 @@ pub(super) fn is_at(now: &InstanceState, reached: &str, known: &Addresses) -> bo
         Some(ip) => is_own(&ip),
         None => known.get(name).is_some_and(|all| all.iter().any(is_own)),
     }
+}
+
+/// True where an address of a host is known: it is reached at one, or its name was looked up and has one.
+pub(super) fn is_resolved(reached: &str, known: &Addresses) -> bool {
+    let name = name_of(reached);
+    literal(name).is_some() || known.get(name).is_some_and(|all| !all.is_empty())
 }
 
 /// The name or address at which a host is reached, as a resolver knows it.

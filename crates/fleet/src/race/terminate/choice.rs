@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::hosts::InstanceState;
 use crate::race::conclude::{Decision, GroupEnd, RaceConclusion, RankedHost};
 use crate::race::report::figure_text;
-use crate::race::terminate::address::{Addresses, bare, is_at};
+use crate::race::terminate::address::{Addresses, bare, is_at, is_resolved};
 use crate::store::race::{RaceRecord, RacedHost};
 use crate::store::termination::{SparedHost, TerminationTarget};
 use crate::store::{FleetRun, HostRun};
@@ -47,7 +47,9 @@ impl Candidate {
             None => return Err(format!("EC2 does not report since when {id} runs")),
             Some(launched) if launched > self.began => {
                 return Err(format!(
-                    "{id} was started at {launched}, after the race began"
+                    "{id} was started at {launched}, after the race began at {:.0} by the earliest clock of this machine \
+                     and its hosts",
+                    self.began
                 ));
             }
             Some(_) => {}
@@ -63,8 +65,12 @@ impl Candidate {
     pub(super) fn address_doubt(&self, now: &InstanceState, known: &Addresses) -> Option<String> {
         let is_elsewhere = |address: &&String| !is_at(now, address, known);
         let address = self.alone.iter().find(is_elsewhere)?;
+        let why = match is_resolved(address, known) {
+            true => format!("EC2 does not have it at {address}"),
+            false => format!("no address of {address} was found"),
+        };
         Some(format!(
-            "Only the host itself reports that it is {}, and EC2 does not have it at {address}.",
+            "Only the host itself reports that it is {}, and {why}.",
             now.id
         ))
     }

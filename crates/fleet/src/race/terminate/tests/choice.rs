@@ -79,7 +79,8 @@ fn an_instance_that_was_started_since_the_race_began_stays() {
     run.began = started("1970-01-01T00:00:00Z");
     run.hosts[1].clock_ahead_s = Some(-5400.0);
     run.hosts[2].clock_ahead_s = Some(5400.0);
-    let reason = "i-1 was started at 1969-12-31T23:00:00Z, after the race began";
+    let reason = "i-1 was started at 1969-12-31T23:00:00Z, after the race began at 1969-12-31T22:30:00Z by the \
+                  earliest clock of this machine and its hosts";
     assert_first_stays(&run, &concluded, reason);
 }
 
@@ -233,7 +234,7 @@ fn with_yes_any_doubt_spares_a_host() {
         (|run, _| reach(run, 2, "me@six"), None, true),
         (
             |run, _| reach(run, 1, "alias"),
-            Some("Only the host itself reports that it is i-1, and EC2 does not have it at alias"),
+            Some("Only the host itself reports that it is i-1, and no address of alias was found"),
             true,
         ),
     ];

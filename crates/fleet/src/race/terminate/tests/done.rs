@@ -175,32 +175,41 @@ fn without_agreement_no_instance_is_terminated() {
         true
     });
     assert_eq!(result.sent, [""; 0]);
-    assert!(result.error.as_ref().unwrap().contains("Interrupted"));
+    let error = result.error.as_ref().unwrap();
+    assert!(error.contains("a signal came before"), "{error}");
     assert_eq!(result.states(), [None; 2]);
 }
 
 #[test]
-fn after_an_error_ec2_is_asked_for_the_states_and_the_rest_is_unknown() {
-    // One of both is gone by now; for the other it is unknown whether the request is on its way.
-    let mut before = ec2(SOUND);
-    let mut after = ec2(&[("i-1", "terminated", false), ("i-6", "running", false)]);
-    let mut is_sent = false;
-    let late = |exec: &Exec| {
-        if terminates(exec) {
-            is_sent = true;
-            return Err(Error::of("it was not done after 120 s and was killed", &[]));
-        }
-        if is_sent { after(exec) } else { before(exec) }
-    };
-    let result = terminated(race(&two()), late, 9, |_| true);
-    assert_eq!(result.states(), [Some("terminated"), Some(UNKNOWN)]);
-    assert!(result.error.as_ref().unwrap().contains("was killed"));
-    let remarks = result.remarks();
-    assert_eq!(remarks[0], "h1: its instance i-1 is terminated.");
-    assert!(
-        remarks[1].starts_with("h6: the state of its instance i-6 is unknown"),
-        "{remarks:?}"
-    );
+fn without_states_in_the_answer_ec2_is_asked_for_them_and_the_rest_is_unknown() {
+    let killed = Error::of("it was not done after 120 s and was killed", &[]);
+    for (answer, problem) in [
+        (Err(killed), "was killed"),
+        (Ok(Vec::new()), "the state of its instance i-6 is unknown"),
+    ] {
+        // One of both is gone by now; for the other it is unknown whether the request is on its way.
+        let mut before = ec2(SOUND);
+        let mut after = ec2(&[("i-1", "terminated", false), ("i-6", "running", false)]);
+        let mut answer = Some(answer);
+        let late = |exec: &Exec| {
+            if terminates(exec) {
+                return answer.take().unwrap();
+            }
+            match answer.is_none() {
+                true => after(exec),
+                false => before(exec),
+            }
+        };
+        let result = terminated(race(&two()), late, 9, |_| true);
+        assert_eq!(result.states(), [Some("terminated"), Some(UNKNOWN)]);
+        assert!(result.error.as_ref().unwrap().contains(problem));
+        let remarks = result.remarks();
+        assert_eq!(remarks[0], "h1: its instance i-1 is terminated.");
+        assert!(
+            remarks[1].starts_with("h6: the state of its instance i-6 is unknown"),
+            "{remarks:?}"
+        );
+    }
 }
 
 #[test]
@@ -315,6 +324,7 @@ fn a_dry_run_that_succeeds_may_have_terminated_one_instance_at_most() {
     });
     assert_eq!(result.sent, [""; 0]);
     assert_eq!(result.states(), [Some(UNKNOWN), None]);
+    assert_eq!(result.saved[1], [Some(UNKNOWN.to_owned()), None]);
     let error = result.error.unwrap();
     assert!(error.contains("the state of i-1 is unknown"), "{error}");
 }
