@@ -167,6 +167,15 @@ fn a_steady_state_a_depth_and_a_missed_rate_end_a_job() {
         0,
     );
     assert_eq!(document["phases"][0]["outcome"]["depth"], 0);
+    // A single number is of reads and of writes, of which this job has none.
+    let lines = "rate_iops=200\nrate_iops_min=1,1\nruntime=3\n";
+    for lines in [
+        lines,
+        "rate_iops=200\nrate_iops_min=1\nrate_min=1\nruntime=3\n",
+    ] {
+        let job = format!("[j]\nrw=randread\ntime_based\n{lines}");
+        on_file(&place, &job).ends_with(0);
+    }
     let document = end("rate_iops=20\nrate_iops_min=50000", 1);
     let findings = document["findings"].as_array().unwrap();
     assert!(

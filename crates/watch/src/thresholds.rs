@@ -168,8 +168,12 @@ impl Thresholds {
     /// Error if a value could be critical and not be worth a warning.
     pub(super) fn are_warnings_of(&self, critical: &Thresholds) -> Result<(), String> {
         for (metric, warning) in &self.0 {
-            let reached = |range: &Range| range.lies_in(*warning);
-            if critical.0.get(metric).is_some_and(|range| !reached(range)) {
+            let is_beyond = |range: &Range| match range.inside && warning.inside {
+                // They may lie beside each other; a warning within the other would never be shown.
+                true => warning != range && warning.lies_in(*range),
+                false => !range.lies_in(*warning),
+            };
+            if critical.0.get(metric).is_some_and(is_beyond) {
                 return Err(format!(
                     "the warning of {} lies beyond its critical threshold; exchange --warning and --critical",
                     metric.name()
@@ -246,6 +250,8 @@ mod tests {
             ("in-flight=10:20", "in-flight=15:40", false),
             ("busy=@50:100", "busy=@90:100", true),
             ("busy=@90:100", "busy=@50:100", false),
+            ("iops=@5:10", "iops=@0:5", true),
+            ("iops=@10:20", "iops=@21:30", true),
             ("busy=@50:", "busy=90", true),
             ("busy=50", "busy=@90:100", true),
             ("busy=90", "await=1", true),

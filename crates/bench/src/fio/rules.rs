@@ -1,8 +1,8 @@
 //! Rules of a job that are neither places nor sizes, as a workload has them.
 
 use fiojob::{
-    FioError, IoEngine, Job, MemoryMode, Pair, PrioritySplit, Rules, Steady, SteadyOf, Sum,
-    ZoneMode,
+    FioError, IoEngine, Job, MemoryMode, Pair, Pattern, PrioritySplit, Rules, Steady, SteadyOf,
+    Sum, ZoneMode,
 };
 use linux::Root;
 use record::{
@@ -33,7 +33,7 @@ pub(super) fn put(job: &Job, clone: usize, blocks: &Blocks, span: Bytes, details
         continues: rules.latency_run,
     });
     details.steady_state = rules.steady.map(|steady| steady_state(rules, steady));
-    details.floor = floor(rules);
+    details.floor = floor(rules, job.pattern);
     details.max_latency = max_latency(rules);
     details.non_fatal = non_fatal(rules);
 }
@@ -170,12 +170,15 @@ fn steady_state(rules: &Rules, steady: Steady) -> SteadyState {
     }
 }
 
-fn floor(rules: &Rules) -> Option<Floor> {
+/// One number is of both directions, of which a job may have one only.
+fn floor(rules: &Rules, pattern: Pattern) -> Option<Floor> {
+    let of_reads = |least: u64| if pattern.reads { least } else { 0 };
+    let of_writes = |least: u64| if pattern.writes { least } else { 0 };
     let floor = Floor {
-        read_bytes: rules.rate_min.read,
-        write_bytes: rules.rate_min.write,
-        read_ops: rules.rate_iops_min.read,
-        write_ops: rules.rate_iops_min.write,
+        read_bytes: of_reads(rules.rate_min.read),
+        write_bytes: of_writes(rules.rate_min.write),
+        read_ops: of_reads(rules.rate_iops_min.read),
+        write_ops: of_writes(rules.rate_iops_min.write),
         cycle: Nanos(rules.rate_cycle_ms * 1_000_000),
     };
     let none = Floor {
