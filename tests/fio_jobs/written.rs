@@ -137,6 +137,7 @@ fn the_blocks_of_a_job_with_strides_are_those_that_fio_writes() {
         "rw=write\nzonemode=zbd\nzonesize=64k\noffset=128k\nsize=512k",
         "rw=write\nzonemode=zbd\nzonesize=64k\noffset=2z\nsize=6z",
         "rw=write\nzonemode=strided\nzonesize=16k\nzoneskip=3z",
+        "rw=write\nzonemode=strided\nzonesize=64k\nzonerange=256k\nsize=512k",
         "rw=randwrite\nzonemode=zbd\nzonesize=64k",
         "rw=randwrite\nzonemode=zbd\nzonesize=64k\nzonecapacity=48k\nmax_open_zones=100",
         "rw=randwrite\npercentage_random=0\nio_size=256k",
@@ -152,11 +153,34 @@ fn the_blocks_of_a_job_with_strides_are_those_that_fio_writes() {
         )
         .unwrap();
         let fio = Command::new("fio")
+            .args(["--output-format=json"])
             .arg(place.path("theirs.fio"))
             .output()
             .unwrap();
         assert!(fio.status.success(), "{fio:?}");
-        run(&place, "ours", &job, &["--destroy", "ours=unknown"]).ends_with(0);
+        let fio: Value = serde_json::from_slice(&fio.stdout).unwrap();
+        let consent = ["--destroy", "ours=unknown", "--json"];
+        let document = run(&place, "ours", &job, &consent).ends_with(0).json();
         assert_eq!(blocks_written(&ours), blocks_written(&theirs), "{lines}");
+        assert_eq!(
+            document["phases"][0]["write"]["ops"], fio["jobs"][0]["write"]["total_ios"],
+            "{lines}"
+        );
+    }
+}
+
+/// What fio 3.33 moves.
+#[test]
+fn a_size_beyond_that_of_all_files_is_not_moved() {
+    for (lines, expected) in [
+        ("size=8m\nfilesize=4m", 1024),
+        ("size=8m\nfilesize=2m\nnrfiles=2", 1024),
+        ("size=2m\nfilesize=4m", 512),
+        ("size=8m\nfilesize=4m\nio_size=12m", 3072),
+    ] {
+        let place = Place::new();
+        let job = format!("[j]\nrw=read\nbs=4k\n{lines}\n");
+        let document = run(&place, "data", &job, &["--json"]).ends_with(0).json();
+        assert_eq!(document["phases"][0]["read"]["ops"], expected, "{lines}");
     }
 }

@@ -304,10 +304,11 @@ fn total(job: &Job, offset: u64, size: Option<Bytes>, files: u64) -> Result<u64,
     }
 }
 
-/// Bytes of its span that a job moves in one pass: what it skips between zones counts as done, as in fio.
-fn visited(job: &Job, covered: Bytes) -> u64 {
+/// Bytes that a job moves without `io_size`: those of its span. A job that skips what lies between its zones begins
+/// the span anew until it has moved as much, as in fio; one that keeps to the rules of zoned disks has less to move.
+fn moved(job: &Job, covered: Bytes) -> u64 {
     match stride(job) {
-        Some(Stride::Zones { size, range, skip }) => {
+        Some(Stride::Zones { size, range, skip }) if job.zones.mode == ZoneMode::Zoned => {
             let moved = u128::from(covered.0) * u128::from(size.0);
             (moved / u128::from(range.0 + skip.0)) as u64
         }
@@ -338,10 +339,15 @@ fn limit(
     if job.time_based {
         return Ok((None, job.number_ios));
     }
-    let once = match job.io_size.or(job.size.filter(|_| job.filesize.is_some())) {
-        None => visited(job, covered),
-        Some(Amount::Bytes(bytes)) => bytes,
-        Some(Amount::Percent(percent)) => share(total, percent),
+    let bytes = |amount: Amount| match amount {
+        Amount::Bytes(bytes) => bytes,
+        Amount::Percent(percent) => share(total, percent),
+    };
+    let once = match (job.io_size, job.size) {
+        (Some(given), _) => bytes(given),
+        // Less than the files have, but not more.
+        (None, Some(size)) if job.filesize.is_some() => bytes(size).min(covered.0),
+        _ => moved(job, covered),
     };
     let bytes = once.checked_mul(job.passes()).ok_or_else(|| {
         job.error(

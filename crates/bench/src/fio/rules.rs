@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn each_rule_comes_into_the_workload() {
         let asked = details(
-            "startdelay=2\nflow=3\nflow_id=1\nrate_min=1m,2m\nprio=5\ncpus_allowed=0-1\n\
+            "rw=randrw\nstartdelay=2\nflow=3\nflow_id=1\nrate_min=1m,2m\nprio=5\ncpus_allowed=0-1\n\
              cpus_allowed_policy=split\nsteadystate=iops_slope:2%\nss_dur=5\nnice=-3\n\
              latency_target=500\nlatency_window=2s\nlatency_percentile=99\n\
              max_latency=,2ms",
@@ -337,6 +337,8 @@ mod tests {
         assert_eq!(asked.flow.map(|flow| (flow.id, flow.weight)), Some((1, 3)));
         let floor = asked.floor.unwrap();
         assert_eq!((floor.read_bytes, floor.write_bytes), (1 << 20, 2 << 20));
+        let floor = details("rw=write\nrate_min=1m,2m", 0).floor.unwrap();
+        assert_eq!((floor.read_bytes, floor.write_bytes), (0, 2 << 20));
         let threads = asked.thread_settings.unwrap();
         assert_eq!((threads.cpus, threads.nice), (vec![1], Some(-3)));
         let priority = threads.priority.unwrap();
