@@ -34,26 +34,25 @@ fn is_since_6_12(release: &str) -> bool {
 }
 
 /// Discards a range, waiting for the answer.
-pub(crate) fn discard(file: &File, offset: u64, bytes: u32) -> Result<usize, Errno> {
+pub(crate) fn discard(file: &File, offset: u64, bytes: u32) -> Result<(), Errno> {
     if is_device(file) {
         return of_device(file.as_fd(), offset, bytes);
     }
     let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    fallocate(file, hole, offset, u64::from(bytes)).map(|()| bytes as usize)
+    fallocate(file, hole, offset, u64::from(bytes))
 }
 
-/// Discards a range of a block device, and gives its length.
+/// Discards a range of a block device.
 #[allow(unsafe_code)]
-pub(crate) fn of_device(device: BorrowedFd<'_>, offset: u64, bytes: u32) -> Result<usize, Errno> {
+pub(crate) fn of_device(device: BorrowedFd<'_>, offset: u64, bytes: u32) -> Result<(), Errno> {
     let mut range = [offset, u64::from(bytes)];
     // SAFETY: BLKDISCARD reads two numbers of 64 bits, the start and the length in bytes (block/ioctl.c), and returns 0.
-    let discarded = unsafe {
+    unsafe {
         rustix::ioctl::ioctl(
             device,
             rustix::ioctl::Updater::<BLKDISCARD, [u64; 2]>::new(&mut range),
         )
-    };
-    discarded.map(|()| bytes as usize)
+    }
 }
 
 /// A discard of a range as an entry of a ring.

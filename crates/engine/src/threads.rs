@@ -71,14 +71,15 @@ impl<'a> Blocking<'a> {
     fn call(&mut self, direction: Direction, place: u64, bytes: u32) -> Result<usize, Errno> {
         let (file, offset) = in_file(place);
         let fd = self.files[file as usize].as_fd();
+        let discarded = || discard::of_device(fd, offset, bytes).map(|()| bytes as usize);
         loop {
             let moved = match direction {
                 Direction::Read => {
                     let buffer = &mut self.buffers.slice(0)[..bytes as usize];
                     rustix::io::pread(fd, buffer, offset)
                 }
-                Direction::Trim => discard::of_device(fd, offset, bytes),
-                Direction::Write if self.rules.trims => discard::of_device(fd, offset, bytes),
+                Direction::Trim => discarded(),
+                Direction::Write if self.rules.trims => discarded(),
                 Direction::Write => {
                     let buffer = &self.buffers.slice(0)[..bytes as usize];
                     rustix::io::pwrite(fd, buffer, offset)

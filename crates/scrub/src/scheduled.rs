@@ -1,4 +1,4 @@
-//! Scheduled checks of others as they are reported: before a scrub, and in `--status`.
+//! Reports of other programs' scheduled checks: before a scrub, and in `--status`.
 
 use array::programs::Programs;
 use jiff::{SignedDuration, Timestamp, Zoned};

@@ -84,8 +84,8 @@ impl Call {
                     rustix::io::pwritev2(file.as_fd(), &buffers, offset, flags)
                 }
                 Op::Flush => rustix::fs::fdatasync(file.as_fd()).map(|()| 0),
-                // Up to 4 GiB, which a result does not hold.
-                Op::Discard => discard(file, offset, len).map(|_| 0),
+                // As in a ring, without its length: up to 4 GiB, which a result does not hold.
+                Op::Discard => discard(file, offset, len).map(|()| 0),
             };
             if moved != Err(Errno::INTR) {
                 return moved;

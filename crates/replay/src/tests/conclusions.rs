@@ -1,4 +1,4 @@
-//! What is said of a replay.
+//! Tests of the findings of a replay.
 
 use record::{Code, Severity};
 

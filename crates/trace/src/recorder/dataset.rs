@@ -45,7 +45,7 @@ struct Folder {
     devices: HashMap<DevNum, (DeviceIndex, u64)>,
 }
 
-/// What a walk through a folder has come to.
+/// State of a walk through a folder: places found so far, and folders that are left.
 #[derive(Default)]
 struct Walk {
     runs: Vec<Run>,
