@@ -275,6 +275,19 @@ fn with_root_a_grid_of_jobs_has_the_figures_that_fio_has() {
             "fdatasync",
             "[j]\nrw=write\nbs=4k\nfdatasync=1\nioengine=psync\n",
         ),
+        // Without a ramp: fio counts what it does in one too where a job thinks.
+        Case::new(
+            "think 4/4",
+            "[j]\nrw=randread\nbs=4k\niodepth=4\nramp_time=0\nthinktime=50ms\nthinktime_blocks=4\n",
+        ),
+        Case::new(
+            "think 16/1",
+            "[j]\nrw=randread\nbs=4k\niodepth=16\nramp_time=0\nthinktime=50ms\n",
+        ),
+        Case::new(
+            "think 32/8",
+            "[j]\nrw=randread\nbs=4k\niodepth=32\nramp_time=0\nthinktime=50ms\nthinktime_blocks=8\n",
+        ),
         Case::new(
             "numjobs",
             "[j]\nrw=randread\nbs=4k\niodepth=11\nnumjobs=3\n",

@@ -49,6 +49,13 @@ impl WorkerCounts {
     pub(crate) fn of(workload: &Workload, kind: EngineKind) -> Result<WorkerCounts, EngineError> {
         let (workers_a_thread, slots) = match kind {
             EngineKind::Uring => (1, workload.depth),
+            _ if pauses_together(workload) => {
+                return Err(EngineError::Unfit(
+                    "think time with several requests in flight needs io_uring, which cannot be used here: each \
+                     thread would pause on its own; give iodepth=1"
+                        .to_owned(),
+                ));
+            }
             // A request that finds no free worker waits in the schedule, and is timed from its due time.
             _ if workload.rate_per_s.is_some() => {
                 let most = (OPEN_LOOP_WORKERS / workload.threads).max(1);
@@ -107,6 +114,12 @@ impl WorkerCounts {
         }
         shares
     }
+}
+
+/// True if several requests in flight wait for the same pause.
+fn pauses_together(workload: &Workload) -> bool {
+    let details = workload.details.as_deref();
+    workload.depth > 1 && details.is_some_and(|details| details.think.is_some())
 }
 
 /// Number of windows of a phase that are its ramp, and not counted.
@@ -221,7 +234,7 @@ impl PhaseState<'_> {
         let think_pause = details.think;
         let backlog = self.verifier.as_ref().map_or(0, Verifier::backlog);
         Throttle {
-            think_pause: think_pause.map(|think| ThinkPause::new(ticks(think.time), think.every)),
+            think_pause: think_pause.map(|think| ThinkPause::new(&think, ticks)),
             flow: self.flow.clone(),
             search: (details.depth_search.as_ref())
                 .filter(|_| slots == self.job.workload.depth)

@@ -1,24 +1,40 @@
 //! Think time of a closed loop: pauses, as of an application that processes what it has read.
 
-/// Think time of a worker. A pause begins after so many requests, once none is in flight.
+use record::{Nanos, ThinkTime};
+
+/// Think time of a worker. As in fio (`handle_thinktime` in backend.c) what is in flight when a pause is due is
+/// waited for first, and counts for the next pause: with many requests in flight a pause may follow a single one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThinkPause {
     /// Length of a pause, in ticks.
     ticks: u64,
-    every: u32,
-    /// Requests completed since the last pause.
-    done: u32,
+    /// Requests after which a pause is due.
+    every: Option<u64>,
+    /// Ticks of I/O after which a pause is due.
+    io_ticks: Option<u64>,
+    /// True if requests count when they are issued, and not when they have completed.
+    counts_issued: bool,
+    /// Requests counted since the last pause was due.
+    counted: u64,
+    /// End of the last pause; before the first, the time of the first request.
+    since: Option<u64>,
+    /// True if a pause is due, and waits for what is in flight.
+    draining: bool,
     /// End of the pause; 0 where there is none.
     until: u64,
 }
 
 impl ThinkPause {
-    /// A pause of so many ticks after `every` requests.
-    pub(crate) fn new(ticks: u64, every: u32) -> ThinkPause {
+    /// Pauses by `rules`; `ticks` converts a time to ticks.
+    pub(crate) fn new(rules: &ThinkTime, ticks: impl Fn(Nanos) -> u64) -> ThinkPause {
         ThinkPause {
-            ticks,
-            every: every.max(1),
-            done: 0,
+            ticks: ticks(rules.time),
+            every: (rules.every > 0).then_some(u64::from(rules.every)),
+            io_ticks: (rules.io_time.0 > 0).then(|| ticks(rules.io_time)),
+            counts_issued: rules.counts_issued,
+            counted: 0,
+            since: None,
+            draining: false,
             until: 0,
         }
     }
@@ -28,16 +44,40 @@ impl ThinkPause {
         if self.until > 0 && self.until <= now {
             self.until = 0;
         }
-        self.until > 0 || self.done >= self.every
+        self.draining || self.until > 0
+    }
+
+    /// Processes a request that was issued at `now`. Where that fills the depth, fio waits for one to complete
+    /// before it asks whether a pause is due.
+    pub(crate) fn issued(&mut self, now: u64, is_full: bool) {
+        self.since.get_or_insert(now);
+        self.counted += u64::from(self.counts_issued);
+        if !is_full {
+            self.drain_if_due(now);
+        }
     }
 
     /// Processes a request that completed at `now`, which leaves `in_flight` requests in flight. Syncs do not
     /// count.
     pub(crate) fn completed(&mut self, counts: bool, now: u64, in_flight: usize) {
-        self.done += u32::from(counts);
-        if self.done >= self.every && in_flight == 0 {
-            self.done = 0;
+        self.counted += u64::from(counts && !self.counts_issued);
+        if !self.draining {
+            self.drain_if_due(now);
+        }
+        if self.draining && in_flight == 0 {
+            self.draining = false;
             self.until = now + self.ticks;
+            self.since = Some(self.until);
+        }
+    }
+
+    fn drain_if_due(&mut self, now: u64) {
+        let by_count = self.every.is_some_and(|every| self.counted >= every);
+        let since = self.since.unwrap_or(now);
+        let by_time = self.io_ticks.is_some_and(|ticks| now >= since + ticks);
+        if by_count || by_time {
+            self.draining = true;
+            self.counted = 0;
         }
     }
 

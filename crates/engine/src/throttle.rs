@@ -47,8 +47,11 @@ impl Throttle {
             || self.flow.as_mut().is_some_and(|it| it.is_blocked(now))
     }
 
-    /// Counts an issued request.
-    pub(crate) fn issued(&self) {
+    /// Counts a request that was issued at `now`, and filled the depth or did not.
+    pub(crate) fn issued(&mut self, now: u64, is_full: bool) {
+        if let Some(think_pause) = &mut self.think_pause {
+            think_pause.issued(now, is_full);
+        }
         if let Some(flow) = &self.flow {
             flow.issued();
         }

@@ -291,8 +291,8 @@ impl<'a, B: Backend> Worker<'a, B> {
             group: 0,
         };
         self.send(slot, request);
-        if let Some(throttle) = &self.share.throttle {
-            throttle.issued();
+        if let Some(throttle) = &mut self.share.throttle {
+            throttle.issued(now, self.idle.is_empty());
         }
     }
 
@@ -412,6 +412,8 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
         if self.share.throttle.is_some() {
             self.idle.push(completion.slot);
+            // As in fio, one after another: a pause may be due before the next completion counts.
+            self.issue_to_idle(now);
             return Ok(());
         }
         let closed = self.share.arrivals.is_none();

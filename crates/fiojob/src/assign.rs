@@ -184,7 +184,15 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
         "max_open_zones" => job.zones.open = number(MOST_OPEN_ZONES)?,
         "job_max_open_zones" => job.zones.open_by_clone = number(MOST_OPEN_ZONES)?,
         "thinktime" => job.think_us = values::micros(value)?,
-        "thinktime_blocks" => job.think_every = at_least_one(number(16_384)?)?,
+        "thinktime_blocks" => job.think_every = at_least_one(number(u64::from(u32::MAX))?)?,
+        "thinktime_blocks_type" => {
+            job.think_counts_issued = match value {
+                "complete" => false,
+                "issue" => true,
+                _ => return Err("it is complete or issue".to_owned()),
+            }
+        }
+        "thinktime_iotime" => job.think_io_us = values::micros(value)?,
         "wait_for" => job.wait_for = Some(value.to_owned()),
         "rate" => {
             let rates = pair(value, |text| whole(text, kb_base))?;

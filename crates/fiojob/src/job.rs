@@ -204,6 +204,10 @@ pub struct Job {
     pub think_us: u64,
     /// `thinktime_blocks=`.
     pub think_every: u32,
+    /// `thinktime_blocks_type=issue`: requests count when they are issued.
+    pub think_counts_issued: bool,
+    /// `thinktime_iotime=`, in microseconds; 0 is none.
+    pub think_io_us: u64,
     /// `wait_for=`.
     pub wait_for: Option<String>,
     /// `rate=`, in bytes a second; 0 is no limit.
@@ -301,6 +305,8 @@ impl Default for Job {
             ramp_us: 0,
             think_us: 0,
             think_every: 1,
+            think_counts_issued: false,
+            think_io_us: 0,
             wait_for: None,
             rate: Pair::default(),
             rate_iops: Pair { read: 0, write: 0 },

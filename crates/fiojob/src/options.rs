@@ -67,6 +67,8 @@ pub const OPTIONS: &[OptionRow] = &[
     done("norandommap", &[]).switch(),
     done("thinktime", &[]),
     done("thinktime_blocks", &[]),
+    done("thinktime_blocks_type", &[]),
+    done("thinktime_iotime", &[]),
     done("zonemode", &[]),
     done("zonesize", &[]),
     done("zonerange", &[]),
@@ -306,11 +308,6 @@ pub const OPTIONS: &[OptionRow] = &[
         ZERO,
         "the thread sleeps through all of its pause",
     ),
-    noted(
-        "thinktime_blocks_type",
-        &["complete"],
-        "a pause begins when the requests before it are complete",
-    ),
     noted("scramble_buffers", &["1"], CONTENT),
     noted(
         "lockmem",
@@ -346,11 +343,6 @@ pub const OPTIONS: &[OptionRow] = &[
         "requests of a rate are due whatever is in flight",
     ),
     stops("rate_ignore_thinktime", ZERO, LIMITS),
-    stops(
-        "thinktime_iotime",
-        ZERO,
-        "a pause begins after so many requests, by thinktime_blocks",
-    ),
     stops("verify_only", ZERO, VERIFY).switch(),
     stops("verify_state_load", ZERO, VERIFY),
     stops("trim_percentage", ZERO, TRIMS),

@@ -218,9 +218,10 @@ fn a_file_is_read_with_its_globals_variables_and_includes() {
 fn an_option_that_is_not_done_stops_with_file_line_and_name() {
     for (line, says) in [
         (
-            "thinktime_iotime=5",
-            "job.fio, line 2: thinktime_iotime: disksmith does not do this (",
+            "opendir=/data",
+            "job.fio, line 2: opendir: disksmith does not do this (",
         ),
+        ("thinktime_blocks_type=both", "it is complete or issue"),
         ("verify=crc9", "line 2: verify: 'crc9' is not done"),
         (
             "verify_only=1",

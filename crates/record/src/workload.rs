@@ -145,12 +145,18 @@ pub struct ZoneShare {
 }
 
 /// A pause of a thread of a closed loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThinkTime {
     /// Length of the pause.
     pub time: Nanos,
-    /// Number of requests after which it is made, once none is in flight.
+    /// Number of requests after which it is made, once none is in flight; 0 where only `io_time` counts.
     pub every: u32,
+    /// Time of I/O after which it is made, once none is in flight; 0 where only `every` counts.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub io_time: Nanos,
+    /// True if requests count when they are issued, and not when they have completed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counts_issued: bool,
 }
 
 /// Extended options of another tool's job file. The default has none of them.

@@ -43,8 +43,6 @@ pub(super) fn workload(
         depth: match job.engine {
             // As in fio, whose trims are calls that wait.
             _ if job.pattern.trims => 1,
-            // Until it thinks, no more than these are issued.
-            IoEngine::Queued if job.think_us > 0 => job.iodepth.min(job.think_every),
             IoEngine::Queued => job.iodepth,
             IoEngine::Blocking => 1,
         },
@@ -72,10 +70,7 @@ pub(super) fn workload(
             write_zones: write_zones(job),
             read_align: job.align.read.map(Bytes),
             write_align: job.align.write.map(Bytes),
-            think: (job.think_us > 0).then(|| ThinkTime {
-                time: Nanos(job.think_us * 1000),
-                every: job.think_every,
-            }),
+            think: think(job),
             even_rate: job.cadence == Cadence::Linear,
             // end_fsync is fsync(2) in fio; beside fdatasync= the cheaper call serves both.
             full_sync: job.sync().is_none_or(|(call, _)| call == SyncCall::Full),
@@ -91,6 +86,18 @@ pub(super) fn workload(
         rules::put(job, clone, blocks, span, details);
     }
     workload
+}
+
+/// Pauses of a job. As in fio a time of I/O before each takes the place of one request, and is beside a number that
+/// is given.
+fn think(job: &Job) -> Option<ThinkTime> {
+    let by_time_only = job.think_io_us > 0 && !job.given.contains_key("thinktime_blocks");
+    (job.think_us > 0).then(|| ThinkTime {
+        time: Nanos(job.think_us * 1000),
+        every: if by_time_only { 0 } else { job.think_every },
+        io_time: Nanos(job.think_io_us * 1000),
+        counts_issued: job.think_counts_issued,
+    })
 }
 
 /// The options with which fio would do the same as what is reported as one: all clones where they
@@ -268,6 +275,23 @@ mod tests {
         assert_eq!(aged.spread, RandomDistribution::Once);
         let plain = details("rw=randwrite\nblockalign=64k\nnorandommap");
         assert_eq!(plain.spread, RandomDistribution::Uniform);
+    }
+
+    #[test]
+    fn a_job_thinks_by_a_number_of_requests_or_a_time_with_all_of_its_depth() {
+        let of = |lines: &str| {
+            let workload = of(&format!("rw=read\nioengine=libaio\niodepth=16\n{lines}"));
+            let think = workload.details.unwrap().think.unwrap();
+            (workload.depth, think.every, think.io_time, think.counts_issued)
+        };
+        let none = Nanos(0);
+        assert_eq!(of("thinktime=100"), (16, 1, none, false));
+        let issued = "thinktime=100\nthinktime_blocks=8\nthinktime_blocks_type=issue";
+        assert_eq!(of(issued), (16, 8, none, true));
+        let by_time = "thinktime=1s\nthinktime_iotime=9s";
+        assert_eq!(of(by_time), (16, 0, Nanos::from_secs(9), false));
+        let by_both = format!("{by_time}\nthinktime_blocks=4");
+        assert_eq!(of(&by_both), (16, 4, Nanos::from_secs(9), false));
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn run(
                 .details
                 .as_ref()
                 .and_then(|details| details.think)
-                .map(|think| ThinkPause::new(think.time.0, think.every)),
+                .map(|think| ThinkPause::new(&think, |span| span.0)),
             ..Throttle::default()
         }
         .some(),
@@ -308,22 +308,55 @@ fn a_phase_ends_when_its_bytes_are_issued() {
     assert_eq!(ops_of(&total), 101);
 }
 
-/// One request of 1 ms, then 3 ms of think time; two that complete together, then 3 ms.
+/// Requests of 1 ms and pauses of 3 ms: by fio's rule so many requests a cycle of so many milliseconds.
 #[test]
-fn think_time_begins_when_nothing_is_in_flight() {
-    for (every, a_cycle) in [(1, 1), (2, 2)] {
+fn think_time_begins_when_nothing_is_in_flight_and_that_counts_for_the_next() {
+    for (depth, every, counts_issued, requests, cycle) in [
+        (1, 1, false, 1, 4),
+        (2, 2, false, 2, 4),
+        // What was in flight lets the next pause follow one request.
+        (16, 1, false, 1, 4),
+        // 16 requests, 6 more until 8 have completed, and one between the two pauses.
+        (16, 8, false, 23, 9),
+        (4, 16, false, 16, 7),
+        // Of those that were issued none is left over for the next pause.
+        (16, 8, true, 8, 4),
+    ] {
         let mut workload = with_details(record::Details {
             think: Some(record::ThinkTime {
                 time: record::Nanos(3 * MS),
                 every,
+                counts_issued,
+                ..record::ThinkTime::default()
             }),
             ..record::Details::default()
         });
-        workload.depth = every;
-        let (windows, end) = run(&workload, SimulatedDisk::new(MS), 4, None).unwrap();
+        workload.depth = depth;
+        let (windows, end) = run(&workload, SimulatedDisk::new(MS), 9, None).unwrap();
         let ops = ops_of(&total(&windows, &end, &workload));
-        assert!(ops.abs_diff(1000 * a_cycle) <= 2 * a_cycle, "{ops}");
+        let expected = 9000 / cycle * requests;
+        assert!(
+            ops.abs_diff(expected) <= 24,
+            "{depth}, {every}: {ops} of {expected}"
+        );
     }
+}
+
+/// 20 ms of requests of 1 ms each, then 5 ms of think time.
+#[test]
+fn think_time_may_follow_a_time_of_requests() {
+    let mut workload = with_details(record::Details {
+        think: Some(record::ThinkTime {
+            time: record::Nanos(5 * MS),
+            io_time: record::Nanos(20 * MS),
+            ..record::ThinkTime::default()
+        }),
+        ..record::Details::default()
+    });
+    workload.depth = 4;
+    let (windows, end) = run(&workload, SimulatedDisk::new(MS), 5, None).unwrap();
+    let ops = ops_of(&total(&windows, &end, &workload));
+    assert!(ops.abs_diff(4 * 20 * 200) <= 160, "{ops}");
 }
 
 /// A write and its sync of 1 ms each, then 3 ms of think time.
@@ -333,6 +366,7 @@ fn think_time_of_a_worker_that_syncs_begins_after_the_sync() {
         think: Some(record::ThinkTime {
             time: record::Nanos(3 * MS),
             every: 1,
+            ..record::ThinkTime::default()
         }),
         ..record::Details::default()
     });
