@@ -1,13 +1,14 @@
 //! An option's value into a [`Job`].
 
 use crate::error::FioError;
-use crate::job::{Cadence, Job, Share, ZoneMode};
+use crate::job::{Cadence, Job, SizesBy, ZoneMode};
 use crate::lines::{Entry, Section, Surroundings};
 use crate::number::{amount, pair, time_us, whole};
 use crate::option_row::Kind;
 use crate::options;
 use crate::pair::Pair;
 use crate::rule_options;
+use crate::sizes;
 use crate::values::{self, block};
 use crate::zones;
 
@@ -141,28 +142,21 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
         }
         "rwmixread" => job.read_percent = number(100)?,
         "rwmixwrite" => job.read_percent = 100 - number(100)?,
-        "bs" => {
-            let sizes = pair(value, |text| block(text, kb_base))?;
-            // A second line changes what it names; a first one leaves the other at its default.
-            let all = |bytes: u64| {
-                vec![Share {
-                    bytes,
-                    percent: 100.0,
-                }]
-            };
-            if let Some(bytes) = sizes.read {
-                job.sizes.read = all(bytes);
-            }
-            if let Some(bytes) = sizes.write {
-                job.sizes.write = all(bytes);
-            }
-        }
-        "bssplit" => job.sizes = split(value, kb_base)?,
-        "bsrange" => {
-            let sizes = pair(value, |text| values::range(text, kb_base))?;
-            job.sizes.read = sizes.read.unwrap_or_else(|| job.sizes.read.clone());
-            job.sizes.write = sizes.write.unwrap_or_else(|| job.sizes.write.clone());
-        }
+        "bs" => sizes::put(
+            job,
+            SizesBy::Block,
+            pair(value, |text| sizes::only(text, kb_base))?,
+        )?,
+        "bsrange" => sizes::put(
+            job,
+            SizesBy::Range,
+            pair(value, |text| sizes::range(text, kb_base))?,
+        )?,
+        "bssplit" => sizes::put(
+            job,
+            SizesBy::Split,
+            pair(value, |text| sizes::shares(text, kb_base))?,
+        )?,
         "blockalign" => {
             let align = pair(value, |text| block(text, kb_base))?;
             job.align.read = align.read.or(job.align.read);
@@ -327,48 +321,6 @@ fn advice(value: &str) -> Result<bool, String> {
         "1" => Ok(true),
         _ => Err(format!("'{value}' is not done; 0 and 1 are")),
     }
-}
-
-/// Sizes and their shares: `4k/10:64k/50:32k/40`, with what is left divided among those that name
-/// none.
-fn split(value: &str, kb_base: u64) -> Result<Pair<Vec<Share>>, String> {
-    let mut parts = value.split(',');
-    let read = shares(parts.next().unwrap_or_default(), kb_base)?;
-    let write = match parts.next() {
-        None => read.clone(),
-        Some(text) => shares(text, kb_base)?,
-    };
-    if parts.count() > 1 {
-        return Err("it has a part for reads, one for writes and one for trims".to_owned());
-    }
-    Ok(Pair { read, write })
-}
-
-fn shares(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
-    let mut shares: Vec<(u64, Option<f64>)> = Vec::new();
-    for part in text.split(':') {
-        let (size, percent) = part.split_once('/').unwrap_or((part, ""));
-        let percent = match percent {
-            "" => None,
-            percent => Some(within(percent, kb_base, 100)? as f64),
-        };
-        shares.push((block(size, kb_base)?, percent));
-    }
-    let named: f64 = shares.iter().filter_map(|(_, percent)| *percent).sum();
-    let open = shares
-        .iter()
-        .filter(|(_, percent)| percent.is_none())
-        .count();
-    if named > 100.0 || (open == 0 && named < 100.0) {
-        return Err(format!("the shares add up to {named} %, not to 100 %"));
-    }
-    let rest = (100.0 - named) / open.max(1) as f64;
-    let all = shares.into_iter().map(|(bytes, percent)| Share {
-        bytes,
-        percent: percent.unwrap_or(rest),
-    });
-    // A size that is never drawn should not decide where requests are aligned.
-    Ok(all.filter(|share| share.percent > 0.0).collect())
 }
 
 /// Names of `filename=` at their colons; one that belongs to a name is written `\:`.

@@ -30,6 +30,18 @@ pub struct Share {
     pub percent: f64,
 }
 
+/// The option that gives the sizes of a direction. As in fio a later one of these has the last word, wherever it stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SizesBy {
+    /// `bs=`.
+    #[default]
+    Block,
+    /// `bsrange=`.
+    Range,
+    /// `bssplit=`.
+    Split,
+}
+
 /// Value of `ioengine=`, by its effect on the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoEngine {
@@ -136,8 +148,10 @@ pub struct Job {
     pub pattern: Pattern,
     /// `rwmixread=`, in percent; it counts where the pattern both reads and writes.
     pub read_percent: u64,
-    /// `bs=` and `bssplit=`: at least one for each direction.
+    /// `bs=`, `bsrange=` and `bssplit=`: at least one for each direction.
     pub sizes: Pair<Vec<Share>>,
+    /// What gave them.
+    pub(crate) sizes_by: Pair<SizesBy>,
     /// Bytes that `rw=PATTERN:STEP` adds behind each request of a sequential job.
     pub step: i64,
     /// `rw=PATTERN:NUMBER` of a random job: a place is drawn for every so many-th request.
@@ -269,6 +283,7 @@ impl Default for Job {
                 read: page.clone(),
                 write: page,
             },
+            sizes_by: Pair::default(),
             step: 0,
             every: 1,
             repeats_places: false,
@@ -384,15 +399,6 @@ impl Job {
         }
         if self.time_based && self.runtime_us == 0 {
             return Err(self.error("time_based", "there is no runtime; give one"));
-        }
-        let given = |option| self.places.contains_key(option);
-        for other in ["bssplit", "bsrange"] {
-            if given("bs") && given(other) {
-                return Err(self.error(
-                    "bs",
-                    format!("the job has {other} too, which fio heeds instead; keep one of them"),
-                ));
-            }
         }
         self.check_rate()?;
         self.check_trims()

@@ -14,7 +14,7 @@
 //! - `number` and `expression`: sizes, times and arithmetic;
 //! - `option_row`, `options`, `command_options`: which options there are, of jobs and of fio's command line, and
 //!   what happens to each;
-//! - `values`: values that are words or have several parts;
+//! - `values`, `sizes`: values that are words or have several parts; sizes of requests;
 //! - `errors`: errors with which a job goes on;
 //! - `rules`, `rule_options`, `rule_values`, `check`, `zones`: options that are neither places nor sizes, their values
 //!   and what fits together;
@@ -36,6 +36,7 @@ mod pair;
 mod rule_options;
 mod rule_values;
 mod rules;
+mod sizes;
 mod substitute;
 #[cfg(test)]
 mod tests;

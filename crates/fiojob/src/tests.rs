@@ -358,8 +358,8 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
             "line 3: fdatasync: the job has fsync too",
         ),
         (
-            "bs=4k\nbssplit=4k/50:8k/50",
-            "line 2: bs: the job has bssplit too",
+            "bssplit=4k/50:8k/50\nbsrange=4k-8k",
+            "line 3: bsrange: bssplit stands before it",
         ),
         ("runtime=400d", "more than a year"),
         ("iodepth=$ncpus/0", "divides by zero"),
@@ -375,6 +375,36 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
     assert!(said("bs=4k\n[job]\n").contains("line 1: 'bs=4k' is before"));
     assert!(said("; nothing\n").contains("no job"));
     assert!(said("[global]\nbs=4k\n").contains("no job"));
+}
+
+/// As fio 3.33 has it: bssplit goes before bsrange and bsrange before bs, also where that is a job's own.
+#[test]
+fn sizes_are_those_of_the_option_that_says_most_of_them() {
+    let job = |global: &str, own: &str| {
+        let text = format!("[global]\n{global}\n[job]\n{own}\n");
+        parsed(&text).unwrap().remove(0)
+    };
+    let sizes = |global: &str, own: &str| {
+        let job = job(global, own);
+        let bytes = |shares: &[Share]| shares.iter().map(|share| share.bytes >> 10).collect();
+        let all: [Vec<u64>; 2] = [bytes(&job.sizes.read), bytes(&job.sizes.write)];
+        all
+    };
+    let both = |sizes: &[u64]| [sizes.to_vec(), sizes.to_vec()];
+    assert_eq!(sizes("bs=64k", "bssplit=4k/50:8k/50"), both(&[4, 8]));
+    assert_eq!(sizes("bs=64k", "bsrange=4k-12k"), both(&[4, 8, 12]));
+    assert_eq!(sizes("bssplit=4k/50:8k/50", "bs=64k"), both(&[4, 8]));
+    assert_eq!(sizes("bsrange=4k-8k", "bs=64k"), both(&[4, 8]));
+    assert_eq!(
+        sizes("bsrange=4k-8k", "bssplit=16k/50:32k/"),
+        both(&[16, 32])
+    );
+    assert_eq!(
+        sizes("bs=64k", "bssplit=,4k/50:8k/50"),
+        [vec![64], vec![4, 8]]
+    );
+    let noted = |global: &str, own: &str| job(global, own).notes.contains_key("bs");
+    assert!(noted("bsrange=4k-8k", "bs=64k") && !noted("bs=64k", "bsrange=4k-8k"));
 }
 
 /// The last word on the size of a zone counts, wherever it stands.

@@ -1,6 +1,6 @@
 //! Values of single options that are words or have several parts.
 
-use crate::job::{Distribution, IoEngine, Pattern, Share, ZonePart};
+use crate::job::{Distribution, IoEngine, Pattern, ZonePart};
 use crate::number::{time_us, whole};
 
 /// fio's default exponent and share.
@@ -8,8 +8,6 @@ const ZIPF: f64 = 1.1;
 const PARETO: f64 = 0.2;
 /// Larger blocks are split by every kernel many times over, and memory for them is not endless.
 const LARGEST_BLOCK: u64 = 64 << 20;
-/// A range of sizes has at most so many steps of its smallest one.
-const MOST_SIZES: u64 = 4096;
 
 /// Value of `rw=`: the pattern, the bytes that a sequential one adds behind each request, and the requests of a random
 /// one for each place that is drawn.
@@ -181,38 +179,6 @@ pub(crate) fn block(text: &str, kb_base: u64) -> Result<u64, String> {
     }
 }
 
-/// Sizes from the smallest to the largest: fio draws any multiple of the smallest alike often, and the
-/// largest also for what would be more.
-pub(crate) fn range(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
-    let (low, high) = text
-        .split_once('-')
-        .ok_or_else(|| format!("'{text}' is no range; write SMALLEST-LARGEST"))?;
-    let (low, high) = (block(low, kb_base)?, block(high, kb_base)?);
-    let (low, high) = (low.min(high), low.max(high));
-    let steps = high / low;
-    if steps > MOST_SIZES {
-        return Err(format!(
-            "it has {steps} sizes, and at most {MOST_SIZES} are drawn; give a larger smallest size"
-        ));
-    }
-    let one = 100.0 * low as f64 / high as f64;
-    let mut shares: Vec<Share> = (1..=steps)
-        .map(|step| Share {
-            bytes: low * step,
-            percent: one,
-        })
-        .collect();
-    // The last step of a range that is no multiple of its smallest size.
-    let left = 100.0 - one * steps as f64;
-    if left > 1e-9 {
-        shares.push(Share {
-            bytes: high,
-            percent: left,
-        });
-    }
-    Ok(shares)
-}
-
 /// The size of each file.
 pub(crate) fn filesize(value: &str, kb_base: u64) -> Result<u64, String> {
     if value.contains('-') {
@@ -235,22 +201,6 @@ pub(crate) fn micros(value: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_range_is_the_multiples_of_its_smallest_size() {
-        let sizes = |text| -> Vec<(u64, u64)> {
-            let shares = range(text, 1024).unwrap();
-            let rounded = |share: &Share| (share.bytes, share.percent.round() as u64);
-            shares.iter().map(rounded).collect()
-        };
-        assert_eq!(
-            sizes("4k-16k"),
-            [(4096, 25), (8192, 25), (12288, 25), (16384, 25)]
-        );
-        assert_eq!(sizes("4k-4k"), [(4096, 100)]);
-        assert_eq!(sizes("4k-10k"), [(4096, 40), (8192, 40), (10240, 20)]);
-        assert!(range("512-64m", 1024).is_err() && range("4k", 1024).is_err());
-    }
 
     #[test]
     fn zones_share_what_is_left() {

@@ -1,0 +1,130 @@
+//! Sizes of requests: one, a range, or several with their shares.
+
+use crate::job::{Job, Share, SizesBy};
+use crate::number::whole;
+use crate::pair::Pair;
+use crate::values::block;
+
+/// A range of sizes has at most so many steps of its smallest one.
+const MOST_SIZES: u64 = 4096;
+
+/// Puts the sizes that an option names in the place of those that there are, unless an option gave these that has
+/// the last word over it. What is not named stays as it is.
+pub(crate) fn put(
+    job: &mut Job,
+    by: SizesBy,
+    named: Pair<Option<Vec<Share>>>,
+) -> Result<(), String> {
+    let (sizes, given) = (&mut job.sizes, &mut job.sizes_by);
+    for (sizes, given, named) in [
+        (&mut sizes.read, &mut given.read, named.read),
+        (&mut sizes.write, &mut given.write, named.write),
+    ] {
+        let Some(named) = named else { continue };
+        if by == SizesBy::Range && *given == SizesBy::Split {
+            return Err(
+                "bssplit stands before it, whose sizes fio limits to this range; keep one"
+                    .to_owned(),
+            );
+        }
+        if by >= *given {
+            (*sizes, *given) = (named, by);
+        } else {
+            job.notes.insert(
+                "bs",
+                "bssplit or bsrange gives the sizes, as in fio, wherever it stands",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The only size of requests.
+pub(crate) fn only(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
+    let bytes = block(text, kb_base)?;
+    Ok(vec![Share {
+        bytes,
+        percent: 100.0,
+    }])
+}
+
+/// Sizes and their shares: `4k/10:64k/50:32k/40`, with what is left divided among those that name none.
+pub(crate) fn shares(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
+    let mut shares: Vec<(u64, Option<f64>)> = Vec::new();
+    for part in text.split(':') {
+        let (size, percent) = part.split_once('/').unwrap_or((part, ""));
+        let percent = match percent {
+            "" => None,
+            percent => Some(whole(percent, kb_base)? as f64),
+        };
+        shares.push((block(size, kb_base)?, percent));
+    }
+    let named: f64 = shares.iter().filter_map(|(_, percent)| *percent).sum();
+    let open = shares
+        .iter()
+        .filter(|(_, percent)| percent.is_none())
+        .count();
+    if named > 100.0 || (open == 0 && named < 100.0) {
+        return Err(format!("the shares add up to {named} %, not to 100 %"));
+    }
+    let rest = (100.0 - named) / open.max(1) as f64;
+    let all = shares.into_iter().map(|(bytes, percent)| Share {
+        bytes,
+        percent: percent.unwrap_or(rest),
+    });
+    // A size that is never drawn should not decide where requests are aligned.
+    Ok(all.filter(|share| share.percent > 0.0).collect())
+}
+
+/// Sizes from the smallest to the largest: fio draws any multiple of the smallest alike often, and the
+/// largest also for what would be more.
+pub(crate) fn range(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
+    let (low, high) = text
+        .split_once(['-', ':'])
+        .ok_or_else(|| format!("'{text}' is no range; write SMALLEST-LARGEST"))?;
+    let (low, high) = (block(low, kb_base)?, block(high, kb_base)?);
+    let (low, high) = (low.min(high), low.max(high));
+    let steps = high / low;
+    if steps > MOST_SIZES {
+        return Err(format!(
+            "it has {steps} sizes, and at most {MOST_SIZES} are drawn; give a larger smallest size"
+        ));
+    }
+    let one = 100.0 * low as f64 / high as f64;
+    let mut shares: Vec<Share> = (1..=steps)
+        .map(|step| Share {
+            bytes: low * step,
+            percent: one,
+        })
+        .collect();
+    // The last step of a range that is no multiple of its smallest size.
+    let left = 100.0 - one * steps as f64;
+    if left > 1e-9 {
+        shares.push(Share {
+            bytes: high,
+            percent: left,
+        });
+    }
+    Ok(shares)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_the_multiples_of_its_smallest_size() {
+        let sizes = |text| -> Vec<(u64, u64)> {
+            let shares = range(text, 1024).unwrap();
+            let rounded = |share: &Share| (share.bytes, share.percent.round() as u64);
+            shares.iter().map(rounded).collect()
+        };
+        assert_eq!(
+            sizes("4k-16k"),
+            [(4096, 25), (8192, 25), (12288, 25), (16384, 25)]
+        );
+        assert_eq!(sizes("4k-4k"), [(4096, 100)]);
+        assert_eq!(sizes("4k-10k"), [(4096, 40), (8192, 40), (10240, 20)]);
+        assert!(range("512-64m", 1024).is_err() && range("4k", 1024).is_err());
+    }
+}
