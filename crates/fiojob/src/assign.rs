@@ -267,6 +267,7 @@ fn flag<'a>(job: &'a mut Job, option: &str) -> Option<&'a mut bool> {
         "fsync_on_close" => &mut job.fsync_on_close,
         "randrepeat" => &mut job.randrepeat,
         "allrandrepeat" => &mut job.allrandrepeat,
+        "bs_is_seq_rand" => &mut job.sizes_by_order,
         "read_beyond_wp" => &mut job.zones.reads_unwritten,
         _ => return None,
     })

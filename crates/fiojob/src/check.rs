@@ -41,6 +41,7 @@ pub(crate) fn rules(job: &Job) -> Result<(), FioError> {
     }
     let problem = problem_of_aging(job)
         .or_else(|| problem_of_runs(job))
+        .or_else(|| problem_of_order(job))
         .or_else(|| zones::problem(job));
     match problem {
         None => Ok(()),
@@ -58,6 +59,15 @@ fn problem_of_runs(job: &Job) -> Option<(&'static str, &'static str)> {
     (continues && !job.has_one_file()).then_some((
         option,
         "sequential requests of a random job over several files are not done",
+    ))
+}
+
+/// An option that does not fit `bs_is_seq_rand`, and why.
+fn problem_of_order(job: &Job) -> Option<(&'static str, &'static str)> {
+    let continues = job.pattern.random && !job.draws_all();
+    (job.sizes_by_order && continues).then_some((
+        "bs_is_seq_rand",
+        "of a job whose requests are random in part it is not done: here a request has its size before its place",
     ))
 }
 

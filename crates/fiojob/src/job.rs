@@ -150,6 +150,8 @@ pub struct Job {
     pub read_percent: u64,
     /// `bs=`, `bsrange=` and `bssplit=`: at least one for each direction.
     pub sizes: Pair<Vec<Share>>,
+    /// `bs_is_seq_rand=`: those of reads are of sequential requests, and those of writes of random ones.
+    pub(crate) sizes_by_order: bool,
     /// What gave them.
     pub(crate) sizes_by: Pair<SizesBy>,
     /// Bytes that `rw=PATTERN:STEP` adds behind each request of a sequential job.
@@ -178,8 +180,8 @@ pub struct Job {
     pub loops: u64,
     /// `size=`: of the job, over all its files.
     pub size: Option<Amount>,
-    /// `filesize=`: of each file.
-    pub filesize: Option<u64>,
+    /// `filesize=`: of each file the smallest and the largest size.
+    pub filesize: Option<(u64, u64)>,
     /// `io_size=`: how much is moved, where that is not `size`.
     pub io_size: Option<Amount>,
     /// `offset=`.
@@ -283,6 +285,7 @@ impl Default for Job {
                 read: page.clone(),
                 write: page,
             },
+            sizes_by_order: false,
             sizes_by: Pair::default(),
             step: 0,
             every: 1,

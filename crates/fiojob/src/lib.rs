@@ -112,6 +112,7 @@ fn jobs(
         } else {
             // An option that was not understood may be the one that is missing.
             if errors.len() == before {
+                sizes::by_order(&mut job);
                 let checked = assign::counted_zones(&mut job)
                     .and_then(|()| job.check())
                     .and_then(|()| check::rules(&job));

@@ -35,6 +35,7 @@ pub const OPTIONS: &[OptionRow] = &[
     done("bs", &["blocksize"]),
     done("bssplit", &[]),
     done("bsrange", &["blocksize_range"]),
+    done("bs_is_seq_rand", &[]),
     done("blockalign", &["ba"]),
     done("size", &[]),
     done("filesize", &[]),

@@ -17,7 +17,9 @@ pub(crate) fn set(
     let number = |most: u64| within(value, kb_base, most);
     let done = match option {
         "sync" => sync_io(value).map(|sync| rules.sync_io = sync),
-        "startdelay" => delay(value).map(|us| rules.start_delay_us = us),
+        "startdelay" => {
+            delay(value).map(|range| (rules.start_delay_us, rules.start_delay_spread_us) = range)
+        }
         "exit_what" => exit_what(value).map(|what| rules.exit_what = what),
         "rate_min" => rates(value, kb_base, rules.rate_min, again).map(|to| rules.rate_min = to),
         "rate_iops_min" => {
@@ -114,10 +116,13 @@ fn sync_io(value: &str) -> Result<SyncIo, String> {
     }
 }
 
-fn delay(value: &str) -> Result<u64, String> {
-    match value.contains('-') {
-        true => Err("a delay that is drawn is not done; give one".to_owned()),
-        false => time_us(value),
+/// A delay, and by how much the end of a range of them is later.
+fn delay(value: &str) -> Result<(u64, u64), String> {
+    let (first, last) = value.split_once('-').unwrap_or((value, value));
+    let (first, last) = (time_us(first)?, time_us(last)?);
+    match last.checked_sub(first) {
+        Some(spread) => Ok((first, spread)),
+        None => Err(format!("'{value}' ends before it begins")),
     }
 }
 

@@ -111,8 +111,10 @@ pub enum Sum {
 pub struct Rules {
     /// `sync=`.
     pub sync_io: SyncIo,
-    /// `startdelay=`, in microseconds.
+    /// `startdelay=`, in microseconds; of a range its start.
     pub start_delay_us: u64,
+    /// By how much its end is later, in microseconds.
+    pub start_delay_spread_us: u64,
     /// `exitall`.
     pub exits_all: bool,
     /// `exit_what=`.
@@ -219,6 +221,7 @@ impl Default for Rules {
         Rules {
             sync_io: SyncIo::None,
             start_delay_us: 0,
+            start_delay_spread_us: 0,
             exits_all: false,
             exit_what: ExitWhat::Group,
             rate_min: Pair::default(),

@@ -39,6 +39,16 @@ pub(crate) fn put(
     Ok(())
 }
 
+/// Gives all requests of a job the sizes that are for its order, where they are given by that.
+pub(crate) fn by_order(job: &mut Job) {
+    let sizes = &mut job.sizes;
+    match (job.sizes_by_order, job.pattern.random) {
+        (true, true) => sizes.read = sizes.write.clone(),
+        (true, false) => sizes.write = sizes.read.clone(),
+        (false, _) => {}
+    }
+}
+
 /// The only size of requests.
 pub(crate) fn only(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
     let bytes = block(text, kb_base)?;

@@ -240,7 +240,14 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
             "latency_target: there is no latency_window",
         ),
         ("cmdprio_percentage=5", "only with io_uring and libaio"),
-        ("startdelay=1-5", "a delay that is drawn"),
+        (
+            "startdelay=5-1",
+            "line 2: startdelay: '5-1' ends before it begins",
+        ),
+        (
+            "filesize=8k-4k",
+            "line 2: filesize: '8k-4k' ends before it begins",
+        ),
         ("pre_read=1", "line 2: pre_read: disksmith does not do this"),
         (
             "frobnicate=1",
@@ -290,6 +297,10 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
             "line 4: percentage_random: sequential requests",
         ),
         ("rw_sequencer=random", "it is sequential or identical"),
+        (
+            "bs_is_seq_rand=1\nrw=randread:4",
+            "line 2: bs_is_seq_rand: of a job whose requests are random in part",
+        ),
         (
             "zonemode=zbd\nzonesize=1m\nrw=write\noffset=1k",
             "offset: a job that writes zones begins at",
@@ -405,6 +416,19 @@ fn sizes_are_those_of_the_option_that_says_most_of_them() {
     );
     let noted = |global: &str, own: &str| job(global, own).notes.contains_key("bs");
     assert!(noted("bsrange=4k-8k", "bs=64k") && !noted("bs=64k", "bsrange=4k-8k"));
+}
+
+#[test]
+fn sizes_may_be_of_sequential_and_of_random_requests() {
+    let of = |rw: &str| {
+        let text = format!("[job]\nbs_is_seq_rand=1\nbs=64k,8k\nrw={rw}\n");
+        let job = parsed(&text).unwrap().remove(0);
+        (
+            job.sizes.read[0].bytes >> 10,
+            job.sizes.write[0].bytes >> 10,
+        )
+    };
+    assert_eq!((of("randrw"), of("rw")), ((8, 8), (64, 64)));
 }
 
 /// The last word on the size of a zone counts, wherever it stands.

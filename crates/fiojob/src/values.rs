@@ -179,14 +179,13 @@ pub(crate) fn block(text: &str, kb_base: u64) -> Result<u64, String> {
     }
 }
 
-/// The size of each file.
-pub(crate) fn filesize(value: &str, kb_base: u64) -> Result<u64, String> {
-    if value.contains('-') {
-        return Err("files of several sizes are not done; give one".to_owned());
-    }
-    match whole(value, kb_base)? {
-        0 => Err("it is nothing; leave it out".to_owned()),
-        bytes => Ok(bytes),
+/// The size of each file: of a range the smallest and the largest.
+pub(crate) fn filesize(value: &str, kb_base: u64) -> Result<(u64, u64), String> {
+    let (low, high) = value.split_once('-').unwrap_or((value, value));
+    match (whole(low, kb_base)?, whole(high, kb_base)?) {
+        (0, _) => Err("it is nothing; leave it out".to_owned()),
+        (low, high) if low > high => Err(format!("'{value}' ends before it begins")),
+        sizes => Ok(sizes),
     }
 }
 

@@ -250,9 +250,10 @@ fn share(size: Bytes, percent: u64) -> u64 {
 
 /// Bytes that the job uses of all its files together.
 fn total(job: &Job, offset: u64, size: Option<Bytes>, files: u64) -> Result<u64, FioError> {
+    // Files have one size here, where fio draws one for each.
     let of_files = job
         .filesize
-        .map(|bytes| Amount::Bytes(bytes.saturating_mul(files)));
+        .map(|(low, high)| Amount::Bytes((low + (high - low) / 2).saturating_mul(files)));
     let wanted = of_files.or(job.size);
     let Some(target) = size else {
         if job.rules.fill_device {

@@ -20,7 +20,7 @@ pub(super) fn put(job: &Job, clone: usize, blocks: &Blocks, span: Bytes, details
     details.verify = verify(rules);
     details.thread_settings = threads(rules, clone);
     details.priority_shares = priorities(rules);
-    details.delay = Nanos(rules.start_delay_us * 1000);
+    details.delay = Nanos(delay_us(job, clone) * 1000);
     details.flow = (rules.flow > 0).then(|| FlowShare {
         id: rules.flow_id,
         weight: rules.flow,
@@ -36,6 +36,16 @@ pub(super) fn put(job: &Job, clone: usize, blocks: &Blocks, span: Bytes, details
     details.floor = floor(rules, job.pattern);
     details.max_latency = max_latency(rules);
     details.non_fatal = non_fatal(rules);
+}
+
+/// Time by which a clone begins later, in microseconds. fio draws one of a range: here the clones are spread evenly over
+/// it, and those that are reported as one, which must begin together, begin in its middle.
+fn delay_us(job: &Job, clone: usize) -> u64 {
+    let (number, of) = match job.group_reporting {
+        true => (0, 1),
+        false => (clone as u64, u64::from(job.numjobs)),
+    };
+    job.rules.start_delay_us + job.rules.start_delay_spread_us / (2 * of) * (2 * number + 1)
 }
 
 fn non_fatal(rules: &Rules) -> Option<NonFatal> {
@@ -243,6 +253,23 @@ pub(super) fn notes(job: &Job) -> Vec<String> {
             job.passes()
         ));
     }
+    if job.rules.start_delay_spread_us > 0 {
+        let when = match job.group_reporting || job.numjobs == 1 {
+            true => "begins in the middle of it",
+            false => "its clones are spread evenly over it",
+        };
+        notes.push(format!(
+            "{name}: of startdelay, a range, no time is drawn: {when}."
+        ));
+    }
+    if let Some((low, high)) = job.filesize
+        && low < high
+    {
+        notes.push(format!(
+            "{name}: all files have the mean size of filesize, {}, where fio draws one for each.",
+            Bytes(low + (high - low) / 2)
+        ));
+    }
     if !job.rules.counted {
         notes.push(format!(
             "{name}: stats=0 leaves it out of every sum; it is a phase of its own."
@@ -362,6 +389,21 @@ mod tests {
             panic!()
         };
         assert!(aged.starts_with("j: sprandom is done by writing each block up to 2 times"));
+    }
+
+    #[test]
+    fn of_a_range_of_delays_clones_have_even_parts_and_those_of_a_sum_its_middle() {
+        let delay = |lines: &str, clone| {
+            details(&format!("startdelay=1-5\nnumjobs=2\n{lines}"), clone).delay
+        };
+        let seconds = [0, 1].map(|clone| delay("", clone).0 / 1_000_000_000);
+        assert_eq!(seconds, [2, 4]);
+        assert_eq!(delay("group_reporting", 1), Nanos::from_secs(3));
+        let noted = notes(&job("startdelay=1-5\nfilesize=4k-12k"));
+        assert!(
+            noted[0].contains("startdelay") && noted[1].contains("8 KiB"),
+            "{noted:?}"
+        );
     }
 
     #[test]
