@@ -6,6 +6,7 @@ mod permutation;
 mod place;
 mod runs;
 mod skew;
+mod zone_turns;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

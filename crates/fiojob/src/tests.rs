@@ -265,6 +265,10 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ("continue_on_error=some", "'some' is not done; none, read"),
         ("zonesize=1m", "zonesize: it needs zonemode=strided or"),
         ("zonemode=zbd\nrw=write", "zonesize: it is missing"),
+        (
+            "zonemode=strided\nzonesize=1m\nrw=randread\nrandom_distribution=zipf:1.2",
+            "zonesize: in strided zones all places are as likely",
+        ),
         ("zonemode=zbd\nzonesize=1m", "give read_beyond_wp=1"),
         (
             "zonemode=zbd\nzonesize=1m\nrw=randrw",

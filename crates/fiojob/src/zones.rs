@@ -1,6 +1,6 @@
 //! Options of zones: their checks, and values that are in zones.
 
-use crate::job::{Job, Share, ZoneMode};
+use crate::job::{Distribution, Job, Share, ZoneMode};
 use crate::pair::Amount;
 
 /// Options whose value may be so many zones, as in `size=10z`.
@@ -42,13 +42,20 @@ pub(crate) fn problem(job: &Job) -> Option<(&'static str, &'static str)> {
         (ZoneMode::None, 0) => return None,
         (ZoneMode::None, _) => "it needs zonemode=strided or zonemode=zbd",
         (_, 0) => "it is missing, and zonemode needs it",
-        _ if is_strided && job.pattern.random => "strided zones of a random job are not done",
+        _ if is_strided && job.pattern.random && is_skewed(job) => {
+            "in strided zones all places are as likely; leave out random_distribution and percentage_random"
+        }
         _ if job.step != 0 => "together with a step of rw it is not done",
         _ if !job.has_one_file() => "zones over several files are not done",
         (ZoneMode::Strided, _) => return None,
         (ZoneMode::Zoned, _) => return problem_of_zoned(job),
     };
     Some(("zonesize", why))
+}
+
+/// True if places of a random job are not all drawn, or not alike often.
+fn is_skewed(job: &Job) -> bool {
+    job.distribution != Distribution::Uniform || !job.draws_all()
 }
 
 /// An option that does not fit `zonemode=zbd` on a target without zones, and why. fio then keeps a write pointer in

@@ -176,7 +176,8 @@ pub struct Details {
     /// Zones of random offsets, in the order of the span; empty without zones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<ZoneShare>,
-    /// Gaps between sequential requests; `None` where each follows the last.
+    /// Gaps between sequential requests; `None` where each follows the last. Of zones also those in whose places random
+    /// requests lie.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stride: Option<Stride>,
     /// Random requests that continue others; `None` where all places are drawn.

@@ -155,7 +155,7 @@ fn zones(job: &Job) -> Vec<ZoneShare> {
     zones.iter().map(share).collect()
 }
 
-/// Places of a sequential job that are not close to each other.
+/// Places that are not close to each other.
 pub(super) fn stride(job: &Job) -> Option<Stride> {
     let zones = job.zones;
     let strided = |size: u64, range: u64| Stride::Zones {
@@ -256,6 +256,21 @@ mod tests {
     }
 
     #[test]
+    fn random_places_may_lie_in_one_zone_after_another() {
+        let strided =
+            details("rw=randread\nzonemode=strided\nzonesize=1m\nzonerange=2m\nzoneskip=4m");
+        let zones = Stride::Zones {
+            size: Bytes::MIB,
+            range: Bytes::mib(2),
+            skip: Bytes::mib(4),
+        };
+        assert_eq!(
+            (strided.stride, strided.spread),
+            (Some(zones), RandomDistribution::Once)
+        );
+    }
+
+    #[test]
     fn a_random_job_may_continue_its_requests() {
         let runs = |lines: &str| details(lines).sequential_runs;
         let every = SequentialRuns {
@@ -282,7 +297,12 @@ mod tests {
         let of = |lines: &str| {
             let workload = of(&format!("rw=read\nioengine=libaio\niodepth=16\n{lines}"));
             let think = workload.details.unwrap().think.unwrap();
-            (workload.depth, think.every, think.io_time, think.counts_issued)
+            (
+                workload.depth,
+                think.every,
+                think.io_time,
+                think.counts_issued,
+            )
         };
         let none = Nanos(0);
         assert_eq!(of("thinktime=100"), (16, 1, none, false));

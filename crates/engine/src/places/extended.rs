@@ -13,6 +13,7 @@ use super::permutation::Permutation;
 use super::place::place_in;
 use super::runs::Runs;
 use super::skew::SkewedRanks;
+use super::zone_turns::{ZoneRules, ZoneTurns};
 use crate::random::{Random, derive_seed};
 
 /// Generator of places in files of one size. Clones share the position of a sequential thread.
@@ -76,6 +77,8 @@ enum Draw {
     Sequential(Arc<Mutex<[Cursor; 2]>>),
     Uniform,
     Zoned(Vec<Zone>),
+    /// In one zone after another.
+    InTurns(Arc<Mutex<ZoneTurns>>),
     Once {
         placed: Arc<AtomicU64>,
         permutation: Permutation,
@@ -185,24 +188,33 @@ impl ExtendedPlaces {
     ) -> ExtendedPlaces {
         let files = u64::from(details.files.max(1));
         let blocks = files * (span / alignments.smallest()).max(1);
-        let draw = match (pattern, details.spread) {
-            (Pattern::Sequential, _) => {
+        let draw = match (pattern, details.spread, details.stride) {
+            (Pattern::Sequential, _, stride) => {
                 let cursor = Cursor {
                     at: vec![0; files as usize],
-                    stride: details.stride,
+                    stride,
                     ..Cursor::default()
                 };
                 Draw::Sequential(Arc::new(Mutex::new([cursor.clone(), cursor])))
             }
-            (Pattern::Random, _) if !details.zones.is_empty() => {
+            (Pattern::Random, spread, Some(Stride::Zones { size, range, skip })) => {
+                Draw::InTurns(Arc::new(Mutex::new(ZoneTurns::new(ZoneRules {
+                    size: size.0,
+                    range: range.0,
+                    skip: skip.0,
+                    once: spread == RandomDistribution::Once,
+                    seed,
+                }))))
+            }
+            (Pattern::Random, ..) if !details.zones.is_empty() => {
                 Draw::Zoned(zones(&details.zones, blocks))
             }
-            (Pattern::Random, RandomDistribution::Once) => Draw::Once {
+            (Pattern::Random, RandomDistribution::Once, _) => Draw::Once {
                 placed: Arc::new(AtomicU64::new(0)),
                 permutation: Permutation::new(blocks),
                 seed,
             },
-            (Pattern::Random, spread) => match SkewedRanks::of(spread, blocks) {
+            (Pattern::Random, spread, _) => match SkewedRanks::of(spread, blocks) {
                 None => Draw::Uniform,
                 Some(skew) => Draw::Skewed {
                     skew,
@@ -255,6 +267,10 @@ impl ExtendedPlaces {
             Draw::Uniform => {
                 let room = self.length.saturating_sub(bytes) / alignment + 1;
                 (random.below(self.files), random.below(room) * alignment)
+            }
+            Draw::InTurns(turns) => {
+                let mut turns = turns.lock().unwrap_or_else(PoisonError::into_inner);
+                (0, turns.next(self.length, bytes, alignment, random))
             }
             Draw::Zoned(zones) => {
                 let number = random.next();
