@@ -89,7 +89,7 @@ impl WorkerCounts {
     fn shares(&self, phase_state: &PhaseState<'_>, start: u64) -> Vec<ThreadShare> {
         let (job, clock) = (phase_state.job, phase_state.clock);
         let workload = job.workload;
-        let throttle = phase_state.throttle(self.slots);
+        let throttle = phase_state.throttle(self.slots, start);
         let mut shares = Vec::new();
         for thread in 0..workload.threads {
             let arrivals = workload.rate_per_s.map(|rate| {
@@ -225,8 +225,8 @@ impl PhaseState<'_> {
         }
     }
 
-    /// Throttle of a worker with so many slots.
-    fn throttle(&self, slots: u32) -> Throttle {
+    /// Throttle of a worker with so many slots, in a phase that begins at `start`.
+    fn throttle(&self, slots: u32, start: u64) -> Throttle {
         let Some(details) = self.job.workload.details.as_deref() else {
             return Throttle::default();
         };
@@ -234,7 +234,7 @@ impl PhaseState<'_> {
         let think_pause = details.think;
         let backlog = self.verifier.as_ref().map_or(0, Verifier::backlog);
         Throttle {
-            think_pause: think_pause.map(|think| ThinkPause::new(&think, ticks)),
+            think_pause: think_pause.map(|think| ThinkPause::new(&think, start, ticks)),
             flow: self.flow.clone(),
             search: (details.depth_search.as_ref())
                 .filter(|_| slots == self.job.workload.depth)

@@ -16,8 +16,8 @@ pub(crate) struct ThinkPause {
     counts_issued: bool,
     /// Requests counted since the last pause was due.
     counted: u64,
-    /// End of the last pause; before the first, the time of the first request.
-    since: Option<u64>,
+    /// End of the last pause; before the first, the start of the phase.
+    since: u64,
     /// True if a pause is due, and waits for what is in flight.
     draining: bool,
     /// End of the pause; 0 where there is none.
@@ -25,15 +25,15 @@ pub(crate) struct ThinkPause {
 }
 
 impl ThinkPause {
-    /// Pauses by `rules`; `ticks` converts a time to ticks.
-    pub(crate) fn new(rules: &ThinkTime, ticks: impl Fn(Nanos) -> u64) -> ThinkPause {
+    /// Pauses by `rules` of a phase that begins at `start`; `ticks` converts a time to ticks.
+    pub(crate) fn new(rules: &ThinkTime, start: u64, ticks: impl Fn(Nanos) -> u64) -> ThinkPause {
         ThinkPause {
             ticks: ticks(rules.time),
             every: (rules.every > 0).then_some(u64::from(rules.every)),
             io_ticks: (rules.io_time.0 > 0).then(|| ticks(rules.io_time)),
             counts_issued: rules.counts_issued,
             counted: 0,
-            since: None,
+            since: start,
             draining: false,
             until: 0,
         }
@@ -50,7 +50,6 @@ impl ThinkPause {
     /// Processes a request that was issued at `now`. Where that fills the depth, fio waits for one to complete
     /// before it asks whether a pause is due.
     pub(crate) fn issued(&mut self, now: u64, is_full: bool) {
-        self.since.get_or_insert(now);
         self.counted += u64::from(self.counts_issued);
         if !is_full {
             self.drain_if_due(now);
@@ -67,18 +66,22 @@ impl ThinkPause {
         if self.draining && in_flight == 0 {
             self.draining = false;
             self.until = now + self.ticks;
-            self.since = Some(self.until);
+            self.since = self.until;
         }
     }
 
     fn drain_if_due(&mut self, now: u64) {
         let by_count = self.every.is_some_and(|every| self.counted >= every);
-        let since = self.since.unwrap_or(now);
-        let by_time = self.io_ticks.is_some_and(|ticks| now >= since + ticks);
+        let by_time = (self.io_ticks).is_some_and(|ticks| now >= self.since + ticks);
         if by_count || by_time {
             self.draining = true;
             self.counted = 0;
         }
+    }
+
+    /// Time before which nothing was to be issued, whatever was due.
+    pub(crate) fn resumed_at(&self) -> u64 {
+        self.since
     }
 
     /// End of the current pause.

@@ -84,6 +84,11 @@ impl Throttle {
         }
     }
 
+    /// End of the last pause of a worker that thinks.
+    pub(crate) fn resumed_at(&self) -> Option<u64> {
+        self.think_pause.map(|think_pause| think_pause.resumed_at())
+    }
+
     /// End of the current pause.
     pub(crate) fn resumes_at(&self) -> Option<u64> {
         let think_pause = self

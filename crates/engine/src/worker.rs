@@ -189,7 +189,8 @@ impl<'a, B: Backend> Worker<'a, B> {
             }
             let scheduled = match self.next_due() {
                 None => now,
-                Some(due) if due <= now => due,
+                // What was due in a pause waited for the worker, and counts from the pause's end.
+                Some(due) if due <= now => due.max(self.resumed_at().unwrap_or(0)),
                 Some(_) => return,
             };
             let Some(request) = self.next_request(now) else {
@@ -239,8 +240,16 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.due
     }
 
-    /// Open loop: number of requests that are due at `now` and not issued.
+    /// End of the last pause, of a worker that thinks.
+    fn resumed_at(&self) -> Option<u64> {
+        self.share.throttle.as_ref()?.resumed_at()
+    }
+
+    /// Open loop: number of requests that are due at `now` and not issued. A worker that thinks holds them back itself.
     fn backlog(&self, now: u64) -> u64 {
+        if self.resumed_at().is_some() {
+            return 0;
+        }
         let taken = u64::from(self.due.is_some_and(|due| due <= now));
         let waiting = match &self.share.arrivals {
             Some(arrivals) if self.share.leads => arrivals
@@ -609,8 +618,11 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 
     /// Counts requests that were due before the end and found no free slot: they waited at least until now.
-    /// Leaving them out would be coordinated omission at the phase's end.
+    /// Leaving them out would be coordinated omission at the phase's end. Those of a worker that thinks waited for it.
     fn count_overdue(&mut self, last_due: u64, now: u64) {
+        if self.resumed_at().is_some() {
+            return;
+        }
         while let Some(due) = self.next_due() {
             if due >= last_due {
                 return;

@@ -448,9 +448,6 @@ impl Job {
             (true, false) => ("rate_iops", self.rate_iops),
             (false, true) => ("rate", self.rate),
         };
-        if self.think_us > 0 {
-            return Err(self.error("thinktime", "together with a rate it is not done; keep one"));
-        }
         let is_mixed = self.pattern.reads && self.pattern.writes;
         if is_mixed && (pair.read == 0) != (pair.write == 0) {
             return Err(self.error(

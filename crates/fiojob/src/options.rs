@@ -19,7 +19,7 @@ const REGIONS: &str =
 const TRIMS: &str = "a job either trims, or reads and writes";
 const REPLAY: &str = "a job plays no recorded I/O back; disksmith bench --replay does";
 const FOREIGN: &str = "a job file starts no program and changes no setting of the machine";
-const LIMITS: &str = "it is not done; rate, rate_min and latency_target are";
+const MADE_UP: &str = "what a rate has due in a pause is made up for behind it";
 const ZERO: &[&str] = &["0"];
 const NONE: &[&str] = &["none"];
 
@@ -343,7 +343,7 @@ pub const OPTIONS: &[OptionRow] = &[
         &["inline", "offload"],
         "requests of a rate are due whatever is in flight",
     ),
-    stops("rate_ignore_thinktime", ZERO, LIMITS),
+    stops("rate_ignore_thinktime", ZERO, MADE_UP),
     stops("verify_only", ZERO, VERIFY).switch(),
     stops("verify_state_load", ZERO, VERIFY),
     stops("trim_percentage", ZERO, TRIMS),

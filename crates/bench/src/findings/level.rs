@@ -80,9 +80,14 @@ fn drifted(phase: &Phase, slices: &[f64]) -> String {
     )
 }
 
-/// An open loop fell behind its rate: the latencies grow for as long as it lasts.
+/// An open loop fell behind its rate: the latencies grow for as long as it lasts. One that thinks is behind by its
+/// own pauses.
 pub(super) fn behind_rate(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     let rate = phase.workload.rate_per_s?;
+    let details = phase.workload.details.as_deref();
+    if details.is_some_and(|details| details.think.is_some()) {
+        return None;
+    }
     let ops: u64 = phase.windows.iter().map(record::Window::ops).sum();
     // A disk that stalled for a while, and keeps the rate otherwise, is not overloaded.
     let seconds = trouble::answering_seconds(phase).max(phase.slice_seconds());

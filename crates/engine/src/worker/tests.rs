@@ -61,7 +61,7 @@ fn run(
                 .details
                 .as_ref()
                 .and_then(|details| details.think)
-                .map(|think| ThinkPause::new(&think, |span| span.0)),
+                .map(|think| ThinkPause::new(&think, 0, |span| span.0)),
             ..Throttle::default()
         }
         .some(),
@@ -357,6 +357,32 @@ fn think_time_may_follow_a_time_of_requests() {
     let (windows, end) = run(&workload, SimulatedDisk::new(MS), 5, None).unwrap();
     let ops = ops_of(&total(&windows, &end, &workload));
     assert!(ops.abs_diff(4 * 20 * 200) <= 160, "{ops}");
+}
+
+/// Pauses of 3 ms after requests of 1 ms let 250 a second through, whatever rate is due; below that the rate holds. A
+/// request that was due in a pause did not wait for the disk.
+#[test]
+fn think_time_limits_a_rate_and_is_in_no_latency() {
+    for (rate, expected) in [(100.0, 100), (1000.0, 250)] {
+        let mut workload = with_details(record::Details {
+            think: Some(record::ThinkTime {
+                time: record::Nanos(3 * MS),
+                every: 1,
+                ..record::ThinkTime::default()
+            }),
+            ..record::Details::default()
+        });
+        workload.rate_per_s = Some(rate);
+        let (windows, end) = run(&workload, SimulatedDisk::new(MS), 20, None).unwrap();
+        let total = total(&windows, &end, &workload);
+        // Poisson arrivals: a deviation of 45.
+        assert!(ops_of(&total).abs_diff(20 * expected) < 200, "{rate}");
+        let latency = &total[0].as_ref().unwrap().latency;
+        assert!(windows.iter().all(|window| window.in_flight <= 1));
+        if rate > 250.0 {
+            assert_eq!(latency.max(), MS);
+        }
+    }
 }
 
 /// A write and its sync of 1 ms each, then 3 ms of think time.
