@@ -90,23 +90,25 @@ impl WorkerCounts {
         let (job, clock) = (phase_state.job, phase_state.clock);
         let workload = job.workload;
         let throttle = phase_state.throttle(self.slots, start);
+        let details = workload.details.as_deref();
         let mut shares = Vec::new();
         for thread in 0..workload.threads {
-            let arrivals = workload.rate_per_s.map(|rate| {
+            let arrivals = |rate: f64| {
                 let a_second = clock.ticks(Nanos::from_secs(1)) as f64;
                 let mean_gap = a_second * f64::from(workload.threads) / rate;
                 // A different sequence from that of the places.
                 let seed = derive_seed(!job.seed, u64::from(thread));
-                let even = workload
-                    .details
-                    .as_ref()
-                    .is_some_and(|details| details.even_rate);
+                let even = details.is_some_and(|details| details.even_rate);
                 Arc::new(Mutex::new(Arrivals::new(mean_gap, start, seed, even)))
-            });
+            };
+            let one_sided = details.and_then(|details| details.one_sided_rate);
+            let one_sided = one_sided.map(|limit| (limit.direction(), arrivals(limit.per_s)));
+            let arrivals = workload.rate_per_s.map(arrivals);
             let places = Places::of(workload, job.span.0, thread, job.seed);
             shares.extend((0..self.workers_a_thread).map(|member| ThreadShare {
                 places: places.clone(),
                 arrivals: arrivals.clone(),
+                one_sided: one_sided.clone(),
                 leads: member == 0,
                 slots: self.slots,
                 throttle: throttle.clone().some(),

@@ -55,6 +55,8 @@ pub(crate) struct ThreadShare {
     pub places: Places,
     /// Open loop: the next free worker takes the next arrival.
     pub arrivals: Option<Arc<Mutex<Arrivals>>>,
+    /// Closed loop: a direction, and when its requests are due.
+    pub one_sided: Option<(Direction, Arc<Mutex<Arrivals>>)>,
     /// True for the worker that counts requests waiting in the shared schedule.
     pub leads: bool,
     /// Requests that this worker keeps in flight.

@@ -5,12 +5,13 @@
 //! that replace them are submitted together right after.
 
 use std::io;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Sender;
+use std::sync::{Mutex, PoisonError};
 
 use record::{CpuTime, Direction};
 
+use crate::arrivals::Arrivals;
 use crate::backend::{Backend, Completion};
 use crate::clock::{cpu_since, thread_cpu_time};
 use crate::contents::DataGenerator;
@@ -264,7 +265,7 @@ impl<'a, B: Backend> Worker<'a, B> {
     /// The next request's direction and size, unless the budget is spent.
     #[inline(always)]
     fn next_request(&mut self, now: u64) -> Option<(Direction, u64)> {
-        let direction = self.draw_direction();
+        let direction = self.draw_direction(now);
         let bytes = self.sizes.draw(direction, &mut self.random);
         if let Some(budget) = self.plan.budget
             && now >= self.plan.free_until
@@ -275,15 +276,19 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 
     #[inline(always)]
-    fn draw_direction(&mut self) -> Direction {
+    fn draw_direction(&mut self, now: u64) -> Direction {
         let reads = match self.read_below {
             None => self.plan.workload.read_fraction >= 1.0,
             Some(bound) => self.random.next() < bound,
         };
-        if reads {
+        let direction = if reads {
             Direction::Read
         } else {
             Direction::Write
+        };
+        match &self.share.one_sided {
+            Some((limited, arrivals)) if *limited == direction => if_due(arrivals, direction, now),
+            _ => direction,
         }
     }
 
@@ -640,6 +645,20 @@ impl<'a, B: Backend> Worker<'a, B> {
     fn files(&self) -> u64 {
         let details = self.plan.workload.details.as_ref();
         details.map_or(1, |details| u64::from(details.files.max(1)))
+    }
+}
+
+/// A direction where a request of it is due, and the other one where none is: as fio, which goes on with the other.
+#[cold]
+fn if_due(arrivals: &Mutex<Arrivals>, direction: Direction, now: u64) -> Direction {
+    let mut arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+    match (arrivals.due() <= now, direction) {
+        (true, direction) => {
+            arrivals.advance();
+            direction
+        }
+        (false, Direction::Read) => Direction::Write,
+        (false, _) => Direction::Read,
     }
 }
 

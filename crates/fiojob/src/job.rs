@@ -440,22 +440,9 @@ impl Job {
 
     fn check_rate(&self) -> Result<(), FioError> {
         let limits = |pair: Pair<u64>| pair.read > 0 || pair.write > 0;
-        let (option, pair) = match (limits(self.rate_iops), limits(self.rate)) {
-            (false, false) => return Ok(()),
-            (true, true) => {
-                return Err(self.error("rate", "the job has rate_iops too; keep one of them"));
-            }
-            (true, false) => ("rate_iops", self.rate_iops),
-            (false, true) => ("rate", self.rate),
-        };
-        let is_mixed = self.pattern.reads && self.pattern.writes;
-        if is_mixed && (pair.read == 0) != (pair.write == 0) {
-            return Err(self.error(
-                option,
-                "a rate for reads or writes alone of a job that does both is not done; give one for \
-                 each",
-            ));
+        match limits(self.rate_iops) && limits(self.rate) {
+            true => Err(self.error("rate", "the job has rate_iops too; keep one of them")),
+            false => Ok(()),
         }
-        Ok(())
     }
 }

@@ -365,10 +365,6 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ("include self.inc", "more than 16 deep"),
         ("time_based", "line 2: time_based: there is no runtime"),
         (
-            "rate_iops=5,0\nrw=randrw",
-            "line 2: rate_iops: a rate for reads or writes alone",
-        ),
-        (
             "fsync=1\nfdatasync=1",
             "line 3: fdatasync: the job has fsync too",
         ),

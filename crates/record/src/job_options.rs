@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Nanos};
+use crate::{Bytes, Direction, Nanos};
 
 /// Data of writes that is not random throughout.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -196,4 +196,23 @@ pub struct Floor {
     pub write_ops: u64,
     /// Time over which a rate is taken.
     pub cycle: Nanos,
+}
+
+/// Rate of one direction of a closed loop that has both.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OneSidedRate {
+    /// True if it is that of writes.
+    pub writes: bool,
+    /// The most requests a second of that direction; where one is not due, a request goes the other way.
+    pub per_s: f64,
+}
+
+impl OneSidedRate {
+    /// The direction.
+    pub fn direction(&self) -> Direction {
+        match self.writes {
+            true => Direction::Write,
+            false => Direction::Read,
+        }
+    }
 }

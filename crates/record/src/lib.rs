@@ -32,7 +32,7 @@ pub use finding::{Code, Finding, Severity, Verdict};
 pub use histogram::{DecodeError, Histogram};
 pub use job_options::{
     Contents, DepthSearch, Floor, FlowShare, MaxLatency, MemoryMode, MemoryPolicy, NonFatal,
-    Priority, PriorityShare, SteadyFigure, SteadyState, ThreadSettings, Verify,
+    OneSidedRate, Priority, PriorityShare, SteadyFigure, SteadyState, ThreadSettings, Verify,
 };
 pub use machine::{Cloud, FilesystemFacts, Machine};
 pub use outcome::{FailedRequests, JobFileResults, Steady, Verified};

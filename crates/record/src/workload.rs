@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Activity, Bytes, Contents, DepthSearch, Direction, Floor, FlowShare, MaxLatency, Nanos,
-    NonFatal, PriorityShare, SteadyState, ThreadSettings, Verify,
+    NonFatal, OneSidedRate, PriorityShare, SteadyState, ThreadSettings, Verify,
 };
 
 /// Pattern of positions.
@@ -195,7 +195,10 @@ pub struct Details {
     /// Pauses of each thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub think: Option<ThinkTime>,
-    /// Open loop: requests are due at equal gaps instead of Poisson times.
+    /// Closed loop: the rate of one direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub one_sided_rate: Option<OneSidedRate>,
+    /// Requests of a rate are due at equal gaps instead of Poisson times.
     pub even_rate: bool,
     /// True for fsync instead of fdatasync.
     pub full_sync: bool,

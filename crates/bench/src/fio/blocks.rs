@@ -1,7 +1,7 @@
 //! Sizes of a job's requests.
 
 use fiojob::{Job, Pair, Share};
-use record::{Bytes, SizeShare};
+use record::{Bytes, OneSidedRate, SizeShare};
 
 /// The sizes of a job's requests.
 pub(super) struct Blocks {
@@ -60,10 +60,14 @@ fn shares(shares: &[Share]) -> Vec<SizeShare> {
     shares.iter().map(share).collect()
 }
 
-/// True if requests or bytes a second are limited.
-fn is_limited(job: &Job) -> bool {
-    let limited = |pair: Pair<u64>| pair.read > 0 || pair.write > 0;
-    limited(job.rate_iops) || limited(job.rate)
+/// The rate of a job that reads and writes and has one for one of both.
+pub(super) fn one_sided_rate(job: &Job) -> Option<OneSidedRate> {
+    let rates = rates(job);
+    let is_one_sided = (rates.read > 0.0) != (rates.write > 0.0);
+    (job.pattern.reads && job.pattern.writes && is_one_sided).then(|| OneSidedRate {
+        writes: rates.write > 0.0,
+        per_s: rates.read.max(rates.write),
+    })
 }
 
 /// Requests a second of a clone; 0 where there is no limit. A limit in bytes is that of as many requests of the
@@ -83,11 +87,10 @@ pub(super) fn rates(job: &Job) -> Pair<f64> {
 pub(super) fn read_fraction(job: &Job) -> f64 {
     match (job.pattern.reads, job.pattern.writes) {
         // Each direction comes as often as its rate says, whatever the mix.
-        (true, true) if is_limited(job) => {
-            let rates = rates(job);
-            rates.read / (rates.read + rates.write)
-        }
-        (true, true) => job.read_percent as f64 / 100.0,
+        (true, true) => match rates(job) {
+            Pair { read, write } if read > 0.0 && write > 0.0 => read / (read + write),
+            _ => job.read_percent as f64 / 100.0,
+        },
         (true, false) => 1.0,
         _ => 0.0,
     }

@@ -6,7 +6,7 @@ use record::{
     Workload, WriteZones, ZoneShare,
 };
 
-use super::blocks::{Blocks, rates, read_fraction};
+use super::blocks::{Blocks, one_sided_rate, rates, read_fraction};
 use super::rules;
 
 /// Longer than any job without a runtime.
@@ -71,6 +71,7 @@ pub(super) fn workload(
             read_align: job.align.read.map(Bytes),
             write_align: job.align.write.map(Bytes),
             think: think(job),
+            one_sided_rate: one_sided_rate(job),
             even_rate: job.cadence == Cadence::Linear,
             // end_fsync is fsync(2) in fio; beside fdatasync= the cheaper call serves both.
             full_sync: job.sync().is_none_or(|(call, _)| call == SyncCall::Full),
@@ -133,8 +134,11 @@ fn spread(job: &Job, sizes_differ: bool) -> RandomDistribution {
     }
 }
 
-/// Requests a second, where they are limited.
+/// Requests a second, where all are limited.
 fn rate(job: &Job) -> Option<f64> {
+    if one_sided_rate(job).is_some() {
+        return None;
+    }
     let rates = rates(job);
     let reads = if job.pattern.reads { rates.read } else { 0.0 };
     let writes = if job.pattern.writes { rates.write } else { 0.0 };
@@ -312,6 +316,30 @@ mod tests {
         assert_eq!(of(by_time), (16, 0, Nanos::from_secs(9), false));
         let by_both = format!("{by_time}\nthinktime_blocks=4");
         assert_eq!(of(&by_both), (16, 4, Nanos::from_secs(9), false));
+    }
+
+    #[test]
+    fn a_rate_may_be_of_one_direction() {
+        let rates = |lines: &str| {
+            let workload = of(&format!("rwmixread=30\n{lines}"));
+            let limit = workload.details.as_ref().unwrap().one_sided_rate;
+            let limit = limit.map(|limit| (limit.writes, limit.per_s));
+            (workload.rate_per_s, limit, workload.read_fraction)
+        };
+        assert_eq!(
+            rates("rw=randrw\nrate=,1m"),
+            (None, Some((true, 16.0)), 0.3)
+        );
+        assert_eq!(
+            rates("rw=randrw\nrate_iops=50,0"),
+            (None, Some((false, 50.0)), 0.3)
+        );
+        assert_eq!(
+            rates("rw=randrw\nrate_iops=60,20"),
+            (Some(80.0), None, 0.75)
+        );
+        assert_eq!(rates("rw=randwrite\nrate=,1m"), (Some(16.0), None, 0.0));
+        assert_eq!(rates("rw=randread\nrate=,1m"), (None, None, 1.0));
     }
 
     #[test]

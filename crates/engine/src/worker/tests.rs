@@ -54,6 +54,14 @@ fn run(
         arrivals: workload
             .rate_per_s
             .map(|rate| Arc::new(Mutex::new(Arrivals::new(1e9 / rate, 0, 2, false)))),
+        one_sided: workload
+            .details
+            .as_ref()
+            .and_then(|details| details.one_sided_rate)
+            .map(|limit| {
+                let arrivals = Arrivals::new(1e9 / limit.per_s, 0, 2, true);
+                (limit.direction(), Arc::new(Mutex::new(arrivals)))
+            }),
         leads: true,
         slots: workload.depth,
         throttle: Throttle {
@@ -357,6 +365,31 @@ fn think_time_may_follow_a_time_of_requests() {
     let (windows, end) = run(&workload, SimulatedDisk::new(MS), 5, None).unwrap();
     let ops = ops_of(&total(&windows, &end, &workload));
     assert!(ops.abs_diff(4 * 20 * 200) <= 160, "{ops}");
+}
+
+/// Of 1000 requests a second so many write as may, at most those that the mix has.
+#[test]
+fn one_direction_may_have_a_rate_and_the_other_has_the_rest() {
+    for (per_s, expected) in [(50.0, 50), (5000.0, 500)] {
+        let mut workload = with_details(record::Details {
+            one_sided_rate: Some(record::OneSidedRate {
+                writes: true,
+                per_s,
+            }),
+            ..record::Details::default()
+        });
+        workload.read_fraction = 0.5;
+        let (windows, end) = run(&workload, SimulatedDisk::new(MS), 4, None).unwrap();
+        let total = total(&windows, &end, &workload);
+        let [reads, writes] = [Direction::Read, Direction::Write].map(|direction| {
+            let slices = &total[direction as usize].as_ref().unwrap().slices;
+            slices.iter().map(|slice| slice.ops).sum::<u64>()
+        });
+        assert!((reads + writes).abs_diff(4000) <= 2, "{reads} {writes}");
+        // Drawn: a deviation of 32.
+        let chance = if per_s < 500.0 { 3 } else { 150 };
+        assert!(writes.abs_diff(4 * expected) <= chance, "{writes}");
+    }
 }
 
 /// Pauses of 3 ms after requests of 1 ms let 250 a second through, whatever rate is due; below that the rate holds. A
