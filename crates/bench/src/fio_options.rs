@@ -1,6 +1,7 @@
 //! The options of fio that `bench` takes: those of its jobs, as job files have them, and those of its command line.
 //! They are put together to jobs, which are run as those of a job file are.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
@@ -139,6 +140,30 @@ const LISTED: &[(&str, &str, &str)] = &[
 fn rows() -> impl Iterator<Item = &'static OptionRow> {
     let of_jobs = OPTIONS.iter().filter(|row| row.name != "threads");
     of_jobs.chain(COMMAND_OPTIONS)
+}
+
+/// The words of a command line in which each option of fio behind the verb `bench` has two dashes: as getopt_long_only(3)
+/// fio takes one too, and command lines like `fio -filename=/dev/sdb -direct=1 -iodepth 32` are in wide use.
+pub fn with_two_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut is_bench = false;
+    let two_dashes = |word: OsString| {
+        is_bench |= word == "bench";
+        match word.to_str().filter(|_| is_bench) {
+            Some(text) if has_one_dash(text) => format!("-{text}").into(),
+            _ => word,
+        }
+    };
+    words.into_iter().map(two_dashes).collect()
+}
+
+/// True for a word such as `-rw=read` or `-thread`.
+fn has_one_dash(word: &str) -> bool {
+    let name = word
+        .strip_prefix('-')
+        .and_then(|text| text.split('=').next());
+    name.is_some_and(|name| {
+        name.len() > 1 && rows().any(|row| row.name == name || row.aliases.contains(&name))
+    })
 }
 
 /// The argument for a row.
@@ -309,6 +334,28 @@ mod tests {
         }
         for (name, ..) in LISTED {
             assert!(rows().any(|row| row.name == *name), "{name}");
+        }
+    }
+
+    #[test]
+    fn options_of_fio_may_have_one_dash() {
+        let two = |line: &str| {
+            let words = with_two_dashes(line.split(' ').map(OsString::from));
+            let words: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
+            words.join(" ")
+        };
+        assert_eq!(
+            two(
+                "disksmith bench -filename=/dev/sdb -direct 1 -thread -rw=randrw --bs=16k -name=mytest"
+            ),
+            "disksmith bench --filename=/dev/sdb --direct 1 --thread --rw=randrw --bs=16k --name=mytest"
+        );
+        for kept in [
+            "disksmith bench -h . -",
+            "disksmith bench --rw=read -x=1 -1",
+            "disksmith warm -rw=read",
+        ] {
+            assert_eq!(two(kept), kept);
         }
     }
 

@@ -52,6 +52,7 @@ use ui::exit::{Failure, Outcome};
 use ui::output::{Format, OutputFile};
 use views::logs::Logs;
 
+pub use fio_options::with_two_dashes;
 pub use from_trace::REPLAY;
 pub use from_trace::args::ReplayArgs;
 pub use phase_plan::PhasePlan;

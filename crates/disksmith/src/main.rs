@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     complete::answer_a_shell();
     // Without the handler such a write ends the process, as it would without this.
     let _ = ui::signals::survive_the_limit_of_files();
-    let mut cli = match Cli::try_parse() {
+    let mut cli = match Cli::try_parse_from(bench::with_two_dashes(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() && watch::args::asks_for_check(std::env::args_os()) => {
             return ExitCode::from(watch::misused_check(&error));
