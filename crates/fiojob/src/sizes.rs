@@ -58,32 +58,65 @@ pub(crate) fn only(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
     }])
 }
 
-/// Sizes and their shares: `4k/10:64k/50:32k/40`, with what is left divided among those that name none.
+/// Sizes and their shares: `4k/10:64k/50:32k/40`, with what is left divided among those that name none. Where shares do
+/// not add up to 100 %, the most frequent size has what the others leave, as in fio.
 pub(crate) fn shares(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
-    let mut shares: Vec<(u64, Option<f64>)> = Vec::new();
+    let mut named: Vec<(u64, Option<f64>)> = Vec::new();
     for part in text.split(':') {
         let (size, percent) = part.split_once('/').unwrap_or((part, ""));
         let percent = match percent {
             "" => None,
-            percent => Some(whole(percent, kb_base)? as f64),
+            percent => Some(percentage(percent, kb_base)?),
         };
-        shares.push((block(size, kb_base)?, percent));
+        named.push((block(size, kb_base)?, percent));
     }
-    let named: f64 = shares.iter().filter_map(|(_, percent)| *percent).sum();
-    let open = shares
+    let sum: f64 = named.iter().filter_map(|(_, percent)| *percent).sum();
+    let open = named
         .iter()
         .filter(|(_, percent)| percent.is_none())
         .count();
-    if named > 100.0 || (open == 0 && named < 100.0) {
-        return Err(format!("the shares add up to {named} %, not to 100 %"));
+    if open > 0 && sum > 100.0 {
+        return Err(format!(
+            "the shares add up to {sum} %, and leave nothing for the others"
+        ));
     }
-    let rest = (100.0 - named) / open.max(1) as f64;
-    let all = shares.into_iter().map(|(bytes, percent)| Share {
+    let rest = (100.0 - sum) / open.max(1) as f64;
+    let share = |(bytes, percent): (u64, Option<f64>)| Share {
         bytes,
         percent: percent.unwrap_or(rest),
-    });
+    };
+    let mut shares: Vec<Share> = named.into_iter().map(share).collect();
+    if open == 0 && sum != 100.0 {
+        fill_up(&mut shares);
+    }
     // A size that is never drawn should not decide where requests are aligned.
-    Ok(all.filter(|share| share.percent > 0.0).collect())
+    shares.retain(|share| share.percent > 0.0);
+    match shares.is_empty() {
+        true => Err("no size has a share".to_owned()),
+        false => Ok(shares),
+    }
+}
+
+/// Gives the most frequent size what the others leave of 100 %: fio draws by sums of the shares from the least
+/// frequent on, of which the last one has no bound.
+fn fill_up(shares: &mut [Share]) {
+    shares.sort_by(|one, other| one.percent.total_cmp(&other.percent));
+    let mut left = 100.0;
+    let last = shares.len() - 1;
+    for (at, share) in shares.iter_mut().enumerate() {
+        share.percent = match at == last {
+            true => left,
+            false => share.percent.min(left),
+        };
+        left -= share.percent;
+    }
+}
+
+fn percentage(text: &str, kb_base: u64) -> Result<f64, String> {
+    match whole(text, kb_base)? {
+        percent @ 0..=100 => Ok(percent as f64),
+        percent => Err(format!("{percent} % is more than all")),
+    }
 }
 
 /// Sizes from the smallest to the largest: fio draws any multiple of the smallest alike often, and the
@@ -121,6 +154,24 @@ pub(crate) fn range(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_most_frequent_size_has_what_the_others_leave() {
+        let of = |text| -> Vec<(u64, f64)> {
+            let shares = shares(text, 1024).unwrap();
+            shares
+                .iter()
+                .map(|share| (share.bytes >> 10, share.percent))
+                .collect()
+        };
+        assert_eq!(of("4k/60:8k/70"), [(4, 60.0), (8, 40.0)]);
+        assert_eq!(of("4k/60:8k/30"), [(8, 30.0), (4, 70.0)]);
+        assert_eq!(of("2k/1:128k/100:4k/2"), [(2, 1.0), (4, 2.0), (128, 97.0)]);
+        assert_eq!(of("4k/50:8k/50"), [(4, 50.0), (8, 50.0)]);
+        for wrong in ["4k/60:8k/70:16k", "4k/101", ""] {
+            assert!(shares(wrong, 1024).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_range_is_the_multiples_of_its_smallest_size() {

@@ -353,8 +353,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ("direct", "direct: it needs a value"),
         ("direct=yes", "it is 0 or 1"),
         ("bs= 8k", "there is a blank before '8k'"),
-        ("bssplit=4k/60:8k/70", "add up to 130 %"),
-        ("bssplit=4k/60:8k/30", "add up to 90 %"),
+        ("bssplit=4k/60:8k/70:16k", "add up to 130 %"),
         ("iodepth=0", "at least 1"),
         ("filename=${NOPE}", "is a variable in it not set?"),
         (
