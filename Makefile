@@ -17,7 +17,7 @@ TRIPLE ?= $(shell rustc -vV | sed -n 's/^host: //p')
 
 # What the tests use beside Rust. Where it cannot be installed, what needs it fails, since skipped is not passed;
 # with DISKSMITH_TESTS=some it is skipped, and counted.
-PACKAGES := chromium fio xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fsprogs dosfstools fdisk \
+PACKAGES := chromium fio fio-examples xfsprogs btrfs-progs squashfs-tools bindfs fuse3 e2fsprogs dosfstools fdisk \
 	util-linux mount procps qemu-utils qemu-system-x86 libnbd-bin sysbench bonnie++ sysstat python3 \
 	openssh-server openssh-client iproute2 binutils ansible-core systemd f2fs-tools nilfs-tools reiserfsprogs \
 	zsh fish jfsutils gfs2-utils exfatprogs ntfs-3g genisoimage erofs-utils cryptsetup-bin drbd-utils bcache-tools lvm2 \
@@ -62,6 +62,7 @@ bench: needs
 	bench/engine-vs-fio
 	bench/disk-vs-fio
 	bench/jobs-vs-fio
+	bench/fio-examples --figures 3 4
 	bench/suites-vs-originals
 	bench/background-vs-alone
 	bench/warm-vs-dd

@@ -12,6 +12,8 @@ mod support;
 mod beside_fio;
 #[path = "fio_jobs/errors.rs"]
 mod errors;
+#[path = "fio_jobs/examples.rs"]
+mod examples;
 #[path = "fio_jobs/flags.rs"]
 mod flags;
 #[path = "fio_jobs/parsed.rs"]
