@@ -78,6 +78,8 @@ pub enum Distribution {
     Zipf(f64),
     /// A power law: the share `h` of the blocks gets the share `1 - h` of the draws.
     Pareto(f64),
+    /// A bell curve, with so many percent of the file as deviation.
+    Normal(f64),
     /// Parts of the file, in order.
     Zoned(Vec<ZonePart>),
 }

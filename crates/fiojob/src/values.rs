@@ -124,8 +124,14 @@ pub(crate) fn distribution(value: &str) -> Result<Distribution, String> {
                 "pareto's share lies between 0 and 1, and {h} does not"
             )),
         },
+        ("normal", number) => match number.unwrap_or(0.0) {
+            deviation if (0.0..100.0).contains(&deviation) => Ok(Distribution::Normal(deviation)),
+            deviation => Err(format!(
+                "normal's deviation lies between 0 and 100 %, and {deviation} does not"
+            )),
+        },
         _ => Err(format!(
-            "'{value}' is not done; random, zipf:THETA, pareto:H and zoned:ACCESS/SIZE:… are"
+            "'{value}' is not done; random, zipf:THETA, pareto:H, normal:PERCENT and zoned:ACCESS/SIZE:… are"
         )),
     }
 }

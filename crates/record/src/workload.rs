@@ -76,6 +76,8 @@ pub enum RandomDistribution {
     Zipf(f64),
     /// By a power law: this share of the blocks gets all but this share of the requests.
     Pareto(f64),
+    /// By a bell curve, to which an even deviation of this share of the blocks is added.
+    Normal(f64),
 }
 
 /// Kind of blocking calls, made one after another until a fixed amount of work is done. The call that ends the

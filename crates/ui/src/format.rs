@@ -262,6 +262,9 @@ pub fn details(details: &Details) -> Vec<String> {
         RandomDistribution::Once => parts.push("each block once before any again".to_owned()),
         RandomDistribution::Zipf(theta) => parts.push(format!("by Zipf's law of {theta}")),
         RandomDistribution::Pareto(h) => parts.push(format!("by a power law, {h}")),
+        RandomDistribution::Normal(deviation) => {
+            parts.push(format!("by a bell curve, {deviation}"))
+        }
     }
     if details.offset.0 > 0 {
         parts.push(format!("from {} on", details.offset));

@@ -126,6 +126,7 @@ fn spread(job: &Job, sizes_differ: bool) -> RandomDistribution {
         Distribution::Uniform if job.rules.ages => RandomDistribution::Once,
         Distribution::Zipf(theta) => RandomDistribution::Zipf(*theta),
         Distribution::Pareto(h) => RandomDistribution::Pareto(*h),
+        Distribution::Normal(percent) => RandomDistribution::Normal(percent / 100.0),
         Distribution::Zoned(_) => RandomDistribution::Uniform,
         Distribution::Uniform if job.with_replacement || sizes_differ || aligned => {
             RandomDistribution::Uniform

@@ -1,15 +1,16 @@
-//! Ranks drawn by Zipf's law or a power law.
+//! Ranks drawn by Zipf's law, a power law or a bell curve.
 
 use record::RandomDistribution;
 
 use crate::random::Random;
 
-/// Generator of ranks below a bound, of which 0 is the most frequent.
+/// Generator of ranks below a bound, of which 0 is the most frequent, or with a bell curve the middle.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SkewedRanks {
     Zipf(Zipf),
     /// The exponent applied to a uniform number, and the number of ranks.
     Pareto(f64, f64),
+    Normal(Bell),
 }
 
 impl SkewedRanks {
@@ -17,6 +18,9 @@ impl SkewedRanks {
     pub(crate) fn of(spread: RandomDistribution, bound: u64) -> Option<SkewedRanks> {
         match spread {
             RandomDistribution::Uniform | RandomDistribution::Once => None,
+            RandomDistribution::Normal(deviation) => {
+                Some(SkewedRanks::Normal(Bell::new(deviation, bound)))
+            }
             RandomDistribution::Zipf(theta) => Some(SkewedRanks::Zipf(Zipf::new(theta, bound))),
             // u^p < h where u < h^(1/p): with p = ln h / ln (1 - h) that is 1 - h of the draws.
             RandomDistribution::Pareto(h) => {
@@ -29,6 +33,7 @@ impl SkewedRanks {
     pub(crate) fn draw(&self, random: &mut Random) -> u64 {
         match self {
             SkewedRanks::Zipf(zipf) => zipf.draw(random),
+            SkewedRanks::Normal(bell) => bell.draw(random),
             SkewedRanks::Pareto(power, bound) => {
                 let rank = (uniform(random).powf(*power) * bound) as u64;
                 rank.min(*bound as u64 - 1)
@@ -40,6 +45,35 @@ impl SkewedRanks {
 /// A number in [0, 1).
 fn uniform(random: &mut Random) -> f64 {
     (random.next() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// A bell curve as fio has it (lib/gauss.c): the mean of twelve even numbers, and an even deviation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bell {
+    ranks: f64,
+    /// Width of the deviation, in ranks.
+    deviation: f64,
+}
+
+impl Bell {
+    fn new(deviation: f64, ranks: u64) -> Bell {
+        let ranks = ranks as f64;
+        Bell {
+            ranks,
+            deviation: (ranks * deviation).ceil().min((ranks / 2.0).floor()),
+        }
+    }
+
+    fn draw(&self, random: &mut Random) -> u64 {
+        const NUMBERS: u32 = 12;
+        let sum: f64 = (0..NUMBERS).map(|_| uniform(random)).sum();
+        let mean = sum / f64::from(NUMBERS) * self.ranks;
+        let mut deviation = (uniform(random) - 0.5) * self.deviation;
+        while !(0.0..self.ranks).contains(&(mean + deviation)) {
+            deviation /= 2.0;
+        }
+        ((mean + deviation) as u64).min(self.ranks as u64 - 1)
+    }
 }
 
 /// Zipf's law by rejection-inversion (Hörmann and Derflinger, 1996): exact, and without a sum over
@@ -138,6 +172,20 @@ mod tests {
         }
     }
 
+    /// The mean of twelve even numbers has a deviation of a twelfth of their range.
+    #[test]
+    fn a_bell_curve_has_two_thirds_within_its_deviation() {
+        let share = |deviation: f64, width: u64| {
+            let skew = SkewedRanks::of(RandomDistribution::Normal(deviation), 12_000).unwrap();
+            let mut random = Random::new(5);
+            let draws = (0..100_000).filter(|_| skew.draw(&mut random).abs_diff(6000) < width);
+            draws.count() as f64 / 1e5
+        };
+        assert!((share(0.0, 1000) - 0.683).abs() < 0.01);
+        // With an even deviation of ±3000 the whole has one of 2000.
+        assert!((share(0.5, 2000) - 0.63).abs() < 0.03);
+    }
+
     #[test]
     fn a_rank_is_never_past_the_last() {
         let mut random = Random::new(1);
@@ -146,6 +194,7 @@ mod tests {
                 RandomDistribution::Zipf(0.3),
                 RandomDistribution::Zipf(30.0),
                 RandomDistribution::Pareto(0.9),
+                RandomDistribution::Normal(0.9),
             ] {
                 let skew = SkewedRanks::of(spread, bound).unwrap();
                 assert!(

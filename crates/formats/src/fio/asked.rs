@@ -110,6 +110,7 @@ fn distribution(details: &Details) -> Option<String> {
         RandomDistribution::Uniform | RandomDistribution::Once => None,
         RandomDistribution::Zipf(theta) => Some(format!("zipf:{theta}")),
         RandomDistribution::Pareto(h) => Some(format!("pareto:{h}")),
+        RandomDistribution::Normal(deviation) => Some(format!("normal:{}", deviation * 100.0)),
     }
 }
 

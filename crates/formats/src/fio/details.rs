@@ -109,6 +109,7 @@ fn spread(text: &str) -> Option<RandomDistribution> {
         "random" => Some(RandomDistribution::Uniform),
         "zipf" => number(ZIPF).map(RandomDistribution::Zipf),
         "pareto" => number(PARETO).map(RandomDistribution::Pareto),
+        "normal" => number(0.0).map(|percent| RandomDistribution::Normal(percent / 100.0)),
         _ => None,
     }
 }
