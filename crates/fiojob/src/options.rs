@@ -4,9 +4,11 @@ use crate::option_row::{OptionRow, done, harmless, noted, stops};
 
 const OUTPUT: &str = "it is about fio's own output";
 const MEMORY: &str = "buffers are aligned, in huge pages where there are some, and registered";
+const OLD: &str = "fio itself passes over it";
 const OWN_FILES: &str = "files in a directory are disksmith's own: laid out fully, and removed";
 const DATA: &str = "each write has data of its own, unless it is asked to repeat";
 const VERIFIERS: &str = "blocks are read back by threads of disksmith's own";
+const ALIGNED: &str = "reads are aligned to the smallest read, writes to the smallest write";
 const BATCH: &str = "requests are submitted as soon as there is room and taken as they come back, so that iodepth of them \
      are in flight";
 const POLLED: &str = "the disk interrupts when a request is done, and nothing polls for it";
@@ -20,6 +22,8 @@ const TRIMS: &str = "a job either trims, or reads and writes";
 const REPLAY: &str = "a job plays no recorded I/O back; disksmith bench --replay does";
 const FOREIGN: &str = "a job file starts no program and changes no setting of the machine";
 const MADE_UP: &str = "what a rate has due in a pause is made up for behind it";
+const HARDWARE: &str =
+    "requests are reads, writes and trims of a block device, and no commands of NVMe";
 const ZERO: &[&str] = &["0"];
 const NONE: &[&str] = &["none"];
 
@@ -92,7 +96,7 @@ pub const OPTIONS: &[OptionRow] = &[
     done("exit_what", &[]),
     done("rate_min", &["ratemin"]),
     done("rate_iops_min", &[]),
-    done("rate_cycle", &[]),
+    done("rate_cycle", &["ratecycle"]),
     done("flow", &[]),
     done("flow_id", &[]),
     done("flow_sleep", &[]),
@@ -212,6 +216,16 @@ pub const OPTIONS: &[OptionRow] = &[
         "allow_file_create",
         "files in a directory are made, and a file or device that is named is there",
     ),
+    harmless("filetype", "what the target is, the kernel says"),
+    harmless("comm", "threads have names of disksmith's own"),
+    harmless(
+        "thp",
+        "ioengine=mmap is run by pread and pwrite, and nothing is mapped",
+    ),
+    harmless("libaio_vectored", "requests have one buffer each always"),
+    harmless("flow_watermark", OLD),
+    harmless("verifysort", OLD),
+    harmless("verifysort_nr", OLD),
     harmless(
         "gtod_reduce",
         "every request is timed always, at no cost that shows",
@@ -234,6 +248,9 @@ pub const OPTIONS: &[OptionRow] = &[
     harmless("log_hist_coarseness", OUTPUT),
     harmless("log_entries", OUTPUT),
     harmless("log_max_value", OUTPUT),
+    harmless("log_window_value", OUTPUT),
+    harmless("log_issue_time", OUTPUT),
+    harmless("job_start_clock_id", OUTPUT),
     harmless("log_offset", OUTPUT),
     harmless("log_prio", OUTPUT),
     harmless("log_compression", OUTPUT),
@@ -293,6 +310,11 @@ pub const OPTIONS: &[OptionRow] = &[
         NONE,
         "the device is not told how long the data will live",
     ),
+    noted(
+        "write_iolog",
+        &[],
+        "no list of requests is written; disksmith trace record writes one",
+    ),
     noted("openfiles", ZERO, "all files are open all the time"),
     noted(
         "file_service_type",
@@ -315,17 +337,9 @@ pub const OPTIONS: &[OptionRow] = &[
         ZERO,
         "the page cache has all the memory that is free",
     ),
-    stops(
-        "bs_unaligned",
-        ZERO,
-        "reads are aligned to the smallest read, writes to the smallest write",
-    )
-    .switch(),
-    stops(
-        "offset_align",
-        ZERO,
-        "reads are aligned to the smallest read, writes to the smallest write",
-    ),
+    stops("bs_unaligned", ZERO, ALIGNED).switch(),
+    stops("offset_align", ZERO, ALIGNED),
+    stops("blocksize_unaligned", ZERO, ALIGNED).switch(),
     stops("file_append", ZERO, "files do not grow"),
     stops(
         "opendir",
@@ -336,6 +350,17 @@ pub const OPTIONS: &[OptionRow] = &[
     stops("create_only", ZERO, "files are laid out to be measured"),
     stops("unlink_each_loop", ZERO, "files stay until the end"),
     stops("pre_read", ZERO, "it would measure the page cache"),
+    stops("end_syncfs", ZERO, "a file is synced, and no file system"),
+    stops("ramp_size", ZERO, "a ramp has a time, ramp_time"),
+    stops("thinkcycles", ZERO, "a job pauses, and computes nothing"),
+    stops("num_range", &["0", "1"], HARDWARE),
+    stops("fdp", ZERO, HARDWARE),
+    stops("fdp_pli", &[], HARDWARE),
+    stops("plids", &[], HARDWARE),
+    stops("dataplacement", NONE, HARDWARE),
+    stops("md_per_io_size", ZERO, HARDWARE),
+    stops("pi_act", ZERO, HARDWARE),
+    stops("pi_chk", &[], HARDWARE),
     stops("sync_file_range", &[], "it is not done; fdatasync is"),
     stops("write_barrier", ZERO, "it is not done; fdatasync is"),
     stops(
@@ -357,11 +382,6 @@ pub const OPTIONS: &[OptionRow] = &[
     ),
     stops("verify_policy", &["completed"], VERIFY),
     stops("read_iolog", &[], REPLAY),
-    stops(
-        "write_iolog",
-        &[],
-        "requests are recorded by: disksmith trace record",
-    ),
     stops("replay_no_stall", ZERO, REPLAY),
     stops("replay_redirect", &[], REPLAY),
     stops("read_iolog_chunked", ZERO, REPLAY),
