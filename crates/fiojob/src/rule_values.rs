@@ -82,11 +82,9 @@ pub(super) fn pattern(value: &str) -> Result<Vec<u8>, String> {
                 rest
             }
             None => {
-                let mut behind = rest.char_indices().skip(1);
-                let next = behind.find(|(_, letter)| ['"', '%', '-'].contains(letter));
-                let end = next.map_or(rest.len(), |(at, _)| at);
-                bytes.extend(numeral(&rest[..end])?);
-                &rest[end..]
+                let (number, behind) = rest.split_at(numeral_end(rest));
+                bytes.extend(numeral(number)?);
+                behind
             }
         };
     }
@@ -97,11 +95,20 @@ pub(super) fn pattern(value: &str) -> Result<Vec<u8>, String> {
     }
 }
 
+/// Where the number ends that a pattern begins with: at text, at another sign, or at hexadecimal digits.
+fn numeral_end(text: &str) -> usize {
+    let mut behind = text.char_indices().skip(1);
+    let next = behind.find(|(_, letter)| ['"', '%', '-'].contains(letter));
+    let end = next.map_or(text.len(), |(at, _)| at);
+    let hex = text[..end].to_ascii_lowercase().rfind("0x");
+    hex.filter(|at| *at > 0).unwrap_or(end)
+}
+
 fn numeral(text: &str) -> Result<Vec<u8>, String> {
     let why = || {
         format!(
             "'{text}' is no pattern; write a number, 0x and hexadecimal digits, or text in quotes \
-             (positions, %o, are not done)"
+             (positions, %o, and files, 'NAME', are not done)"
         )
     };
     if let Some(hex) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {
@@ -220,6 +227,11 @@ mod tests {
         assert_eq!(pattern("255"), Ok(vec![255]));
         assert_eq!(pattern("-12"), Ok(vec![0xf4]));
         assert_eq!(pattern("0xff\"ab\"-12"), Ok(vec![0xff, b'a', b'b', 0xf4]));
+        assert_eq!(
+            pattern("\"ab\"-120xdead"),
+            Ok(vec![b'a', b'b', 0xf4, 0xde, 0xad])
+        );
+        assert_eq!(pattern("0xff0x14"), Ok(vec![0xff, 0x14]));
         for wrong in ["", "%o", "\"ab", "0xzz", "0x", "0xäb", "ä", "1ä"] {
             assert!(pattern(wrong).is_err(), "{wrong}");
         }
