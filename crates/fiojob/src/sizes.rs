@@ -22,10 +22,8 @@ pub(crate) fn put(
     ] {
         let Some(named) = named else { continue };
         if by == SizesBy::Range && *given == SizesBy::Split {
-            return Err(
-                "bssplit stands before it, whose sizes fio limits to this range; keep one"
-                    .to_owned(),
-            );
+            check_within(sizes, &named)?;
+            continue;
         }
         if by >= *given {
             (*sizes, *given) = (named, by);
@@ -37,6 +35,19 @@ pub(crate) fn put(
         }
     }
     Ok(())
+}
+
+/// Checks that fio takes all sizes of `split` as they are, where a range stands behind: it limits them to that.
+fn check_within(split: &[Share], range: &[Share]) -> Result<(), String> {
+    let bytes = |share: Option<&Share>| share.map_or(1, |share| share.bytes);
+    let (low, high) = (bytes(range.first()), bytes(range.last()));
+    let fits = |share: &Share| share.bytes.is_multiple_of(low) && share.bytes <= high;
+    match split.iter().all(fits) {
+        true => Ok(()),
+        false => Err(
+            "bssplit stands before it, whose sizes fio limits to this range; keep one".to_owned(),
+        ),
+    }
 }
 
 /// Gives all requests of a job the sizes that are for its order, where they are given by that.

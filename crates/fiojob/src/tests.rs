@@ -369,7 +369,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
             "line 3: fdatasync: the job has fsync too",
         ),
         (
-            "bssplit=4k/50:8k/50\nbsrange=4k-8k",
+            "bssplit=4k/50:8k/50\nbsrange=8k-16k",
             "line 3: bsrange: bssplit stands before it",
         ),
         ("runtime=400d", "more than a year"),
@@ -406,6 +406,10 @@ fn sizes_are_those_of_the_option_that_says_most_of_them() {
     assert_eq!(sizes("bs=64k", "bsrange=4k-12k"), both(&[4, 8, 12]));
     assert_eq!(sizes("bssplit=4k/50:8k/50", "bs=64k"), both(&[4, 8]));
     assert_eq!(sizes("bsrange=4k-8k", "bs=64k"), both(&[4, 8]));
+    assert_eq!(
+        sizes("bssplit=4k/50:16k/50", "bsrange=4k-16k"),
+        both(&[4, 16])
+    );
     assert_eq!(
         sizes("bsrange=4k-8k", "bssplit=16k/50:32k/"),
         both(&[16, 32])
