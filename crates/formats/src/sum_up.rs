@@ -19,6 +19,7 @@ pub fn sum_up(run: &Run) -> Summary {
         host: Some(run.machine.hostname.clone()).filter(|name| !name.is_empty()),
         target: Some(run.target.path.clone()),
         target_kind: Some(run.target.kind),
+        options: Vec::new(),
         phases: run
             .phases
             .iter()

@@ -20,6 +20,10 @@ pub struct Summary {
     /// Kind of the target.
     #[serde(default)]
     pub target_kind: Option<TargetKind>,
+    /// Options of the whole run, by the tool's names and as it writes them: the fields of a line of Bonnie++ that
+    /// are no figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<(String, String)>,
     /// Measured phases, in the order of the output.
     pub phases: Vec<PhaseSummary>,
 }

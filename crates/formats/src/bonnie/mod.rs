@@ -60,6 +60,25 @@ const fn files(name: &'static str, activity: Activity) -> Test {
 /// Begins the version in a line that this program wrote.
 pub(crate) const OWN: &str = "disksmith-";
 
+/// Fields before the rates that are options of the run; 1.96 and 1.97 have the first four.
+pub(crate) const RUN_OPTIONS: [&str; 6] = [
+    "concurrency",
+    "seed",
+    "file_size",
+    "io_chunk_size",
+    "seeks",
+    "seek_proc_count",
+];
+
+/// Fields between the rates of the data and those of the files: options of the tests of small files.
+pub(crate) const FILE_OPTIONS: [&str; 5] = [
+    "num_files",
+    "max_size",
+    "min_size",
+    "num_dirs",
+    "file_chunk_size",
+];
+
 /// The tests of the files' data come first.
 pub(crate) const DATA_TESTS: usize = 6;
 

@@ -3,13 +3,15 @@
 use jiff::Timestamp;
 use record::{Bytes, CpuShares, FlowSummary, LatencySummary, PhaseSummary, Summary, WorkSummary};
 
-use super::{CHUNK, DATA_TESTS, OWN, TESTS, Test, Unit};
+use super::{CHUNK, DATA_TESTS, FILE_OPTIONS, OWN, RUN_OPTIONS, TESTS, Test, Unit};
 use crate::ReadError;
 
 /// Number of fields before the rates in 1.96 and 1.97, and number between those of the data and those of the
 /// files.
 const BEFORE: usize = 7;
-const BETWEEN: usize = 5;
+const BETWEEN: usize = FILE_OPTIONS.len();
+/// The field of the first option of the run.
+const FIRST_OPTION: usize = 3;
 /// The field of the seed.
 const SEED: usize = 4;
 /// Number of fields that 1.98 put in behind the chunk size.
@@ -64,6 +66,18 @@ impl<'a> Fields<'a> {
 
     fn latency(&self, test: usize) -> &'a str {
         self.get(BEFORE + self.more + BETWEEN + 2 * TESTS.len() + test)
+    }
+
+    /// The options that are filled in.
+    fn options(&self) -> Vec<(String, String)> {
+        let end = BEFORE + self.more;
+        let of_run = (FIRST_OPTION..end).zip(RUN_OPTIONS);
+        let of_files = (end + 2 * DATA_TESTS..).zip(FILE_OPTIONS);
+        of_run
+            .chain(of_files)
+            .map(|(at, name)| (name.to_owned(), self.get(at).to_owned()))
+            .filter(|(_, value)| !value.is_empty())
+            .collect()
     }
 
     fn wrong(&self, field: &str, what: &str) -> ReadError {
@@ -172,6 +186,7 @@ pub(crate) fn summary(line: usize, text: &str) -> Result<Summary, ReadError> {
         host: Some(fields.get(2).to_owned()).filter(|name| !name.is_empty()),
         target: None,
         target_kind: None,
+        options: fields.options(),
         phases,
     })
 }

@@ -2,7 +2,7 @@
 
 use record::{Activity, Bytes, FlowSummary, PhaseSummary, Summary};
 
-use super::{CHUNK, DATA_TESTS, OWN, TESTS, Test, Unit};
+use super::{CHUNK, DATA_TESTS, FILE_OPTIONS, OWN, RUN_OPTIONS, TESTS, Test, Unit};
 use crate::WriteError;
 
 /// The line, without a heading, as `bonnie++ -q` prints it.
@@ -22,18 +22,28 @@ pub(crate) fn line(summary: &Summary) -> Result<String, WriteError> {
     if found.iter().all(Option::is_none) {
         return Err(WriteError::no_place("Bonnie++", summary));
     }
-    let mut fields = head(summary, &found);
-    if let Some(seeks) = found[DATA_TESTS - 1] {
-        let count = flow(seeks, &TESTS[DATA_TESTS - 1]).and_then(|flow| flow.ops);
-        fields[7] = count.map_or(String::new(), |count| count.to_string());
-        let threads = seeks.work.threads.filter(|_| count.is_some());
-        fields[8] = threads.map_or(String::new(), |threads| threads.to_string());
-    }
+    // A line that was read is written with the options that it had.
+    let was_read = !summary.options.is_empty();
+    let given = |name: &str| {
+        let mut all = summary.options.iter();
+        all.find(|(given, _)| given == name)
+            .map_or(String::new(), |(_, value)| field(value))
+    };
+    let mut fields = vec![
+        "1.98".to_owned(),
+        field(summary.tool.trim_start_matches("bonnie++ ")).replace(' ', "-"),
+        field(summary.host.as_deref().unwrap_or_default()),
+    ];
+    fields.extend(match was_read {
+        true => RUN_OPTIONS.map(given),
+        false => run_options(summary, &found),
+    });
     for (index, (test, phase)) in TESTS.iter().zip(&found).enumerate() {
         if index == DATA_TESTS {
-            // How large they were is not known here.
-            fields.push(phase.map_or(String::new(), thousands_of_files));
-            fields.extend([const { String::new() }; 4]);
+            fields.extend(match was_read {
+                true => FILE_OPTIONS.map(given),
+                false => file_options(*phase),
+            });
         }
         fields.push(phase.map_or(String::new(), |phase| rate(phase, test)));
         fields.push(phase.map_or(String::new(), cpu));
@@ -46,9 +56,9 @@ pub(crate) fn line(summary: &Summary) -> Result<String, WriteError> {
     Ok(format!("{}\n", fields.join(",")))
 }
 
-/// The fields before the rates. The file's size and the block are those of the tests of blocks:
-/// tests of single bytes move a part of the file, and small files have sizes of their own.
-fn head(summary: &Summary, found: &[Option<&PhaseSummary>]) -> Vec<String> {
+/// The options of a run that was no line of Bonnie++. The file's size and the block are those of the tests of
+/// blocks: tests of single bytes move a part of the file, and small files have sizes of their own.
+fn run_options(summary: &Summary, found: &[Option<&PhaseSummary>]) -> [String; 6] {
     let bytewise = |phase: &PhaseSummary, test: &Test| {
         test.name.starts_with("char-") && phase.work.block == Some(Bytes(1))
     };
@@ -56,43 +66,51 @@ fn head(summary: &Summary, found: &[Option<&PhaseSummary>]) -> Vec<String> {
         .iter()
         .zip(found)
         .find_map(|(test, phase)| phase.filter(|phase| !bytewise(phase, test)));
-    // Seekers that are known have a field of their own.
-    let counted = |phase: &PhaseSummary, test: &Test| {
-        test.name == "seeks" && flow(phase, test).is_some_and(|flow| flow.ops.is_some())
+    let seeks = |phase: &PhaseSummary, test: &Test| match test.name {
+        "seeks" => flow(phase, test)?.ops,
+        _ => None,
     };
+    // Seekers that are known have a field of their own.
     let threads = TESTS
         .iter()
         .zip(found)
-        .filter_map(|(test, phase)| phase.filter(|phase| !counted(phase, test)))
+        .filter_map(|(test, phase)| phase.filter(|phase| seeks(phase, test).is_none()))
         .find_map(|phase| phase.work.threads);
+    let seeker = found[DATA_TESTS - 1];
+    let count = seeker.and_then(|phase| seeks(phase, &TESTS[DATA_TESTS - 1]));
+    let seekers = seeker.and_then(|phase| phase.work.threads);
     let span = data.and_then(|phase| phase.work.span);
     let block = data.and_then(|phase| phase.work.block);
-    vec![
-        "1.98".to_owned(),
-        field(summary.tool.trim_start_matches("bonnie++ ")).replace(' ', "-"),
-        field(summary.host.as_deref().unwrap_or_default()),
-        threads.map_or(String::new(), |threads| threads.to_string()),
+    [
+        text(threads),
         seed(summary),
-        span.map_or(String::new(), |span| format!("{}M", span.0 >> 20)),
-        block
-            .filter(|block| *block != CHUNK)
-            .map_or(String::new(), |block| block.0.to_string()),
-        String::new(),
-        String::new(),
+        text(span.map(|span| format!("{}M", span.0 >> 20))),
+        text(block.filter(|block| *block != CHUNK).map(|block| block.0)),
+        text(count),
+        text(seekers.filter(|_| count.is_some())),
     ]
+}
+
+/// The options of the tests of small files. How large they were is not known here.
+fn file_options(phase: Option<&PhaseSummary>) -> [String; 5] {
+    let files = phase.and_then(|phase| phase.work.files);
+    // In units of 1024, as Bonnie++ has them.
+    let thousands = text(files.map(|files| f64::from(files) / 1024.0));
+    let mut options = [const { String::new() }; 5];
+    options[0] = thousands;
+    options
+}
+
+/// A field of what may be unknown.
+fn text<T: ToString>(value: Option<T>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
 }
 
 /// The seed: of a run of our own its start, in seconds, which Bonnie++ mixes with the number of its process.
 fn seed(summary: &Summary) -> String {
     let is_own = summary.tool.starts_with(OWN.trim_end_matches('-'));
     let began = summary.ran.filter(|_| is_own);
-    began.map_or(String::new(), |began| began.as_second().to_string())
-}
-
-/// Number of small files, in units of 1024 as Bonnie++ has them.
-fn thousands_of_files(phase: &PhaseSummary) -> String {
-    let files = phase.work.files.map(|files| f64::from(files) / 1024.0);
-    files.map_or(String::new(), |files| files.to_string())
+    text(began.map(|began| began.as_second()))
 }
 
 /// A text that ends neither its field nor its line: the format has no quotes.

@@ -39,6 +39,7 @@ pub(crate) fn summary(line: usize, document: &Value) -> Result<Summary, ReadErro
         host: one_of(jobs.iter().map(|job| job.text("hostname").ok().flatten())),
         target: None,
         target_kind: None,
+        options: Vec::new(),
         phases: Vec::new(),
     };
     let mut targets = Vec::new();
