@@ -57,7 +57,7 @@ pub struct SourceArgs {
     /// A file with one host a line, or NAME for ~/.dsh/machines.NAME
     #[arg(long, value_name = "NAME|FILE", group = "source", required_unless_present_any = ["hosts", "inventory", "ec2"])]
     pub list: Option<PathBuf>,
-    /// Hosts as node sets, as ClusterShell has them: db[1-30], r[1-2]n[01-16/2], db[1-9]!db5,web1
+    /// Hosts as node sets, as ClusterShell has them: db[1-30], r[1-2]n[01-16/2], db[1-9]!db5,web1, @group
     #[arg(long, value_name = "NODESET", group = "source")]
     pub hosts: Option<String>,
     /// An Ansible inventory, or the output of 'ansible-inventory --list' for one

@@ -281,7 +281,7 @@ mod tests {
         }
 
         #[test]
-        fn near_lists_are_answered(text in "([a-c@.12,!\\[\\]-]{1,5}( (az|id|x)=[ab]?)?( ?# \
+        fn near_lists_are_answered(text in "((a@)?[a-c.12,!\\[\\]-]{1,5}( (az|id|x)=[ab]?)?( ?# \
                                             ?z)?[\n\r]{1,2}){0,6}") {
             match parse("hosts", text.as_bytes()) {
                 Ok(hosts) => prop_assert!(hosts.iter().all(|host| no_address(&host.address).is_none())),

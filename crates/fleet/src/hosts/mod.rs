@@ -5,6 +5,7 @@
 
 mod command;
 mod ec2;
+mod group;
 mod grouping;
 mod host;
 mod inventory;

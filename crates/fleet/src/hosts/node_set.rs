@@ -1,4 +1,4 @@
-//! Node sets, as ClusterShell, pdsh and Slurm write them: `db[1-12,14]`, `r[1-2]n[01-16/2]`.
+//! Node sets, as ClusterShell, pdsh and Slurm write them: `db[1-12,14]`, `r[1-2]n[01-16/2]`, `@web`.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,13 +65,16 @@ fn operands(expression: &str) -> Vec<(char, &str)> {
 }
 
 /// The hosts of one node set, the last number counting fastest. A word without brackets, and an IPv6 address, is
-/// itself.
+/// itself; one that begins with `@` is a group.
 ///
 /// # Errors
-/// A sentence, where its brackets hold no numbers.
+/// A sentence, where its brackets hold no numbers, or the group has no hosts.
 pub(crate) fn expand(set: &str) -> Result<Vec<String>, String> {
     if set.is_empty() {
         return Err("a host's name cannot be empty".to_owned());
+    }
+    if set.starts_with('@') {
+        return super::group::hosts(set);
     }
     if set.contains(':') {
         return Ok(vec![set.to_owned()]);

@@ -1,0 +1,35 @@
+//! Groups of ClusterShell, such as `@web` and `@source:web`. Its own `nodeset` expands them, by its configuration.
+
+use linux::exec::{Error, Exec};
+use linux::remedy;
+
+use super::command::LIMIT;
+
+/// The hosts of a word that begins with `@`.
+///
+/// # Errors
+/// A sentence, where `nodeset` is missing, fails or knows no host of the group.
+pub(super) fn hosts(group: &str) -> Result<Vec<String>, String> {
+    let program = Exec::new("nodeset").args(["--expand", group]).limit(LIMIT);
+    let output = match program.mortal().run() {
+        Ok(output) => output,
+        Err(Error::Missing(_)) => {
+            return Err(format!(
+                "'{group}' is a group of ClusterShell, whose nodeset is not installed ({})",
+                remedy::install("clustershell")
+            ));
+        }
+        Err(why) => return Err(why.to_string()),
+    };
+    let hosts: Vec<String> = output
+        .text()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect();
+    match hosts.is_empty() {
+        true => Err(format!(
+            "ClusterShell knows no host of '{group}' (its groups: nodeset --list-all)"
+        )),
+        false => Ok(hosts),
+    }
+}
