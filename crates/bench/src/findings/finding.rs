@@ -4,7 +4,10 @@ use record::{CallKind, Code, Finding, Phase, Severity};
 
 /// Option that would make a phase last longer, as a clause.
 pub(super) fn longer(phase: &Phase) -> &'static str {
+    let details = phase.workload.details.as_deref();
+    let is_job = details.is_some_and(|details| details.mixed || !details.options.is_empty());
     match phase.workload.calls() {
+        None if is_job => "give the job a longer runtime",
         None => "give more --seconds",
         // The tests of single bytes have one size.
         Some(CallKind::Data) if phase.workload.block.0 == 1 => "measure several times",

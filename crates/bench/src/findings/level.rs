@@ -232,7 +232,8 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
         (_, Some(width)) if width <= wanted => return None,
         // What was not asked for is not missed, unless the figure is worth little without it.
         (_, Some(width)) if wanted == 0.0 && width <= WIDE => return None,
-        (_, None) if wanted == 0.0 => return None,
+        // A test of Bonnie++ is as long as its work, and is trusted by no length.
+        (_, None) if wanted == 0.0 && phase.workload.calls().is_some() => return None,
         (_, Some(width)) => {
             let severity = match width > USELESS {
                 true => Severity::Warn,
@@ -357,6 +358,16 @@ mod tests {
             let found = codes(&run);
             let said = found.iter().any(|(code, _)| *code == Code::Short);
             assert_eq!(said, short, "{noise}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_phase_too_short_for_an_interval_is_short_also_where_none_was_asked_for() {
+        for precision in [0.03, 0.0] {
+            let mut run = Made::steady(1000.0).lasting(1).run();
+            run.phases[0].workload.precision = precision;
+            let found = codes(&run);
+            assert!(found.contains(&(Code::Short, Severity::Warn)), "{found:?}");
         }
     }
 
