@@ -10,7 +10,21 @@ pub(crate) struct OneHost(Option<String>);
 /// Names that a host has before it is given one.
 const NO_NAMES: [&str; 3] = ["localhost", "(none)", "unknown"];
 /// Words that count runs, where a number follows them.
-const COUNTS: [&str; 6] = ["run", "round", "pass", "iteration", "loop", "trial"];
+const COUNTS: [&str; 13] = [
+    "run",
+    "round",
+    "pass",
+    "iteration",
+    "loop",
+    "trial",
+    "sample",
+    "interval",
+    "report",
+    "snapshot",
+    "cycle",
+    "step",
+    "tick",
+];
 /// The longest name that is kept.
 const LONGEST: usize = 255;
 
@@ -21,7 +35,7 @@ impl OneHost {
     /// Where another host was named first.
     pub(crate) fn check(&mut self, line: u64, name: &str) -> Result<(), LogError> {
         let name = name.trim();
-        if name.is_empty() || name.len() > LONGEST || NO_NAMES.contains(&label(name)) {
+        if !is_given(name) {
             return Ok(());
         }
         let first = self.0.get_or_insert_with(|| name.to_owned());
@@ -31,8 +45,8 @@ impl OneHost {
         }
     }
 
-    /// True if two words in front of lines are names of hosts. They count something else, such as runs, where the tool
-    /// itself names its host, and that is neither of them.
+    /// True if two words in front of lines are names of hosts. They may count something else, such as runs, or be
+    /// aliases, where the tool itself names its host, and that is neither of them.
     pub(crate) fn are_hosts(&self, one: &str, other: &str) -> bool {
         let is_one_of = |name: &String| {
             [one, other]
@@ -41,6 +55,11 @@ impl OneHost {
         };
         self.0.as_ref().is_none_or(is_one_of)
     }
+}
+
+/// True if a host was given this name.
+pub(crate) fn is_given(name: &str) -> bool {
+    !name.is_empty() && name.len() <= LONGEST && !NO_NAMES.contains(&label(name))
 }
 
 /// The lines are of several hosts.
@@ -62,27 +81,89 @@ fn label(name: &str) -> &str {
 }
 
 /// The words in which what two lines have in front tells two hosts: the same word with another number, as `db1` and `db2`.
-/// A number of its own counts or is a time, and so does one behind a word that counts.
 pub(crate) fn in_fronts<'a>(one: &'a str, other: &'a str) -> Option<(&'a str, &'a str)> {
-    let words = |front: &'a str| {
-        front
-            .split(|c: char| c.is_whitespace() || "|:;,=+()[]<>'\"".contains(c))
-            .filter(|word| !word.is_empty())
-    };
-    let is_name = |word: &str| {
-        let counted = word.trim_end_matches(|c: char| c.is_ascii_digit() || "-_#".contains(c));
-        word.starts_with(|c: char| c.is_alphabetic())
-            && word.contains(|c: char| c.is_ascii_digit())
-            && !COUNTS
-                .iter()
-                .any(|count| count.eq_ignore_ascii_case(counted))
-    };
     let letters = |word: &'a str| {
         word.split(|c: char| c.is_ascii_digit())
             .filter(|part| !part.is_empty())
     };
     let mut pairs = words(one).zip(words(other));
     pairs.find(|&(a, b)| a != b && is_name(a) && is_name(b) && letters(a).eq(letters(b)))
+}
+
+/// Words in what a line has in front that may be names of hosts.
+pub(crate) fn names(front: &str) -> impl Iterator<Item = &str> {
+    words(front).filter(|word| is_name(word))
+}
+
+fn words(front: &str) -> impl Iterator<Item = &str> {
+    front
+        .split(|c: char| c.is_whitespace() || "|:;,=+()[]<>'\"".contains(c))
+        .filter(|word| !word.is_empty())
+}
+
+/// True if a word with a number may be a host's. A number of its own counts or is a time, and so does one behind a word
+/// that counts.
+fn is_name(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_alphabetic())
+        && word.contains(|c: char| c.is_ascii_digit())
+        && !is_count(word)
+}
+
+fn is_count(word: &str) -> bool {
+    let counted = word.trim_end_matches(|c: char| c.is_ascii_digit() || "-_#".contains(c));
+    COUNTS
+        .iter()
+        .any(|count| count.eq_ignore_ascii_case(counted))
+}
+
+/// Headings of the output of several hosts, as `dshbak` and `clush -b` print them: a name between two lines of dashes.
+#[derive(Debug, Default)]
+pub(crate) struct Headings {
+    /// The line before was one of dashes, so long.
+    rule: Option<usize>,
+    /// The line before was this name, below such a line.
+    name: Option<(usize, String)>,
+    first: Option<String>,
+    now: Option<String>,
+}
+
+/// Dashes above and below a name: those of clush, and of dshbak.
+const RULES: [usize; 2] = [15, 16];
+
+impl Headings {
+    /// Looks at a line.
+    pub(crate) fn look(&mut self, line: &str) {
+        let line = line.trim_end();
+        let dashes = line.len();
+        if RULES.contains(&dashes) && line.bytes().all(|byte| byte == b'-') {
+            match self.name.take() {
+                Some((above, name)) if above == dashes => {
+                    self.first.get_or_insert_with(|| name.clone());
+                    self.now = Some(name);
+                    self.rule = None;
+                }
+                _ => self.rule = Some(dashes),
+            }
+            return;
+        }
+        let name = || {
+            let is_one = dashes <= LONGEST && line.split_whitespace().count() == 1;
+            (is_one && !is_count(line)).then(|| line.trim().to_owned())
+        };
+        let above = self.rule.take();
+        self.name = above.and_then(|above| Some((above, name()?)));
+    }
+
+    /// The host below whose heading the lines are.
+    pub(crate) fn now(&self) -> Option<&str> {
+        self.now.as_deref()
+    }
+
+    /// The first host and that of now, where they are two.
+    pub(crate) fn hosts(&self) -> Option<(&str, &str)> {
+        let both = self.first.as_deref().zip(self.now());
+        both.filter(|(first, now)| first != now)
+    }
 }
 
 #[cfg(test)]
@@ -120,6 +201,29 @@ mod tests {
         host.check(1, "db1.example.com").unwrap();
         assert!(!host.are_hosts("phase1", "phase2"));
         assert!(host.are_hosts("db1", "db2") && host.are_hosts("db2", "DB1"));
+    }
+
+    #[test]
+    fn a_name_between_two_lines_of_dashes_is_a_heading() {
+        let rule = |length| "-".repeat(length);
+        let after = |lines: &[String]| {
+            let mut headings = Headings::default();
+            lines.iter().for_each(|line| headings.look(line));
+            let hosts = headings.hosts();
+            hosts.map(|(first, now)| format!("{first} {now}"))
+        };
+        for (name, length, expected) in [
+            ("beta", 16, Some("alpha beta")),
+            ("beta", 15, Some("alpha beta")),
+            ("alpha", 16, None),
+            ("beta", 20, None),
+            ("run2", 16, None),
+            ("the second", 16, None),
+        ] {
+            let heading = |name: &str| [rule(length), name.to_owned(), rule(length)];
+            let lines = [&heading("alpha")[..], &["sda".to_owned()], &heading(name)].concat();
+            assert_eq!(after(&lines).as_deref(), expected, "{name} {length}");
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ const fn sign(name: &'static str, instead: &'static str, words: &'static [&'stat
 
 /// The lines by which tools are known: their headers, as their manuals and sources have them. What is more
 /// special comes first.
-const SIGNS: [Sign; 43] = [
+const SIGNS: [Sign; 45] = [
     sign(
         "sadf -d",
         "use that of sadf -d FILE -- -d, in which devices have rows of their own",
@@ -42,6 +42,17 @@ const SIGNS: [Sign; 43] = [
         "sadf -j",
         "use that of sadf -j FILE -- -d",
         &["\"sysdata-version\":"],
+    ),
+    // Today's says no version of its data.
+    sign(
+        "sadf -j",
+        "use that of sadf -j FILE -- -d",
+        &["\"file-utc-time\":"],
+    ),
+    sign(
+        "sadf -p",
+        "use that of sadf -p FILE -- -d",
+        &["UTC", "all", "%user"],
     ),
     sign("vmstat -D", RUN_IOSTAT, &["total", "reads"]),
     sign("sar -d", WHOLE, &["DEV", "tps"]),
@@ -362,6 +373,11 @@ mod tests {
             (
                 "# hostname;interval;timestamp;DEV;tps;rkB/s;wkB/s",
                 "sadf -d",
+            ),
+            ("\t\t\t\"file-utc-time\": \"17:08:11\",", "sadf -j"),
+            (
+                "vm\t1\t2026-11-29 17:08:12 UTC\tall\t%user\t92.46",
+                "sadf -p",
             ),
             (
                 "12:00:01 AM   runq-sz  plist-sz   ldavg-1   ldavg-5  ldavg-15   blocked",

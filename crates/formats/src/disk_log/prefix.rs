@@ -1,13 +1,17 @@
 //! Prefix of each line of a log that another program passed on: the quoting of a mail, the sign of a comment,
 //! a number, the time or the host of a log collector.
 
+use std::collections::BTreeSet;
+
 use super::landmark::Machine;
-use super::one_host;
+use super::one_host::{self, Headings};
 use super::stamp::{self, Stamp};
 use super::{Columns, sar};
 
 /// The longest prefix that is believed.
 const LONGEST: usize = 120;
+/// Names that are kept at most.
+const MOST_NAMES: usize = 10_000;
 
 /// The prefix of the lines, as it was in front of the last line that is known for sure.
 #[derive(Debug, Default)]
@@ -17,14 +21,29 @@ pub(crate) struct Prefix {
     stamp: Option<Stamp>,
     /// Words by which the last two headers differ, where they may be names of hosts.
     hosts: Option<(String, String)>,
+    headings: Headings,
+    /// The same of the headings above the first header and the last one.
+    headed: Option<(String, String)>,
+    /// Names in front of, and in headings above, the lines in which the tool names its host.
+    named: BTreeSet<String>,
 }
 
 impl Prefix {
     /// Looks at a line: the headers of iostat and sar tell what is in front of them.
     pub(crate) fn learn(&mut self, line: &str) {
-        if let Some(at) = landmark(line)
-            && self.text != line[..at]
-        {
+        self.headings.look(line);
+        let Some(at) = landmark(line) else {
+            return;
+        };
+        let own = Machine::host_of(&line[at..]);
+        let is_named = own.is_some_and(|own| one_host::is_given(&own));
+        if is_named && self.named.len() < MOST_NAMES {
+            let names = one_host::names(&line[..at]).chain(self.headings.now());
+            self.named.extend(names.map(str::to_owned));
+        }
+        let headed = self.headings.hosts();
+        self.headed = headed.map(|(first, other)| (first.to_owned(), other.to_owned()));
+        if self.text != line[..at] {
             let hosts = one_host::in_fronts(&self.text, &line[..at]);
             self.hosts = hosts.map(|(first, other)| (first.to_owned(), other.to_owned()));
             self.text.clear();
@@ -38,6 +57,17 @@ impl Prefix {
     /// Words in front of the last two headers that may be the names of two hosts.
     pub(crate) fn hosts(&self) -> Option<(&str, &str)> {
         let (first, other) = self.hosts.as_ref()?;
+        Some((first, other))
+    }
+
+    /// The same where the tool itself has not named its host next to both, so that nothing else tells whether they are
+    /// two; and so for the names of two headings.
+    pub(crate) fn unnamed_hosts(&self) -> Option<(&str, &str)> {
+        let is_unnamed = |(first, other): &&(String, String)| {
+            !self.named.contains(first) || !self.named.contains(other)
+        };
+        let mut both = self.hosts.iter().chain(&self.headed);
+        let (first, other) = both.find(is_unnamed)?;
         Some((first, other))
     }
 

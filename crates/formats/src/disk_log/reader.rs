@@ -204,10 +204,11 @@ impl Parts {
             .try_for_each(|line| self.line(&line))
     }
 
-    /// Names of two hosts in front of the last two headers.
+    /// Names of two hosts in front of the last two headers, or in headings above two.
     fn hosts_in_front(&self) -> Option<(&str, &str)> {
         let hosts = self.prefix.hosts();
-        hosts.filter(|(first, other)| self.host.are_hosts(first, other))
+        let hosts = hosts.filter(|(first, other)| self.host.are_hosts(first, other));
+        hosts.or_else(|| self.prefix.unnamed_hosts())
     }
 
     /// Hands over the lines that waited for what may continue them.

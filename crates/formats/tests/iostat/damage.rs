@@ -293,11 +293,27 @@ fn a_log_of_several_hosts_is_refused_with_their_names_and_of_one_read_whatever_i
             "{error}: {log}"
         );
     }
+    // Aliases, which the tool itself does not know, where it names its host next to one of them alone.
+    let headed = |name: &str, log: &str| format!("{0}\n{name}\n{0}\n{log}", "-".repeat(16));
+    for log in [
+        front("node1: ", &run("db1")) + &front("node2: ", headless),
+        front("node1: ", headless) + &front("node2: ", &run("db2")),
+        headed("node1", &run("db1")) + &headed("node2", headless),
+        headed("node1", headless) + &headed("node2", &run("db2")),
+        headed("node1", headless) + &headed("node2", headless),
+    ] {
+        let error = read(&log).unwrap_or_else(|| panic!("read: {log}"));
+        assert!(
+            error.contains("is of the host node2, and those before it of node1"),
+            "{error}: {log}"
+        );
+    }
     // What one host's log tells before another follows is told.
     for (log, told) in [
         (run("db1") + headless + &run("db2"), 2),
         (json("db1") + &json("db2"), 1),
         (sadf("db1") + &sadf("db2"), 1),
+        (headed("a", &run("db1")) + &headed("b", &run("db2")), 1),
     ] {
         let mut reader = Reader::new(log.as_bytes(), Options::default());
         let readings: Vec<bool> = reader.by_ref().map(|reading| reading.is_ok()).collect();
@@ -313,6 +329,8 @@ fn a_log_of_several_hosts_is_refused_with_their_names_and_of_one_read_whatever_i
             + &front("phase2: ", &run("db1"))
             + &front("phase1: ", headless),
         front("run1: ", headless) + &front("run2: ", headless) + &front("run3: ", headless),
+        front("sample1: ", &run("db1")) + &front("sample2: ", headless),
+        headed("before", &run("db1")) + &headed("after", &run("db1")),
         front("Nov 22 10:00:01 db1 iostat[7]: ", headless)
             + &front("Nov 22 10:00:02 db1 iostat[8]: ", headless),
         json("db1") + &json("db1"),
