@@ -392,6 +392,7 @@ impl VolumeType {
             return Ok(());
         };
         if throughput > most {
+            let [most, throughput] = distinct([most, throughput]);
             return Err(format!(
                 "a volume of type {name} has at most {most} a second, not {throughput}"
             ));
@@ -399,12 +400,26 @@ impl VolumeType {
         let iops = iops.unwrap_or(self.iops.of(size)).max(self.iops.least);
         let by_iops = Bytes((each.0 as f64 * iops) as u64);
         if throughput > by_iops {
+            let [by_iops, throughput] = distinct([by_iops, throughput]);
             return Err(format!(
                 "a volume of type {name} with {iops} IOPS has at most {by_iops} a second ({each} for each of them), not \
                  {throughput}"
             ));
         }
         Ok(())
+    }
+}
+
+/// Two amounts that differ, as texts that do: in their own units, or else in MiB or bytes.
+fn distinct(amounts: [Bytes; 2]) -> [String; 2] {
+    let usual = amounts.map(|amount| amount.to_string());
+    if usual[0] != usual[1] {
+        return usual;
+    }
+    let is_whole = |amount: &Bytes| amount.0.is_multiple_of(Bytes::MIB.0);
+    match amounts.iter().all(is_whole) {
+        true => amounts.map(|amount| format!("{} MiB", amount.0 / Bytes::MIB.0)),
+        false => amounts.map(|amount| format!("{} B", amount.0)),
     }
 }
 
@@ -489,7 +504,7 @@ mod tests {
                 gib(1_000),
                 Some(50_000.0),
                 Some(mib(2_001)),
-                "at most 2.0 GiB a second",
+                "at most 2000 MiB a second, not 2001 MiB",
             ),
             (&IO1, gib(10), Some(501.0), None, "has at most 500 IOPS"),
         ] {
