@@ -90,6 +90,38 @@ fn hosts_are_named_by_node_sets() {
 }
 
 #[test]
+fn groups_of_clustershell_are_expanded_by_its_nodeset() {
+    let place = Place::new();
+    let mut words = vec!["fleet", "hosts", "--json", "--hosts", "@web!web2,db9"];
+    let without = said(place.command(&words).env("PATH", place.path("")));
+    without
+        .refuses(&["'@web' is a group of ClusterShell, whose nodeset is not installed (install"]);
+    if !has_program("nodeset") {
+        return;
+    }
+    fs::write(place.path("groups"), "web: web[1-3]\n").unwrap();
+    let groups = place.path("groups").display().to_string();
+    let config = format!(
+        "[Main]\ndefault: local\n[local]\nmap: sed -n 's/^$GROUP: //p' {groups}\n\
+         list: sed -n 's/:.*//p' {groups}\n"
+    );
+    fs::write(place.path("groups.conf"), config).unwrap();
+    let run = |words: &[&str]| {
+        said(
+            place
+                .command(words)
+                .env("CLUSTERSHELL_CFGDIR", place.path("")),
+        )
+    };
+    let answer = run(&words).ends_with(0).json();
+    let hosts = answer["hosts"].as_array().unwrap().iter();
+    let names: Vec<&str> = hosts.map(|host| host["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["web1", "web3", "db9"]);
+    words[4] = "@wep";
+    run(&words).refuses(&["ClusterShell knows no host of '@wep' (its groups: nodeset --list-all)"]);
+}
+
+#[test]
 fn hosts_that_failed_are_tried_again_alone() {
     if !has_program("ssh") {
         return skip::skipped("ssh is not installed");
@@ -106,7 +138,15 @@ fn hosts_that_failed_are_tried_again_alone() {
         place.run(&words.concat())
     };
     let none = run("127.0.0.1 port=1\n", &["--retry-failed"]);
-    none.refuses(&["no 'fleet run' of 'devices"]);
+    none.refuses(&[
+        "no 'fleet run' of these words",
+        "fleet run --list ./hosts --json -- devices",
+    ]);
+    let words = ["fleet", "exec", "--list", "./hosts", "--retry-failed"];
+    let program = ["--", "sh", "-c", "test 'a b'"];
+    place
+        .run(&[&words[..], &program].concat())
+        .refuses(&[r"fleet exec --list ./hosts -- sh -c 'test '\''a b'\'''"]);
     let first = run("127.0.0.[1-2] port=1\n", &[]).json();
     assert_eq!(first["hosts"].as_array().unwrap().len(), 2, "{first:#}");
     let id = first["fleet"].as_str().unwrap();

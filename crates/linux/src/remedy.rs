@@ -23,6 +23,21 @@ pub fn as_root() -> String {
     again(rustix::process::geteuid().is_root(), &program, &arguments)
 }
 
+/// This command again without one of its options, as a person would type it.
+pub fn without(option: &str) -> String {
+    let mut words = std::env::args_os();
+    let program = words.next().unwrap_or_else(|| "disksmith".into());
+    line_without(option, &program, words.collect())
+}
+
+fn line_without(option: &str, program: &OsStr, mut arguments: Vec<OsString>) -> String {
+    // A later one may be an argument of another program.
+    if let Some(at) = arguments.iter().position(|word| word == option) {
+        arguments.remove(at);
+    }
+    exec::line(&typed(program), &arguments)
+}
+
 fn again(is_root: bool, program: &OsStr, arguments: &[OsString]) -> String {
     // An agent of a fleet is started by no person.
     if arguments
@@ -85,6 +100,16 @@ mod tests {
         assert_eq!(
             at(false, "/run/x/disksmith", &["agent"]),
             "run it as root: fleet has --sudo"
+        );
+    }
+
+    #[test]
+    fn an_option_is_left_out_of_a_command_and_its_words_are_quoted() {
+        let words = ["fleet", "exec", "--retry-failed", "--", "sh", "-c", "a 'b'"];
+        let words = words.iter().map(OsString::from).collect();
+        assert_eq!(
+            line_without("--retry-failed", "disksmith".as_ref(), words),
+            r"disksmith fleet exec -- sh -c 'a '\''b'\'''"
         );
     }
 

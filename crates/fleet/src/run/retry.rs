@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use linux::remedy;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
@@ -20,10 +21,10 @@ pub(crate) fn failed(
 ) -> Result<Vec<Host>, Failure> {
     let none = || {
         Failure::refused(format!(
-            "the ledger has no '{}' of '{}' whose failed hosts could be tried again; run it without \
-             --retry-failed first",
+            "the ledger has no '{}' of these words whose failed hosts could be tried again; run it on all hosts \
+             first: {}",
             kind.word(),
-            words.join(" ")
+            remedy::without("--retry-failed")
         ))
     };
     let ledger = context.open_ledger_if_there()?.ok_or_else(none)?;
