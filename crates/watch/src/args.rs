@@ -36,9 +36,11 @@ pub fn asks_for_check(words: impl Iterator<Item = OsString>) -> bool {
     words.any(|word| word == "watch") && words.any(|word| word == "--check")
 }
 
-/// Arguments of `watch`.
+/// Arguments of `watch`. Its version is an option since plugins of Nagios have `-V`.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:
+#[command(
+    version,
+    after_help = "Examples:
   disksmith watch
   disksmith watch md0 --interval 100ms
   disksmith watch --latency nvme1n1
@@ -52,7 +54,8 @@ pub fn asks_for_check(words: impl Iterator<Item = OsString>) -> bool {
   disksmith watch --at -2h --for 2h --report two-hours.html
 
 On a terminal it draws a screen, of which ? shows the keys; q ends it. Elsewhere it prints lines until
-Ctrl-C. A finding is reported when it begins, and again when it is over.")]
+Ctrl-C. A finding is reported when it begins, and again when it is over."
+)]
 pub struct WatchArgs {
     /// Show only these devices and what they lie on, such as md0 or /dev/nvme1n1
     #[arg(value_name = "DEVICE")]
