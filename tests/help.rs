@@ -123,6 +123,84 @@ COMP_WORDS=(disksmith "$@"); COMP_CWORD=$#; COMP_TYPE=9
 _clap_complete_disksmith disksmith "${!#}" ""
 printf '%s\n' "${COMPREPLY[@]}""#;
 
+/// Zsh in a terminal of its own that reads the script, has a line completed by its Tab, and prints it.
+const ASK_ZSH: &str = r#"zmodload zsh/zpty; zpty -b asked zsh -f -i; dump=$1/dump; script=$1/zsh
+zpty -w asked "autoload -Uz compinit; compinit -u -d $dump; source $script; show() { print -r -- \"<\$BUFFER>\" }
+    zle -N show; bindkey '^Xp' show; print rea\"\"dy"
+zpty -r -m asked told '*ready*'
+zpty -w -n asked "$2"$'\t\C-Xp'
+zpty -r -m asked told '*<*>*'
+print -r -- "${${told##*<}%%>*}""#;
+
+/// What one shell completes, the others do; each answers as it does to its user.
+#[test]
+fn zsh_and_fish_complete_runs_phases_disks_and_hosts() {
+    if !has_program("zsh") || !has_program("fish") {
+        return;
+    }
+    let place = Place::new();
+    for shell in ["zsh", "fish"] {
+        let script = place.run(&["completions", shell]).ends_with(0);
+        std::fs::write(place.path(shell), script.out).unwrap();
+    }
+    place.bench(&["--size", "4M", "--seconds", "1s", "--phase", "page-read"]);
+    let run = place.runs().remove(0);
+    let ssh = place.path("home/.ssh");
+    std::fs::create_dir_all(&ssh).unwrap();
+    std::fs::write(ssh.join("config"), "Host db1 web1\n").unwrap();
+    let program = assert_cmd::cargo::cargo_bin!("disksmith");
+    let folder = program.parent().unwrap().display();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap());
+    let ask = |shell: &str, words: &[&str]| {
+        let mut command = Command::new(shell);
+        command.args(words).env("PATH", &path).env("TERM", "vt100");
+        command.env("HOME", place.path("home"));
+        command.env("DISKSMITH_LEDGER", place.ledger());
+        said(&mut command).ends_with(0).out
+    };
+    let folder = place.path("").display().to_string();
+    let zsh = |line: &str| ask("zsh", &["-f", "-c", ASK_ZSH, "zsh", &folder, line]);
+    let fish = |line: &str| {
+        let program = format!(
+            "source {}; complete -C $argv[1]",
+            place.path("fish").display()
+        );
+        let offered = ask("fish", &["--no-config", "-c", &program, line]);
+        let value = |line: &str| line.split('\t').next().unwrap_or_default().to_owned();
+        offered.lines().map(value).collect::<Vec<_>>()
+    };
+    // Loop devices come and go with other tests, and a name that begins another is not completed.
+    let disks = names_in(std::path::Path::new("/sys/class/block"));
+    let is_whole = |name: &&String| {
+        let others = disks.iter().filter(|disk| disk.starts_with(name.as_str()));
+        !name.starts_with("loop") && others.count() == 1
+    };
+    let disk = disks
+        .iter()
+        .find(is_whole)
+        .map(|name| format!("/dev/{name}"));
+    let mut lines = vec![
+        ("show".to_owned(), run[..12].to_owned(), run),
+        (
+            "bench . --phase".to_owned(),
+            "page-m".to_owned(),
+            "page-mixed".to_owned(),
+        ),
+        (
+            "fleet run --hosts".to_owned(),
+            "d".to_owned(),
+            "db1".to_owned(),
+        ),
+    ];
+    lines.extend(disk.map(|disk| ("watch".to_owned(), disk.clone(), disk)));
+    for (words, begun, whole) in lines {
+        let line = format!("disksmith {words} {begun}");
+        assert_eq!(fish(&line), [whole.as_str()], "{line}");
+        let completed = format!("disksmith {words} {whole} \n");
+        assert_eq!(zsh(&line), completed, "{line}");
+    }
+}
+
 #[test]
 fn shells_read_the_completions_and_bash_offers_what_there_is() {
     let place = Place::new();
