@@ -21,13 +21,13 @@ PACKAGES := chromium fio fio-examples xfsprogs btrfs-progs squashfs-tools bindfs
 	util-linux mount procps qemu-utils qemu-system-x86 libnbd-bin sysbench bonnie++ sysstat python3 \
 	openssh-server openssh-client iproute2 binutils ansible-core systemd f2fs-tools nilfs-tools reiserfsprogs \
 	zsh fish jfsutils gfs2-utils exfatprogs ntfs-3g genisoimage erofs-utils cryptsetup-bin drbd-utils bcache-tools lvm2 \
-	mariadb-server mariadb-client postgresql python3-clustershell python3-jsonschema blktrace nbd-client gearman-job-server gearman-tools prometheus victoria-metrics openssl \
+	mariadb-server mariadb-client postgresql clustershell python3-jsonschema blktrace nbd-client gearman-job-server gearman-tools prometheus prometheus-node-exporter victoria-metrics openssl \
 	monitoring-plugins-basic
 
-# The EC2 against which instances are terminated and volumes are made, and the real aws, both of PyPI.
-MOTO := $(abspath $(TARGET))/moto
+# Of PyPI: the EC2 against which instances are terminated and volumes are made, the real aws, and fio-plot.
+PYPI := $(abspath $(TARGET))/pypi
 
-.PHONY: test needs moto kafka chdb lint prove bench fuzz static dist check-dist docs install
+.PHONY: test needs pypi kafka chdb lint prove bench fuzz static dist check-dist docs install
 
 test: needs
 	@CARGO=$(CARGO) tests/run
@@ -35,9 +35,9 @@ test: needs
 needs:
 	@bench/install-needs $(PACKAGES)
 
-moto:
+pypi:
 	@bench/install-needs python3-venv
-	@bench/install-moto $(MOTO)
+	@bench/install-pypi $(PYPI)
 
 kafka:
 	@bench/install-needs default-jre-headless maven
@@ -54,8 +54,8 @@ lint:
 	@for folder in fuzz crates/fiojob/fuzz; do \
 		$(CARGO) metadata --locked --format-version 1 --manifest-path $$folder/Cargo.toml >/dev/null || exit 1; done
 
-prove: needs moto kafka chdb
-	DISKSMITH_TESTS=$(or $(DISKSMITH_TESTS),all) PATH="$(MOTO)/programs:$$PATH" $(CARGO) test --workspace --locked --release -- --ignored --nocapture
+prove: needs pypi kafka chdb
+	DISKSMITH_TESTS=$(or $(DISKSMITH_TESTS),all) PATH="$(PYPI)/programs:$$PATH" $(CARGO) test --workspace --locked --release -- --ignored --nocapture
 
 bench: needs
 	$(CARGO) build --release --locked

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -576,5 +577,40 @@ fn the_reader_that_reads_fios_json_reads_ours() {
         let mut python = Command::new("python3");
         let read = said(python.args(["-c", READER]).arg(place.path(file))).ends_with(0);
         assert_eq!(read.out, "ok\n", "{file}");
+    }
+}
+
+/// fio-plot draws what `--logs` and `--format fio-json` write, by the names that it looks for.
+#[test]
+#[ignore = "fio-plot is of PyPI: make prove"]
+fn fio_plot_draws_the_logs_and_the_documents_of_several_depths() {
+    if !has("fio-plot") {
+        return;
+    }
+    let place = Place::new();
+    for depth in ["1", "4"] {
+        let prefix = format!("randread-iodepth-{depth}-numjobs-2");
+        let job = format!(
+            "bench data --rw randread --bs 4k --iodepth {depth} --numjobs 2 --size 4m --runtime 3 --time_based \
+             --no-ledger --format fio-json --logs {prefix}"
+        );
+        let job: Vec<&str> = job.split_whitespace().collect();
+        let document = place.run(&job).ends_with(0).out;
+        fs::write(place.path(&format!("randread-{depth}-2.json")), document).unwrap();
+    }
+    for kind in [
+        "-g -t iops lat bw -d 1 4",
+        "-l -d 1 4",
+        "-L -t iops -d 1 4",
+        "-H -d 4",
+    ] {
+        let picture = place.path("picture.png");
+        let mut fio_plot = Command::new("fio-plot");
+        fio_plot.current_dir(place.path(""));
+        fio_plot.args("-i . -T title -r randread -n 2 -o picture.png".split(' '));
+        said(fio_plot.args(kind.split(' '))).ends_with(0);
+        let drawn = fs::read(&picture).unwrap_or_default();
+        assert!(drawn.starts_with(b"\x89PNG"), "{kind}");
+        fs::remove_file(&picture).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! An AWS of this machine: moto's, asked by the real `aws`. Both are of PyPI: `make moto`.
+//! An AWS of this machine: moto's, asked by the real `aws`. Both are of PyPI: `make pypi`.
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
