@@ -58,14 +58,20 @@ fn with_qemu_programs_and_files_of_this_host_are_there_too() {
         "greet",
     ];
     let script =
-        "set -e; greet; mkfs.xfs -q /dev/vda; mkdir /srv; mount /dev/vda /srv; xfs_info /srv; umount /srv
+        "set -e; greet; mkfs.xfs -q /dev/vda; mkdir /srv; mount /dev/vda /srv; xfs_info /srv
+        xfs_spaceman -c 'freesp -s' /srv; umount /srv
         fio --filename=/dev/vda --output-format=terse job.fio";
     let arguments = [&["--volumes", "iops=4000:1GiB"][..], &copies].concat();
     let Some(said) = in_lab(&place, &arguments, script) else {
         return;
     };
     let said = said.ends_with(0);
-    for words in ["greetings", "meta-data=/dev/vda", ";j;0;0;4096;"] {
+    for words in [
+        "greetings",
+        "meta-data=/dev/vda",
+        "total free blocks",
+        ";j;0;0;4096;",
+    ] {
         assert!(said.out.contains(words), "no '{words}' in {said:#?}");
     }
 }

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use loops::Loop;
 use rustix::process::Signal;
 use serde_json::Value;
+use support::lab::in_lab;
 use support::moto::Moto;
 use support::{Place, ProgramOutput, Running, TIMEOUT, is_root, said, write_script};
 
@@ -352,4 +353,59 @@ fn as_root_what_a_killed_sweep_has_left_is_deleted_by_the_next_and_by_its_name()
     let abandon = [&abandon[..], &["--yes"]].concat();
     said(moto.ask(&mut elsewhere.command(&abandon))).ends_with(0);
     assert_only(&moto, &stranger);
+}
+
+/// A volume of the lab has the id of moto's as its serial number. The machine has no network: its `aws` repeats what the
+/// real one was answered, and moto is asked here in the words that were used there.
+#[test]
+#[ignore = "long proof: make prove"]
+fn with_qemu_devices_shows_a_volume_as_moto_has_it() {
+    let (place, Some(moto)) = (Place::new(), Moto::start()) else {
+        return;
+    };
+    let create = "ec2 create-volume --size 8 --volume-type gp3 --iops 4000 --throughput 200 \
+                  --availability-zone us-east-1a --tag-specifications \
+                  ResourceType=volume,Tags=[{Key=Name,Value=db}]";
+    let create: Vec<&str> = create.split_whitespace().collect();
+    let made = moto.aws(&create).unwrap();
+    let id = made["VolumeId"].as_str().unwrap();
+    let answer = moto.aws(&["ec2", "describe-volumes", "--volume-ids", id]);
+    let answer = answer.unwrap();
+    fs::write(place.path("answer.json"), answer.to_string()).unwrap();
+    let script = r#"set -e; here=$PWD; mkdir programs
+        printf '#!/bin/sh\necho "$@" >%s/asked; cat %s/answer.json\n' $here $here >programs/aws
+        chmod 755 programs/aws
+        PATH=$here/programs:$PATH disksmith devices --ec2 --json
+        cat asked >&2"#;
+    let volume = format!("serial={}:64MiB", id.replace('-', ""));
+    let Some(said) = in_lab(
+        &place,
+        &["--volumes", &volume, "--copy", "answer.json"],
+        script,
+    ) else {
+        return;
+    };
+    let said = said.ends_with(0);
+    let asked = said.err.lines().find(|line| line.starts_with("ec2 "));
+    let asked: Vec<&str> = asked.unwrap().split_whitespace().collect();
+    assert_eq!(
+        moto.aws(&asked).unwrap()["Volumes"],
+        answer["Volumes"],
+        "{asked:?}"
+    );
+    let document = said.json();
+    let disks = document["devices"].as_array().unwrap();
+    let disk = disks.iter().find(|disk| disk["name"] == "vda").unwrap();
+    let volume = &disk["ec2"];
+    for (key, value) in [
+        ("volume", Value::from(id)),
+        ("type", "gp3".into()),
+        ("size_gib", 8.into()),
+        ("iops", 4000.into()),
+        ("throughput_mib_per_s", 200.into()),
+        ("zone", "us-east-1a".into()),
+    ] {
+        assert_eq!(volume[key], value, "{key}: {disk:#}");
+    }
+    assert_eq!(volume["tags"]["Name"], "db");
 }
