@@ -4,14 +4,15 @@
 //!   requests in their order, and `narrowing`, the pieces of those that failed;
 //! - `foreground`: what the foreground had, for the answer;
 //! - `idle_gap`: moments of a device without foreground requests; `buffer`, memory for direct reads;
-//! - `ledger`: the disks of the ledger;
-//! - `pacer`: the rate beside a foreground;
+//! - `disk_counter`: the kernel's counts; `ledger`: the disks of the ledger;
+//! - `pacer`: the rate beside a foreground; `rate_limiter`: requests that keep to it;
 //! - `probe`: reads as the foreground makes them;
 //! - `queue_bound`: the bound on requests in flight where no foreground is known;
 //! - `meter`: what comes back, counted;
 //! - `volume`: the device, and by what it is known again.
 
 mod buffer;
+mod disk_counter;
 mod foreground;
 mod idle_gap;
 mod ledger;
@@ -22,10 +23,12 @@ mod pacer;
 mod probe;
 mod queue;
 mod queue_bound;
+mod rate_limiter;
 mod volume;
 mod work;
 
 pub use buffer::Buffer;
+pub use disk_counter::DiskCounter;
 pub use foreground::{ForegroundReport, KeepArgs, ReportArgs, write_page};
 pub use idle_gap::IdleGap;
 pub use ledger::below_ledger;
@@ -35,5 +38,6 @@ pub use narrowing::{LONGEST, PIECES_IN_FLIGHT};
 pub use pacer::{BESIDE, Interval, Pacer};
 pub use probe::{PROBE_BYTES, Prober, Probes};
 pub use queue_bound::QueueBound;
+pub use rate_limiter::RateLimiter;
 pub use volume::{Attached, Key, NotOpened, Volume, is_ebs};
 pub use work::{ReadRequest, Work};

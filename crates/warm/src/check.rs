@@ -4,7 +4,9 @@ mod burst;
 mod checked;
 mod pairs;
 mod report;
+mod volume_pace;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
@@ -14,8 +16,8 @@ use record::Bytes;
 use study::cold::forecast::{Forecast, Work, forecast};
 use study::cold::sample::{LEAST_PAIRS, Sample, assess};
 use study::interval::Interval;
-use study::pace::Targets;
 
+use super::limit::Limit;
 use super::pace::IoPolicy;
 use super::reading::MOST_DEPTH;
 use crate::args::WarmArgs;
@@ -25,6 +27,7 @@ use reader::{Volume, is_locked};
 use report::report;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use volume_pace::Pacing;
 
 /// The places of a volume that were read, and what they say.
 struct Sampled<'a> {
@@ -46,11 +49,18 @@ pub(crate) fn check(
     interrupt: &AtomicBool,
 ) -> Outcome {
     let block = args.block.0;
-    let target = args.keep.targets();
+    let limit = Limit::new(args.limit.map(|limit| limit.0));
+    let disks: BTreeSet<_> = volumes.iter().map(|volume| volume.disk.number).collect();
+    let root = context.root.clone();
+    let pacing = Pacing {
+        limit: &limit,
+        policy: IoPolicy::of(args.keep.targets(), disks.len() < volumes.len()),
+        root: &root,
+    };
     let mut sampled = Vec::new();
     let mut failure = None;
     for volume in volumes {
-        match sample(volume, block, target, lister, interrupt) {
+        match sample(volume, block, pacing, lister, interrupt) {
             Ok(one) => sampled.push(one),
             Err(error) => failure = failure.or(Some(error)),
         }
@@ -62,9 +72,7 @@ pub(crate) fn check(
         .iter()
         .map(|one| (one.volume, &one.places[..]))
         .collect();
-    let limit = args.limit.map(|limit| limit.0);
-    let policy = target.map_or(IoPolicy::Short, IoPolicy::Target);
-    let rates = burst::together(&each, block, (limit, policy), lister, interrupt);
+    let rates = burst::together(&each, block, pacing, lister, interrupt);
     let all: Vec<Checked> = sampled
         .into_iter()
         .zip(rates)
@@ -89,7 +97,7 @@ pub(crate) fn check(
 fn sample<'a>(
     volume: &'a Volume,
     block: Bytes,
-    target: Option<Targets>,
+    pacing: Pacing<'_>,
     lister: &dyn ListEngine,
     interrupt: &AtomicBool,
 ) -> Result<Sampled<'a>, Failure> {
@@ -106,13 +114,14 @@ fn sample<'a>(
     let list = List {
         files: &[&file],
         memory: Memory::Reads,
-        max_in_flight: DEPTH,
+        // One more for a probe.
+        max_in_flight: DEPTH + 1,
         largest: Bytes(u64::from(PAGE)),
         interface: IoInterface::Auto,
         interrupt,
     };
     let is_warmed = is_locked(volume);
-    let mut pairs = Pairs::new(&places, seed, target);
+    let mut pairs = Pairs::new(&places, seed, pacing.of(volume));
     let end = lister.run(&list, &mut pairs).midway()?;
     if end.ended == EndReason::Interrupted {
         return Err(Failure::Midway(anyhow!("{device}: interrupted")));

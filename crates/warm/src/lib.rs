@@ -54,6 +54,7 @@ use finding::{Code, Finding};
 use later::Wanted;
 use limit::Limit;
 use one::{Shared, Task, Warmed};
+use pace::IoPolicy;
 use plan::{Extent, Known};
 use reader::Volume;
 use start::Ask;
@@ -143,7 +144,6 @@ fn warm_all(
 ) -> Outcome {
     let held = held(args, &volumes, context, interrupt)?;
     let locks = reader::lock_disks(&volumes).map_err(Failure::refused)?;
-    let are_parts = locks.len() < volumes.len();
     let first = files::find(&args.first, devices, &volumes, context, interrupt)?;
     if interrupt.load(Ordering::Relaxed) {
         return Err(Failure::Midway(anyhow!(
@@ -177,8 +177,7 @@ fn warm_all(
         devices,
         limit: &limit,
         turns: &turns,
-        keep: args.keep.targets(),
-        are_parts,
+        policy: IoPolicy::of(args.keep.targets(), locks.len() < tasks.len()),
         interrupt,
         lines: &lines,
         below_ledger: &below_ledger,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use record::{Bytes, Nanos};
 
 /// After a pause so much time is made up for at once.
-pub(crate) const SLACK: Nanos = Nanos(50_000_000);
+const SLACK: Nanos = Nanos(50_000_000);
 
 /// A rate that all devices keep to together. Each takes its place in one line behind what all have asked
 /// for so far: they read by turns, and what one of them cannot use is the others'.

@@ -12,7 +12,6 @@ use linux::block::{DevNum, Devices};
 use linux::ebs::Exceeded;
 use record::{Bytes, Ranges};
 use study::depth::verdict::Verdict;
-use study::pace::Targets;
 
 use super::checkpoint::End;
 use super::finding::{Code, Finding};
@@ -50,26 +49,14 @@ pub(crate) struct Shared<'a> {
     pub limit: &'a Limit,
     /// Order in which the volumes are read.
     pub turns: &'a Turns,
-    /// Targets of the foreground's latency, if any were given.
-    pub keep: Option<Targets>,
-    /// True if several of the volumes are parts of one disk: each would take the others' reads for foreground.
-    pub are_parts: bool,
+    /// Policy towards the foreground.
+    pub policy: IoPolicy,
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
     /// The progress lines.
     pub lines: &'a ProgressLines,
     /// The disks that the ledger lies on.
     pub below_ledger: &'a [DevNum],
-}
-
-impl Shared<'_> {
-    fn policy(&self) -> IoPolicy {
-        match self.keep {
-            Some(targets) => IoPolicy::Target(targets),
-            None if self.are_parts => IoPolicy::Short,
-            None => IoPolicy::Idle,
-        }
-    }
 }
 
 /// End of the warming of a volume.
@@ -226,7 +213,7 @@ fn read(
         line,
         shared.below_ledger.contains(&volume.disk.number),
     );
-    let pace = Pace::new(shared.limit, shared.policy());
+    let pace = Pace::new(shared.limit, shared.policy);
     let counted = volume.own_counters();
     let began = Instant::now();
     let mut reading = Reading::new(

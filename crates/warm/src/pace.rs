@@ -1,11 +1,11 @@
 //! Rate of reading: within the limit that all volumes share, and within what the foreground allows
 //! ([`study::pace`]).
 
-use reader::{ForegroundReport, Pacer, QueueBound};
+use reader::{ForegroundReport, Pacer, QueueBound, RateLimiter};
 use record::{Bytes, Nanos};
 use study::pace::{Allowed, Controller, Counts, Targets};
 
-use super::limit::{Limit, SLACK};
+use super::limit::Limit;
 
 /// Length of an interval by which the rate is set.
 const INTERVAL: Nanos = Nanos(40_000_000);
@@ -23,6 +23,18 @@ pub(crate) enum IoPolicy {
     Short,
 }
 
+impl IoPolicy {
+    /// With the targets that were given, if any. Of volumes that are parts of one disk each would take the others'
+    /// reads for foreground.
+    pub(crate) fn of(targets: Option<Targets>, are_parts: bool) -> IoPolicy {
+        match targets {
+            Some(targets) => IoPolicy::Target(targets),
+            None if are_parts => IoPolicy::Short,
+            None => IoPolicy::Idle,
+        }
+    }
+}
+
 /// Decides when the next request is issued.
 pub(crate) struct Pace<'a> {
     limit: &'a Limit,
@@ -36,7 +48,7 @@ pub(crate) struct Pace<'a> {
     ahead: Nanos,
     /// Its place in the line of all devices that keep to the limit.
     own_place: Nanos,
-    not_before: Nanos,
+    limiter: RateLimiter,
     interval: Interval,
     next_probe: Nanos,
     /// Start of the probe that is outstanding.
@@ -91,7 +103,7 @@ impl<'a> Pace<'a> {
             now: Nanos(0),
             ahead: limit.now(),
             own_place: Nanos(0),
-            not_before: Nanos(0),
+            limiter: RateLimiter::default(),
             interval: Interval::default(),
             next_probe: Nanos(0),
             probing: None,
@@ -114,6 +126,14 @@ impl<'a> Pace<'a> {
         self.pacer.as_ref().map_or(Allowed::All, Pacer::allowed)
     }
 
+    /// Bytes a second that the foreground leaves; `None` where nothing limits them, or nothing may be read.
+    fn rate(&self) -> Option<f64> {
+        match self.allowed() {
+            Allowed::Rate(rate) => Some(rate),
+            Allowed::All | Allowed::Nothing => None,
+        }
+    }
+
     /// True while the background keeps the latency of a foreground.
     pub(crate) fn is_beside(&self) -> bool {
         self.allowed() != Allowed::All
@@ -126,7 +146,7 @@ impl<'a> Pace<'a> {
     /// Time of the next request: `None` for at once.
     pub(crate) fn wait(&self, now: Nanos) -> Option<Nanos> {
         let most = self.bound.as_ref().map_or(usize::MAX, QueueBound::most);
-        let mut until = self.not_before.max(self.own_place);
+        let mut until = self.limiter.due(self.rate()).max(self.own_place);
         // Before the first block there is no warm place to probe.
         let is_first = self.probes == 0 && self.in_flight == 0;
         let pauses = self.allowed() == Allowed::Nothing && !is_first;
@@ -151,9 +171,9 @@ impl<'a> Pace<'a> {
         self.in_flight_bytes += bytes.0;
         self.block = bytes;
         self.own_place = self.limit.goes(now + self.ahead, bytes) - self.ahead;
-        if let Allowed::Rate(rate) = self.allowed() {
-            let takes = Nanos((bytes.0 as f64 / rate * 1e9) as u64);
-            self.not_before = self.not_before.max(now - SLACK.min(takes)) + takes;
+        // What goes without one is larger, and is nothing to wait for later.
+        if let Some(rate) = self.rate() {
+            self.limiter.issued(now, bytes, Some(rate));
         }
     }
 
@@ -225,8 +245,7 @@ impl<'a> Pace<'a> {
         };
         let waiting = self.probing.map_or(Nanos(0), |since| now - since);
         let probing = self.probing.map_or(0, |_| reader::PROBE_BYTES as u64);
-        let before = pacer.allowed();
-        let allowed = pacer.take(&reader::Interval {
+        pacer.take(&reader::Interval {
             seconds: passed.as_secs_f64(),
             counts: counted.map(|counted| Counts {
                 read: counted.read_bytes as f64,
@@ -241,13 +260,6 @@ impl<'a> Pace<'a> {
             is_busy: self.in_flight > 0,
             request: self.block,
         });
-        // A place in the future was taken at an earlier rate.
-        if let (Allowed::Rate(before), Allowed::Rate(rate)) = (before, allowed) {
-            let left = (self.not_before - now).as_secs_f64() * before / rate;
-            self.not_before = self.not_before.min(now + Nanos((left * 1e9) as u64));
-        } else if allowed != before {
-            self.not_before = now;
-        }
     }
 
     /// The foreground's share of the bytes that went through the device; `None` where the kernel does not count.

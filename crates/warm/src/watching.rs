@@ -4,21 +4,19 @@ use std::time::{Duration, Instant};
 
 use job::{CheckpointWriter, EndState, Interval};
 use linux::Root;
-use linux::diskstats::{Counter, DiskStats};
 use record::{Bytes, Ranges};
 
 use super::checkpoint::{Checkpoint, End};
 use super::pace::Counted;
 use super::progress::VolumeLine;
 use super::reading::{At, Watch};
-use reader::Volume;
+use reader::{DiskCounter, Volume};
 
 /// Examines one volume.
 pub(crate) struct Watching<'a> {
     volume: &'a Volume,
     root: &'a Root,
-    counter: Option<Counter>,
-    before: Option<DiskStats>,
+    counter: Option<DiskCounter>,
     checkpoint: Checkpoint,
     writer: CheckpointWriter<Checkpoint>,
     line: VolumeLine,
@@ -48,15 +46,9 @@ impl<'a> Watching<'a> {
         if holds_ledger {
             writer.set_interval(Interval::every(SELDOM));
         }
-        // What others do to the rest of a disk holds back a partition too.
-        let disk = &volume.disk;
-        let counter = disk
-            .is_counted(root)
-            .then(|| Counter::open(root, disk).ok())
-            .flatten();
         Watching {
-            before: counter.as_ref().and_then(|counter| counter.read().ok()),
-            counter,
+            // What others do to the rest of a disk holds back a partition too.
+            counter: DiskCounter::open(&volume.disk, root),
             volume,
             root,
             ran_before_s: checkpoint.ran_s,
@@ -101,9 +93,7 @@ impl Watch for Watching<'_> {
     }
 
     fn counted(&mut self) -> Option<Counted> {
-        let now = self.counter.as_ref()?.read().ok()?;
-        let before = self.before.replace(now)?;
-        let counts = now.since(&before)?;
+        let counts = self.counter.as_mut()?.since()?;
         Some(Counted {
             read_bytes: counts.read_bytes,
             written_bytes: counts.write_bytes,

@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use linux::Root;
 use linux::block::{DevNum, Device, Devices};
-use linux::diskstats::{Counter, DiskStats};
-use reader::{ForegroundReport, Interval, KeepArgs, Pacer, Prober};
+use reader::{DiskCounter, ForegroundReport, Interval, KeepArgs, Pacer, Prober};
 use record::{Bytes, Nanos};
 use study::pace::{Allowed, Counts};
 
-use super::place::Place;
+use super::place::{Place, whole};
 use super::state::lock;
 
 /// The controller is asked so often.
@@ -91,33 +90,10 @@ impl Throttle {
     }
 }
 
-/// A disk's counter, and its last state.
-struct Counted {
-    counter: Counter,
-    before: DiskStats,
-}
-
-impl Counted {
-    fn open(disk: &Device, root: &Root) -> Option<Counted> {
-        let counter = disk
-            .is_counted(root)
-            .then(|| Counter::open(root, disk).ok())??;
-        let before = counter.read().ok()?;
-        Some(Counted { counter, before })
-    }
-
-    /// Bytes read and written since the last time.
-    fn since(&mut self) -> Option<(f64, f64)> {
-        let now = self.counter.read().ok()?;
-        let counts = now.since(&std::mem::replace(&mut self.before, now))?;
-        Some((counts.read_bytes as f64, counts.write_bytes as f64))
-    }
-}
-
 /// Watches the disk of one place, and those that share a limit with it.
 pub(crate) struct Watch {
-    disk: Counted,
-    beside: Vec<Counted>,
+    disk: DiskCounter,
+    beside: Vec<DiskCounter>,
     /// True if the ledger lies on any of them.
     holds_ledger: bool,
     /// Number of the place, and of all that lie on the same disk, which counts what is written to each.
@@ -156,10 +132,10 @@ impl Watch {
                 .filter(|at| of_zeroed[*at] == Some(disk.number))
                 .collect(),
             own: 0,
-            disk: Counted::open(disk, root)?,
+            disk: DiskCounter::open(disk, root)?,
             beside: beside
                 .into_iter()
-                .filter_map(|one| Counted::open(one, root))
+                .filter_map(|one| DiskCounter::open(one, root))
                 .collect(),
             prober: Prober::start(root.locate(&device.node()), device.size).ok()?,
             pacer: Pacer::new(keep.targets().unwrap_or_default()),
@@ -223,15 +199,13 @@ impl Watch {
     /// Bytes that the kernel counted since the last time, read and written.
     fn moved(&mut self) -> Option<(f64, f64)> {
         let of_disk = self.disk.since()?;
-        let of_others = self.beside.iter_mut().filter_map(Counted::since);
-        Some(of_others.fold(of_disk, |all, one| (all.0 + one.0, all.1 + one.1)))
+        let of_others = self.beside.iter_mut().filter_map(DiskCounter::since);
+        let all = std::iter::once(of_disk).chain(of_others);
+        Some(all.fold((0.0, 0.0), |(read, written), one| {
+            (
+                read + one.read_bytes as f64,
+                written + one.write_bytes as f64,
+            )
+        }))
     }
-}
-
-/// The disk of a partition, or the device itself.
-fn whole<'a>(device: &'a Device, devices: &'a Devices) -> &'a Device {
-    device
-        .partition_of()
-        .and_then(|disk| devices.get(disk))
-        .unwrap_or(device)
 }

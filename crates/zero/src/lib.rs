@@ -41,7 +41,7 @@ use sample::read_back;
 use start::{Ready, start};
 use state::{Shared, Stop, lock};
 use ui::context::{Context, notice};
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::format;
 use work::Work;
 
@@ -72,19 +72,27 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
         (&context.root, context.ledger_path().ok().as_deref()),
         interrupt,
     );
-    if let Some(why) = unfinished(&ready.checkpoint.disks, &ended) {
+    let written = page.map_or(Ok(()), |page| {
+        let disks = ready.checkpoint.disks.iter().zip(&foreground);
+        let foregrounds: Vec<_> = disks
+            .map(|(disk, foreground)| (disk.path.display().to_string(), foreground.as_ref()))
+            .collect();
+        reader::write_page(&page, "zero", &foregrounds)
+    });
+    if let Some(why) = unfinished(&ready.checkpoint.disks, &ended, &foreground) {
+        if let Err(error) = written {
+            notice(&format!("disksmith: {}", sentence(&error)));
+        }
         let hint = Resumable::if_written(ready.writer.writes()).hint();
         let command = command(&ready, &[], &context.root);
         return Err(Failure::Midway(anyhow!("{why}\n{hint}\n  {command}")));
     }
-    let (finished, failures) = finish(&ready.places, &ready.checkpoint.disks, &foreground);
-    let written = page.map_or(Ok(()), |page| {
-        let foregrounds: Vec<_> = finished
-            .iter()
-            .map(|one| (one.disk.path.display().to_string(), one.foreground.as_ref()))
-            .collect();
-        reader::write_page(&page, "zero", &foregrounds).midway()
-    });
+    let (finished, failures) = finish(
+        &ready.places,
+        &ready.checkpoint.disks,
+        &foreground,
+        &context.root,
+    );
     // What was found out is worth more than what the ledger makes of it.
     let printed = if finished.is_empty() {
         Ok(())
@@ -104,7 +112,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
     } = ready;
     end(writer, &checkpoint);
     printed?;
-    written?;
+    written.midway()?;
     if !failures.is_empty() {
         let failures = failures.join("\n");
         return Err(Failure::Midway(anyhow!(
@@ -269,26 +277,36 @@ fn take(shared: &[Shared], disks: &mut [Disk]) -> bool {
 }
 
 /// Sentence when not all disks came to their end; `None` when they did.
-fn unfinished(disks: &[Disk], ended: &[Result<(), Stop>]) -> Option<String> {
+fn unfinished(
+    disks: &[Disk],
+    ended: &[Result<(), Stop>],
+    foreground: &[Option<ForegroundReport>],
+) -> Option<String> {
     if ended.iter().all(Result::is_ok) {
         return None;
     }
-    let line = |(disk, ended): (&Disk, &Result<(), Stop>)| {
-        let share = disk.settled().0 as f64 / disk.size.0.max(1) as f64;
-        let stopped = match ended {
-            Ok(()) => "it only has its stamp left".to_owned(),
-            Err(Stop::Signal) => "stopped by a signal".to_owned(),
-            Err(Stop::Gone(why)) => why.clone(),
+    let line =
+        |((disk, ended), foreground): ((&Disk, &Result<(), Stop>), &Option<ForegroundReport>)| {
+            let beside = foreground.as_ref().map(ForegroundReport::text);
+            let beside = beside.map_or(String::new(), |text| {
+                format!(". {}", text.trim_end_matches('.'))
+            });
+            let share = disk.settled().0 as f64 / disk.size.0.max(1) as f64;
+            let stopped = match ended {
+                Ok(()) => "it only has its stamp left".to_owned(),
+                Err(Stop::Signal) => "stopped by a signal".to_owned(),
+                Err(Stop::Gone(why)) => why.clone(),
+            };
+            format!(
+                "\n  - {}: {} of {} ({}); {stopped}{beside}",
+                disk.path.display(),
+                disk.zeroed.total(),
+                disk.size,
+                format::percent(share)
+            )
         };
-        format!(
-            "\n  - {}: {} of {} ({}); {stopped}",
-            disk.path.display(),
-            disk.zeroed.total(),
-            disk.size,
-            format::percent(share)
-        )
-    };
-    let lines: Vec<String> = disks.iter().zip(ended).map(line).collect();
+    let disks = disks.iter().zip(ended).zip(foreground);
+    let lines: Vec<String> = disks.map(line).collect();
     let gone = ended.iter().any(|end| matches!(end, Err(Stop::Gone(_))));
     let advice = match gone {
         true => "\nLeave out a disk that is gone.",
@@ -306,6 +324,7 @@ fn finish(
     places: &[Place],
     disks: &[Disk],
     foreground: &[Option<ForegroundReport>],
+    root: &Root,
 ) -> (Vec<Finished>, Vec<String>) {
     let mut finished = Vec::new();
     let mut failures = Vec::new();
@@ -315,7 +334,8 @@ fn finish(
             .zip(disks)
             .zip(foreground)
             .map(|((place, disk), foreground)| {
-                let finishing = scope.spawn(move || finish_one(place, disk, foreground.clone()));
+                let finishing =
+                    scope.spawn(move || finish_one(place, disk, foreground.clone(), root));
                 (finishing, disk)
             })
             .collect();
@@ -334,6 +354,7 @@ fn finish_one(
     place: &Place,
     disk: &Disk,
     foreground: Option<ForegroundReport>,
+    root: &Root,
 ) -> Result<Finished, String> {
     if let Some(why) = place.resized() {
         return Err(why);
@@ -346,7 +367,7 @@ fn finish_one(
     }
     let zeroed = Ranges::all(disk.size).subtract(&disk.failed);
     Ok(Finished {
-        back: read_back(place, &zeroed, disk.size.0 ^ u64::from(disk.starts)),
+        back: read_back(place, &zeroed, disk.size.0 ^ u64::from(disk.starts), root),
         disk: disk.clone(),
         foreground,
     })
@@ -374,7 +395,8 @@ mod tests {
         let unwritable = tempfile::NamedTempFile::new().unwrap();
         places[1].direct = std::fs::File::open(unwritable.path()).unwrap();
         places[2].direct.set_len(2 << 20).unwrap();
-        let (finished, failures) = finish(&places, &disks, &[None, None, None]);
+        let root = Root::under(Path::new("/no/such"));
+        let (finished, failures) = finish(&places, &disks, &[None, None, None], &root);
         assert_eq!(finished.len(), 1);
         assert!(finished[0].is_well() && finished[0].disk.path == Path::new("/dev/a"));
         assert_eq!(failures.len(), 2);

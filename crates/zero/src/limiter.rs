@@ -3,23 +3,19 @@
 use std::ops::Range;
 
 use engine::list::{Op, Request};
+use reader::RateLimiter;
 use record::{Bytes, Nanos};
 use study::pace::Allowed;
 
 use super::foreground::Throttle;
 use super::state::LOOK;
 
-/// A disk that was held up may catch up on so much time.
-const BURST: Nanos = Nanos(100_000_000);
-
 /// Keeps to so many bytes a second.
 #[derive(Debug)]
 pub(crate) struct Limiter<'a> {
     per_second: Option<Bytes>,
     throttle: Option<&'a Throttle>,
-    /// Time at which the last request was due, or a little before it was issued, and its bytes. The next one is due when
-    /// they have had their time, at the rate of then: a request that a low rate put off does not wait on at a higher one.
-    last: (Nanos, Bytes),
+    limiter: RateLimiter,
 }
 
 impl<'a> Limiter<'a> {
@@ -28,28 +24,17 @@ impl<'a> Limiter<'a> {
         Limiter {
             per_second,
             throttle,
-            last: (Nanos(0), Bytes(0)),
+            limiter: RateLimiter::default(),
         }
     }
 
     /// Time until which to wait; `None` when the next request may be issued.
     pub(crate) fn wait(&self, now: Nanos) -> Option<Nanos> {
         let closed = self.throttle.and_then(|throttle| throttle.rate(now).err());
-        let until = closed.unwrap_or_default().max(self.due(now));
+        let due = self.limiter.due(self.rate(now));
+        let until = closed.unwrap_or_default().max(due);
         // By then the rate may be another one.
         (until > now).then_some(until.min(now + Nanos::from(LOOK)))
-    }
-
-    /// Time at which the next request may be issued.
-    fn due(&self, now: Nanos) -> Nanos {
-        let (since, bytes) = self.last;
-        since + self.takes(now, bytes)
-    }
-
-    /// Time of so many bytes at the rate of now.
-    fn takes(&self, now: Nanos, bytes: Bytes) -> Nanos {
-        let rate = self.rate(now);
-        rate.map_or(Nanos(0), |rate| Nanos((bytes.0 as f64 * 1e9 / rate) as u64))
     }
 
     /// Bytes a second of the limit, or of what the foreground leaves if that is less.
@@ -101,12 +86,7 @@ impl<'a> Limiter<'a> {
         if let Some(throttle) = self.throttle {
             throttle.issued(bytes);
         }
-        // Beside a foreground no more is made up for than one request: many at once would delay it by all of them.
-        let made_up = match self.is_beside() {
-            true => BURST.min(self.takes(now, bytes)),
-            false => BURST,
-        };
-        self.last = (self.due(now).max(now - made_up), bytes);
+        self.limiter.issued(now, bytes, self.rate(now));
     }
 
     /// The request for a range, which is issued now. A range is at most as long as the largest
@@ -151,16 +131,5 @@ mod tests {
         throttle.allow(Allowed::All);
         assert_eq!(limiter.wait(NOW + NOW), None);
         assert_eq!(limiter.request_size(Bytes::MIB), Bytes::MIB);
-    }
-
-    #[test]
-    fn what_a_low_rate_put_off_does_not_wait_on_at_a_higher_one() {
-        let throttle = Throttle::new();
-        throttle.allow(Allowed::Rate(1.0));
-        let mut limiter = Limiter::new(None, Some(&throttle));
-        limiter.issued(NOW, reader::BESIDE);
-        assert!(limiter.wait(NOW + NOW).is_some());
-        throttle.allow(Allowed::Rate(1e9));
-        assert_eq!(limiter.wait(NOW + MS), None);
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use linux::Root;
-use linux::block::{DevNum, Devices};
+use linux::block::{DevNum, Device, Devices};
 use linux::consent::DestroyTarget;
 use linux::offload::{self, Offload};
 use linux::signature;
@@ -176,6 +176,14 @@ impl Place {
 fn filled(stamp: &str) -> impl Iterator<Item = u8> {
     let line = format!("{ZEROING}{stamp}\n").into_bytes();
     line.into_iter().cycle().take(STAMP)
+}
+
+/// The disk of a partition, or the device itself.
+pub(crate) fn whole<'a>(device: &'a Device, devices: &'a Devices) -> &'a Device {
+    device
+        .partition_of()
+        .and_then(|disk| devices.get(disk))
+        .unwrap_or(device)
 }
 
 /// A file that stands for a disk, in tests.

@@ -3,17 +3,21 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::time::Duration;
 
+use linux::Root;
+use linux::block::Devices;
+use linux::diskstats::Counter;
+use reader::IdleGap;
 use record::{Bytes, Nanos, Ranges};
 use serde::{Deserialize, Serialize};
 use study::effects::{Effect, Pair, effect};
 
-use super::place::Place;
+use super::place::{Place, whole};
 
 /// Size of a place that is written twice, and of the ends that are read back.
 pub(crate) const PLACE: Bytes = Bytes::MIB;
-/// Size of a random place that is read back, and of a request: no rate holds it back, since no foreground is looked
-/// for before the work and after it.
+/// Size of a random place that is read back, and of a request.
 const READ: Bytes = reader::BESIDE;
 /// Number of places that are looked at, on a disk that has them.
 const MOST: u64 = 64;
@@ -106,8 +110,9 @@ impl ReadBack {
     }
 }
 
-/// Reads a sample of what should be zero: random places, and the first and the last.
-pub(crate) fn read_back(place: &Place, zeroed: &Ranges, seed: u64) -> ReadBack {
+/// Reads a sample of what should be zero: random places, and the first and the last. No rate holds it back, since it is
+/// before or after the work: each read is in an idle gap, so that a foreground request waits for one at most.
+pub(crate) fn read_back(place: &Place, zeroed: &Ranges, seed: u64, root: &Root) -> ReadBack {
     let mut asked = places(zeroed, READ, seed);
     let first = zeroed.iter().next();
     asked.extend(first.map(|range| range.start..range.end.min(range.start + PLACE.0)));
@@ -117,8 +122,15 @@ pub(crate) fn read_back(place: &Place, zeroed: &Ranges, seed: u64) -> ReadBack {
         places: asked.len(),
         ..ReadBack::default()
     };
+    let counter = counter(place, root);
+    let mut idle_gap = IdleGap::default();
     for range in asked.into_iter().flat_map(|range| pieces(range, READ)) {
-        match place.is_zero(range.clone()) {
+        let (is_zero, _) = idle_gap.read(
+            Some(Duration::ZERO),
+            || counter.as_ref()?.read().ok(),
+            || place.is_zero(range.clone()),
+        );
+        match is_zero {
             Ok(true) => {}
             Ok(false) => back.not_zero.insert(range),
             Err(error) => {
@@ -128,6 +140,14 @@ pub(crate) fn read_back(place: &Place, zeroed: &Ranges, seed: u64) -> ReadBack {
         }
     }
     back
+}
+
+/// Counters of the disk on which it lies; `None` where the kernel does not count.
+fn counter(place: &Place, root: &Root) -> Option<Counter> {
+    let devices = Devices::read(root).ok()?;
+    let disk = whole(devices.get(place.number)?, &devices);
+    disk.is_counted(root)
+        .then(|| Counter::open(root, disk).ok())?
 }
 
 /// The requests for a range, of this size.
@@ -166,7 +186,8 @@ mod tests {
         let size = Bytes(40 * PLACE.0 + 512);
         let place = on_file(size);
         let all = Ranges::all(size);
-        let back = read_back(&place, &all, 5);
+        let root = Root::under(std::path::Path::new("/no/such"));
+        let back = read_back(&place, &all, 5, &root);
         assert_eq!((back.places, back.is_well()), (66, true));
         for at in [0, size.0 - 1] {
             let written = place.direct.try_clone().unwrap();
@@ -174,13 +195,13 @@ mod tests {
             let mut memory = Buffer::new(1, 512);
             memory.part_mut(0).fill(7);
             written.write_all_at(memory.part(0), block).unwrap();
-            let back = read_back(&place, &all, 5);
+            let back = read_back(&place, &all, 5, &root);
             assert!(!back.is_well() && back.not_zero.contains(&(at..at + 1)));
             memory.part_mut(0).fill(0);
             written.write_all_at(memory.part(0), block).unwrap();
         }
         place.direct.set_len(0).unwrap();
-        let back = read_back(&place, &all, 5);
+        let back = read_back(&place, &all, 5, &root);
         assert!(back.unreadable.contains(&(0..PLACE.0)) && back.why.is_some());
     }
 

@@ -302,7 +302,7 @@ fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) 
     }
     let behind = known.zeroed.subtract(&Ranges::from(place.stamped()));
     let seed = u64::from(known.starts) ^ known.zeroed.total().0;
-    let back = read_back(place, &behind, seed);
+    let back = read_back(place, &behind, seed, &context.root);
     if let (true, Some(why)) = (back.not_zero.is_empty(), &back.why) {
         anew(format!("what was zeroed cannot be read ({why})"));
         return fresh;

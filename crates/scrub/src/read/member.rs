@@ -176,8 +176,7 @@ impl RequestSource for Member<'_> {
             return Next::Wait(now + NAP);
         }
         if let Err(wait) = self.share.has_room() {
-            let wait = wait.map_or(NAP, Nanos::from);
-            return Next::Wait(now + wait.min(NAP));
+            return Next::Wait(now + wait.map_or(NAP, |wait| wait.min(NAP)));
         }
         self.work.cut_by(block);
         let (range, tag) = match self.work.next(now) {

@@ -1,16 +1,16 @@
 //! Rate of volumes when warm blocks of all of them are read at once: the rate of a forecast.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use engine::IoInterface;
-use engine::list::{CompletedRequest, List, ListEngine, Memory, Next, Request, RequestSource};
+use engine::list::{CompletedRequest, List, ListEngine, Memory, Next, Op, Request, RequestSource};
 use record::{Bytes, Nanos};
 use study::interval::{Interval, mean_interval};
 
-use super::super::limit::Limit;
-use super::super::pace::{IoPolicy, Pace};
-use super::pairs::PAGE;
-use reader::Volume;
+use super::pairs::{PAGE, SPREAD};
+use super::volume_pace::{Pacing, VolumePace};
+use reader::{BESIDE, Volume};
 
 /// So many requests in flight: with 512 KiB each enough for more than any instance gives of warm
 /// blocks, and few enough for others to live beside them.
@@ -19,35 +19,43 @@ pub(super) const DEPTH: u32 = 16;
 const BLOCK: u64 = 0;
 /// Mark of a request that is a probe of foreground latency.
 const PROBE: u64 = 1;
-/// A prime number: a step that reaches all places.
-const SPREAD: usize = 7919;
 /// Wait when nothing can be requested; a completion ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
-/// The rate is that of so many equal parts, which show how it wanders.
+/// The rate is that of so many parts of as many requests each, which show how it wanders.
 const PARTS: usize = 20;
+/// Beside a foreground it ends after so long, where the rate is known by then.
+const LONGEST: Nanos = Nanos::from_secs(20);
 
 /// Reads whole blocks that are warm now, several at once, to see what the volume gives.
 pub(super) struct Burst<'a> {
     places: &'a [u64],
-    block: u32,
+    block: u64,
     size: u64,
-    pace: Pace<'a>,
+    paced: VolumePace<'a>,
     given: usize,
-    /// Blocks in flight, and how many probes were sent.
+    /// What is left of the block that was given last.
+    left: Range<u64>,
+    /// Requests in flight, and how many probes were sent.
     in_flight: u32,
     probes: usize,
-    /// When the blocks came, in order.
-    came: Vec<Nanos>,
+    /// When blocks, or beside a foreground parts of them, came, in order, and their bytes.
+    came: Vec<(Nanos, u64)>,
 }
 
 impl<'a> Burst<'a> {
-    pub(super) fn new(places: &'a [u64], block: Bytes, size: Bytes, pace: Pace<'a>) -> Burst<'a> {
+    pub(super) fn new(
+        places: &'a [u64],
+        block: Bytes,
+        size: Bytes,
+        paced: VolumePace<'a>,
+    ) -> Burst<'a> {
         Burst {
             places,
-            block: u32::try_from(block.0).unwrap_or(u32::MAX),
+            block: block.0,
             size: size.0,
-            pace,
+            paced,
             given: 0,
+            left: 0..0,
             in_flight: 0,
             probes: 0,
             came: Vec::new(),
@@ -65,21 +73,21 @@ impl<'a> Burst<'a> {
         };
         let (before, counting) = self.came.split_at(from);
         let each = counting.len() / PARTS;
-        let part_bytes = each as f64 * f64::from(self.block);
-        let mut since = before.last().copied().unwrap_or(Nanos(0));
-        let mut spans = Vec::new();
+        let mut since = before.last().map_or(Nanos(0), |last| last.0);
+        let mut per_byte_s = Vec::new();
         for part in counting.chunks_exact(each.max(1)).take(PARTS) {
-            let until = part.last().copied().unwrap_or(since);
-            spans.push((until - since).as_secs_f64());
+            let until = part.last().map_or(since, |last| last.0);
+            let bytes: u64 = part.iter().map(|one| one.1).sum();
+            per_byte_s.push((until - since).as_secs_f64() / bytes as f64);
             since = until;
         }
-        let span = mean_interval(&spans).filter(|_| each > 0)?;
-        let mean = part_bytes / span.mean;
+        let per_byte_s = mean_interval(&per_byte_s).filter(|_| each > 0)?;
+        let mean = 1.0 / per_byte_s.mean;
         Some(Interval {
             mean,
-            low: part_bytes / span.high,
+            low: 1.0 / per_byte_s.high,
             // No more is promised than twice what was seen, however much it wandered.
-            high: (part_bytes / span.low.max(span.mean / 2.0)).max(mean),
+            high: (1.0 / per_byte_s.low.max(per_byte_s.mean / 2.0)).max(mean),
         })
         .filter(|rate| rate.low > 0.0 && rate.high.is_finite())
     }
@@ -95,6 +103,30 @@ impl Burst<'_> {
     }
 }
 
+impl Burst<'_> {
+    /// The next request: a block, or a part of one beside a foreground.
+    fn piece(&mut self) -> Option<Range<u64>> {
+        if self.left.is_empty() {
+            let &offset = self.places.get(self.given)?;
+            self.given += 1;
+            debug_assert!(offset + self.block <= self.size);
+            self.left = offset..offset + self.block;
+        }
+        let most = match self.paced.pace.is_beside() {
+            true => BESIDE.0.min(self.block),
+            false => self.block,
+        };
+        let piece = self.left.start..self.left.end.min(self.left.start + most);
+        self.left.start = piece.end;
+        Some(piece)
+    }
+
+    /// True if enough came beside a foreground.
+    fn is_enough(&self, now: Nanos) -> bool {
+        now >= LONGEST && self.came.len() >= 2 * PARTS && self.paced.pace.is_beside()
+    }
+}
+
 impl RequestSource for Burst<'_> {
     fn depth(&self) -> u32 {
         // Room for a probe, which is not to wait for its turn here.
@@ -102,39 +134,40 @@ impl RequestSource for Burst<'_> {
     }
 
     fn next(&mut self, now: Nanos) -> Next {
-        // The foreground is not counted: there may be one.
-        self.pace.adjust(now, || None);
-        let Some(&offset) = self.places.get(self.given) else {
+        self.paced.adjust(now);
+        let is_over = self.left.is_empty() && self.given >= self.places.len();
+        if is_over || self.is_enough(now) {
             return Next::End;
-        };
-        if self.pace.probes(now) {
+        }
+        if self.paced.pace.probes(now) {
             match self.probe() {
                 Some(probe) => return Next::Request(probe),
-                None => self.pace.cannot_probe(),
+                None => self.paced.pace.cannot_probe(),
             }
         }
         if self.in_flight >= DEPTH {
             return Next::Wait(now + NAP);
         }
-        if let Some(until) = self.pace.wait(now) {
+        if let Some(until) = self.paced.pace.wait(now) {
             return Next::Wait(until.min(now + NAP));
         }
-        self.given += 1;
+        let Some(piece) = self.piece() else {
+            return Next::End;
+        };
         self.in_flight += 1;
-        self.pace.goes(now, Bytes(u64::from(self.block)));
-        debug_assert!(offset + u64::from(self.block) <= self.size);
-        Next::Request(Request::read(offset, self.block, BLOCK))
+        self.paced.pace.goes(now, Bytes(piece.end - piece.start));
+        Next::Request(Request::of(Op::Read, &piece, BLOCK))
     }
 
     fn done(&mut self, now: Nanos, done: CompletedRequest) {
         let bytes = Bytes(u64::from(done.request.len));
         if done.request.tag == PROBE {
-            return self.pace.probed(now, bytes, done.latency);
+            return self.paced.pace.probed(now, bytes, done.latency);
         }
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.pace.came(bytes);
+        self.paced.pace.came(bytes);
         if done.result.is_ok() {
-            self.came.push(now);
+            self.came.push((now, bytes.0));
         }
     }
 }
@@ -144,14 +177,12 @@ impl RequestSource for Burst<'_> {
 pub(super) fn together(
     each: &[(&Volume, &[u64])],
     block: Bytes,
-    (limit, policy): (Option<Bytes>, IoPolicy),
+    pacing: Pacing<'_>,
     lister: &dyn ListEngine,
     interrupt: &AtomicBool,
 ) -> Vec<Option<Interval>> {
-    let limit = Limit::new(limit);
     let one = |volume: &Volume, places: &[u64]| {
-        let pace = Pace::new(&limit, policy);
-        let mut burst = Burst::new(places, block, volume.size, pace);
+        let mut burst = Burst::new(places, block, volume.size, pacing.of(volume));
         let file = volume.direct().ok()?;
         let list = List {
             files: &[&file],
@@ -182,13 +213,19 @@ pub(super) fn together(
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::limit::Limit;
+    use super::super::super::pace::Pace;
     use super::*;
 
+    fn unbound(limit: &Limit) -> VolumePace<'_> {
+        VolumePace::new(Pace::unbound(limit), None)
+    }
+
     fn burst(limit: &Limit, came: Vec<Nanos>) -> Burst<'_> {
-        let pace = Pace::unbound(limit);
+        let came = came.into_iter().map(|at| (at, 1000));
         Burst {
-            came,
-            ..Burst::new(&[], Bytes(1000), Bytes(0), pace)
+            came: came.collect(),
+            ..Burst::new(&[], Bytes(1000), Bytes(0), unbound(limit))
         }
     }
 
@@ -218,9 +255,8 @@ mod tests {
     #[test]
     fn a_limit_holds_it_back() {
         let limit = Limit::new(Some(Bytes(10_000)));
-        let pace = Pace::unbound(&limit);
         let places = [0, 1000, 2000];
-        let mut burst = Burst::new(&places, Bytes(1000), Bytes(3000), pace);
+        let mut burst = Burst::new(&places, Bytes(1000), Bytes(3000), unbound(&limit));
         let start = Nanos(1_000_000_000);
         assert!(matches!(burst.next(start), Next::Request(_)));
         assert!(matches!(burst.next(start), Next::Wait(_)));

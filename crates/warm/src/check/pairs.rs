@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use engine::list::{CompletedRequest, Next, Request, RequestSource};
 use record::{Bytes, Nanos};
 use study::cold::sample::Pair;
-use study::pace::Targets;
+
+use super::volume_pace::VolumePace;
 
 /// So many places are read.
 pub(super) const PLACES: u64 = 400;
@@ -18,13 +19,12 @@ const LAG: usize = 32;
 pub(super) const LEAD: usize = 2;
 /// Bytes that are read of a place.
 pub(super) const PAGE: u32 = 4096;
-
-/// So many warm reads above the foreground's target are significant.
-const SLOW: usize = 2;
+/// Mark of a request that is a probe of foreground latency.
+pub(super) const PROBE: u64 = u64::MAX;
+/// A prime number: a step that reaches all places.
+pub(super) const SPREAD: usize = 7919;
 /// Wait when nothing can be requested; a completion ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
-/// After so many, of which fewer were slow, one more is in flight.
-const ENOUGH_LATENCIES: usize = 25;
 
 /// The first byte of a block in each of many equal parts of a volume, in an order of chance.
 pub(super) fn places(size: Bytes, block: Bytes, seed: u64) -> Vec<u64> {
@@ -56,7 +56,8 @@ enum Came {
 /// Where the host or the volume stands still for a moment, all that is in flight is slow. So a first read
 /// is judged by a warm one that is in flight with it, and chance says which of the two is issued first:
 /// whatever holds them up meets either as likely as the other. The next reads go when all of these are
-/// back, so that both begin together, at the volume's first place as at its last.
+/// back, so that both begin together, at the volume's first place as at its last; beside a foreground when its
+/// latency allows it, and one pair at a time.
 pub(super) struct Pairs<'a> {
     places: &'a [u64],
     seed: u64,
@@ -67,17 +68,13 @@ pub(super) struct Pairs<'a> {
     in_flight: usize,
     /// Of each place, the first read, and that of the warm one beside it.
     read: Vec<[Came; 2]>,
-    /// Latency above which a request of the foreground is slow, in seconds.
-    target_s: Option<f64>,
-    /// So many are wanted in flight.
-    depth: u32,
-    /// Latencies of warm reads since the depth was set.
-    latencies_s: Vec<f64>,
+    paced: VolumePace<'a>,
+    probes: usize,
 }
 
 impl<'a> Pairs<'a> {
-    /// Reads these places, in an order by this seed, within the foreground's target.
-    pub(super) fn new(places: &'a [u64], seed: u64, target: Option<Targets>) -> Pairs<'a> {
+    /// Reads these places, in an order by this seed.
+    pub(super) fn new(places: &'a [u64], seed: u64, paced: VolumePace<'a>) -> Pairs<'a> {
         Pairs {
             places,
             seed,
@@ -85,22 +82,37 @@ impl<'a> Pairs<'a> {
             round: VecDeque::new(),
             in_flight: 0,
             read: vec![[Came::Nothing; 2]; places.len()],
-            target_s: target.and_then(|target| target.slow_s()),
-            depth: DEPTH,
-            latencies_s: Vec::new(),
+            paced,
+            probes: 0,
         }
     }
 
     /// The place that is read beside this one: it is warm, and was read a while ago if it can be.
     fn beside(&self, place: usize) -> Option<usize> {
         let lag = (place / 2).clamp(LEAD, LAG);
+        self.warm_until(place.checked_sub(lag)?)
+    }
+
+    /// The last place up to this one that was read.
+    fn warm_until(&self, place: usize) -> Option<usize> {
         let is_warm = |place: &usize| matches!(self.read[*place][0], Came::After(_));
-        (0..=place.checked_sub(lag)?).rev().find(is_warm)
+        (0..=place).rev().find(is_warm)
+    }
+
+    /// A place that was read, as a probe of foreground latency.
+    fn probe(&mut self) -> Option<Request> {
+        self.probes += 1;
+        let at = self.probes.wrapping_mul(SPREAD) % self.given.max(1);
+        let place = self.warm_until(at)?;
+        Some(Request::read(self.places[place], PAGE, PROBE))
     }
 
     /// Begins the next round: first reads, and the warm ones beside them.
     fn begin_round(&mut self) {
-        let pairs = (self.depth as usize / 2).max(1);
+        let pairs = match self.paced.pace.is_beside() {
+            true => 1,
+            false => DEPTH as usize / 2,
+        };
         let until = (self.given + pairs).min(self.places.len());
         for place in self.given..until {
             let request = |of: usize, again: bool| {
@@ -115,26 +127,6 @@ impl<'a> Pairs<'a> {
             self.round.extend(both);
         }
         self.given = until;
-    }
-
-    /// Lowers the depth while warm reads, which wait as foreground requests do, exceed the target.
-    fn observe(&mut self, latency_s: f64) {
-        let Some(target_s) = self.target_s else {
-            return;
-        };
-        self.latencies_s.push(latency_s);
-        let slow = self
-            .latencies_s
-            .iter()
-            .filter(|one| **one > target_s)
-            .count();
-        if slow >= SLOW {
-            self.depth = (self.depth / 2).max(1);
-            self.latencies_s.clear();
-        } else if self.latencies_s.len() >= ENOUGH_LATENCIES {
-            self.depth = (self.depth + 1).min(DEPTH);
-            self.latencies_s.clear();
-        }
     }
 
     /// The places whose first read came back, and the warm one beside it.
@@ -158,24 +150,45 @@ impl<'a> Pairs<'a> {
 
 impl RequestSource for Pairs<'_> {
     fn depth(&self) -> u32 {
-        self.depth
+        // Room for a probe, which is not to wait for its turn here.
+        DEPTH + 1
     }
 
     fn next(&mut self, now: Nanos) -> Next {
-        if self.round.is_empty() && self.in_flight == 0 {
+        self.paced.adjust(now);
+        if self.round.is_empty() {
+            let is_back = self.in_flight == 0;
+            if is_back && self.given >= self.places.len() {
+                return Next::End;
+            }
+            if self.paced.pace.probes(now) {
+                match self.probe() {
+                    Some(probe) => return Next::Request(probe),
+                    None => self.paced.pace.cannot_probe(),
+                }
+            }
+            if !is_back {
+                return Next::Wait(now + NAP);
+            }
+            if let Some(until) = self.paced.pace.wait(now) {
+                return Next::Wait(until.min(now + NAP));
+            }
             self.begin_round();
         }
-        match self.round.pop_front() {
-            Some(request) => {
-                self.in_flight += 1;
-                Next::Request(request)
-            }
-            None if self.in_flight > 0 => Next::Wait(now + NAP),
-            None => Next::End,
-        }
+        let Some(request) = self.round.pop_front() else {
+            return Next::End;
+        };
+        self.in_flight += 1;
+        self.paced.pace.goes(now, Bytes(u64::from(PAGE)));
+        Next::Request(request)
     }
 
-    fn done(&mut self, _now: Nanos, done: CompletedRequest) {
+    fn done(&mut self, now: Nanos, done: CompletedRequest) {
+        let bytes = Bytes(u64::from(done.request.len));
+        if done.request.tag == PROBE {
+            return self.paced.pace.probed(now, bytes, done.latency);
+        }
+        self.paced.pace.came(bytes);
         self.in_flight = self.in_flight.saturating_sub(1);
         let tag = done.request.tag as usize;
         // A clock of a nanosecond may see none pass.
@@ -187,35 +200,5 @@ impl RequestSource for Pairs<'_> {
         if let Some(read) = self.read.get_mut(tag / 2) {
             read[tag % 2] = came;
         }
-        if tag % 2 == 1 && done.result.is_ok() {
-            self.observe(latency_s);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fewer_are_in_flight_while_others_would_wait_too_long() {
-        let places: Vec<u64> = (0..400).map(|number| number << 19).collect();
-        let target = Targets {
-            mean_s: None,
-            p99_s: Some(0.005),
-        };
-        let mut pairs = Pairs::new(&places, 1, Some(target));
-        let mut depths = |latency_s: f64, reads: usize| {
-            (0..reads).for_each(|_| pairs.observe(latency_s));
-            pairs.depth
-        };
-        assert_eq!(depths(0.001, 100), DEPTH);
-        assert_eq!(depths(0.006, SLOW), 2);
-        assert_eq!(depths(0.006, SLOW), 1);
-        assert_eq!(depths(0.006, 50), 1);
-        assert_eq!(depths(0.001, 3 * ENOUGH_LATENCIES), DEPTH);
-        let mut free = Pairs::new(&places, 1, None);
-        (0..100).for_each(|_| free.observe(1.0));
-        assert_eq!(free.depth, DEPTH);
     }
 }

@@ -11,12 +11,24 @@ use engine::list::{Memory, RequestSource};
 use super::super::limit::Limit as Shared;
 use super::super::pace::{IoPolicy, Pace};
 use super::burst::Burst;
-use super::pairs::PLACES;
+use super::pairs::{PLACES, PROBE};
+use super::volume_pace::VolumePace;
 use super::*;
 use record::Nanos;
 use study::cold::sample::Pair;
+use study::pace::Targets;
 
 const BLOCK: Bytes = Bytes::kib(512);
+
+/// A pace that holds nothing back.
+fn unbound(limit: &Shared) -> VolumePace<'_> {
+    VolumePace::new(Pace::unbound(limit), None)
+}
+
+/// One beside a foreground: where the kernel does not count, there may always be one.
+fn beside(limit: &Shared, targets: Targets) -> VolumePace<'_> {
+    VolumePace::new(Pace::new(limit, IoPolicy::Target(targets)), None)
+}
 
 #[test]
 fn places_are_blocks_all_over_the_volume_and_none_comes_twice() {
@@ -42,8 +54,9 @@ fn each_first_read_is_in_flight_with_one_of_a_place_that_was_read_before() {
         let size = Bytes(count * BLOCK.0);
         let volume = SimulatedVolume::new(Simulated::cold(size));
         let places = places(size, BLOCK, 5);
-        let mut pairs = Pairs::new(&places, 5, None);
-        run(&volume, &mut pairs, DEPTH, Bytes(u64::from(PAGE)));
+        let limit = Shared::new(None);
+        let mut pairs = Pairs::new(&places, 5, unbound(&limit));
+        run(&volume, &mut pairs, DEPTH + 1, Bytes(u64::from(PAGE)));
         let made = volume.requests();
         let read: Vec<u64> = made.iter().map(|one| one.request.offset).collect();
         let mut first_issued = 0;
@@ -91,15 +104,15 @@ fn checked(volume: &SimulatedVolume, warm_from: u64) -> (Sample, Option<Forecast
         .map(|index| index * BLOCK.0)
         .collect();
     let limit = Shared::new(None);
-    let pace = || Pace::new(&limit, IoPolicy::Short);
+    let pace = || VolumePace::new(Pace::new(&limit, IoPolicy::Short), None);
     run(
         &mut Burst::new(&warm, BLOCK, size, pace()),
         burst::DEPTH + 1,
         BLOCK,
     );
     let places = places(size, BLOCK, 3);
-    let mut pairs = Pairs::new(&places, 3, None);
-    run(&mut pairs, DEPTH, Bytes(u64::from(PAGE)));
+    let mut pairs = Pairs::new(&places, 3, unbound(&limit));
+    run(&mut pairs, DEPTH + 1, Bytes(u64::from(PAGE)));
     let sample = assess(&pairs.pairs()).unwrap();
     let mut burst = Burst::new(&places, BLOCK, size, pace());
     run(&mut burst, burst::DEPTH + 1, BLOCK);
@@ -143,16 +156,42 @@ fn a_first_read_that_is_slower_by_a_cache_is_no_cold_one() {
 }
 
 #[test]
+fn beside_a_foreground_pairs_go_one_after_the_other_and_the_cold_share_is_the_same() {
+    let size = Bytes::gib(4);
+    let places = places(size, BLOCK, 3);
+    let limit = Shared::new(None);
+    let checked = |paced| {
+        let volume = SimulatedVolume::new(Simulated::cold(size));
+        let mut pairs = Pairs::new(&places, 3, paced);
+        run(&volume, &mut pairs, DEPTH + 1, Bytes(u64::from(PAGE)));
+        let made = volume.requests();
+        let reads = || made.iter().filter(|one| one.request.tag != PROBE);
+        let at_once = |at: Nanos| {
+            let in_flight = reads().filter(|one| one.began <= at && at < one.completed);
+            in_flight.count()
+        };
+        let most = reads().map(|one| at_once(one.began)).max().unwrap();
+        let sample = assess(&pairs.pairs()).unwrap();
+        assert!(is_cold(&sample) && sample.cold.share > 0.99, "{sample:?}");
+        (most, made.len() - reads().count())
+    };
+    assert_eq!(checked(unbound(&limit)), (DEPTH as usize, 0));
+    let (most, probes) = checked(beside(&limit, Targets::default()));
+    assert_eq!(most, 2);
+    assert!(probes > 50, "{probes}");
+}
+
+#[test]
 fn the_burst_is_paced_by_what_others_may_feel() {
     let size = Bytes::gib(4);
     let volume = SimulatedVolume::new(Simulated::cold(size));
     let places = places(size, BLOCK, 3);
     let limit = Shared::new(None);
-    let policy = IoPolicy::Target(Targets {
+    let targets = Targets {
         mean_s: None,
         p99_s: Some(0.005),
-    });
-    let mut burst = Burst::new(&places, BLOCK, size, Pace::new(&limit, policy));
+    };
+    let mut burst = Burst::new(&places, BLOCK, size, beside(&limit, targets));
     let list = List {
         files: &[&File::open("/dev/null").unwrap()],
         memory: Memory::Reads,
@@ -162,14 +201,14 @@ fn the_burst_is_paced_by_what_others_may_feel() {
         interrupt: &AtomicBool::new(false),
     };
     // The places are warm in a burst.
-    let mut pairs = Pairs::new(&places, 3, None);
+    let mut pairs = Pairs::new(&places, 3, unbound(&limit));
     volume.run(&list, &mut pairs).unwrap();
     let began = volume.now();
     volume.run(&list, &mut burst).unwrap();
     let made = volume.requests();
     let probes = made
         .iter()
-        .filter(|one| one.began >= began && u64::from(one.request.len) < BLOCK.0);
+        .filter(|one| one.began >= began && one.request.len == PAGE);
     let (slow, all) = probes.fold((0, 0), |(slow, all), one| {
         let took = one.completed - one.began;
         (slow + u32::from(took > Nanos(10_000_000)), all + 1)

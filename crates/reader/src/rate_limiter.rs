@@ -1,0 +1,66 @@
+//! The rate that the background's requests keep to.
+
+use record::{Bytes, Nanos};
+
+/// After a delay no more is made up for than one request, and no more than this: many at once would delay a
+/// foreground by all of them.
+const MADE_UP: Nanos = Nanos(50_000_000);
+
+/// Spaces requests at a rate that may change from one to the next. Time is what the caller says it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RateLimiter {
+    /// Time at which the last request was due, or a little before it was issued, and its bytes. The next one is due when
+    /// they have had their time, at the rate of then: a request that a low rate put off does not wait on at a higher one.
+    last: (Nanos, Bytes),
+}
+
+impl RateLimiter {
+    /// Time at which the next request may be issued, at so many bytes a second; `None` for no limit.
+    pub fn due(&self, bytes_per_s: Option<f64>) -> Nanos {
+        let (since, bytes) = self.last;
+        since + takes(bytes, bytes_per_s)
+    }
+
+    /// A request of so many bytes is issued.
+    pub fn issued(&mut self, now: Nanos, bytes: Bytes, bytes_per_s: Option<f64>) {
+        let made_up = MADE_UP.min(takes(bytes, bytes_per_s));
+        self.last = (self.due(bytes_per_s).max(now - made_up), bytes);
+    }
+}
+
+/// Time of so many bytes at a rate.
+fn takes(bytes: Bytes, bytes_per_s: Option<f64>) -> Nanos {
+    bytes_per_s.map_or(Nanos(0), |rate| Nanos((bytes.0 as f64 * 1e9 / rate) as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Nanos = Nanos(1_000_000);
+    const LATER: Nanos = Nanos::from_secs(10);
+
+    #[test]
+    fn requests_are_apart_by_their_time_and_after_a_pause_one_is_made_up_for() {
+        let one_each_ms = Some(1e6);
+        let mut limiter = RateLimiter::default();
+        for now in [LATER, LATER + LATER] {
+            let mut at_once = 0;
+            while limiter.due(one_each_ms) <= now {
+                limiter.issued(now, Bytes(1000), one_each_ms);
+                at_once += 1;
+            }
+            assert_eq!(at_once, 2);
+            assert_eq!(limiter.due(one_each_ms), now + MS);
+        }
+    }
+
+    #[test]
+    fn what_a_low_rate_put_off_does_not_wait_on_at_a_higher_one() {
+        let mut limiter = RateLimiter::default();
+        limiter.issued(LATER, Bytes(1000), Some(1.0));
+        assert!(limiter.due(Some(1.0)) > LATER + LATER);
+        assert!(limiter.due(Some(1e6)) <= LATER + MS);
+        assert!(limiter.due(None) <= LATER);
+    }
+}
