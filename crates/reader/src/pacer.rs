@@ -1,7 +1,7 @@
 //! The controller of one device, with the detector that tells the foreground from own I/O.
 
 use record::Bytes;
-use study::pace::{Allowed, Controller, Counts, Detector, Sample, Targets};
+use study::pace::{Allowed, Controller, Counts, Detector, Phase, Sample, Targets};
 
 use super::ForegroundReport;
 
@@ -95,6 +95,14 @@ impl Pacer {
         if let Some(latency_s) = interval.latencies_s.last() {
             (self.probe_s, self.probe_age_s) = (*latency_s, 0.0);
         }
+        // Where a foreground was there from the start: a request takes about as long as a probe.
+        if self.gives.is_none()
+            && let (Phase::Learning(_), Some(mean_s)) =
+                (self.controller.phase(), self.controller.mean_s())
+        {
+            self.controller
+                .one_after_the_other(interval.request.0 as f64 / mean_s);
+        }
         let mut foreground =
             self.detector
                 .take(interval.seconds, interval.counts, before == Allowed::All);
@@ -122,5 +130,40 @@ impl Pacer {
     /// Latency and target of the foreground, as words; `None` while there is none.
     pub fn live(&self) -> Option<String> {
         super::foreground::live(&self.controller)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rate with which it begins beside a foreground that is there from the start, and whose requests take so
+    /// long, in seconds.
+    fn begins_with(latency_s: f64) -> f64 {
+        let mut pacer = Pacer::new(Targets::default());
+        for _ in 0..1000 {
+            let allowed = pacer.take(&Interval {
+                seconds: 0.04,
+                counts: None,
+                commits: false,
+                latencies_s: &[latency_s],
+                waiting_s: 0.0,
+                background: 0.0,
+                is_busy: false,
+                request: BESIDE,
+            });
+            if let Allowed::Rate(rate) = allowed {
+                return rate;
+            }
+        }
+        panic!("it is never allowed anything");
+    }
+
+    #[test]
+    fn the_search_begins_with_a_fiftieth_of_what_one_request_after_the_other_gives() {
+        for (latency_s, per_s) in [(0.001, 1 << 20), (0.01, 128 << 10), (0.1, 16 << 10)] {
+            let rate = begins_with(latency_s);
+            assert!((rate / f64::from(per_s) - 1.0).abs() < 1e-6, "{rate}");
+        }
     }
 }

@@ -32,7 +32,7 @@ use job::StopCause;
 use linux::md::sync::{Action, Sectors, Speed, SyncState, Tunable, Until};
 use reader::ForegroundReport;
 use record::Nanos;
-use study::pace::{Allowed, Controller, Targets};
+use study::pace::{Allowed, Controller, HeldBy, Targets};
 
 use super::compare::Compared;
 use super::foreground::ForegroundSample;
@@ -149,6 +149,10 @@ pub(crate) struct At {
     pub beside: bool,
     /// True if the foreground is measured, and the check waits.
     pub measuring: bool,
+    /// Seconds above a target so far.
+    pub above_s: f64,
+    /// Reason for which the check is no faster beside a foreground.
+    pub held: Option<HeldBy>,
 }
 
 /// End of a scrub.
@@ -556,6 +560,8 @@ impl<W: World> Drive<'_, W> {
             .map_or(self.task.targets, |kept| Some(kept.0));
         self.at.beside = self.pace.probes();
         self.at.measuring = self.pace.is_measuring();
+        self.at.above_s = self.pace.above_s();
+        self.at.held = self.pace.holds_back();
         self.world.stands(&self.at);
     }
 

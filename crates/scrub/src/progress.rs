@@ -42,6 +42,9 @@ pub(super) fn message(at: &At, rate: Option<f64>, now: &Zoned) -> String {
     if at.beside {
         parts.extend(against("p99", at.p99, targets.p99_s));
         parts.extend(against("mean", at.mean, targets.mean_s));
+        if let Some(last) = parts.last_mut() {
+            *last += &reader::live_words(at.above_s, at.held.filter(|_| !at.measuring));
+        }
     } else {
         parts.push("no other programs".to_owned());
     }
@@ -67,7 +70,7 @@ pub(super) fn message(at: &At, rate: Option<f64>, now: &Zoned) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use study::pace::Targets;
+    use study::pace::{HeldBy, Targets};
 
     #[test]
     fn a_line_says_how_far_how_fast_and_what_it_does_to_others() {
@@ -83,12 +86,14 @@ mod tests {
             }),
             beside: true,
             mismatches_seen: 8,
+            above_s: 4.0,
+            held: Some(HeldBy::P99),
             ..At::default()
         };
         assert_eq!(
             message(&at, Some(1_048_576.0), &now),
-            "25 %, 1.0 MiB/s, p99 3.1 ms of 5 ms, mean 1 ms, 8 mismatches, 26 min left, done Sun 22 \
-             Nov 17:25"
+            "25 %, 1.0 MiB/s, p99 3.1 ms of 5 ms, mean 1 ms, exceeded for 4 s, held back by the target of the \
+             p99, 8 mismatches, 26 min left, done Sun 22 Nov 17:25"
         );
         let begins = At::default();
         assert_eq!(message(&begins, None, &now), "no other programs");

@@ -7,13 +7,14 @@ mod report;
 use std::path::PathBuf;
 
 use clap::Args;
-use study::pace::Controller;
+use study::pace::{Controller, HeldBy};
 use ui::exit::Failure;
 use ui::format::short_latency;
 use ui::output::{Format, OutputFile};
 
 pub use keep::KeepArgs;
 pub use report::ForegroundReport;
+use report::held_words;
 
 /// Arguments of verbs that report on the foreground.
 #[derive(Args, Clone, Debug, Default)]
@@ -36,7 +37,8 @@ impl ReportArgs {
     }
 }
 
-/// Words of the live progress line: latency and target of a foreground; `None` while there is none.
+/// Words of the live progress line: latency and target of a foreground, seconds above it, and what holds the background
+/// back; `None` while there is none.
 pub(crate) fn live(controller: &Controller) -> Option<String> {
     if !controller.probes() {
         return None;
@@ -49,8 +51,24 @@ pub(crate) fn live(controller: &Controller) -> Option<String> {
         let (latency, target) = (short_latency(latency?), short_latency(target?));
         Some(format!("{name} {latency} of {target}"))
     };
-    of("p99", controller.p99_s(), targets.p99_s)
-        .or_else(|| of("mean", controller.mean_s(), targets.mean_s))
+    let latency = of("p99", controller.p99_s(), targets.p99_s)
+        .or_else(|| of("mean", controller.mean_s(), targets.mean_s))?;
+    // The pauses are too short to be read.
+    let held = controller.holds_back();
+    let held = held.filter(|by| *by != HeldBy::Measuring);
+    Some(latency + &live_words(controller.above_s(), held))
+}
+
+/// Words behind the latency and its target in a progress line.
+pub fn live_words(above_s: f64, held: Option<HeldBy>) -> String {
+    let mut words = String::new();
+    if above_s >= 1.0 {
+        words += &format!(", exceeded for {above_s:.0} s");
+    }
+    if let Some(held) = held {
+        words += &format!(", held back by {}", held_words(held));
+    }
+    words
 }
 
 /// Writes the page of some devices, by their names, of which each may have had a foreground.
@@ -114,6 +132,20 @@ pub(crate) mod tests {
         ] {
             assert!(text.contains(words), "{text}");
         }
+    }
+
+    #[test]
+    fn a_progress_line_has_the_target_and_what_holds_the_background_back() {
+        assert_eq!(
+            live(&Controller::new(Targets::default())),
+            Some("measuring the foreground".to_owned())
+        );
+        let words = live_words(3.4, Some(HeldBy::Search));
+        assert_eq!(
+            words,
+            ", exceeded for 3 s, held back by the search for the rate"
+        );
+        assert_eq!(live_words(0.0, None), "");
     }
 
     #[test]

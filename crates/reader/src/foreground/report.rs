@@ -50,6 +50,18 @@ pub struct HeldReport {
     pub itself_s: f64,
 }
 
+/// Name of what holds the background back.
+pub(crate) fn held_words(by: HeldBy) -> &'static str {
+    match by {
+        HeldBy::Measuring => "measuring the foreground alone",
+        HeldBy::Search => "the search for the rate",
+        HeldBy::Mean => "the target of the mean",
+        HeldBy::P99 => "the target of the p99",
+        HeldBy::Throughput => "the foreground's throughput",
+        HeldBy::Itself => "the device, or a limit of its own",
+    }
+}
+
 /// Cumulative distribution: seconds, and the share of the probes, in percent, that took no longer.
 pub(crate) type Distribution = Vec<(f64, f64)>;
 
@@ -187,15 +199,15 @@ impl ForegroundReport {
     fn held(&self) -> Option<(&'static str, f64)> {
         let held = &self.held_back;
         let all = [
-            (held.measuring_s, "measuring the foreground alone"),
-            (held.search_s, "the search for the rate"),
-            (held.mean_s, "the target of the mean"),
-            (held.p99_s, "the target of the p99"),
-            (held.throughput_s, "the foreground's throughput"),
-            (held.itself_s, "the device, or a limit of its own"),
+            (held.measuring_s, HeldBy::Measuring),
+            (held.search_s, HeldBy::Search),
+            (held.mean_s, HeldBy::Mean),
+            (held.p99_s, HeldBy::P99),
+            (held.throughput_s, HeldBy::Throughput),
+            (held.itself_s, HeldBy::Itself),
         ];
         let most = all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-        (most.0 > 0.0).then(|| (most.1, most.0 / self.foreground_s))
+        (most.0 > 0.0).then(|| (held_words(most.1), most.0 / self.foreground_s))
     }
 }
 

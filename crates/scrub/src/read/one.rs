@@ -279,6 +279,8 @@ impl<'a> Steering<'a> {
                 .map_or(self.shared.targets, |kept| Some(kept.0)),
             beside: self.pace.allowed() != Allowed::All,
             measuring: self.pace.is_measuring(),
+            above_s: self.pace.above_s(),
+            held: self.pace.holds_back(),
             ..At::default()
         };
         let seconds = self.began.elapsed().as_secs_f64();

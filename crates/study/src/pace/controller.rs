@@ -180,10 +180,17 @@ impl Controller {
         }
     }
 
-    /// Takes the device's rate of one request after the other, in bytes a second.
+    /// Takes what the device gives, in bytes a second.
     pub fn gives(&mut self, bytes_per_s: f64) {
         if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
             self.outcome.gives = Some(bytes_per_s);
+            self.one_after_the_other(bytes_per_s);
+        }
+    }
+
+    /// Takes the rate of one request after the other, in bytes a second, by which the search begins and ends.
+    pub fn one_after_the_other(&mut self, bytes_per_s: f64) {
+        if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
             let was_least = self.rate <= self.least;
             self.least = least_rate(bytes_per_s);
             let least = self.least.ln();
@@ -280,6 +287,16 @@ impl Controller {
         sorted.sort_by(f64::total_cmp);
         let at = sorted.len().checked_sub(1 + (sorted.len() / 100).max(1))?;
         sorted.get(at).copied().filter(|_| self.probes())
+    }
+
+    /// Seconds above a target so far.
+    pub fn above_s(&self) -> f64 {
+        self.outcome.above_s
+    }
+
+    /// Reason for which the background is no faster now; `None` while there is no foreground.
+    pub fn holds_back(&self) -> Option<HeldBy> {
+        self.probes().then(|| self.held_by())
     }
 
     /// Result of the foreground so far.
