@@ -3,7 +3,7 @@
 use record::Bytes;
 use study::pace::{Allowed, Controller, Counts, Detector, Phase, Sample, Targets};
 
-use super::ForegroundReport;
+use super::{ForegroundReport, PROBE_BYTES};
 
 /// A foreground request waits no longer than this for one of the background's: where a block is fetched from a
 /// snapshot, it takes long without occupying the volume.
@@ -95,13 +95,12 @@ impl Pacer {
         if let Some(latency_s) = interval.latencies_s.last() {
             (self.probe_s, self.probe_age_s) = (*latency_s, 0.0);
         }
-        // Where a foreground was there from the start: a request takes about as long as a probe.
+        // Where a foreground was there from the start: a request gets at least as many bytes a second as a page.
         if self.gives.is_none()
             && let (Phase::Learning(_), Some(mean_s)) =
                 (self.controller.phase(), self.controller.mean_s())
         {
-            self.controller
-                .one_after_the_other(interval.request.0 as f64 / mean_s);
+            self.controller.gives_at_least(PROBE_BYTES as f64 / mean_s);
         }
         let mut foreground =
             self.detector
@@ -160,10 +159,10 @@ mod tests {
     }
 
     #[test]
-    fn the_search_begins_with_a_fiftieth_of_what_one_request_after_the_other_gives() {
-        for (latency_s, per_s) in [(0.001, 1 << 20), (0.01, 128 << 10), (0.1, 16 << 10)] {
+    fn the_search_begins_with_a_fiftieth_of_what_one_page_after_the_other_gives() {
+        for (latency_s, per_s) in [(0.000_1, 819_200.0), (0.001, 81_920.0), (0.1, 65_536.0)] {
             let rate = begins_with(latency_s);
-            assert!((rate / f64::from(per_s) - 1.0).abs() < 1e-6, "{rate}");
+            assert!((rate / per_s - 1.0).abs() < 1e-6, "{rate}");
         }
     }
 }

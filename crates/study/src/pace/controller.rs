@@ -180,29 +180,33 @@ impl Controller {
         }
     }
 
-    /// Takes what the device gives, in bytes a second.
+    /// Takes the device's rate of one request after the other, in bytes a second.
     pub fn gives(&mut self, bytes_per_s: f64) {
         if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
             self.outcome.gives = Some(bytes_per_s);
-            self.one_after_the_other(bytes_per_s);
+            self.set_least(least_rate(bytes_per_s));
         }
     }
 
-    /// Takes the rate of one request after the other, in bytes a second, by which the search begins and ends.
-    pub fn one_after_the_other(&mut self, bytes_per_s: f64) {
+    /// The same before that is known: it is at least so much.
+    pub fn gives_at_least(&mut self, bytes_per_s: f64) {
         if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
-            let was_least = self.rate <= self.least;
-            self.least = least_rate(bytes_per_s);
-            let least = self.least.ln();
-            self.log_rate = if was_least {
-                least
-            } else {
-                self.log_rate.max(least)
-            };
-            self.rate = self.rate.max(self.least);
-            if was_least {
-                self.rate = self.least;
-            }
+            self.set_least(least_rate(bytes_per_s).max(UNKNOWN));
+        }
+    }
+
+    fn set_least(&mut self, least: f64) {
+        let was_least = self.rate <= self.least;
+        self.least = least;
+        let least = self.least.ln();
+        self.log_rate = if was_least {
+            least
+        } else {
+            self.log_rate.max(least)
+        };
+        self.rate = self.rate.max(self.least);
+        if was_least {
+            self.rate = self.least;
         }
     }
 
