@@ -67,6 +67,7 @@ fn recorded(place: &Place, ios: &[(u64, Op, bool, u64, u64)]) -> String {
             completed: Some(issued + Nanos(100_000)),
             failed: false,
             process: None,
+            thread: None,
             file: None,
         };
         writer.write(&io, &OneDevice(devices.clone())).unwrap();

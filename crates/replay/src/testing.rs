@@ -74,6 +74,7 @@ fn io(op: Op, at_us: u64, offset: u64, length: u64) -> Io {
         completed: None,
         failed: false,
         process: None,
+        thread: None,
         file: None,
     }
 }

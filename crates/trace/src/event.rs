@@ -37,6 +37,7 @@ pub(crate) struct Event {
     pub(crate) offset: Bytes,
     pub(crate) length: Bytes,
     pub(crate) process: Option<NameIndex>,
+    pub(crate) thread: Option<u32>,
 }
 
 impl Event {

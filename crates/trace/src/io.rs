@@ -50,6 +50,8 @@ pub struct Io {
     pub failed: bool,
     /// Process that issued it.
     pub process: Option<NameIndex>,
+    /// The kernel's number of the thread that issued it.
+    pub thread: Option<u32>,
     /// File that it belongs to.
     pub file: Option<NameIndex>,
 }
@@ -249,6 +251,7 @@ pub(crate) mod tests {
             completed: None,
             failed: false,
             process: None,
+            thread: None,
             file: None,
         }
     }

@@ -43,6 +43,7 @@ struct Bio {
     done: u64,
     time: Nanos,
     process: Option<NameIndex>,
+    thread: Option<u32>,
 }
 
 /// Pairs events, which must come in the order of their time, into I/Os in the order of their issue.
@@ -214,6 +215,7 @@ impl Pairing {
             done: 0,
             time: event.time,
             process: event.process,
+            thread: event.thread,
         };
         self.bios.entry(key(&event)).or_insert(bio);
     }
@@ -266,6 +268,7 @@ impl Pairing {
             failed: false,
             // Whoever sends a request to the driver may have found it in the scheduler, where another's bio made it.
             process: bio.map_or(event.process, |bio| bio.process),
+            thread: bio.map_or(event.thread, |bio| bio.thread),
             file: None,
         };
         self.requests.push(Request::of(io, true));
@@ -284,6 +287,7 @@ impl Pairing {
             completed: None,
             failed: false,
             process: event.process,
+            thread: event.thread,
             file: None,
         };
         self.requests.push(Request::of(io, false));
@@ -340,6 +344,7 @@ impl Pairing {
             done: event.begin().saturating_sub(io.offset.0),
             time: io.queued.unwrap_or(io.issued),
             process: io.process,
+            thread: io.thread,
         };
         self.bios.insert(key(event), bio);
     }

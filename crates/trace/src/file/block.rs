@@ -129,7 +129,9 @@ impl Builder {
     }
 }
 
-const COLUMNS: usize = 9;
+const COLUMNS: usize = 10;
+/// Columns of versions without threads.
+const WITHOUT_THREADS: usize = 9;
 
 fn to_columns(ios: &[Io], tables: &Tables, tick: Tick) -> [Vec<u64>; COLUMNS] {
     let mut columns: [Vec<u64>; COLUMNS] = Default::default();
@@ -152,6 +154,7 @@ fn to_columns(ios: &[Io], tables: &Tables, tick: Tick) -> [Vec<u64>; COLUMNS] {
             length,
             io.process.map_or(0, |name| u64::from(name.0) + 1),
             io.file.map_or(0, |name| u64::from(name.0) + 1),
+            io.thread.map_or(0, |thread| u64::from(thread) + 1),
         ];
         for (column, value) in columns.iter_mut().zip(values) {
             column.push(value);
@@ -213,7 +216,11 @@ pub(super) fn read(bytes: &[u8], tick: Tick) -> Result<Block, &'static str> {
         return Err("a block's tables are damaged");
     }
     let mut columns: [Vec<u64>; COLUMNS] = Default::default();
-    for column in &mut columns {
+    for (number, column) in columns.iter_mut().enumerate() {
+        if number == WITHOUT_THREADS && rest.is_empty() {
+            *column = vec![0; tables.ios];
+            break;
+        }
         *column = columns::take(&mut rest, tables.ios).ok_or("a block's columns are damaged")?;
     }
     if !rest.is_empty() {
@@ -248,6 +255,7 @@ fn from_columns(columns: &[Vec<u64>; COLUMNS], tables: &Tables, tick: Tick) -> O
             length,
             process,
             file,
+            thread,
         ] = columns.each_ref().map(|column| column[row]);
         let device = u16::try_from(device).ok()?;
         let end = ends.get_mut(usize::from(device))?;
@@ -272,6 +280,10 @@ fn from_columns(columns: &[Vec<u64>; COLUMNS], tables: &Tables, tick: Tick) -> O
                 .map(|since| time(issued.saturating_add(since))),
             failed: kind & FAILED != 0,
             process: name(process)?,
+            thread: match thread.checked_sub(1) {
+                Some(thread) => Some(u32::try_from(thread).ok()?),
+                None => None,
+            },
             file: name(file)?,
         });
     }

@@ -93,7 +93,7 @@ fn any_io() -> impl Strategy<Value = Io> {
         (0_u16..2, op, any::<bool>(), any::<bool>()),
         (0_u64..1 << 40, 0_u64..1 << 24, 0_u32..13),
         (0_u64..2_000_000, time(), time()),
-        (name(), name()),
+        (name(), name(), prop::option::of(any::<u32>())),
     )
         .prop_map(
             |((device, op, fua, failed), (offset, length, shift), times, names)| {
@@ -109,6 +109,7 @@ fn any_io() -> impl Strategy<Value = Io> {
                     completed: completed.map(|time| Nanos(issued + time)),
                     failed,
                     process: names.0,
+                    thread: names.2,
                     file: names.1,
                 }
             },
@@ -218,6 +219,7 @@ fn random_io_takes_at_most_12_bytes() {
             queued: Some(Nanos((now as u64).saturating_sub(wait))),
             completed: Some(Nanos(now as u64 + (random.exponential() * 1e6) as u64)),
             process: Some(NameIndex(random.below(2) as u32)),
+            thread: Some(20_000 + random.below(8) as u32),
             file: Some(NameIndex(random.below(2) as u32)),
             ..read_at(now as u64, random.below(1 << 28) * 4096)
         };

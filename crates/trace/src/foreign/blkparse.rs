@@ -117,6 +117,7 @@ impl LineFormat for Blkparse {
             offset: Bytes(offset.saturating_mul(SECTOR)),
             length,
             process,
+            thread: None,
         };
         self.events.push(event, sink);
         Ok(())

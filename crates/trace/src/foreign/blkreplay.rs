@@ -116,6 +116,7 @@ impl LineFormat for Blkreplay {
             completed: record.duration.map(|duration| record.start + duration),
             failed: false,
             process: None,
+            thread: None,
             file: None,
         });
         Ok(())
@@ -151,6 +152,7 @@ mod tests {
             completed: None,
             failed: false,
             process: None,
+            thread: None,
             file: None,
         };
         assert_eq!(ios[1], second);

@@ -267,6 +267,7 @@ impl Blktrace {
             offset: Bytes(raw.sector.saturating_mul(SECTOR)),
             length: Bytes(raw.bytes),
             process: self.processes.get(&raw.pid).copied(),
+            thread: None,
         }))
     }
 }

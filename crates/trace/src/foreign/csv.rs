@@ -241,6 +241,7 @@ impl LineFormat for CsvLines {
             completed: row.took.map(|took| row.issued + took),
             failed: false,
             process: None,
+            thread: None,
             file: None,
         });
         Ok(())

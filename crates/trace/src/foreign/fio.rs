@@ -110,6 +110,7 @@ impl LineFormat for Iolog {
             completed: None,
             failed: false,
             process: None,
+            thread: None,
             file: None,
         });
         Ok(())

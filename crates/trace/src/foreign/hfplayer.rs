@@ -108,6 +108,7 @@ impl LineFormat for Hfplayer {
             completed: (took > 0).then(|| issued + Nanos(took)),
             failed: false,
             process: None,
+            thread: None,
             file: None,
         });
         Ok(())

@@ -16,6 +16,7 @@ fn event(time: u64, step: Step, op: Op, offset: u64, length: u64) -> Event {
         offset: Bytes(offset),
         length: Bytes(length),
         process: None,
+        thread: None,
     }
 }
 

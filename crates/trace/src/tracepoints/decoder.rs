@@ -127,6 +127,7 @@ impl Decoder {
                 offset: Bytes(sector.saturating_mul(SECTOR)),
                 length,
                 process: None,
+                thread: None,
             },
             device: self.device.number(bytes)? as u32,
             thread: self.pid.number(bytes)? as u32,

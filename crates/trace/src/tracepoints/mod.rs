@@ -143,6 +143,7 @@ impl Tracepoints {
                 order.push(Event {
                     device: *device,
                     process: process(&decoded),
+                    thread: Some(decoded.thread),
                     ..decoded.event
                 });
             }

@@ -42,6 +42,8 @@ pub(crate) enum Part {
     Failure,
     /// The process's name.
     Process,
+    /// The thread's number.
+    Thread,
     /// The file's name.
     File,
     /// Digits of its time below a microsecond.
@@ -65,6 +67,7 @@ impl Part {
             Part::Fua => io.fua,
             Part::Failure => io.failed,
             Part::Process => io.process.is_some(),
+            Part::Thread => io.thread.is_some(),
             Part::File => io.file.is_some(),
             Part::Nanoseconds => !io.issued.0.is_multiple_of(1000),
             Part::ShortWait => writer.has_moved(io),
@@ -82,6 +85,7 @@ impl Part {
             Part::Fua => "FUA flags",
             Part::Failure => "errors",
             Part::Process => "names of processes",
+            Part::Thread => "numbers of threads",
             Part::File => "names of files",
             Part::Nanoseconds => "times of issue below a microsecond",
             Part::ShortWait => "waits below 100 µs",
@@ -98,7 +102,7 @@ impl Format {
         let mut lacks = match self {
             Format::Own => return Vec::new(),
             Format::Blktrace | Format::Blkparse => {
-                vec![Part::File, Part::OddLength, Part::NoQueued]
+                vec![Part::Thread, Part::File, Part::OddLength, Part::NoQueued]
             }
             Format::Iolog2 | Format::Iolog3 => vec![
                 Part::Completion,
@@ -106,6 +110,7 @@ impl Format {
                 Part::Fua,
                 Part::Failure,
                 Part::Process,
+                Part::Thread,
                 Part::File,
                 Part::Nanoseconds,
                 Part::ShortWait,

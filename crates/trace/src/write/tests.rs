@@ -46,6 +46,7 @@ fn ios() -> Vec<Io> {
                 completed: Some(Nanos(issued + 1000 * (50 + n % 9 * 70))),
                 failed: n % 50 == 11,
                 process: Some(NameIndex((n % 2) as u32)),
+                thread: None,
                 file: None,
             }
         })
