@@ -1,54 +1,136 @@
-//! Inference of what an I/O waited for, from times alone, by the rules of hfplayer (Haghdoost, He, Fredin and Du, "On the
-//! Accuracy and Scalability of Intensive I/O Workload Replay", FAST 2017).
+//! Inference of what an I/O waited for, from times and threads, after the rules of hfplayer (Haghdoost, He, Fredin and Du,
+//! "On the Accuracy and Scalability of Intensive I/O Workload Replay", FAST 2017).
 //!
-//! An I/O may have been issued because others had completed: all those that completed at least [`LEAST`] before it
-//! came. These are the first so many in the order of completion, so that they need no list for each I/O: one that
-//! comes later waits for the same ones, and for those that completed since. One that came long after the last
-//! completion was started by a clock; it comes as long after that completion again, since a load that a slower disk has
-//! put back has put back its clock as well.
+//! An I/O may have been issued because others of its thread had completed: all those that completed at least [`LEAST`]
+//! before it came. These are the first so many of the thread in the order of completion, so that they need no list for
+//! each I/O: one that comes later waits for the same ones, and for those that completed since. Where a commit
+//! of another thread (a flush, or a write with FUA) completed after all of these, it waits for that too, since a database
+//! makes the commits of many threads durable by one flush.
+//! One that came long after the last completion was started by a clock; it comes as long after that completion again,
+//! since a load that a slower disk has put back has put back its clock as well.
+//!
+//! In a trace without threads all I/Os are of one.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// An I/O that comes sooner after a completion was not caused by it: a process needs longer to be woken and to ask.
 pub(crate) const LEAST: u64 = 2_000;
+/// Threads that are kept apart. Others share, and then wait for each other.
+pub(crate) const THREADS: usize = 256;
+/// A completion that so many I/Os came after is forgotten.
+const FORGOTTEN: u64 = 1 << 15;
 
 /// I/Os that an I/O waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waits {
-    /// Numbers of the I/Os that had completed before it came, less those of the I/Os before it, in the order of
-    /// completion.
+    /// Its thread, below [`THREADS`].
+    pub(crate) thread: usize,
+    /// Numbers of the I/Os of its thread that had completed before it came, less those of the thread's I/Os before it, in
+    /// the order of completion.
     pub(crate) completed: Vec<u64>,
+    /// Another thread's I/O that completed after these.
+    pub(crate) other: Option<u64>,
     /// Time from the last completion until it came; `None` where nothing had completed.
     pub(crate) think: Option<u64>,
 }
 
+/// An arrival, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// Number of the I/O.
+    pub(crate) number: u64,
+    pub(crate) at: u64,
+    pub(crate) completed: Option<u64>,
+    pub(crate) thread: Option<u32>,
+    /// True of a flush, and of a write with FUA.
+    pub(crate) is_commit: bool,
+}
+
+/// A completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Completion {
+    at: u64,
+    number: u64,
+    thread: usize,
+    is_commit: bool,
+}
+
+/// Completions of a thread.
+#[derive(Clone, Debug, Default)]
+struct Thread {
+    /// Those since its last I/O.
+    since: Vec<u64>,
+    last: Option<Completion>,
+}
+
 /// Sees I/Os in the order of their arrival. It keeps those in flight.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Inference {
-    /// Completions with the I/Os' numbers.
-    in_flight: BinaryHeap<Reverse<(u64, u64)>>,
-    /// The last completion.
-    last: Option<u64>,
+    in_flight: BinaryHeap<Reverse<Completion>>,
+    threads: Vec<Thread>,
+    last_commit: Option<Completion>,
+    /// The last completion of any.
+    last: Option<Completion>,
+}
+
+impl Default for Inference {
+    fn default() -> Inference {
+        Inference {
+            in_flight: BinaryHeap::new(),
+            threads: vec![Thread::default(); THREADS],
+            last_commit: None,
+            last: None,
+        }
+    }
 }
 
 impl Inference {
-    /// I/O that I/O `number` waited for. It arrived and completed at these times, in nanoseconds.
-    pub(crate) fn waits(&mut self, number: u64, arrival: u64, completed: Option<u64>) -> Waits {
-        let mut before = Vec::new();
-        while let Some(Reverse((at, one))) = self.in_flight.peek().copied()
-            && at + LEAST <= arrival
+    /// I/Os that an I/O waited for.
+    pub(crate) fn waits(&mut self, arrival: Arrival) -> Waits {
+        self.pass(arrival.at);
+        let number = arrival.thread.map_or(0, |thread| thread as usize) % THREADS;
+        let thread = &mut self.threads[number];
+        let own = thread
+            .last
+            .filter(|own| arrival.number - own.number < FORGOTTEN);
+        let last = match own {
+            Some(own) => Some(self.last_commit.map_or(own, |commit| commit.max(own))),
+            // A thread that begins, or begins again, was woken by another.
+            None => self.last,
+        };
+        let waits = Waits {
+            thread: number,
+            completed: std::mem::take(&mut thread.since),
+            other: last
+                .filter(|last| last.thread != number)
+                .map(|last| last.number),
+            think: last.map(|last| arrival.at - last.at),
+        };
+        if let Some(at) = arrival.completed {
+            self.in_flight.push(Reverse(Completion {
+                at: at.max(arrival.at),
+                number: arrival.number,
+                thread: number,
+                is_commit: arrival.is_commit,
+            }));
+        }
+        waits
+    }
+
+    /// Takes note of what completed in time for an arrival.
+    fn pass(&mut self, arrival: u64) {
+        while let Some(Reverse(done)) = self.in_flight.peek().copied()
+            && done.at + LEAST <= arrival
         {
             self.in_flight.pop();
-            self.last = Some(at);
-            before.push(one);
-        }
-        if let Some(at) = completed {
-            self.in_flight.push(Reverse((at.max(arrival), number)));
-        }
-        Waits {
-            completed: before,
-            think: self.last.map(|last| arrival - last),
+            let thread = &mut self.threads[done.thread];
+            thread.since.push(done.number);
+            thread.last = Some(done);
+            self.last = Some(done);
+            if done.is_commit {
+                self.last_commit = Some(done);
+            }
         }
     }
 }
@@ -64,7 +146,13 @@ mod tests {
     fn all(ios: &[(u64, u64)]) -> Vec<Waits> {
         let mut inference = Inference::default();
         let mut waits = |(number, (came, done)): (usize, &(u64, u64))| {
-            inference.waits(number as u64, *came, Some(*done))
+            inference.waits(Arrival {
+                number: number as u64,
+                at: *came,
+                completed: Some(*done),
+                thread: None,
+                is_commit: false,
+            })
         };
         ios.iter().enumerate().map(&mut waits).collect()
     }
@@ -73,7 +161,40 @@ mod tests {
         Waits {
             completed: completed.to_vec(),
             think: Some(think),
+            ..Waits::default()
         }
+    }
+
+    #[test]
+    fn threads_wait_for_their_own_and_for_the_flush_that_made_their_commits_durable() {
+        let mut inference = Inference::default();
+        let mut of = |number, thread, at, completed, is_commit| {
+            inference.waits(Arrival {
+                number,
+                at: at * US,
+                completed: Some(completed * US),
+                thread: Some(thread),
+                is_commit,
+            })
+        };
+        of(0, 7, 0, 1000, false);
+        of(1, 8, 10, 50, false);
+        // Beside the read of thread 7 that is in flight.
+        let next = of(2, 8, 80, 100, false);
+        assert_eq!(
+            (next.thread, next.completed, next.other),
+            (8, vec![1], None)
+        );
+        of(3, 8, 120, 400, true);
+        // Thread 9 begins after the last completion of another; 7 goes on when the flush of 8 is done.
+        let first = of(4, 9, 130, 140, false);
+        assert_eq!((first.completed, first.other), (vec![], Some(2)));
+        assert_eq!(first.think, Some(30 * US));
+        let after = of(5, 7, 1100, 1200, false);
+        assert_eq!((after.completed, after.other), (vec![0], None));
+        let woken = of(6, 9, 1300, 1400, false);
+        assert_eq!((woken.completed, woken.other), (vec![4], Some(3)));
+        assert_eq!(woken.think, Some(900 * US));
     }
 
     #[test]

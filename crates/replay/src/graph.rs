@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use crate::depend::THREADS;
 use crate::second_pass::Item;
 
 /// I/Os that are examined ahead of the oldest that is not complete.
@@ -15,16 +16,31 @@ const REMEMBERED: usize = 1 << 16;
 enum State {
     /// It waits, or is due.
     Pending(Box<Item>),
-    Issued,
+    /// It was issued, by a thread.
+    Issued(usize),
     Complete,
 }
 
-/// An I/O that waits for the first `after` completions of the recorded order.
+/// An I/O that waits for the first `after` completions of its thread's recorded order, and for another's.
 #[derive(Debug)]
 struct Waiting {
     number: u64,
     after: u64,
+    other: Option<u64>,
     think: u64,
+}
+
+/// I/Os of a thread.
+#[derive(Debug, Default)]
+struct Thread {
+    /// Those that wait, which become due in this order.
+    waiting: VecDeque<Waiting>,
+    /// Numbers in the recorded order of completion, from the first that is not complete.
+    order: VecDeque<u64>,
+    /// Completions of the recorded order before these.
+    passed: u64,
+    /// The last of these.
+    last: u64,
 }
 
 /// The window. Times are in nanoseconds of the replay.
@@ -34,14 +50,9 @@ pub(crate) struct Graph {
     /// Number of the first of them.
     first: u64,
     due: BinaryHeap<Reverse<(u64, u64)>>,
-    /// Those that wait, which become due in this order.
-    waiting: VecDeque<Waiting>,
-    /// Numbers in the recorded order of completion, from the first that is not complete.
-    order: VecDeque<u64>,
-    /// Completions of the recorded order before these.
-    passed: u64,
-    /// The last of these.
-    last: u64,
+    threads: Vec<Thread>,
+    /// Threads whose next I/O waits for another's.
+    held: Vec<usize>,
     completed: Vec<u64>,
     speed: f64,
 }
@@ -52,10 +63,8 @@ impl Graph {
             states: VecDeque::new(),
             first: 0,
             due: BinaryHeap::new(),
-            waiting: VecDeque::new(),
-            order: VecDeque::new(),
-            passed: 0,
-            last: 0,
+            threads: (0..THREADS).map(|_| Thread::default()).collect(),
+            held: Vec::new(),
             completed: vec![0; REMEMBERED],
             speed,
         }
@@ -76,17 +85,20 @@ impl Graph {
         let scaled = |time: u64| (time as f64 / self.speed) as u64;
         let number = item.number;
         debug_assert_eq!(number, self.first + self.states.len() as u64);
-        self.order.extend(&item.waits.completed);
+        let thread = &mut self.threads[item.waits.thread];
+        thread.order.extend(&item.waits.completed);
         match item.waits.think {
-            Some(think) => self.waiting.push_back(Waiting {
+            Some(think) => thread.waiting.push_back(Waiting {
                 number,
-                after: self.passed + self.order.len() as u64,
+                after: thread.passed + thread.order.len() as u64,
+                other: item.waits.other,
                 think: scaled(think),
             }),
             None => self.due.push(Reverse((start + scaled(item.at), number))),
         }
+        let thread = item.waits.thread;
         self.states.push_back(State::Pending(Box::new(item)));
-        self.pass();
+        self.pass(thread);
     }
 
     /// Time at which the next is due, if one is.
@@ -98,26 +110,34 @@ impl Graph {
     pub(crate) fn take(&mut self) -> Option<(u64, Item)> {
         let Reverse((due, number)) = self.due.pop()?;
         let state = self.states.get_mut((number - self.first) as usize)?;
-        match std::mem::replace(state, State::Issued) {
+        let State::Pending(item) = state else {
+            return None;
+        };
+        let issued = State::Issued(item.waits.thread);
+        match std::mem::replace(state, issued) {
             State::Pending(item) => Some((due, *item)),
-            other => {
-                *state = other;
-                None
-            }
+            State::Issued(_) | State::Complete => None,
         }
     }
 
     /// Notes that I/O `number` completed then.
     pub(crate) fn complete(&mut self, number: u64, at: u64) {
         self.completed[number as usize % REMEMBERED] = at;
-        if let Some(state) = self.states.get_mut((number - self.first) as usize) {
-            *state = State::Complete;
-        }
+        let state = self.states.get_mut((number - self.first) as usize);
+        let Some(state) = state else {
+            return;
+        };
+        let before = std::mem::replace(state, State::Complete);
         while let Some(State::Complete) = self.states.front() {
             self.states.pop_front();
             self.first += 1;
         }
-        self.pass();
+        if let State::Issued(thread) = before {
+            self.pass(thread);
+        }
+        for thread in std::mem::take(&mut self.held) {
+            self.pass(thread);
+        }
     }
 
     fn is_complete(&self, number: u64) -> bool {
@@ -127,25 +147,40 @@ impl Graph {
         state.is_none_or(|state| matches!(state, State::Complete))
     }
 
-    /// Passes what is complete of the recorded order, and makes due what waited for it.
-    fn pass(&mut self) {
-        loop {
-            while let Some(next) = self.waiting.front()
-                && next.after <= self.passed
+    fn completion(&self, number: u64) -> u64 {
+        self.completed[number as usize % REMEMBERED]
+    }
+
+    /// Passes what is complete of a thread's recorded order, and makes due what waited for it.
+    fn pass(&mut self, number: usize) {
+        let mut thread = std::mem::take(&mut self.threads[number]);
+        'passing: loop {
+            while let Some(next) = thread.waiting.front()
+                && next.after <= thread.passed
             {
-                self.due
-                    .push(Reverse((self.last + next.think, next.number)));
-                self.waiting.pop_front();
+                if next.other.is_some_and(|other| !self.is_complete(other)) {
+                    if !self.held.contains(&number) {
+                        self.held.push(number);
+                    }
+                    break 'passing;
+                }
+                let last = match next.other {
+                    Some(other) => thread.last.max(self.completion(other)),
+                    None => thread.last,
+                };
+                self.due.push(Reverse((last + next.think, next.number)));
+                thread.waiting.pop_front();
             }
-            let Some(number) = self.order.front().copied() else {
-                return;
+            let Some(done) = thread.order.front().copied() else {
+                break;
             };
-            if !self.is_complete(number) {
-                return;
+            if !self.is_complete(done) {
+                break;
             }
-            self.last = self.last.max(self.completed[number as usize % REMEMBERED]);
-            self.passed += 1;
-            self.order.pop_front();
+            thread.last = thread.last.max(self.completion(done));
+            thread.passed += 1;
+            thread.order.pop_front();
         }
+        self.threads[number] = thread;
     }
 }

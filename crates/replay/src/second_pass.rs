@@ -11,7 +11,7 @@ use record::ReplayCounts;
 use trace::{Class, Io, Op, ReadError, TraceReader};
 
 use crate::class::Classifier;
-use crate::depend::{Inference, Waits};
+use crate::depend::{Arrival, Inference, Waits};
 use crate::map::Placer;
 use crate::source::arrival;
 
@@ -171,8 +171,13 @@ impl Batcher<'_> {
         self.numbers += 1;
         item.number = self.numbers - 1;
         if self.sorting.infers {
-            let completed = item.latency.map(|latency| item.at + latency);
-            item.waits = self.inference.waits(item.number, item.at, completed);
+            item.waits = self.inference.waits(Arrival {
+                number: item.number,
+                at: item.at,
+                completed: item.latency.map(|latency| item.at + latency),
+                thread: io.thread,
+                is_commit: item.class.is_durable(),
+            });
         }
         self.batch.push(item);
         if self.batch.len() < BATCH {

@@ -173,6 +173,25 @@ fn what_comes_long_after_a_completion_keeps_its_distance_and_two_clients_go_on_b
 }
 
 #[test]
+fn a_thread_does_not_wait_for_the_reads_of_another() {
+    let of = |thread, io| Io {
+        thread: Some(thread),
+        ..io
+    };
+    // A read that took as long as fifty of another thread, and the one after it.
+    let beside = |n: u64| of(2, took(read(10 + n * 130, n * 4096, 4096), 100));
+    let mut ios = vec![of(1, took(read(0, 0, 4096), 10_000))];
+    ios.extend((0..50).map(beside));
+    ios.push(of(1, took(read(10_030, 1 << 29, 4096), 100)));
+    let volume = volume(20);
+    replayed(ios, 1, settings(Pace::Dependencies), &volume);
+    let made = volume.requests();
+    let next = made.iter().find(|one| one.request.offset == 1 << 29);
+    let at = next.map(|one| (one.began - made[0].began).0 / 1000);
+    assert_eq!(at, Some(20 + 30));
+}
+
+#[test]
 fn asap_keeps_the_order_and_the_depth() {
     let ios: Vec<Io> = (0..40)
         .map(|n| read(n * 1_000_000, n * 4096, 4096))
