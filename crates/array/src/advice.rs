@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::building::Member;
     use crate::plan::tests::plan;
-    use linux::block::DevNum;
+    use linux::block::DeviceNumber;
 
     fn checked(level: Level, gib: &[u64]) -> Checked {
         let paths: Vec<String> = ('f'..)
@@ -161,7 +161,7 @@ mod tests {
                 .zip(0..)
                 .map(|(path, minor)| Member {
                     path: path.into(),
-                    number: DevNum::new(8, minor),
+                    number: DeviceNumber::new(8, minor),
                     signed: false,
                 })
                 .collect(),

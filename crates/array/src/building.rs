@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ledger::LongWork;
-use linux::block::{DevNum, Device, Devices, Kind};
+use linux::block::{Device, DeviceNumber, Devices, Kind};
 use serde::{Deserialize, Serialize};
 
 use super::plan::Plan;
@@ -15,7 +15,7 @@ pub struct Member {
     /// As the user wrote it.
     pub path: PathBuf,
     /// The device that was checked.
-    pub number: DevNum,
+    pub number: DeviceNumber,
     /// True if it carries signatures, which `--destroy` has named.
     pub signed: bool,
 }

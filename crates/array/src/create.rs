@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use linux::block::{DevNum, Devices, Kind};
+use linux::block::{DeviceNumber, Devices, Kind};
 use linux::exec::Exec;
 use linux::mounts::Mounts;
 
@@ -153,7 +153,8 @@ impl Assemble {
     /// The array that has the members, if they are exactly those that were checked.
     fn verified(&self, host: &Host) -> anyhow::Result<Built> {
         let devices = Devices::read(&host.root)?;
-        let mut wanted: Vec<DevNum> = self.members.iter().map(|member| member.number).collect();
+        let mut wanted: Vec<DeviceNumber> =
+            self.members.iter().map(|member| member.number).collect();
         wanted.sort();
         let first = wanted.first().copied().context("there are no members")?;
         let above = devices.children(first);
@@ -162,7 +163,7 @@ impl Assemble {
             .find(|device| matches!(device.kind, Kind::Raid { .. }))
             .context("mdadm reports no error, but no array has the devices that were checked")?;
         let below = devices.parents(array.number);
-        let mut found: Vec<DevNum> = below.iter().map(|device| device.number).collect();
+        let mut found: Vec<DeviceNumber> = below.iter().map(|device| device.number).collect();
         found.sort();
         if found != wanted {
             let names: Vec<String> = below.iter().map(|device| device.label()).collect();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linux::Root;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::consent::DestroyTarget;
 use linux::exec::{self, Exec, Output};
 
@@ -34,7 +34,7 @@ pub struct Host<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
     /// Its number.
-    pub number: DevNum,
+    pub number: DeviceNumber,
     /// Its node, `/dev/mdN`.
     pub node: PathBuf,
     /// Its name in sysfs.
@@ -98,10 +98,12 @@ impl Host<'_> {
 }
 
 /// The number of the block device that a path leads to now.
-pub fn number_at(root: &Root, devices: &Devices, path: &Path) -> Option<DevNum> {
+pub fn number_at(root: &Root, devices: &Devices, path: &Path) -> Option<DeviceNumber> {
     use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
     match std::fs::metadata(root.locate(path)) {
-        Ok(found) if found.file_type().is_block_device() => Some(DevNum::from_raw(found.rdev())),
+        Ok(found) if found.file_type().is_block_device() => {
+            Some(DeviceNumber::from_raw(found.rdev()))
+        }
         _ => devices.at_path(root, path).map(|device| device.number),
     }
 }

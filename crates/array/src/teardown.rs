@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use linux::block::{DevNum, Device, Devices, Kind};
+use linux::block::{Device, DeviceNumber, Devices, Kind};
 use linux::consent::{Reason, Uses};
 use linux::exec::{self, Exec};
 use linux::signature;
@@ -170,7 +170,7 @@ pub(crate) fn stop_with_retries(host: &mut Host, node: &Path) -> Result<(), exec
 }
 
 /// Uses of an array, as sentences. Where its members lie makes no difference to taking down what is on them.
-pub(crate) fn uses_of(uses: &Uses, array: DevNum) -> Vec<String> {
+pub(crate) fn uses_of(uses: &Uses, array: DeviceNumber) -> Vec<String> {
     let is_use =
         |reason: &&Reason| !matches!(reason, Reason::RootDisk { .. } | Reason::ReadOnly { .. });
     let reasons = uses.reasons(array);

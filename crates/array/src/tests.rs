@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use linux::Root;
-use linux::block::DevNum;
+use linux::block::DeviceNumber;
 use linux::exec::{self, Ended, Exec, Output};
 use tempfile::TempDir;
 
@@ -186,7 +186,7 @@ impl FakeHost {
     fn build(&mut self, plan: &Plan, persist: bool) -> (Result<(), work::Failed>, String) {
         let members = [("vdb", 16), ("vdc", 32)].map(|(name, minor)| Member {
             path: Path::new("/dev").join(name),
-            number: DevNum::new(254, minor),
+            number: DeviceNumber::new(254, minor),
             signed: name == "vdc",
         });
         self.with(|host| {

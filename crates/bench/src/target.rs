@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use linux::block::{DevNum, Device, Devices, Kind};
+use linux::block::{Device, DeviceNumber, Devices, Kind};
 use linux::consent::{Consent, DestroyTarget, ReadTarget, open_for_destroying, open_for_reading};
 use linux::diskstats::Counter;
 use linux::space::{self, Medium};
@@ -50,7 +50,7 @@ impl Prepared {
         if self.target.kind != TargetKind::Block {
             return Ok(None);
         }
-        let number = DevNum::from_raw(self.file.metadata().refused()?.rdev());
+        let number = DeviceNumber::from_raw(self.file.metadata().refused()?.rdev());
         let devices = Devices::read(root).refused()?;
         match devices.get(number) {
             Some(device) => Ok(Some(device.clone())),
@@ -342,7 +342,7 @@ impl Prepared {
 }
 
 /// The caches below the devices of a target, each once.
-fn caches_below(root: &Root, devices: &Devices, numbers: &[DevNum]) -> Vec<record::Cache> {
+fn caches_below(root: &Root, devices: &Devices, numbers: &[DeviceNumber]) -> Vec<record::Cache> {
     let mut caches = Vec::new();
     for number in numbers {
         for cache in linux::cache::below(root, devices, *number) {

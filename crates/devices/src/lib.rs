@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use linux::aws;
 use linux::aws::volumes::Volume;
-use linux::block::{DevNum, Device};
+use linux::block::{Device, DeviceNumber};
 use linux::consent::{Reason, Uses};
 use linux::signature::Content;
 use linux::{md, mounts::Mounts, swaps};
@@ -25,7 +25,7 @@ use ui::table::{Column, layout, wrap};
 /// A device and all that is stacked on it.
 struct Branch {
     name: String,
-    number: DevNum,
+    number: DeviceNumber,
     what: String,
     size: Bytes,
     model: Option<String>,

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::consent::{DestroyTarget, open_for_reading};
 use linux::signature::Content;
 use linux::{Root, process, root};
@@ -157,9 +157,9 @@ impl DiskIdentity {
 }
 
 /// The number of a device; `None` of a file.
-fn device_of(metadata: &std::fs::Metadata) -> Option<DevNum> {
+fn device_of(metadata: &std::fs::Metadata) -> Option<DeviceNumber> {
     let is_device = metadata.file_type().is_block_device();
-    is_device.then(|| DevNum::from_raw(metadata.rdev()))
+    is_device.then(|| DeviceNumber::from_raw(metadata.rdev()))
 }
 
 /// Checks that the claimed device or file is the one of the plan. Where nothing was planned all is well.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use record::{Bytes, DeviceCounts};
 
-use crate::block::{DevNum, Device};
+use crate::block::{Device, DeviceNumber};
 use crate::pulse::KeptFile;
 use crate::root::{Error, Result, Root, names_in, read_text, shown};
 
@@ -238,7 +238,7 @@ pub struct Counter {
     file: File,
     path: PathBuf,
     /// The kernel's number of the device, where the file holds all devices.
-    number: Option<DevNum>,
+    number: Option<DeviceNumber>,
 }
 
 impl Counter {
@@ -330,7 +330,7 @@ pub struct Counted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     /// The device's number.
-    pub number: DevNum,
+    pub number: DeviceNumber,
     /// Its name.
     pub name: &'a str,
     /// Its counters.
@@ -347,7 +347,7 @@ impl<'a> Line<'a> {
         let (name, counts) = line.trim_start().split_once(' ')?;
         let (stats, columns) = DiskStats::parse_columns(counts.as_bytes())?;
         Some(Line {
-            number: DevNum::new(major.parse().ok()?, minor.parse().ok()?),
+            number: DeviceNumber::new(major.parse().ok()?, minor.parse().ok()?),
             name,
             stats,
             counted: Counted {
@@ -436,13 +436,13 @@ fn gather(folder: &Path, text: &mut Vec<u8>) -> Result<()> {
 
 /// Reads the text of `/proc/diskstats`: number, name and counters of each device. A line that is
 /// none, as 2.6 kernels wrote for partitions, is passed over.
-pub fn parse_all(text: &[u8]) -> Vec<(DevNum, String, DiskStats)> {
+pub fn parse_all(text: &[u8]) -> Vec<(DeviceNumber, String, DiskStats)> {
     text.split(|&byte| byte == b'\n')
         .filter_map(parse_named)
         .collect()
 }
 
-fn parse_named(line: &[u8]) -> Option<(DevNum, String, DiskStats)> {
+fn parse_named(line: &[u8]) -> Option<(DeviceNumber, String, DiskStats)> {
     let line = Line::parse(std::str::from_utf8(line).ok()?)?;
     Some((line.number, line.name.to_owned(), line.stats))
 }

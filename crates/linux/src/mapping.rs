@@ -9,7 +9,7 @@ mod why;
 
 use record::{Bytes, Ranges};
 
-use crate::block::{DevNum, Device, Devices, Kind};
+use crate::block::{Device, DeviceNumber, Devices, Kind};
 use crate::root::{Root, number};
 use piece::Piece;
 use units::SECTOR;
@@ -52,10 +52,10 @@ impl Map {
     pub fn down(
         root: &Root,
         devices: &Devices,
-        from: DevNum,
-        to: DevNum,
+        from: DeviceNumber,
+        to: DeviceNumber,
     ) -> Result<Map, NotMapped> {
-        let name = |number: DevNum| match devices.get(number) {
+        let name = |number: DeviceNumber| match devices.get(number) {
             Some(device) => device.label(),
             None => number.to_string(),
         };
@@ -99,13 +99,13 @@ impl Map {
 struct Descent<'a> {
     root: &'a Root,
     devices: &'a Devices,
-    to: DevNum,
+    to: DeviceNumber,
 }
 
 impl Descent<'_> {
     /// Every way down from a device that was reached through those `above` it. There is none where
     /// the device below is related and holds nothing of it.
-    fn from(&self, from: DevNum, above: &[DevNum]) -> Result<Vec<Vec<Piece>>, Why> {
+    fn from(&self, from: DeviceNumber, above: &[DeviceNumber]) -> Result<Vec<Vec<Piece>>, Why> {
         if from == self.to {
             return Ok(vec![Vec::new()]);
         }
@@ -128,13 +128,13 @@ impl Descent<'_> {
         Ok(ways)
     }
 
-    fn is_below(&self, upper: DevNum) -> bool {
+    fn is_below(&self, upper: DeviceNumber) -> bool {
         let below = self.devices.below(upper);
         below.iter().any(|device| device.number == self.to)
     }
 
     /// The pieces of a device, each with the device that it lies on.
-    fn pieces(&self, device: &Device) -> Result<Vec<(DevNum, Piece)>, Why> {
+    fn pieces(&self, device: &Device) -> Result<Vec<(DeviceNumber, Piece)>, Why> {
         let folder = self.root.sys.join("class/block").join(device.sysfs_name());
         let whole = 0..device.size.0;
         match device.kind {

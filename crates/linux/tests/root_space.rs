@@ -12,7 +12,7 @@ use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use linux::block::DevNum;
+use linux::block::DeviceNumber;
 use linux::extents::{NotPlaced, Place, Placed, placed};
 use linux::spacemap::{self, NotListed};
 use record::{Bytes, Ranges};
@@ -101,7 +101,7 @@ fn is_true(disk: &Loop, check: &[&str]) {
     let space = spacemap::of_file(&File::open(&mount.point).unwrap(), &|| false).unwrap();
     assert_eq!(
         space.device,
-        DevNum::from_raw(device.metadata().unwrap().rdev())
+        DeviceNumber::from_raw(device.metadata().unwrap().rdev())
     );
     assert!(space.used.intersect(&space.free).is_empty());
     let end = space.used.end().max(space.free.end());

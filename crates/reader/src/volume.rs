@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use job::Resumable;
-use linux::block::{DevNum, Device, Devices, Kind};
+use linux::block::{Device, DeviceNumber, Devices, Kind};
 use linux::consent::{ReadTarget, open_for_reading};
 use linux::ebs::Counters;
 use linux::root::number;
@@ -124,7 +124,7 @@ impl Volume {
     }
 
     /// The device's number.
-    pub fn number(&self) -> DevNum {
+    pub fn number(&self) -> DeviceNumber {
         self.device.number
     }
 

@@ -21,7 +21,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use linux::Root;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::md::sync::{Action, Sync};
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,11 @@ impl Guard {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(crate) fn start(number: DevNum, uuid: &str, old: &SavedTunables) -> io::Result<Guard> {
+    pub(crate) fn start(
+        number: DeviceNumber,
+        uuid: &str,
+        old: &SavedTunables,
+    ) -> io::Result<Guard> {
         Guard::spawn(&Charge {
             number: number.to_string(),
             uuid: uuid.to_owned(),
@@ -84,7 +88,7 @@ impl Guard {
     /// # Errors
     /// When it cannot be started.
     pub(crate) fn start_rewrite(
-        number: DevNum,
+        number: DeviceNumber,
         uuid: &str,
         old: &SavedTunables,
     ) -> io::Result<Guard> {
@@ -150,7 +154,7 @@ impl Guard {
 ///
 /// # Errors
 /// When one is at work for too long.
-pub(crate) fn wait_for_others(number: DevNum) -> Result<(), String> {
+pub(crate) fn wait_for_others(number: DeviceNumber) -> Result<(), String> {
     let until = Instant::now() + TIMEOUT;
     while let Err(error) = lock::hold(Path::new(lock::FOLDER), &name(number)) {
         if error.kind() != io::ErrorKind::WouldBlock {
@@ -171,7 +175,7 @@ pub(crate) fn wait_for_others(number: DevNum) -> Result<(), String> {
     Ok(())
 }
 
-fn name(number: DevNum) -> String {
+fn name(number: DeviceNumber) -> String {
     format!("scrub-guard-{number}")
 }
 
@@ -206,7 +210,7 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
         sent.extend(byte);
     }
     let charge: Charge = serde_json::from_slice(&sent)?;
-    let number: DevNum = charge.number.parse()?;
+    let number: DeviceNumber = charge.number.parse()?;
     // Whoever starts next waits as long as this is held.
     let lock = lock::hold(Path::new(lock::FOLDER), &name(number));
     let devices = Devices::read(root)?;

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use linux::block::{DevNum, Device};
+use linux::block::{Device, DeviceNumber};
 
 /// Folder of the files. A boot empties it, as it does the tunables.
 pub(super) const FOLDER: &str = "/run/disksmith";
@@ -65,7 +65,7 @@ fn open(folder: &Path, name: &str) -> io::Result<File> {
 ///
 /// # Errors
 /// A sentence, when another one does.
-pub(super) fn take(device: DevNum, disks: &[DevNum]) -> Result<Vec<File>, String> {
+pub(super) fn take(device: DeviceNumber, disks: &[DeviceNumber]) -> Result<Vec<File>, String> {
     std::iter::once(name(device))
         .chain(disks.iter().map(|disk| format!("scrub-disk-{disk}")))
         .map(|name| {
@@ -90,7 +90,7 @@ pub(super) fn is_taken(target: &Device) -> bool {
     is_held(Path::new(FOLDER), &name(target.number))
 }
 
-fn name(array: DevNum) -> String {
+fn name(array: DeviceNumber) -> String {
     format!("scrub-{array}")
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use job::{CheckpointWriter, EndState, ProgressLine, ProgressLines, Stop, StopCause};
 use linux::Root;
-use linux::block::DevNum;
+use linux::block::DeviceNumber;
 use linux::md::health::Health;
 use linux::md::sync::{Action, Sectors, Sync, Tunable};
 use record::Bytes;
@@ -45,7 +45,7 @@ const GONE_EVERY: Duration = Duration::from_millis(50);
 pub(crate) struct Shared<'a> {
     pub root: &'a Root,
     /// Devices that the ledger lies on.
-    pub below_ledger: Vec<DevNum>,
+    pub below_ledger: Vec<DeviceNumber>,
     /// Reasons to end before the end.
     pub stop: Stop<'a>,
     pub lines: &'a ProgressLines,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use job::{CheckpointWriter, Interval, Job, Previous, Request, Store, Takeover};
 use ledger::{OwnerLiveness, WorkError, WorkSummary};
-use linux::block::{DevNum, Device, Devices, Kind};
+use linux::block::{Device, DeviceNumber, Devices, Kind};
 use linux::md::sync::Sync;
 use linux::{Root, process};
 use record::Ranges;
@@ -137,7 +137,7 @@ fn by_now(
     old: &SavedTunables,
     uuid: &str,
     sync: &Sync,
-    array: DevNum,
+    array: DeviceNumber,
 ) -> Result<RestoreResult, String> {
     guard::wait_for_others(array)?;
     Ok(match guard::are_back(uuid) {

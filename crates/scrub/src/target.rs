@@ -2,7 +2,7 @@
 
 use domain::raid::{Level, MdLevel, Placement};
 use linux::Root;
-use linux::block::{DevNum, Device, Devices};
+use linux::block::{Device, DeviceNumber, Devices};
 use linux::md::sync::{Action, Sectors, Sync};
 use linux::md::{self, Array};
 use record::Bytes;
@@ -29,7 +29,7 @@ pub(crate) struct Target {
     /// Its members, as the kernel lists them.
     pub members: Vec<Device>,
     /// The disks that these are, or lie on.
-    pub disks: Vec<DevNum>,
+    pub disks: Vec<DeviceNumber>,
     /// The disks of which members are partitions.
     pub shared: Vec<Shared>,
     /// End of md's positions.
@@ -109,7 +109,7 @@ impl Target {
             .iter()
             .filter_map(|member| devices.get(member.number?).cloned())
             .collect();
-        let mut disks: Vec<DevNum> = members
+        let mut disks: Vec<DeviceNumber> = members
             .iter()
             .map(|member| member.partition_of().unwrap_or(member.number))
             .collect();

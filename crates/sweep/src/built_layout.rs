@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linux::block::{DevNum, Device, Devices};
+use linux::block::{Device, DeviceNumber, Devices};
 use linux::exec::Exec;
 use linux::mounts::Mounts;
 use linux::{Root, process, root};
@@ -53,7 +53,7 @@ impl BuiltLayout {
     pub(crate) fn choose(
         root: &Root,
         layout: &Layout,
-        members: &[DevNum],
+        members: &[DeviceNumber],
         node: PathBuf,
         mount: &Path,
     ) -> anyhow::Result<BuiltLayout> {
@@ -172,7 +172,7 @@ pub(crate) fn set_schedulers(
 
 /// The schedulers that a device can have: the words of its disk's `queue/scheduler`, where the current one is in
 /// brackets (Documentation/block/switching-sched.rst).
-pub(crate) fn schedulers(root: &Root, devices: &Devices, number: DevNum) -> Vec<String> {
+pub(crate) fn schedulers(root: &Root, devices: &Devices, number: DeviceNumber) -> Vec<String> {
     let Some(disk) = disk_of(devices, number) else {
         return Vec::new();
     };
@@ -195,7 +195,7 @@ fn set_scheduler(root: &Root, disk: &str, name: &str) -> anyhow::Result<()> {
 }
 
 /// The disk whose queue a device uses: a partition has that of its disk.
-fn disk_of(devices: &Devices, number: DevNum) -> Option<&Device> {
+fn disk_of(devices: &Devices, number: DeviceNumber) -> Option<&Device> {
     let device = devices.get(number)?;
     match device.partition_of() {
         Some(of) => devices.get(of),
@@ -203,7 +203,7 @@ fn disk_of(devices: &Devices, number: DevNum) -> Option<&Device> {
     }
 }
 
-fn scheduler_of(devices: &Devices, number: DevNum) -> Option<SavedScheduler> {
+fn scheduler_of(devices: &Devices, number: DeviceNumber) -> Option<SavedScheduler> {
     let disk = disk_of(devices, number)?;
     Some(SavedScheduler {
         disk: disk.sysfs_name(),

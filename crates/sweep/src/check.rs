@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 
 use super::built_layout::schedulers;
 use super::layout::Layout;
@@ -106,7 +106,7 @@ fn scheduler_names(settings: &Settings, planned: &mut LayoutPlan, host: &Host) {
         .collect();
     names.sort();
     names.dedup();
-    let numbers: Vec<(&PathBuf, DevNum)> = settings
+    let numbers: Vec<(&PathBuf, DeviceNumber)> = settings
         .devices
         .iter()
         .filter_map(|volume| {

@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use engine::Engine;
 use job::Job;
 use ledger::Ledger;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::{Root, md};
 
 use super::built_layout::BuiltLayout;
@@ -218,7 +218,7 @@ impl Sweep<'_> {
         &mut self,
         block: usize,
         underway: &BuiltLayout,
-        device: DevNum,
+        device: DeviceNumber,
     ) -> Result<Option<(CellOutcome, f64)>, Failure> {
         let settings = self.checkpoint.record.settings.clone();
         let measured = measure(
@@ -292,7 +292,7 @@ impl Sweep<'_> {
 }
 
 /// The error of an array that has lost a member during the measurement.
-fn lost_member(root: &Root, number: DevNum) -> Option<String> {
+fn lost_member(root: &Root, number: DeviceNumber) -> Option<String> {
     let devices = Devices::read(root).ok()?;
     let arrays = md::arrays(root, &devices).ok()?;
     let array = arrays.iter().find(|array| array.number == number)?;

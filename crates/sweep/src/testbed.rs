@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use linux::Root;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::consent::{Consent, DestroyTarget, open_for_destroying};
 use record::Bytes;
 
@@ -25,7 +25,7 @@ use domain::raid::{Layout as Copies, Level};
 /// A device of the sweep.
 struct Slot {
     path: PathBuf,
-    number: DevNum,
+    number: DeviceNumber,
     size: Bytes,
     /// The claim on it; `None` while a layout has it.
     claim: Option<DestroyTarget>,
@@ -125,7 +125,7 @@ impl Testbed {
     }
 
     /// Device numbers of the first devices.
-    fn numbers(&self, members: usize) -> Vec<DevNum> {
+    fn numbers(&self, members: usize) -> Vec<DeviceNumber> {
         let slots = self.slots.iter().take(members);
         slots.map(|slot| slot.number).collect()
     }
@@ -167,7 +167,7 @@ impl Testbed {
         underway: &BuiltLayout,
         programs: &mut dyn Programs,
         interrupt: &AtomicBool,
-    ) -> anyhow::Result<DevNum> {
+    ) -> anyhow::Result<DeviceNumber> {
         set_schedulers(&self.root, layout, underway)?;
         let mut members = Vec::new();
         let mut claims = Vec::new();

@@ -45,7 +45,7 @@ use formats::text::Utf8;
 use job::ProgressLines;
 use linux::Root;
 use linux::aws;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use record::{Bytes, Ranges};
 
 use crate::args::WarmArgs;
@@ -201,7 +201,7 @@ fn warm_all(
 }
 
 /// The disks that the ledger lies on, if it is used.
-fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<DevNum> {
+fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<DeviceNumber> {
     let path = (!args.no_ledger)
         .then(|| context.ledger_path().ok())
         .flatten();

@@ -8,7 +8,7 @@ use std::time::Instant;
 use engine::IoInterface;
 use engine::list::{EndReason, List, ListEngine, Memory};
 use linux::Root;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::ebs::Exceeded;
 use record::{Bytes, Ranges};
 use study::depth::verdict::Verdict;
@@ -59,7 +59,7 @@ pub(crate) struct Shared<'a> {
     /// The progress lines.
     pub lines: &'a ProgressLines,
     /// The disks that the ledger lies on.
-    pub below_ledger: &'a [DevNum],
+    pub below_ledger: &'a [DeviceNumber],
 }
 
 impl Shared<'_> {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::mapping::Map;
 use linux::mounts::Mounts;
 use linux::{Root, spacemap};
@@ -50,7 +50,7 @@ pub(crate) fn used(
 /// The free bytes of a file system, as bytes of the volume.
 fn free_on(
     volume: &Volume,
-    number: DevNum,
+    number: DeviceNumber,
     point: &std::path::Path,
     (devices, root): (&Devices, &Root),
     is_unwanted: &dyn Fn() -> bool,

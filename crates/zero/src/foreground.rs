@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use linux::Root;
-use linux::block::{DevNum, Device, Devices};
+use linux::block::{Device, DeviceNumber, Devices};
 use linux::diskstats::{Counter, DiskStats};
 use reader::{ForegroundReport, Interval, KeepArgs, Pacer, Prober};
 use record::{Bytes, Nanos};
@@ -136,13 +136,13 @@ impl Watch {
         number: usize,
         zeroed: &[Place],
         (devices, root): (&Devices, &Root),
-        below_ledger: &[DevNum],
+        below_ledger: &[DeviceNumber],
         keep: KeepArgs,
     ) -> Option<Watch> {
         let device = devices.get(zeroed.get(number)?.number)?;
         let disk = whole(device, devices);
         let disk_of = |place: &Place| Some(whole(devices.get(place.number)?, devices).number);
-        let of_zeroed: Vec<Option<DevNum>> = zeroed.iter().map(disk_of).collect();
+        let of_zeroed: Vec<Option<DeviceNumber>> = zeroed.iter().map(disk_of).collect();
         let beside: Vec<&Device> = devices
             .iter()
             .filter(|one| reader::is_ebs(disk) && reader::is_ebs(one))

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use linux::Root;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::consent::DestroyTarget;
 use linux::offload::{self, Offload};
 use linux::signature;
@@ -31,7 +31,7 @@ const STAMP: usize = LARGEST_BLOCK.0 as usize;
 pub(crate) struct Place {
     claim: DestroyTarget,
     /// The disk.
-    pub number: DevNum,
+    pub number: DeviceNumber,
     /// The same disk past the page cache.
     pub direct: File,
 }
@@ -186,7 +186,7 @@ pub(crate) fn on_file(size: Bytes) -> Place {
     Place::of(DestroyTarget {
         path: "/dev/test".into(),
         file,
-        device: Some(DevNum::new(7, 0)),
+        device: Some(DeviceNumber::new(7, 0)),
         size,
         content: signature::Content::default(),
         related: Vec::new(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use job::{CheckpointWriter, EndState, Interval, Job, Request, Started, Store, Takeover};
 use ledger::{OwnerLiveness, Work};
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::consent::{Consent, open_for_destroying};
 use linux::{Root, offload};
 use record::{Ranges, RunId};
@@ -132,7 +132,7 @@ fn claim(
     consents: &[Consent],
     problems: &mut Vec<String>,
 ) -> Vec<Place> {
-    let mut seen: Vec<(DevNum, &Path)> = Vec::new();
+    let mut seen: Vec<(DeviceNumber, &Path)> = Vec::new();
     let mut places = Vec::new();
     for path in &args.devices {
         if let Some(number) = number_at(root, devices, path) {

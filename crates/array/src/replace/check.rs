@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use linux::block::{DevNum, Device, Devices};
+use linux::block::{Device, DeviceNumber, Devices};
 use linux::consent::{Consent, open_for_destroying};
 use linux::root::number;
 use linux::{Root, md};
@@ -140,8 +140,8 @@ fn array_problems(array: &md::Array) -> Vec<String> {
 fn course(
     args: &ReplaceArgs,
     array: &md::Array,
-    old: Option<DevNum>,
-    new: Option<DevNum>,
+    old: Option<DeviceNumber>,
+    new: Option<DeviceNumber>,
     problems: &mut Vec<String>,
 ) -> Option<Course> {
     let (leaves, comes) = (args.member.display(), args.with.display());

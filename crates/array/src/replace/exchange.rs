@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::consent::Consent;
 use linux::exec::Exec;
 use linux::md;
@@ -17,7 +17,7 @@ pub(super) struct Part {
     /// As the user wrote it.
     pub path: PathBuf,
     /// The device that was checked.
-    pub number: DevNum,
+    pub number: DeviceNumber,
     /// Its place in the array.
     pub slot: Option<u32>,
 }
@@ -39,7 +39,7 @@ pub(super) enum Course {
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
     /// The array's number.
-    pub array: DevNum,
+    pub array: DeviceNumber,
     /// Its node.
     pub node: PathBuf,
     /// Its name in sysfs.
@@ -115,7 +115,7 @@ impl Exchange {
 }
 
 /// A device among the members of an array.
-pub(super) fn member(array: &md::Array, number: DevNum) -> Option<&md::Member> {
+pub(super) fn member(array: &md::Array, number: DeviceNumber) -> Option<&md::Member> {
     let mut members = array.members.iter();
     members.find(|member| member.number == Some(number))
 }

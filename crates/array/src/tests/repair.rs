@@ -72,7 +72,7 @@ impl World {
         }
         let member = |(name, minor)| Member {
             path: Path::new("/dev").join::<&str>(name),
-            number: DevNum::new(254, minor),
+            number: DeviceNumber::new(254, minor),
             signed: false,
         };
         Checked {

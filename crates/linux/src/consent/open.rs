@@ -19,7 +19,7 @@ use super::programs::Hold;
 use super::reason::{Reason, Refusal};
 use super::unjudged::OpenError;
 use super::uses::{Uses, add_content};
-use crate::block::DevNum;
+use crate::block::DeviceNumber;
 use crate::root::Root;
 use crate::signature::Content;
 
@@ -69,11 +69,11 @@ impl Opened {
     }
 
     /// The number of the device that was opened; `None` for a file.
-    pub fn device(&self) -> Option<DevNum> {
+    pub fn device(&self) -> Option<DeviceNumber> {
         self.metadata
             .file_type()
             .is_block_device()
-            .then(|| DevNum::from_raw(self.metadata.rdev()))
+            .then(|| DeviceNumber::from_raw(self.metadata.rdev()))
     }
 
     /// Opens it for reading.
@@ -209,7 +209,8 @@ impl Opened {
     fn is_at(&self, path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|found| match self.device() {
             Some(number) => {
-                found.file_type().is_block_device() && DevNum::from_raw(found.rdev()) == number
+                found.file_type().is_block_device()
+                    && DeviceNumber::from_raw(found.rdev()) == number
             }
             None => (found.dev(), found.ino()) == (self.metadata.dev(), self.metadata.ino()),
         })
@@ -346,7 +347,7 @@ pub struct ReadTarget {
     /// The open file.
     pub file: File,
     /// Its number, if it is a block device.
-    pub device: Option<DevNum>,
+    pub device: Option<DeviceNumber>,
     /// Its size.
     pub size: Bytes,
 }
@@ -371,7 +372,7 @@ pub struct DestroyTarget {
     /// The open file, for reading and writing.
     pub file: File,
     /// Its number, if it is a block device.
-    pub device: Option<DevNum>,
+    pub device: Option<DeviceNumber>,
     /// Its size.
     pub size: Bytes,
     /// Content when it was claimed.

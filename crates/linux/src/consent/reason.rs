@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::programs::Hold;
 use super::unjudged::{OpenError, Unclear};
-use crate::block::DevNum;
+use crate::block::DeviceNumber;
 use crate::signature::{LocatedContent, SignatureKind};
 
 /// Relation of a device that is in use to the one that was to be overwritten.
@@ -195,7 +195,7 @@ pub enum Reason {
     /// The kernel does not list the device, so nothing is known about its use.
     Unlisted {
         /// Its number.
-        number: DevNum,
+        number: DeviceNumber,
     },
     /// The kernel's own lists could not be read.
     Unknown {

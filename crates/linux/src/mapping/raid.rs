@@ -8,12 +8,12 @@ use record::raid::{Level, MdLevel, Placement};
 use super::piece::{ChunkLayout, Piece};
 use super::units::{SECTOR, kib};
 use super::why::Why;
-use crate::block::{DevNum, Device, Devices};
+use crate::block::{Device, DeviceNumber, Devices};
 use crate::root::{self, Root, attribute, number};
 
 /// A member that has a place in the array.
 struct Member {
-    number: DevNum,
+    number: DeviceNumber,
     slot: u64,
     /// Start of the array's data on it, in bytes.
     offset: u64,
@@ -37,7 +37,7 @@ pub(super) fn pieces(
     root: &Root,
     devices: &Devices,
     device: &Device,
-) -> Result<Vec<(DevNum, Piece)>, Why> {
+) -> Result<Vec<(DeviceNumber, Piece)>, Why> {
     let folder = root
         .sys
         .join("class/block")
@@ -107,7 +107,7 @@ fn members(folder: &Path, devices: &Devices, device: &Device) -> Result<Vec<Memb
 impl Shape<'_> {
     /// The members one after the other, each cut to whole chunks where there are such
     /// (drivers/md/md-linear.c, linear_conf).
-    fn linear(&self) -> Result<Vec<(DevNum, Piece)>, Why> {
+    fn linear(&self) -> Result<Vec<(DeviceNumber, Piece)>, Why> {
         self.expect_all()?;
         let mut pieces = Vec::new();
         let mut at = 0_u64;
@@ -126,7 +126,7 @@ impl Shape<'_> {
     /// Behind the first zone, two forms are in use. Both lay a zone's chunks down row by row; which
     /// member a row begins with is counted from the beginning of the array in the first, which older
     /// kernels knew, and from that of the zone in the second (enum r0layout).
-    fn zones(&self, layout: Option<u64>) -> Result<Vec<(DevNum, Piece)>, Why> {
+    fn zones(&self, layout: Option<u64>) -> Result<Vec<(DeviceNumber, Piece)>, Why> {
         self.expect_all()?;
         self.expect_chunk()?;
         let rooms: Vec<u64> = self
@@ -174,7 +174,7 @@ impl Shape<'_> {
 
     /// RAID 1: every member has all of it (drivers/md/raid1.c,
     /// raid1_read_request).
-    fn mirrors(&self, component: u64) -> Result<Vec<(DevNum, Piece)>, Why> {
+    fn mirrors(&self, component: u64) -> Result<Vec<(DeviceNumber, Piece)>, Why> {
         self.expect_at_most(component)?;
         let whole = 0..self.device.size.0;
         let pieces = self.members.iter();
@@ -185,7 +185,7 @@ impl Shape<'_> {
 
     /// RAID 10 with near copies: each chunk as many times in a row as it has copies, round the members
     /// (drivers/md/raid10.c, __raid10_find_phys; the layout's parts: setup_geo).
-    fn near(&self, layout: u64, component: u64) -> Result<Vec<(DevNum, Piece)>, Why> {
+    fn near(&self, layout: u64, component: u64) -> Result<Vec<(DeviceNumber, Piece)>, Why> {
         let (copies, far) = (layout & 0xff, (layout >> 8) & 0xff);
         if far != 1 || copies == 0 || copies > self.disks {
             return Err(Why::FarCopies(self.device.label()));

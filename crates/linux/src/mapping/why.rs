@@ -5,14 +5,14 @@ use std::io;
 use record::Bytes;
 use record::raid::MdLevel;
 
-use crate::block::{DevNum, Device};
+use crate::block::{Device, DeviceNumber};
 
 /// Reason for which a mapping is not known. Devices are named as a person knows them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Why {
     /// The kernel does not list a device.
     #[error("the kernel lists no block device {0}; it may have been removed")]
-    Absent(DevNum),
+    Absent(DeviceNumber),
     /// The one is not below the other.
     #[error("the one is not built on the other")]
     Unrelated,

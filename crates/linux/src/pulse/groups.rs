@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::pressure::PressureCounts;
-use crate::block::DevNum;
+use crate::block::DeviceNumber;
 use crate::root::{Result, Root, read_bytes};
 
 /// Groups are searched for again after so long,
@@ -79,7 +79,7 @@ pub struct GroupLimit {
     /// The group's path in its hierarchy, such as `/system.slice/db.service`.
     pub group: Arc<str>,
     /// The device.
-    pub device: DevNum,
+    pub device: DeviceNumber,
     /// Quantity that is limited.
     pub limited: Limited,
     /// The limit, a second.
@@ -106,7 +106,7 @@ struct Group {
     /// Path of its pressure file.
     pressure: PathBuf,
     version: Version,
-    limits: Vec<(DevNum, Limited, u64)>,
+    limits: Vec<(DeviceNumber, Limited, u64)>,
 }
 
 /// Reads the limits of the groups of a host.
@@ -208,7 +208,7 @@ fn walk(
     }
 }
 
-fn limits(folder: &Path, version: Version) -> Vec<(DevNum, Limited, u64)> {
+fn limits(folder: &Path, version: Version) -> Vec<(DeviceNumber, Limited, u64)> {
     let text = |file: &str| {
         let bytes = read_bytes(&folder.join(file)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -239,7 +239,7 @@ fn limits(folder: &Path, version: Version) -> Vec<(DevNum, Limited, u64)> {
 }
 
 /// Lines of a device and a number.
-fn pairs(text: &str) -> Vec<(DevNum, u64)> {
+fn pairs(text: &str) -> Vec<(DeviceNumber, u64)> {
     let pair = |line: &str| {
         let (device, rest) = numbered(line)?;
         Some((device, rest.trim().parse().ok()?))
@@ -248,7 +248,7 @@ fn pairs(text: &str) -> Vec<(DevNum, u64)> {
 }
 
 /// A line that begins with a device's number, and the rest of it.
-fn numbered(line: &str) -> Option<(DevNum, &str)> {
+fn numbered(line: &str) -> Option<(DeviceNumber, &str)> {
     let (device, rest) = line.trim().split_once(' ')?;
     Some((device.parse().ok()?, rest))
 }
@@ -291,7 +291,7 @@ impl Group {
 }
 
 /// Use of a device; zero where it is not listed, since nothing was used.
-fn used(text: &str, device: DevNum, limited: Limited, version: Version) -> u64 {
+fn used(text: &str, device: DeviceNumber, limited: Limited, version: Version) -> u64 {
     let of = |line: &str| {
         let (_, rest) = numbered(line).filter(|(of, _)| *of == device)?;
         match version {
@@ -422,8 +422,8 @@ mod tests {
         fn any_text_is_read(text: String, rest: String) {
             for version in [Version::One, Version::Two] {
                 for limited in Limited::ALL {
-                    used(&text, DevNum::new(8, 0), limited, version);
-                    used(&format!("8:0 {rest}"), DevNum::new(8, 0), limited, version);
+                    used(&text, DeviceNumber::new(8, 0), limited, version);
+                    used(&format!("8:0 {rest}"), DeviceNumber::new(8, 0), limited, version);
                 }
             }
             pairs(&text);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use domain::raid::{Level, MdLevel, Placement};
 use linux::Root;
-use linux::block::{DevNum, Device, Devices};
+use linux::block::{Device, DeviceNumber, Devices};
 use linux::diskstats::{Counter, DiskStats};
 use linux::root::{attribute, names_in, number};
 use reader::IdleGap;
@@ -391,7 +391,7 @@ fn is_disk(file: &File, device: &Device) -> Result<(), NotCompared> {
     let meta = file
         .metadata()
         .map_err(|error| skipped(error.to_string()))?;
-    let number = DevNum::from_raw(meta.rdev());
+    let number = DeviceNumber::from_raw(meta.rdev());
     if meta.file_type().is_block_device() && number != device.number {
         return Err(skipped(format!("its node is that of {number} by now")));
     }

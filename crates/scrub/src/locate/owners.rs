@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linux::block::{DevNum, Device, Devices};
+use linux::block::{Device, DeviceNumber, Devices};
 use linux::extents::{self, NotPlaced};
 use linux::mapping::Map;
 use linux::mounts::{Mount, Mounts};
@@ -76,7 +76,7 @@ pub(crate) struct Owners {
 pub(crate) fn owners(
     root: &Root,
     devices: &Devices,
-    array: DevNum,
+    array: DeviceNumber,
     wanted: &Ranges,
     interrupt: &AtomicBool,
 ) -> linux::Result<Owners> {
@@ -122,7 +122,7 @@ pub(crate) fn owners(
 }
 
 /// Reason for which the rest has no name.
-fn unmounted(devices: &Devices, array: DevNum) -> String {
+fn unmounted(devices: &Devices, array: DeviceNumber) -> String {
     let above = devices.stack_above(array);
     let label = devices.get(array).map(Device::label).unwrap_or_default();
     match above.is_empty() {
@@ -136,7 +136,7 @@ fn unmounted(devices: &Devices, array: DevNum) -> String {
 }
 
 /// The mount that shows the most of a device's file system: one of its topmost folder.
-fn best_mount(mounts: &Mounts, device: DevNum) -> Option<&Mount> {
+fn best_mount(mounts: &Mounts, device: DeviceNumber) -> Option<&Mount> {
     let whole = mounts.on(device).find(|mount| mount.root == Path::new("/"));
     whole.or_else(|| mounts.on(device).next())
 }
@@ -317,7 +317,7 @@ mod tests {
 
     /// A search in the file system of a folder, as if it were mounted there.
     fn search(folder: &Path, wanted: &Ranges) -> Owners {
-        let device = DevNum::from_raw(fs::metadata(folder).unwrap().dev());
+        let device = DeviceNumber::from_raw(fs::metadata(folder).unwrap().dev());
         let line = format!("1 0 {device} / {} rw - ext4 /dev/x rw\n", folder.display());
         let mounts = Mounts::parse(line.as_bytes()).unwrap();
         let mut found = Owners::default();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use domain::raid::{Level, MdLevel};
 use linux::Root;
-use linux::block::{DevNum, Device, Devices};
+use linux::block::{Device, DeviceNumber, Devices};
 use linux::md::sync::Sync;
 use linux::md::{self, Array};
 use linux::root::number;
@@ -87,9 +87,9 @@ impl Source {
     }
 
     /// The disks that it lies on.
-    pub(crate) fn disks(&self) -> Vec<DevNum> {
+    pub(crate) fn disks(&self) -> Vec<DeviceNumber> {
         let parts = self.parts.iter();
-        let mut disks: Vec<DevNum> = parts.map(|part| part.volume.disk.number).collect();
+        let mut disks: Vec<DeviceNumber> = parts.map(|part| part.volume.disk.number).collect();
         disks.sort();
         disks.dedup();
         disks
@@ -227,7 +227,7 @@ mod tests {
     fn array() -> Array {
         let member = |slot| Member {
             name: format!("sd{slot}"),
-            number: Some(DevNum::from_raw(slot)),
+            number: Some(DeviceNumber::from_raw(slot)),
             slot: Some(slot as u32),
             state: vec!["in_sync".to_owned()],
             errors: None,
@@ -235,7 +235,7 @@ mod tests {
         };
         Array {
             name: "md0".to_owned(),
-            number: DevNum::from_raw(9),
+            number: DeviceNumber::from_raw(9),
             names: Vec::new(),
             level: Some(Level::Zero.into()),
             size: Bytes::mib(2),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linux::Root;
-use linux::block::DevNum;
 use linux::pulse::{
     self, GroupReader, KeptFile, KernelLog, Limited, MemoryReader, NetReader, Passed,
     PressureReader, Stalled, load,
@@ -33,7 +32,7 @@ pub(super) struct Host {
 }
 
 /// A limit: of which group, on which device, of what.
-type LimitKey = (Arc<str>, DevNum, Limited);
+type LimitKey = (Arc<str>, DeviceNumber, Limited);
 
 impl Host {
     /// Opens what there is; why something is not goes into the notes.
@@ -93,10 +92,7 @@ impl Host {
             let waited = before.and_then(|before| one.pressure?.checked_sub(before.pressure?));
             samples.push(GroupLimit {
                 group: Arc::clone(&one.group),
-                device: DeviceNumber {
-                    major: one.device.major,
-                    minor: one.device.minor,
-                },
+                device: one.device,
                 kind: kind(one.limited),
                 limit: one.limit as f64,
                 used: used.map(|used| used as f64 / seconds),

@@ -86,7 +86,7 @@ fn fill(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linux::block::DevNum;
+    use linux::block::DeviceNumber;
     use record::sample::{DeviceId, Moment};
 
     fn device(name: &str) -> Arc<Device> {
@@ -106,7 +106,7 @@ mod tests {
                 discards: true,
                 flushes: true,
             },
-            number: DevNum::new(8, 0),
+            number: DeviceNumber::new(8, 0),
             reset: false,
         }
     }
