@@ -133,7 +133,7 @@ pub(crate) fn compare(hosts: &[HostRun]) -> Comparison {
         .collect();
     Comparison {
         name,
-        median: study::outlying::median(&known),
+        median: study::median::median(known),
         figures,
         outlying,
     }

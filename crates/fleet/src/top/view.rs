@@ -196,7 +196,7 @@ fn slow(rows: &[Row]) -> Vec<(&str, f64)> {
         .filter_map(|row| Some((row.host.as_str(), row.value(SortKey::Latency)?)))
         .collect();
     let values: Vec<f64> = known.iter().map(|(_, latency)| *latency).collect();
-    let middle = study::outlying::median(&values).unwrap_or(0.0);
+    let middle = study::median::median(values.clone()).unwrap_or(0.0);
     let marks = study::outlying::outlying(&values, NEAR).unwrap_or_default();
     known
         .into_iter()

@@ -1,10 +1,10 @@
 //! One host in the race: its disks, and what they make of it.
 
 use super::noise::Noise;
-use super::order::median;
 use super::rows::Row;
 use super::shares;
 use super::status::HostStatus;
+use crate::median::median;
 
 /// Weight of the common noise in that of one disk, in degrees of freedom (Smyth 2004).
 const PRIOR: f64 = 4.0;
@@ -58,7 +58,7 @@ impl Entrant {
     /// Distance of its disks from their own levels, at the median; `None` before they have levels.
     pub(super) fn off(&self, logs: &[f64]) -> Option<f64> {
         let off = self.rows.iter().zip(logs).map(|(row, log)| log - row.level);
-        (!self.rows.is_empty()).then(|| median(off.collect()))
+        median(off.collect())
     }
 
     /// Adds a round, less what the hour did.

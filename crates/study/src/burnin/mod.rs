@@ -50,7 +50,6 @@ mod bounds;
 mod decide;
 mod entrant;
 mod noise;
-mod order;
 pub mod rehearse;
 mod rows;
 mod rule;
@@ -61,6 +60,7 @@ mod tests;
 
 use std::cell::RefCell;
 
+use crate::median::median;
 use bounds::Bounds;
 use entrant::Entrant;
 use noise::Noise;
@@ -306,8 +306,10 @@ impl Race {
     /// Common part of each group in a round, in logarithms.
     fn hours(&mut self, logs: &[(usize, Vec<f64>)]) -> Vec<f64> {
         let first = |logs: &[(usize, Vec<f64>)]| {
-            let own = logs.iter().map(|(_, logs)| order::median(logs.clone()));
-            order::median(own.collect())
+            let own = logs
+                .iter()
+                .map(|(_, logs)| median(logs.clone()).unwrap_or(0.0));
+            median(own.collect()).unwrap_or(0.0)
         };
         if logs.is_empty() {
             return vec![0.0; self.groups.len()];
@@ -325,13 +327,13 @@ impl Race {
         let shared = if all.len() < COMPANY {
             centre
         } else {
-            order::median(all)
+            median(all).unwrap_or(0.0)
         };
         let hours: Vec<f64> = off
             .into_iter()
             .map(|off| match off.len() {
                 few if few < COMPANY => shared,
-                _ => order::median(off),
+                _ => median(off).unwrap_or(0.0),
             })
             .collect();
         for (group, hour) in self.groups.iter_mut().zip(&hours) {

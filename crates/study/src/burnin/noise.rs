@@ -1,7 +1,7 @@
 //! Scatter of one round of a disk.
 
-use super::order::median;
 use super::rows::Row;
+use crate::median::median;
 
 /// Once so much is known of the noise, it is learned no further: the rounds to come are of few hosts.
 const ENOUGH: f64 = 2_000.0;
@@ -40,7 +40,7 @@ impl Noise {
             let variance = row.plain_variance()?;
             Some(variance / median_share(row.rounds() as f64))
         });
-        let usual = median(shares.collect());
+        let usual = median(shares.collect()).unwrap_or(0.0);
         let repeated = rows().any(|row| row.rounds() > 1);
         if !repeated || !usual.is_finite() {
             return;

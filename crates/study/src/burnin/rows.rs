@@ -1,7 +1,5 @@
 //! The rounds of one disk: its level, and the rounds in which it was slow.
 
-use super::order::median_of;
-
 /// A round is slow when it lies so many standard deviations of the noise below the others. Of normal
 /// noise one round in three million does.
 pub(super) const SLOW: f64 = 5.0;
@@ -64,7 +62,7 @@ impl Row {
         }
         self.judged = state;
         // The upper middle: of two rounds the better one, and calm where half of them are slow.
-        let usual = median_of(&self.logs, 0.5);
+        let usual = upper_median(&self.logs);
         self.classify(usual, self.far(usual, deviation));
         true
     }
@@ -72,7 +70,7 @@ impl Row {
     /// The same, where the scatter of other disks alone says how far off a round must be. A disk that drops
     /// on the way has two levels, which its own scatter would take for noise.
     pub(super) fn judge_by_others(&mut self, deviation: f64) {
-        let usual = median_of(&self.logs, 0.5);
+        let usual = upper_median(&self.logs);
         self.classify(usual, self.reach(deviation));
     }
 
@@ -113,7 +111,7 @@ impl Row {
                 .iter()
                 .map(|x| (f64::from(*x) - usual).abs() as f32)
                 .collect();
-            median_of(&off, 0.5) / MAD
+            upper_median(&off) / MAD
         };
         self.reach(deviation.max(own))
     }
@@ -128,4 +126,15 @@ impl Row {
     pub(super) fn figure(&self, share: f64, tail: f64) -> f64 {
         self.level - (share / tail).min(1.0) * self.depth
     }
+}
+
+/// The value in the middle, the upper one of two; zero of nothing.
+fn upper_median(values: &[f32]) -> f64 {
+    let mut values = values.to_vec();
+    let middle = values.len() / 2;
+    if values.is_empty() {
+        return 0.0;
+    }
+    let (_, at, _) = values.select_nth_unstable_by(middle, f32::total_cmp);
+    f64::from(*at)
 }

@@ -9,9 +9,9 @@ use record::sample::{DeviceKind, DeviceSample, Flow, Sample};
 use record::{Nanos, Severity};
 
 use super::format::{digits, time};
-use super::history::median;
 use super::rule::{Devices, Sighting};
 use super::rules::{EventCode, stalled};
+use crate::median::median;
 
 /// Multiple of the others' median from which a member is unequal.
 const UNEQUAL: f64 = 1.5;

@@ -312,17 +312,6 @@ pub(super) fn mean_known(points: &[Point], value: fn(&Point) -> Option<f64>) -> 
     (!points.is_empty()).then(|| sum / points.len() as f64)
 }
 
-/// The middle of some values; `None` where there are none.
-pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    let upper = values.get(middle)?;
-    if values.len() % 2 == 1 {
-        return Some(*upper);
-    }
-    Some(0.5 * (values.get(middle.checked_sub(1)?)? + upper))
-}
-
 /// The standard deviation of values as a share of their mean; infinite where the mean is zero.
 pub(super) fn variation(values: &[f64]) -> f64 {
     let count = values.len() as f64;

@@ -3,6 +3,7 @@
 
 use study::compare::RatioInterval;
 use study::effects::{Effect, Pair, effect};
+use study::median::median;
 use study::scaling::{Point, Share, knee, odd_against_even};
 
 use crate::figure::{Figure, Metric};
@@ -242,7 +243,8 @@ pub(super) fn slow(measurements: &Measurements, curves: &[MeasuredCurve]) -> Vec
         return Vec::new();
     };
     let count = probe.alone.len();
-    let Some(usual) = median(&probe.alone).filter(|_| count > 2) else {
+    let alone = probe.alone.iter().map(|value| value.mean).collect();
+    let Some(usual) = median(alone).filter(|_| count > 2) else {
         return Vec::new();
     };
     let slow = probe
@@ -314,14 +316,6 @@ fn sum(values: &[Value]) -> Option<f64> {
 
 fn sum_of(values: &[Value], of: impl Fn(&Value) -> f64) -> f64 {
     values.iter().map(of).sum()
-}
-
-fn median(values: &[Value]) -> Option<f64> {
-    let mut means: Vec<f64> = values.iter().map(|value| value.mean).collect();
-    means.sort_by(f64::total_cmp);
-    let count = means.len();
-    let low = means.get(count.checked_sub(1)? / 2)?;
-    Some(0.5 * (low + means.get(count / 2)?))
 }
 
 #[cfg(test)]

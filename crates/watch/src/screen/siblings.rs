@@ -6,6 +6,7 @@
 
 use record::Nanos;
 use record::sample::FlowKind;
+use study::median::median;
 
 use super::frame::Row;
 use super::history::History;
@@ -80,8 +81,8 @@ fn against(all: &[Option<(f64, f64)>], index: usize, place: usize) -> Option<Com
     let (wait, ops) = all[index]?;
     let others = all.iter().enumerate().filter(|(at, _)| *at != index);
     let others: Vec<(f64, f64)> = others.filter_map(|(_, other)| *other).collect();
-    let typical = median(others.iter().map(|other| other.0))?;
-    let load = median(others.iter().map(|other| other.1))?;
+    let typical = median(others.iter().map(|other| other.0).collect())?;
+    let load = median(others.iter().map(|other| other.1).collect())?;
     if typical <= 0.0 {
         return None;
     }
@@ -96,17 +97,6 @@ fn against(all: &[Option<(f64, f64)>], index: usize, place: usize) -> Option<Com
             && ratio >= slow
             && wait - typical >= WORTH_NAMING_S,
     })
-}
-
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        even if even % 2 == 0 => Some((values[middle - 1] + values[middle]) / 2.0),
-        _ => Some(values[middle]),
-    }
 }
 
 #[cfg(test)]

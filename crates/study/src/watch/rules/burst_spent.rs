@@ -14,8 +14,9 @@ use record::Severity;
 use record::sample::{DeviceId, DeviceSample, Moment};
 
 use crate::level::{LEAST_SLICES, find_drop};
+use crate::median::median;
 use crate::watch::format::{digits, rate, time};
-use crate::watch::history::{Point, jitter, mean_known, mean_of, median, variation};
+use crate::watch::history::{Point, jitter, mean_known, mean_of, variation};
 use crate::watch::members::arrays;
 use crate::watch::rule::{Now, Rule, Sighting};
 

@@ -14,8 +14,9 @@ use std::collections::HashMap;
 use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Sample};
 use record::{Nanos, Severity};
 
+use crate::median::median;
 use crate::watch::format::{digits, time};
-use crate::watch::history::{Point, beginning, mean_known, mean_of, median, variation};
+use crate::watch::history::{Point, beginning, mean_known, mean_of, variation};
 use crate::watch::members::arrays;
 use crate::watch::rule::{Now, Rule, Sighting};
 

@@ -8,8 +8,9 @@
 use record::Severity;
 use record::raid::{Level, Placement};
 
+use crate::median::median;
 use crate::watch::format::digits;
-use crate::watch::history::{Kind, beginning, mean_of, median};
+use crate::watch::history::{Kind, beginning, mean_of};
 use crate::watch::members::{Side, arrays, is_rebuilt, sides};
 use crate::watch::rule::{Now, Rule, Sighting};
 

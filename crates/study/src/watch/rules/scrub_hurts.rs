@@ -17,8 +17,9 @@ use std::collections::{HashMap, VecDeque};
 use record::Severity;
 use record::sample::{DeviceId, DeviceSample, SyncAction};
 
+use crate::median::median;
 use crate::watch::format::{digits, time};
-use crate::watch::history::{History, Part, Point, beginning, mean_of, median};
+use crate::watch::history::{History, Part, Point, beginning, mean_of};
 use crate::watch::members::arrays;
 use crate::watch::rule::{Now, Rule, Sighting};
 

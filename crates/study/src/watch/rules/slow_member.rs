@@ -20,8 +20,9 @@
 
 use record::Severity;
 
+use crate::median::median;
 use crate::watch::format::{digits, time};
-use crate::watch::history::{Kind, Part, beginning, mean_known, mean_of, median, variation};
+use crate::watch::history::{Kind, Part, beginning, mean_known, mean_of, variation};
 use crate::watch::members::{Side, arrays, is_rebuilt, sides};
 use crate::watch::plateaus::least_wait;
 use crate::watch::rule::{Now, Rule, Sighting};
