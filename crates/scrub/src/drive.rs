@@ -29,9 +29,10 @@ mod waits;
 use std::ops::Range;
 
 use job::StopCause;
-use linux::md::sync::{Action, Sectors, Speed, SyncState, Tunable, Until};
+use linux::md::sync::{Sectors, Speed, SyncState, Tunable, Until};
 use reader::ForegroundReport;
 use record::Nanos;
+use record::sample::SyncAction;
 use study::pace::{Allowed, Controller, Targets};
 
 use super::compare::Compared;
@@ -81,7 +82,7 @@ pub(crate) trait World {
     ///
     /// # Errors
     /// The kernel's error.
-    fn act(&mut self, action: Action) -> linux::Result<()>;
+    fn act(&mut self, action: SyncAction) -> linux::Result<()>;
     /// Work that md waits to do until the check has ended.
     fn waits(&mut self) -> Option<Waits>;
     /// True if the array exists.
@@ -106,8 +107,8 @@ pub(crate) trait World {
 /// Work for the driver.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
-    /// [`Action::Check`] or [`Action::Repair`].
-    pub action: Action,
+    /// [`SyncAction::Check`] or [`SyncAction::Repair`].
+    pub action: SyncAction,
     /// Where to begin.
     pub from: Sectors,
     /// Mismatches that were found before that.
@@ -167,7 +168,7 @@ pub(crate) enum Ending {
     /// A member failed.
     Degraded,
     /// md began other work, which was not delayed.
-    Recovery(Action),
+    Recovery(SyncAction),
     /// md waits to do this, which comes first.
     Waits(Waits),
     /// md does not let the check begin, since it works on an array that shares a disk with this one.
@@ -447,11 +448,13 @@ impl<W: World> Drive<'_, W> {
         match state.action {
             action if action == self.task.action => {}
             // md resets `sync_max` at the end.
-            Action::Idle if state.until == Until::End && self.window.is_last() => {
+            SyncAction::Idle if state.until == Until::End && self.window.is_last() => {
                 return Ok(Some(self.done()));
             }
             _ if state.degraded > 0 => return Ok(Some(Ending::Degraded)),
-            Action::Idle | Action::Check | Action::Repair => return Ok(Some(Ending::Stopped)),
+            SyncAction::Idle | SyncAction::Check | SyncAction::Repair => {
+                return Ok(Some(Ending::Stopped));
+            }
             other => return Ok(Some(Ending::Recovery(other))),
         }
         if state.degraded > 0 {
@@ -479,7 +482,7 @@ impl<W: World> Drive<'_, W> {
     fn count(&mut self, state: &SyncState) {
         // Until md has moved, its count may be that of the check before. One that is over was at its end.
         let moved = |done: Sectors| done > self.from;
-        let is_over = state.action == Action::Idle && state.until == Until::End;
+        let is_over = state.action == SyncAction::Idle && state.until == Until::End;
         if is_over || moved(self.at.live) || state.completed.is_some_and(|(done, _)| moved(done)) {
             self.at.mismatches_seen = self.before.saturating_add(state.mismatches);
         }
@@ -583,7 +586,7 @@ impl<W: World> Drive<'_, W> {
         while is_ours(&self.world.sync_state()) && self.world.now() < until {
             // What stands in its way is found when the tunables are put back. Before its thread has begun, md takes
             // no notice.
-            let _ = self.world.act(Action::Idle);
+            let _ = self.world.act(SyncAction::Idle);
             self.world.rest(TICK);
         }
     }

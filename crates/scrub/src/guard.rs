@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 
 use linux::Root;
 use linux::block::{DeviceNumber, Devices};
-use linux::md::sync::{Action, Sync};
+use linux::md::sync::Sync;
+use record::sample::SyncAction;
 use serde::{Deserialize, Serialize};
 
 use super::drive::{Waiting, makes_whole};
@@ -331,7 +332,7 @@ fn stands_in_the_way(sync: &Sync, waiting: &Waiting) -> bool {
     let Ok(state) = sync.state() else {
         return false;
     };
-    let checks = matches!(state.action, Action::Check | Action::Repair);
+    let checks = matches!(state.action, SyncAction::Check | SyncAction::Repair);
     is_held(sync)
         && (state.degraded > 0 || makes_whole(state.action) || checks && waiting.now().is_some())
 }
@@ -343,7 +344,9 @@ fn stay(sync: &Sync, mut back: RestoreResult, is_same: impl Fn() -> bool) -> Res
         if !sync.is_there() || !is_same() {
             return back;
         }
-        let idle = sync.state().is_ok_and(|state| state.action == Action::Idle);
+        let idle = sync
+            .state()
+            .is_ok_and(|state| state.action == SyncAction::Idle);
         if idle {
             back = later.put_back(sync, By::Another);
         }

@@ -8,8 +8,9 @@ use job::{Stop, StopCause};
 use linux::Root;
 use linux::block::{Device, Devices};
 use linux::diskstats::Counter;
-use linux::md::sync::{Action, Sectors, Sync, SyncState, Tunable};
+use linux::md::sync::{Sectors, Sync, SyncState, Tunable};
 use record::Nanos;
+use record::sample::SyncAction;
 
 use super::compare::{Compared, Comparer};
 use super::drive::{At, Waiting, Waits, World};
@@ -107,7 +108,7 @@ impl World for OnHost<'_> {
         self.sync.turn(tunable, text)
     }
 
-    fn act(&mut self, action: Action) -> linux::Result<()> {
+    fn act(&mut self, action: SyncAction) -> linux::Result<()> {
         self.sync.act(action)
     }
 

@@ -8,8 +8,9 @@ use job::{CheckpointWriter, EndState, ProgressLine, ProgressLines, Stop, StopCau
 use linux::Root;
 use linux::block::DeviceNumber;
 use linux::md::health::Health;
-use linux::md::sync::{Action, Sectors, Sync, Tunable};
+use linux::md::sync::{Sectors, Sync, Tunable};
 use record::Bytes;
+use record::sample::SyncAction;
 
 use super::checkpoint::Checkpoint;
 use super::deadline::Deadline;
@@ -163,9 +164,9 @@ pub(crate) fn scrub(
     };
     let task = Task {
         action: if tracker.kept.repairs {
-            Action::Repair
+            SyncAction::Repair
         } else {
-            Action::Check
+            SyncAction::Check
         },
         from: Sectors(tracker.kept.done),
         mismatches: tracker.kept.mismatches,
@@ -209,7 +210,7 @@ pub(crate) fn scrub(
     // To stop an array md first ends what it does with it.
     let (ending, back) = match ending {
         Ending::Stopped if !target.sync.is_there() => (Ending::Gone, back),
-        Ending::Recovery(Action::Frozen) if is_gone_soon(&target.sync) => {
+        Ending::Recovery(SyncAction::Frozen) if is_gone_soon(&target.sync) => {
             (Ending::Gone, RestoreResult::default())
         }
         other => (other, back),
@@ -404,7 +405,7 @@ pub(crate) fn why(ending: &Ending) -> Option<String> {
             "a member failed, so that the check ended; 'disksmith array list' shows which"
                 .to_owned()
         }
-        Ending::Recovery(Action::Frozen) => {
+        Ending::Recovery(SyncAction::Frozen) => {
             "md was frozen, so that it begins nothing: mdadm does so before it stops or grows an array"
                 .to_owned()
         }

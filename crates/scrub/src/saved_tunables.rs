@@ -1,6 +1,7 @@
 //! The tunables as they were before a scrub, and how they are put back.
 
-use linux::md::sync::{Action, Sectors, Speed, Sync, Tunable, Until};
+use linux::md::sync::{Sectors, Speed, Sync, Tunable, Until};
+use record::sample::SyncAction;
 use serde::{Deserialize, Serialize};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -221,7 +222,10 @@ impl SavedTunables {
     fn later(&self, sync: &Sync) -> Option<SavedTunables> {
         let setting = self.of(Tunable::Min)?;
         let action = sync.state().ok()?.action;
-        let moves = matches!(action, Action::Idle | Action::Check | Action::Repair);
+        let moves = matches!(
+            action,
+            SyncAction::Idle | SyncAction::Check | SyncAction::Repair
+        );
         (!moves).then(|| SavedTunables {
             settings: vec![Setting {
                 shows: sync.tunable(Tunable::Min),
@@ -243,16 +247,16 @@ impl SavedTunables {
     /// Ends the check that was begun here, if it goes on.
     fn end_check(&self, sync: &Sync) {
         let ours = if self.repairs {
-            Action::Repair
+            SyncAction::Repair
         } else {
-            Action::Check
+            SyncAction::Check
         };
         let until = Instant::now() + TIMEOUT;
         let is_ours = || sync.state().is_ok_and(|state| state.action == ours);
         while is_ours() && Instant::now() < until {
             // An error means that it has ended meanwhile, which is seen next. Before its thread has begun, md
             // takes no notice.
-            let _ = sync.act(Action::Idle);
+            let _ = sync.act(SyncAction::Idle);
             sleep(POLL);
         }
     }

@@ -6,8 +6,9 @@ use jiff::{Timestamp, Zoned};
 use job::Store;
 use linux::block::Devices;
 use linux::md::health::Health;
-use linux::md::sync::{Action, Sectors, Sync};
+use linux::md::sync::{Sectors, Sync};
 use linux::md::{self, Array};
+use record::sample::SyncAction;
 use serde::Serialize;
 
 use super::checkpoint::Checkpoint;
@@ -47,7 +48,7 @@ struct ArrayStatus {
     members: Vec<Health>,
     /// Trace of a killed scrub of which the ledger knows nothing.
     left_over: Option<String>,
-    action: Option<Action>,
+    action: Option<SyncAction>,
 }
 
 impl ArrayStatus {
@@ -120,7 +121,7 @@ pub(crate) fn status(
         };
         let running = lock::is_taken(device);
         // md counts too when it resyncs or repairs, and then has written anew what it counts.
-        let is_check = sync.last_action() == Some(Action::Check);
+        let is_check = sync.last_action() == Some(SyncAction::Check);
         let now = uuid.as_ref().filter(|_| running);
         let now = now.and_then(|uuid| now::read(uuid, Timestamp::now()));
         standings.push(ArrayStatus {
@@ -279,7 +280,7 @@ impl<'a> ArrayDocument<'a> {
             uuid: one.uuid.as_deref(),
             level: one.array.level.as_ref().map(MdLevel::word),
             scrub: one.word(),
-            action: one.action.map(Action::word),
+            action: one.action.map(SyncAction::word),
             now: one.now.as_ref().map(NowDocument::of),
             done_bytes: kept.map(|kept| Sectors(kept.done).bytes().0),
             of_bytes: kept.map(|kept| Sectors(kept.of).bytes().0),

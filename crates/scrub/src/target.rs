@@ -3,9 +3,10 @@
 use domain::raid::{Level, MdLevel, Placement};
 use linux::Root;
 use linux::block::{Device, DeviceNumber, Devices};
-use linux::md::sync::{Action, Sectors, Sync};
+use linux::md::sync::{Sectors, Sync};
 use linux::md::{self, Array};
 use record::Bytes;
+use record::sample::SyncAction;
 use rustix::fs::{Access, access};
 use ui::journal::Field;
 
@@ -258,10 +259,10 @@ fn may_be_turned(sync: &Sync) -> Result<(), String> {
 
 /// Checks that md is idle, and that nobody has left its tunables changed.
 fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
-    let action = array.action.as_deref().and_then(Action::parse);
+    let action = array.action.as_deref().and_then(SyncAction::from_word);
     match action {
-        Some(Action::Idle) => {}
-        Some(Action::Check | Action::Repair) => {
+        Some(SyncAction::Idle) => {}
+        Some(SyncAction::Check | SyncAction::Repair) => {
             return Err(format!(
                 "a {} that another program has begun is under way; wait for it, or end it: echo idle > {}",
                 array.action.as_deref().unwrap_or_default(),

@@ -17,6 +17,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use record::Bytes;
+use record::sample::SyncAction;
 
 use super::superblock;
 use crate::block::Device;
@@ -24,55 +25,6 @@ use crate::root::{Error, Result, Root, attribute, names_in, number, read_text};
 
 /// Positions are in sectors of this many bytes.
 const SECTOR: u64 = 512;
-
-/// md's action on the whole of an array: `sync_action`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Nothing.
-    Idle,
-    /// It compares copies or parity, and counts what differs.
-    Check,
-    /// The same, and what differs is written again.
-    Repair,
-    /// It makes all copies the same after a crash.
-    Resync,
-    /// It fills a new member.
-    Recover,
-    /// It moves the data to another shape.
-    Reshape,
-    /// Nothing may begin.
-    Frozen,
-}
-
-impl Action {
-    /// The kernel's word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Action::Idle => "idle",
-            Action::Check => "check",
-            Action::Repair => "repair",
-            Action::Resync => "resync",
-            Action::Recover => "recover",
-            Action::Reshape => "reshape",
-            Action::Frozen => "frozen",
-        }
-    }
-
-    /// The action of a word; `None` for a word that no kernel up to 6.18 writes.
-    pub fn parse(word: &str) -> Option<Action> {
-        [
-            Action::Idle,
-            Action::Check,
-            Action::Repair,
-            Action::Resync,
-            Action::Recover,
-            Action::Reshape,
-            Action::Frozen,
-        ]
-        .into_iter()
-        .find(|action| action.word() == word.trim())
-    }
-}
 
 /// A limit of md's speed, in KiB a second on each member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,8 +180,8 @@ impl Tunable {
 /// State of an array's work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncState {
-    /// Action.
-    pub action: Action,
+    /// SyncAction.
+    pub action: SyncAction,
     /// `clean`, `active`, `read-auto`, …
     pub state: String,
     /// Number of members that are missing.
@@ -329,11 +281,11 @@ impl Sync {
         self.write(tunable.file(), text)
     }
 
-    /// Begins a check or repair, or ends whatever is under way with [`Action::Idle`].
+    /// Begins a check or repair, or ends whatever is under way with [`SyncAction::Idle`].
     ///
     /// # Errors
     /// The kernel's error: EBUSY while another action is running.
-    pub fn act(&self, action: Action) -> Result<()> {
+    pub fn act(&self, action: SyncAction) -> Result<()> {
         self.write("sync_action", action.word())
     }
 
@@ -344,7 +296,7 @@ impl Sync {
     pub fn state(&self) -> Result<SyncState> {
         let path = self.folder.join("sync_action");
         let text = read_text(&path)?;
-        let action = Action::parse(&text).ok_or_else(|| Error::Parse {
+        let action = SyncAction::from_word(&text).ok_or_else(|| Error::Parse {
             path,
             line: 1,
             what: format!("the action '{text}' is not known"),
@@ -371,8 +323,8 @@ impl Sync {
     }
 
     /// Last action, or the present one (`last_sync_action`); `None` where that is not shown.
-    pub fn last_action(&self) -> Option<Action> {
-        Action::parse(&attribute(&self.folder.join("last_sync_action"))?)
+    pub fn last_action(&self) -> Option<SyncAction> {
+        SyncAction::from_word(&attribute(&self.folder.join("last_sync_action"))?)
     }
 
     /// Position of the thread at this moment, from /proc/mdstat, which is not rounded as `sync_completed` is:

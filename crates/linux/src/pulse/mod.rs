@@ -14,7 +14,7 @@ mod processes;
 mod processors;
 mod sizes;
 
-pub use groups::{GroupLimit, GroupReader, Limited};
+pub use groups::{GroupLimit, GroupReader};
 pub use kept::KeptFile;
 pub use kernel_log::{KernelLog, Record};
 pub use mdstat::{ArrayLine, MdStat, MemberWord};

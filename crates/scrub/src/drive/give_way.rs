@@ -9,8 +9,9 @@
 //! While members are read, md does nothing, and nothing delays work that it may have to do: `sync_max` is `max`. The
 //! progress is known at the end of each unit, where md can take over.
 
-use linux::md::sync::{Action, Sectors, SyncState, Tunable, Until};
+use linux::md::sync::{Sectors, SyncState, Tunable, Until};
 use record::Nanos;
+use record::sample::SyncAction;
 use study::pace::Allowed;
 
 use super::direct::Direct;
@@ -94,7 +95,7 @@ impl<W: World> Drive<'_, W> {
 
     /// Takes what md did up to where it was ended, as far as that is known.
     fn take_what_is_sure(&mut self) {
-        let repairs = self.task.action == Action::Repair;
+        let repairs = self.task.action == SyncAction::Repair;
         let found = self.at.mismatches_seen != self.at.mismatches;
         if let Some(reached) = self.reached().filter(|_| repairs || !found) {
             self.at.done = self.at.done.max(self.window.stands_at(reached));
@@ -133,7 +134,7 @@ impl<W: World> Drive<'_, W> {
                     return Ok(None);
                 }
                 // Before its thread has begun, md takes no notice.
-                self.world.act(Action::Idle)?;
+                self.world.act(SyncAction::Idle)?;
                 self.world.rest(TICK);
                 continue;
             }
@@ -281,8 +282,8 @@ impl<W: World> Drive<'_, W> {
 fn not_left_alone(state: &SyncState) -> Option<Ending> {
     match state.action {
         _ if state.degraded > 0 => Some(Ending::Degraded),
-        Action::Idle => None,
-        Action::Check | Action::Repair => Some(Ending::Begun),
+        SyncAction::Idle => None,
+        SyncAction::Check | SyncAction::Repair => Some(Ending::Begun),
         other => Some(Ending::Recovery(other)),
     }
 }

@@ -14,8 +14,9 @@ use std::ops::Range;
 
 use job::StopCause;
 use linux::md::competing::CompetingArray;
-use linux::md::sync::{Action, Sectors, Speed, SyncState, Tunable, Until};
+use linux::md::sync::{Sectors, Speed, SyncState, Tunable, Until};
 use record::Nanos;
+use record::sample::SyncAction;
 
 use super::{At, Compared, ForegroundSample, Task, Waits, World};
 pub(super) use barrier::Barrier;
@@ -29,7 +30,7 @@ const SECOND: u64 = 1_000_000_000;
 /// A check of all, over so many members at once.
 pub(super) fn task(wide: u64) -> Task {
     Task {
-        action: Action::Check,
+        action: SyncAction::Check,
         from: Sectors(0),
         mismatches: 0,
         min: Sectors(0),
@@ -83,9 +84,9 @@ const ITS_SHARE: f64 = 0.1;
 pub(super) enum Event {
     Stop(StopCause),
     /// Another program writes this to `sync_action`.
-    Act(Action),
+    Act(SyncAction),
     /// md begins this by itself.
-    Begins(Action),
+    Begins(SyncAction),
     Fails,
     Turns(Tunable, u64),
     Gone,
@@ -100,7 +101,7 @@ pub(super) enum Event {
 
 pub(super) struct Model {
     pub now: u64,
-    pub action: Action,
+    pub action: SyncAction,
     pub position: f64,
     completed: u64,
     completed_at: u64,
@@ -160,7 +161,7 @@ impl Model {
     pub(super) fn new(of: u64, fastest: f64) -> Model {
         Model {
             now: 0,
-            action: Action::Idle,
+            action: SyncAction::Idle,
             position: 0.0,
             completed: 0,
             completed_at: 0,
@@ -228,9 +229,9 @@ impl Model {
 
     /// Ends md's work before its end, as an error or a word does.
     fn break_off(&mut self) {
-        if self.action != Action::Idle {
+        if self.action != SyncAction::Idle {
             self.min = self.completed;
-            self.action = Action::Idle;
+            self.action = SyncAction::Idle;
             self.reaped = self.now + self.reaps;
         }
     }
@@ -246,7 +247,7 @@ impl Model {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Stop(order) => self.order = Some(order),
-            Event::Act(Action::Idle) => self.break_off(),
+            Event::Act(SyncAction::Idle) => self.break_off(),
             Event::Act(action) => self.action = action,
             Event::Begins(action) => {
                 self.break_off();
@@ -263,7 +264,7 @@ impl Model {
             Event::Waits => {
                 self.waits = Some(Waits::Competing(CompetingArray {
                     name: "md1".to_owned(),
-                    action: Action::Recover,
+                    action: SyncAction::Recover,
                 }));
             }
             Event::Delayed => self.delayed = true,
@@ -283,7 +284,7 @@ impl Model {
         due.into_iter().for_each(|event| self.happen(event));
         let seconds = STEP as f64 / SECOND as f64;
         let before = self.position;
-        if matches!(self.action, Action::Check | Action::Repair) && !self.delayed {
+        if matches!(self.action, SyncAction::Check | SyncAction::Repair) && !self.delayed {
             self.check(seconds);
         }
         let mut share = (self.position - before) / (self.fastest * seconds);
@@ -397,7 +398,7 @@ impl Model {
         if self.position >= self.of as f64 {
             // It has come to the end, and forgets both ends.
             (self.min, self.until) = (0, Until::End);
-            self.action = Action::Idle;
+            self.action = SyncAction::Idle;
             return;
         }
         if self.now < self.sleeps_until || stands {
@@ -427,7 +428,7 @@ impl Model {
             self.found = 0;
         }
         self.found += self.bad.iter().filter(passed).count() as u64;
-        if self.action == Action::Repair {
+        if self.action == SyncAction::Repair {
             self.bad.retain(|bad| !passed(&bad));
         }
         self.position = to;
@@ -462,7 +463,7 @@ impl World for Model {
         if !self.there {
             return Err(linux::Error::NoDevice("md0".to_owned()));
         }
-        let is_busy = self.action != Action::Idle;
+        let is_busy = self.action != SyncAction::Idle;
         Ok(SyncState {
             action: self.action,
             state: "clean".to_owned(),
@@ -476,7 +477,7 @@ impl World for Model {
     }
 
     fn live(&mut self) -> Option<Sectors> {
-        (self.action != Action::Idle && !self.delayed).then_some(Sectors(self.position as u64))
+        (self.action != SyncAction::Idle && !self.delayed).then_some(Sectors(self.position as u64))
     }
 
     fn tunable(&mut self, tunable: Tunable) -> Option<String> {
@@ -499,7 +500,7 @@ impl World for Model {
         if matches!(tunable, Tunable::Min | Tunable::Max) {
             self.is_reaped()?;
         }
-        let is_busy = self.action != Action::Idle;
+        let is_busy = self.action != SyncAction::Idle;
         match (tunable, text.parse::<u64>()) {
             (Tunable::SpeedMin, Ok(kib)) => self.speed_min = Speed { kib, local: true },
             (Tunable::SpeedMax, Ok(kib)) => self.speed_max = Speed { kib, local: true },
@@ -522,11 +523,11 @@ impl World for Model {
         Ok(())
     }
 
-    fn act(&mut self, action: Action) -> linux::Result<()> {
+    fn act(&mut self, action: SyncAction) -> linux::Result<()> {
         match action {
-            Action::Idle => self.break_off(),
+            SyncAction::Idle => self.break_off(),
             _ if self.now < self.reaped => return self.is_reaped(),
-            _ if self.action != Action::Idle => return self.refuse("sync_action"),
+            _ if self.action != SyncAction::Idle => return self.refuse("sync_action"),
             _ => {
                 self.action = action;
                 self.position = self.min as f64;

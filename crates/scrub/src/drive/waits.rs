@@ -1,7 +1,8 @@
 //! Work that md does not begin before the check has ended.
 
 use linux::md::competing::CompetingArray;
-use linux::md::sync::{Action, Sync};
+use linux::md::sync::Sync;
+use record::sample::SyncAction;
 
 /// Work that md waits to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +59,9 @@ impl Waiting {
 }
 
 /// True if md makes an array whole, or reshapes it, which nothing should delay.
-pub(crate) fn makes_whole(action: Action) -> bool {
-    matches!(action, Action::Recover | Action::Resync | Action::Reshape)
+pub(crate) fn makes_whole(action: SyncAction) -> bool {
+    matches!(
+        action,
+        SyncAction::Recover | SyncAction::Resync | SyncAction::Reshape
+    )
 }

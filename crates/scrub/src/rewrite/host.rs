@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use linux::Root;
 use linux::block::{Device, Devices};
-use linux::md::sync::{Action, Sectors, Sync, Tunable, Until};
+use linux::md::sync::{Sectors, Sync, Tunable, Until};
 use record::Bytes;
+use record::sample::SyncAction;
 
 use super::super::guard::{self, Guard};
 use super::super::locate::{Disks, Geometry, Members as _, Place, Writer};
@@ -146,12 +147,13 @@ impl<'a> OnHost<'a> {
         self.turn(Tunable::Min, "0")?;
         self.turn(Tunable::Max, &to.0.to_string())?;
         self.turn(Tunable::Min, &from.0.to_string())?;
-        let counted = retried(|| self.sync.act(Action::Check)).and_then(|()| self.count(to));
+        let counted = retried(|| self.sync.act(SyncAction::Check)).and_then(|()| self.count(to));
         let until = Instant::now() + TIMEOUT;
-        let goes_on = || matches!(self.sync.state(), Ok(state) if state.action == Action::Check);
+        let goes_on =
+            || matches!(self.sync.state(), Ok(state) if state.action == SyncAction::Check);
         while goes_on() && Instant::now() < until {
             // Before its thread has begun, md takes no notice; that it has ended is seen next.
-            let _ = self.sync.act(Action::Idle);
+            let _ = self.sync.act(SyncAction::Idle);
             sleep(POLL);
         }
         self.turn(Tunable::Min, "0")?;
@@ -166,12 +168,12 @@ impl<'a> OnHost<'a> {
             let state = self.sync.state().map_err(|error| error.to_string())?;
             let is_there = |(done, _): (Sectors, Sectors)| done >= to;
             match state.action {
-                Action::Check if state.completed.is_some_and(is_there) => {
+                SyncAction::Check if state.completed.is_some_and(is_there) => {
                     return Ok(state.mismatches);
                 }
-                Action::Check => {}
+                SyncAction::Check => {}
                 // At the end of the array md takes the end of its check away.
-                Action::Idle if state.until == Until::End => return Ok(state.mismatches),
+                SyncAction::Idle if state.until == Until::End => return Ok(state.mismatches),
                 other => {
                     return Err(format!(
                         "md's check of the stripes was ended by something else (sync_action is '{}')",
@@ -214,7 +216,7 @@ pub(crate) fn refusal(sync: &Sync) -> Option<String> {
         Ok(state) if state.degraded > 0 => {
             return Some("a member is missing; replace it first".to_owned());
         }
-        Ok(state) if state.action != Action::Idle => {
+        Ok(state) if state.action != SyncAction::Idle => {
             return Some(format!(
                 "md is at work on it (its sync_action is '{}')",
                 state.action.word()

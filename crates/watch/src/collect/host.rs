@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use linux::Root;
 use linux::pulse::{
-    self, GroupReader, KeptFile, KernelLog, Limited, MemoryReader, NetReader, Passed,
-    PressureReader, Stalled, load,
+    self, GroupReader, KeptFile, KernelLog, MemoryReader, NetReader, Passed, PressureReader,
+    Stalled, load,
 };
 use record::Nanos;
 use record::sample::{
@@ -32,7 +32,7 @@ pub(super) struct Host {
 }
 
 /// A limit: of which group, on which device, of what.
-type LimitKey = (Arc<str>, DeviceNumber, Limited);
+type LimitKey = (Arc<str>, DeviceNumber, LimitKind);
 
 impl Host {
     /// Opens what there is; why something is not goes into the notes.
@@ -86,14 +86,14 @@ impl Host {
         let mut now = HashMap::with_capacity(limits.len());
         let mut samples = Vec::with_capacity(limits.len());
         for one in limits {
-            let key = (Arc::clone(&one.group), one.device, one.limited);
+            let key = (Arc::clone(&one.group), one.device, one.kind);
             let before = self.limits.get(&key).filter(|_| seconds > 0.0);
             let used = before.and_then(|before| one.used.checked_sub(before.used));
             let waited = before.and_then(|before| one.pressure?.checked_sub(before.pressure?));
             samples.push(GroupLimit {
                 group: Arc::clone(&one.group),
                 device: one.device,
-                kind: kind(one.limited),
+                kind: one.kind,
                 limit: one.limit as f64,
                 used: used.map(|used| used as f64 / seconds),
                 // The file is read a little later than the clock.
@@ -185,15 +185,6 @@ impl Host {
             self.log = None;
             Vec::new()
         })
-    }
-}
-
-fn kind(limited: Limited) -> LimitKind {
-    match limited {
-        Limited::Reads => LimitKind::Reads,
-        Limited::Writes => LimitKind::Writes,
-        Limited::ReadBytes => LimitKind::ReadBytes,
-        Limited::WrittenBytes => LimitKind::WrittenBytes,
     }
 }
 

@@ -120,7 +120,7 @@ fn beside_a_foreground_md_does_nothing_and_nothing_stands_in_its_way() {
     let (ended, model) = with(Event::Stop(StopCause::Signal));
     assert!(matches!(ended.ending, Ending::Ordered(_)), "{ended:?}");
     assert!(!ended.is_own && ended.at.done.0 > 0);
-    assert_eq!((model.action, model.until), (Action::Idle, Until::End));
+    assert_eq!((model.action, model.until), (SyncAction::Idle, Until::End));
     assert_eq!(ended.at.done, ended.at.live);
 }
 
@@ -128,10 +128,10 @@ fn beside_a_foreground_md_does_nothing_and_nothing_stands_in_its_way() {
 fn what_others_do_ends_it_at_once() {
     assert!(matches!(with(Event::Fails).0.ending, Ending::Degraded));
     assert!(matches!(with(Event::Gone).0.ending, Ending::Gone));
-    for action in [Action::Recover, Action::Frozen, Action::Check] {
+    for action in [SyncAction::Recover, SyncAction::Frozen, SyncAction::Check] {
         let (ended, model) = with(Event::Begins(action));
         let is_so = match ended.ending {
-            Ending::Begun => action == Action::Check,
+            Ending::Begun => action == SyncAction::Check,
             Ending::Recovery(begun) => begun == action,
             _ => false,
         };
@@ -277,7 +277,7 @@ fn repaired_sectors_are_counted_though_they_agree_by_then() {
         (40 * SECOND, Event::Stop(StopCause::Deadline)),
     ];
     let repair = Task {
-        action: Action::Repair,
+        action: SyncAction::Repair,
         ..task()
     };
     let ended = drive(&mut model, &repair);
