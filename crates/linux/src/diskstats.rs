@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use record::{Bytes, DeviceCounts};
+use record::DeviceCounts;
 
 use crate::block::{Device, DeviceNumber};
 use crate::pulse::KeptFile;
@@ -178,16 +178,6 @@ impl DiskStats {
             flushes: count_since(before.flushes, self.flushes)?,
             flush_ms: millis_since(before.flush_ms, self.flush_ms),
         })
-    }
-
-    /// Bytes read since the machine started.
-    pub fn bytes_read(&self) -> Bytes {
-        Bytes(self.sectors_read.saturating_mul(SECTOR))
-    }
-
-    /// Bytes written since the machine started.
-    pub fn bytes_written(&self) -> Bytes {
-        Bytes(self.sectors_written.saturating_mul(SECTOR))
     }
 }
 

@@ -59,11 +59,6 @@ impl Flags {
         self.any(Self::ENCODED | Self::DATA_ENCRYPTED)
     }
 
-    /// Kept among the metadata, such as in the inode.
-    pub const fn is_inline(self) -> bool {
-        self.any(Self::DATA_INLINE)
-    }
-
     /// Kept in blocks that hold other things too: among the metadata, or packed with the ends of
     /// other files. Its offsets need not be multiples of a block.
     pub const fn is_unaligned(self) -> bool {

@@ -201,35 +201,6 @@ impl Reader {
         Ok(found.into_values().collect())
     }
 
-    /// Rows of many series at once, by series: those that begin in `[from, to)`.
-    ///
-    /// # Errors
-    /// Where a store cannot be read.
-    pub fn by_series(
-        &mut self,
-        holds: impl Fn(&Series) -> bool,
-        level: Level,
-        from: Seconds,
-        to: Seconds,
-    ) -> Result<BTreeMap<Series, Vec<RollUp>>> {
-        let mut all: BTreeMap<Series, BTreeMap<Seconds, RollUp>> = BTreeMap::new();
-        self.each(|archive| {
-            for entry in archive.entries()? {
-                let series = Series::of(&entry.name);
-                if holds(&series) {
-                    let found = all.entry(series).or_default();
-                    collect(archive, level, &[entry.id], (from, to), level, found)?;
-                }
-            }
-            Ok(())
-        })?;
-        Ok(all
-            .into_iter()
-            .map(|(series, rows)| (series, rows.into_values().collect()))
-            .filter(|(_, rows): &(_, Vec<_>)| !rows.is_empty())
-            .collect())
-    }
-
     /// The series with the most events in a level's finished periods that begin in `[from, to)`.
     ///
     /// # Errors

@@ -17,8 +17,8 @@ fn stats(reads: u64, sectors_read: u64, busy_ms: u64) -> DiskStats {
 fn seventeen_counters_are_read() {
     let stats = DiskStats::parse(STAT).unwrap();
     assert_eq!(stats.reads, 52782);
-    assert_eq!(stats.bytes_read(), Bytes(5_106_762 * 512));
-    assert_eq!(stats.bytes_written(), Bytes(2_206_088 * 512));
+    assert_eq!(stats.sectors_read, 5_106_762);
+    assert_eq!(stats.sectors_written, 2_206_088);
     assert_eq!(stats.busy_ms, 14024);
     assert_eq!(stats.sectors_discarded, 767_016);
     assert_eq!((stats.flushes, stats.flush_ms), (773, 27));

@@ -301,7 +301,6 @@ fn studied(one: &MeasuredCurve) -> Vec<Point> {
             members: point.members,
             value: value.mean,
             half_width: half.map(|half| half / value.mean),
-            ideal: point.ideal,
         }
     });
     points.collect()
