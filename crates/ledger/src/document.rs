@@ -16,7 +16,7 @@ pub(crate) const FORM: u32 = 1;
 /// The form of the documents of imported runs ([`ImportedRun`]). Programs that know only measured
 /// runs refuse it as a newer one.
 pub(crate) const IMPORTED_FORM: u32 = 2;
-/// The form of the documents of runs with [`record::Details`]: a program that does not know them
+/// The form of the documents of runs with [`record::JobOptions`]: a program that does not know them
 /// would show draws by Zipf's law as even ones, and sizes that differ as their mean.
 pub(crate) const DETAILED_FORM: u32 = 3;
 /// The form of the documents of replays ([`record::Replay`]): a program that does not know them would show the
@@ -237,9 +237,9 @@ mod tests {
     fn a_run_with_details_is_none_that_an_older_program_reads() {
         let mut run = database_run(0, 0.001);
         assert_eq!(Document::pack(&run).unwrap().form, 1);
-        run.phases[0].workload.details = Some(Box::new(record::Details {
+        run.phases[0].workload.details = Some(Box::new(record::JobOptions {
             spread: record::RandomDistribution::Zipf(1.2),
-            ..record::Details::default()
+            ..record::JobOptions::default()
         }));
         let document = Document::pack(&run).unwrap();
         // The program that wrote the first form refuses all above it by number.

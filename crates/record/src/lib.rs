@@ -53,6 +53,6 @@ pub use summary::{
 pub use units::{Bytes, Nanos, ParseUnitError, has_unit};
 pub use window::{DeviceCounts, Direction, Slice, Window, WindowFlow};
 pub use workload::{
-    CallKind, Details, Pattern, RandomDistribution, SequentialRuns, SizeShare, SmallFiles, Stride,
-    ThinkTime, Workload, WriteZones, ZoneShare,
+    CallKind, JobOptions, Pattern, RandomDistribution, SequentialRuns, SizeShare, SmallFiles,
+    Stride, ThinkTime, Workload, WriteZones, ZoneShare,
 };

@@ -92,7 +92,7 @@ pub(super) fn waits_at_end_only(phase: &Phase) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use record::{CallKind, Details, Verdict};
+    use record::{CallKind, JobOptions, Verdict};
 
     use super::super::made::{self, Made};
     use super::*;
@@ -111,9 +111,9 @@ mod tests {
     }
 
     fn of_calls(workload: &mut record::Workload, calls: CallKind) {
-        workload.details = Some(Box::new(Details {
+        workload.details = Some(Box::new(JobOptions {
             calls: Some(calls),
-            ..Details::default()
+            ..JobOptions::default()
         }));
     }
 

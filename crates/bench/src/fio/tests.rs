@@ -330,7 +330,7 @@ fn a_phase_carries_the_options_that_it_was_given() {
         let sum = sum::phase(name, &members, &plan.walls[wall], &phases, 0.0);
         *sum.workload.details.unwrap()
     };
-    let value = |details: &record::Details, name: &str| {
+    let value = |details: &record::JobOptions, name: &str| {
         let mut options = details.options.iter();
         let found = options.find(|(key, _)| key == name);
         found.map(|(_, value)| value.clone())

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use record::{
-    Bytes, Details, Direction, Pattern, RandomDistribution, SizeShare, Stride, Workload, ZoneShare,
+    Bytes, Direction, JobOptions, Pattern, RandomDistribution, SizeShare, Stride, Workload,
+    ZoneShare,
 };
 
 use super::append::Appended;
@@ -42,7 +43,7 @@ pub(crate) struct Alignments {
 
 impl Alignments {
     /// The alignments of a workload.
-    pub(crate) fn of(workload: &Workload, details: &Details) -> Alignments {
+    pub(crate) fn of(workload: &Workload, details: &JobOptions) -> Alignments {
         let alignment = |align: Option<Bytes>, sizes: &[SizeShare]| {
             let named = sizes.iter().map(|share| share.size).min();
             align.or(named).unwrap_or(workload.block).0.max(1)
@@ -178,7 +179,7 @@ impl ExtendedPlaces {
     /// Places in a span of `span` bytes in each file, aligned to `alignments`.
     pub(crate) fn new(
         pattern: Pattern,
-        details: &Details,
+        details: &JobOptions,
         span: u64,
         alignments: Alignments,
         seed: u64,
@@ -301,7 +302,7 @@ mod tests {
     use proptest::prelude::*;
     use record::Bytes;
 
-    fn places(details: &Details, pattern: Pattern, span: u64, alignment: u64) -> ExtendedPlaces {
+    fn places(details: &JobOptions, pattern: Pattern, span: u64, alignment: u64) -> ExtendedPlaces {
         let alignments = Alignments {
             read: alignment,
             write: alignment,
@@ -311,10 +312,10 @@ mod tests {
 
     #[test]
     fn sequential_files_take_turns_and_reads_and_writes_go_on_their_own() {
-        let details = Details {
+        let details = JobOptions {
             files: 2,
             offset: Bytes(1000),
-            ..Details::default()
+            ..JobOptions::default()
         };
         let mut places = places(&details, Pattern::Sequential, 250, 100);
         let mut random = Random::new(1);
@@ -335,9 +336,9 @@ mod tests {
     }
 
     fn sequence(stride: Stride, length: u64, bytes: u64, count: usize) -> Vec<u64> {
-        let details = Details {
+        let details = JobOptions {
             stride: Some(stride),
-            ..Details::default()
+            ..JobOptions::default()
         };
         let mut places = places(&details, Pattern::Sequential, length, bytes);
         let mut random = Random::new(1);
@@ -374,9 +375,9 @@ mod tests {
     #[test]
     fn zones_have_their_shares_of_the_requests() {
         let zone = |access, size| ZoneShare { access, size };
-        let details = Details {
+        let details = JobOptions {
             zones: vec![zone(0.5, 0.05), zone(0.3, 0.15), zone(0.2, 0.8)],
-            ..Details::default()
+            ..JobOptions::default()
         };
         let mut places = places(&details, Pattern::Random, 1000, 1);
         let mut random = Random::new(1);
@@ -393,13 +394,13 @@ mod tests {
 
     #[test]
     fn places_lie_at_multiples_of_the_alignment() {
-        let details = Details {
+        let details = JobOptions {
             read_sizes: vec![SizeShare {
                 size: Bytes(512),
                 share: 1.0,
             }],
             read_align: Some(Bytes(4096)),
-            ..Details::default()
+            ..JobOptions::default()
         };
         let workload = Workload {
             read_fraction: 1.0,
@@ -414,10 +415,10 @@ mod tests {
 
     #[test]
     fn once_means_once_over_all_files_and_then_in_another_order() {
-        let details = Details {
+        let details = JobOptions {
             files: 3,
             spread: RandomDistribution::Once,
-            ..Details::default()
+            ..JobOptions::default()
         };
         let mut places = places(&details, Pattern::Random, 100, 10);
         let mut random = Random::new(1);
@@ -436,9 +437,9 @@ mod tests {
 
     #[test]
     fn a_skewed_job_repeats_a_few_places() {
-        let details = Details {
+        let details = JobOptions {
             spread: RandomDistribution::Zipf(1.2),
-            ..Details::default()
+            ..JobOptions::default()
         };
         let mut places = places(&details, Pattern::Random, 1 << 30, 4096);
         let mut random = Random::new(1);
@@ -466,12 +467,12 @@ mod tests {
             RandomDistribution::Zipf(0.9),
             RandomDistribution::Pareto(0.3),
         ] {
-            let details = Details {
+            let details = JobOptions {
                 read_sizes: vec![share(4)],
                 write_sizes: vec![share(64), share(16)],
                 files: 2,
                 spread,
-                ..Details::default()
+                ..JobOptions::default()
             };
             let workload = Workload {
                 read_fraction: 0.5,
@@ -511,7 +512,7 @@ mod tests {
             ][..]),
             sequential in any::<bool>(),
         ) {
-            let details = Details { files, offset: Bytes(offset), spread, ..Details::default() };
+            let details = JobOptions { files, offset: Bytes(offset), spread, ..JobOptions::default() };
             let pattern = if sequential { Pattern::Sequential } else { Pattern::Random };
             let mut places = places(&details, pattern, alignments * 512, 512);
             let mut random = Random::new(alignments);

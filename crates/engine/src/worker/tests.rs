@@ -264,7 +264,7 @@ fn a_commit_of_several_writers_counts_from_the_first_write() {
 }
 
 /// A workload with details, on a disk with a latency of a millisecond.
-fn with_details(details: record::Details) -> Workload {
+fn with_details(details: record::JobOptions) -> Workload {
     Workload {
         details: Some(Box::new(details)),
         ..workload()
@@ -277,10 +277,10 @@ fn sizes_that_differ_are_requested_and_counted_each_as_it_is() {
         size: Bytes::kib(kib),
         share,
     };
-    let mut workload = with_details(record::Details {
+    let mut workload = with_details(record::JobOptions {
         read_sizes: vec![share(4, 0.5), share(64, 0.5)],
         write_sizes: vec![share(8, 1.0)],
-        ..record::Details::default()
+        ..record::JobOptions::default()
     });
     workload.read_fraction = 0.5;
     workload.depth = 8;
@@ -299,9 +299,9 @@ fn sizes_that_differ_are_requested_and_counted_each_as_it_is() {
 
 #[test]
 fn a_phase_ends_when_its_bytes_are_issued() {
-    let workload = with_details(record::Details {
+    let workload = with_details(record::JobOptions {
         bytes: Some(Bytes(4096 * 100 + 1)),
-        ..record::Details::default()
+        ..record::JobOptions::default()
     });
     let (windows, end) = run(&workload, SimulatedDisk::new(MS), 5, None).unwrap();
     let total = total(&windows, &end, &workload);
@@ -312,12 +312,12 @@ fn a_phase_ends_when_its_bytes_are_issued() {
 #[test]
 fn think_time_begins_when_nothing_is_in_flight() {
     for (every, a_cycle) in [(1, 1), (2, 2)] {
-        let mut workload = with_details(record::Details {
+        let mut workload = with_details(record::JobOptions {
             think: Some(record::ThinkTime {
                 time: record::Nanos(3 * MS),
                 every,
             }),
-            ..record::Details::default()
+            ..record::JobOptions::default()
         });
         workload.depth = every;
         let (windows, end) = run(&workload, SimulatedDisk::new(MS), 4, None).unwrap();
@@ -329,12 +329,12 @@ fn think_time_begins_when_nothing_is_in_flight() {
 /// A write and its sync of 1 ms each, then 3 ms of think time.
 #[test]
 fn think_time_of_a_worker_that_syncs_begins_after_the_sync() {
-    let mut workload = with_details(record::Details {
+    let mut workload = with_details(record::JobOptions {
         think: Some(record::ThinkTime {
             time: record::Nanos(3 * MS),
             every: 1,
         }),
-        ..record::Details::default()
+        ..record::JobOptions::default()
     });
     workload.read_fraction = 0.0;
     workload.sync_every = 1;
@@ -352,12 +352,12 @@ fn failed(end: &WorkerEnd) -> (u64, u64, &str) {
 
 #[test]
 fn a_non_fatal_error_is_counted_and_in_no_figure() {
-    let mut workload = with_details(record::Details {
+    let mut workload = with_details(record::JobOptions {
         non_fatal: Some(record::NonFatal {
             reads: vec![libc::EIO],
             writes: vec![libc::ENOSPC],
         }),
-        ..record::Details::default()
+        ..record::JobOptions::default()
     });
     workload.pattern = Pattern::Sequential;
     let failing = |errno: i32| {
@@ -387,9 +387,9 @@ fn a_non_fatal_error_is_counted_and_in_no_figure() {
 
 #[test]
 fn a_write_that_follows_a_discard_waits_for_it_and_both_are_counted() {
-    let mut workload = with_details(record::Details {
+    let mut workload = with_details(record::JobOptions {
         trims_first: true,
-        ..record::Details::default()
+        ..record::JobOptions::default()
     });
     workload.read_fraction = 0.0;
     workload.depth = 4;
@@ -409,9 +409,9 @@ fn a_write_that_follows_a_discard_waits_for_it_and_both_are_counted() {
 /// Blocks that are discarded when the time is over are still written.
 #[test]
 fn no_block_is_left_discarded_at_the_end() {
-    let mut workload = with_details(record::Details {
+    let mut workload = with_details(record::JobOptions {
         trims_first: true,
-        ..record::Details::default()
+        ..record::JobOptions::default()
     });
     workload.read_fraction = 0.0;
     workload.depth = 4;
@@ -433,7 +433,7 @@ fn a_request_that_takes_too_long_ends_the_phase_unless_it_is_to_go_on_with_that_
         disk
     };
     let late = |reads: u64, ignored: &[i32]| {
-        with_details(record::Details {
+        with_details(record::JobOptions {
             max_latency: Some(record::MaxLatency {
                 reads: record::Nanos(reads),
                 writes: record::Nanos(1),
@@ -442,7 +442,7 @@ fn a_request_that_takes_too_long_ends_the_phase_unless_it_is_to_go_on_with_that_
                 reads: ignored.to_vec(),
                 writes: Vec::new(),
             }),
-            ..record::Details::default()
+            ..record::JobOptions::default()
         })
     };
     let error = run(&late(10 * MS, &[]), stalled(), 6, None).unwrap_err();

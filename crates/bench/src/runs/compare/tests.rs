@@ -247,7 +247,7 @@ fn compared(
 
 #[test]
 fn work_that_differs_in_its_details_is_reported() {
-    type Change = fn(&mut record::Details);
+    type Change = fn(&mut record::JobOptions);
     let changes: [(&str, Change); 9] = [
         ("directories", |details| {
             details.small_files = Some(SmallFiles {
