@@ -28,7 +28,7 @@ mod workload;
 
 pub use activity::Activity;
 pub use crc32c::crc32c;
-pub use finding::{Code, Finding, Severity, Verdict};
+pub use finding::{Finding, FindingCode, Severity, Verdict};
 pub use histogram::{DecodeError, Histogram};
 pub use job_options::{
     Contents, DepthSearch, Floor, FlowShare, MaxLatency, MemoryMode, MemoryPolicy, NonFatal,

@@ -4,7 +4,7 @@ use domain::volume_type::GP3;
 use linux::ebs::Exceeded;
 use study::depth::verdict::{Binds, Verdict, shared};
 
-use super::finding::{Code, Finding};
+use super::finding::{Finding, FindingCode};
 use super::one::Warmed;
 use ui::format::percent;
 use ui::units::{rate, span};
@@ -27,14 +27,17 @@ pub(crate) fn findings(warmed: &[Warmed]) -> Vec<Finding> {
     // has counted whose limit was passed, that decides.
     let may_share = instance_is_passed(warmed) != Some(false);
     if let Some(together) = parallel.as_deref().and_then(shared).filter(|_| may_share) {
-        return vec![Finding::note(Code::Shared, in_parallel(&together, warmed))];
+        return vec![Finding::note(
+            FindingCode::Shared,
+            in_parallel(&together, warmed),
+        )];
     }
     warmed
         .iter()
         .filter_map(|one| {
             let verdict = one.verdict.filter(|_| one.seconds >= LONG_ENOUGH_S)?;
             let text = alone(one, &verdict, is_unaffected(one, warmed.len()));
-            Some(Finding::note(Code::Capped, text))
+            Some(Finding::note(FindingCode::Capped, text))
         })
         .collect()
 }
@@ -215,7 +218,7 @@ mod tests {
         let one = warmed(now, Some((now, 120.0 * MIB)));
         let found = findings(&[one.clone(), one.clone()]);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].code, Code::Shared);
+        assert_eq!(found[0].code, FindingCode::Shared);
         assert!(
             found[0]
                 .text
@@ -262,11 +265,11 @@ mod tests {
             ..Exceeded::default()
         });
         for (pair, code) in [
-            ([volume, volume], Code::Capped),
+            ([volume, volume], FindingCode::Capped),
             // One counts, and nothing of the instance.
-            ([volume, None], Code::Capped),
-            ([volume, instance], Code::Shared),
-            ([None, None], Code::Shared),
+            ([volume, None], FindingCode::Capped),
+            ([volume, instance], FindingCode::Shared),
+            ([None, None], FindingCode::Shared),
         ] {
             let found = findings(&pair.map(with));
             assert!(found.iter().all(|one| one.code == code), "{found:?}");

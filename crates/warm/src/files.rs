@@ -17,7 +17,7 @@ use linux::extents::{self, NotPlaced, Place, Placed};
 use linux::mapping::{Map, Why};
 use record::{Ranges, Severity};
 
-use super::finding::{Code, Finding};
+use super::finding::{Finding, FindingCode};
 use reader::Volume;
 use ui::context::Context;
 use ui::exit::Failure;
@@ -377,7 +377,7 @@ impl Trouble {
                 let text = format!("Of what --first names, this {what}: {shown}.");
                 Some(Finding {
                     severity,
-                    ..Finding::note(Code::NotMapped, text)
+                    ..Finding::note(FindingCode::NotMapped, text)
                 })
             })
             .collect()

@@ -50,7 +50,7 @@ use record::{Bytes, Ranges};
 
 use crate::args::WarmArgs;
 use blocks::Held;
-use finding::{Code, Finding};
+use finding::{Finding, FindingCode};
 use later::Wanted;
 use limit::Limit;
 use one::{Shared, Task, Warmed};
@@ -288,7 +288,7 @@ fn extent(args: &WarmArgs, has_unknown: bool) -> Extent {
 
 fn not_known_hot() -> Finding {
     Finding::warn(
-        Code::NotMapped,
+        FindingCode::NotMapped,
         "Where all that --first names lies is not known, so that --until-hot ends only when all \
          that is used is warm.",
     )

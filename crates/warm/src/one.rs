@@ -15,7 +15,7 @@ use study::depth::verdict::Verdict;
 use study::pace::Targets;
 
 use super::checkpoint::End;
-use super::finding::{Code, Finding};
+use super::finding::{Finding, FindingCode};
 use super::later::{FinalPlan, Later, Wanted};
 use super::limit::Limit;
 use super::pace::{IoPolicy, Pace};
@@ -263,7 +263,7 @@ fn read(
     let is_coarse = reading.is_coarse();
     if is_coarse {
         findings.push(Finding::note(
-            Code::Unreadable,
+            FindingCode::Unreadable,
             "Bad places were too many or too slow to try each page of them: some of what is listed \
              is whole blocks, of which a part can be read perhaps. The same command tries them \
              again.",
@@ -317,7 +317,7 @@ fn read(
     if let Some(error) = failed {
         warmed.resumes = Resumable::Never;
         warmed.findings.push(Finding::warn(
-            Code::NotKept,
+            FindingCode::NotKept,
             format!(
                 "How far it is could not be kept to the end: {}.",
                 sentence(&error)
@@ -380,16 +380,16 @@ fn yielded(foreground: Option<&ForegroundReport>) -> Option<Finding> {
     );
     let is_unreachable = foreground.target_source == Some("unreachable");
     Some(if is_unreachable {
-        Finding::warn(Code::Yielded, text)
+        Finding::warn(FindingCode::Yielded, text)
     } else {
-        Finding::note(Code::Yielded, text)
+        Finding::note(FindingCode::Yielded, text)
     })
 }
 
 fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
     if smallest < then {
         return Some(Finding::warn(
-            Code::Resized,
+            FindingCode::Resized,
             format!(
                 "The volume became smaller meanwhile: it had {then}, and {smallest} then. It was read \
                  to that end. It has {now} now."
@@ -398,7 +398,7 @@ fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
     }
     (now > then).then(|| {
         Finding::note(
-            Code::Resized,
+            FindingCode::Resized,
             format!(
                 "The volume grew meanwhile from {then} to {now}. What was added comes from no \
                  snapshot and was not read."

@@ -8,7 +8,7 @@ use linux::mounts::Mounts;
 use linux::{Root, spacemap};
 use record::Ranges;
 
-use super::finding::{Code, Finding};
+use super::finding::{Finding, FindingCode};
 use reader::Volume;
 
 /// The bytes of a volume that are not known to be free: all but what the mounted file systems on it,
@@ -68,7 +68,7 @@ fn free_on(
 
 fn unknown(why: &str) -> Finding {
     Finding::note(
-        Code::NotMapped,
+        FindingCode::NotMapped,
         format!("What is in use there is not known, and all of it is taken to be: {why}."),
     )
 }

@@ -1,6 +1,6 @@
 //! Findings of the tests of Bonnie++, which go through the page cache.
 
-use record::{Bytes, Code, Finding, Phase, Run, Severity, Workload};
+use record::{Bytes, Finding, FindingCode, Phase, Run, Severity, Workload};
 
 use super::finding::finding;
 use ui::format::percent;
@@ -40,7 +40,7 @@ pub(super) fn through_cache(run: &Run) -> Option<Finding> {
         "Bonnie++'s tests go through the page cache. {}",
         parts.join(" ")
     );
-    (!parts.is_empty()).then(|| finding(Code::Cached, severity, None, text))
+    (!parts.is_empty()).then(|| finding(FindingCode::Cached, severity, None, text))
 }
 
 /// The data fits into memory, or much of it does. Only the large file's size is the user's.
