@@ -11,8 +11,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use ledger::{Ledger, Noted, Owner, OwnerLiveness};
 use record::sample::{
-    BytesPerSecond, CpuShares, Device, DeviceId, DeviceSample, Flow, Fraction, HostSample, Moment,
-    PerSecond, Sample, Source, SourceKind,
+    BytesPerSecond, CpuShares, Device, DeviceId, DeviceSample, Flow, Fraction, HostSample,
+    PerSecond, Sample, SampleTime, Source, SourceKind,
 };
 use record::{Nanos, Severity, Subject};
 use study::watch::{Event, EventCode};
@@ -190,9 +190,9 @@ pub(crate) fn record(
     let mut recording = ledger
         .begin_recording(&owner, &source, |_| OwnerLiveness::Dead)
         .unwrap();
-    let device = Arc::new(Device::by_name(DeviceId(0), disk, Moment::default()));
+    let device = Arc::new(Device::by_name(DeviceId(0), disk, SampleTime::default()));
     let first = minutes.start;
-    let at = |minute: i64| Moment {
+    let at = |minute: i64| SampleTime {
         wall: Some(Timestamp::from_second((minute + 1) * 60).unwrap()),
         elapsed: Nanos::from_secs(60 * (minute + 1 - first) as u64),
     };

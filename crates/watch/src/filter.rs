@@ -170,14 +170,14 @@ mod tests {
     use std::sync::Arc;
 
     use record::Severity;
-    use record::sample::{Device, DeviceId, Moment, PerSecond};
+    use record::sample::{Device, DeviceId, PerSecond, SampleTime};
     use study::watch::EventCode;
 
     use super::*;
 
     fn sample() -> Sample {
         let device = |id: u32, name: &str, below: &[u32], iops: f64| {
-            let mut device = Device::by_name(DeviceId(id), name, Moment::default());
+            let mut device = Device::by_name(DeviceId(id), name, SampleTime::default());
             device.lies_on = below.iter().map(|id| DeviceId(*id)).collect();
             if name == "vdc1" {
                 device.kind = DeviceKind::Partition;
@@ -253,7 +253,7 @@ mod tests {
         let mut with_a_part = sample();
         let part = Device {
             kind: DeviceKind::Partition,
-            ..Device::by_name(DeviceId(9), "vdc1", Moment::default())
+            ..Device::by_name(DeviceId(9), "vdc1", SampleTime::default())
         };
         with_a_part.devices = vec![DeviceSample::unknown(Arc::new(part))];
         assert_eq!(filter(&[], false).cut(&mut with_a_part), 0);
@@ -267,7 +267,7 @@ mod tests {
             severity: Severity::Warn,
             subject: Subject::Device(DeviceId(device)),
             name: name.to_owned(),
-            began: Moment::default(),
+            began: SampleTime::default(),
             ended: None,
             text: String::new(),
             advice: String::new(),

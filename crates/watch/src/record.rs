@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use ledger::{Error, Keep, Ledger, Mark, Noted, Recording};
 use record::Nanos;
-use record::sample::{Moment, Sample, Source};
+use record::sample::{Sample, SampleTime, Source};
 use study::watch::{Change, ChangeKind};
 
 use crate::args_record::RecordArgs;
@@ -67,8 +67,8 @@ pub(super) struct Recorder {
     notices: Arc<Notices>,
     batch: Batch,
     /// Time at which each event was found.
-    found: HashMap<u64, Moment>,
-    begun: Moment,
+    found: HashMap<u64, SampleTime>,
+    begun: SampleTime,
     is_losing: bool,
 }
 
@@ -153,7 +153,7 @@ impl Recorder {
             notices,
             batch: Batch::default(),
             found: HashMap::new(),
-            begun: Moment::default(),
+            begun: SampleTime::default(),
             is_losing: false,
         }))
     }

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use record::Nanos;
 use record::sample::{
     ArraySample, Device, DeviceId, DeviceKind, DeviceSample, Gap, KernelError, LatencySample,
-    Moment, ProcessSample, Sample, TracingSample,
+    ProcessSample, Sample, SampleTime, TracingSample,
 };
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +106,7 @@ pub(super) struct Packer {
     net_keys: Vec<Key>,
     host_rows: Vec<Row<{ host::FIGURES }>>,
     states: HashMap<usize, ArraySample>,
-    times: Vec<(Moment, Nanos)>,
+    times: Vec<(SampleTime, Nanos)>,
 }
 
 impl Packer {
@@ -369,7 +369,7 @@ fn each(lists: &[(usize, Vec<usize>)], samples: usize) -> Vec<&[usize]> {
 
 /// The times, exact: lengths as differences, the clock that continues as what it differs from the
 /// length, and the time of day as what that differs from it.
-fn put_times(out: &mut Vec<u8>, times: &[(Moment, Nanos)], aim: Aim) {
+fn put_times(out: &mut Vec<u8>, times: &[(SampleTime, Nanos)], aim: Aim) {
     let mut stream = Vec::new();
     let (mut length, mut elapsed, mut wall) = (0_i128, 0_i128, 0_i128);
     for (at, own_length) in times {
@@ -445,7 +445,7 @@ fn take_times(rest: &mut &[u8], samples: usize) -> Option<Vec<Sample>> {
             }
         };
         found.push(Sample {
-            at: Moment {
+            at: SampleTime {
                 wall: time,
                 elapsed: Nanos(u64::try_from(elapsed).ok()?),
             },

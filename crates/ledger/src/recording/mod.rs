@@ -42,7 +42,7 @@ mod write;
 
 use jiff::Timestamp;
 use record::Bytes;
-use record::sample::{Moment, Recorded, Source};
+use record::sample::{Recorded, SampleTime, Source};
 use study::watch::Event;
 
 use bytes::Aim;
@@ -68,7 +68,7 @@ pub struct Noted {
     /// The event as it stands.
     pub event: Event,
     /// The end of the sample in which it was found.
-    pub found: Moment,
+    pub found: SampleTime,
 }
 
 /// A recording, as lists show it.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use record::Nanos;
-use record::sample::{Moment, Recorded, Sample};
+use record::sample::{Recorded, Sample, SampleTime};
 
 use super::block::{self, LastHead, Packer};
 use super::bytes::Aim;
@@ -46,7 +46,7 @@ impl Packed {
 pub(super) struct Gathered {
     packer: Packer,
     times: Option<Times>,
-    last: Moment,
+    last: SampleTime,
     samples: usize,
     rows: usize,
 }
@@ -84,7 +84,14 @@ impl Times {
         }
     }
 
-    fn packed(self, step: u32, last: Moment, samples: usize, rows: usize, body: Vec<u8>) -> Packed {
+    fn packed(
+        self,
+        step: u32,
+        last: SampleTime,
+        samples: usize,
+        rows: usize,
+        body: Vec<u8>,
+    ) -> Packed {
         Packed {
             step,
             body,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ArraySample, BytesPerSecond, DeviceId, FlowKind, Fraction, LatencySample, Moment, PerSecond,
-    VendorSample,
+    ArraySample, BytesPerSecond, DeviceId, FlowKind, Fraction, LatencySample, PerSecond,
+    SampleTime, VendorSample,
 };
 use crate::raid::{Level, MdLevel};
 use crate::{Bytes, Nanos};
@@ -154,7 +154,7 @@ pub struct Device {
     /// of their disk). No two disks of a boot have the same.
     pub sequence: Option<u64>,
     /// Time at which it was first seen in this series.
-    pub first_seen: Moment,
+    pub first_seen: SampleTime,
     /// Its kind.
     pub kind: DeviceKind,
     /// The level of an array, such as `raid10`.
@@ -189,7 +189,7 @@ impl Device {
     }
 
     /// A device of which only the name is known, as in a log.
-    pub fn by_name(id: DeviceId, name: &str, first_seen: Moment) -> Device {
+    pub fn by_name(id: DeviceId, name: &str, first_seen: SampleTime) -> Device {
         Device {
             id,
             name: name.to_owned(),

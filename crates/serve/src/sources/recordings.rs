@@ -259,13 +259,13 @@ pub(crate) fn io_pressure(host: &HostSample) -> Option<f64> {
 mod tests {
     use std::sync::Arc;
 
-    use record::sample::{Device, DeviceId, Moment};
+    use record::sample::{Device, DeviceId, SampleTime};
 
     use super::*;
     use crate::sources::disks::DiskSeries;
 
     fn device(id: u32, name: &str, kind: DeviceKind, lies_on: &[u32]) -> DeviceSample {
-        let mut device = Device::by_name(DeviceId(id), name, Moment::default());
+        let mut device = Device::by_name(DeviceId(id), name, SampleTime::default());
         device.kind = kind;
         device.lies_on = lies_on.iter().map(|id| DeviceId(*id)).collect();
         DeviceSample::unknown(Arc::new(device))

@@ -1,7 +1,7 @@
 //! Makes events of what is seen again and again.
 
 use record::Nanos;
-use record::sample::Moment;
+use record::sample::SampleTime;
 
 use super::event::{Change, ChangeKind, Event, Figure};
 use super::rule::Sighting;
@@ -14,7 +14,7 @@ const UPDATE: Nanos = Nanos::from_secs(60);
 struct Entry {
     event: Event,
     /// Last time at which its cause was seen.
-    seen: Moment,
+    seen: SampleTime,
     /// Last time at which it was reported.
     reported: Nanos,
 }
@@ -32,7 +32,7 @@ impl EventTracker {
         &mut self,
         code: EventCode,
         sighting: Sighting,
-        now: Moment,
+        now: SampleTime,
     ) -> Option<Change> {
         let same = |entry: &&mut Entry| {
             entry.event.code == code && entry.event.subject == sighting.subject
@@ -69,7 +69,7 @@ impl EventTracker {
         &mut self,
         code: EventCode,
         sighting: Sighting,
-        now: Moment,
+        now: SampleTime,
     ) -> Option<Change> {
         let mut change = self.enter(code, sighting, now)?;
         let id = change.event.id;
@@ -83,7 +83,7 @@ impl EventTracker {
         &mut self,
         code: EventCode,
         linger: Nanos,
-        now: Moment,
+        now: SampleTime,
     ) -> Vec<Change> {
         let is_over =
             |entry: &Entry| entry.event.code == code && now.elapsed - entry.seen.elapsed > linger;
@@ -92,7 +92,7 @@ impl EventTracker {
 
     /// Ends all events where no sample follows the one at `last`. Those seen in it are unfinished: a rule looks once a
     /// second.
-    pub(super) fn finish(&mut self, last: Moment) -> Vec<Change> {
+    pub(super) fn finish(&mut self, last: SampleTime) -> Vec<Change> {
         let mut changes =
             self.close(|entry| last.elapsed - entry.seen.elapsed >= Nanos::from_secs(1));
         changes.extend(self.entries.drain(..).map(|entry| Change {
@@ -121,7 +121,7 @@ impl EventTracker {
 }
 
 impl Entry {
-    fn go_on(&mut self, sighting: Sighting, now: Moment) -> Option<Change> {
+    fn go_on(&mut self, sighting: Sighting, now: SampleTime) -> Option<Change> {
         let is_worse = sighting.severity > self.event.severity;
         self.seen = now;
         self.event.severity = self.event.severity.max(sighting.severity);
@@ -155,8 +155,8 @@ mod tests {
     use super::*;
     use record::{Severity, Subject};
 
-    fn at(seconds: u64) -> Moment {
-        Moment {
+    fn at(seconds: u64) -> SampleTime {
+        SampleTime {
             wall: None,
             elapsed: Nanos::from_secs(seconds),
         }

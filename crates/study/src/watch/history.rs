@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use record::Nanos;
-use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Flow, Moment, Sample};
+use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Flow, Sample, SampleTime};
 
 /// Samples that are shorter are put together until they make a point of this length.
 const POINT: Nanos = Nanos(950_000_000);
@@ -34,7 +34,7 @@ pub(super) type Kind = fn(&Point) -> &Part;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     /// End.
-    pub(super) end: Moment,
+    pub(super) end: SampleTime,
     /// Length, in seconds.
     pub(super) seconds: f64,
     /// Reads.
@@ -109,7 +109,7 @@ impl Sums {
         self.in_flight_at_end = sample.in_flight.map(|count| count as f64);
     }
 
-    fn point(&self, end: Moment) -> Point {
+    fn point(&self, end: SampleTime) -> Point {
         let seconds = self.seconds;
         Point {
             end,
@@ -231,7 +231,7 @@ impl Series {
     }
 
     /// `in_use`: it belongs to something that is at work, even if it does nothing itself.
-    fn end_point(&mut self, end: Moment, most: usize, in_use: bool) {
+    fn end_point(&mut self, end: SampleTime, most: usize, in_use: bool) {
         if self.sums.seconds <= 0.0 {
             return;
         }
@@ -336,8 +336,8 @@ pub(super) fn jitter(in_flight: f64, ops_in_point: f64) -> f64 {
 }
 
 /// Start of a stretch of points.
-pub(super) fn beginning(points: &[Point]) -> Moment {
-    points.first().map_or_else(Moment::default, |first| {
+pub(super) fn beginning(points: &[Point]) -> SampleTime {
+    points.first().map_or_else(SampleTime::default, |first| {
         first.end.before(Nanos((first.seconds * 1e9) as u64))
     })
 }

@@ -22,7 +22,7 @@ pub(crate) mod simulated;
 mod tests;
 
 use record::Subject;
-use record::sample::{Gap, Moment, Sample};
+use record::sample::{Gap, Sample, SampleTime};
 
 pub use event::{Change, ChangeKind, Event, Figure};
 use event_tracker::EventTracker;
@@ -40,7 +40,7 @@ pub struct Watch {
     history: History,
     tracker: EventTracker,
     /// The moment of the last sample.
-    last: Moment,
+    last: SampleTime,
     /// Findings of the last sample without a predecessor.
     alone: Vec<(EventCode, Subject)>,
 }
@@ -53,7 +53,7 @@ impl Watch {
             names: settings.names,
             history: History::default(),
             tracker: EventTracker::default(),
-            last: Moment::default(),
+            last: SampleTime::default(),
             alone: Vec::new(),
         }
     }

@@ -150,7 +150,7 @@ pub(super) fn least_wait(points: &[Point], part: Kind) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use record::sample::Moment;
+    use record::sample::SampleTime;
 
     use super::super::history::Part;
     use super::*;
@@ -167,7 +167,7 @@ mod tests {
             wait: (ops > 0.0).then_some(0.08),
         };
         Point {
-            end: Moment::default(),
+            end: SampleTime::default(),
             seconds: 1.0,
             read: part,
             write: Part::default(),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use record::sample::{DeviceId, DeviceKind, DeviceSample, Moment, Sample};
+use record::sample::{DeviceId, DeviceKind, DeviceSample, Sample, SampleTime};
 use record::{Nanos, Severity, Subject};
 
 use super::history::History;
@@ -32,7 +32,7 @@ pub(super) struct Sighting {
     pub(super) name: String,
     pub(super) severity: Severity,
     /// Start of the cause.
-    pub(super) began: Moment,
+    pub(super) began: SampleTime,
     pub(super) text: String,
     pub(super) advice: &'static str,
     pub(super) figures: Vec<(&'static str, f64)>,
@@ -40,7 +40,7 @@ pub(super) struct Sighting {
 
 impl Sighting {
     /// Something about a device.
-    pub(super) fn of(device: &DeviceSample, severity: Severity, began: Moment) -> Sighting {
+    pub(super) fn of(device: &DeviceSample, severity: Severity, began: SampleTime) -> Sighting {
         Sighting {
             subject: Subject::Device(device.device.id),
             name: device.device.name.clone(),

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use record::Nanos;
-use record::sample::{Gap, Moment};
+use record::sample::{Gap, SampleTime};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// The clocks are read one after the other, and the time of day is slewed; less is no jump.
@@ -41,7 +41,7 @@ fn nanos(time: Timespec) -> Nanos {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     /// Its end.
-    pub(super) at: Moment,
+    pub(super) at: SampleTime,
     /// Length without sleep; zero for the first reading.
     pub(super) length: Nanos,
     /// Sleep, or a time of day that was set, within it.
@@ -86,7 +86,7 @@ impl Timeline {
 
     fn interval(&self, now: Reading, length: Nanos, gap: Option<Gap>) -> Interval {
         Interval {
-            at: Moment {
+            at: SampleTime {
                 wall: Some(now.wall),
                 elapsed: self.elapsed,
             },

@@ -87,10 +87,10 @@ fn fill(
 mod tests {
     use super::*;
     use linux::block::DeviceNumber;
-    use record::sample::{DeviceId, Moment};
+    use record::sample::{DeviceId, SampleTime};
 
     fn device(name: &str) -> Arc<Device> {
-        Arc::new(Device::by_name(DeviceId(0), name, Moment::default()))
+        Arc::new(Device::by_name(DeviceId(0), name, SampleTime::default()))
     }
 
     fn seen(moved: DiskStats) -> DeviceReading {

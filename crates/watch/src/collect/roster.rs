@@ -9,7 +9,7 @@ use linux::diskstats::{Counted, DiskStats, Line};
 use linux::ebs::StatsPage;
 use linux::{Root, md};
 use record::Nanos;
-use record::sample::{Device, DeviceId, DeviceKind, DeviceNumber, Moment, disks_of_partition};
+use record::sample::{Device, DeviceId, DeviceKind, DeviceNumber, SampleTime, disks_of_partition};
 
 /// Longest time between two readings of sysfs, since members come and go silently.
 const FRESH: Nanos = Nanos::from_secs(60);
@@ -62,7 +62,7 @@ enum Presence {
 #[derive(PartialEq, Eq)]
 struct Departed {
     id: DeviceId,
-    first_seen: Moment,
+    first_seen: SampleTime,
     name: String,
     number: DeviceNumber,
     sequence: u64,
@@ -76,7 +76,7 @@ pub(super) struct Roster {
     devices: Devices,
     next: u32,
     reading: u64,
-    now: Moment,
+    now: SampleTime,
     seen: usize,
     changed: bool,
     /// Devices in whose place another is.
@@ -99,7 +99,7 @@ impl Roster {
             devices: Devices::default(),
             next: 0,
             reading: 0,
-            now: Moment::default(),
+            now: SampleTime::default(),
             seen: 0,
             changed: false,
             replaced: Vec::new(),
@@ -127,7 +127,7 @@ impl Roster {
     }
 
     /// Begins a reading.
-    pub(super) fn begin(&mut self, at: Moment) {
+    pub(super) fn begin(&mut self, at: SampleTime) {
         self.reading += 1;
         self.now = at;
         self.seen = 0;

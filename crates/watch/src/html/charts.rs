@@ -492,7 +492,7 @@ mod tests {
     use jiff::SignedDuration;
     use jiff::tz::Offset;
     use record::Nanos;
-    use record::sample::{Device, DeviceSample, Gap, Moment, PerSecond, Recorded, Sample};
+    use record::sample::{Device, DeviceSample, Gap, PerSecond, Recorded, Sample, SampleTime};
 
     use super::super::fixed;
     use super::*;
@@ -504,7 +504,7 @@ mod tests {
         for minute in 1..=60 {
             let off = if minute > 30 { back } else { 0 };
             let devices = names.iter().zip(0..).map(|(name, id)| {
-                let device = Device::by_name(DeviceId(id), name, Moment::default());
+                let device = Device::by_name(DeviceId(id), name, SampleTime::default());
                 let mut one = DeviceSample::unknown(Arc::new(device));
                 one.read.iops = Some(PerSecond(f64::from(id) + 1.0));
                 one
@@ -512,7 +512,7 @@ mod tests {
             let is_set = back > 0 && minute == 31;
             course.see(
                 &Recorded::taken(Sample {
-                    at: Moment {
+                    at: SampleTime {
                         wall: Some(began + SignedDuration::from_mins(minute - off)),
                         elapsed: Nanos::from_secs(60 * minute as u64),
                     },

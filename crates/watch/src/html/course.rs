@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use record::Nanos;
 use record::sample::{
-    Device, DeviceId, DeviceSample, Gap, HostSample, Latencies, Moment, ProcessSample, Recorded,
+    Device, DeviceId, DeviceSample, Gap, HostSample, Latencies, ProcessSample, Recorded, SampleTime,
 };
 use study::watch::Change;
 use study::watch::Event;
@@ -390,7 +390,7 @@ impl Course {
     }
 
     /// The seconds at a moment, within what was seen.
-    pub(super) fn seconds(&self, moment: Moment) -> f64 {
+    pub(super) fn seconds(&self, moment: SampleTime) -> f64 {
         let first = self.steps.first().map_or(0.0, |step| step.begin);
         moment.elapsed.as_secs_f64().max(first)
     }
@@ -452,11 +452,11 @@ mod tests {
     use super::*;
 
     fn recorded(second: u64, iops: f64) -> Recorded {
-        let device = Arc::new(Device::by_name(DeviceId(0), "vda", Moment::default()));
+        let device = Arc::new(Device::by_name(DeviceId(0), "vda", SampleTime::default()));
         let mut one = DeviceSample::unknown(device);
         one.read.iops = Some(PerSecond(iops));
         Recorded::taken(Sample {
-            at: Moment {
+            at: SampleTime {
                 wall: None,
                 elapsed: Nanos::from_secs(second),
             },
@@ -497,7 +497,7 @@ mod tests {
         let device = one.sample.devices[0].clone();
         one.sample.devices = (0..3_000)
             .map(|id| DeviceSample {
-                device: Arc::new(Device::by_name(DeviceId(id), "vda", Moment::default())),
+                device: Arc::new(Device::by_name(DeviceId(id), "vda", SampleTime::default())),
                 ..device.clone()
             })
             .collect();

@@ -35,11 +35,11 @@ impl Scene {
         let mut devices: Vec<Device> = (0..self.disks)
             .map(|nth| {
                 let name = format!("nvme{nth}n1");
-                Device::by_name(DeviceId(nth), &name, Moment::default())
+                Device::by_name(DeviceId(nth), &name, SampleTime::default())
             })
             .collect();
         if self.array > 0 {
-            let mut array = Device::by_name(DeviceId(self.disks), "md0", Moment::default());
+            let mut array = Device::by_name(DeviceId(self.disks), "md0", SampleTime::default());
             array.level = Some(record::raid::Level::Ten.into());
             array.lies_on = (0..self.array).map(DeviceId).collect();
             devices.insert(0, array);
@@ -47,8 +47,8 @@ impl Scene {
         devices.into_iter().map(Arc::new).collect()
     }
 
-    fn moment(&self, second: u64) -> Moment {
-        Moment {
+    fn moment(&self, second: u64) -> SampleTime {
+        SampleTime {
             wall: self
                 .has_wall
                 .then(|| began() + SignedDuration::from_secs(second as i64)),

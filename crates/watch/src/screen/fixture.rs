@@ -6,8 +6,8 @@ use std::sync::Arc;
 use record::raid::Level;
 use record::sample::{
     ArraySample, BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Exceeded, Flow,
-    Fraction, HostSample, InterfaceSample, LatencyBin, Load, Member, Memory, Moment, NetFlow,
-    PerSecond, Pressure, PressureLine, Progress, Sample, Source, SyncAction, VendorPage,
+    Fraction, HostSample, InterfaceSample, LatencyBin, Load, Member, Memory, NetFlow, PerSecond,
+    Pressure, PressureLine, Progress, Sample, SampleTime, Source, SyncAction, VendorPage,
     VendorSample, disks_of_partition,
 };
 use record::{Bytes, Nanos, Severity, Subject};
@@ -19,8 +19,8 @@ use super::frame::Frame;
 use super::model::Model;
 
 /// The time so many seconds after the beginning, which has no time of day.
-pub(crate) fn second(second: u64) -> Moment {
-    Moment {
+pub(crate) fn second(second: u64) -> SampleTime {
+    SampleTime {
         wall: None,
         elapsed: Nanos::from_secs(second),
     }
@@ -44,7 +44,7 @@ pub(crate) fn device(
     iops: f64,
     wait_us: u64,
 ) -> DeviceSample {
-    let mut device = Device::by_name(DeviceId(id), name, Moment::default());
+    let mut device = Device::by_name(DeviceId(id), name, SampleTime::default());
     device.lies_on = lies_on.iter().map(|id| DeviceId(*id)).collect();
     // A device on exactly one other, and named like a part of it, is a partition here.
     if lies_on.len() == 1 && disks_of_partition(name).next().is_some() && name.starts_with("vd") {

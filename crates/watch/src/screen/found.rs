@@ -91,7 +91,7 @@ impl FindingList {
 
 #[cfg(test)]
 mod tests {
-    use record::sample::Moment;
+    use record::sample::SampleTime;
     use study::watch::EventCode;
 
     use super::*;
@@ -105,7 +105,7 @@ mod tests {
                 severity,
                 subject: Subject::Device(DeviceId(7)),
                 name: "vda".to_owned(),
-                began: Moment::default(),
+                began: SampleTime::default(),
                 ended: None,
                 text: String::new(),
                 advice: String::new(),

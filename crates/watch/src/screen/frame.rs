@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use record::sample::{
     ArraySample, Device, DeviceId, DeviceSample, Flow, FlowKind, Gap, HostSample, LatencySample,
-    Moment, Sample, VendorSample,
+    Sample, SampleTime, VendorSample,
 };
 use record::{Bytes, Nanos};
 
@@ -138,7 +138,7 @@ pub(crate) struct Row {
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     /// End of the interval.
-    pub at: Moment,
+    pub at: SampleTime,
     /// Its length.
     pub length: Nanos,
     /// Gap between it and the one before.
@@ -227,7 +227,7 @@ mod tests {
 
     fn sample(iops: [f64; 2]) -> Sample {
         let device = |id: u32, iops: f64| {
-            let device = Device::by_name(DeviceId(id), &format!("vd{id}"), Moment::default());
+            let device = Device::by_name(DeviceId(id), &format!("vd{id}"), SampleTime::default());
             let mut sample = DeviceSample::unknown(Arc::new(device));
             sample.read.iops = Some(PerSecond(iops));
             sample

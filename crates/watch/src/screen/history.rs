@@ -176,18 +176,18 @@ fn frame_slack(part: f64) -> Nanos {
 mod tests {
     use std::sync::Arc;
 
-    use record::sample::{Device, DeviceSample, Moment, PerSecond, Sample};
+    use record::sample::{Device, DeviceSample, PerSecond, Sample, SampleTime};
 
     use super::*;
 
     fn frame(second: u64, iops: f64) -> Arc<Frame> {
-        let device = Device::by_name(DeviceId(0), "vda", Moment::default());
+        let device = Device::by_name(DeviceId(0), "vda", SampleTime::default());
         let mut device = DeviceSample::unknown(Arc::new(device));
         device.all.iops = Some(PerSecond(iops));
         device.read.iops = Some(PerSecond(iops));
         device.read.wait = Some(Nanos(1_000_000 * second));
         let sample = Sample {
-            at: Moment {
+            at: SampleTime {
                 wall: None,
                 elapsed: Nanos::from_secs(second),
             },

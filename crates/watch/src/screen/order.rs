@@ -190,12 +190,12 @@ impl Wanted {
 
 #[cfg(test)]
 mod tests {
-    use record::sample::{DeviceId, Moment};
+    use record::sample::{DeviceId, SampleTime};
 
     use super::*;
 
     fn matches(text: &str, name: &str) -> bool {
-        let mut device = Device::by_name(DeviceId(0), name, Moment::default());
+        let mut device = Device::by_name(DeviceId(0), name, SampleTime::default());
         device.serial = Some("vol0abc".to_owned());
         Wanted::new(text).matches(&device)
     }

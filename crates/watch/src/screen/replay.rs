@@ -178,13 +178,13 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> IntervalSource 
 #[cfg(test)]
 mod tests {
     use record::Nanos;
-    use record::sample::Moment;
+    use record::sample::SampleTime;
 
     use super::*;
 
     fn recording(seconds: u64) -> impl Iterator<Item = Result<(Sample, Vec<Change>), Failure>> {
         (0..seconds).map(|second| {
-            let at = Moment {
+            let at = SampleTime {
                 wall: Some(Timestamp::from_second(1_000_000 + second as i64).unwrap()),
                 elapsed: Nanos::from_secs(second),
             };

@@ -48,7 +48,7 @@ fn fields(event: &Event, change: &str) -> Vec<Field> {
 #[cfg(test)]
 mod tests {
     use record::Subject;
-    use record::sample::Moment;
+    use record::sample::SampleTime;
     use study::watch::{EventCode, Figure};
 
     use super::*;
@@ -61,7 +61,7 @@ mod tests {
             severity: Severity::Warn,
             subject: Subject::Host,
             name: "md0".to_owned(),
-            began: Moment::default(),
+            began: SampleTime::default(),
             ended: None,
             text: "Nothing completes.".to_owned(),
             advice: "Look at the kernel log.".to_owned(),

@@ -6,7 +6,7 @@ mod sample;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use record::sample::{Moment, Sample, Source, SourceKind};
+use record::sample::{Sample, SampleTime, Source, SourceKind};
 use record::{Nanos, Severity, Subject};
 use serde::Serialize;
 use study::watch::{Change, ChangeKind};
@@ -148,8 +148,8 @@ impl<'a> FindingDocument<'a> {
     }
 }
 
-impl From<Moment> for MomentDocument {
-    fn from(moment: Moment) -> MomentDocument {
+impl From<SampleTime> for MomentDocument {
+    fn from(moment: SampleTime) -> MomentDocument {
         MomentDocument {
             time: moment.wall,
             elapsed_ns: moment.elapsed,
@@ -176,7 +176,7 @@ mod tests {
 
     /// A device of which all is known that can be.
     fn device() -> DeviceSample {
-        let mut device = Device::by_name(DeviceId(7), "md\"0\n", Moment::default());
+        let mut device = Device::by_name(DeviceId(7), "md\"0\n", SampleTime::default());
         device.alias = Some("data".to_owned());
         device.kind = DeviceKind::Array;
         device.level = Some(record::raid::Level::One.into());
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn a_sample_is_printed_as_the_tree_of_its_values_is() {
         let sample = Sample {
-            at: Moment {
+            at: SampleTime {
                 wall: Some(jiff::Timestamp::from_millisecond(1500).unwrap()),
                 elapsed: Nanos(20),
             },

@@ -267,7 +267,7 @@ fn labels_of(event: &Event) -> (&str, &str, &str) {
 #[cfg(test)]
 mod tests {
     use record::Subject;
-    use record::sample::Moment;
+    use record::sample::SampleTime;
 
     use super::*;
 
@@ -278,7 +278,7 @@ mod tests {
             severity: Severity::Warn,
             subject: Subject::Host,
             name: name.to_owned(),
-            began: Moment::default(),
+            began: SampleTime::default(),
             ended: None,
             text: String::new(),
             advice: String::new(),

@@ -16,7 +16,7 @@ fn day(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn event(id: u64, at: Moment, ended: Option<Moment>) -> Noted {
+fn event(id: u64, at: SampleTime, ended: Option<SampleTime>) -> Noted {
     Noted {
         event: Event {
             id,
@@ -267,7 +267,7 @@ fn repeated_findings_leave_room_for_samples() {
         limit: Bytes::kib(160),
         ..Keep::default()
     };
-    let mut last = Moment::default();
+    let mut last = SampleTime::default();
     for batch in 0..240 {
         let samples: Vec<_> = (0..5).map(|_| host.next()).collect();
         last = samples[4].at;

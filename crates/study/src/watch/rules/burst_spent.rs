@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use record::Severity;
-use record::sample::{DeviceId, DeviceSample, Moment};
+use record::sample::{DeviceId, DeviceSample, SampleTime};
 
 use crate::level::{LEAST_SLICES, find_drop};
 use crate::median::median;
@@ -48,7 +48,7 @@ const ADVICE: &str = "The volume or the instance exceeded its baseline until its
 /// A level that was lost.
 #[derive(Clone, Copy, Debug)]
 struct LostLevel {
-    at: Moment,
+    at: SampleTime,
     before: Level,
     after: Level,
 }
@@ -125,7 +125,7 @@ impl Level {
 }
 
 /// False if a device has siblings in an array, and these wait about as long after a moment as before.
-fn is_slow_alone(now: &Now<'_>, id: DeviceId, at: Moment) -> bool {
+fn is_slow_alone(now: &Now<'_>, id: DeviceId, at: SampleTime) -> bool {
     let of_it = |array: &&DeviceSample| array.device.lies_on.contains(&id);
     let members = arrays(now.sample).filter(of_it);
     let members = members.flat_map(|array| now.sample.below(&array.device));

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use record::sample::{DeviceNumber, DeviceSample, GroupLimit, LimitKind, Moment, Sample};
+use record::sample::{DeviceNumber, DeviceSample, GroupLimit, LimitKind, Sample, SampleTime};
 use record::{Bytes, Severity, Subject};
 
 use crate::watch::format::{digits, percent};
@@ -43,7 +43,7 @@ struct Track {
     uses: VecDeque<GroupUse>,
     limit: f64,
     /// Time since which it is at its limit.
-    since: Option<Moment>,
+    since: Option<SampleTime>,
 }
 
 /// Rule for groups at their limits.
@@ -55,7 +55,7 @@ pub(super) struct CgroupLimit {
 /// A group that is at its limit.
 struct LimitedGroup<'a> {
     limit: &'a GroupLimit,
-    since: Moment,
+    since: SampleTime,
     used: f64,
     share: f64,
     pressure: Option<f64>,
@@ -247,11 +247,11 @@ mod tests {
         };
         let mut changes = Vec::new();
         for step in 1..=20 {
-            let at = Moment {
+            let at = SampleTime {
                 wall: None,
                 elapsed: Nanos((step as f64 * length_s * 1e9) as u64),
             };
-            let mut device = Device::by_name(DeviceId(0), "sdb", Moment::default());
+            let mut device = Device::by_name(DeviceId(0), "sdb", SampleTime::default());
             device.number = Some(number(16));
             changes.extend(watch.see(&Sample {
                 at,

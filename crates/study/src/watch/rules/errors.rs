@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use record::sample::{ArraySample, DeviceId, DeviceSample, KernelError, Moment, Sample};
+use record::sample::{ArraySample, DeviceId, DeviceSample, KernelError, Sample, SampleTime};
 use record::{Nanos, Severity, Subject};
 
 use crate::watch::rule::{Now, Rule, Sighting};
@@ -16,8 +16,8 @@ const ADVICE_ARRAY: &str = "The array has less redundancy than it should. Make s
 struct LoggedErrors {
     count: u64,
     last: KernelError,
-    began: Moment,
-    seen: Moment,
+    began: SampleTime,
+    seen: SampleTime,
 }
 
 impl LoggedErrors {
@@ -38,7 +38,7 @@ struct Corrected {
     total: u64,
     /// Number that came while the event lasts, and the last time.
     fresh: u64,
-    seen: Moment,
+    seen: SampleTime,
 }
 
 /// Rule for errors.
@@ -206,7 +206,7 @@ impl Errors {
         array: DeviceId,
         member: &str,
         errors: Option<u64>,
-        at: Moment,
+        at: SampleTime,
     ) -> Option<&Corrected> {
         let total = errors?;
         let key = (array, member.to_owned());

@@ -80,7 +80,7 @@ impl Rule for InstanceCap {
     }
 }
 
-fn host(began: record::sample::Moment) -> Sighting {
+fn host(began: record::sample::SampleTime) -> Sighting {
     Sighting {
         subject: Subject::Host,
         name: "host".to_owned(),

@@ -295,8 +295,8 @@ mod tests {
 
     use crate::watch::Event;
     use record::sample::{
-        ArraySample, Device, Flow, Fraction, HostSample, Moment, PerSecond, Pressure, PressureLine,
-        Progress, Sample,
+        ArraySample, Device, Flow, Fraction, HostSample, PerSecond, Pressure, PressureLine,
+        Progress, Sample, SampleTime,
     };
     use record::{Bytes, Nanos};
 
@@ -307,7 +307,7 @@ mod tests {
     /// A second of a mirror that completes so many requests, on a host where programs wait for some disk for
     /// half of the time.
     fn second(number: u64, iops: f64, is_checked: bool) -> Sample {
-        let device = Device::by_name(DeviceId(0), "md0", Moment::default());
+        let device = Device::by_name(DeviceId(0), "md0", SampleTime::default());
         let mut device = DeviceSample::unknown(Arc::new(device));
         device.read = Flow {
             iops: Some(PerSecond(iops)),
@@ -331,7 +331,7 @@ mod tests {
             ..PressureLine::default()
         };
         Sample {
-            at: Moment {
+            at: SampleTime {
                 wall: None,
                 elapsed: Nanos::from_secs(number),
             },

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use record::sample::{DeviceId, DeviceSample, Moment};
+use record::sample::{DeviceId, DeviceSample, SampleTime};
 use record::{Nanos, Severity};
 
 use crate::watch::format::time;
@@ -23,7 +23,7 @@ const ADVICE: &str = "The disk or the path to it hangs, and the programs that us
 pub(super) struct Stalled {
     least: Nanos,
     /// Time since which nothing completed, of those with something in flight.
-    since: HashMap<DeviceId, Moment>,
+    since: HashMap<DeviceId, SampleTime>,
 }
 
 impl Stalled {
@@ -88,7 +88,7 @@ pub(crate) fn hangs(device: &DeviceSample) -> bool {
     known && !completes && waits
 }
 
-fn sighting(device: &DeviceSample, began: Moment, lasts: Nanos) -> Sighting {
+fn sighting(device: &DeviceSample, began: SampleTime, lasts: Nanos) -> Sighting {
     let what = match device.in_flight {
         Some(1) => "1 request is in flight".to_owned(),
         Some(count) => format!("{count} requests are in flight"),

@@ -4,7 +4,7 @@
 //! (linux, mm/page-writeback.c, `dirty_freerun_ceiling`): from there on, each program that dirties
 //! memory is made to pause.
 
-use record::sample::{Memory, Moment};
+use record::sample::{Memory, SampleTime};
 use record::{Bytes, Nanos, Severity, Subject};
 
 use crate::watch::format::percent;
@@ -20,7 +20,7 @@ const ADVICE: &str = "Writes to files now proceed at the speed of the disks. Low
 /// Rule for dirty memory.
 #[derive(Default)]
 pub(super) struct Writeback {
-    since: Option<Moment>,
+    since: Option<SampleTime>,
 }
 
 impl Rule for Writeback {
