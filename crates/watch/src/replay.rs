@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use ledger::{Ledger, Mark, Played, RecordingSummary, Replay};
 use linux::machine;
 use record::Nanos;
-use record::sample::{Recorded, Sample, SourceKind};
+use record::sample::{RecordedInterval, Sample, SourceKind};
 use study::watch::{Change, ChangeKind};
 
 use crate::args::WatchArgs;
@@ -256,7 +256,7 @@ fn on_screen(
 }
 
 /// Leaves what is wanted in a sample. How many devices are left out because they do nothing.
-fn cut(filter: &Filter, recorded: &mut Recorded) -> usize {
+fn cut(filter: &Filter, recorded: &mut RecordedInterval) -> usize {
     let idle = filter.cut(&mut recorded.sample);
     if let Some(spread) = &mut recorded.spread {
         let kept: HashSet<_> = recorded
@@ -324,7 +324,7 @@ impl Shown {
 
     fn take(
         &mut self,
-        recorded: &Recorded,
+        recorded: &RecordedInterval,
         changes: &[Change],
         idle: usize,
         context: &mut Context,

@@ -1,7 +1,7 @@
 //! Collects what is seen for the HTML page.
 
 use ledger::Mark;
-use record::sample::{Recorded, Sample, Source};
+use record::sample::{RecordedInterval, Sample, Source};
 use study::watch::Change;
 
 use crate::html::{Course, write_file};
@@ -46,13 +46,13 @@ impl Report {
     }
 
     /// Takes what a recording has.
-    pub(super) fn see(&mut self, recorded: &Recorded, changes: &[Change]) {
+    pub(super) fn see(&mut self, recorded: &RecordedInterval, changes: &[Change]) {
         self.course.see(recorded, changes);
     }
 
     /// Takes a sample.
     pub(super) fn take(&mut self, sample: Sample, changes: &[Change]) {
-        self.see(&Recorded::taken(sample), changes);
+        self.see(&RecordedInterval::taken(sample), changes);
     }
 
     /// Takes what is over at the end.

@@ -1,6 +1,6 @@
 //! Blocks as they lie in the ledger.
 
-use record::sample::Recorded;
+use record::sample::RecordedInterval;
 use rusqlite::{Row, Transaction, params};
 
 use super::packed::Packed;
@@ -63,7 +63,7 @@ impl Ledger {
     }
 
     /// The samples of a block.
-    pub(super) fn unpacked(&self, block: &Body) -> Result<Vec<Recorded>> {
+    pub(super) fn unpacked(&self, block: &Body) -> Result<Vec<RecordedInterval>> {
         unpack(block.step, &block.body).map_err(|detail| Error::UnreadableRecording {
             path: self.path.clone(),
             number: block.recording,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use record::sample::{Device, DeviceId, Gap, Recorded, Sample, SampleTime};
+use record::sample::{Device, DeviceId, Gap, RecordedInterval, Sample, SampleTime};
 use record::{Nanos, Subject};
 use study::watch::Event;
 
@@ -48,7 +48,7 @@ impl Joiner {
     }
 
     /// Puts a sample into the series.
-    pub(super) fn join(&mut self, recorded: &mut Recorded) {
+    pub(super) fn join(&mut self, recorded: &mut RecordedInterval) {
         let own = recorded.sample.at.elapsed;
         let at = self.moment(recorded.sample.at);
         let length = recorded.sample.length;
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    fn recorded(second: u64, names: &[&str]) -> Recorded {
+    fn recorded(second: u64, names: &[&str]) -> RecordedInterval {
         let at = SampleTime {
             wall: Timestamp::from_second(second as i64).ok(),
             elapsed: Nanos::from_secs(second),
@@ -191,7 +191,7 @@ mod tests {
         let device = |(name, id): (&&str, u32)| {
             DeviceSample::unknown(Arc::new(Device::by_name(DeviceId(id), name, at)))
         };
-        Recorded::taken(Sample {
+        RecordedInterval::taken(Sample {
             at,
             length: Nanos::from_secs(1),
             devices: names.iter().zip(0..).map(device).collect(),

@@ -1,7 +1,7 @@
 //! Time for which recordings are kept, and how closely.
 
 use jiff::{SignedDuration, Timestamp};
-use record::sample::Recorded;
+use record::sample::RecordedInterval;
 use record::{Bytes, Nanos};
 use rusqlite::OptionalExtension as _;
 
@@ -81,7 +81,7 @@ impl Coarser {
 
     /// Number of the block that a sample belongs to. An interval that ends on the full hour belongs to the
     /// hour before, as it does in [`Thinner`].
-    fn block_of(&self, recorded: &Recorded) -> i64 {
+    fn block_of(&self, recorded: &RecordedInterval) -> i64 {
         let ended = recorded.sample.at.wall.unwrap_or_default();
         multiple(ended.as_nanosecond() - 1, self.block)
     }

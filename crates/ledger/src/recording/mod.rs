@@ -42,7 +42,7 @@ mod write;
 
 use jiff::Timestamp;
 use record::Bytes;
-use record::sample::{Recorded, SampleTime, Source};
+use record::sample::{RecordedInterval, SampleTime, Source};
 use study::watch::Event;
 
 use bytes::Aim;
@@ -99,7 +99,7 @@ pub struct RecordingSummary {
 }
 
 /// The body of a block of this step.
-fn pack(step: u32, samples: &[Recorded]) -> Vec<u8> {
+fn pack(step: u32, samples: &[RecordedInterval]) -> Vec<u8> {
     if step <= TAKEN {
         return block::pack(samples.iter().map(|one| &one.sample), Aim::Room);
     }
@@ -108,8 +108,11 @@ fn pack(step: u32, samples: &[Recorded]) -> Vec<u8> {
     for one in samples {
         bytes::put(&mut out, one.samples());
     }
-    let parts: [fn(&Recorded) -> &record::sample::Sample; 3] =
-        [|one| &one.sample, Recorded::least, Recorded::most];
+    let parts: [fn(&RecordedInterval) -> &record::sample::Sample; 3] = [
+        |one| &one.sample,
+        RecordedInterval::least,
+        RecordedInterval::most,
+    ];
     // What was taken so rarely that there was nothing to thin out has no extremes: they are left empty.
     let is_plain = samples.iter().all(|one| one.spread.is_none());
     for (nth, part) in parts.into_iter().enumerate() {
@@ -130,10 +133,10 @@ pub(crate) fn demand_readable(step: u32, body: &[u8]) -> Result<(), String> {
 }
 
 /// The samples of a body; what is wrong with them is reported as a clause.
-fn unpack(step: u32, body: &[u8]) -> Result<Vec<Recorded>, String> {
+fn unpack(step: u32, body: &[u8]) -> Result<Vec<RecordedInterval>, String> {
     if step <= TAKEN {
         let samples = block::unpack(body)?;
-        return Ok(samples.into_iter().map(Recorded::taken).collect());
+        return Ok(samples.into_iter().map(RecordedInterval::taken).collect());
     }
     let cut = || "it is cut short".to_owned();
     let mut rest = body;
@@ -160,12 +163,12 @@ fn unpack(step: u32, body: &[u8]) -> Result<Vec<Recorded>, String> {
     };
     let means = part()?.ok_or_else(cut)?;
     let (Some(leasts), Some(mosts)) = (part()?, part()?) else {
-        return Ok(means.map(Recorded::taken).collect());
+        return Ok(means.map(RecordedInterval::taken).collect());
     };
     let spreads = leasts.zip(mosts).zip(counts);
     Ok(means
         .zip(spreads)
-        .map(|(sample, ((least, most), samples))| Recorded {
+        .map(|(sample, ((least, most), samples))| RecordedInterval {
             sample,
             spread: Some(Box::new(record::sample::Spread {
                 least,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use record::Nanos;
-use record::sample::{Recorded, Sample, SampleTime};
+use record::sample::{RecordedInterval, Sample, SampleTime};
 
 use super::block::{self, LastHead, Packer};
 use super::bytes::Aim;
@@ -23,7 +23,7 @@ pub(super) struct Packed {
 
 impl Packed {
     /// Packs samples for this step. `None` of none.
-    pub(super) fn of(step: u32, samples: &[Recorded]) -> Option<Packed> {
+    pub(super) fn of(step: u32, samples: &[RecordedInterval]) -> Option<Packed> {
         let (first, last) = (samples.first()?, samples.last()?);
         let rows = samples.iter().map(|one| one.sample.devices.len()).sum();
         let times = Times::of(&first.sample);

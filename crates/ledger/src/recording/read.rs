@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use jiff::Timestamp;
 use record::Bytes;
-use record::sample::Recorded;
+use record::sample::RecordedInterval;
 use rusqlite::params;
 use study::watch::Event;
 
@@ -17,7 +17,7 @@ use crate::{Ledger, Result};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Played {
     /// The sample.
-    pub recorded: Recorded,
+    pub recorded: RecordedInterval,
     /// Events that were found in it; in the first one also those that were found before and lasted.
     pub opened: Vec<Event>,
     /// Events that were over in it, and those that ended with a recording: it is unknown how they continued
@@ -38,7 +38,7 @@ pub struct Replay<'a> {
     /// The latest time of a sample so far.
     reached: Timestamp,
     blocks: VecDeque<Block>,
-    samples: VecDeque<Recorded>,
+    samples: VecDeque<RecordedInterval>,
     recording: Option<i64>,
     joiner: Joiner,
     /// Events of the recording that is being read, by when they were found.
@@ -243,7 +243,7 @@ impl Replay<'_> {
         Ok(true)
     }
 
-    fn is_wanted(&self, recorded: &Recorded) -> bool {
+    fn is_wanted(&self, recorded: &RecordedInterval) -> bool {
         let sample = &recorded.sample;
         let began = sample.at.before(sample.length).wall;
         sample.at.wall.is_some_and(|ended| ended > self.from)
@@ -260,7 +260,7 @@ impl Replay<'_> {
         self.to_close.drain(..).map(end).collect()
     }
 
-    fn play(&mut self, mut recorded: Recorded) -> Played {
+    fn play(&mut self, mut recorded: RecordedInterval) -> Played {
         self.joiner.join(&mut recorded);
         let now = recorded.sample.at.wall.unwrap_or_default();
         let (mut opened, mut closed) = (Vec::new(), std::mem::take(&mut self.left));

@@ -6,14 +6,18 @@ mod near;
 
 use jiff::Timestamp;
 use proptest::prelude::*;
-use record::sample::{Recorded, Sample};
+use record::sample::{RecordedInterval, Sample};
 
 use super::simulated::Host;
 use super::*;
 use near::assert_near;
 
-fn recorded(samples: &[Sample]) -> Vec<Recorded> {
-    samples.iter().cloned().map(Recorded::taken).collect()
+fn recorded(samples: &[Sample]) -> Vec<RecordedInterval> {
+    samples
+        .iter()
+        .cloned()
+        .map(RecordedInterval::taken)
+        .collect()
 }
 
 #[test]
@@ -130,7 +134,7 @@ fn samples_of_each_minute_do_not_grow_where_they_are_thinned_out_to_minutes() {
     let mut host = Host::new(4, 7, Timestamp::UNIX_EPOCH);
     let samples: Vec<Sample> = (0..60).map(|_| host.next()).collect();
     let alone = recorded(&samples);
-    let thinned: Vec<Recorded> = alone
+    let thinned: Vec<RecordedInterval> = alone
         .iter()
         .filter_map(|one| thin(std::slice::from_ref(one)))
         .collect();

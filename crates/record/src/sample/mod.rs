@@ -27,7 +27,7 @@ pub use host::{
 };
 pub use latency::{Latencies, LatencySample, ProcessSample, TracingSample};
 pub use quantity::{BytesPerSecond, Fraction, PerSecond};
-pub use recorded::{Recorded, Spread};
+pub use recorded::{RecordedInterval, Spread};
 pub use vendor::{Exceeded, LatencyBin, VendorPage, VendorSample};
 
 use std::collections::HashSet;

@@ -148,7 +148,7 @@ fn add_host(ledger: &Ledger, name: &str, axis: &Axis, all: &mut Hosts) -> anyhow
     Ok(())
 }
 
-fn add_sample(recorded: &record::sample::Recorded, axis: &Axis, host: &mut HostSeries) {
+fn add_sample(recorded: &record::sample::RecordedInterval, axis: &Axis, host: &mut HostSeries) {
     let sample = &recorded.sample;
     let Some(at) = sample.at.wall.map(seconds) else {
         return;

@@ -492,7 +492,9 @@ mod tests {
     use jiff::SignedDuration;
     use jiff::tz::Offset;
     use record::Nanos;
-    use record::sample::{Device, DeviceSample, Gap, PerSecond, Recorded, Sample, SampleTime};
+    use record::sample::{
+        Device, DeviceSample, Gap, PerSecond, RecordedInterval, Sample, SampleTime,
+    };
 
     use super::super::fixed;
     use super::*;
@@ -511,7 +513,7 @@ mod tests {
             });
             let is_set = back > 0 && minute == 31;
             course.see(
-                &Recorded::taken(Sample {
+                &RecordedInterval::taken(Sample {
                     at: SampleTime {
                         wall: Some(began + SignedDuration::from_mins(minute - off)),
                         elapsed: Nanos::from_secs(60 * minute as u64),

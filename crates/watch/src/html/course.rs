@@ -7,7 +7,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use record::Nanos;
 use record::sample::{
-    Device, DeviceId, DeviceSample, Gap, HostSample, Latencies, ProcessSample, Recorded, SampleTime,
+    Device, DeviceId, DeviceSample, Gap, HostSample, Latencies, ProcessSample, RecordedInterval,
+    SampleTime,
 };
 use study::watch::Change;
 use study::watch::Event;
@@ -166,7 +167,7 @@ pub(crate) struct Course {
 
 impl Course {
     /// Takes a sample and what was found in it.
-    pub(crate) fn see(&mut self, recorded: &Recorded, changes: &[Change]) {
+    pub(crate) fn see(&mut self, recorded: &RecordedInterval, changes: &[Change]) {
         let sample = &recorded.sample;
         let gap = sample.gap.filter(|_| self.samples > 0);
         let is_gap = matches!(gap, Some(Gap::Unseen(_) | Gap::Suspended(_)));
@@ -239,7 +240,7 @@ impl Course {
         }
     }
 
-    fn see_host(&mut self, recorded: &Recorded) {
+    fn see_host(&mut self, recorded: &RecordedInterval) {
         let seconds = recorded.sample.length.as_secs_f64();
         let (least, most) = (host(&recorded.least().host), host(&recorded.most().host));
         let mean = host(&recorded.sample.host);
@@ -273,7 +274,7 @@ impl Course {
         (MOST_CELLS / self.devices.len().max(1)).clamp(FEWEST_STEPS, MOST_STEPS)
     }
 
-    fn see_device(&mut self, nth: usize, recorded: &Recorded) {
+    fn see_device(&mut self, nth: usize, recorded: &RecordedInterval) {
         let one = &recorded.sample.devices[nth];
         let id = one.device.id;
         let place = *self.places.entry(id).or_insert_with(|| {
@@ -451,11 +452,11 @@ mod tests {
 
     use super::*;
 
-    fn recorded(second: u64, iops: f64) -> Recorded {
+    fn recorded(second: u64, iops: f64) -> RecordedInterval {
         let device = Arc::new(Device::by_name(DeviceId(0), "vda", SampleTime::default()));
         let mut one = DeviceSample::unknown(device);
         one.read.iops = Some(PerSecond(iops));
-        Recorded::taken(Sample {
+        RecordedInterval::taken(Sample {
             at: SampleTime {
                 wall: None,
                 elapsed: Nanos::from_secs(second),

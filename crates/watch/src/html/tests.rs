@@ -114,7 +114,7 @@ impl Scene {
                 continue;
             }
             let sample = self.sample(second, &devices);
-            course.see(&Recorded::taken(sample), &[]);
+            course.see(&RecordedInterval::taken(sample), &[]);
         }
         let event = |id: u64, code: EventCode, subject: Subject, name: &str| Event {
             id,

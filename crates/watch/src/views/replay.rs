@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use ledger::Mark;
 use record::Severity;
-use record::sample::{DeviceId, DeviceKind, DeviceSample, Flow, Gap, Recorded, Spread};
+use record::sample::{DeviceId, DeviceKind, DeviceSample, Flow, Gap, RecordedInterval, Spread};
 use serde::Serialize;
 use serde_json::Value;
 use study::watch::{Change, ChangeKind};
@@ -26,7 +26,7 @@ pub(crate) fn mark(mark: &Mark, is_json: bool) -> String {
 }
 
 /// The line that says how closely was recorded from here on.
-pub(crate) fn resolution(recorded: &Recorded) -> String {
+pub(crate) fn resolution(recorded: &RecordedInterval) -> String {
     if recorded.spread.is_none() {
         return "# From here on as it was taken.\n".to_owned();
     }
@@ -37,7 +37,7 @@ pub(crate) fn resolution(recorded: &Recorded) -> String {
     )
 }
 
-fn step(recorded: &Recorded) -> &'static str {
+fn step(recorded: &RecordedInterval) -> &'static str {
     if recorded.sample.length.as_secs_f64() > 90.0 {
         "an hour"
     } else {
@@ -201,7 +201,7 @@ impl Table {
     }
 
     /// Takes a sample and what was found in it.
-    pub(crate) fn see(&mut self, recorded: &Recorded, changes: &[Change]) {
+    pub(crate) fn see(&mut self, recorded: &RecordedInterval, changes: &[Change]) {
         let sample = &recorded.sample;
         self.samples += recorded.samples();
         if recorded.spread.is_some() {
