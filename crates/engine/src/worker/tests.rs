@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use super::*;
 use crate::arrivals::Arrivals;
 use crate::budget::Budget;
-use crate::places::Places;
+use crate::positions::PositionGenerator;
 use crate::simulated::SimulatedDisk;
 use crate::tally::{Flows, Timetable, merge_flows, ops_of, tests::workload};
 use crate::think_pause::ThinkPause;
@@ -50,7 +50,7 @@ fn run(
         verifier: None,
     };
     let share = ThreadShare {
-        places: Places::of(workload, 1 << 30, 0, 1),
+        positions: PositionGenerator::of(workload, 1 << 30, 0, 1),
         arrivals: workload
             .rate_per_s
             .map(|rate| Arc::new(Mutex::new(Arrivals::new(1e9 / rate, 0, 2, false)))),
