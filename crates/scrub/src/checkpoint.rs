@@ -122,7 +122,7 @@ impl Checkpoint {
         } else if self.moved.is_none_or(is_old) {
             Some("and left more than 60 days ago")
         } else if self.done == 0 || self.done >= self.of {
-            Some("and has nothing to go on from")
+            Some("and has no position to resume from")
         } else {
             None
         }

@@ -96,8 +96,7 @@ fn deadline(due: &Due, left: f64, wins: bool, now: jiff::Timestamp) -> String {
         ",".to_owned()
     };
     format!(
-        "To be done by {}{partly} it must make {} on average; if that and the latency cannot both be had, \
-         {} is kept.",
+        "To be done by {}{partly} it must make {} on average; if that and the latency target cannot both be met, {} is kept.",
         due.by.strftime("%A %Y-%m-%d %H:%M"),
         rate(left / open.max(1.0)),
         if wins { "the deadline" } else { "the latency" }
@@ -227,10 +226,16 @@ mod tests {
         );
         says(
             &late,
-            &["latency and --by cannot both be had. The latency is kept"],
+            &["the latency target and --by cannot both be met. The latency target is kept"],
         );
         let wins = sentences(&format!("{night} --deadline-wins"), 0.5, 36864.0, None);
-        says(&wins, &["the deadline is kept", "the latency is not kept"]);
+        says(
+            &wins,
+            &[
+                "the deadline is kept",
+                "faster than the latency target allows",
+            ],
+        );
         let slow = Speed::Alone((2 << 20) as f64);
         says(
             &sentences(night, 0.0, 0.0, Some(slow)),

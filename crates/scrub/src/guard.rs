@@ -160,8 +160,7 @@ pub(crate) fn wait_for_others(number: DeviceNumber) -> Result<(), String> {
     while let Err(error) = lock::hold(Path::new(lock::FOLDER), &name(number)) {
         if error.kind() != io::ErrorKind::WouldBlock {
             return Err(format!(
-                "whether the guard of a scrub that was killed is still at work is not known, since its \
-                 lock cannot be had: {error}"
+                "whether the guard of a scrub that was killed is still at work is not known, since its lock cannot be taken: {error}"
             ));
         }
         if Instant::now() >= until {

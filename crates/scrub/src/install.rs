@@ -50,7 +50,7 @@ fn wanted(args: &ScrubArgs, devices: &Devices, context: &Context) -> Result<Want
     }
     if matches!(args.by, Some(DueBy::Date(_))) {
         return Err(Failure::refused(
-            "--by a date is over when the timer runs again; give it a weekday",
+            "--by with a date has passed when the timer runs again; give a weekday",
         ));
     }
     let ledger = std::path::absolute(context.ledger_path()?).refused()?;

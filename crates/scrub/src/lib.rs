@@ -95,7 +95,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     validate(args)?;
     let mut store = Store::open_if_there(context).unwrap_or_else(|failure| {
         context.notice(&format!(
-            "disksmith: whether a killed scrub has left something to put back is not known: {}",
+            "disksmith: what a killed scrub has left to restore is not known: {}",
             sentence(&failure.error())
         ));
         None

@@ -14,7 +14,7 @@ use linux::block::{Device, DeviceNumber};
 /// Folder of the files. A boot empties it, as it does the tunables.
 pub(super) const FOLDER: &str = "/run/disksmith";
 /// Refusal of an array that another process scrubs.
-pub(super) const TAKEN: &str = "another disksmith is scrubbing it already; wait for it, or end it; where it stands: disksmith scrub --status";
+pub(super) const TAKEN: &str = "another disksmith is scrubbing it already; wait for it, or end it; its progress: disksmith scrub --status";
 /// Longest wait for a lock, which another process may share for a moment only to see whether it is taken.
 const TIMEOUT: Duration = Duration::from_millis(500);
 /// Interval between two attempts.
@@ -72,12 +72,12 @@ pub(super) fn take(device: DeviceNumber, disks: &[DeviceNumber]) -> Result<Vec<F
             hold(Path::new(FOLDER), &name).map_err(|error| match error.kind() {
                 io::ErrorKind::WouldBlock if name.contains("-disk-") => {
                     "another disksmith is scrubbing its disk, or an array that shares a disk with it; \
-                     wait for it, or end it; where it stands: disksmith scrub --status"
+                     wait for it, or end it; its progress: disksmith scrub --status"
                         .to_owned()
                 }
                 io::ErrorKind::WouldBlock => TAKEN.to_owned(),
                 _ => format!(
-                    "the lock {FOLDER}/{name}, which keeps others from scrubbing it, cannot be had: \
+                    "the lock {FOLDER}/{name}, which keeps others from scrubbing it, cannot be taken: \
                      {error}"
                 ),
             })

@@ -380,7 +380,7 @@ impl Tracker {
         };
         let is_kept = self.writer.end(&self.kept, state).unwrap_or_else(|error| {
             notes.push(format!(
-                "How far it is could not be kept: {}.",
+                "Its progress could not be saved: {}.",
                 sentence(&error)
             ));
             false
@@ -398,7 +398,7 @@ pub(crate) fn why(ending: &Ending) -> Option<String> {
         Ending::Ordered(StopCause::Deadline) => "its time is up".to_owned(),
         Ending::Stopped => "another program has ended the check".to_owned(),
         Ending::Begun => {
-            "another program has begun a check, which goes on by itself; nothing holds it back".to_owned()
+            "another program has begun a check, which goes on by itself, and is not throttled".to_owned()
         }
         Ending::Gone => "the array was stopped, and is not there any more".to_owned(),
         Ending::Degraded => {
@@ -410,7 +410,7 @@ pub(crate) fn why(ending: &Ending) -> Option<String> {
                 .to_owned()
         }
         Ending::Recovery(action) => format!(
-            "md has begun a {} of its own, which comes first; nothing holds it back",
+            "md has begun a {} of its own, which comes first, and is not throttled",
             action.word()
         ),
         Ending::Waits(waits) => waits.sentence(),
@@ -420,7 +420,7 @@ pub(crate) fn why(ending: &Ending) -> Option<String> {
                 .to_owned()
         }
         Ending::Turned(tunable) => format!(
-            "another program has written to {}, and two cannot steer; what they wrote was left",
+            "another program has written to {}, and only one can control md; its value was left",
             tunable.file()
         ),
         Ending::Failed(error) => error.to_string(),

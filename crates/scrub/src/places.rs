@@ -151,7 +151,7 @@ fn name(what: &What) -> String {
         What::File { path, .. } => path.display().to_string(),
         What::Unwritten { path } => format!("{} (allocated, not written)", path.display()),
         What::Free(mount) => format!("free space of {}", mount.display()),
-        What::Nameless(mount) => format!("metadata or no file's, of {}", mount.display()),
+        What::Nameless(mount) => format!("metadata or unused space of {}", mount.display()),
         What::Swap(device) => format!("swap on {device}"),
         What::Unknown(why) => format!("not known: {why}"),
     }

@@ -96,8 +96,7 @@ fn locate_mismatches(
          on, and searches at its end"
     );
     notice(&format!(
-        "disksmith: {path}: looking where the mismatches are: {bytes} of its members are read, with a \
-         rest after each read. Ctrl-C ends it."
+        "disksmith: {path}: locating the mismatches: {bytes} of its members are read, with a pause after each read. Ctrl-C ends it."
     ));
     locate(root, &devices, device, &places, Again::LIVE, interrupt)
 }

@@ -51,7 +51,7 @@ pub(crate) fn tidy(store: &mut Store, root: &Root, devices: &Devices) -> Vec<Str
         Ok(works) => works,
         Err(error) => {
             return vec![format!(
-                "Whether a killed scrub has left something to put back is not known: {error}."
+                "What a killed scrub has left to restore is not known: {error}."
             )];
         }
     };
@@ -66,7 +66,7 @@ pub(crate) fn tidy(store: &mut Store, root: &Root, devices: &Devices) -> Vec<Str
             // Another process tidies up, and is waited for.
             Err(ledger::Error::Work(WorkError::UnderWay { .. })) => {}
             Err(error) => sentences.push(format!(
-                "The scrub of {} that was killed could not be tidied up after: {error}.",
+                "The scrub of {} that was killed could not be cleaned up: {error}.",
                 work.key
             )),
         }
@@ -127,7 +127,7 @@ fn one(
         }
     }
     if let Err(error) = job.release(&kept) {
-        sentences.push(format!("The ledger could not be told: {error}."));
+        sentences.push(format!("The ledger could not be written: {error}."));
     }
     sentences
 }
@@ -224,7 +224,7 @@ pub(crate) fn start(
     })?;
     notes.extend(started.not_written.map(|why| {
         format!(
-            "How far it is cannot be kept, so that after an interruption it begins from the start, and \
+            "Its progress cannot be saved, so that after an interruption it starts over, and \
              only its guard puts the tunables back after a kill: {why}."
         )
     }));
@@ -242,12 +242,11 @@ fn go_on(ask: &Ask, before: &Checkpoint, kept: &mut Checkpoint, notes: &mut Vec<
         return;
     }
     if let Some(past) = before.is_past(kept, Timestamp::now()) {
-        notes.push(format!("It was begun before {past}, and begins anew."));
+        notes.push(format!("It was begun before {past}, and starts over."));
         return;
     }
     notes.push(format!(
-        "It goes on at {} of the way, where it was left; {} mismatches were found until there (--anew \
-         would begin from the start).",
+        "It resumes at {}; {} mismatches were found until there (--anew would start over).",
         ui::format::percent(before.share()),
         before.mismatches
     ));

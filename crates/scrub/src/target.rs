@@ -73,7 +73,7 @@ impl Target {
         let now = Target::read(&self.path(), root, &devices)?;
         let refuse = |why: &str| Err(format!("{} cannot be scrubbed: {why}", self.path()));
         if now.uuid != self.uuid {
-            return refuse("its name is another array's by now");
+            return refuse("its name belongs to another array by now");
         }
         if now.disks.iter().any(|disk| !self.disks.contains(disk)) {
             return refuse("it has got another disk since the command began, which is not locked");
@@ -201,8 +201,7 @@ fn is_whole(array: &Array) -> Result<Level, String> {
         .filter(|metadata| metadata.starts_with("external"))
     {
         return Err(format!(
-            "its metadata is '{metadata}', which another program (mdmon) keeps, and that program \
-             steers its checks"
+            "its metadata is '{metadata}', which another program (mdmon) manages, and that program controls its checks"
         ));
     }
     let state = array.state.as_deref().unwrap_or("inactive");

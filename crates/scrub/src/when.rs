@@ -152,10 +152,10 @@ impl Due {
 /// Sentence that work which begins at `begins` cannot be done by `by`.
 pub(crate) fn is_over(by: &Zoned, begins: &Zoned, now: &Zoned) -> String {
     if by <= now {
-        return format!("--by is over: it was {by}");
+        return format!("--by has passed: it was {by}");
     }
     format!(
-        "--by and --window cannot both be had: it is to be done by {}, and may only begin at {}; a day is \
+        "--by and --window cannot both be met: it is to be done by {}, and may only begin at {}; a day is \
          meant from its start",
         by.strftime("%A %Y-%m-%d %H:%M"),
         begins.strftime("%A %H:%M")
@@ -200,7 +200,7 @@ mod tests {
         let message = is_over(&sunday, &opens, &saturday);
         assert!(message.contains("by Sunday 2026-11-22 00:00"), "{message}");
         assert!(message.contains("begin at Sunday 01:00"), "{message}");
-        assert!(is_over(&saturday, &opens, &sunday).starts_with("--by is over"));
+        assert!(is_over(&saturday, &opens, &sunday).starts_with("--by has passed"));
     }
 
     #[test]

@@ -19,12 +19,11 @@ impl Waits {
     pub(crate) fn sentence(&self) -> String {
         match self {
             Waits::Competing(CompetingArray { name, action }) => format!(
-                "md has a {} of /dev/{name} to do, which shares a disk with it and comes first; nothing \
-                 holds it back",
+                "md has a {} of /dev/{name} to do, which shares a disk with it and comes first, and is not throttled",
                 action.word()
             ),
             Waits::Replacement => {
-                "md has one of its members to replace by a spare, which comes first; nothing holds it back"
+                "md has one of its members to replace by a spare, which comes first, and is not throttled"
                     .to_owned()
             }
         }

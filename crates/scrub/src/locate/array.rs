@@ -45,12 +45,12 @@ impl std::fmt::Display for NotCompared {
             }
             NotCompared::Level(array, level) => write!(
                 out,
-                "{array} is of level {level}, whose members hold nothing twice; RAID {} are compared",
+                "{array} is of level {level}, which has no redundancy to compare; the members of RAID {} are compared",
                 Level::redundant_words()
             ),
             NotCompared::Layout(array, layout) => write!(
                 out,
-                "how {array} lies on its members (layout {layout:#x}) is not followed"
+                "{array} has the layout {layout:#x}, which is not supported"
             ),
             NotCompared::Reshaped(array) => {
                 write!(
@@ -58,10 +58,9 @@ impl std::fmt::Display for NotCompared {
                     "{array} is being reshaped; try again when that is done"
                 )
             }
-            NotCompared::External(array) => write!(
-                out,
-                "{array} has its metadata outside of the kernel, and its members are not followed"
-            ),
+            NotCompared::External(array) => {
+                write!(out, "{array} has external metadata, which is not supported")
+            }
             NotCompared::Member(member, error) => {
                 write!(
                     out,
@@ -451,15 +450,18 @@ mod tests {
         let mut external = array("raid5", "2");
         external[6].1 = "external:/md127/0";
         for (attributes, words) in [
-            (array("raid0", "0"), "hold nothing twice"),
-            (array("raid6", "18"), "(layout 0x12) is not followed"),
-            (array("raid10", "0"), "is not followed"),
+            (array("raid0", "0"), "no redundancy to compare"),
+            (
+                array("raid6", "18"),
+                "the layout 0x12, which is not supported",
+            ),
+            (array("raid10", "0"), "is not supported"),
             (
                 array("raid5", "2")[..2].to_vec(),
                 "does not show its md/raid_disks",
             ),
             (reshaped, "is being reshaped"),
-            (external, "outside of the kernel"),
+            (external, "external metadata"),
         ] {
             let error = read(&attributes).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

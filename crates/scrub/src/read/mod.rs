@@ -159,8 +159,7 @@ fn begin_all(
         })?;
         notes.extend(started.not_written.as_ref().map(|why| {
             format!(
-                "how far it is cannot be kept, so that after an interruption it begins from the \
-                 start: {why}"
+                "its progress cannot be saved, so that after an interruption it starts over: {why}"
             )
         }));
         for note in notes {

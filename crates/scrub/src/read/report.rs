@@ -89,14 +89,13 @@ pub(crate) fn look_up(
         let path = part.volume.path.display();
         if came.is_coarse {
             found.notes.push(format!(
-                "Bad places of {path} were too many or too slow to try each page of them: some of \
-                 what is listed is whole blocks, of which a part can be read perhaps."
+                "{path} has more unreadable places than could be read page by page in time: some of those listed are whole blocks, of which a part may be readable."
             ));
         }
         if let Err(error) = &came.is_kept {
-            found
-                .notes
-                .push(format!("How far {path} is could not be kept: {error}."));
+            found.notes.push(format!(
+                "The progress of {path} could not be saved: {error}."
+            ));
         }
         let bad = &came.kept.unreadable;
         if bad.is_empty() {
@@ -171,8 +170,7 @@ fn advice(found: &ReadResult) -> String {
     {
         return format!(
             "The other members have what lies there: 'disksmith scrub {path}' makes md read these places \
-             too, and write anew what it cannot read; the drive puts another place in their stead then. \
-             Should that come again, replace the disk."
+             too, and write anew what it cannot read; the drive remaps these sectors then. If it happens again, replace the disk."
         );
     }
     let files = if found.owners.is_some() {
@@ -181,9 +179,7 @@ fn advice(found: &ReadResult) -> String {
         " (--locate names the files)"
     };
     format!(
-        "No second copy of it is here{files}: restore what lies there from a backup or a replica. When \
-         such a place is written, the drive puts another one in its stead. Should that come again, \
-         replace the disk."
+        "No second copy of it is here{files}: restore what lies there from a backup or a replica. When such a sector is written, the drive remaps it. If it happens again, replace the disk."
     )
 }
 
