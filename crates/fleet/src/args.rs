@@ -234,7 +234,7 @@ pub struct TopArgs {
     pub sort: SortKey,
     /// Show only hosts that meet this condition, such as 'latency>=10ms', 'iops<100' or 'load>8';
     /// repeatable, all must be met
-    #[arg(long, value_name = "WHAT>=BAR")]
+    #[arg(long, value_name = "WHAT>=VALUE")]
     pub only: Vec<Condition>,
     /// Write one JSON document a line, one for each interval
     #[arg(long)]
@@ -281,7 +281,7 @@ pub struct PlanArgs {
     pub from: PathBuf,
     /// Requirement for a good host, such as 'page-write.iops>=10000' [default: of a ledger those that its races kept or
     /// could not distinguish from these; else as good as the worst that was kept]
-    #[arg(long, value_name = "FIGURE>=BAR")]
+    #[arg(long, value_name = "FIGURE>=VALUE")]
     pub good: Option<Requirement>,
     /// Probability that there are enough good hosts, in all groups together
     #[arg(long, value_name = "SHARE", default_value = "95%")]
@@ -334,7 +334,7 @@ pub struct RaceArgs {
     pub replay: Option<PathBuf>,
     /// Requirement that each disk of a host must meet throughout, such as 'page-write.iops>=10000 for 60s' or
     /// 'disk.latency<1000ms'; a host with a disk that does not is removed
-    #[arg(long, value_name = "FIGURE>=BAR[ for TIME]")]
+    #[arg(long, value_name = "FIGURE>=VALUE[ for TIME]")]
     pub floor: Vec<Floor>,
     /// Length of a round
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = round)]

@@ -119,7 +119,7 @@ pub struct SweepArgs {
     #[arg(long, visible_alias = "by", value_name = "FIGURE")]
     pub objective: Option<String>,
     /// Requirement that a layout must meet, such as 'page-write.p99<5ms'
-    #[arg(long, value_name = "FIGURE<BAR")]
+    #[arg(long, value_name = "FIGURE<VALUE")]
     pub require: Vec<String>,
     /// Number of members that may fail, whichever they are, without loss of data
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -242,7 +242,7 @@ impl<R: BufRead> Parsing<'_, R> {
             self.view.note(&note, context)?;
         }
         for name in self.filter.missing() {
-            let note = format!("{} does not speak of {name}.", place(self.path));
+            let note = format!("{} has no device {name}.", place(self.path));
             self.view.note(&note, context)?;
         }
         Ok(())

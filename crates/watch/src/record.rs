@@ -370,7 +370,7 @@ impl Writer {
     fn end(mut self) {
         if !self.waiting.samples.is_empty() {
             self.notices.add(format!(
-                "What was seen last is not recorded: {} samples.",
+                "The last samples are not recorded: {} of them.",
                 self.waiting.samples.len()
             ));
         }
@@ -380,7 +380,7 @@ impl Writer {
                 && !self.failing
             {
                 self.notices.add(format!(
-                    "What was seen is recorded, and that the recording has ended is not: {error}."
+                    "All samples are recorded, but not the end of the recording: {error}."
                 ));
             }
         }

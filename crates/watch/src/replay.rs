@@ -130,7 +130,7 @@ pub(super) fn replay(
     interrupt: &Arc<AtomicBool>,
 ) -> Outcome {
     let Some(ledger) = context.open_ledger_if_there()? else {
-        context.notice("Nothing was ever recorded here; disksmith watch --record does it.");
+        context.notice("Nothing was recorded on this host; disksmith watch --record does it.");
         return Ok(Answer::No);
     };
     let span = args.record.span.map(|span| span.0);
@@ -411,7 +411,7 @@ fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
             format::local_date(after.from)
         ),
         (Some(before), None) => format!(
-            "What there is ends at {}, and begins at {}.",
+            "The recordings end at {}, and begin at {}.",
             format::local_date(before.to),
             of_host
                 .iter()
@@ -421,12 +421,12 @@ fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
         ),
         (None, Some(after)) => {
             format!(
-                "What there is begins at {}.",
+                "The recordings begin at {}.",
                 format::local_date(after.from)
             )
         }
         (None, None) if of_host.is_empty() => {
-            "Nothing was ever recorded of it; disksmith watch --record does it.".to_owned()
+            "Nothing was recorded of it; disksmith watch --record does it.".to_owned()
         }
         (None, None) => "The recording of that time has a gap there.".to_owned(),
     };

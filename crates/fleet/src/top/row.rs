@@ -48,7 +48,7 @@ impl Row {
 }
 
 /// The rows that are shown, in their order: those that cannot be reached last, unless it is the
-/// list's order. A bar is met by none of those.
+/// list's order. No condition is met by those.
 pub(super) fn shown<'a>(rows: &'a [Row], sort: SortKey, only: &[Condition]) -> Vec<&'a Row> {
     let mut shown: Vec<&Row> = rows
         .iter()

@@ -190,7 +190,7 @@ impl<'a> SettingsDocument<'a> {
         let requires = requires.map(|requirement: &Requirement| RequirementDocument {
             figure: &requirement.figure,
             side: side(requirement.side),
-            bar: requirement.bar,
+            bar: requirement.threshold,
             unit: Unit::of_metric(requirement.figure.metric).code(),
         });
         SettingsDocument {

@@ -43,7 +43,7 @@ pub(crate) fn measured() -> (SweepRecord, Decision) {
     record.settings.requires = vec![Requirement {
         figure: read_p99(),
         side: Comparison::Below,
-        bar: 25e6,
+        threshold: 25e6,
     }];
     let decision = decide::all(&record, true);
     (record, decision)

@@ -104,7 +104,7 @@ fn requirement(requirement: &crate::Requirement) -> String {
         "{} {} {}",
         requirement.figure,
         side(requirement.side),
-        Unit::of_metric(requirement.figure.metric).show(requirement.bar)
+        Unit::of_metric(requirement.figure.metric).show(requirement.threshold)
     )
 }
 

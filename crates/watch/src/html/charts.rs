@@ -229,7 +229,7 @@ impl Frame<'_> {
         Some(Chart {
             title: title.to_owned(),
             caption: if has_bands {
-                "Mean; pale: from the least to the most".to_owned()
+                "Mean; pale: from minimum to maximum".to_owned()
             } else {
                 String::new()
             },
@@ -383,7 +383,7 @@ impl Frame<'_> {
         let ids: Vec<DeviceId> = Vec::new();
         Some(Chart {
             title: title.to_owned(),
-            caption: "The most of each moment".to_owned(),
+            caption: "Maximum of each step".to_owned(),
             figure: Figure {
                 layout: self.decorate(layout, &ids),
                 data: vec![trace],

@@ -174,7 +174,7 @@ fn all_notes(course: &Course, notes: &[String]) -> Vec<String> {
     }
     if let Some(length) = course.thinned {
         all.push(format!(
-            "A part of this was thinned out to means of {}, with the least and the most.",
+            "A part of this was thinned out to means of {}, with minima and maxima.",
             if length.as_secs_f64() > 90.0 {
                 "an hour"
             } else {

@@ -306,12 +306,12 @@ fn clock(moment: SampleTime) -> String {
 
 fn gap_words(gap: Gap) -> String {
     match gap {
-        Gap::Suspended(time) => format!("the machine slept for {time}"),
+        Gap::Suspended(time) => format!("the machine was suspended for {time}"),
         Gap::SetForward(time) => format!("the time of day was set forward by {time}"),
         Gap::SetBack(time) => format!("the time of day was set back by {time}"),
         // As between two runs of iostat whose times nothing tells.
-        Gap::Unseen(Nanos(0)) => "a time of unknown length was not seen".to_owned(),
-        Gap::Unseen(time) => format!("nothing is known of {time}"),
+        Gap::Unseen(Nanos(0)) => "an interval of unknown length is missing".to_owned(),
+        Gap::Unseen(time) => format!("an interval of {time} is missing"),
     }
 }
 

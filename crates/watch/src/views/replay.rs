@@ -28,11 +28,10 @@ pub(crate) fn mark(mark: &Mark, is_json: bool) -> String {
 /// The line that says how closely was recorded from here on.
 pub(crate) fn resolution(recorded: &RecordedInterval) -> String {
     if recorded.spread.is_none() {
-        return "# From here on as it was taken.\n".to_owned();
+        return "# From here on at full resolution.\n".to_owned();
     }
     format!(
-        "# From here on thinned out: each line is the mean of {}; the least and the most are in \
-         --json, --table and --report.\n",
+        "# From here on thinned out: each line is the mean of {}; minima and maxima are in --json, --table and --report.\n",
         step(recorded)
     )
 }
@@ -237,7 +236,7 @@ impl Table {
         let first = self.first.unwrap_or(self.from).max(self.from);
         let last = self.last.unwrap_or(self.to).min(self.to);
         let mut text = format!(
-            "From {} to {}: {} samples{}{}. Means, with the most in brackets.\n\n",
+            "From {} to {}: {} samples{}{}. Means, with maxima in brackets.\n\n",
             format::local_date(first),
             format::local_date(last),
             self.samples,

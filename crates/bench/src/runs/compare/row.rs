@@ -24,7 +24,7 @@ pub(super) struct Row {
     windows: bool,
     /// The 99th percentile of the latency of A and B, in nanoseconds.
     p99: (Option<u64>, Option<u64>),
-    /// True if B is slower than the bar allows, beyond doubt.
+    /// True if B is slower than the limit allows, beyond doubt.
     pub(super) is_slower: bool,
 }
 
@@ -183,7 +183,7 @@ pub(super) struct RowDocument<'a> {
     ratio: Option<RatioDocument>,
     /// True if the interval leaves out 1.
     difference_shown: Option<bool>,
-    /// True if B is slower than the bar allows, beyond doubt.
+    /// True if B is slower than the limit allows, beyond doubt.
     slower: bool,
 }
 

@@ -27,7 +27,7 @@ use verdicts::of_verdicts;
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 impl Past {
-    /// Reads past results. Good is what meets the bar; without one, of a ledger what its races found good,
+    /// Reads past results. Good is what meets the requirement; without one, of a ledger what its races found good,
     /// and of others what is as good as the worst host that was kept.
     ///
     /// # Errors
@@ -43,10 +43,10 @@ impl Past {
         first.map_err(unread)?;
         let hosts = if bytes == SQLITE {
             drop(file);
-            let Some(bar) = good else {
+            let Some(requirement) = good else {
                 return of_verdicts(from);
             };
-            of_ledger(from, bar)?
+            of_ledger(from, requirement)?
         } else {
             file.read_to_end(&mut bytes).map_err(unread)?;
             let refused =
@@ -64,15 +64,18 @@ impl Past {
         if hosts.is_empty() {
             return Err(format!("{name} holds no past result of any host."));
         }
-        if let Some(bar) = good {
-            let met = |host: &PastHost| host.figure.is_some_and(|value| bar.is_met_by(value));
+        if let Some(requirement) = good {
+            let met = |host: &PastHost| {
+                host.figure
+                    .is_some_and(|value| requirement.is_met_by(value))
+            };
             return Ok(Past {
                 hosts: hosts
                     .into_iter()
                     .map(|host| (met(&host), host))
                     .map(swap)
                     .collect(),
-                good: bar.to_string(),
+                good: requirement.to_string(),
             });
         }
         let kept = || hosts.iter().filter(|host| host.kept == Some(true));
@@ -147,8 +150,8 @@ mod tests {
     fn a_list_shows_the_good_hosts() {
         let text = "a az=z1 figure=100 decision=keep\nb figure=90\nc decision=failed # dead\n";
         assert_eq!(goods(&read(text, None).unwrap()), [true, false, false]);
-        let bar = read(text, Some("a.iops>=90")).unwrap();
-        assert_eq!(goods(&bar), [true, true, false]);
+        let requirement = read(text, Some("a.iops>=90")).unwrap();
+        assert_eq!(goods(&requirement), [true, true, false]);
         for (text, problem) in [
             ("a\n", "a has neither figure"),
             ("a figure=fast\n", "'fast', is not a number"),

@@ -81,7 +81,7 @@ pub(super) fn finalists(view: View<'_>) -> Vec<Chart> {
 /// The phases of the objective and the requirements.
 fn phases(view: View<'_>) -> Vec<&str> {
     let settings = &view.record.settings;
-    let required = settings.requires.iter().map(|bar| &bar.figure);
+    let required = settings.requires.iter().map(|one| &one.figure);
     figure(&settings.objective)
         .into_iter()
         .chain(required)

@@ -9,7 +9,7 @@ use crate::{Figure, Value};
 /// The figure of speed and its unit: that of the objective, or for the objective cost that of the first requirement.
 pub(super) fn speed(view: View<'_>) -> Option<(&Figure, Unit)> {
     let settings = &view.record.settings;
-    let required = settings.requires.first().map(|bar| &bar.figure);
+    let required = settings.requires.first().map(|one| &one.figure);
     let figure = figure(&settings.objective).or(required)?;
     Some((figure, Unit::of_metric(figure.metric)))
 }

@@ -83,14 +83,14 @@ fn row(record: &SweepRecord, index: usize, priced: bool) -> Row {
     });
     let missed = record.settings.requires.iter().find(|requirement| {
         let figure = figures.get(&requirement.figure);
-        figure.is_some_and(|value| value.mean > requirement.bar)
+        figure.is_some_and(|value| value.mean > requirement.threshold)
     });
     let (outcome, why) = match (failure, value, missed) {
         (Some(why), _, _) => (LayoutOutcome::Failed, why),
         (None, None, _) => (LayoutOutcome::Open, "not measured yet".to_owned()),
         (None, Some(_), Some(missed)) => (
             LayoutOutcome::Missed,
-            format!("its {} is above the bar", missed.figure),
+            format!("its {} is above the threshold", missed.figure),
         ),
         (None, Some(_), None) => (LayoutOutcome::Behind, String::new()),
     };
