@@ -12,7 +12,7 @@ mod support;
 use serde_json::Value;
 use support::{Place, ProgramOutput, lab};
 
-/// What the scripts share: an array of parity over four volumes, on one of which three places have
+/// Beginning of all scripts: an array of parity over four volumes, on one of which three places have
 /// other content than the parity says, and its tunables as one text.
 const SETUP: &str = r#"
 is() { [ "$1" = "$2" ] || { echo "'$1' instead of '$2': $3" >&2; exit 9; }; }

@@ -9,7 +9,7 @@ use domain::plan_binding::Planned;
 use domain::values::Throughput;
 use reader::{KeepArgs, ReportArgs};
 
-/// What `zero` takes.
+/// Arguments of `zero`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith zero /dev/sdf /dev/sdg --destroy /dev/sdf --destroy /dev/sdg=ext4

@@ -40,7 +40,7 @@ impl Place {
     /// Opens a claimed device past the page cache.
     ///
     /// # Errors
-    /// What stands against it, as a sentence.
+    /// The reason why it cannot be zeroed, as a sentence.
     pub(crate) fn of(claim: DestroyTarget) -> Result<Place, String> {
         let shown = claim.path.display();
         let number = claim.device.ok_or_else(|| {
@@ -104,7 +104,7 @@ impl Place {
     /// Writes the stamp. It is on the disk when this returns.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) fn put_stamp(&self, stamp: &str) -> io::Result<()> {
         let mut block = Buffer::new(1, self.stamped().end as usize);
         let bytes = block.part_mut(0);
@@ -118,7 +118,7 @@ impl Place {
     /// Takes the stamp away: zeros its block in the way that the rest was.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) fn clear_stamp(&self, offload: Option<Offload>) -> io::Result<()> {
         let block = self.stamped();
         match offload {
@@ -134,7 +134,7 @@ impl Place {
     /// The stamp that it carries, if what it begins with is one and nothing else.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) fn stamp(&self) -> io::Result<Option<String>> {
         let mut block = Buffer::new(1, STAMP.min(self.size().0 as usize));
         self.direct.read_exact_at(block.part_mut(0), 0)?;
@@ -156,7 +156,7 @@ impl Place {
     /// logical blocks.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) fn is_zero(&self, range: Range<u64>) -> io::Result<bool> {
         let mut read = Buffer::new(1, (range.end - range.start) as usize);
         self.direct.read_exact_at(read.part_mut(0), range.start)?;
@@ -166,7 +166,7 @@ impl Place {
     /// Makes what was written survive a power cut.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.direct.sync_data()
     }

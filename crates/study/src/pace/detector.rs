@@ -19,7 +19,7 @@ const COMMIT_PAGES: f64 = 64.0;
 /// The latency of own requests is that of so many seconds, and never more than that.
 const LATENCY_S: f64 = 1.0;
 
-/// What the kernel counted on a device since the last look, and the background's own part of it, in bytes.
+/// Bytes that the kernel counted on a device since the last poll, and the background's own part of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Read, of everybody.
@@ -160,7 +160,7 @@ const STILL_S: f64 = 0.4;
 const AGAIN_S: f64 = 5.0;
 const AGAIN_MOST_S: f64 = 60.0;
 
-/// Whether a device has a foreground.
+/// Presence of a foreground on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     /// None.
