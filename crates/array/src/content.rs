@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 
 use linux::signature::{self, SignatureKind};
 
-use super::building::KeptFs;
+use super::building::SavedFs;
 use domain::filesystem::Fs;
 
 /// Content of an array.
@@ -34,7 +34,7 @@ const HEAD: usize = 2048;
 ///
 /// # Errors
 /// When it cannot be read.
-pub(crate) fn content(file: &File, fs: Option<&KeptFs>) -> io::Result<Content> {
+pub(crate) fn content(file: &File, fs: Option<&SavedFs>) -> io::Result<Content> {
     let ours = fs.map(|fs| match fs.fs {
         Fs::Xfs => SignatureKind::Xfs,
         Fs::Ext4 => SignatureKind::Ext4,

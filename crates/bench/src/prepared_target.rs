@@ -82,7 +82,7 @@ impl PreparedTarget {
     ) -> Result<PreparedTarget, Failure> {
         let seed = seed(args, Timestamp::now());
         if let Some(file) = &args.replay {
-            let ready = from_trace::Ready::make(args, file, root, interrupt)?;
+            let ready = from_trace::ReadyTrace::make(args, file, root, interrupt)?;
             let device = args.replay_options.device.clone();
             let (prepared, trace) = TraceRounds::prepare(ready, device, engine, seed, interrupt)?;
             return Ok(PreparedTarget::of(

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use linux::block::{Device, DeviceNumber, Devices, Kind};
 use linux::consent::{Consent, DestroyTarget, ReadTarget, open_for_destroying, open_for_reading};
 use linux::diskstats::Counter;
-use linux::space::{self, Medium};
+use linux::space::{self, FilesystemMedium};
 use linux::{Root, block, remedy};
 use record::{Bytes, Target, TargetKind};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -18,7 +18,7 @@ use super::phase_plan::PhasePlan;
 use super::test_folder::{self, LeftOver};
 use super::testfile;
 use crate::args::BenchArgs;
-use domain::plan_binding::{self, BoundTarget, Planned};
+use domain::plan_binding::{self, BoundTarget, PlannedDisk};
 use ui::exit::{ExitClass as _, Failure};
 
 /// A target that can be measured. What it holds open stays open, and claimed, until it is dropped.
@@ -221,7 +221,7 @@ fn existing(
     root: &Root,
     path: &Path,
     consents: &[Consent],
-    planned: &[Planned],
+    planned: &[PlannedDisk],
 ) -> Result<Prepared, Failure> {
     let (file, size, device, claim) = if consents.is_empty() {
         let opened = open_for_reading(path).refused()?;
@@ -302,7 +302,7 @@ impl Prepared {
         let place = block::place_of(root, &devices, path).refused()?;
         let medium = space::of_file(&self.file).map(|space| space.medium());
         let on_disk = self.target.kind != TargetKind::Block;
-        self.target.in_memory = on_disk && matches!(medium, Ok(Medium::Memory));
+        self.target.in_memory = on_disk && matches!(medium, Ok(FilesystemMedium::Memory));
         let Some(device) = place
             .devices
             .first()

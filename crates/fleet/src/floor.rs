@@ -33,8 +33,8 @@ impl Floor {
     }
 
     /// A watch of a host or a disk.
-    pub(crate) fn watch(&self) -> Watch<'_> {
-        Watch {
+    pub(crate) fn watch(&self) -> FloorWatch<'_> {
+        FloorWatch {
             floor: self,
             values: VecDeque::new(),
             seconds: 0.0,
@@ -110,14 +110,14 @@ pub(crate) struct FloorMiss {
 
 /// Watches whether a host meets a floor.
 #[derive(Clone, Debug)]
-pub(crate) struct Watch<'a> {
+pub(crate) struct FloorWatch<'a> {
     floor: &'a Floor,
     /// Latest measurements: seconds and value of each.
     values: VecDeque<(f64, f64)>,
     seconds: f64,
 }
 
-impl Watch<'_> {
+impl FloorWatch<'_> {
     /// Takes the value of the next `seconds`; gives the miss, if the floor is missed now. A
     /// value that is none, such as that of a disk that failed, misses it.
     pub(crate) fn take(&mut self, seconds: f64, value: f64) -> Option<FloorMiss> {

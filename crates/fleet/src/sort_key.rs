@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use record::{Bytes, Nanos};
 
-use crate::protocol::{DiskSample, Sample};
+use crate::protocol::{DiskSample, HostRates};
 
 /// Value that hosts are sorted by, and left out for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -49,7 +49,7 @@ enum Sign {
 
 impl Condition {
     /// True where a host meets it. A value that is not known meets nothing.
-    pub(crate) fn is_met_by(&self, sample: &Sample) -> bool {
+    pub(crate) fn is_met_by(&self, sample: &HostRates) -> bool {
         self.what
             .value(sample)
             .is_some_and(|value| match self.sign {
@@ -63,7 +63,7 @@ impl Condition {
 
 impl SortKey {
     /// The value that a host is sorted by; `None` where it is not known, or is the place in the list.
-    pub(crate) fn value(self, sample: &Sample) -> Option<f64> {
+    pub(crate) fn value(self, sample: &HostRates) -> Option<f64> {
         let sum = |of: fn(&DiskSample) -> f64| sample.disks.iter().map(of).sum::<f64>();
         Some(match self {
             SortKey::Host => return None,

@@ -8,7 +8,7 @@ mod serial;
 mod stack;
 
 pub use device::{Device, Kind};
-pub use place::{Place, device_of, place_of};
+pub use place::{DataLocation, device_of, place_of};
 pub use record::sample::DeviceNumber;
 
 use std::path::Path;

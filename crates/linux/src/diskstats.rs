@@ -318,7 +318,7 @@ pub struct Counted {
 
 /// One line of `/proc/diskstats`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct DiskStatsLine<'a> {
     /// The device's number.
     pub number: DeviceNumber,
     /// Its name.
@@ -329,14 +329,14 @@ pub struct Line<'a> {
     pub counted: Counted,
 }
 
-impl<'a> Line<'a> {
+impl<'a> DiskStatsLine<'a> {
     /// Reads a line. `None` where it is none.
-    pub fn parse(line: &'a str) -> Option<Line<'a>> {
+    pub fn parse(line: &'a str) -> Option<DiskStatsLine<'a>> {
         let (major, line) = line.trim_start().split_once(' ')?;
         let (minor, line) = line.trim_start().split_once(' ')?;
         let (name, counts) = line.trim_start().split_once(' ')?;
         let (stats, columns) = DiskStats::parse_columns(counts.as_bytes())?;
-        Some(Line {
+        Some(DiskStatsLine {
             number: DeviceNumber::new(major.parse().ok()?, minor.parse().ok()?),
             name,
             stats,
@@ -390,7 +390,7 @@ impl AllCounters {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn read(&mut self) -> Result<impl Iterator<Item = Line<'_>>> {
+    pub fn read(&mut self) -> Result<impl Iterator<Item = DiskStatsLine<'_>>> {
         let text = match &mut self.source {
             Source::Proc(file) => file.read()?,
             Source::Sys { folder, text } => {
@@ -400,7 +400,7 @@ impl AllCounters {
         };
         Ok(text
             .split(|&byte| byte == b'\n')
-            .filter_map(|line| Line::parse(std::str::from_utf8(line).ok()?)))
+            .filter_map(|line| DiskStatsLine::parse(std::str::from_utf8(line).ok()?)))
     }
 }
 
@@ -433,7 +433,7 @@ pub fn parse_all(text: &[u8]) -> Vec<(DeviceNumber, String, DiskStats)> {
 }
 
 fn parse_named(line: &[u8]) -> Option<(DeviceNumber, String, DiskStats)> {
-    let line = Line::parse(std::str::from_utf8(line).ok()?)?;
+    let line = DiskStatsLine::parse(std::str::from_utf8(line).ok()?)?;
     Some((line.number, line.name.to_owned(), line.stats))
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use job::Resumable;
 use linux::block::{Device, DeviceNumber, Devices, Kind};
 use linux::consent::{ReadTarget, open_for_reading};
-use linux::ebs::Counters;
+use linux::ebs::VolumeCounters;
 use linux::root::number;
 use linux::{Root, process};
 use record::Bytes;
@@ -135,9 +135,9 @@ impl Volume {
     }
 
     /// The volume's own counters; `None` where it is no EBS volume, or a partition of one, or does not tell.
-    pub fn own_counters(&self) -> Option<Counters> {
+    pub fn own_counters(&self) -> Option<VolumeCounters> {
         let asks = self.is_ebs() && self.device.partition_of().is_none();
-        asks.then(|| Counters::read(&self.target.file).ok())?
+        asks.then(|| VolumeCounters::read(&self.target.file).ok())?
     }
 
     /// A descriptor for direct I/O.

@@ -3,12 +3,12 @@
 use job::{EtaEstimator, ProgressLine};
 use ui::units::span;
 
-use super::when::Due;
+use super::when::DueTime;
 
 /// A deadline, and the estimate of when the work is done.
 #[derive(Debug)]
 pub(super) struct Deadline {
-    due: Option<Due>,
+    due: Option<DueTime>,
     /// True when it counts more than the latency.
     wins: bool,
     eta: EtaEstimator,
@@ -17,7 +17,7 @@ pub(super) struct Deadline {
 
 impl Deadline {
     /// For the work on what is named `path`, of which so many bytes were done before.
-    pub(super) fn new(path: String, due: Option<Due>, wins: bool, done: u64) -> Deadline {
+    pub(super) fn new(path: String, due: Option<DueTime>, wins: bool, done: u64) -> Deadline {
         Deadline {
             due,
             wins,

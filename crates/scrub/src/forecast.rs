@@ -7,7 +7,7 @@ use super::checkpoint::Checkpoint;
 use super::deadline::kept_of_both;
 use super::speed::Speed;
 use super::target::Target;
-use super::when::Due;
+use super::when::DueTime;
 use crate::args::ScrubArgs;
 use study::pace::ROOM;
 use ui::format::percent;
@@ -20,7 +20,7 @@ pub(super) struct Known<'a> {
     /// Arguments of the command.
     pub args: &'a ScrubArgs,
     /// Deadline.
-    pub due: Option<&'a Due>,
+    pub due: Option<&'a DueTime>,
     /// Speed of the members, where no earlier scrub tells the duration.
     pub speed: Option<Speed>,
 }
@@ -88,7 +88,7 @@ fn promise(args: &ScrubArgs) -> String {
 }
 
 /// Pace that the deadline needs.
-fn deadline(due: &Due, left: f64, wins: bool, now: jiff::Timestamp) -> String {
+fn deadline(due: &DueTime, left: f64, wins: bool, now: jiff::Timestamp) -> String {
     let open = due.left_at(now).as_secs_f64();
     let partly = if due.is_partly {
         format!(", for which it has {} in its hours,", span(open))
@@ -124,7 +124,7 @@ fn of_members(speed: Speed, left: f64) -> String {
 mod tests {
     use super::super::checkpoint::example;
     use super::super::target::tests::find;
-    use super::super::when::Starts;
+    use super::super::when::StartTimes;
     use super::*;
     use crate::args::tests::parsed;
     use jiff::Zoned;
@@ -145,13 +145,13 @@ mod tests {
         };
         // It was begun by hand in hours of its own, which end at half past ten.
         let ends = now.timestamp() + jiff::SignedDuration::from_mins(30);
-        let starts = Starts {
+        let starts = StartTimes {
             ends: args.window.map(|_| ends),
             hours: args.window,
-            ..Starts::default()
+            ..StartTimes::default()
         };
         let by: Zoned = SUNDAY.parse().unwrap();
-        let due = args.by.map(|_| Due::new(by, &starts, &now));
+        let due = args.by.map(|_| DueTime::new(by, &starts, &now));
         let known = Known {
             kept: &kept,
             args: &args,

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use super::drive::{Waiting, makes_whole};
 use super::lock;
-use super::saved_tunables::{By, RestoreResult, SavedTunables, is_held};
+use super::saved_tunables::{RestoreResult, RestoredBy, SavedTunables, is_held};
 
 /// Byte that the first process writes when all tunables are restored.
 const DONE: u8 = b'.';
@@ -232,7 +232,7 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
                 later: Some(later),
                 ..RestoreResult::default()
             },
-            Err(_) => charge.old.put_back(&sync, By::Another),
+            Err(_) => charge.old.put_back(&sync, RestoredBy::Another),
         },
     };
     drop(lock);
@@ -318,7 +318,7 @@ fn watch_until(
             0
         };
         if stood >= POLLS {
-            old.put_back(sync, By::Another);
+            old.put_back(sync, RestoredBy::Another);
             stood = 0;
         }
     }
@@ -347,7 +347,7 @@ fn stay(sync: &Sync, mut back: RestoreResult, is_same: impl Fn() -> bool) -> Res
             .state()
             .is_ok_and(|state| state.action == SyncAction::Idle);
         if idle {
-            back = later.put_back(sync, By::Another);
+            back = later.put_back(sync, RestoredBy::Another);
         }
     }
     back

@@ -13,7 +13,7 @@ use record::Nanos;
 use record::sample::SyncAction;
 
 use super::compare::{Compared, Comparer};
-use super::drive::{At, Waiting, Waits, World};
+use super::drive::{ArrayControl, ScrubProgress, Waiting, Waits};
 use super::foreground::Foreground;
 use super::foreground::ForegroundSample;
 use super::target::Target;
@@ -29,7 +29,7 @@ pub(crate) struct OnHost<'a> {
     root: &'a Root,
     comparer: Reader,
     stop: Stop<'a>,
-    stands: &'a mut dyn FnMut(&At) -> bool,
+    stands: &'a mut dyn FnMut(&ScrubProgress) -> bool,
 }
 
 impl<'a> OnHost<'a> {
@@ -39,7 +39,7 @@ impl<'a> OnHost<'a> {
         target: &'a Target,
         root: &'a Root,
         stop: Stop<'a>,
-        stands: &'a mut dyn FnMut(&At) -> bool,
+        stands: &'a mut dyn FnMut(&ScrubProgress) -> bool,
     ) -> OnHost<'a> {
         let members = target.members.iter();
         OnHost {
@@ -83,7 +83,7 @@ impl Reader {
     }
 }
 
-impl World for OnHost<'_> {
+impl ArrayControl for OnHost<'_> {
     fn now(&mut self) -> Nanos {
         Nanos::from(self.began.elapsed())
     }
@@ -149,7 +149,7 @@ impl World for OnHost<'_> {
         self.stop.cause()
     }
 
-    fn stands(&mut self, at: &At) {
+    fn stands(&mut self, at: &ScrubProgress) {
         if (self.stands)(at) {
             self.foreground.commits();
         }

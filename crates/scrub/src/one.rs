@@ -14,19 +14,19 @@ use record::sample::SyncAction;
 
 use super::checkpoint::Checkpoint;
 use super::deadline::Deadline;
-use super::drive::{At, Ended, Ending, Task, drive};
+use super::drive::{DriveResult, Ending, ScrubProgress, Task, drive};
 use super::guard::{self, Guard};
 use super::health;
 use super::host::OnHost;
 use super::locate::Located;
 use super::mismatch_ranges::MismatchRanges;
-use super::now::Notice;
+use super::now::StatusFile;
 use super::progress;
 use super::repair::{RepairMethod, Repaired};
-use super::saved_tunables::{By, DEPTH, RestoreResult, STRIPES, SavedTunables};
+use super::saved_tunables::{DEPTH, RestoreResult, RestoredBy, STRIPES, SavedTunables};
 use super::start::StartedScrub;
 use super::target::Target;
-use super::when::Due;
+use super::when::DueTime;
 use reader::ForegroundReport;
 use study::pace::Targets;
 use ui::exit::sentence;
@@ -53,7 +53,7 @@ pub(crate) struct Shared<'a> {
     /// Latency targets; `None` for a multiple of what is measured.
     pub targets: Option<Targets>,
     /// When it is to be done.
-    pub due: Option<Due>,
+    pub due: Option<DueTime>,
     /// True if the deadline counts more than the latency.
     pub deadline_wins: bool,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Scrubbed {
     pub kept: Checkpoint,
     pub ending: Ending,
     /// Progress at the end.
-    pub at: At,
+    pub at: ScrubProgress,
     /// Result of the foreground; `None` where there was none.
     pub foreground: Option<ForegroundReport>,
     /// Duration of this start, in seconds.
@@ -95,7 +95,7 @@ impl Scrubbed {
             target,
             kept,
             ending: Ending::Done,
-            at: At::default(),
+            at: ScrubProgress::default(),
             foreground: None,
             seconds: 0.0,
             moved: 0,
@@ -156,7 +156,7 @@ pub(crate) fn scrub(
         sync: target.sync.clone(),
         errors_read: None,
         began,
-        status: Notice::of(&target.uuid),
+        status: StatusFile::of(&target.uuid),
         path: target.path(),
         holds_ledger: shared.below_ledger.contains(&target.device.number),
         requested: shared.targets,
@@ -179,10 +179,10 @@ pub(crate) fn scrub(
             .due
             .as_ref()
             .filter(|_| shared.deadline_wins)
-            .map(Due::left),
+            .map(DueTime::left),
     };
     let (
-        Ended {
+        DriveResult {
             ending,
             at,
             foreground,
@@ -190,11 +190,11 @@ pub(crate) fn scrub(
         },
         back,
     ) = {
-        let mut stands = |at: &At| tracker.stands(at);
+        let mut stands = |at: &ScrubProgress| tracker.stands(at);
         let mut world = OnHost::new(&target, shared.root, shared.stop, &mut stands);
         prepare(&target);
         let ended = drive(&mut world, &task);
-        let by = By::Scrub {
+        let by = RestoredBy::Scrub {
             but_for: match ended.ending {
                 Ending::Turned(tunable) => Some(tunable),
                 _ => None,
@@ -283,7 +283,7 @@ struct Tracker {
     ran_before_s: f64,
     deadline: Deadline,
     /// Progress for `--status` of another process.
-    status: Notice,
+    status: StatusFile,
     path: String,
     /// True if the ledger lies on the array.
     holds_ledger: bool,
@@ -302,7 +302,7 @@ impl Tracker {
         }
     }
 
-    fn take(&mut self, at: &At) {
+    fn take(&mut self, at: &ScrubProgress) {
         if at.done.0 > self.kept.done {
             self.kept.moved = Some(Timestamp::now());
         }
@@ -319,7 +319,7 @@ impl Tracker {
     }
 
     /// Takes the progress, and returns true where a commit of the ledger to the array is under way.
-    fn stands(&mut self, at: &At) -> bool {
+    fn stands(&mut self, at: &ScrubProgress) -> bool {
         self.ranges.take(at);
         let now_s = self.began.elapsed().as_secs_f64();
         let rate = self.deadline.rate(now_s, at.live.bytes().0);
@@ -339,7 +339,7 @@ impl Tracker {
     }
 
     /// Reports once that the foreground is slower by itself than its target.
-    fn report_own(&mut self, at: &At) {
+    fn report_own(&mut self, at: &ScrubProgress) {
         let (Some(requested), Some(kept), false) = (self.requested, at.targets, self.reported_own)
         else {
             return;
@@ -364,7 +364,7 @@ impl Tracker {
     /// Keeps how it stood in the end, and what was left of the tunables.
     fn end(
         mut self,
-        at: &At,
+        at: &ScrubProgress,
         ending: &Ending,
         back: RestoreResult,
         notes: &mut Vec<String>,

@@ -10,7 +10,7 @@ use record::Bytes;
 
 use super::checkpoint::Checkpoint;
 use super::drive::Ending;
-use super::locate::{Again, Located, locate, to_read};
+use super::locate::{Located, RereadSchedule, locate, to_read};
 use super::one::{Scrubbed, why};
 use super::target::Target;
 use ui::context::{Context, notice};
@@ -98,5 +98,12 @@ fn locate_mismatches(
     notice(&format!(
         "disksmith: {path}: locating the mismatches: {bytes} of its members are read, with a pause after each read. Ctrl-C ends it."
     ));
-    locate(root, &devices, device, &places, Again::LIVE, interrupt)
+    locate(
+        root,
+        &devices,
+        device,
+        &places,
+        RereadSchedule::LIVE,
+        interrupt,
+    )
 }

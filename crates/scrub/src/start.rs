@@ -17,7 +17,7 @@ use super::guard;
 use super::health::Errors;
 use super::lock;
 use super::repair;
-use super::saved_tunables::{By, RestoreResult, SavedTunables};
+use super::saved_tunables::{RestoreResult, RestoredBy, SavedTunables};
 use super::target::Target;
 use ui::context::Context;
 use ui::exit::Failure;
@@ -142,7 +142,7 @@ fn by_now(
     guard::wait_for_others(array)?;
     Ok(match guard::are_back(uuid) {
         true => RestoreResult::default(),
-        false => old.put_back(sync, By::Another),
+        false => old.put_back(sync, RestoredBy::Another),
     })
 }
 
@@ -156,7 +156,7 @@ fn array_of<'a>(uuid: &str, root: &Root, devices: &'a Devices) -> Option<&'a Dev
 
 /// Request for a start.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct StartRequest {
     /// True if mismatches are to be rewritten.
     pub repairs: bool,
     /// True if what was done before does not count.
@@ -171,7 +171,7 @@ pub(crate) struct Ask {
 /// When another process is at it.
 pub(crate) fn start(
     target: &Target,
-    ask: &Ask,
+    ask: &StartRequest,
     context: &Context,
 ) -> Result<StartedScrub, Failure> {
     let fresh = Checkpoint {
@@ -237,7 +237,7 @@ pub(crate) fn start(
 }
 
 /// Takes over what was done before, where it is of the same work.
-fn go_on(ask: &Ask, before: &Checkpoint, kept: &mut Checkpoint, notes: &mut Vec<String>) {
+fn go_on(ask: &StartRequest, before: &Checkpoint, kept: &mut Checkpoint, notes: &mut Vec<String>) {
     if ask.anew || before.done == 0 {
         return;
     }

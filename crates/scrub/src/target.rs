@@ -8,7 +8,7 @@ use linux::md::{self, Array};
 use record::Bytes;
 use record::sample::SyncAction;
 use rustix::fs::{Access, access};
-use ui::journal::Field;
+use ui::journal::JournalField;
 
 use super::foreground::Shared;
 use super::saved_tunables::SavedTunables;
@@ -133,7 +133,7 @@ impl Target {
     }
 
     /// The field by which the journal finds its messages.
-    pub(crate) fn field(&self) -> Field {
+    pub(crate) fn field(&self) -> JournalField {
         ("DISKSMITH_DEVICE".to_owned(), self.device.name.clone())
     }
 

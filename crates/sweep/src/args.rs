@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use domain::bought::BoughtVolumes;
 use domain::filesystem::Fs;
-use domain::plan_binding::Planned;
+use domain::plan_binding::PlannedDisk;
 use domain::raid::{Layout as Copies, Level, level_parser};
 use domain::values::{Percent, Size, Span};
 use replay::ReplayOptions;
@@ -42,7 +42,7 @@ pub struct SweepArgs {
     pub destroy: Vec<OsString>,
     /// A disk of a plan: another one under its name is refused. 'fleet' says it
     #[arg(long, value_name = "JSON", hide = true)]
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedDisk>,
 
     /// Compare types of EBS volumes instead of layouts, such as gp3:100GiB and io2,iops=6000:100GiB; repeatable. Each
     /// is created in this instance's zone, attached, measured, detached and deleted, after its price was shown and

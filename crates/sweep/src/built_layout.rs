@@ -10,9 +10,9 @@ use linux::{Root, process, root};
 use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
-use array::host::Host;
+use array::host::ArrayHost;
 use array::plan::{md_uuid, new_uuid};
-use array::steps::Undone;
+use array::steps::UndoResult;
 use array::teardown;
 
 /// The ids of a layout, chosen before it is built, and the settings of the disks before.
@@ -80,10 +80,10 @@ impl BuiltLayout {
     /// repeated. Without `arrays` it is a single disk.
     pub(crate) fn take_down(
         &self,
-        host: &mut Host,
+        host: &mut ArrayHost,
         devices: &[PathBuf],
         arrays: bool,
-    ) -> Vec<Undone> {
+    ) -> Vec<UndoResult> {
         let mut undone = self.unmount(host);
         if undone.iter().any(|undone| undone.left().is_some()) {
             // What is mounted is in use, even if it is ours: nothing below it is touched.
@@ -104,7 +104,7 @@ impl BuiltLayout {
     }
 
     /// The folder belongs to the sweep, so everything mounted there is unmounted, the last mount first.
-    fn unmount(&self, host: &mut Host) -> Vec<Undone> {
+    fn unmount(&self, host: &mut ArrayHost) -> Vec<UndoResult> {
         let count = Mounts::read(&host.root).map_or(0, |mounts| {
             mounts
                 .iter()
@@ -116,9 +116,9 @@ impl BuiltLayout {
         for _ in 0..count {
             undone.push(
                 match host.run(&Exec::new("umount").arg(&self.mount).bound()) {
-                    Ok(_) => Undone::Reverted(format!("{shown} was unmounted")),
+                    Ok(_) => UndoResult::Reverted(format!("{shown} was unmounted")),
                     Err(error) => {
-                        Undone::Leftover(format!("{shown} is mounted: {error}; umount {shown}"))
+                        UndoResult::Leftover(format!("{shown} is mounted: {error}; umount {shown}"))
                     }
                 },
             );
@@ -128,7 +128,7 @@ impl BuiltLayout {
         undone
     }
 
-    fn reset_schedulers(&self, root: &Root) -> Vec<Undone> {
+    fn reset_schedulers(&self, root: &Root) -> Vec<UndoResult> {
         if process::boot_id(root).ok().as_ref() != Some(&self.boot) {
             return Vec::new();
         }
@@ -143,7 +143,7 @@ impl BuiltLayout {
             // The scheduler of a disk that is gone went with it.
             is_there(scheduler).then_some(())?;
             let error = set_scheduler(root, &scheduler.disk, &scheduler.was).err()?;
-            Some(Undone::Leftover(format!(
+            Some(UndoResult::Leftover(format!(
                 "the scheduler of {}, which was {}: {error}",
                 scheduler.disk, scheduler.was
             )))

@@ -26,7 +26,7 @@ pub struct Requirement {
     /// The figure.
     pub figure: Figure,
     /// Comparison of the figure with the threshold.
-    pub side: Comparison,
+    pub side: ThresholdSide,
     /// The threshold, in the figure's unit: requests or bytes a second, or nanoseconds.
     #[serde(rename = "bar")]
     pub threshold: f64,
@@ -35,7 +35,7 @@ pub struct Requirement {
 /// A comparison with a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Comparison {
+pub enum ThresholdSide {
     /// `<`
     Below,
     /// `<=`
@@ -104,28 +104,28 @@ impl FromStr for Objective {
     }
 }
 
-impl Comparison {
+impl ThresholdSide {
     /// All comparisons, the longer signs first: `<=` begins with `<`.
-    const ALL: [Comparison; 4] = [
-        Comparison::AtMost,
-        Comparison::AtLeast,
-        Comparison::Below,
-        Comparison::Above,
+    const ALL: [ThresholdSide; 4] = [
+        ThresholdSide::AtMost,
+        ThresholdSide::AtLeast,
+        ThresholdSide::Below,
+        ThresholdSide::Above,
     ];
 
     /// Sign on the command line.
     pub(crate) fn sign(self) -> &'static str {
         match self {
-            Comparison::Below => "<",
-            Comparison::AtMost => "<=",
-            Comparison::Above => ">",
-            Comparison::AtLeast => ">=",
+            ThresholdSide::Below => "<",
+            ThresholdSide::AtMost => "<=",
+            ThresholdSide::Above => ">",
+            ThresholdSide::AtLeast => ">=",
         }
     }
 
     /// True if small values satisfy it.
     pub fn is_low(self) -> bool {
-        matches!(self, Comparison::Below | Comparison::AtMost)
+        matches!(self, ThresholdSide::Below | ThresholdSide::AtMost)
     }
 }
 
@@ -133,10 +133,10 @@ impl Requirement {
     /// True if a value of the figure meets it.
     pub fn is_met_by(&self, value: f64) -> bool {
         match self.side {
-            Comparison::Below => value < self.threshold,
-            Comparison::AtMost => value <= self.threshold,
-            Comparison::Above => value > self.threshold,
-            Comparison::AtLeast => value >= self.threshold,
+            ThresholdSide::Below => value < self.threshold,
+            ThresholdSide::AtMost => value <= self.threshold,
+            ThresholdSide::Above => value > self.threshold,
+            ThresholdSide::AtLeast => value >= self.threshold,
         }
     }
 
@@ -184,7 +184,7 @@ impl FromStr for Requirement {
 
     fn from_str(text: &str) -> Result<Requirement, String> {
         let signs = |at: &usize| {
-            Comparison::ALL
+            ThresholdSide::ALL
                 .into_iter()
                 .find(|s| text[*at..].starts_with(s.sign()))
         };
@@ -277,37 +277,37 @@ mod tests {
         for (text, side, threshold, shown) in [
             (
                 "page-write.p99<5ms",
-                Comparison::Below,
+                ThresholdSide::Below,
                 5e6,
                 "page-write.p99<5ms",
             ),
             (
                 "seek.p50 <= 0.2ms",
-                Comparison::AtMost,
+                ThresholdSide::AtMost,
                 2e5,
                 "seek.p50<=200us",
             ),
             (
                 "page-read.iops>=10000",
-                Comparison::AtLeast,
+                ThresholdSide::AtLeast,
                 1e4,
                 "page-read.iops>=10000",
             ),
             (
                 "page-read.iops > 2.5",
-                Comparison::Above,
+                ThresholdSide::Above,
                 2.5,
                 "page-read.iops>2.5",
             ),
             (
                 "scan.bytes>=200MiB",
-                Comparison::AtLeast,
+                ThresholdSide::AtLeast,
                 200.0 * 1_048_576.0,
                 "scan.bytes>=200MiB",
             ),
             (
                 "seek.p99.9<1234567ns",
-                Comparison::Below,
+                ThresholdSide::Below,
                 1_234_567.0,
                 "seek.p99.9<1234.567us",
             ),
@@ -355,7 +355,7 @@ mod tests {
         #[test]
         fn every_requirement_reads_back(
             metric in prop::sample::select(Metric::ALL.to_vec()),
-            side in prop::sample::select(Comparison::ALL.to_vec()),
+            side in prop::sample::select(ThresholdSide::ALL.to_vec()),
             threshold in 1_u64..1 << 40,
         ) {
             let figure = Figure::of("page-read", metric);

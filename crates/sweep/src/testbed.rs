@@ -15,11 +15,11 @@ use array::building::Member;
 use array::check::{free_node, member};
 use array::create;
 use array::geometry::Geometry;
-use array::host::Host;
-use array::plan::{FsPlan, Plan};
+use array::host::ArrayHost;
+use array::plan::{ArrayPlan, FsPlan};
 use array::programs::Programs;
-use array::steps::{self, Undone};
-use domain::plan_binding::{self, Planned};
+use array::steps::{self, UndoResult};
+use domain::plan_binding::{self, PlannedDisk};
 use domain::raid::{Layout as Copies, Level};
 
 /// A device of the sweep.
@@ -39,7 +39,7 @@ pub(crate) struct OverwriteConsent {
     /// Consents, by the names that were given.
     pub consents: Vec<Consent>,
     /// Identities of the devices, where the user agreed to a plan of them.
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedDisk>,
 }
 
 impl OverwriteConsent {
@@ -192,7 +192,7 @@ impl Testbed {
         Ok(host.built()?.number)
     }
 
-    fn plan(&self, layout: &Layout, underway: &BuiltLayout) -> Plan {
+    fn plan(&self, layout: &Layout, underway: &BuiltLayout) -> ArrayPlan {
         let geometry = layout.geometry().unwrap_or(Geometry {
             // Of one member: no chunk to align to, and nothing to read ahead beyond a disk's own.
             level: Level::Linear,
@@ -201,7 +201,7 @@ impl Testbed {
             layout: Copies::N2,
         });
         let paths = self.paths();
-        Plan {
+        ArrayPlan {
             geometry,
             members: paths.into_iter().take(layout.members).collect(),
             spares: Vec::new(),
@@ -228,7 +228,7 @@ impl Testbed {
         underway: &BuiltLayout,
         arrays: bool,
         programs: &mut dyn Programs,
-    ) -> Vec<Undone> {
+    ) -> Vec<UndoResult> {
         let mut report = |_: &str| ();
         let mut host = self.host(programs, &mut report);
         underway.take_down(&mut host, &self.paths(), arrays)
@@ -263,8 +263,8 @@ impl Testbed {
         &self,
         programs: &'a mut dyn Programs,
         report: &'a mut dyn FnMut(&str),
-    ) -> Host<'a> {
-        Host {
+    ) -> ArrayHost<'a> {
+        ArrayHost {
             root: self.root.clone(),
             etc: self.etc.clone(),
             programs,

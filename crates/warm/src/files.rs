@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use linux::Root;
 use linux::block::{DeviceNumber, Devices, place_of};
-use linux::extents::{self, NotPlaced, Place, Placed};
-use linux::mapping::{Map, Why};
+use linux::extents::{self, ExtentLocation, LocatedExtent, LocationUnknown};
+use linux::mapping::{Map, MappingUnknown};
 use record::{Ranges, Severity};
 
 use super::finding::{Finding, FindingCode};
@@ -138,10 +138,10 @@ impl Search<'_> {
     fn list(&mut self, path: &Path, file: &File, reach: usize) {
         let mut own = Vec::new();
         let mut odd = (false, false);
-        let listed = extents::placed(file, |placed: Placed| {
+        let listed = extents::placed(file, |placed: LocatedExtent| {
             own.extend(placed.on_device());
-            odd.0 |= placed.place == Place::Nowhere;
-            odd.1 |= placed.place == Place::Unaligned;
+            odd.0 |= placed.place == ExtentLocation::Nowhere;
+            odd.1 |= placed.place == ExtentLocation::Unaligned;
             if self.interrupt.load(Ordering::Relaxed) {
                 return ControlFlow::Break(());
             }
@@ -150,7 +150,7 @@ impl Search<'_> {
         match listed {
             Ok(()) => {}
             // Which device that is, is not resolved.
-            Err(error @ NotPlaced::Realtime) => {
+            Err(error @ LocationUnknown::Realtime) => {
                 return self.trouble.nowhere.add(path, &error.to_string());
             }
             Err(error) => return self.trouble.unlisted.add(path, &error.to_string()),
@@ -189,7 +189,11 @@ impl Search<'_> {
             for (volume, to) in named.into_iter().enumerate() {
                 match Map::down(self.root, self.devices, from, to) {
                     Ok(map) => ways.push((volume, map)),
-                    Err(error) if matches!(error.why, Why::Unrelated | Why::Nothing) => {}
+                    Err(error)
+                        if matches!(
+                            error.why,
+                            MappingUnknown::Unrelated | MappingUnknown::Nothing
+                        ) => {}
                     Err(error) => unknown.push(error.to_string()),
                 }
             }

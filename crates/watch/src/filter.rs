@@ -11,7 +11,7 @@ use linux::volume_id::{VolumeId, name_disk};
 use record::Subject;
 use record::sample::{DeviceKind, DeviceSample, Sample};
 use study::watch::Event;
-use study::watch::{Change, ChangeKind};
+use study::watch::{ChangeKind, EventChange};
 
 use ui::exit::{ExitClass as _, Failure};
 
@@ -103,7 +103,7 @@ impl Filter {
 
     /// True if a change of an event is shown: an event that began on the screen ends there too, though its
     /// device may be gone from the sample.
-    pub(super) fn wants_change(&mut self, change: &Change, sample: &Sample) -> bool {
+    pub(super) fn wants_change(&mut self, change: &EventChange, sample: &Sample) -> bool {
         let id = change.event.id;
         let wanted = self.shown.contains(&id) || self.wants_event(&change.event, sample);
         if matches!(change.kind, ChangeKind::Closed | ChangeKind::Unfinished) {
@@ -273,7 +273,7 @@ mod tests {
             advice: String::new(),
             figures: Vec::new(),
         };
-        let change = |kind, id, name, device| Change {
+        let change = |kind, id, name, device| EventChange {
             kind,
             event: event(id, name, device),
         };

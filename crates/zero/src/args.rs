@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use domain::plan_binding::Planned;
+use domain::plan_binding::PlannedDisk;
 use domain::values::Throughput;
 use reader::{KeepArgs, ReportArgs};
 
@@ -52,5 +52,5 @@ pub struct ZeroArgs {
     pub dry_run: bool,
     /// A disk of a plan: another one under its name is refused. 'fleet' says it
     #[arg(long, value_name = "JSON", hide = true)]
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedDisk>,
 }

@@ -11,7 +11,7 @@ use linux::block::{Device, DeviceNumber, Devices};
 use linux::diskstats::{Counter, DiskStats};
 use reader::{ForegroundReport, Interval, KeepArgs, Pacer, Prober};
 use record::{Bytes, Nanos};
-use study::pace::{Allowed, Counts};
+use study::pace::{Allowed, IoCounts};
 
 use super::place::Place;
 use super::state::lock;
@@ -199,7 +199,7 @@ impl Watch {
         let own = of_disk(|throttle| &throttle.own);
         let own_since = own - std::mem::replace(&mut self.own, own);
         let written = throttle.written.swap(0, Relaxed) as f64;
-        let counts = moved.map(|(read, written)| Counts {
+        let counts = moved.map(|(read, written)| IoCounts {
             read,
             written,
             own: own_since as f64,

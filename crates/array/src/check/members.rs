@@ -8,7 +8,7 @@ use linux::consent::{Consent, DestroyTarget, open_for_destroying};
 use record::Bytes;
 
 use super::super::building::Member;
-use super::super::host::{Host, number_at};
+use super::super::host::{ArrayHost, number_at};
 use crate::args::CreateArgs;
 use domain::plan_binding;
 
@@ -43,7 +43,7 @@ pub fn consents(
 /// are those of the members.
 pub(super) fn claim_members(
     args: &CreateArgs,
-    host: &mut Host,
+    host: &mut ArrayHost,
     devices: &Devices,
     problems: &mut Vec<String>,
 ) -> (Vec<Member>, Vec<Bytes>) {

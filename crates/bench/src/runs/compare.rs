@@ -4,7 +4,7 @@ mod gate;
 mod row;
 
 use self::gate::{Judgement, Outcome, judge};
-use self::row::{Row, RowDocument};
+use self::row::{ComparedRow, RowDocument};
 use super::side::{Side, SidePhase};
 use record::{RunId, Verdict};
 use serde::Serialize;
@@ -33,7 +33,7 @@ struct Judged {
 pub(super) struct Comparison {
     a: RunId,
     b: RunId,
-    rows: Vec<Row>,
+    rows: Vec<ComparedRow>,
     /// Phases that only one of them has, and differences that make them unlike.
     remarks: Vec<String>,
     limit: Option<SlowdownLimit>,
@@ -82,7 +82,7 @@ impl Comparison {
                     of_a.name, of_a.described, of_b.described,
                 ));
             }
-            let mut of_phases = Row::of_phases(of_a, of_b);
+            let mut of_phases = ComparedRow::of_phases(of_a, of_b);
             if let Some(limit) = limit {
                 let of_rows = judge_phase(of_a, &of_phases, limit.share, doubt.as_deref());
                 for row in &mut of_phases {
@@ -178,11 +178,11 @@ impl Comparison {
         if self.rows.is_empty() {
             text.push_str("They have no phase in common.\n");
         } else {
-            let rows: Vec<Vec<String>> = self.rows.iter().map(Row::cells).collect();
+            let rows: Vec<Vec<String>> = self.rows.iter().map(ComparedRow::cells).collect();
             text.push_str(&layout(&COLUMNS, &rows, columns));
             text.push('\n');
         }
-        let sentences = self.rows.iter().map(Row::sentence);
+        let sentences = self.rows.iter().map(ComparedRow::sentence);
         for sentence in sentences.chain(self.remarks.iter().cloned()) {
             text.push_str(&wrap(&sentence, columns, "  "));
             text.push('\n');
@@ -200,7 +200,7 @@ impl Comparison {
         let body = ComparisonBody {
             a: &self.a,
             b: &self.b,
-            phases: self.rows.iter().map(Row::document).collect(),
+            phases: self.rows.iter().map(ComparedRow::document).collect(),
             remarks: &self.remarks,
             fail_if_slower: self.limit.map(|limit| limit.share),
             allow_inconclusive: self.limit.map(|limit| limit.allows_inconclusive),
@@ -266,12 +266,17 @@ fn pairs(a: &[SidePhase], b: &[SidePhase]) -> Vec<(usize, usize)> {
 }
 
 /// Judges all that A did in a phase.
-fn judge_phase(a: &SidePhase, rows: &[Row], limit: f64, doubt: Option<&str>) -> Vec<Judged> {
+fn judge_phase(
+    a: &SidePhase,
+    rows: &[ComparedRow],
+    limit: f64,
+    doubt: Option<&str>,
+) -> Vec<Judged> {
     let judged = a.flows.iter().map(|flow| {
         let what = flow.activity.word();
         let row = rows.iter().find(|row| row.what == what);
         Judged {
-            phase: row.map_or_else(|| a.name.clone(), Row::phases),
+            phase: row.map_or_else(|| a.name.clone(), ComparedRow::phases),
             what: Some(what),
             judgement: match row {
                 Some(row) => judge(limit, row.ratio, doubt.or(row.without_interval())),
@@ -283,7 +288,7 @@ fn judge_phase(a: &SidePhase, rows: &[Row], limit: f64, doubt: Option<&str>) -> 
 }
 
 impl Judged {
-    fn is_slower(&self, row: &Row) -> bool {
+    fn is_slower(&self, row: &ComparedRow) -> bool {
         self.what == Some(row.what) && self.judgement == Judgement::Slower
     }
 

@@ -48,7 +48,7 @@ pub(crate) struct Explained {
 }
 
 /// The server whose statements are explained.
-pub(crate) struct Server<'a> {
+pub(crate) struct ExplainedServer<'a> {
     pub(crate) client: &'a MysqlClient,
     /// Its version names what it cannot use.
     pub(crate) has_notes: bool,
@@ -60,7 +60,10 @@ pub(crate) struct Server<'a> {
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(crate) fn explain(server: &Server<'_>, file: Option<&Path>) -> anyhow::Result<Explained> {
+pub(crate) fn explain(
+    server: &ExplainedServer<'_>,
+    file: Option<&Path>,
+) -> anyhow::Result<Explained> {
     let mut found = Explained {
         has_notes: server.has_notes,
         ..Explained::default()
@@ -150,7 +153,7 @@ fn note(row: &Row) -> Option<String> {
 }
 
 /// Statements that the server remembers: samples of digests (MySQL 8), the history of statements, the slow log.
-fn remembered(server: &Server<'_>, sources: &mut Vec<String>) -> Vec<Statement> {
+fn remembered(server: &ExplainedServer<'_>, sources: &mut Vec<String>) -> Vec<Statement> {
     let mut found = Vec::new();
     for (source, query) in [
         (

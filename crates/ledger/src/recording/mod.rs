@@ -17,7 +17,7 @@
 //!
 //! # For how long
 //!
-//! [`Keep`] says when samples are thinned out to one a minute, with the least, the mean and the most
+//! [`Retention`] says when samples are thinned out to one a minute, with the least, the mean and the most
 //! of each figure, and then to one an hour. Where that takes more room than is allowed, the oldest
 //! are thinned out sooner, and in the end dropped.
 
@@ -42,14 +42,14 @@ mod write;
 
 use jiff::Timestamp;
 use record::Bytes;
-use record::sample::{RecordedInterval, SampleTime, Source};
+use record::sample::{RecordedInterval, SampleSource, SampleTime};
 use study::watch::Event;
 
-use bytes::Aim;
-pub use keep::Keep;
+use bytes::PackingGoal;
+pub use keep::Retention;
 pub use level::LARGEST_ERROR;
 pub use marks::{Mark, MarkReader};
-pub use read::{Played, Replay};
+pub use read::{RecordedSpan, ReplayedSample};
 pub use thin::{Thinner, thin};
 pub use write::Recording;
 
@@ -64,7 +64,7 @@ const HOURS: u32 = 3600;
 
 /// An event, and when it was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Noted {
+pub struct RecordedEvent {
     /// The event as it stands.
     pub event: Event,
     /// The end of the sample in which it was found.
@@ -95,13 +95,13 @@ pub struct RecordingSummary {
     /// Bytes that its samples take.
     pub bytes: Bytes,
     /// The host.
-    pub source: Source,
+    pub source: SampleSource,
 }
 
 /// The body of a block of this step.
 fn pack(step: u32, samples: &[RecordedInterval]) -> Vec<u8> {
     if step <= TAKEN {
-        return block::pack(samples.iter().map(|one| &one.sample), Aim::Room);
+        return block::pack(samples.iter().map(|one| &one.sample), PackingGoal::Room);
     }
     let mut out = Vec::new();
     bytes::put(&mut out, samples.len() as u64);
@@ -120,7 +120,7 @@ fn pack(step: u32, samples: &[RecordedInterval]) -> Vec<u8> {
             bytes::put(&mut out, 0);
             continue;
         }
-        let packed = block::pack(samples.iter().map(part), Aim::Room);
+        let packed = block::pack(samples.iter().map(part), PackingGoal::Room);
         bytes::put(&mut out, packed.len() as u64);
         out.extend_from_slice(&packed);
     }

@@ -5,7 +5,7 @@ use record::Nanos;
 use record::sample::{RecordedInterval, Sample, SampleTime};
 
 use super::block::{self, LastHead, Packer};
-use super::bytes::Aim;
+use super::bytes::PackingGoal;
 use super::{BATCH, TAKEN, pack};
 
 /// Samples that were packed.
@@ -35,7 +35,7 @@ impl Packed {
     pub(super) fn batch(samples: &[Sample], head: &mut LastHead) -> Option<Packed> {
         let (first, last) = (samples.first()?, samples.last()?);
         let rows = samples.iter().map(|one| one.devices.len()).sum();
-        let body = block::pack_after(samples, Aim::Time, head);
+        let body = block::pack_after(samples, PackingGoal::Time, head);
         Some(Times::of(first).packed(BATCH, last.at, samples.len(), rows, body))
     }
 }

@@ -15,7 +15,7 @@ use crate::{Ledger, Result};
 
 /// A sample of a recording, and what happened to events in it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Played {
+pub struct ReplayedSample {
     /// The sample.
     pub recorded: RecordedInterval,
     /// Events that were found in it; in the first one also those that were found before and lasted.
@@ -30,7 +30,7 @@ pub struct Played {
 /// one series: devices have one number in all of them, the clock continues, and what lies between is a
 /// gap. A block is read when it is needed; one that cannot be read is an error, after which the next
 /// is read.
-pub struct Replay<'a> {
+pub struct RecordedSpan<'a> {
     ledger: &'a Ledger,
     host: String,
     from: Timestamp,
@@ -71,8 +71,8 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn replay(&self, host: &str, from: Timestamp, to: Timestamp) -> Result<Replay<'_>> {
-        Ok(Replay {
+    pub fn replay(&self, host: &str, from: Timestamp, to: Timestamp) -> Result<RecordedSpan<'_>> {
+        Ok(RecordedSpan {
             ledger: self,
             from,
             to,
@@ -205,7 +205,7 @@ impl Ledger {
     }
 }
 
-impl Replay<'_> {
+impl RecordedSpan<'_> {
     /// True if nothing was recorded in the span.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.samples.is_empty()
@@ -260,7 +260,7 @@ impl Replay<'_> {
         self.to_close.drain(..).map(end).collect()
     }
 
-    fn play(&mut self, mut recorded: RecordedInterval) -> Played {
+    fn play(&mut self, mut recorded: RecordedInterval) -> ReplayedSample {
         self.joiner.join(&mut recorded);
         let now = recorded.sample.at.wall.unwrap_or_default();
         let (mut opened, mut closed) = (Vec::new(), std::mem::take(&mut self.left));
@@ -285,7 +285,7 @@ impl Replay<'_> {
         if self.ends.is_some_and(|ends| now >= ends) {
             closed.extend(self.end_all());
         }
-        Played {
+        ReplayedSample {
             recorded,
             opened,
             closed,
@@ -293,10 +293,10 @@ impl Replay<'_> {
     }
 }
 
-impl Iterator for Replay<'_> {
-    type Item = Result<Played>;
+impl Iterator for RecordedSpan<'_> {
+    type Item = Result<ReplayedSample>;
 
-    fn next(&mut self) -> Option<Result<Played>> {
+    fn next(&mut self) -> Option<Result<ReplayedSample>> {
         loop {
             if let Some(recorded) = self.samples.pop_front() {
                 return Some(Ok(self.play(recorded)));

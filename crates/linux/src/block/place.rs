@@ -15,7 +15,7 @@ const DEEPEST_OVERLAY: usize = 8;
 
 /// Place of a path's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct DataLocation {
     /// The block devices: one as a rule, several for a btrfs over more than one. Empty where there
     /// is none: tmpfs, NFS, FUSE, ZFS.
     pub devices: Vec<DeviceNumber>,
@@ -36,7 +36,7 @@ pub fn device_of(root: &Root, devices: &Devices, path: &Path) -> Result<Option<D
 ///
 /// # Errors
 /// When the path, or the list of mounts, cannot be read.
-pub fn place_of(root: &Root, devices: &Devices, path: &Path) -> Result<Place> {
+pub fn place_of(root: &Root, devices: &Devices, path: &Path) -> Result<DataLocation> {
     let failed = |source: io::Error| Error::Read {
         path: path.to_path_buf(),
         source,
@@ -44,7 +44,7 @@ pub fn place_of(root: &Root, devices: &Devices, path: &Path) -> Result<Place> {
     let located = root.locate(path);
     let metadata = fs::metadata(&located).map_err(failed)?;
     if metadata.file_type().is_block_device() {
-        return Ok(Place {
+        return Ok(DataLocation {
             devices: vec![DeviceNumber::from_raw(metadata.rdev())],
             mount: None,
         });
@@ -60,7 +60,7 @@ pub fn place_of(root: &Root, devices: &Devices, path: &Path) -> Result<Place> {
     } else {
         vec![own]
     };
-    Ok(Place {
+    Ok(DataLocation {
         devices: found,
         mount: mount.cloned(),
     })

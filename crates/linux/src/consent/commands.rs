@@ -57,7 +57,7 @@ impl CommandDevices {
 
 #[cfg(test)]
 mod tests {
-    use super::super::programs::{self, Hold};
+    use super::super::programs::{self, ProgramUse};
     use super::*;
     use std::fs;
 
@@ -111,7 +111,7 @@ mod tests {
                 .iter()
                 .map(|one| (one.pid, one.hold, one.storage))
                 .collect();
-            assert_eq!(found, [(pid, Hold::Writing, disk)]);
+            assert_eq!(found, [(pid, ProgramUse::Writing, disk)]);
         }
     }
 }

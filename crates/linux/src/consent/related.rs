@@ -13,12 +13,12 @@ use rustix::io::Errno;
 
 use super::identity::Storage;
 use super::lock::{LockKind, lasts, lock};
-use super::programs::Hold;
+use super::programs::ProgramUse;
 use super::reason::{Reason, Relation};
-use super::uses::Uses;
+use super::uses::DeviceUsers;
 use crate::block::{Device, DeviceNumber};
 
-impl Uses {
+impl DeviceUsers {
     /// Claims and locks what shares storage with a device and is not claimed together with it. To be called where
     /// no use is known. What is claimed stays so until the files are dropped.
     pub(super) fn claim_related(
@@ -34,7 +34,7 @@ impl Uses {
                 }
                 Ok(_) => reasons.push(Reason::Unseen {
                     path: device.node(),
-                    hold: Hold::Locked,
+                    hold: ProgramUse::Locked,
                 }),
                 Err(Errno::BUSY) => reasons.push(Reason::BusyBeside {
                     device: device.label(),
@@ -55,7 +55,7 @@ impl Uses {
             if lock(&file, LockKind::Shared) {
                 claims.push(file);
             } else {
-                let hold = Hold::Locked;
+                let hold = ProgramUse::Locked;
                 reasons.push(Reason::Unseen {
                     path: path.to_path_buf(),
                     hold,

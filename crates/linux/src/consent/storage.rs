@@ -16,13 +16,13 @@ use crate::signature::Partition;
 use super::file_system::{FileSystem, file_system_of};
 use super::identity::Storage;
 use super::unjudged::Unclear;
-use super::uses::Uses;
+use super::uses::DeviceUsers;
 
 /// File systems whose inodes say nothing about the storage behind them: another path to the same bytes has another
 /// number. mountinfo gives FUSE's subtypes as `fuse.bindfs`.
 const PASS_THROUGH: [&str; 4] = ["overlay", "ecryptfs", "fuse", "aufs"];
 
-impl Uses {
+impl DeviceUsers {
     /// The devices that share storage with a device, without those that it is built on or that are built on it: loop
     /// devices that show the same file as it or as a device below it, and whatever lies on the same bytes of a
     /// device below it, such as overlapping partitions, tables of the device mapper, or loop devices over a disk.

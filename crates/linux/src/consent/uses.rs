@@ -8,7 +8,7 @@ use super::commands::CommandDevices;
 use super::exports::{Export, exports};
 use super::identity::Storage;
 use super::option::Consent;
-use super::programs::{self, Program, Programs};
+use super::programs::{self, Programs, UsingProgram};
 use super::reason::{Reason, Relation};
 use super::shown::shown_by_loops;
 use crate::block::{Device, DeviceNumber, Devices, Kind};
@@ -22,7 +22,7 @@ const SYSTEM: [&str; 5] = ["/", "/usr", "/boot", "/boot/efi", "/efi"];
 
 /// The kernel's lists, at one moment, of the users of each device.
 #[derive(Clone, Debug)]
-pub struct Uses {
+pub struct DeviceUsers {
     pub(super) root: Root,
     devices: Devices,
     /// The storage that each loop device in use shows, where that can be determined.
@@ -35,12 +35,12 @@ pub struct Uses {
     exports: Vec<Export>,
 }
 
-impl Uses {
+impl DeviceUsers {
     /// Reads the lists.
     ///
     /// # Errors
     /// When one of them cannot be read or understood: then nothing may be called unused.
-    pub fn read(root: &Root) -> Result<Uses> {
+    pub fn read(root: &Root) -> Result<DeviceUsers> {
         let mut devices = Devices::read(root)?;
         let shown = shown_by_loops(root, &mut devices);
         for (number, storage) in &shown {
@@ -78,7 +78,7 @@ impl Uses {
                 (swap, on)
             })
             .collect();
-        let uses = Uses {
+        let uses = DeviceUsers {
             exports: exports(root, &devices),
             root: root.clone(),
             devices,
@@ -354,7 +354,7 @@ impl Uses {
         Ok((reasons.collect(), unreadable))
     }
 
-    fn in_use(&self, program: Program) -> Reason {
+    fn in_use(&self, program: UsingProgram) -> Reason {
         let storage = self.label(program.storage);
         if program.pid == std::process::id() {
             return Reason::AlsoTarget { other: storage };
@@ -538,9 +538,9 @@ pub(super) fn add_content(
 }
 
 /// Reasons for which a device may not be overwritten, as far as can be determined without opening it for writing.
-/// Empty when nothing speaks against it. For many devices, [`Uses::read`] once is cheaper.
+/// Empty when nothing speaks against it. For many devices, [`DeviceUsers::read`] once is cheaper.
 pub fn why_not_writable(root: &Root, number: DeviceNumber) -> Vec<Reason> {
-    match Uses::read(root) {
+    match DeviceUsers::read(root) {
         Ok(uses) => uses.why_not_writable(number),
         Err(error) => vec![Reason::Unknown {
             error: error.to_string(),

@@ -139,14 +139,14 @@ fn a_counter_of_64_bits_wraps() {
 #[test]
 fn a_line_tells_what_its_kernel_counts() {
     let all = " 259       1 nvme0n1p1 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17";
-    let line = Line::parse(all).unwrap();
+    let line = DiskStatsLine::parse(all).unwrap();
     assert_eq!(line.number, DeviceNumber::new(259, 1));
     assert_eq!(line.name, "nvme0n1p1");
     assert_eq!(line.stats.flush_ms, 17);
     assert!(line.counted.discards && line.counted.flushes);
-    let older = Line::parse("8 0 sda 1 2 3 4 5 6 7 8 9 10 11").unwrap();
+    let older = DiskStatsLine::parse("8 0 sda 1 2 3 4 5 6 7 8 9 10 11").unwrap();
     assert_eq!(older.counted, Counted::default());
-    assert_eq!(Line::parse("8 1 sda1 1 2 3 4"), None);
+    assert_eq!(DiskStatsLine::parse("8 1 sda1 1 2 3 4"), None);
 }
 
 #[test]

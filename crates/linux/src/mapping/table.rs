@@ -8,9 +8,9 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
-use super::piece::{ChunkLayout, Piece};
+use super::piece::{ChunkLayout, MappedPiece};
 use super::units::SECTOR;
-use super::why::Why;
+use super::why::MappingUnknown;
 use crate::block::{Device, DeviceNumber};
 use crate::root::Root;
 
@@ -28,8 +28,11 @@ struct Target {
 }
 
 /// The pieces of a device, each with the device that it lies on.
-pub(super) fn pieces(root: &Root, device: &Device) -> Result<Vec<(DeviceNumber, Piece)>, Why> {
-    let failed = |error: io::Error| Why::Table {
+pub(super) fn pieces(
+    root: &Root,
+    device: &Device,
+) -> Result<Vec<(DeviceNumber, MappedPiece)>, MappingUnknown> {
+    let failed = |error: io::Error| MappingUnknown::Table {
         device: device.label(),
         error: error.kind(),
     };
@@ -52,18 +55,21 @@ pub(super) fn kinds(root: &Root, device: &Device) -> io::Result<Vec<String>> {
     Ok(targets.into_iter().map(|target| target.kind).collect())
 }
 
-fn pieces_of(device: &Device, target: &Target) -> Result<Vec<(DeviceNumber, Piece)>, Why> {
+fn pieces_of(
+    device: &Device,
+    target: &Target,
+) -> Result<Vec<(DeviceNumber, MappedPiece)>, MappingUnknown> {
     let found = match target.kind.as_str() {
         "linear" => linear(target),
         "striped" => striped(target),
         _ => {
-            return Err(Why::Target {
+            return Err(MappingUnknown::Target {
                 device: device.label(),
                 target: target.kind.clone(),
             });
         }
     };
-    found.ok_or_else(|| Why::Line {
+    found.ok_or_else(|| MappingUnknown::Line {
         device: device.label(),
         line: format!("{} {}", target.kind, target.parameters),
     })
@@ -77,17 +83,17 @@ impl Target {
 }
 
 /// `DEVICE OFFSET` (linux, Documentation/admin-guide/device-mapper/linear.rst).
-fn linear(target: &Target) -> Option<Vec<(DeviceNumber, Piece)>> {
+fn linear(target: &Target) -> Option<Vec<(DeviceNumber, MappedPiece)>> {
     let (device, offset) = target.parameters.split_once(' ')?;
     let offset: u64 = offset.parse().ok()?;
-    let piece = Piece::straight(target.upper()?, offset.checked_mul(SECTOR)?);
+    let piece = MappedPiece::straight(target.upper()?, offset.checked_mul(SECTOR)?);
     Some(vec![(device.parse().ok()?, piece)])
 }
 
 /// `STRIPES CHUNK` and then `DEVICE OFFSET` for each stripe
 /// (linux, Documentation/admin-guide/device-mapper/striped.rst; drivers/md/dm-stripe.c,
 /// stripe_map_sector).
-fn striped(target: &Target) -> Option<Vec<(DeviceNumber, Piece)>> {
+fn striped(target: &Target) -> Option<Vec<(DeviceNumber, MappedPiece)>> {
     let mut words = target.parameters.split(' ');
     let width: u64 = words.next()?.parse().ok().filter(|&width| width > 0)?;
     let chunk: u64 = words.next()?.parse().ok().filter(|&chunk| chunk > 0)?;
@@ -95,7 +101,7 @@ fn striped(target: &Target) -> Option<Vec<(DeviceNumber, Piece)>> {
     for lane in 0..width {
         let device = words.next()?.parse().ok()?;
         let offset: u64 = words.next()?.parse().ok()?;
-        let piece = Piece {
+        let piece = MappedPiece {
             upper: target.upper()?,
             lower: offset.checked_mul(SECTOR)?,
             deal: ChunkLayout {
@@ -267,7 +273,10 @@ mod tests {
         let found = linear(&target("linear", "254:16 384")).unwrap();
         let (device, piece) = &found[0];
         assert_eq!(*device, DeviceNumber::new(254, 16));
-        assert_eq!(*piece, Piece::straight(1 << 20..3 << 20, 384 * SECTOR));
+        assert_eq!(
+            *piece,
+            MappedPiece::straight(1 << 20..3 << 20, 384 * SECTOR)
+        );
     }
 
     #[test]

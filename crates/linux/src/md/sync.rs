@@ -28,23 +28,23 @@ const SECTOR: u64 = 512;
 
 /// A limit of md's speed, in KiB a second on each member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Speed {
+pub struct SpeedLimit {
     /// KiB a second.
     pub kib: u64,
     /// True if it was set for this array, and is not the system's.
     pub local: bool,
 }
 
-impl Speed {
+impl SpeedLimit {
     /// From what the kernel shows: `1000 (system)`, `5000 (local)`. `None` for anything else.
-    pub fn parse(text: &str) -> Option<Speed> {
+    pub fn parse(text: &str) -> Option<SpeedLimit> {
         let (kib, whose) = text.trim().split_once(' ')?;
         let local = match whose {
             "(local)" => true,
             "(system)" => false,
             _ => return None,
         };
-        Some(Speed {
+        Some(SpeedLimit {
             kib: kib.parse().ok()?,
             local,
         })
@@ -79,27 +79,27 @@ impl Sectors {
 
 /// Position at which a check stops and waits: `sync_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
+pub enum SyncMax {
     /// At the end.
     End,
     /// There.
     At(Sectors),
 }
 
-impl Until {
+impl SyncMax {
     /// From what the kernel shows: `max`, or a number of sectors.
-    pub fn parse(text: &str) -> Option<Until> {
+    pub fn parse(text: &str) -> Option<SyncMax> {
         match text.trim() {
-            "max" => Some(Until::End),
-            sectors => Some(Until::At(Sectors(sectors.parse().ok()?))),
+            "max" => Some(SyncMax::End),
+            sectors => Some(SyncMax::At(Sectors(sectors.parse().ok()?))),
         }
     }
 
     /// Text to write for it to be so.
     pub fn to_write(self) -> String {
         match self {
-            Until::End => "max".to_owned(),
-            Until::At(sectors) => sectors.0.to_string(),
+            SyncMax::End => "max".to_owned(),
+            SyncMax::At(sectors) => sectors.0.to_string(),
         }
     }
 }
@@ -165,10 +165,10 @@ impl Tunable {
     pub fn to_write(self, shown: &str) -> Option<String> {
         let shown = shown.trim();
         match self {
-            Tunable::Max => Until::parse(shown).map(Until::to_write),
+            Tunable::Max => SyncMax::parse(shown).map(SyncMax::to_write),
             // A depth is shown as a speed is, with whose it is.
             Tunable::SpeedMin | Tunable::SpeedMax | Tunable::IoDepth => {
-                Speed::parse(shown).map(Speed::to_write)
+                SpeedLimit::parse(shown).map(SpeedLimit::to_write)
             }
             Tunable::Min | Tunable::StripeCache | Tunable::SuspendLo | Tunable::SuspendHi => {
                 shown.parse::<u64>().ok().map(|number| number.to_string())
@@ -194,7 +194,7 @@ pub struct SyncState {
     /// Sectors that differed, since this check began.
     pub mismatches: u64,
     /// Position at which it stops and waits.
-    pub until: Until,
+    pub until: SyncMax,
 }
 
 /// The work of md on one array.
@@ -303,7 +303,7 @@ impl Sync {
         })?;
         let path = self.folder.join("sync_max");
         let text = read_text(&path)?;
-        let until = Until::parse(&text).ok_or_else(|| Error::Parse {
+        let until = SyncMax::parse(&text).ok_or_else(|| Error::Parse {
             path,
             line: 1,
             what: format!("'{text}' is neither 'max' nor a number"),

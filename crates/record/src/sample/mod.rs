@@ -100,7 +100,7 @@ pub enum SourceKind {
 
 /// Facts about a series of samples as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct SampleSource {
     /// Source of the samples.
     pub kind: SourceKind,
     /// The host's name.

@@ -14,14 +14,14 @@ use std::ops::Range;
 
 use job::StopCause;
 use linux::md::competing::CompetingArray;
-use linux::md::sync::{Sectors, Speed, SyncState, Tunable, Until};
+use linux::md::sync::{Sectors, SpeedLimit, SyncMax, SyncState, Tunable};
 use record::Nanos;
 use record::sample::SyncAction;
 
-use super::{At, Compared, ForegroundSample, Task, Waits, World};
+use super::{ArrayControl, Compared, ForegroundSample, ScrubProgress, Task, Waits};
 pub(super) use barrier::Barrier;
 use barrier::Crossing;
-use direct::Direct;
+use direct::DirectComparison;
 
 /// The step in which time goes on.
 const STEP: u64 = 1_000_000;
@@ -107,9 +107,9 @@ pub(super) struct Model {
     completed_at: u64,
     pub of: u64,
     pub min: u64,
-    pub until: Until,
-    pub speed_min: Speed,
-    pub speed_max: Speed,
+    pub until: SyncMax,
+    pub speed_min: SpeedLimit,
+    pub speed_max: SpeedLimit,
     /// Sectors a second that the members give.
     pub fastest: f64,
     sleeps_until: u64,
@@ -133,7 +133,7 @@ pub(super) struct Model {
     delayed: bool,
     pub load: Load,
     crossing: Crossing,
-    pub direct: Direct,
+    pub direct: DirectComparison,
     /// Number of direct comparisons.
     pub compared: u32,
     pub events: Vec<(u64, Event)>,
@@ -152,7 +152,7 @@ pub(super) struct Model {
     /// For each second: sectors checked, and the mean latency of the foreground.
     pub history: Vec<(f64, f64)>,
     second: (f64, f64, u32),
-    pub reported: Vec<At>,
+    pub reported: Vec<ScrubProgress>,
     /// Writes that were refused.
     pub refused: Vec<String>,
 }
@@ -167,12 +167,12 @@ impl Model {
             completed_at: 0,
             of,
             min: 0,
-            until: Until::End,
-            speed_min: Speed {
+            until: SyncMax::End,
+            speed_min: SpeedLimit {
                 kib: 1000,
                 local: false,
             },
-            speed_max: Speed {
+            speed_max: SpeedLimit {
                 kib: 200_000,
                 local: false,
             },
@@ -200,7 +200,7 @@ impl Model {
                 barrier: None,
             },
             crossing: Crossing::default(),
-            direct: Direct::default(),
+            direct: DirectComparison::default(),
             compared: 0,
             events: Vec::new(),
             order: None,
@@ -222,8 +222,8 @@ impl Model {
 
     fn window_end(&self) -> f64 {
         match self.until {
-            Until::End => self.of as f64,
-            Until::At(at) => (at.0 as f64).min(self.of as f64),
+            SyncMax::End => self.of as f64,
+            SyncMax::At(at) => (at.0 as f64).min(self.of as f64),
         }
     }
 
@@ -257,9 +257,13 @@ impl Model {
                 self.break_off();
                 self.degraded += 1;
             }
-            Event::Turns(Tunable::SpeedMin, kib) => self.speed_min = Speed { kib, local: true },
-            Event::Turns(Tunable::SpeedMax, kib) => self.speed_max = Speed { kib, local: true },
-            Event::Turns(_, sectors) => self.until = Until::At(Sectors(sectors)),
+            Event::Turns(Tunable::SpeedMin, kib) => {
+                self.speed_min = SpeedLimit { kib, local: true }
+            }
+            Event::Turns(Tunable::SpeedMax, kib) => {
+                self.speed_max = SpeedLimit { kib, local: true }
+            }
+            Event::Turns(_, sectors) => self.until = SyncMax::At(Sectors(sectors)),
             Event::Gone => self.there = false,
             Event::Waits => {
                 self.waits = Some(Waits::Competing(CompetingArray {
@@ -397,7 +401,7 @@ impl Model {
         }
         if self.position >= self.of as f64 {
             // It has come to the end, and forgets both ends.
-            (self.min, self.until) = (0, Until::End);
+            (self.min, self.until) = (0, SyncMax::End);
             self.action = SyncAction::Idle;
             return;
         }
@@ -447,7 +451,7 @@ fn busy(what: &str) -> linux::Error {
     }
 }
 
-impl World for Model {
+impl ArrayControl for Model {
     fn now(&mut self) -> Nanos {
         Nanos(self.now)
     }
@@ -481,7 +485,7 @@ impl World for Model {
     }
 
     fn tunable(&mut self, tunable: Tunable) -> Option<String> {
-        let speed = |speed: Speed| {
+        let speed = |speed: SpeedLimit| {
             let whose = if speed.local { "local" } else { "system" };
             format!("{} ({whose})", speed.kib)
         };
@@ -502,22 +506,22 @@ impl World for Model {
         }
         let is_busy = self.action != SyncAction::Idle;
         match (tunable, text.parse::<u64>()) {
-            (Tunable::SpeedMin, Ok(kib)) => self.speed_min = Speed { kib, local: true },
-            (Tunable::SpeedMax, Ok(kib)) => self.speed_max = Speed { kib, local: true },
+            (Tunable::SpeedMin, Ok(kib)) => self.speed_min = SpeedLimit { kib, local: true },
+            (Tunable::SpeedMax, Ok(kib)) => self.speed_max = SpeedLimit { kib, local: true },
             (Tunable::Min, Ok(_)) if is_busy => return self.refuse("sync_min"),
             (Tunable::Min, Ok(at)) => self.min = at,
             (Tunable::Max, Ok(at)) if at < self.min => return self.refuse("sync_max"),
             (Tunable::Max, Ok(at)) => {
                 let lowers = match self.until {
-                    Until::End => true,
-                    Until::At(there) => at < there.0,
+                    SyncMax::End => true,
+                    SyncMax::At(there) => at < there.0,
                 };
                 if (is_busy && lowers) || !at.is_multiple_of(128) {
                     return self.refuse("sync_max");
                 }
-                self.until = Until::At(Sectors(at));
+                self.until = SyncMax::At(Sectors(at));
             }
-            (Tunable::Max, Err(_)) => self.until = Until::End,
+            (Tunable::Max, Err(_)) => self.until = SyncMax::End,
             _ => return self.refuse(tunable.file()),
         }
         Ok(())
@@ -586,7 +590,7 @@ impl World for Model {
         self.order
     }
 
-    fn stands(&mut self, at: &At) {
+    fn stands(&mut self, at: &ScrubProgress) {
         self.reported.push(at.clone());
     }
 }

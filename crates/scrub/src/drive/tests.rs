@@ -40,7 +40,7 @@ fn on_an_idle_array_it_is_as_fast_as_md() {
     let seconds = model.now as f64 / SECOND as f64;
     assert!(seconds < 2.5 + 60.0 / 0.97, "{seconds}");
     assert_eq!(model.refused, [""; 0]);
-    assert_eq!((model.min, model.until), (0, Until::End));
+    assert_eq!((model.min, model.until), (0, SyncMax::End));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn all_is_found_once_over_any_number_of_interruptions() {
 }
 
 /// Runs with something that happens after eleven seconds, and gives what came of it.
-fn with(event: Event) -> (Ended, Model) {
+fn with(event: Event) -> (DriveResult, Model) {
     let mut model = Model::new(600 * FASTEST as u64, FASTEST);
     model.events.push((11 * SECOND, event));
     let ended = drive(&mut model, &task());

@@ -14,7 +14,7 @@ use linux::root::{attribute, names_in, number};
 use reader::IdleGap;
 use rustix::fs::OFlags;
 
-use super::geometry::{Copies, Geometry, Parity, Rotation, Ten};
+use super::geometry::{Copies, Geometry, Parity, Raid10, Rotation};
 use super::search::Members;
 
 /// Offsets in sysfs are in sectors of this many bytes.
@@ -237,7 +237,7 @@ pub(crate) fn geometry(folder: &Path, array: &Device) -> Result<Geometry, NotCom
             size: component,
         }),
         Some(Placement::StripedCopies) => Copies::of(layout, disks.into())
-            .and_then(|copies| Ten::new(disks.into(), chunk, copies, component))
+            .and_then(|copies| Raid10::new(disks.into(), chunk, copies, component))
             .map(Geometry::Ten)
             .ok_or_else(refused),
         Some(Placement::Parity { count, rotates }) => {

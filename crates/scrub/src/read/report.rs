@@ -11,11 +11,11 @@ use record::{Bytes, Ranges};
 use serde::Serialize;
 
 use super::super::document::ForegroundDocument;
-use super::super::locate::{Owners, What, owners};
-use super::member::Came;
+use super::super::locate::{OwnerKind, Owners, owners};
+use super::member::MemberResult;
 use super::one::{Ending, Read};
 use super::places;
-use super::source::{OfArray, Part};
+use super::source::{ArrayState, ReadPart};
 use ui::format::short_latency;
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
@@ -58,7 +58,7 @@ impl ReadResult {
             .all(|part| part.kept.unreadable.is_empty())
     }
 
-    fn parts(&self) -> impl Iterator<Item = (&Part, &Came)> {
+    fn parts(&self) -> impl Iterator<Item = (&ReadPart, &MemberResult)> {
         self.read.source.parts.iter().zip(&self.read.parts)
     }
 
@@ -191,19 +191,19 @@ fn owner_lines(owners: &Owners) -> Vec<String> {
         .take(MOST_LISTED)
         .map(|owner| {
             let what = match &owner.what {
-                What::File { path, parts, .. } => {
+                OwnerKind::File { path, parts, .. } => {
                     format!("the file {}, of it {}", path.display(), extents(parts))
                 }
-                What::Unwritten { path } => {
+                OwnerKind::Unwritten { path } => {
                     format!("space that {} has never written", path.display())
                 }
-                What::Free(point) => format!("free space of {}", point.display()),
-                What::Nameless(point) => format!(
+                OwnerKind::Free(point) => format!("free space of {}", point.display()),
+                OwnerKind::Nameless(point) => format!(
                     "of {}, but of no file that could be seen: metadata, a log, or a deleted file",
                     point.display()
                 ),
-                What::Swap(device) => format!("swap on {device}"),
-                What::Unknown(why) => format!("not known: {why}"),
+                OwnerKind::Swap(device) => format!("swap on {device}"),
+                OwnerKind::Unknown(why) => format!("not known: {why}"),
             };
             format!("What lies at {} is {what}.", extents(&owner.array))
         })
@@ -236,7 +236,7 @@ pub(crate) fn text(found: &[ReadResult], columns: usize) -> String {
     text
 }
 
-fn row(one: &ReadResult, part: &Part, came: &Came) -> Vec<String> {
+fn row(one: &ReadResult, part: &ReadPart, came: &MemberResult) -> Vec<String> {
     let array = match (&one.read.source.array, part.slot) {
         (Some(array), Some(_)) => format!("{} {}", one.read.source.path(), array.level_word()),
         _ => "itself".to_owned(),
@@ -380,12 +380,12 @@ struct ExtentDocument {
 #[derive(Serialize)]
 struct OwnerDocument<'a> {
     extents: Vec<ExtentDocument>,
-    what: WhatDocument<'a>,
+    what: OwnerKindDocument<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum WhatDocument<'a> {
+enum OwnerKindDocument<'a> {
     File {
         path: &'a Path,
         parts: Vec<ExtentDocument>,
@@ -428,14 +428,14 @@ impl<'a> SourceDocument<'a> {
         let located = one.owners.as_ref().map(|owners| {
             let owners = owners.list.iter().map(|owner| OwnerDocument {
                 extents: extent_documents(&owner.array),
-                what: WhatDocument::of(&owner.what),
+                what: OwnerKindDocument::of(&owner.what),
             });
             owners.collect()
         });
         SourceDocument {
             device: one.read.source.path(),
             uuid: array.map(|array| array.uuid.as_str()),
-            level: array.map(OfArray::level_word),
+            level: array.map(ArrayState::level_word),
             disks: disks.collect(),
             unreadable: extent_documents(&one.bad),
             located,
@@ -457,23 +457,23 @@ fn extent_documents(ranges: &Ranges) -> Vec<ExtentDocument> {
     extents.collect()
 }
 
-impl<'a> WhatDocument<'a> {
-    fn of(what: &'a What) -> WhatDocument<'a> {
+impl<'a> OwnerKindDocument<'a> {
+    fn of(what: &'a OwnerKind) -> OwnerKindDocument<'a> {
         match what {
-            What::File {
+            OwnerKind::File {
                 path,
                 parts,
                 shared,
-            } => WhatDocument::File {
+            } => OwnerKindDocument::File {
                 path,
                 parts: extent_documents(parts),
                 shared: *shared,
             },
-            What::Unwritten { path } => WhatDocument::Unwritten { path },
-            What::Free(mount) => WhatDocument::Free { mount },
-            What::Nameless(mount) => WhatDocument::Nameless { mount },
-            What::Swap(device) => WhatDocument::Swap { device },
-            What::Unknown(why) => WhatDocument::Unknown { why },
+            OwnerKind::Unwritten { path } => OwnerKindDocument::Unwritten { path },
+            OwnerKind::Free(mount) => OwnerKindDocument::Free { mount },
+            OwnerKind::Nameless(mount) => OwnerKindDocument::Nameless { mount },
+            OwnerKind::Swap(device) => OwnerKindDocument::Swap { device },
+            OwnerKind::Unknown(why) => OwnerKindDocument::Unknown { why },
         }
     }
 }

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use linux::Root;
 use linux::block::{Device, Devices};
-use linux::md::sync::{Sectors, Sync, Tunable, Until};
+use linux::md::sync::{Sectors, Sync, SyncMax, Tunable};
 use record::Bytes;
 use record::sample::SyncAction;
 
 use super::super::guard::{self, Guard};
-use super::super::locate::{Disks, Geometry, Members as _, Place, Writer};
-use super::super::saved_tunables::{By, SavedTunables, Setting};
-use super::window::World;
+use super::super::locate::{Disks, Geometry, MemberOffset, Members as _, Writer};
+use super::super::saved_tunables::{RestoredBy, SavedTunables, Setting};
+use super::window::RewriteAccess;
 
 /// Writes to a window wait no longer than this.
 const HOLDS: Duration = Duration::from_secs(60);
@@ -40,11 +40,11 @@ pub(crate) struct OnHost<'a> {
     pub geometry: &'a Geometry,
     pub disks: &'a Disks,
     pub writers: BTreeMap<u32, Writer>,
-    pub held: Option<Held>,
+    pub held: Option<HeldWrites>,
 }
 
 /// Barrier that holds while writes to a window wait.
-pub(crate) struct Held {
+pub(crate) struct HeldWrites {
     pub old: SavedTunables,
     pub guard: Guard,
     pub until: Instant,
@@ -83,7 +83,7 @@ impl<'a> OnHost<'a> {
     /// Takes the tunables as they were, and the guard that puts them back after a kill; they are changed from
     /// now on.
     pub(crate) fn hold(&mut self, old: SavedTunables, guard: Guard) {
-        self.held = Some(Held {
+        self.held = Some(HeldWrites {
             old,
             guard,
             until: Instant::now() + HOLDS,
@@ -173,7 +173,7 @@ impl<'a> OnHost<'a> {
                 }
                 SyncAction::Check => {}
                 // At the end of the array md takes the end of its check away.
-                SyncAction::Idle if state.until == Until::End => return Ok(state.mismatches),
+                SyncAction::Idle if state.until == SyncMax::End => return Ok(state.mismatches),
                 other => {
                     return Err(format!(
                         "md's check of the stripes was ended by something else (sync_action is '{}')",
@@ -246,7 +246,7 @@ pub(crate) fn refusal(sync: &Sync) -> Option<String> {
     })
 }
 
-impl World for OnHost<'_> {
+impl RewriteAccess for OnHost<'_> {
     fn suspend(&mut self, positions: &Range<u64>) -> Result<(), String> {
         refusal(self.sync).map_or(Ok(()), Err)?;
         let (low, high) = self.suspended(positions);
@@ -258,7 +258,7 @@ impl World for OnHost<'_> {
         let Some(held) = self.held.take() else {
             return Ok(());
         };
-        let back = held.old.put_back(self.sync, By::Another);
+        let back = held.old.put_back(self.sync, RestoredBy::Another);
         if back.is_all() {
             guard::note_back(self.uuid);
         }
@@ -286,11 +286,11 @@ impl World for OnHost<'_> {
         Ok(Some(sectors.div_ceil(COUNTED)))
     }
 
-    fn read(&mut self, place: Place, into: &mut [u8]) -> io::Result<()> {
+    fn read(&mut self, place: MemberOffset, into: &mut [u8]) -> io::Result<()> {
         self.disks.read_at(place.slot, place.at, into)
     }
 
-    fn write(&mut self, place: Place, bytes: &[u8]) -> io::Result<()> {
+    fn write(&mut self, place: MemberOffset, bytes: &[u8]) -> io::Result<()> {
         // As much as can be known: nothing holds a member back from failing meanwhile.
         let state = self.sync.state().map_err(io::Error::other)?;
         if state.degraded > 0 || !self.disks.has(place.slot) {

@@ -1,7 +1,7 @@
 //! One host in the race: its disks, and what they make of it.
 
 use super::noise::Noise;
-use super::rows::Row;
+use super::rows::DiskRounds;
 use super::shares;
 use super::status::HostStatus;
 use crate::median::median;
@@ -11,11 +11,11 @@ const PRIOR: f64 = 4.0;
 
 /// A host.
 #[derive(Clone, Debug)]
-pub(super) struct Entrant {
+pub(super) struct RacedHost {
     pub(super) group: usize,
     pub(super) status: HostStatus,
     /// One a disk.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<DiskRounds>,
     /// The bounds of each disk by its slow rounds.
     shares: Vec<(f64, f64)>,
     /// Number of rounds in which it was measured.
@@ -31,9 +31,9 @@ pub(super) struct Entrant {
     pub(super) calm: usize,
 }
 
-impl Entrant {
-    pub(super) fn new(group: usize) -> Entrant {
-        Entrant {
+impl RacedHost {
+    pub(super) fn new(group: usize) -> RacedHost {
+        RacedHost {
             group,
             status: HostStatus::In,
             rows: Vec::new(),
@@ -63,7 +63,7 @@ impl Entrant {
 
     /// Adds a round, less what the hour did.
     pub(super) fn push(&mut self, logs: &[f64], hour: f64) {
-        self.rows.resize(logs.len(), Row::default());
+        self.rows.resize(logs.len(), DiskRounds::default());
         self.shares.resize(logs.len(), (0.0, 0.0));
         for (row, log) in self.rows.iter_mut().zip(logs) {
             row.push(log - hour);
@@ -72,7 +72,7 @@ impl Entrant {
     }
 
     /// The worst disk.
-    pub(super) fn worst_row(&self) -> Option<&Row> {
+    pub(super) fn worst_row(&self) -> Option<&DiskRounds> {
         self.rows.get(self.worst)
     }
 
@@ -109,7 +109,7 @@ impl Entrant {
 }
 
 /// The variance of a disk, where its own scatter says that it is above the common one.
-fn moderated(row: &Row, noise: Noise) -> f64 {
+fn moderated(row: &DiskRounds, noise: Noise) -> f64 {
     let own = row.calm.saturating_sub(1) as f64;
     let mixed = (PRIOR * noise.variance + row.squares) / (PRIOR + own);
     mixed.max(noise.variance)

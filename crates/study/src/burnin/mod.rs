@@ -62,9 +62,9 @@ use std::cell::RefCell;
 
 use crate::median::median;
 use bounds::Bounds;
-use entrant::Entrant;
+use entrant::RacedHost;
 use noise::Noise;
-use rows::Row;
+use rows::DiskRounds;
 pub use rule::Rule;
 pub use status::HostStatus;
 
@@ -133,7 +133,7 @@ pub struct Decision {
 #[derive(Clone, Debug)]
 pub struct Race {
     rule: Rule,
-    hosts: Vec<Entrant>,
+    hosts: Vec<RacedHost>,
     groups: Vec<Group>,
     noise: Noise,
     /// Number of rounds measured.
@@ -169,7 +169,10 @@ impl Race {
         }
         let mut race = Race {
             rule,
-            hosts: group_of.iter().map(|group| Entrant::new(*group)).collect(),
+            hosts: group_of
+                .iter()
+                .map(|group| RacedHost::new(*group))
+                .collect(),
             groups,
             noise: Noise::default(),
             rounds: 0,
@@ -230,7 +233,7 @@ impl Race {
         }
         let own_hour = |group: &&Group| group.members.len() >= COMPANY;
         let groups = self.groups.iter().filter(own_hour).count().max(1);
-        let rows: Vec<&Row> = self.hosts.iter().flat_map(|host| &host.rows).collect();
+        let rows: Vec<&DiskRounds> = self.hosts.iter().flat_map(|host| &host.rows).collect();
         self.noise.learn(&rows, groups);
         *self.told.get_mut() = None;
         self.judge();

@@ -12,7 +12,7 @@ const MAD: f64 = 0.674_49;
 
 /// A disk over the rounds, in logarithms and without the hours.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Row {
+pub(super) struct DiskRounds {
     /// One value a round; four bytes, of which there may be millions.
     logs: Vec<f32>,
     /// The mean of the calm rounds.
@@ -28,7 +28,7 @@ pub(super) struct Row {
     judged: (usize, f64),
 }
 
-impl Row {
+impl DiskRounds {
     pub(super) fn push(&mut self, log: f64) {
         self.logs.push(log as f32);
         if self.logs.len() == 1 {

@@ -56,7 +56,7 @@ pub enum ChangeKind {
 
 /// An event, and what happened to it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct EventChange {
     /// The change.
     pub kind: ChangeKind,
     /// The event as it stands.

@@ -18,7 +18,7 @@ const STEP: usize = 32;
 
 /// Requests of one kind in a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Part {
+pub(super) struct FlowPoint {
     /// Requests a second.
     pub(super) ops: f64,
     /// Bytes a second.
@@ -28,7 +28,7 @@ pub(super) struct Part {
 }
 
 /// A kind of requests within a point.
-pub(super) type Kind = fn(&Point) -> &Part;
+pub(super) type FlowKindPoint = fn(&Point) -> &FlowPoint;
 
 /// A device in about a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,11 +38,11 @@ pub(super) struct Point {
     /// Length, in seconds.
     pub(super) seconds: f64,
     /// Reads.
-    pub(super) read: Part,
+    pub(super) read: FlowPoint,
     /// Writes.
-    pub(super) write: Part,
+    pub(super) write: FlowPoint,
     /// Reads, writes and discards.
-    pub(super) all: Part,
+    pub(super) all: FlowPoint,
     /// Requests in flight on average.
     pub(super) in_flight: Option<f64>,
     /// Requests in flight at the end.
@@ -80,8 +80,8 @@ impl PartSums {
         }
     }
 
-    fn part(&self, seconds: f64) -> Part {
-        Part {
+    fn part(&self, seconds: f64) -> FlowPoint {
+        FlowPoint {
             ops: self.ops / seconds,
             bytes: self.bytes / seconds,
             wait: (self.timed > 0.0).then(|| self.waited / self.timed),
@@ -137,14 +137,14 @@ struct Series {
 
 /// The points of all devices.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(super) struct DeviceHistory {
     series: HashMap<DeviceId, Series>,
     length: Nanos,
     count: u64,
     ended_point: bool,
 }
 
-impl History {
+impl DeviceHistory {
     /// Takes a sample; tells whether it completes a point.
     pub(super) fn take(&mut self, sample: &Sample) -> bool {
         self.ended_point = self.add(sample);
@@ -282,7 +282,7 @@ fn is_worked_on(array: &DeviceSample) -> bool {
 
 /// Requests a second and mean wait of one kind over points. `None` of the wait where no request was
 /// timed.
-pub(super) fn mean_of(points: &[Point], part: Kind) -> Part {
+pub(super) fn mean_of(points: &[Point], part: FlowKindPoint) -> FlowPoint {
     let mut sums = PartSums::default();
     let mut seconds = 0.0;
     for point in points {
@@ -299,7 +299,7 @@ pub(super) fn mean_of(points: &[Point], part: Kind) -> Part {
     if seconds > 0.0 {
         sums.part(seconds)
     } else {
-        Part::default()
+        FlowPoint::default()
     }
 }
 

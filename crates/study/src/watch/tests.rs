@@ -38,7 +38,7 @@ fn second(number: u64, iops: f64, in_flight: Option<u64>) -> Sample {
     }
 }
 
-fn kinds(changes: &[Change]) -> Vec<(ChangeKind, EventCode)> {
+fn kinds(changes: &[EventChange]) -> Vec<(ChangeKind, EventCode)> {
     changes
         .iter()
         .map(|change| (change.kind, change.event.code))

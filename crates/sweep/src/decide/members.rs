@@ -321,7 +321,7 @@ fn sum_of(values: &[Value], of: impl Fn(&Value) -> f64) -> f64 {
 mod tests {
     use super::super::decide;
     use super::super::testing::{Truth, probed, raid10, sweep};
-    use crate::decision::Decision;
+    use crate::decision::SweepDecision;
     use crate::layout::Layout;
     use domain::raid::Level;
 
@@ -339,7 +339,7 @@ mod tests {
         of: &dyn Fn(&Layout) -> f64,
         alone: &[f64],
         share: f64,
-    ) -> Decision {
+    ) -> SweepDecision {
         with_depth(64, members, level, of, alone, share)
     }
 
@@ -350,7 +350,7 @@ mod tests {
         of: &dyn Fn(&Layout) -> f64,
         alone: &[f64],
         share: f64,
-    ) -> Decision {
+    ) -> SweepDecision {
         let layouts = members.iter().map(|members| Layout {
             level: Some(level),
             ..raid10(*members)
@@ -367,7 +367,7 @@ mod tests {
         decide(&truth.all(record, 5))
     }
 
-    fn has(decision: &Decision, words: &[&str]) {
+    fn has(decision: &SweepDecision, words: &[&str]) {
         for word in words {
             assert!(
                 decision.answers.iter().any(|text| text.contains(word)),
@@ -425,7 +425,7 @@ mod tests {
     #[test]
     fn with_few_requests_in_flight_neither_the_array_nor_a_knee_is_blamed_alone() {
         let of = |layout: &Layout| (3000.0 * layout.members as f64 / io(layout)).min(9000.0);
-        let blames = |decision: &Decision, word: &str| {
+        let blames = |decision: &SweepDecision, word: &str| {
             let mut answers = decision.answers.iter();
             answers.any(|text| text.contains(word))
         };

@@ -8,7 +8,7 @@ use super::tests::{by_members, growing, run};
 use super::{decide, next_layouts};
 use crate::decision::LayoutOutcome;
 use crate::layout::Layout;
-use crate::record::{Block, Cell, CellOutcome, SweepRecord, Value};
+use crate::record::{Cell, CellOutcome, RaceBlock, SweepRecord, Value};
 use domain::filesystem::Fs;
 use domain::raid::Level;
 
@@ -145,7 +145,7 @@ proptest! {
             if wanted.is_empty() {
                 break;
             }
-            record.blocks.push(Block { wanted: wanted.clone(), order: wanted.clone() });
+            record.blocks.push(RaceBlock { wanted: wanted.clone(), order: wanted.clone() });
             truth.measure(&mut record, block, &wanted);
         }
         prop_assert!(decide(&record).over);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 
-use super::{Delivery, Identity, Intake, Polled, Source, Stopped};
+use super::{Delivery, Identity, Intake, PollResult, Source, Stopped};
 use crate::identity::fingerprint;
 use crate::lines::Lines;
 
@@ -94,7 +94,7 @@ impl FileSource {
         })
     }
 
-    fn step(&mut self, intake: &mut dyn Intake) -> io::Result<Polled> {
+    fn step(&mut self, intake: &mut dyn Intake) -> io::Result<PollResult> {
         let open = match &mut self.open {
             Some(open) => open,
             None => {
@@ -108,7 +108,7 @@ impl FileSource {
                             });
                             (file, true, is_later)
                         }
-                        Err(_) => return Ok(Polled::More),
+                        Err(_) => return Ok(PollResult::More),
                     },
                     None => match self.first.take() {
                         Some(file) => (file, false, false),
@@ -138,31 +138,31 @@ impl FileSource {
             match open.recognize(intake, grows) {
                 Ok(true) if open.is_rotated && !open.is_begun => return Ok(self.end()),
                 Ok(true) => {}
-                Ok(false) if grows => return Ok(Polled::Idle),
+                Ok(false) if grows => return Ok(PollResult::Idle),
                 Ok(false) => return Ok(self.end()),
-                Err(Failed::Stopped(Stopped)) => return Ok(Polled::Idle),
+                Err(Failed::Stopped(Stopped)) => return Ok(PollResult::Idle),
                 Err(Failed::Read(error)) => return Err(error),
             }
         }
         match open.read(intake, grows)? {
-            true => Ok(Polled::More),
+            true => Ok(PollResult::More),
             // The end of a file that was made shorter is its end.
             false if !grows || open.file.metadata()?.len() < open.at => Ok(self.end()),
-            false => Ok(Polled::Idle),
+            false => Ok(PollResult::Idle),
         }
     }
 
     /// The end of this file: of the source, or the beginning of the next file.
-    fn end(&mut self) -> Polled {
+    fn end(&mut self) -> PollResult {
         let ended = self.open.take();
         if !self.follow {
-            return Polled::End;
+            return PollResult::End;
         }
         if ended.is_some_and(|ended| ended.replaced.is_some()) {
             // There may have been more than one rotation.
             self.rotated = rotated(&self.path);
         }
-        Polled::More
+        PollResult::More
     }
 }
 
@@ -304,14 +304,14 @@ impl Source for FileSource {
         &self.address
     }
 
-    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> Polled {
+    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> PollResult {
         match self.step(intake) {
-            Ok(Polled::Idle) => {
+            Ok(PollResult::Idle) => {
                 std::thread::sleep(wait.min(POLL));
-                Polled::Idle
+                PollResult::Idle
             }
             Ok(polled) => polled,
-            Err(error) => Polled::Down(error.to_string()),
+            Err(error) => PollResult::Down(error.to_string()),
         }
     }
 

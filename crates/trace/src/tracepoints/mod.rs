@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use linux::Root;
 use linux::block::{Device, DeviceNumber};
 use linux::machine::memory;
-use linux::tracefs::{Instance, Page, Readers, Tracefs, TracefsError, now};
+use linux::tracefs::{Instance, Readers, TracePage, Tracefs, TracefsError, now};
 use record::{Bytes, Nanos};
 
 use crate::event::Event;
@@ -124,7 +124,7 @@ impl Tracepoints {
         let began = now();
         let most = readers.read(|page| {
             let mut last = Nanos(0);
-            for raw in Page::new(page).into_iter().flatten() {
+            for raw in TracePage::new(page).into_iter().flatten() {
                 last = Nanos(raw.time);
                 let id = raw.bytes.first_chunk().map(|id| u16::from_ne_bytes(*id));
                 let Some(decoder) = id.and_then(|id| decoders.get(&id)) else {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use linux::Root;
 use linux::pulse::{
-    self, GroupReader, KeptFile, KernelLog, MemoryReader, NetReader, Passed, PressureReader,
-    Stalled, load,
+    self, DirectionCounts, GroupReader, KeptFile, KernelLog, MemoryReader, NetReader,
+    PressureReader, Stalled, load,
 };
 use record::Nanos;
 use record::sample::{
@@ -25,7 +25,7 @@ pub(super) struct Host {
     memory: Option<MemoryReader>,
     processors: Option<Processors>,
     network: Option<NetReader>,
-    interfaces: HashMap<Arc<str>, (Passed, Passed)>,
+    interfaces: HashMap<Arc<str>, (DirectionCounts, DirectionCounts)>,
     log: Option<KernelLog>,
     groups: GroupReader,
     limits: HashMap<LimitKey, pulse::GroupLimit>,
@@ -188,7 +188,7 @@ impl Host {
     }
 }
 
-fn flow(passed: Passed, seconds: f64) -> NetFlow {
+fn flow(passed: DirectionCounts, seconds: f64) -> NetFlow {
     let each = |count: u64| PerSecond(count as f64 / seconds);
     NetFlow {
         bytes: BytesPerSecond(passed.bytes as f64 / seconds),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linux::block::{self, Devices, Kind};
-use linux::diskstats::{Counted, DiskStats, Line};
+use linux::diskstats::{Counted, DiskStats, DiskStatsLine};
 use linux::ebs::StatsPage;
 use linux::{Root, md};
 use record::Nanos;
@@ -134,7 +134,7 @@ impl Roster {
     }
 
     /// Takes a line of the counters.
-    pub(super) fn see(&mut self, line: &Line<'_>) -> DeviceReading {
+    pub(super) fn see(&mut self, line: &DiskStatsLine<'_>) -> DeviceReading {
         self.seen += 1;
         let mut seen = DeviceReading {
             number: line.number,
@@ -163,7 +163,7 @@ impl Roster {
     }
 
     /// A device that was not there in the last reading.
-    fn welcome(&mut self, line: &Line<'_>) {
+    fn welcome(&mut self, line: &DiskStatsLine<'_>) {
         self.changed = true;
         let id = self.take_id();
         let mut device = Device::by_name(id, line.name, self.now);

@@ -10,8 +10,8 @@ use record::sample::{
     Device, DeviceId, DeviceSample, Gap, HostSample, Latencies, ProcessSample, RecordedInterval,
     SampleTime,
 };
-use study::watch::Change;
 use study::watch::Event;
+use study::watch::EventChange;
 
 /// With more steps than this, each two become one.
 const MOST_STEPS: usize = 1_200;
@@ -128,7 +128,7 @@ pub(super) struct Step {
 }
 
 /// A device's figures, one set a step.
-pub(super) struct DeviceCourse {
+pub(super) struct DeviceSeries {
     pub(super) device: Arc<Device>,
     pub(super) steps: Vec<[Option<Band>; DEVICE]>,
     /// Times of its requests, one set a step; empty where they were not traced.
@@ -137,7 +137,7 @@ pub(super) struct DeviceCourse {
     pub(super) total: [Option<Band>; DEVICE],
 }
 
-impl DeviceCourse {
+impl DeviceSeries {
     /// True if it did something.
     pub(super) fn is_active(&self) -> bool {
         self.total.iter().flatten().any(|band| band.most > 0.0)
@@ -146,9 +146,9 @@ impl DeviceCourse {
 
 /// All figures.
 #[derive(Default)]
-pub(crate) struct Course {
+pub(crate) struct FigureSeries {
     pub(super) steps: Vec<Step>,
-    pub(super) devices: Vec<DeviceCourse>,
+    pub(super) devices: Vec<DeviceSeries>,
     places: HashMap<DeviceId, usize>,
     pub(super) host: Vec<[Option<Band>; HOST]>,
     /// I/O of processes over all of the time, by number and name.
@@ -165,9 +165,9 @@ pub(crate) struct Course {
     filled: u64,
 }
 
-impl Course {
+impl FigureSeries {
     /// Takes a sample and what was found in it.
-    pub(crate) fn see(&mut self, recorded: &RecordedInterval, changes: &[Change]) {
+    pub(crate) fn see(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
         let sample = &recorded.sample;
         let gap = sample.gap.filter(|_| self.samples > 0);
         let is_gap = matches!(gap, Some(Gap::Unseen(_) | Gap::Suspended(_)));
@@ -209,7 +209,7 @@ impl Course {
     }
 
     /// Takes what became of events.
-    pub(crate) fn close(&mut self, changes: &[Change]) {
+    pub(crate) fn close(&mut self, changes: &[EventChange]) {
         for change in changes {
             let id = change.event.id;
             match self.events.iter_mut().find(|event| event.id == id) {
@@ -278,7 +278,7 @@ impl Course {
         let one = &recorded.sample.devices[nth];
         let id = one.device.id;
         let place = *self.places.entry(id).or_insert_with(|| {
-            self.devices.push(DeviceCourse {
+            self.devices.push(DeviceSeries {
                 device: Arc::clone(&one.device),
                 steps: vec![[None; DEVICE]; self.steps.len()],
                 latency: Vec::new(),
@@ -405,7 +405,7 @@ impl Course {
     }
 
     /// The device of a number.
-    pub(super) fn device(&self, id: DeviceId) -> Option<&DeviceCourse> {
+    pub(super) fn device(&self, id: DeviceId) -> Option<&DeviceSeries> {
         self.places.get(&id).map(|place| &self.devices[*place])
     }
 }
@@ -469,7 +469,7 @@ mod tests {
 
     #[test]
     fn a_long_course_keeps_its_extremes_its_mean_and_its_ends() {
-        let mut course = Course::default();
+        let mut course = FigureSeries::default();
         for second in 1..=10_000 {
             let iops = if second == 7_777 { 50_000.0 } else { 100.0 };
             course.see(&recorded(second, iops), &[]);
@@ -493,7 +493,7 @@ mod tests {
 
     #[test]
     fn thousands_of_devices_have_fewer_steps_each() {
-        let mut course = Course::default();
+        let mut course = FigureSeries::default();
         let mut one = recorded(1, 1.0);
         let device = one.sample.devices[0].clone();
         one.sample.devices = (0..3_000)
@@ -518,7 +518,7 @@ mod tests {
 
     #[test]
     fn steps_are_not_made_one_across_a_gap() {
-        let mut course = Course::default();
+        let mut course = FigureSeries::default();
         for second in 1..=3_000 {
             let mut one = recorded(second + if second > 1_001 { 500 } else { 0 }, 1.0);
             if second == 1_002 {

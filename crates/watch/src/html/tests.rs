@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use record::Nanos;
 use record::sample::*;
 use study::watch::Event;
-use study::watch::{Change, ChangeKind};
+use study::watch::{ChangeKind, EventChange};
 
 use super::*;
 use page::browser::assert_drawn;
@@ -106,8 +106,8 @@ impl Scene {
         }
     }
 
-    fn course(&self) -> Course {
-        let mut course = Course::default();
+    fn course(&self) -> FigureSeries {
+        let mut course = FigureSeries::default();
         let devices = self.devices();
         for second in 1..=self.seconds {
             if self.gap && (self.seconds / 4..self.seconds / 4 + 120).contains(&second) {
@@ -129,7 +129,7 @@ impl Scene {
             figures: Vec::new(),
         };
         let about = Subject::Device(DeviceId(1));
-        let change = |event: Event| Change {
+        let change = |event: Event| EventChange {
             kind: ChangeKind::Closed,
             event,
         };
@@ -159,10 +159,10 @@ impl Scene {
                 ..mark(2, 1, "long before")
             },
         ];
-        let source = Source {
+        let source = SampleSource {
             hostname: Some("db-1".to_owned()),
             kernel: Some("6.1.0".to_owned()),
-            ..Source::default()
+            ..SampleSource::default()
         };
         let page = page(&self.course(), &marks, &source, &[]).unwrap();
         String::from_utf8(page).unwrap()
@@ -232,7 +232,7 @@ fn chromium_draws_a_day_of_many_devices() {
 
 #[test]
 fn an_empty_page_says_so() {
-    let page = page(&Course::default(), &[], &Source::default(), &[]).unwrap();
+    let page = page(&FigureSeries::default(), &[], &SampleSource::default(), &[]).unwrap();
     let page = String::from_utf8(page).unwrap();
     assert!(page.contains("Nothing was seen."));
 }

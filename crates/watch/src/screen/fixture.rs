@@ -7,11 +7,11 @@ use record::raid::Level;
 use record::sample::{
     ArraySample, BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Exceeded, Flow,
     Fraction, HostSample, InterfaceSample, LatencyBin, Load, Member, Memory, NetFlow, PerSecond,
-    Pressure, PressureLine, Progress, Sample, SampleTime, Source, SyncAction, VendorPage,
+    Pressure, PressureLine, Progress, Sample, SampleSource, SampleTime, SyncAction, VendorPage,
     VendorSample, disks_of_partition,
 };
 use record::{Bytes, Nanos, Severity, Subject};
-use study::watch::{Change, ChangeKind};
+use study::watch::{ChangeKind, EventChange};
 use study::watch::{Event, EventCode};
 
 use super::Update;
@@ -211,8 +211,8 @@ pub(crate) fn sample(at: u64) -> Sample {
 }
 
 /// A finding about the slow member.
-pub(crate) fn change(kind: ChangeKind, id: u64, at: u64) -> Change {
-    Change {
+pub(crate) fn change(kind: ChangeKind, id: u64, at: u64) -> EventChange {
+    EventChange {
         kind,
         event: Event {
             id,
@@ -235,10 +235,10 @@ pub(crate) fn change(kind: ChangeKind, id: u64, at: u64) -> Change {
 
 /// A screen that has seen the host for so many seconds, and found the slow member after thirty.
 pub(crate) fn model(seconds: u64) -> Model {
-    let source = Source {
+    let source = SampleSource {
         hostname: Some("db7".to_owned()),
         kernel: Some("6.12.0".to_owned()),
-        ..Source::default()
+        ..SampleSource::default()
     };
     let mut model = Model::new(source, false);
     let mut last: Option<Arc<Frame>> = None;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use record::Nanos;
 use record::sample::{DeviceId, FlowKind};
 
-use super::frame::{Frame, Row};
+use super::frame::{DeviceRow, Frame};
 
 /// Memory that is always kept, which is some ten minutes of 64 busy disks at one frame a second.
 const ROOM: usize = 6 << 20;
@@ -89,7 +89,7 @@ impl History {
         number: u64,
         span: Nanos,
         count: usize,
-        figure: impl Fn(&Row) -> Option<f64>,
+        figure: impl Fn(&DeviceRow) -> Option<f64>,
     ) -> Vec<Option<f64>> {
         let mut sums = vec![(0.0, 0.0); count];
         let Some(last) = self.get(number).filter(|_| count > 0) else {
@@ -198,7 +198,7 @@ mod tests {
         Arc::new(Frame::of(&sample, None))
     }
 
-    fn iops(row: &Row) -> Option<f64> {
+    fn iops(row: &DeviceRow) -> Option<f64> {
         row.figures.all.iops.get()
     }
 

@@ -8,7 +8,7 @@ use record::Nanos;
 use record::sample::FlowKind;
 use study::median::median;
 
-use super::frame::Row;
+use super::frame::DeviceRow;
 use super::history::History;
 
 /// A second alone is noise.
@@ -25,7 +25,7 @@ const LEAST_OPS: f64 = 2.0;
 
 /// Comparison of a member with its siblings.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Comparison {
+pub(crate) struct SiblingComparison {
     /// The place of its row in the frame.
     pub place: usize,
     /// Its wait over the median of the others', of reads or of writes: the larger one.
@@ -39,9 +39,9 @@ pub(crate) struct Comparison {
 pub(super) fn compare(
     history: &History,
     number: u64,
-    array: &Row,
+    array: &DeviceRow,
     below: &[usize],
-) -> Vec<Comparison> {
+) -> Vec<SiblingComparison> {
     let Some(frame) = history.get(number) else {
         return Vec::new();
     };
@@ -54,7 +54,7 @@ pub(super) fn compare(
         !member.is_some_and(|member| member.state.iter().any(is_odd))
     };
     let places: Vec<usize> = below.iter().filter(takes_part).copied().collect();
-    let mut best: Vec<Option<Comparison>> = vec![None; places.len()];
+    let mut best: Vec<Option<SiblingComparison>> = vec![None; places.len()];
     for kind in [FlowKind::Read, FlowKind::Write] {
         let wait = |place: &usize| {
             let device = (frame.rows[*place].device.id, *place);
@@ -63,7 +63,7 @@ pub(super) fn compare(
         let waits: Vec<Option<(f64, f64)>> = places.iter().map(wait).collect();
         for (index, place) in places.iter().enumerate() {
             let found = against(&waits, index, *place);
-            let is_larger = |found: &Comparison| {
+            let is_larger = |found: &SiblingComparison| {
                 best[index]
                     .as_ref()
                     .is_none_or(|best| found.ratio > best.ratio)
@@ -77,7 +77,7 @@ pub(super) fn compare(
 }
 
 /// One wait and load among others.
-fn against(all: &[Option<(f64, f64)>], index: usize, place: usize) -> Option<Comparison> {
+fn against(all: &[Option<(f64, f64)>], index: usize, place: usize) -> Option<SiblingComparison> {
     let (wait, ops) = all[index]?;
     let others = all.iter().enumerate().filter(|(at, _)| *at != index);
     let others: Vec<(f64, f64)> = others.filter_map(|(_, other)| *other).collect();
@@ -89,7 +89,7 @@ fn against(all: &[Option<(f64, f64)>], index: usize, place: usize) -> Option<Com
     let ratio = wait / typical;
     let slow = if all.len() == 2 { SLOW_OF_TWO } else { SLOW };
     let matched = ops >= load / MATCHED && ops <= load * MATCHED;
-    Some(Comparison {
+    Some(SiblingComparison {
         place,
         ratio,
         stands_out: matched

@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use record::sample::{DeviceSample, Flow, Gap, Sample, SampleTime};
 use record::{Nanos, Severity};
-use study::watch::{Change, ChangeKind};
+use study::watch::{ChangeKind, EventChange};
 
 use ui::format;
 
@@ -41,7 +41,7 @@ enum Rest {
 
 impl Lines {
     /// The lines of a sample and of what was found in it.
-    pub(crate) fn text(&mut self, sample: &Sample, changes: &[Change]) -> String {
+    pub(crate) fn text(&mut self, sample: &Sample, changes: &[EventChange]) -> String {
         let mut text = String::new();
         if let Some(gap) = sample.gap {
             text.push_str(&format!("# {} {}\n", clock(sample.at), gap_words(gap)));
@@ -262,7 +262,7 @@ fn array_words(device: &DeviceSample) -> String {
     text
 }
 
-fn event(change: &Change) -> String {
+fn event(change: &EventChange) -> String {
     let event = &change.event;
     let head = format!("{} {}", event.code, event.name);
     match change.kind {
@@ -472,7 +472,7 @@ mod tests {
             advice: "Do.".to_owned(),
             figures: Vec::new(),
         };
-        let mut change = Change {
+        let mut change = EventChange {
             kind: ChangeKind::Opened,
             event,
         };

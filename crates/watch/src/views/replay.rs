@@ -8,7 +8,7 @@ use record::Severity;
 use record::sample::{DeviceId, DeviceKind, DeviceSample, Flow, Gap, RecordedInterval, Spread};
 use serde::Serialize;
 use serde_json::Value;
-use study::watch::{Change, ChangeKind};
+use study::watch::{ChangeKind, EventChange};
 
 use super::json;
 use crate::mark::MarkDocument;
@@ -164,14 +164,14 @@ const COLUMNS: [Column; 9] = [
 ];
 
 /// One line a device over a while, and what was found and marked in it.
-pub(crate) struct Table {
+pub(crate) struct SummaryTable {
     all: bool,
     from: Timestamp,
     to: Timestamp,
     marks: Vec<Mark>,
     lines: BTreeMap<DeviceId, Line>,
     order: Vec<DeviceId>,
-    found: Vec<Change>,
+    found: Vec<EventChange>,
     samples: u64,
     thinned: Option<&'static str>,
     gaps: u64,
@@ -179,11 +179,11 @@ pub(crate) struct Table {
     last: Option<Timestamp>,
 }
 
-impl Table {
+impl SummaryTable {
     /// An empty one.
     /// With `all`, also of partitions and of what did nothing.
-    pub(crate) fn new(from: Timestamp, to: Timestamp, marks: Vec<Mark>, all: bool) -> Table {
-        Table {
+    pub(crate) fn new(from: Timestamp, to: Timestamp, marks: Vec<Mark>, all: bool) -> SummaryTable {
+        SummaryTable {
             all,
             from,
             to,
@@ -200,7 +200,7 @@ impl Table {
     }
 
     /// Takes a sample and what was found in it.
-    pub(crate) fn see(&mut self, recorded: &RecordedInterval, changes: &[Change]) {
+    pub(crate) fn see(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
         let sample = &recorded.sample;
         self.samples += recorded.samples();
         if recorded.spread.is_some() {
@@ -274,7 +274,7 @@ impl Table {
     }
 }
 
-fn finding(change: &Change) -> String {
+fn finding(change: &EventChange) -> String {
     let event = &change.event;
     let sign = match event.severity {
         Severity::Note => '*',

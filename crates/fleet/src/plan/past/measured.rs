@@ -147,10 +147,10 @@ fn never_measured(ledger: &Ledger) -> Result<Vec<PastHost>, Failure> {
 mod tests {
     use super::*;
     use crate::hosts::Host;
-    use crate::plan::past::Past;
+    use crate::plan::past::PastHosts;
     use crate::plan::past::tests::goods;
     use crate::race::test_races;
-    use crate::store::{HostRun, Kind, put_finished};
+    use crate::store::{HostRun, RunKind, put_finished};
 
     #[test]
     fn a_host_that_never_came_to_a_run_is_of_the_past_too() {
@@ -193,7 +193,7 @@ mod tests {
         let runs = all.map(|(id, verb, hosts)| FleetRun {
             id: id.to_owned(),
             began: jiff::Timestamp::UNIX_EPOCH,
-            kind: Kind::Run,
+            kind: RunKind::Run,
             args: vec![verb.to_owned()],
             hosts,
             race: None,
@@ -214,7 +214,8 @@ mod tests {
         put_finished(&path, &[test_races::raced(&[1000.0, 900.0, 500.0])]);
         let good = |text: &str| {
             let requirement: Requirement = text.parse().unwrap();
-            let past = Past::read(&path, Some(&requirement)).map_err(|why| why.error().to_string());
+            let past =
+                PastHosts::read(&path, Some(&requirement)).map_err(|why| why.error().to_string());
             past.map(|past| goods(&past).into_iter().filter(|good| *good).count())
         };
         assert_eq!(good("page-read.iops>=700"), Ok(2));

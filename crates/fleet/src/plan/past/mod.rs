@@ -17,7 +17,7 @@ use std::path::Path;
 
 use measured::of_ledger;
 
-pub(crate) use host::{Past, PastHost};
+pub(crate) use host::{PastHost, PastHosts};
 use sweep::Requirement;
 use text::of_text;
 use ui::exit::Failure;
@@ -26,13 +26,13 @@ use verdicts::of_verdicts;
 /// First bytes of a ledger (SQLite's file format, section 1.3).
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-impl Past {
+impl PastHosts {
     /// Reads past results. Good is what meets the requirement; without one, of a ledger what its races found good,
     /// and of others what is as good as the worst host that was kept.
     ///
     /// # Errors
     /// Refused, where they cannot be read or do not show which hosts were good.
-    pub(crate) fn read(from: &Path, good: Option<&Requirement>) -> Result<Past, Failure> {
+    pub(crate) fn read(from: &Path, good: Option<&Requirement>) -> Result<PastHosts, Failure> {
         let name = from.display().to_string();
         let unread = |why| Failure::refused(format!("{name} cannot be read: {why}"));
         let mut file = File::open(from).map_err(unread)?;
@@ -53,14 +53,18 @@ impl Past {
                 |problems: Vec<String>| Failure::refused_for("no past results", &problems);
             of_text(&name, &bytes, good).map_err(refused)?
         };
-        Past::of(&name, hosts, good).map_err(Failure::refused)
+        PastHosts::of(&name, hosts, good).map_err(Failure::refused)
     }
 
     /// Separates the good hosts from the others.
     ///
     /// # Errors
     /// A sentence, where nothing shows which were good.
-    fn of(name: &str, hosts: Vec<PastHost>, good: Option<&Requirement>) -> Result<Past, String> {
+    fn of(
+        name: &str,
+        hosts: Vec<PastHost>,
+        good: Option<&Requirement>,
+    ) -> Result<PastHosts, String> {
         if hosts.is_empty() {
             return Err(format!("{name} holds no past result of any host."));
         }
@@ -69,7 +73,7 @@ impl Past {
                 host.figure
                     .is_some_and(|value| requirement.is_met_by(value))
             };
-            return Ok(Past {
+            return Ok(PastHosts {
                 hosts: hosts
                     .into_iter()
                     .map(|host| (met(&host), host))
@@ -97,7 +101,7 @@ impl Past {
         } else {
             "kept".to_owned()
         };
-        Ok(Past {
+        Ok(PastHosts {
             hosts: hosts
                 .into_iter()
                 .map(|host| (as_good(&host), host))
@@ -116,15 +120,15 @@ fn swap((good, host): (bool, PastHost)) -> (PastHost, bool) {
 mod tests {
     use super::*;
 
-    fn read(text: &str, good: Option<&str>) -> Result<Past, String> {
+    fn read(text: &str, good: Option<&str>) -> Result<PastHosts, String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("past");
         std::fs::write(&file, text).unwrap();
         let good: Option<Requirement> = good.map(|text| text.parse().unwrap());
-        Past::read(&file, good.as_ref()).map_err(|failure| failure.error().to_string())
+        PastHosts::read(&file, good.as_ref()).map_err(|failure| failure.error().to_string())
     }
 
-    pub(crate) fn goods(past: &Past) -> Vec<bool> {
+    pub(crate) fn goods(past: &PastHosts) -> Vec<bool> {
         past.hosts.iter().map(|(_, good)| *good).collect()
     }
 

@@ -12,7 +12,7 @@ use record::sample::{DeviceNumber, DeviceSample, GroupLimit, LimitKind, Sample, 
 use record::{Bytes, Severity, Subject};
 
 use crate::watch::format::{digits, percent};
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Time that it looks back, in seconds, and the least number of samples.
 const WINDOW_S: f64 = 5.0;
@@ -72,7 +72,7 @@ impl Rule for CgroupLimit {
         self.tracks.clear();
     }
 
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         let sample = now.sample;
         let mut tracks = std::mem::take(&mut self.tracks);
         let mut found: Vec<LimitedGroup<'_>> = Vec::new();
@@ -217,7 +217,7 @@ mod tests {
 
     use super::*;
     use crate::watch::EventCode;
-    use crate::watch::{Change, ChangeKind, Settings, Watch};
+    use crate::watch::{ChangeKind, EventChange, Settings, Watch};
 
     fn number(minor: u32) -> DeviceNumber {
         DeviceNumber { major: 8, minor }
@@ -239,7 +239,7 @@ mod tests {
         host: Option<f64>,
         length_s: f64,
         limits: &dyn Fn(u64) -> Vec<GroupLimit>,
-    ) -> Vec<Change> {
+    ) -> Vec<EventChange> {
         let mut watch = Watch::new(Settings::default());
         let line = |share: f64| PressureLine {
             stalled: Some(Fraction(share)),

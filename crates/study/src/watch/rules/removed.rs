@@ -6,7 +6,7 @@ use record::sample::{Device, DeviceId, DeviceKind, DeviceSample, Sample, SampleT
 use record::{Nanos, Severity, Subject};
 
 use crate::watch::format::digits;
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// It lasts until a device of the name is there again, but no longer than this.
 const LONGEST: Nanos = Nanos::from_secs(600);
@@ -98,7 +98,7 @@ impl Rule for Removed {
         self.last.clear();
     }
 
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         let sample = now.sample;
         for device in &sample.removed {
             if self.matters(device) {
@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
     use crate::watch::EventCode;
-    use crate::watch::{Change, ChangeKind, Settings, Watch};
+    use crate::watch::{ChangeKind, EventChange, Settings, Watch};
 
     fn device(id: u32, name: &str, kind: DeviceKind, on: &[u32]) -> Arc<Device> {
         let mut device = Device::by_name(DeviceId(id), name, SampleTime::default());
@@ -156,7 +156,7 @@ mod tests {
     }
 
     /// Findings while devices are there, in turn.
-    fn found(names: &[&str], steps: &[&[&Arc<Device>]]) -> Vec<Change> {
+    fn found(names: &[&str], steps: &[&[&Arc<Device>]]) -> Vec<EventChange> {
         let mut watch = Watch::new(Settings {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             ..Settings::default()

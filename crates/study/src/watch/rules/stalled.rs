@@ -10,7 +10,7 @@ use record::sample::{DeviceId, DeviceSample, SampleTime};
 use record::{Nanos, Severity};
 
 use crate::watch::format::time;
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Busy so much of the time is busy all of it, but for the clock's error.
 const ALWAYS: f64 = 0.98;
@@ -51,7 +51,7 @@ impl Rule for Stalled {
         self.since.clear();
     }
 
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         let length = now.sample.length.as_secs_f64();
         let mut since = HashMap::with_capacity(self.since.len());
         for device in now.devices.causes(hangs) {

@@ -6,7 +6,7 @@ use mysql::prelude::Queryable as _;
 
 use super::{AT_ONCE, MysqlStore};
 use crate::event::OTHER;
-use crate::level::{Level, Seconds};
+use crate::level::{RollUpLevel, Seconds};
 use crate::store::piece::Pending;
 use crate::store::sql::{
     Sql as _, adopting, bucket_table, hex, moving, running, table, value_columns,
@@ -64,7 +64,7 @@ impl MysqlStore {
         };
         for (level, sums) in late::levels(&batch.sums, &zone, |level| marks[level as usize]) {
             match level {
-                Level::Minute => self.add(level, &sums, numbers)?,
+                RollUpLevel::Minute => self.add(level, &sums, numbers)?,
                 _ => {
                     let numbers: Vec<i64> = sums
                         .names()
@@ -244,7 +244,7 @@ impl MysqlStore {
     }
 
     /// Adds sums to a level's tables.
-    fn add(&mut self, level: Level, sums: &Sums, numbers: &[i64]) -> Result<()> {
+    fn add(&mut self, level: RollUpLevel, sums: &Sums, numbers: &[i64]) -> Result<()> {
         let mut rows: Vec<(Seconds, i64, Row<'_>)> = sums
             .rows()
             .map(|row| (row.start, numbers[row.tag as usize], row))
@@ -300,7 +300,7 @@ impl MysqlStore {
         self.add_buckets(level, sums, numbers)
     }
 
-    fn add_buckets(&mut self, level: Level, sums: &Sums, numbers: &[i64]) -> Result<()> {
+    fn add_buckets(&mut self, level: RollUpLevel, sums: &Sums, numbers: &[i64]) -> Result<()> {
         let mut buckets: Vec<_> = sums
             .buckets()
             .map(|row| (row.start, numbers[row.tag as usize], row.bucket, row.count))
@@ -328,7 +328,7 @@ impl MysqlStore {
 }
 
 /// Assignments for a row that exists already. MySQL and MariaDB both take `VALUES()`.
-fn changes(level: Level, columns: &[String]) -> String {
+fn changes(level: RollUpLevel, columns: &[String]) -> String {
     let changes: String = columns
         .iter()
         .map(|column| match &**column {
@@ -340,7 +340,7 @@ fn changes(level: Level, columns: &[String]) -> String {
                 ", largest = GREATEST(COALESCE(largest, VALUES(largest)), VALUES(largest))"
                     .to_owned()
             }
-            "latest" if level == Level::Minute => {
+            "latest" if level == RollUpLevel::Minute => {
                 ", latest = COALESCE(VALUES(latest), latest)".to_owned()
             }
             // What comes after a period was rolled up is late, and not the latest.
