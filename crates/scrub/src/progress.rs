@@ -18,6 +18,18 @@ pub(super) fn show(line: &ProgressLine, at: &ScrubProgress, rate: Option<f64>) {
     });
 }
 
+/// Latency of the foreground and the target that it was kept to, as a cell of a table.
+pub(super) fn latency_cell(at: &ScrubProgress) -> String {
+    let targets = at.targets.unwrap_or_default();
+    let of = |name: &str, latency: Option<f64>, target: Option<f64>| {
+        let (latency, target) = (short_latency(latency?), short_latency(target?));
+        Some(format!("{name} {latency} of {target}"))
+    };
+    of("p99", at.p99, targets.p99_s)
+        .or_else(|| of("mean", at.mean, targets.mean_s))
+        .unwrap_or_else(|| "none".to_owned())
+}
+
 /// Progress of work at so many bytes a second: position, rate, foreground latency and its target, remaining
 /// time, and the time of the end.
 pub(super) fn message(at: &ScrubProgress, rate: Option<f64>, now: &Zoned) -> String {

@@ -12,11 +12,11 @@ use serde::Serialize;
 
 use super::super::document::ForegroundDocument;
 use super::super::locate::{OwnerKind, Owners, owners};
+use super::super::progress::latency_cell;
 use super::member::MemberResult;
 use super::one::{Ending, Read};
 use super::places;
 use super::source::{ArrayState, ReadPart};
-use ui::format::short_latency;
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
@@ -241,29 +241,6 @@ fn row(one: &ReadResult, part: &ReadPart, came: &MemberResult) -> Vec<String> {
         (Some(array), Some(_)) => format!("{} {}", one.read.source.path(), array.level_word()),
         _ => "itself".to_owned(),
     };
-    let targets = one.read.at.targets.unwrap_or_default();
-    let latency = match (
-        one.read.at.p99,
-        targets.p99_s,
-        one.read.at.mean,
-        targets.mean_s,
-    ) {
-        (Some(latency), Some(target), _, _) => {
-            format!(
-                "p99 {} of {}",
-                short_latency(latency),
-                short_latency(target)
-            )
-        }
-        (_, _, Some(latency), Some(target)) => {
-            format!(
-                "mean {} of {}",
-                short_latency(latency),
-                short_latency(target)
-            )
-        }
-        _ => "none".to_owned(),
-    };
     let bad = came.kept.unreadable.total();
     let mut now = match bad.0 {
         0 => "all can be read".to_owned(),
@@ -282,7 +259,7 @@ fn row(one: &ReadResult, part: &ReadPart, came: &MemberResult) -> Vec<String> {
         came.read.to_string(),
         (done - came.read).to_string(),
         rate(came.read.0 as f64 / one.read.seconds),
-        latency,
+        latency_cell(&one.read.at),
         now,
     ]
 }
