@@ -25,7 +25,7 @@ use ui::exit::Failure;
 /// The time between two checkpoints. The ledger may lie on the array, where each is work for the members.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// So long a start waits for another process that tidies up after a kill.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 /// An array may move to another host with its members, so that an owner there has lost it; and this process may
@@ -72,7 +72,7 @@ pub(crate) fn tidy(store: &mut Store, root: &Root, devices: &Devices) -> Vec<Str
         }
     }
     let is_scrubbed = |uuid: &str| array_of(uuid, root, devices).is_some_and(lock::is_taken);
-    wait_for_others(store, is_scrubbed, Instant::now() + PATIENCE);
+    wait_for_others(store, is_scrubbed, Instant::now() + TIMEOUT);
     sentences
 }
 

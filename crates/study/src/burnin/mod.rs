@@ -15,7 +15,7 @@
 //!
 //! **The hour** is what all hosts of a group have in common in a round. Rounds are simultaneous, so it
 //! is the median over the hosts of what each is off its own level, and is taken out. A median needs
-//! company: at least [`COMPANY`] hosts of a group are measured until its end, though fewer may still
+//! references: at least [`LEAST_MEASURED`] hosts of a group are measured until its end, though fewer may still
 //! be in question.
 //!
 //! **A host drops out** when as many others as are kept are ahead of it beyond doubt, by what is known
@@ -70,7 +70,7 @@ pub use status::HostStatus;
 
 /// Least number of hosts of a group that are measured, if it has them: the hour is distinguished from a host by the
 /// others.
-pub const COMPANY: usize = 3;
+pub const LEAST_MEASURED: usize = 3;
 
 /// A host measured in a round.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,8 +153,8 @@ struct Group {
     hours: (f64, usize),
     /// Those that are in, the best first.
     left: Vec<usize>,
-    /// Those that are measured for company.
-    company: Vec<usize>,
+    /// Hosts that are measured only to tell the hour from the hosts.
+    references: Vec<usize>,
     end: Option<End>,
 }
 
@@ -201,7 +201,7 @@ impl Race {
     /// The hosts to measure in the next round, all at the same time; none when the race is over.
     pub fn next(&self) -> Vec<usize> {
         let going = self.groups.iter().filter(|group| group.end.is_none());
-        let both = going.flat_map(|group| group.left.iter().chain(&group.company));
+        let both = going.flat_map(|group| group.left.iter().chain(&group.references));
         let mut next: Vec<usize> = both.copied().collect();
         next.sort_unstable();
         next
@@ -231,7 +231,7 @@ impl Race {
             let entrant = &mut self.hosts[host];
             entrant.push(&logs, hours[entrant.group]);
         }
-        let own_hour = |group: &&Group| group.members.len() >= COMPANY;
+        let own_hour = |group: &&Group| group.members.len() >= LEAST_MEASURED;
         let groups = self.groups.iter().filter(own_hour).count().max(1);
         let rows: Vec<&DiskRounds> = self.hosts.iter().flat_map(|host| &host.rows).collect();
         self.noise.learn(&rows, groups);
@@ -327,7 +327,7 @@ impl Race {
         }
         let all: Vec<f64> = off.iter().flatten().copied().collect();
         // Too few of all the groups together tell nothing of the hour.
-        let shared = if all.len() < COMPANY {
+        let shared = if all.len() < LEAST_MEASURED {
             centre
         } else {
             median(all).unwrap_or(0.0)
@@ -335,7 +335,7 @@ impl Race {
         let hours: Vec<f64> = off
             .into_iter()
             .map(|off| match off.len() {
-                few if few < COMPANY => shared,
+                few if few < LEAST_MEASURED => shared,
                 _ => median(off).unwrap_or(0.0),
             })
             .collect();
