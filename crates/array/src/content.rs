@@ -9,6 +9,7 @@ use linux::signature::{self, SignatureKind};
 
 use super::building::SavedFs;
 use domain::filesystem::Fs;
+use ui::format::hex;
 
 /// Content of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,10 +90,6 @@ fn ext4(head: &[u8]) -> Option<(String, Option<&'static str>)> {
     let used = mounted != 0 || times != 0;
     let uuid = hex(block.get(0x68..0x78)?);
     Some((uuid, used.then_some("its file system has been mounted")))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// An id without its hyphens.

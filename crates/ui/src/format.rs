@@ -26,6 +26,11 @@ pub fn number(value: f64) -> String {
     out
 }
 
+/// Bytes as hexadecimal digits, two each.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A number of things, whose word takes an s: `1 host`, `1,500 hosts`.
 pub fn count(many: usize, what: &str) -> String {
     let plural = if many == 1 { "" } else { "s" };

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
+use ui::format::hex;
 
 use super::{Delivery, Identity, Intake, PollResult, Source, Stopped};
 use crate::identity::fingerprint;
@@ -192,10 +193,7 @@ impl Open {
         if count == 0 || (follow && line == count && count < HEAD) {
             return Ok(false);
         }
-        let hash: String = fingerprint(&head[..line])[..8]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hash = hex(&fingerprint(&head[..line])[..8]);
         let facts = self.file.metadata()?;
         let born = facts.created().ok();
         let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());

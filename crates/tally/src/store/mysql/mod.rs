@@ -78,7 +78,7 @@ impl Store for MysqlStore {
     fn known(&mut self, keys: &[Key]) -> Result<Vec<bool>> {
         let mut known = hashbrown::HashSet::new();
         for keys in keys.chunks(AT_ONCE) {
-            let list: Vec<String> = keys.iter().map(|key| sql::hex(key.bytes())).collect();
+            let list: Vec<String> = keys.iter().map(|key| sql::literal(key.bytes())).collect();
             let statement = format!(
                 "SELECT identity FROM tally_identity WHERE identity IN ({})",
                 list.join(",")
@@ -94,7 +94,7 @@ impl Store for MysqlStore {
     fn position(&mut self, source: &str) -> Result<Option<u64>> {
         let statement = format!(
             "SELECT position FROM tally_position WHERE source = {}",
-            sql::hex(source.as_bytes())
+            sql::literal(source.as_bytes())
         );
         self.connection
             .with(|connection| connection.query_first(statement))
@@ -110,7 +110,7 @@ impl Store for MysqlStore {
     fn identities(&mut self, after: &[u8], most: usize) -> Result<Vec<Key>> {
         let statement = format!(
             "SELECT identity FROM tally_identity WHERE identity > {} ORDER BY identity LIMIT {most}",
-            sql::hex(after)
+            sql::literal(after)
         );
         self.connection
             .with(|connection| connection.query_map(statement, Key::of))

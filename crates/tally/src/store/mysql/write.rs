@@ -9,7 +9,7 @@ use crate::event::OTHER;
 use crate::level::{RollUpLevel, Seconds};
 use crate::store::piece::Pending;
 use crate::store::sql::{
-    Sql as _, adopting, bucket_table, hex, moving, running, table, value_columns,
+    Sql as _, adopting, bucket_table, literal, moving, running, table, value_columns,
 };
 use crate::store::{
     Advance, Applied, Batch, Key, REMEMBERED, Result, Store as _, StoreError, late,
@@ -121,7 +121,7 @@ impl MysqlStore {
         for keys in keys.chunks(AT_ONCE) {
             let rows: Vec<String> = keys
                 .iter()
-                .map(|key| format!("({},{added})", hex(key.bytes())))
+                .map(|key| format!("({},{added})", literal(key.bytes())))
                 .collect();
             let new = self.connection.run(&format!(
                 "INSERT IGNORE INTO tally_identity (identity, added) VALUES {}",
@@ -143,7 +143,7 @@ impl MysqlStore {
         // Those that are there already do not count.
         self.add_keys(keys, added)?;
         for (source, position) in positions {
-            let source = hex(source.as_bytes());
+            let source = literal(source.as_bytes());
             self.connection.run(&format!(
                 "INSERT INTO tally_position (source, position, moved) VALUES ({source}, {position}, 0)
                  ON DUPLICATE KEY UPDATE position = GREATEST(position, VALUES(position))"
@@ -155,7 +155,7 @@ impl MysqlStore {
     /// Moves a source's position.
     fn step(&mut self, advance: &Advance, now: Seconds) -> Result<()> {
         let Advance { source, from, to } = advance;
-        let source = hex(source.as_bytes());
+        let source = literal(source.as_bytes());
         // One statement that changes the row, or one that makes it: another process's waits for it, and fails.
         let moved = self.connection.run(&format!(
             "UPDATE tally_position SET position = {to}, moved = {now} WHERE source = {source} AND position = {from}"
@@ -204,7 +204,7 @@ impl MysqlStore {
             for names in new.chunks(AT_ONCE) {
                 let rows: Vec<String> = names
                     .iter()
-                    .map(|name| format!("({})", hex(name.as_bytes())))
+                    .map(|name| format!("({})", literal(name.as_bytes())))
                     .collect();
                 self.connection.run(&format!(
                     "INSERT IGNORE INTO tally_tag (name) VALUES {}",
@@ -228,7 +228,7 @@ impl MysqlStore {
     /// Remembers the numbers of tags that are in the dictionary.
     fn find(&mut self, names: &[String]) -> Result<()> {
         for names in names.chunks(AT_ONCE) {
-            let list: Vec<String> = names.iter().map(|name| hex(name.as_bytes())).collect();
+            let list: Vec<String> = names.iter().map(|name| literal(name.as_bytes())).collect();
             let statement = format!(
                 "SELECT id, name FROM tally_tag WHERE name IN ({})",
                 list.join(",")

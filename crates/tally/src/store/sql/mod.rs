@@ -6,7 +6,7 @@ pub(super) mod moving;
 mod rows;
 mod upkeep;
 
-use std::fmt::Write as _;
+use ui::format::hex;
 
 use super::{Entry, Result, Settings};
 use crate::classes::{ClassBounds, MOST_CLASSES};
@@ -57,15 +57,8 @@ pub(super) struct RolledPeriod {
 }
 
 /// Bytes as a literal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len() + 3);
-    text.push_str("x'");
-    for byte in bytes {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text.push('\'');
-    text
+pub(super) fn literal(bytes: &[u8]) -> String {
+    format!("x'{}'", hex(bytes))
 }
 
 /// The first number of a statement's first row.
@@ -170,6 +163,6 @@ mod tests {
 
     #[test]
     fn bytes_are_a_literal() {
-        assert_eq!(hex(b"a\xff"), "x'61ff'");
+        assert_eq!(literal(b"a\xff"), "x'61ff'");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::rows::{buckets, list, rows, starts};
 use super::upkeep::transact;
-use super::{Sql, bucket_table, hex, rolled, setting, table};
+use super::{Sql, bucket_table, literal, rolled, setting, table};
 use crate::identity::unique_name;
 use crate::level::RollUpLevel;
 use crate::store::piece::{MovedRows, Pending, Piece, Watermarks};
@@ -109,7 +109,7 @@ pub(in crate::store) fn take_out(
         if mover(sql)?.is_none() {
             set(sql, MOVER, &unique_name())?;
         }
-        let (target, body) = (hex(target.as_bytes()), hex(piece.text().as_bytes()));
+        let (target, body) = (literal(target.as_bytes()), literal(piece.text().as_bytes()));
         sql.run(&format!(
             "INSERT INTO tally_moving (number, target, body) VALUES ({number}, {target}, {body})"
         ))?;
