@@ -12,7 +12,7 @@ mod support;
 use serde_json::Value;
 use support::{Place, ProgramOutput, lab};
 
-/// What the scripts share: an array of parity over four volumes, on one of which three places have
+/// Beginning of all scripts: an array of parity over four volumes, on one of which three places have
 /// other content than the parity says, and its tunables as one text.
 const SETUP: &str = r#"
 is() { [ "$1" = "$2" ] || { echo "'$1' instead of '$2': $3" >&2; exit 9; }; }
@@ -150,7 +150,7 @@ fn with_qemu_a_scrub_finds_all_over_interruptions_and_puts_the_tunables_back() {
     for words in [
         "it was interrupted. All tunables are as they were. The same command goes on from there",
         "another disksmith is scrubbing it already",
-        "It goes on at ",
+        "It resumes at ",
         "its sync_max is 65536",
         "1 of its 4 members is missing",
     ] {
@@ -245,7 +245,7 @@ fn with_qemu_a_scrub_names_the_file_in_which_a_byte_was_changed() {
     assert!(parts.iter().any(holds), "{byte} is not in {parts:?}");
     for words in [
         "it is not scrubbed again (--anew would)",
-        "looking where the mismatches are: ",
+        "locating the mismatches: ",
         "is not due (--every)",
         "Nothing checks the arrays of this host on a schedule",
     ] {
@@ -511,7 +511,7 @@ fn what_cannot_be_scrubbed_is_refused_with_a_reason() {
     for (arguments, words) in [
         (&["/dev/no-such"][..], "no array that the kernel lists"),
         (&["/dev/null"], "no array that the kernel lists"),
-        (&["md0", "--window", "soon"], "write them as 01:00-06:00"),
+        (&["md0", "--window", "soon"], "write it as 01:00-06:00"),
         (&["md0", "--by", "someday"], "is not a time"),
         (&["md0", "--deadline-wins"], "--by"),
         (&["md0", "--keep-p99", "fast"], "fast"),
@@ -526,7 +526,7 @@ fn what_cannot_be_scrubbed_is_refused_with_a_reason() {
         ),
         (
             &["--all", "--install-timer", "--by", "2027-01-01"],
-            "give it a weekday",
+            "give a weekday",
         ),
         (&["--uninstall-timer"], "there is no timer of this program"),
     ] {

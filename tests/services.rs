@@ -228,7 +228,7 @@ const WRONG: [(&str, &str, Option<u64>, &str); 40] = [
         "scrub",
         "all = true\nby = \"2020-01-01\"\n",
         Some(2),
-        "--by is over",
+        "--by has passed",
     ),
     (
         "scrub",
@@ -240,7 +240,7 @@ const WRONG: [(&str, &str, Option<u64>, &str); 40] = [
         "scrub",
         "all = true\nwindow = \"1-6\"\n",
         Some(2),
-        "are no hours",
+        "is not a window",
     ),
     (
         "scrub",

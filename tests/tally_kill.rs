@@ -65,7 +65,7 @@ impl Trial {
         command.stderr(log.unwrap()).spawn().unwrap()
     }
 
-    /// What it said.
+    /// Its standard error.
     fn log(&self) -> String {
         fs::read_to_string(self.place.path("tally.err")).unwrap()
     }

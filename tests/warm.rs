@@ -2,7 +2,7 @@
 //! volumes in the lab's machine. The first need root, the second QEMU; where these are missing, the
 //! tests say so and pass.
 //!
-//! That several disks of a host may have the same serial number is tested beside the code that tells
+//! Several disks of a host with the same serial number are tested beside the code that tells
 //! them apart, since no loop device and no disk of the lab is NVMe.
 
 #![allow(

@@ -761,7 +761,7 @@ fn the_slow_member_of_an_array_that_is_named_is_found_in_a_log() {
         "md0=sda,sdz",
     ];
     let said = place.run(&arguments).ends_with(0);
-    assert!(said.err.contains("does not speak of sdz"), "{said:#?}");
+    assert!(said.err.contains("has no device sdz"), "{said:#?}");
     place
         .run(&[
             "watch",
@@ -1008,5 +1008,5 @@ fn what_is_no_log_is_refused() {
 fn a_device_that_the_log_does_not_have_is_named() {
     let said = parse(&fixture("12.6-x.txt"), &["vda", "/dev/sdq"]).ends_with(0);
     assert!(said.out.contains("vda") && !said.out.contains("loop0"));
-    assert!(said.err.contains("does not speak of sdq"), "{said:#?}");
+    assert!(said.err.contains("has no device sdq"), "{said:#?}");
 }

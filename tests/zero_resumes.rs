@@ -1,4 +1,4 @@
-//! How the verb `zero` goes on after kills and signals. They need root and loop devices; without
+//! Resuming of `zero` after kills and signals. They need root and loop devices; without
 //! them each says so and passes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -3,13 +3,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tally::classes::Bounds;
+use tally::classes::ClassBounds;
 use tally::parse::{Format, Parser};
 use tally::sums::Sums;
 
 fuzz_target!(|data: &[u8]| {
     for format in [Format::Auto, Format::Json, Format::Statsd, Format::Access] {
-        let mut sums = Sums::new(Bounds::default());
+        let mut sums = Sums::new(ClassBounds::default());
         Parser::new(format).lines(data, &mut |line, event| {
             assert!(!line.is_empty());
             if let Ok(event) = event {

@@ -98,7 +98,7 @@ fn random_writes_lie_at_multiples_of_blockalign() {
     assert!((28..54).contains(&blocks.len()), "{blocks:?}");
 }
 
-/// What a job writes to a file, of which it has all consent.
+/// Blocks that a job writes to a file, with consent to all of it.
 fn written_by(place: &Place, job: &str) -> Vec<usize> {
     fs::write(place.path("table"), vec![7; 1 << 20]).unwrap();
     run(place, "table", job, &["--destroy", "table=unknown"]).ends_with(0);
@@ -170,7 +170,7 @@ fn the_blocks_of_a_job_with_strides_are_those_that_fio_writes() {
     }
 }
 
-/// What fio 3.33 moves.
+/// The amounts are those of fio 3.33.
 #[test]
 fn a_size_is_moved_whole_over_skipped_zones_and_not_beyond_that_of_all_files() {
     for (lines, expected) in [

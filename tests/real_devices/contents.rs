@@ -61,7 +61,7 @@ fn compressed(document: &Value) -> Option<String> {
     Some(found["text"].as_str().unwrap().to_owned())
 }
 
-/// How fast zram is, is how fast the processors are: where others have them too, nothing is found.
+/// zram is as fast as the processors are: where others have them too, nothing is found.
 #[test]
 #[ignore = "long proof: make prove"]
 fn with_root_a_disk_that_compresses_is_found() {

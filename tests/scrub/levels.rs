@@ -1,5 +1,5 @@
-//! What is spoilt below mirrors and below two parities: counted once over interruptions, found, and
-//! written anew. That of one parity is shown beside this.
+//! Corrupt data below mirrors and below two parities: counted once over interruptions, located, and
+//! written anew. One parity is tested beside this.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::{SPOILT, in_lab};
 
 /// Places of the second volume, in pieces of [`WIDE`] bytes.
 const PLACES: [u64; 3] = [300, 1100, 2500];
-/// How much is spoilt at each, in bytes; a chunk too where there are chunks.
+/// Corrupt bytes at each; a chunk too where there are chunks.
 const WIDE: u64 = 64 << 10;
 
 /// A level, and what it can say.
@@ -20,7 +20,7 @@ struct Level {
     odd: Option<&'static str>,
     /// Where md counts a byte of the second member, by the bytes of its data before it.
     position: fn(u64) -> u64,
-    /// Whether that is also where it is in the array.
+    /// True if that is also its position in the array.
     is_of_array: bool,
 }
 

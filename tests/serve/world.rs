@@ -9,10 +9,10 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use ledger::{Ledger, Noted, Owner, OwnerLiveness};
+use ledger::{Ledger, Owner, OwnerLiveness, RecordedEvent};
 use record::sample::{
-    BytesPerSecond, CpuShares, Device, DeviceId, DeviceSample, Flow, Fraction, HostSample, Moment,
-    PerSecond, Sample, Source, SourceKind,
+    BytesPerSecond, CpuShares, Device, DeviceId, DeviceSample, Flow, Fraction, HostSample,
+    PerSecond, Sample, SampleSource, SampleTime, SourceKind,
 };
 use record::{Nanos, Severity, Subject};
 use study::watch::{Event, EventCode};
@@ -182,17 +182,17 @@ pub(crate) fn record(
         pid: std::process::id(),
         started: 0,
     };
-    let source = Source {
+    let source = SampleSource {
         kind: SourceKind::Live,
         hostname: Some(host.to_owned()),
-        ..Source::default()
+        ..SampleSource::default()
     };
     let mut recording = ledger
         .begin_recording(&owner, &source, |_| OwnerLiveness::Dead)
         .unwrap();
-    let device = Arc::new(Device::by_name(DeviceId(0), disk, Moment::default()));
+    let device = Arc::new(Device::by_name(DeviceId(0), disk, SampleTime::default()));
     let first = minutes.start;
-    let at = |minute: i64| Moment {
+    let at = |minute: i64| SampleTime {
         wall: Some(Timestamp::from_second((minute + 1) * 60).unwrap()),
         elapsed: Nanos::from_secs(60 * (minute + 1 - first) as u64),
     };
@@ -230,7 +230,7 @@ pub(crate) fn record(
         if open != seen.finding {
             if let Some(mut over) = event.take() {
                 over.ended = Some(at(minute - 1));
-                noted.push(Noted {
+                noted.push(RecordedEvent {
                     event: over,
                     found: at(minute),
                 });
@@ -249,7 +249,7 @@ pub(crate) fn record(
                     advice: "Act.".to_owned(),
                     figures: Vec::new(),
                 };
-                noted.push(Noted {
+                noted.push(RecordedEvent {
                     event: begun.clone(),
                     found: at(minute),
                 });

@@ -225,7 +225,7 @@ impl ProgramOutput {
     }
 }
 
-/// What the kernel has counted of a process: `read_bytes`, `write_bytes`, `rchar` and others in proc_pid_io(5).
+/// The kernel's counter of a process: `read_bytes`, `write_bytes`, `rchar` and others in proc_pid_io(5).
 /// None once it is gone.
 pub(crate) fn process_io(process: u32, counter: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/io")).ok()?;

@@ -27,7 +27,7 @@ const KEPT: &str = "{
     }
 }";
 
-/// What is kept of the canvas of the heat map.
+/// The state that the canvas of the heat map keeps.
 const MAP: &str = "[...document.querySelectorAll('figure')]
     .find((one) => one.querySelector('strong').textContent.startsWith('Places on'))
     .querySelector('canvas').kept";
@@ -39,7 +39,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// That of the numbers beside a canvas that are aligned so, of which the places are under `key`.
+    /// Scale of the numbers beside a canvas that are aligned so, of which the places are under `key`.
     fn of(texts: &[Value], align: &str, key: &str) -> Scale {
         let tick = |text: &Value| {
             let value: f64 = text["text"].as_str()?.parse().ok()?;

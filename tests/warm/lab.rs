@@ -46,7 +46,7 @@ const TRY: &str = r#"
 try() { echo "== $1"; shift; "$@"; echo "== status $?"; }
 "#;
 
-/// What the commands of [`TRY`] printed, and their statuses, by their names.
+/// Output of the commands of [`TRY`], and their statuses, by their names.
 fn tried(said: &ProgramOutput) -> HashMap<&str, (&str, i32)> {
     let mut parts = said.out.split("== ").skip(1);
     let mut tried = HashMap::new();
@@ -63,7 +63,7 @@ fn volume_of(printed: &str) -> Value {
     document["volumes"][0].clone()
 }
 
-/// What the lab says of its volumes.
+/// The lab's own account of its volumes.
 fn truths(place: &Place) -> Vec<Value> {
     let text = fs::read_to_string(place.path("truth.json")).unwrap();
     let truth: Value = serde_json::from_str(&text).unwrap();

@@ -33,14 +33,14 @@ impl Reader {
         Reader { child }
     }
 
-    /// How many pages it reads a second, over so many seconds.
+    /// Pages that it reads a second, over so many seconds.
     fn pages_per_s(&self, seconds: u64) -> f64 {
         let (before, began) = (self.pages(), Instant::now());
         sleep(Duration::from_secs(seconds));
         (self.pages() - before) as f64 / began.elapsed().as_secs_f64()
     }
 
-    /// How many it has read (proc_pid_io(5)).
+    /// Pages that it has read (proc_pid_io(5)).
     fn pages(&self) -> u64 {
         process_io(self.child.id(), "rchar").unwrap() / 4096
     }

@@ -1,4 +1,4 @@
-//! What happens to a warming: kills, a second one, a device that changes, a ledger that cannot be
+//! Troubles of a warming: kills, a second one, a device that changes, a ledger that cannot be
 //! written.
 
 use std::fs::{self, File};
@@ -12,10 +12,10 @@ use crate::loops::{Loop, bytes_read, fill, run, skipped, wait_for};
 use crate::support::{Place, Running, number};
 use crate::{MIB, codes};
 
-/// What is read in a second before a kill.
+/// Bytes that are read in a second before a kill.
 const RATE: u64 = 24 * MIB;
 
-/// What a kill may cost, on average over kills at random moments. The ledger is told four times a
+/// Bytes that a kill may cost, on average over kills at random moments. The ledger is told four times a
 /// second: what was read since is lost, half of a quarter of a second on average, and all of it where the
 /// commit of the last note was still under way, 6 MiB at this rate. So is what was in flight, which is
 /// little since the rate is limited: 8 requests of 512 KiB. If nothing was kept, a kill would cost

@@ -39,7 +39,7 @@ fn counter(each: f64, hanging: f64) -> impl Iterator<Item = f64> {
     })
 }
 
-/// What node_exporter would have told: 100 reads a second of 4 KiB that take 2 ms each, and a while in which five are in
+/// Metrics of a node_exporter: 100 reads a second of 4 KiB that take 2 ms each, and a while in which five are in
 /// flight and none is answered.
 fn scraped(first: Timestamp) -> String {
     let step = STEP as f64;

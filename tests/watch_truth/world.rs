@@ -11,7 +11,8 @@ use std::sync::Arc;
 use lab::model::{Admission, Caps, Gate, Kind, Request, Volume};
 use lab::spec::VolumeGroup;
 use record::sample::{
-    ArraySample, Device, DeviceId, DeviceKind, DeviceSample, Moment, Progress, Sample, SyncAction,
+    ArraySample, Device, DeviceId, DeviceKind, DeviceSample, Progress, Sample, SampleTime,
+    SyncAction,
 };
 use record::{Bytes, Nanos};
 
@@ -157,7 +158,7 @@ impl World {
         let volumes = self.volumes.len();
         for (number, name) in self.names().iter().enumerate() {
             let id = DeviceId(u32::try_from(number).unwrap());
-            let mut device = Device::by_name(id, name, Moment::default());
+            let mut device = Device::by_name(id, name, SampleTime::default());
             device.kind = DeviceKind::Disk;
             device.queue_depth = self.queue.map(|depth| u32::try_from(depth).unwrap());
             if number == volumes {
@@ -347,7 +348,7 @@ impl World {
             });
         }
         Sample {
-            at: Moment {
+            at: SampleTime {
                 wall: None,
                 elapsed: Nanos(now),
             },

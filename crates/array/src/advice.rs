@@ -4,14 +4,14 @@ use linux::block::Devices;
 use linux::{Root, cloud};
 use record::Bytes;
 
-use super::check::Checked;
+use super::check::CheckedPlan;
 use domain::raid::{Level, Placement};
 
 /// Disks that belong to the instance, and not to the network: no I/O on them is sold.
 const LOCAL: [&str; 2] = ["Instance Storage", "nvme_card"];
 
 /// Advice on the array that is to be built, as sentences.
-pub(crate) fn advice(checked: &Checked, root: &Root) -> Vec<String> {
+pub(crate) fn advice(checked: &CheckedPlan, root: &Root) -> Vec<String> {
     let mut advice = Vec::new();
     advice.extend(clouds_advice(
         checked.plan.geometry.level,
@@ -23,7 +23,7 @@ pub(crate) fn advice(checked: &Checked, root: &Root) -> Vec<String> {
 }
 
 /// True if a member is a volume that the cloud sells.
-fn on_volumes(checked: &Checked, root: &Root) -> bool {
+fn on_volumes(checked: &CheckedPlan, root: &Root) -> bool {
     let Ok(devices) = Devices::read(root) else {
         return false;
     };
@@ -65,7 +65,7 @@ fn clouds_advice(level: Level, on_volumes: bool) -> Option<String> {
 }
 
 /// The smallest member, and the cost of that.
-fn unequal(checked: &Checked) -> Option<String> {
+fn unequal(checked: &CheckedPlan) -> Option<String> {
     let sizes = &checked.sizes;
     let name = |at: usize| -> String {
         let path = checked.members.get(at).map(|member| member.path.as_path());
@@ -118,7 +118,7 @@ fn unequal(checked: &Checked) -> Option<String> {
     ))
 }
 
-fn clean(checked: &Checked) -> Option<String> {
+fn clean(checked: &CheckedPlan) -> Option<String> {
     let level = checked.plan.geometry.level;
     if !checked.plan.assume_clean {
         return None;
@@ -146,22 +146,22 @@ mod tests {
     use super::*;
     use crate::building::Member;
     use crate::plan::tests::plan;
-    use linux::block::DevNum;
+    use linux::block::DeviceNumber;
 
-    fn checked(level: Level, gib: &[u64]) -> Checked {
+    fn checked(level: Level, gib: &[u64]) -> CheckedPlan {
         let paths: Vec<String> = ('f'..)
             .take(gib.len())
             .map(|c| format!("/dev/sd{c}"))
             .collect();
         let words: Vec<&str> = paths.iter().map(String::as_str).collect();
-        Checked {
+        CheckedPlan {
             plan: plan(level, &words),
             members: paths
                 .iter()
                 .zip(0..)
                 .map(|(path, minor)| Member {
                     path: path.into(),
-                    number: DevNum::new(8, minor),
+                    number: DeviceNumber::new(8, minor),
                     signed: false,
                 })
                 .collect(),

@@ -3,15 +3,15 @@
 use linux::block::Devices;
 
 use super::building::Member;
-use super::create::{Erase, Format, Mount, check_paths};
-use super::host::{Built, Host};
-use super::plan::Plan;
-use super::steps::{Step, Undone};
+use super::create::{Erase, MakeFilesystem, Mount, check_paths};
+use super::host::{ArrayHost, BuiltArray};
+use super::plan::ArrayPlan;
+use super::steps::{BuildStep, UndoResult};
 use super::teardown;
 
 /// The steps for a plan with one member, which is formatted in the array's place.
-pub fn steps<'a>(plan: &Plan, member: &Member) -> Vec<Box<dyn Step<Host<'a>>>> {
-    let mut steps: Vec<Box<dyn Step<Host<'a>>>> = Vec::new();
+pub fn steps<'a>(plan: &ArrayPlan, member: &Member) -> Vec<Box<dyn BuildStep<ArrayHost<'a>>>> {
+    let mut steps: Vec<Box<dyn BuildStep<ArrayHost<'a>>>> = Vec::new();
     if member.signed {
         steps.push(Box::new(Erase::of(std::slice::from_ref(member))));
     }
@@ -20,31 +20,31 @@ pub fn steps<'a>(plan: &Plan, member: &Member) -> Vec<Box<dyn Step<Host<'a>>>> {
         member: member.clone(),
         taken: false,
     }));
-    steps.push(Box::new(Format(plan.clone())));
+    steps.push(Box::new(MakeFilesystem(plan.clone())));
     steps.push(Box::new(Mount::of(plan)));
     steps
 }
 
 /// Gives up the claim on the disk, so that mkfs can have it.
 struct Take {
-    plan: Plan,
+    plan: ArrayPlan,
     member: Member,
     taken: bool,
 }
 
-impl Step<Host<'_>> for Take {
+impl BuildStep<ArrayHost<'_>> for Take {
     fn name(&self) -> String {
         format!("taking {}", self.member.path.display())
     }
 
-    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+    fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
         check_paths(host, std::slice::from_ref(&self.member))?;
         let devices = Devices::read(&host.root)?;
         let device = devices.get(self.member.number);
         let device = device.ok_or_else(|| anyhow::anyhow!("the kernel no longer lists it"))?;
         self.taken = true;
         host.claims.clear();
-        host.array = Some(Built {
+        host.array = Some(BuiltArray {
             number: device.number,
             node: device.node(),
             sysfs_name: device.sysfs_name(),
@@ -52,7 +52,7 @@ impl Step<Host<'_>> for Take {
         Ok(())
     }
 
-    fn undo(&mut self, host: &mut Host) -> Vec<Undone> {
+    fn undo(&mut self, host: &mut ArrayHost) -> Vec<UndoResult> {
         host.array = None;
         if !self.taken {
             return Vec::new();

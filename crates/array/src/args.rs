@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use crate::bitmap::Bitmap;
 use domain::filesystem::Fs;
-use domain::plan_binding::Planned;
+use domain::plan_binding::PlannedDisk;
 use domain::raid::{Layout, Level, level_parser};
 use domain::values::Size;
 
@@ -58,7 +58,7 @@ pub struct CreateArgs {
     pub destroy: Vec<OsString>,
     /// A disk of a plan: another one under its name is refused. Set by 'fleet'
     #[arg(long, value_name = "JSON", hide = true)]
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedDisk>,
     /// Chunk size, which is stored on one member before the next one follows: a power of two
     /// [default: 256k at levels that have chunks]
     #[arg(long, value_name = "SIZE")]
@@ -129,7 +129,7 @@ pub struct ReplaceArgs {
     pub destroy: Vec<OsString>,
     /// A disk of a plan: another one under its name is refused. Set by 'fleet'
     #[arg(long, value_name = "JSON", hide = true)]
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedDisk>,
     /// Erase the superblock of the member that goes, which must be named too:
     /// --destroy PATH=linux_raid_member
     #[arg(long)]
@@ -161,7 +161,7 @@ pub struct StopArgs {
     pub destroy: Vec<OsString>,
     /// A disk of a plan: another one under its name is refused. Set by 'fleet'
     #[arg(long, value_name = "JSON", hide = true)]
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedDisk>,
     /// Check everything and show the commands, but run nothing
     #[arg(long)]
     pub dry_run: bool,

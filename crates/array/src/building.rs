@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use ledger::LongWork;
-use linux::block::{DevNum, Device, Devices, Kind};
+use linux::block::{Device, DeviceNumber, Devices, Kind};
 use serde::{Deserialize, Serialize};
 
-use super::plan::Plan;
+use super::plan::ArrayPlan;
 use domain::filesystem::Fs;
 
 /// A member as it was checked.
@@ -15,7 +15,7 @@ pub struct Member {
     /// As the user wrote it.
     pub path: PathBuf,
     /// The device that was checked.
-    pub number: DevNum,
+    pub number: DeviceNumber,
     /// True if it carries signatures, which `--destroy` has named.
     pub signed: bool,
 }
@@ -33,7 +33,7 @@ pub(crate) fn mdadm_conf(etc: &Path) -> PathBuf {
 /// Progress of building an array: the step that was begun last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Stage {
+pub(crate) enum BuildStage {
     /// Nothing was touched.
     Begun,
     /// Old signatures are being erased.
@@ -62,26 +62,26 @@ pub(crate) struct Building {
     /// Its node: `/dev/md/NAME` or `/dev/mdN`.
     pub node: PathBuf,
     /// Its members.
-    pub members: Vec<KeptMember>,
+    pub members: Vec<SavedMember>,
     /// The boot (random(4), `boot_id`) in which the members have their numbers; empty where that is
     /// not known.
     #[serde(default)]
     pub boot: String,
     /// The file system.
-    pub fs: Option<KeptFs>,
+    pub fs: Option<SavedFs>,
     /// The folders above the mount point, and itself, that were not there; the outermost first.
     pub folders: Vec<PathBuf>,
     /// The lines for the next boot.
-    pub lines: Vec<KeptLine>,
+    pub lines: Vec<SavedLine>,
     /// Progress.
-    pub stage: Stage,
+    pub stage: BuildStage,
     /// True if it is being taken back: then nothing of it is worth keeping any more.
     pub undoing: bool,
 }
 
 /// A member of it. After a boot it is found by its superblock; this is to name it by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KeptMember {
+pub(crate) struct SavedMember {
     /// As the user wrote it.
     pub path: PathBuf,
     /// Its number at that time, as `8:16`.
@@ -96,7 +96,7 @@ pub(crate) struct KeptMember {
 
 /// The file system on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KeptFs {
+pub(crate) struct SavedFs {
     /// The file system.
     pub fs: Fs,
     /// Its id.
@@ -107,7 +107,7 @@ pub(crate) struct KeptFs {
 
 /// A line that is added to a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KeptLine {
+pub(crate) struct SavedLine {
     /// The file, where links lead to.
     pub file: PathBuf,
     /// The line.
@@ -124,7 +124,7 @@ impl LongWork for Building {
 impl Building {
     /// Record of the array that is about to be built. `lines` are for the next boot, each with its file.
     pub(crate) fn of(
-        plan: &Plan,
+        plan: &ArrayPlan,
         members: &[Member],
         lines: Vec<(PathBuf, String)>,
         devices: &Devices,
@@ -132,14 +132,14 @@ impl Building {
     ) -> Building {
         let member = |member: &Member| {
             let device = devices.get(member.number);
-            KeptMember {
+            SavedMember {
                 path: member.path.clone(),
                 number: member.number.to_string(),
                 serial: device.and_then(|device| device.serial.clone()),
                 partition: device.and_then(partition_number),
             }
         };
-        let lines = lines.into_iter().map(|(file, line)| KeptLine {
+        let lines = lines.into_iter().map(|(file, line)| SavedLine {
             existed: file.exists(),
             file: std::fs::canonicalize(&file).unwrap_or(file),
             line,
@@ -150,14 +150,14 @@ impl Building {
             node: plan.node.clone(),
             members: members.iter().map(member).collect(),
             boot,
-            fs: plan.fs.as_ref().map(|fs| KeptFs {
+            fs: plan.fs.as_ref().map(|fs| SavedFs {
                 fs: fs.fs,
                 uuid: fs.uuid.clone(),
                 mount: fs.mount.clone(),
             }),
             folders: point.map(missing).unwrap_or_default(),
             lines: lines.collect(),
-            stage: Stage::Begun,
+            stage: BuildStage::Begun,
             undoing: false,
         }
     }
@@ -168,7 +168,7 @@ impl Building {
     }
 }
 
-impl KeptMember {
+impl SavedMember {
     /// As it is named to the user, who may have to find it: `/dev/sdf (serial number vol-1)`.
     pub(crate) fn named(&self) -> String {
         match &self.serial {

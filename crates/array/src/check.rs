@@ -16,8 +16,8 @@ use super::building;
 use super::building::Member;
 use super::files;
 use super::geometry::{DEFAULT_CHUNK, Geometry, bad_chunk};
-use super::host::Host;
-use super::plan::{FsPlan, Plan, fstab_field, md_uuid, new_uuid};
+use super::host::ArrayHost;
+use super::plan::{ArrayPlan, FsPlan, fstab_field, md_uuid, new_uuid};
 use crate::args::CreateArgs;
 use domain::filesystem::Fs;
 use domain::raid::Placement;
@@ -31,9 +31,9 @@ pub const LEAST_XFS: Bytes = Bytes::mib(300);
 const LONGEST_NAME: usize = 32;
 
 /// An array that may be built.
-pub(crate) struct Checked {
+pub(crate) struct CheckedPlan {
     /// The plan.
-    pub plan: Plan,
+    pub plan: ArrayPlan,
     /// The members, as they were checked, and after them the hot spares.
     pub members: Vec<Member>,
     /// The sizes of the members.
@@ -46,7 +46,7 @@ pub(crate) struct Checked {
 ///
 /// # Errors
 /// Every reason not to, as sentences.
-pub(crate) fn check(args: &CreateArgs, host: &mut Host) -> Result<Checked, Vec<String>> {
+pub(crate) fn check(args: &CreateArgs, host: &mut ArrayHost) -> Result<CheckedPlan, Vec<String>> {
     let mut problems = shape_problems(args);
     let devices = Devices::read(&host.root).map_err(|error| vec![error.to_string()])?;
     let (name, node) = name(args, host, &devices, &mut problems);
@@ -83,8 +83,8 @@ pub(crate) fn check(args: &CreateArgs, host: &mut Host) -> Result<Checked, Vec<S
     let uuids = new_uuid(&host.root).and_then(|one| Ok((one, new_uuid(&host.root)?)));
     let uuids = uuids.map_err(|error| problems.push(error.to_string())).ok();
     match uuids {
-        Some((array, fs)) if problems.is_empty() => Ok(Checked {
-            plan: Plan {
+        Some((array, fs)) if problems.is_empty() => Ok(CheckedPlan {
+            plan: ArrayPlan {
                 geometry,
                 members: args.members.clone(),
                 spares: args.spares.clone(),
@@ -140,7 +140,7 @@ fn shape_problems(args: &CreateArgs) -> Vec<String> {
 }
 
 /// The first of `/dev/md0`, `/dev/md1`, … that is free and not reserved in mdadm.conf.
-pub fn free_node(host: &Host, devices: &Devices) -> PathBuf {
+pub fn free_node(host: &ArrayHost, devices: &Devices) -> PathBuf {
     let is_free = |name: &String| {
         let node = Path::new("/dev").join(name);
         devices.named(name).is_none() && !host.root.locate(&node).exists() && !in_conf(host, &node)
@@ -150,7 +150,7 @@ pub fn free_node(host: &Host, devices: &Devices) -> PathBuf {
 }
 
 /// True if mdadm.conf has a line for a node.
-fn in_conf(host: &Host, node: &Path) -> bool {
+fn in_conf(host: &ArrayHost, node: &Path) -> bool {
     let conf = files::content(&building::mdadm_conf(&host.etc)).unwrap_or_default();
     let conf = String::from_utf8_lossy(&conf.unwrap_or_default()).into_owned();
     conf.lines().any(|line| {
@@ -162,7 +162,7 @@ fn in_conf(host: &Host, node: &Path) -> bool {
 /// The array's name and node.
 fn name(
     args: &CreateArgs,
-    host: &Host,
+    host: &ArrayHost,
     devices: &Devices,
     problems: &mut Vec<String>,
 ) -> (Option<String>, PathBuf) {
@@ -201,7 +201,7 @@ fn name(
 }
 
 /// Mount point, as an absolute path.
-fn mount_point(args: &CreateArgs, host: &Host, problems: &mut Vec<String>) -> Option<PathBuf> {
+fn mount_point(args: &CreateArgs, host: &ArrayHost, problems: &mut Vec<String>) -> Option<PathBuf> {
     let point = std::path::absolute(args.mount.as_ref()?).ok()?;
     let real = fs::canonicalize(&point).unwrap_or_else(|_| point.clone());
     let shown = point.display();
@@ -252,7 +252,7 @@ fn mount_point(args: &CreateArgs, host: &Host, problems: &mut Vec<String>) -> Op
     Some(real)
 }
 
-fn missing_programs(args: &CreateArgs, host: &Host, problems: &mut Vec<String>) {
+fn missing_programs(args: &CreateArgs, host: &ArrayHost, problems: &mut Vec<String>) {
     let mut needed = vec![("mdadm", "mdadm")];
     match args.fs {
         Some(Fs::Xfs) => needed.push(("mkfs.xfs", "xfsprogs")),
@@ -277,7 +277,7 @@ fn missing_programs(args: &CreateArgs, host: &Host, problems: &mut Vec<String>) 
 /// run.
 pub fn kernel_has_md(
     dry_run: bool,
-    host: &mut Host,
+    host: &mut ArrayHost,
     notes: &mut Vec<String>,
     problems: &mut Vec<String>,
 ) {

@@ -7,8 +7,9 @@ use std::os::unix::fs::FileExt as _;
 
 use linux::signature::{self, SignatureKind};
 
-use super::building::KeptFs;
+use super::building::SavedFs;
 use domain::filesystem::Fs;
+use ui::format::hex;
 
 /// Content of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ const HEAD: usize = 2048;
 ///
 /// # Errors
 /// When it cannot be read.
-pub(crate) fn content(file: &File, fs: Option<&KeptFs>) -> io::Result<Content> {
+pub(crate) fn content(file: &File, fs: Option<&SavedFs>) -> io::Result<Content> {
     let ours = fs.map(|fs| match fs.fs {
         Fs::Xfs => SignatureKind::Xfs,
         Fs::Ext4 => SignatureKind::Ext4,
@@ -89,10 +90,6 @@ fn ext4(head: &[u8]) -> Option<(String, Option<&'static str>)> {
     let used = mounted != 0 || times != 0;
     let uuid = hex(block.get(0x68..0x78)?);
     Some((uuid, used.then_some("its file system has been mounted")))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// An id without its hyphens.

@@ -3,26 +3,26 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use linux::block::{DevNum, Devices, Kind};
+use linux::block::{DeviceNumber, Devices, Kind};
 use linux::exec::Exec;
 use linux::mounts::Mounts;
 
-use super::building::{Member, Stage, missing};
+use super::building::{BuildStage, Member, missing};
 use super::files::AddLine;
-use super::host::{Built, Host, number_at};
+use super::host::{ArrayHost, BuiltArray, number_at};
 use super::persist;
-use super::plan::{self, Plan};
-use super::steps::{Step, Undone};
+use super::plan::{self, ArrayPlan};
+use super::steps::{BuildStep, UndoResult};
 use super::teardown;
 
 /// The steps for a plan.
 pub fn steps<'a>(
-    plan: &Plan,
+    plan: &ArrayPlan,
     members: &[Member],
     persisted: bool,
     etc: &Path,
-) -> Vec<Box<dyn Step<Host<'a>>>> {
-    let mut steps: Vec<Box<dyn Step<Host<'a>>>> = Vec::new();
+) -> Vec<Box<dyn BuildStep<ArrayHost<'a>>>> {
+    let mut steps: Vec<Box<dyn BuildStep<ArrayHost<'a>>>> = Vec::new();
     if members.iter().any(|member| member.signed) {
         steps.push(Box::new(Erase::of(members)));
     }
@@ -35,7 +35,7 @@ pub fn steps<'a>(
         steps.push(Box::new(ReadAhead(plan.clone())));
     }
     if let Some(fs) = &plan.fs {
-        steps.push(Box::new(Format(plan.clone())));
+        steps.push(Box::new(MakeFilesystem(plan.clone())));
         if fs.mount.is_some() {
             steps.push(Box::new(Mount::of(plan)));
         }
@@ -49,7 +49,7 @@ pub fn steps<'a>(
 }
 
 /// Checks that each path still leads to the device that was checked.
-pub(super) fn check_paths(host: &Host, members: &[Member]) -> anyhow::Result<()> {
+pub(super) fn check_paths(host: &ArrayHost, members: &[Member]) -> anyhow::Result<()> {
     let devices = Devices::read(&host.root)?;
     for Member { path, number, .. } in members {
         match number_at(&host.root, &devices, path) {
@@ -80,14 +80,14 @@ impl Erase {
     }
 }
 
-impl Step<Host<'_>> for Erase {
+impl BuildStep<ArrayHost<'_>> for Erase {
     fn name(&self) -> String {
         "erasing the old signatures".to_owned()
     }
 
-    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+    fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
         check_paths(host, &self.members)?;
-        host.note(Stage::Erasing)?;
+        host.note(BuildStage::Erasing)?;
         for member in self.members.iter().filter(|member| member.signed) {
             self.erased.push(member.path.clone());
             host.run(&plan::wipe(&member.path))?;
@@ -95,7 +95,7 @@ impl Step<Host<'_>> for Erase {
         Ok(())
     }
 
-    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+    fn undo(&mut self, _: &mut ArrayHost) -> Vec<UndoResult> {
         let names: Vec<String> = self
             .erased
             .iter()
@@ -104,7 +104,7 @@ impl Step<Host<'_>> for Erase {
         if names.is_empty() {
             return Vec::new();
         }
-        vec![Undone::Leftover(format!(
+        vec![UndoResult::Leftover(format!(
             "the signatures that --destroy named are erased on {}",
             names.join(", ")
         ))]
@@ -113,30 +113,30 @@ impl Step<Host<'_>> for Erase {
 
 /// Hands the members over to mdadm and examines what it made of them.
 struct Assemble {
-    plan: Plan,
+    plan: ArrayPlan,
     members: Vec<Member>,
     begun: bool,
 }
 
-impl Step<Host<'_>> for Assemble {
+impl BuildStep<ArrayHost<'_>> for Assemble {
     fn name(&self) -> String {
         format!("making the array {}", self.plan.node.display())
     }
 
-    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+    fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
         check_paths(host, &self.members)?;
-        host.note(Stage::Assembling)?;
+        host.note(BuildStage::Assembling)?;
         self.begun = true;
         // mdadm claims the members itself, so they must be free for it.
         host.claims.clear();
         host.run(&self.plan.mdadm())?;
         // At once: after a kill an array that only may have been made is taken back.
-        host.note(Stage::Assembled)?;
+        host.note(BuildStage::Assembled)?;
         host.array = Some(self.verified(host)?);
         Ok(())
     }
 
-    fn undo(&mut self, host: &mut Host) -> Vec<Undone> {
+    fn undo(&mut self, host: &mut ArrayHost) -> Vec<UndoResult> {
         host.array = None;
         if !self.begun {
             return Vec::new();
@@ -151,9 +151,10 @@ impl Step<Host<'_>> for Assemble {
 
 impl Assemble {
     /// The array that has the members, if they are exactly those that were checked.
-    fn verified(&self, host: &Host) -> anyhow::Result<Built> {
+    fn verified(&self, host: &ArrayHost) -> anyhow::Result<BuiltArray> {
         let devices = Devices::read(&host.root)?;
-        let mut wanted: Vec<DevNum> = self.members.iter().map(|member| member.number).collect();
+        let mut wanted: Vec<DeviceNumber> =
+            self.members.iter().map(|member| member.number).collect();
         wanted.sort();
         let first = wanted.first().copied().context("there are no members")?;
         let above = devices.children(first);
@@ -162,7 +163,7 @@ impl Assemble {
             .find(|device| matches!(device.kind, Kind::Raid { .. }))
             .context("mdadm reports no error, but no array has the devices that were checked")?;
         let below = devices.parents(array.number);
-        let mut found: Vec<DevNum> = below.iter().map(|device| device.number).collect();
+        let mut found: Vec<DeviceNumber> = below.iter().map(|device| device.number).collect();
         found.sort();
         if found != wanted {
             let names: Vec<String> = below.iter().map(|device| device.label()).collect();
@@ -173,7 +174,7 @@ impl Assemble {
                 names.join(", ")
             );
         }
-        Ok(Built {
+        Ok(BuiltArray {
             number: array.number,
             node: array.node(),
             sysfs_name: array.sysfs_name(),
@@ -182,18 +183,18 @@ impl Assemble {
 }
 
 /// Sets the read-ahead. It goes with the array, so there is nothing to undo.
-struct ReadAhead(Plan);
+struct ReadAhead(ArrayPlan);
 
-impl Step<Host<'_>> for ReadAhead {
+impl BuildStep<ArrayHost<'_>> for ReadAhead {
     fn name(&self) -> String {
         "setting the read-ahead".to_owned()
     }
 
-    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+    fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
         let Some(read_ahead) = self.0.geometry.read_ahead() else {
             return Ok(());
         };
-        host.note(Stage::Tuning)?;
+        host.note(BuildStage::Tuning)?;
         let array = host.built()?;
         let below = Path::new("class/block")
             .join(&array.sysfs_name)
@@ -205,21 +206,21 @@ impl Step<Host<'_>> for ReadAhead {
             .with_context(|| format!("{} cannot be written", file.display()))
     }
 
-    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+    fn undo(&mut self, _: &mut ArrayHost) -> Vec<UndoResult> {
         Vec::new()
     }
 }
 
 /// Makes the file system. It goes with the array, so there is nothing to undo.
-pub(super) struct Format(pub(super) Plan);
+pub(super) struct MakeFilesystem(pub(super) ArrayPlan);
 
-impl Step<Host<'_>> for Format {
+impl BuildStep<ArrayHost<'_>> for MakeFilesystem {
     fn name(&self) -> String {
         "making the file system".to_owned()
     }
 
-    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
-        host.note(Stage::Formatting)?;
+    fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
+        host.note(BuildStage::Formatting)?;
         let array = host.built()?;
         if let Some(mkfs) = self.0.mkfs(&array.node) {
             host.run(&mkfs)?;
@@ -227,21 +228,21 @@ impl Step<Host<'_>> for Format {
         Ok(())
     }
 
-    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+    fn undo(&mut self, _: &mut ArrayHost) -> Vec<UndoResult> {
         Vec::new()
     }
 }
 
 /// Mounts the file system, in a folder that is made when it is missing.
 pub(super) struct Mount {
-    plan: Plan,
+    plan: ArrayPlan,
     /// The folders that were made, the outermost first.
     made: Vec<PathBuf>,
 }
 
 impl Mount {
     /// For this plan.
-    pub(super) fn of(plan: &Plan) -> Mount {
+    pub(super) fn of(plan: &ArrayPlan) -> Mount {
         Mount {
             plan: plan.clone(),
             made: Vec::new(),
@@ -249,17 +250,17 @@ impl Mount {
     }
 }
 
-impl Step<Host<'_>> for Mount {
+impl BuildStep<ArrayHost<'_>> for Mount {
     fn name(&self) -> String {
         "mounting the file system".to_owned()
     }
 
-    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+    fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
         let array = host.built()?;
         let Some((point, mount)) = self.plan.mount(&array.node) else {
             return Ok(());
         };
-        host.note(Stage::Mounting)?;
+        host.note(BuildStage::Mounting)?;
         let missing = missing(point);
         if !missing.is_empty() {
             let make = Exec::new("mkdir").arg("-p").arg(point);
@@ -274,7 +275,7 @@ impl Step<Host<'_>> for Mount {
         Ok(())
     }
 
-    fn undo(&mut self, host: &mut Host) -> Vec<Undone> {
+    fn undo(&mut self, host: &mut ArrayHost) -> Vec<UndoResult> {
         let mut undone = Vec::new();
         let array = host.array.clone();
         if let Some((array, (point, _))) =
@@ -285,16 +286,16 @@ impl Step<Host<'_>> for Mount {
             if is_mounted {
                 let shown = point.display();
                 undone.push(match host.run(&Exec::new("umount").arg(point).bound()) {
-                    Ok(_) => Undone::Reverted(format!("{shown} was unmounted")),
-                    Err(error) => Undone::Leftover(format!("{shown} is mounted: {error}")),
+                    Ok(_) => UndoResult::Reverted(format!("{shown} was unmounted")),
+                    Err(error) => UndoResult::Leftover(format!("{shown} is mounted: {error}")),
                 });
             }
         }
         for folder in self.made.drain(..).rev() {
             let shown = folder.display();
             undone.push(match std::fs::remove_dir(&folder) {
-                Ok(()) => Undone::Reverted(format!("the folder {shown} was removed")),
-                Err(error) => Undone::Leftover(format!("the folder {shown}: {error}")),
+                Ok(()) => UndoResult::Reverted(format!("the folder {shown} was removed")),
+                Err(error) => UndoResult::Leftover(format!("the folder {shown}: {error}")),
             });
         }
         undone

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use super::building::{KeptLine, Stage};
-use super::host::Host;
-use super::steps::{Step, Undone};
+use super::building::{BuildStage, SavedLine};
+use super::host::ArrayHost;
+use super::steps::{BuildStep, UndoResult};
 
 /// Suffix of the copy of a file before its change.
 const COPY: &str = "before-disksmith";
@@ -46,18 +46,18 @@ pub(crate) fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-impl Step<Host<'_>> for AddLine {
+impl BuildStep<ArrayHost<'_>> for AddLine {
     fn name(&self) -> String {
         format!("adding a line to {}", self.file.display())
     }
 
-    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+    fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
         let shown = self.file.display().to_string();
         // A link is followed, so that it stays one.
         if let Ok(real) = fs::canonicalize(&self.file) {
             self.file = real;
         }
-        host.note(Stage::Persisting)?;
+        host.note(BuildStage::Persisting)?;
         let before = content(&self.file).with_context(|| format!("{shown} cannot be read"))?;
         let mut after = before.clone().unwrap_or_default();
         if after.last().is_some_and(|&byte| byte != b'\n') {
@@ -77,14 +77,14 @@ impl Step<Host<'_>> for AddLine {
         Ok(())
     }
 
-    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+    fn undo(&mut self, _: &mut ArrayHost) -> Vec<UndoResult> {
         let Some((before, after)) = self.change.take() else {
             return Vec::new();
         };
         let shown = self.file.display();
         let is_ours = content(&self.file).is_ok_and(|now| now.as_deref() == Some(&after[..]));
         if !is_ours {
-            return vec![Undone::Leftover(format!(
+            return vec![UndoResult::Leftover(format!(
                 "{shown} was changed by something else too: remove the line '{}'",
                 self.line
             ))];
@@ -96,8 +96,8 @@ impl Step<Host<'_>> for AddLine {
         // The copy has served; one that was never made does not exist.
         let _ = fs::remove_file(sibling(&self.file, COPY));
         vec![match restored {
-            Ok(()) => Undone::Reverted(format!("{shown} is as it was")),
-            Err(error) => Undone::Leftover(format!(
+            Ok(()) => UndoResult::Reverted(format!("{shown} is as it was")),
+            Err(error) => UndoResult::Leftover(format!(
                 "the line '{}' in {shown}, which could not be taken out: {error}",
                 self.line
             )),
@@ -110,7 +110,7 @@ impl Step<Host<'_>> for AddLine {
 ///
 /// # Errors
 /// When the file cannot be read or written.
-pub(crate) fn take_out(kept: &KeptLine) -> io::Result<bool> {
+pub(crate) fn take_out(kept: &SavedLine) -> io::Result<bool> {
     let file = &kept.file;
     // What was being written when the kill came.
     for left in [sibling(file, NEW), sibling(&sibling(file, COPY), NEW)] {

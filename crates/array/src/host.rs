@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linux::Root;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::consent::DestroyTarget;
-use linux::exec::{self, Exec, Output};
+use linux::exec::{self, Exec, ProgramOutput};
 
-use super::building::Stage;
+use super::building::BuildStage;
 use super::journal::Journal;
 use super::programs::Programs;
 
 /// A host.
-pub struct Host<'a> {
+pub struct ArrayHost<'a> {
     /// The kernel's files.
     pub root: Root,
     /// `/etc`.
@@ -25,25 +25,25 @@ pub struct Host<'a> {
     /// The claims on the members, held until mdadm takes them over.
     pub claims: Vec<DestroyTarget>,
     /// The array, once it is there.
-    pub array: Option<Built>,
+    pub array: Option<BuiltArray>,
     /// Journal in the ledger, so that a kill can be repaired.
     pub journal: Option<Journal>,
 }
 
 /// An array that was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Built {
+pub struct BuiltArray {
     /// Its number.
-    pub number: DevNum,
+    pub number: DeviceNumber,
     /// Its node, `/dev/mdN`.
     pub node: PathBuf,
     /// Its name in sysfs.
     pub sysfs_name: String,
 }
 
-impl Host<'_> {
+impl ArrayHost<'_> {
     /// Shows a command and runs it.
-    pub fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
+    pub fn run(&mut self, program: &Exec) -> Result<ProgramOutput, exec::Error> {
         (self.report)(&format!("+ {}\n", program.line()));
         self.programs.run(program)
     }
@@ -71,7 +71,7 @@ impl Host<'_> {
     }
 
     /// Runs a command that only asks, without showing it.
-    pub(crate) fn ask(&mut self, program: &Exec) -> Result<Output, exec::Error> {
+    pub(crate) fn ask(&mut self, program: &Exec) -> Result<ProgramOutput, exec::Error> {
         self.programs.run(program)
     }
 
@@ -80,7 +80,7 @@ impl Host<'_> {
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub(crate) fn note(&mut self, stage: Stage) -> anyhow::Result<()> {
+    pub(crate) fn note(&mut self, stage: BuildStage) -> anyhow::Result<()> {
         if let Some(journal) = &mut self.journal {
             journal.note(stage)?;
         }
@@ -91,17 +91,19 @@ impl Host<'_> {
     ///
     /// # Errors
     /// When it has not.
-    pub fn built(&self) -> anyhow::Result<Built> {
+    pub fn built(&self) -> anyhow::Result<BuiltArray> {
         let none = || anyhow::anyhow!("there is no array to work on");
         self.array.clone().ok_or_else(none)
     }
 }
 
 /// The number of the block device that a path leads to now.
-pub fn number_at(root: &Root, devices: &Devices, path: &Path) -> Option<DevNum> {
+pub fn number_at(root: &Root, devices: &Devices, path: &Path) -> Option<DeviceNumber> {
     use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
     match std::fs::metadata(root.locate(path)) {
-        Ok(found) if found.file_type().is_block_device() => Some(DevNum::from_raw(found.rdev())),
+        Ok(found) if found.file_type().is_block_device() => {
+            Some(DeviceNumber::from_raw(found.rdev()))
+        }
         _ => devices.at_path(root, path).map(|device| device.number),
     }
 }

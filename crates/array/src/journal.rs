@@ -2,7 +2,7 @@
 
 use job::{Job, Store, Takeover};
 
-use super::building::{Building, Stage};
+use super::building::{BuildStage, Building};
 
 /// The building of one array, as the ledger follows it.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub(crate) fn note(&mut self, stage: Stage) -> ledger::Result<()> {
+    pub(crate) fn note(&mut self, stage: BuildStage) -> ledger::Result<()> {
         self.building.stage = stage;
         self.job.save(&self.building)
     }

@@ -32,13 +32,13 @@ use std::sync::atomic::AtomicBool;
 use linux::block::Devices;
 
 use crate::args::{ArrayArgs, ArrayVerb, CreateArgs};
-use building::{Building, Stage};
-use check::Checked;
+use building::{BuildStage, Building};
+use check::CheckedPlan;
 use domain::plan_binding;
-use host::Host;
+use host::ArrayHost;
 use job::Store;
 use journal::Journal;
-use programs::{Installed, Programs};
+use programs::{InstalledPrograms, Programs};
 use ui::context::{Context, notice};
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::table::wrap;
@@ -68,16 +68,21 @@ pub fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicBool) ->
                 let store = open(context);
                 store.map_err(|error| notice(&unrepairable(&error))).ok()
             };
-            on_host(context, &mut Installed, args.json, |host, columns| {
-                build(args, host, store, &left, columns, interrupt)
+            on_host(
+                context,
+                &mut InstalledPrograms,
+                args.json,
+                |host, columns| build(args, host, store, &left, columns, interrupt),
+            )
+        }
+        ArrayVerb::Replace(args) => {
+            on_host(context, &mut InstalledPrograms, args.json, |host, _| {
+                replace::replace(args, host, interrupt)
             })
         }
-        ArrayVerb::Replace(args) => on_host(context, &mut Installed, args.json, |host, _| {
-            replace::replace(args, host, interrupt)
-        }),
         ArrayVerb::Stop(args) => {
             let store = open_if_there(context);
-            on_host(context, &mut Installed, args.json, |host, _| {
+            on_host(context, &mut InstalledPrograms, args.json, |host, _| {
                 stop::stop(args, host, store, interrupt)
             })
         }
@@ -125,7 +130,7 @@ fn on_host(
     context: &mut Context,
     programs: &mut dyn Programs,
     json: bool,
-    work: impl FnOnce(&mut Host, usize) -> Result<String, Failure>,
+    work: impl FnOnce(&mut ArrayHost, usize) -> Result<String, Failure>,
 ) -> Outcome {
     let root = context.root.clone();
     let columns = context.columns;
@@ -137,7 +142,7 @@ fn on_host(
             let _ = context.print(text);
         }
     };
-    let mut host = Host {
+    let mut host = ArrayHost {
         root,
         etc: PathBuf::from(ETC),
         programs,
@@ -156,7 +161,7 @@ fn on_host(
 /// `array create`. Without the ledger it is built all the same. `left` says what a rehearsal may find in its way.
 fn build(
     args: &CreateArgs,
-    host: &mut Host,
+    host: &mut ArrayHost,
     mut store: Option<Store>,
     left: &str,
     columns: usize,
@@ -200,7 +205,7 @@ fn refused(mut problems: Vec<String>, left: &str) -> Failure {
 }
 
 /// Lets the ledger follow what is done from here on.
-fn follow(store: Store, checked: &Checked, persist: bool, host: &Host) -> Option<Journal> {
+fn follow(store: Store, checked: &CheckedPlan, persist: bool, host: &ArrayHost) -> Option<Journal> {
     let devices = Devices::read(&host.root).unwrap_or_default();
     let (plan, members) = (&checked.plan, &checked.members);
     let boot = store.owner().boot.clone();
@@ -217,13 +222,13 @@ fn follow(store: Store, checked: &Checked, persist: bool, host: &Host) -> Option
 
 /// Does the steps. Once they are done or undone the ledger needs to know of them no more.
 fn construct(
-    checked: &Checked,
+    checked: &CheckedPlan,
     persist: bool,
-    host: &mut Host,
+    host: &mut ArrayHost,
     interrupt: &AtomicBool,
-) -> Result<(), steps::Failed> {
+) -> Result<(), steps::FailedBuild> {
     let mut steps = create::steps(&checked.plan, &checked.members, persist, &host.etc);
-    let undoing = |host: &mut Host| {
+    let undoing = |host: &mut ArrayHost| {
         let noted = host.journal.as_mut().map(Journal::note_undoing);
         if let Some(Err(error)) = noted {
             notice(&unrepairable(&error.into()));
@@ -234,7 +239,7 @@ fn construct(
     let ended = host.journal.take().map(|mut journal| {
         // In two changes, so that a kill between them is not taken for one before the end.
         if done {
-            journal.note(Stage::Done)?;
+            journal.note(BuildStage::Done)?;
         }
         journal.end()
     });

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::building::mdadm_conf;
-use super::plan::Plan;
+use super::plan::ArrayPlan;
 
 /// udev's rules of the host (udev(7)).
 const RULES: &str = "udev/rules.d";
@@ -13,7 +13,7 @@ const RULES: &str = "udev/rules.d";
 const READ_AHEAD: &str = "65-disksmith-read-ahead.rules";
 
 /// Each line for a plan with its file, in the order in which they are written.
-pub(super) fn lines(plan: &Plan, etc: &Path) -> Vec<(PathBuf, String)> {
+pub(super) fn lines(plan: &ArrayPlan, etc: &Path) -> Vec<(PathBuf, String)> {
     let fstab = plan.fstab_line().map(|line| (etc.join("fstab"), line));
     let rule = plan.udev_rule().filter(|_| has_udev(etc));
     let rule = rule.map(|line| (read_ahead_rules(etc), line));

@@ -21,7 +21,7 @@ const MKFS_LIMIT: Duration = Duration::from_secs(3600);
 
 /// An array to build.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct ArrayPlan {
     /// The array's shape.
     pub geometry: Geometry,
     /// The members, as the user wrote them.
@@ -75,7 +75,7 @@ pub fn md_uuid(uuid: &str) -> String {
     words.join(":")
 }
 
-impl Plan {
+impl ArrayPlan {
     /// Command that makes the array. It belongs to no host, so that it keeps its name when the instance's
     /// changes, as cloud images do.
     pub fn mdadm(&self) -> Exec {
@@ -256,8 +256,8 @@ pub(crate) mod tests {
     use super::*;
     use domain::raid::Level;
 
-    pub(crate) fn plan(level: Level, members: &[&str]) -> Plan {
-        Plan {
+    pub(crate) fn plan(level: Level, members: &[&str]) -> ArrayPlan {
+        ArrayPlan {
             geometry: Geometry {
                 level,
                 members: members.len() as u64,

@@ -2,21 +2,21 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use linux::exec::{self, Exec, Output};
+use linux::exec::{self, Exec, ProgramOutput};
 
 /// Runs programs.
 pub trait Programs {
     /// Runs one to its end, which must be well.
-    fn run(&mut self, program: &Exec) -> Result<Output, exec::Error>;
+    fn run(&mut self, program: &Exec) -> Result<ProgramOutput, exec::Error>;
     /// True if it is on the PATH.
     fn has(&self, program: &str) -> bool;
 }
 
 /// The programs of this host.
-pub struct Installed;
+pub struct InstalledPrograms;
 
-impl Programs for Installed {
-    fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
+impl Programs for InstalledPrograms {
+    fn run(&mut self, program: &Exec) -> Result<ProgramOutput, exec::Error> {
         // Killed with this process: who repairs after a kill must find everything at rest. What
         // undoes something is bound too, so that Ctrl-C in a terminal does not end it.
         program.clone().mortal().run()

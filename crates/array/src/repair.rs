@@ -11,10 +11,10 @@ mod unfinished;
 
 use job::{Job, Store, Takeover};
 
-use super::building::{Building, Stage};
-use super::host::Host;
-use super::steps::Undone;
-use domain::plan_binding::Planned;
+use super::building::{BuildStage, Building};
+use super::host::ArrayHost;
+use super::steps::UndoResult;
+use domain::plan_binding::PlannedDisk;
 use evidence::Evidence;
 use ui::exit::sentence;
 
@@ -23,14 +23,14 @@ enum RepairResult {
     /// It stays, and is not repaired again; the reason, as sentences.
     Kept(String),
     /// It was removed.
-    Gone(Vec<Undone>),
+    Gone(Vec<UndoResult>),
     /// A part could not be removed yet: the next start tries again.
-    Later(Vec<Undone>),
+    Later(Vec<UndoResult>),
 }
 
 /// Repairs everything that was left on this host, and reports what was done. Failures are reported too, and do not
 /// stop the command. If a plan of disks was confirmed, anything left on other disks stays as it is.
-pub(crate) fn repair(host: &mut Host, store: &mut Store, planned: &[Planned]) {
+pub(crate) fn repair(host: &mut ArrayHost, store: &mut Store, planned: &[PlannedDisk]) {
     let works = match store.abandoned::<Building>() {
         Ok(works) => works,
         Err(error) => {
@@ -66,7 +66,7 @@ pub(crate) fn repair(host: &mut Host, store: &mut Store, planned: &[Planned]) {
 
 /// True if a building has no members but disks of the plan. After another boot its members are known by their
 /// superblocks alone, and it has none of them.
-fn is_of_plan(store: &Store, key: &str, planned: &[Planned]) -> bool {
+fn is_of_plan(store: &Store, key: &str, planned: &[PlannedDisk]) -> bool {
     let Ok(Some(work)) = store.find::<Building>(key) else {
         return false;
     };
@@ -79,7 +79,7 @@ fn is_of_plan(store: &Store, key: &str, planned: &[Planned]) -> bool {
 }
 
 fn one(
-    host: &mut Host,
+    host: &mut ArrayHost,
     mut job: Job<Building, &mut Store>,
     mut building: Building,
 ) -> anyhow::Result<()> {
@@ -97,7 +97,7 @@ fn one(
         RepairResult::Gone(undone) => (undone, true),
         RepairResult::Later(undone) => (undone, false),
     };
-    (host.report)(&format!("{}\n", Undone::report(&undone)));
+    (host.report)(&format!("{}\n", UndoResult::report(&undone)));
     if is_over {
         job.discard()?;
     } else {
@@ -108,19 +108,20 @@ fn one(
 
 /// Decides what to do with it, and does it. `keep` writes the progress to the ledger.
 fn repair_one(
-    host: &mut Host,
+    host: &mut ArrayHost,
     building: &mut Building,
     mut keep: impl FnMut(&Building) -> ledger::Result<()>,
 ) -> anyhow::Result<RepairResult> {
-    if building.stage == Stage::Done && !building.undoing {
+    if building.stage == BuildStage::Done && !building.undoing {
         return Ok(RepairResult::Kept(format!(
             "{} was complete when its builder ended, and stays.",
             building.node.display()
         )));
     }
-    if building.stage <= Stage::Erasing {
-        let erased = (building.stage == Stage::Erasing)
-            .then(|| Undone::Leftover("signatures that --destroy named may be erased".to_owned()));
+    if building.stage <= BuildStage::Erasing {
+        let erased = (building.stage == BuildStage::Erasing).then(|| {
+            UndoResult::Leftover("signatures that --destroy named may be erased".to_owned())
+        });
         return Ok(RepairResult::Gone(erased.into_iter().collect()));
     }
     anyhow::ensure!(
@@ -132,14 +133,16 @@ fn repair_one(
         match evidence::evidence(host, building)? {
             Evidence::Unused => {}
             Evidence::InUse(why) => return Ok(RepairResult::Kept(why)),
-            Evidence::Unclear(why) => return Ok(RepairResult::Later(vec![Undone::Leftover(why)])),
+            Evidence::Unclear(why) => {
+                return Ok(RepairResult::Later(vec![UndoResult::Leftover(why)]));
+            }
         }
         // From here on it is not examined again: half removed, it would look like an array with data.
         building.undoing = true;
         keep(building)?;
     }
     let undone = release::release(host, building)?;
-    let is_stuck = undone.iter().any(release::Released::is_stuck);
+    let is_stuck = undone.iter().any(release::ReleaseResult::is_stuck);
     let undone = undone.into_iter().map(|released| released.undone).collect();
     Ok(if is_stuck {
         RepairResult::Later(undone)

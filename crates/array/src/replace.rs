@@ -9,17 +9,17 @@ use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
 
-use super::host::Host;
+use super::host::ArrayHost;
 use super::steps as work;
 use super::stop::require_mdadm;
 use crate::args::ReplaceArgs;
-use exchange::{Course, Exchange};
+use exchange::{Exchange, ExchangeCourse};
 use ui::exit::{ExitClass as _, Failure};
 
 /// Exchanges a member.
 pub(super) fn replace(
     args: &ReplaceArgs,
-    host: &mut Host,
+    host: &mut ArrayHost,
     interrupt: &AtomicBool,
 ) -> Result<String, Failure> {
     require_mdadm(host)?;
@@ -49,7 +49,7 @@ fn summary(exchange: &Exchange) -> String {
     let Exchange { node, old, new, .. } = exchange;
     let (node, old, new) = (node.display(), old.path.display(), new.path.display());
     let place = match (exchange.course, exchange.old.slot) {
-        (Course::Spare, _) => {
+        (ExchangeCourse::Spare, _) => {
             format!("{new} is a hot spare of {node}: a spare has taken the place of {old} before")
         }
         (_, Some(slot)) => format!("{new} has the place of {old} in {node}, slot {slot}"),

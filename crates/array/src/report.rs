@@ -7,10 +7,10 @@ use record::Bytes;
 use serde::Serialize;
 
 use super::bitmap::Bitmap;
-use super::check::Checked;
-use super::host::Host;
+use super::check::CheckedPlan;
+use super::host::ArrayHost;
 use super::persist::{self, has_udev};
-use super::plan::Plan;
+use super::plan::ArrayPlan;
 use crate::args::CreateArgs;
 use domain::raid::Layout;
 use ui::table::wrap;
@@ -49,7 +49,12 @@ struct Document<'a> {
 }
 
 /// The array that was built, or would be where there is no node.
-pub(super) fn document(plan: &Plan, args: &CreateArgs, etc: &Path, node: Option<&Path>) -> String {
+pub(super) fn document(
+    plan: &ArrayPlan,
+    args: &CreateArgs,
+    etc: &Path,
+    node: Option<&Path>,
+) -> String {
     let geometry = plan.geometry;
     let at = node.unwrap_or(&plan.node);
     let commands = [Some(plan.mdadm()), plan.mkfs(at)];
@@ -80,7 +85,7 @@ pub(super) fn document(plan: &Plan, args: &CreateArgs, etc: &Path, node: Option<
 }
 
 /// Commands that would be run.
-pub(super) fn rehearsal(checked: &Checked, persist: bool, etc: &Path) -> String {
+pub(super) fn rehearsal(checked: &CheckedPlan, persist: bool, etc: &Path) -> String {
     let plan = &checked.plan;
     let mut lines = vec!["This would be run, and nothing of it was:".to_owned()];
     let signed = checked.members.iter().filter(|member| member.signed);
@@ -113,7 +118,7 @@ pub(super) fn rehearsal(checked: &Checked, persist: bool, etc: &Path) -> String 
 }
 
 /// The lines for the files that are read at boot.
-fn kept(checked: &Checked, persist: bool, etc: &Path, verb: &str) -> String {
+fn kept(checked: &CheckedPlan, persist: bool, etc: &Path, verb: &str) -> String {
     let heads = match persist {
         true => format!("For the next boot, this {verb} in"),
         false => "For the next boot (--persist writes it), this belongs in".to_owned(),
@@ -125,9 +130,9 @@ fn kept(checked: &Checked, persist: bool, etc: &Path, verb: &str) -> String {
 
 /// The array that was built.
 pub(super) fn summary(
-    checked: &Checked,
+    checked: &CheckedPlan,
     persist: bool,
-    host: &Host,
+    host: &ArrayHost,
     columns: usize,
 ) -> anyhow::Result<String> {
     let (plan, array) = (&checked.plan, host.built()?);

@@ -7,23 +7,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ui::exit::sentence;
 
 /// One step of the work on a host `H`.
-pub trait Step<H> {
+pub trait BuildStep<H> {
     /// Name, as in "… failed": `making the array`.
     fn name(&self) -> String;
 
     /// Does it.
     ///
     /// # Errors
-    /// Any failure of the step. It may then be half done; [`Step::undo`] is called all the same.
+    /// Any failure of the step. It may then be half done; [`BuildStep::undo`] is called all the same.
     fn run(&mut self, host: &mut H) -> anyhow::Result<()>;
 
     /// Takes back what was done of it, be it all, a part or nothing.
-    fn undo(&mut self, host: &mut H) -> Vec<Undone>;
+    fn undo(&mut self, host: &mut H) -> Vec<UndoResult>;
 }
 
 /// Result of undoing a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Undone {
+pub enum UndoResult {
     /// It was taken back, as a clause: `/dev/md0 was stopped`.
     Reverted(String),
     /// It could not be, as a clause that says what to do.
@@ -32,18 +32,18 @@ pub enum Undone {
 
 /// Work that failed, and what was undone.
 #[derive(Debug)]
-pub struct Failed {
+pub struct FailedBuild {
     /// The step that failed.
     step: String,
     /// The error.
     error: anyhow::Error,
     /// Results of undoing, in order.
-    undone: Vec<Undone>,
+    undone: Vec<UndoResult>,
 }
 
-impl fmt::Display for Failed {
+impl fmt::Display for FailedBuild {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let report = Undone::report(&self.undone);
+        let report = UndoResult::report(&self.undone);
         write!(
             f,
             "{} failed: {}\n{report}",
@@ -53,13 +53,13 @@ impl fmt::Display for Failed {
     }
 }
 
-impl std::error::Error for Failed {}
+impl std::error::Error for FailedBuild {}
 
-impl Undone {
+impl UndoResult {
     /// Results of undoing all of it, in two lines.
-    pub(crate) fn report(undone: &[Undone]) -> String {
-        let back: Vec<&str> = undone.iter().filter_map(Undone::back).collect();
-        let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
+    pub(crate) fn report(undone: &[UndoResult]) -> String {
+        let back: Vec<&str> = undone.iter().filter_map(UndoResult::back).collect();
+        let left: Vec<&str> = undone.iter().filter_map(UndoResult::left).collect();
         let back = match &back[..] {
             [] => String::new(),
             back => format!("Undone: {}.\n", back.join("; ")),
@@ -73,16 +73,16 @@ impl Undone {
     /// The thing that was taken back.
     pub fn back(&self) -> Option<&str> {
         match self {
-            Undone::Reverted(what) => Some(what),
-            Undone::Leftover(_) => None,
+            UndoResult::Reverted(what) => Some(what),
+            UndoResult::Leftover(_) => None,
         }
     }
 
     /// The thing that could not be taken back.
     pub fn left(&self) -> Option<&str> {
         match self {
-            Undone::Leftover(what) => Some(what),
-            Undone::Reverted(_) => None,
+            UndoResult::Leftover(what) => Some(what),
+            UndoResult::Reverted(_) => None,
         }
     }
 }
@@ -93,11 +93,11 @@ impl Undone {
 /// # Errors
 /// The failure, with what was undone and what is left.
 pub fn run<H>(
-    steps: &mut [Box<dyn Step<H> + '_>],
+    steps: &mut [Box<dyn BuildStep<H> + '_>],
     host: &mut H,
     interrupt: &AtomicBool,
     undoing: impl FnOnce(&mut H),
-) -> Result<(), Failed> {
+) -> Result<(), FailedBuild> {
     let interrupted = || anyhow::anyhow!("it was stopped by a signal");
     for at in 0..steps.len() {
         let Some(step) = steps.get_mut(at) else {
@@ -120,7 +120,7 @@ pub fn run<H>(
             undoing(host);
             let done = steps.iter_mut().take(at + 1).rev();
             let undone = done.flat_map(|step| step.undo(host)).collect();
-            return Err(Failed {
+            return Err(FailedBuild {
                 step,
                 error,
                 undone,
@@ -143,7 +143,7 @@ mod tests {
         sticks: bool,
     }
 
-    impl Step<Log> for Noted {
+    impl BuildStep<Log> for Noted {
         fn name(&self) -> String {
             format!("doing {}", self.name)
         }
@@ -154,12 +154,12 @@ mod tests {
             Ok(())
         }
 
-        fn undo(&mut self, log: &mut Log) -> Vec<Undone> {
+        fn undo(&mut self, log: &mut Log) -> Vec<UndoResult> {
             log.push(format!("undo {}", self.name));
             vec![if self.sticks {
-                Undone::Leftover(format!("{} is still there", self.name))
+                UndoResult::Leftover(format!("{} is still there", self.name))
             } else {
-                Undone::Reverted(format!("{} is gone", self.name))
+                UndoResult::Reverted(format!("{} is gone", self.name))
             }]
         }
     }
@@ -168,13 +168,13 @@ mod tests {
         log.push("undoing".to_owned());
     }
 
-    fn noted(names: &[(&'static str, bool, bool)]) -> Vec<Box<dyn Step<Log>>> {
+    fn noted(names: &[(&'static str, bool, bool)]) -> Vec<Box<dyn BuildStep<Log>>> {
         let step = |&(name, fails, sticks): &(&'static str, bool, bool)| {
             Box::new(Noted {
                 name,
                 fails,
                 sticks,
-            }) as Box<dyn Step<Log>>
+            }) as Box<dyn BuildStep<Log>>
         };
         names.iter().map(step).collect()
     }
@@ -214,7 +214,7 @@ mod tests {
     fn a_signal_undoes_what_was_done() {
         /// A step during which the signal comes.
         struct Rings(Arc<AtomicBool>);
-        impl Step<Log> for Rings {
+        impl BuildStep<Log> for Rings {
             fn name(&self) -> String {
                 "waiting".to_owned()
             }
@@ -222,8 +222,8 @@ mod tests {
                 self.0.store(true, Ordering::Relaxed);
                 Ok(())
             }
-            fn undo(&mut self, _: &mut Log) -> Vec<Undone> {
-                vec![Undone::Reverted("the wait is over".to_owned())]
+            fn undo(&mut self, _: &mut Log) -> Vec<UndoResult> {
+                vec![UndoResult::Reverted("the wait is over".to_owned())]
             }
         }
         let (mut log, bell) = (Log::new(), Arc::new(AtomicBool::new(false)));

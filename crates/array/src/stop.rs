@@ -5,11 +5,11 @@ mod erase;
 use std::sync::atomic::AtomicBool;
 
 use linux::block::{Device, Devices, Kind};
-use linux::consent::Uses;
+use linux::consent::DeviceUsers;
 use linux::md;
 use serde::Serialize;
 
-use super::host::Host;
+use super::host::ArrayHost;
 use super::{building, files, persist, plan, repair, steps, teardown};
 use crate::args::StopArgs;
 use erase::Erasure;
@@ -19,17 +19,17 @@ use ui::exit::{ExitClass as _, Failure, listed};
 /// Takes an array down, after what a killed `array create` has left.
 pub(super) fn stop(
     args: &StopArgs,
-    host: &mut Host,
+    host: &mut ArrayHost,
     store: Option<Store>,
     interrupt: &AtomicBool,
 ) -> Result<String, Failure> {
     let word = &args.array;
-    let before = Uses::read(&host.root).refused()?;
+    let before = DeviceUsers::read(&host.root).refused()?;
     let named = md::find(&host.root, before.devices(), word).map(|array| array.number);
     if let Some(mut store) = store.filter(|_| !args.dry_run) {
         repair::repair(host, &mut store, &args.planned);
     }
-    let uses = Uses::read(&host.root).refused()?;
+    let uses = DeviceUsers::read(&host.root).refused()?;
     let devices = uses.devices();
     let Some(array) = md::find(&host.root, devices, word) else {
         if named.is_some() {
@@ -109,7 +109,7 @@ pub(super) fn stop(
 
 /// # Errors
 /// When mdadm is not installed.
-pub(super) fn require_mdadm(host: &Host) -> Result<(), Failure> {
+pub(super) fn require_mdadm(host: &ArrayHost) -> Result<(), Failure> {
     if host.programs.has("mdadm") {
         return Ok(());
     }
@@ -150,7 +150,7 @@ fn document(document: &Document) -> String {
 }
 
 /// The lines for the next boot that name an array, each below its file.
-fn lines_for(host: &Host, devices: &Devices, array: &Device) -> String {
+fn lines_for(host: &ArrayHost, devices: &Devices, array: &Device) -> String {
     let read = |file: &std::path::Path| {
         let bytes = files::content(file).unwrap_or_default();
         String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()

@@ -9,7 +9,7 @@ use linux::consent::{Consent, DestroyTarget, open_for_destroying};
 use linux::md;
 use linux::signature::{self, Content, SignatureKind};
 
-use super::host::Host;
+use super::host::ArrayHost;
 use super::plan;
 
 /// Reason to leave an array's metadata alone: another program keeps it (mdadm(8), container; mdmon(8)).
@@ -55,7 +55,7 @@ pub(super) fn reason_against(root: &Root, path: &Path, consents: &[Consent]) -> 
 /// # Errors
 /// When something speaks against overwriting it.
 pub(super) fn claim(
-    host: &Host,
+    host: &ArrayHost,
     path: &Path,
     consents: &[Consent],
 ) -> anyhow::Result<DestroyTarget> {
@@ -66,7 +66,7 @@ pub(super) fn claim(
 /// Erases the superblocks of what is claimed. The claims last until then: udev would assemble the array again from
 /// members that are free and carry superblocks. Gives the paths of what was erased, also if it fails.
 pub(super) fn erase(
-    host: &mut Host,
+    host: &mut ArrayHost,
     claims: &[DestroyTarget],
     erased: &mut Vec<PathBuf>,
 ) -> anyhow::Result<()> {

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use linux::block::{DevNum, Device, Devices, Kind};
-use linux::consent::{Reason, Uses};
+use linux::block::{Device, DeviceNumber, Devices, Kind};
+use linux::consent::{DeviceUsers, Reason};
 use linux::exec::{self, Exec};
 use linux::signature;
 
-use super::host::Host;
+use super::host::ArrayHost;
 use super::plan;
-use super::steps::Undone;
+use super::steps::UndoResult;
 
 /// Attempts to stop an array: a program that examines a new device, as udev does, holds it for a moment.
 const STOPS: u32 = 5;
@@ -23,9 +23,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// Stops the array of this id, if it exists: an array with this id, one of which a member has it, and at
 /// the node that was chosen for it one to which mdadm has added no member yet.
-pub fn stop(host: &mut Host, uuid: &str, node: &Path) -> Vec<Undone> {
+pub fn stop(host: &mut ArrayHost, uuid: &str, node: &Path) -> Vec<UndoResult> {
     let unknown = |error: &dyn std::fmt::Display| {
-        Undone::Leftover(format!(
+        UndoResult::Leftover(format!(
             "it is unknown whether the array {uuid} still exists: {error}"
         ))
     };
@@ -46,8 +46,8 @@ pub fn stop(host: &mut Host, uuid: &str, node: &Path) -> Vec<Undone> {
         }
         let shown = array.node().display().to_string();
         undone.push(match stop_with_retries(host, &array.node()) {
-            Ok(()) => Undone::Reverted(format!("the array {shown} was stopped")),
-            Err(error) => Undone::Leftover(format!(
+            Ok(()) => UndoResult::Reverted(format!("the array {shown} was stopped")),
+            Err(error) => UndoResult::Leftover(format!(
                 "the array {shown}, which could not be stopped: {error}; when nothing uses it, \
                  mdadm --stop {shown}"
             )),
@@ -57,7 +57,7 @@ pub fn stop(host: &mut Host, uuid: &str, node: &Path) -> Vec<Undone> {
 }
 
 fn is_ours(
-    host: &mut Host,
+    host: &mut ArrayHost,
     devices: &Devices,
     array: &Device,
     uuid: &str,
@@ -76,28 +76,28 @@ fn is_ours(
 }
 
 /// Erases a member's superblock, if it belongs to the array of this id.
-pub fn release(host: &mut Host, uuid: &str, path: &Path) -> Option<Undone> {
+pub fn release(host: &mut ArrayHost, uuid: &str, path: &Path) -> Option<UndoResult> {
     let shown = path.display();
     match has_uuid(host, "--examine", path, uuid) {
         Ok(true) => {}
         Ok(false) => return None,
         Err(error) => {
-            return Some(Undone::Leftover(format!(
+            return Some(UndoResult::Leftover(format!(
                 "perhaps a superblock on {shown}, which could not be examined: {error}"
             )));
         }
     }
     let zero = Exec::new("mdadm").arg("--zero-superblock").arg(path);
     Some(match host.run(&zero.bound()) {
-        Ok(_) => Undone::Reverted(format!("the superblock on {shown} was erased")),
-        Err(error) => Undone::Leftover(format!(
+        Ok(_) => UndoResult::Reverted(format!("the superblock on {shown} was erased")),
+        Err(error) => UndoResult::Leftover(format!(
             "a superblock on {shown}: {error}; mdadm --zero-superblock {shown}"
         )),
     })
 }
 
 /// Erases the file system on a disk, if it is the one of this id.
-pub fn erase(host: &mut Host, id: &str, path: &Path) -> Option<Undone> {
+pub fn erase(host: &mut ArrayHost, id: &str, path: &Path) -> Option<UndoResult> {
     let shown = path.display();
     let found =
         File::open(host.root.locate(path)).and_then(|file| signature::file_system_id(&file));
@@ -105,14 +105,14 @@ pub fn erase(host: &mut Host, id: &str, path: &Path) -> Option<Undone> {
         Ok(Some(found)) if found == id => {}
         Ok(_) => return None,
         Err(error) => {
-            return Some(Undone::Leftover(format!(
+            return Some(UndoResult::Leftover(format!(
                 "perhaps a file system on {shown}, which could not be examined: {error}"
             )));
         }
     }
     Some(match host.run(&plan::wipe(path).bound()) {
-        Ok(_) => Undone::Reverted(format!("the file system on {shown} was erased")),
-        Err(error) => Undone::Leftover(format!(
+        Ok(_) => UndoResult::Reverted(format!("the file system on {shown} was erased")),
+        Err(error) => UndoResult::Leftover(format!(
             "a file system on {shown}: {error}; wipefs --all {shown}"
         )),
     })
@@ -130,7 +130,7 @@ const NONE: [&str; 3] = [
 /// # Errors
 /// When mdadm failed, so that the answer is unknown.
 pub(crate) fn has_uuid(
-    host: &mut Host,
+    host: &mut ArrayHost,
     option: &str,
     path: &Path,
     uuid: &str,
@@ -152,7 +152,7 @@ pub(crate) fn has_uuid(
 ///
 /// # Errors
 /// When mdadm cannot tell it.
-pub(crate) fn uuid_of(host: &mut Host, node: &Path) -> anyhow::Result<String> {
+pub(crate) fn uuid_of(host: &mut ArrayHost, node: &Path) -> anyhow::Result<String> {
     let detail = Exec::new("mdadm").args(["--detail", "--export"]).arg(node);
     let text = host.ask(&detail.bound())?.text();
     let mut lines = text.lines();
@@ -165,12 +165,12 @@ pub(crate) fn uuid_of(host: &mut Host, node: &Path) -> anyhow::Result<String> {
 ///
 /// # Errors
 /// mdadm's error of the last attempt.
-pub(crate) fn stop_with_retries(host: &mut Host, node: &Path) -> Result<(), exec::Error> {
+pub(crate) fn stop_with_retries(host: &mut ArrayHost, node: &Path) -> Result<(), exec::Error> {
     host.run_with_retries(&plan::stop(node).bound(), STOPS, PAUSE)
 }
 
 /// Uses of an array, as sentences. Where its members lie makes no difference to taking down what is on them.
-pub(crate) fn uses_of(uses: &Uses, array: DevNum) -> Vec<String> {
+pub(crate) fn uses_of(uses: &DeviceUsers, array: DeviceNumber) -> Vec<String> {
     let is_use =
         |reason: &&Reason| !matches!(reason, Reason::RootDisk { .. } | Reason::ReadOnly { .. });
     let reasons = uses.reasons(array);

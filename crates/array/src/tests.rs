@@ -14,14 +14,14 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use linux::Root;
-use linux::block::DevNum;
-use linux::exec::{self, Ended, Exec, Output};
+use linux::block::DeviceNumber;
+use linux::exec::{self, Exec, ProgramEnd, ProgramOutput};
 use tempfile::TempDir;
 
 use super::building::Member;
 use super::create::steps;
-use super::host::Host;
-use super::plan::Plan;
+use super::host::ArrayHost;
+use super::plan::ArrayPlan;
 use super::plan::tests::plan;
 use super::programs::Programs;
 use super::{steps as work, stop};
@@ -162,7 +162,7 @@ impl FakeHost {
     }
 
     /// Works on this host, and gives what was shown.
-    fn with<T>(&mut self, work: impl FnOnce(&mut Host) -> T) -> (T, String) {
+    fn with<T>(&mut self, work: impl FnOnce(&mut ArrayHost) -> T) -> (T, String) {
         let (root, etc) = (self.root(), self.folder.path().join("etc"));
         let mut shown = String::new();
         let life = Rc::clone(&self.life);
@@ -170,7 +170,7 @@ impl FakeHost {
             moment(&life);
             shown.push_str(text);
         };
-        let mut host = Host {
+        let mut host = ArrayHost {
             root,
             etc,
             programs: self,
@@ -183,10 +183,14 @@ impl FakeHost {
         (result, shown)
     }
 
-    fn build(&mut self, plan: &Plan, persist: bool) -> (Result<(), work::Failed>, String) {
+    fn build(
+        &mut self,
+        plan: &ArrayPlan,
+        persist: bool,
+    ) -> (Result<(), work::FailedBuild>, String) {
         let members = [("vdb", 16), ("vdc", 32)].map(|(name, minor)| Member {
             path: Path::new("/dev").join(name),
-            number: DevNum::new(254, minor),
+            number: DeviceNumber::new(254, minor),
             signed: name == "vdc",
         });
         self.with(|host| {
@@ -195,7 +199,7 @@ impl FakeHost {
         })
     }
 
-    fn plan(&self) -> Plan {
+    fn plan(&self) -> ArrayPlan {
         let mut plan = plan(Level::Zero, &["/dev/vdb", "/dev/vdc"]);
         if let Some(fs) = &mut plan.fs {
             fs.mount = Some(self.folder.path().join("a/data"));
@@ -250,14 +254,14 @@ fn disk(root: &Path, name: &str, number: &str) {
 }
 
 impl Programs for FakeHost {
-    fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
+    fn run(&mut self, program: &Exec) -> Result<ProgramOutput, exec::Error> {
         let line = program.line();
         self.lines.push(line.clone());
         let mut stdout = Vec::new();
         if !self.fails.is_empty() && line.starts_with(self.fails) {
             return Err(exec::Error::Failed {
                 command: line,
-                status: Ended(ExitStatus::from_raw(1 << 8)),
+                status: ProgramEnd(ExitStatus::from_raw(1 << 8)),
                 stderr: "no luck".to_owned(),
             });
         }
@@ -295,7 +299,7 @@ impl Programs for FakeHost {
             self.use_array(&line);
         }
         moment(&self.life);
-        Ok(Output {
+        Ok(ProgramOutput {
             status: ExitStatus::from_raw(0),
             stdout,
             stderr: Vec::new(),

@@ -4,7 +4,7 @@ use record::{Nanos, Phase, Run};
 use replay::ReplayAnswer;
 use serde::Serialize;
 use study::curve::{self, TargetKept};
-use study::zones::{self as zoned, Ends, Rate};
+use study::zones::{self as zoned, DiskEnds, Rate};
 
 use super::figures::{Estimate, PhaseFigures, mean_and_deviation};
 use super::suites::zones::{is_again, position};
@@ -286,7 +286,7 @@ fn known(estimate: Estimate) -> Rate {
 }
 
 impl EndsFigures {
-    fn of(ends: Ends) -> EndsFigures {
+    fn of(ends: DiskEnds) -> EndsFigures {
         EndsFigures {
             first: ends.first,
             last: ends.last,

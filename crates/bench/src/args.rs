@@ -12,7 +12,7 @@ use record::Nanos;
 pub use crate::fio_options::FioOptions;
 pub use crate::shared_options::SharedOptions;
 use crate::suite_kind::Suite;
-use domain::plan_binding::Planned;
+use domain::plan_binding::PlannedDisk;
 use domain::values::{FileSizes, Fraction, Latency, Percent, Size, Span, WorkloadText};
 use replay::ReplayOptions;
 
@@ -145,7 +145,7 @@ pub struct BenchArgs {
     pub destroy: Vec<OsString>,
     /// A disk of a plan: another one under its name is refused. 'fleet' says it
     #[arg(long, value_name = "JSON", hide = true)]
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedDisk>,
     /// I/O engine [default: io_uring, or threads where it is refused]
     #[arg(long, value_enum)]
     pub engine: Option<EngineChoice>,

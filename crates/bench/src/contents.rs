@@ -5,7 +5,7 @@
 
 use record::{Contents, Nanos, Pattern, Run, Workload};
 
-use study::outlying::median;
+use study::median::median;
 
 use crate::args::BenchArgs;
 use crate::phase_plan::{PhasePlan, base};
@@ -112,7 +112,7 @@ fn clearly_faster(given: &[f64], random: &[f64]) -> Option<(f64, f64)> {
     }
     let against = |rate: &f64| random.iter().filter(|other| *other >= rate).count();
     let is_clear = given.iter().map(against).sum::<usize>() <= AGAINST;
-    let (given, random) = (median(given)?, median(random)?);
+    let (given, random) = (median(given.to_vec())?, median(random.to_vec())?);
     (is_clear && given >= FASTER * random).then_some((given, random))
 }
 

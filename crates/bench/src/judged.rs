@@ -1,6 +1,6 @@
 //! Conclusions from an imported run, of which there are few.
 
-use record::{Code, Finding, ImportedRun, PhaseSummary, Severity, Verdict};
+use record::{Finding, FindingCode, ImportedRun, PhaseSummary, Severity, Verdict};
 
 /// Conclusions from an imported run.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +19,7 @@ impl Judged {
         let failed = run.summary.phases.iter().filter_map(|phase| {
             let failure = phase.failure.as_ref()?;
             Some(Finding {
-                code: Code::Failed,
+                code: FindingCode::Failed,
                 severity: Severity::Invalid,
                 phase: Some(phase.name.clone()),
                 text: format!("{tool} reports: {failure}. Its figures end where it failed."),
@@ -33,7 +33,7 @@ impl Judged {
                 .filter_map(|phase| buffered(tool, phase)),
         );
         findings.push(Finding {
-            code: Code::Imported,
+            code: FindingCode::Imported,
             severity: Severity::Warn,
             phase: None,
             text: format!(
@@ -55,7 +55,7 @@ fn buffered(tool: &str, phase: &PhaseSummary) -> Option<Finding> {
     let work = &phase.work;
     let synced = work.read_fraction == Some(0.0) && work.sync_every == Some(1);
     (work.direct == Some(false) && !synced).then(|| Finding {
-        code: Code::Cached,
+        code: FindingCode::Cached,
         severity: Severity::Invalid,
         phase: Some(phase.name.clone()),
         text: format!(
@@ -91,7 +91,7 @@ mod tests {
         run.summary.phases[0].work.direct = Some(false);
         let judged = Judged::of(&run);
         assert_eq!(judged.verdict, Verdict::Invalid);
-        assert_eq!(judged.findings[0].code, Code::Cached);
+        assert_eq!(judged.findings[0].code, FindingCode::Cached);
         run.summary.phases[0].work.direct = None;
         assert_eq!(Judged::of(&run).verdict, Verdict::Doubtful, "not known");
         let work = &mut run.summary.phases[0].work;

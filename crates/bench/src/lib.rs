@@ -136,10 +136,10 @@ pub fn rehearse(args: &BenchArgs, context: &Context, engine: &dyn Engine) -> Res
 /// Everything that is checked and opened before anything is measured, for each kind of run.
 enum Ready {
     Phases(phases::Ready),
-    Jobs(fio::Ready),
+    Jobs(fio::FioJobs),
     Grid(sysbench::Grid),
-    Bonnie(bonnie::Ready),
-    Trace(from_trace::Ready),
+    Bonnie(bonnie::ReadyTests),
+    Trace(from_trace::ReadyTrace),
 }
 
 impl Ready {
@@ -154,14 +154,15 @@ impl Ready {
         interrupt: &AtomicBool,
     ) -> Result<Ready, Failure> {
         if let Some(file) = &args.replay {
-            return from_trace::Ready::make(args, file, &context.root, interrupt).map(Ready::Trace);
+            return from_trace::ReadyTrace::make(args, file, &context.root, interrupt)
+                .map(Ready::Trace);
         }
         if let Some(jobs) = fio::jobs(args, context)? {
-            return fio::Ready::make(args, &jobs, context, engine).map(Ready::Jobs);
+            return fio::FioJobs::make(args, &jobs, context, engine).map(Ready::Jobs);
         }
         match args.suite {
             Suite::Bonnie if args.workload.is_none() => {
-                bonnie::Ready::make(args, context).map(Ready::Bonnie)
+                bonnie::ReadyTests::make(args, context).map(Ready::Bonnie)
             }
             Suite::Sysbench if args.workload.is_none() => {
                 let (path, names) = args.target_and_phases().map_err(Failure::refused)?;

@@ -6,7 +6,9 @@ use engine::{Engine, EngineError, IoInterface, derive_seed};
 use jiff::Timestamp;
 use linux::Root;
 use linux::diskstats::DiskStats;
-use record::{Code, Finding, Machine, Nanos, Origin, Phase, Replay, Run, RunId, Severity, Target};
+use record::{
+    Finding, FindingCode, Machine, Nanos, Origin, Phase, Replay, Run, RunId, Severity, Target,
+};
 
 use super::conclusion::Conclusion;
 use super::from_trace::{self, TraceRounds};
@@ -80,7 +82,7 @@ impl PreparedTarget {
     ) -> Result<PreparedTarget, Failure> {
         let seed = seed(args, Timestamp::now());
         if let Some(file) = &args.replay {
-            let ready = from_trace::Ready::make(args, file, root, interrupt)?;
+            let ready = from_trace::ReadyTrace::make(args, file, root, interrupt)?;
             let device = args.replay_options.device.clone();
             let (prepared, trace) = TraceRounds::prepare(ready, device, engine, seed, interrupt)?;
             return Ok(PreparedTarget::of(
@@ -241,7 +243,11 @@ impl PreparedTarget {
 fn is_doubt(finding: &Finding) -> bool {
     let is_of_source = matches!(
         finding.code,
-        Code::Unwritten | Code::Cached | Code::CpuBound | Code::ForeignIo | Code::SmallSpan
+        FindingCode::Unwritten
+            | FindingCode::Cached
+            | FindingCode::CpuBound
+            | FindingCode::ForeignIo
+            | FindingCode::SmallSpan
     );
     finding.severity == Severity::Warn && is_of_source
 }

@@ -6,10 +6,10 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use linux::block::{DevNum, Device, Devices, Kind};
+use linux::block::{Device, DeviceNumber, Devices, Kind};
 use linux::consent::{Consent, DestroyTarget, ReadTarget, open_for_destroying, open_for_reading};
 use linux::diskstats::Counter;
-use linux::space::{self, Medium};
+use linux::space::{self, FilesystemMedium};
 use linux::{Root, block, remedy};
 use record::{Bytes, Target, TargetKind};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -18,7 +18,7 @@ use super::phase_plan::PhasePlan;
 use super::test_folder::{self, LeftOver};
 use super::testfile;
 use crate::args::BenchArgs;
-use domain::plan_binding::{self, BoundTarget, Planned};
+use domain::plan_binding::{self, BoundTarget, PlannedDisk};
 use ui::exit::{ExitClass as _, Failure};
 
 /// A target that can be measured. What it holds open stays open, and claimed, until it is dropped.
@@ -50,7 +50,7 @@ impl Prepared {
         if self.target.kind != TargetKind::Block {
             return Ok(None);
         }
-        let number = DevNum::from_raw(self.file.metadata().refused()?.rdev());
+        let number = DeviceNumber::from_raw(self.file.metadata().refused()?.rdev());
         let devices = Devices::read(root).refused()?;
         match devices.get(number) {
             Some(device) => Ok(Some(device.clone())),
@@ -221,7 +221,7 @@ fn existing(
     root: &Root,
     path: &Path,
     consents: &[Consent],
-    planned: &[Planned],
+    planned: &[PlannedDisk],
 ) -> Result<Prepared, Failure> {
     let (file, size, device, claim) = if consents.is_empty() {
         let opened = open_for_reading(path).refused()?;
@@ -302,7 +302,7 @@ impl Prepared {
         let place = block::place_of(root, &devices, path).refused()?;
         let medium = space::of_file(&self.file).map(|space| space.medium());
         let on_disk = self.target.kind != TargetKind::Block;
-        self.target.in_memory = on_disk && matches!(medium, Ok(Medium::Memory));
+        self.target.in_memory = on_disk && matches!(medium, Ok(FilesystemMedium::Memory));
         let Some(device) = place
             .devices
             .first()
@@ -342,7 +342,7 @@ impl Prepared {
 }
 
 /// The caches below the devices of a target, each once.
-fn caches_below(root: &Root, devices: &Devices, numbers: &[DevNum]) -> Vec<record::Cache> {
+fn caches_below(root: &Root, devices: &Devices, numbers: &[DeviceNumber]) -> Vec<record::Cache> {
     let mut caches = Vec::new();
     for number in numbers {
         for cache in linux::cache::below(root, devices, *number) {

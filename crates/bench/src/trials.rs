@@ -2,13 +2,13 @@
 
 use engine::Control;
 use record::{Direction, Histogram, Nanos, Phase, Run, Window, Workload};
-use study::curve::{self, Tail, TargetKept, Trial};
+use study::curve::{self, SliceCompletions, TargetKept, Trial};
 
 /// A trial has so many windows.
 pub(crate) const WINDOWS: u64 = 40;
 
 /// Reads and writes together that came back in a window, and how many took longer than `target`.
-fn tail(window: &Window, target: Nanos) -> Tail {
+fn tail(window: &Window, target: Nanos) -> SliceCompletions {
     let mut all = Histogram::new();
     for direction in [Direction::Read, Direction::Write] {
         if let Some(flow) = window.flow(direction) {
@@ -16,7 +16,7 @@ fn tail(window: &Window, target: Nanos) -> Tail {
         }
     }
     let count = all.count();
-    Tail {
+    SliceCompletions {
         count: count as f64,
         over: (count - all.count_at_most(target.0)) as f64,
     }

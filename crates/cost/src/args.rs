@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 
-use crate::have::Have;
+use crate::have::OwnedVolumes;
 use domain::values::{Latency, Size};
 
 /// Arguments of `cost`.
@@ -52,7 +52,7 @@ pub struct CostArgs {
     pub volumes: u32,
     /// Volumes that are paid for now, to find idle capacity: TYPE,SIZE[,IOPS[,MIBPS[,COUNT]]]
     #[arg(long, value_name = "VOLUMES")]
-    pub have: Option<Have>,
+    pub have: Option<OwnedVolumes>,
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,

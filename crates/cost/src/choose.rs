@@ -3,7 +3,7 @@
 use record::Nanos;
 
 use crate::instance::InstanceLimits;
-use crate::offer::{Offer, Volume};
+use crate::offer::{Offer, OfferedVolume};
 use crate::workload::{Demand, Workload};
 use ui::format::{latency, number};
 
@@ -18,10 +18,10 @@ pub(crate) struct Goal {
 
 /// Volumes of one type that carry the workload together.
 #[derive(Clone, Debug)]
-pub(crate) struct Choice {
+pub(crate) struct VolumeChoice {
     pub(crate) offer: Offer,
     pub(crate) count: u32,
-    pub(crate) each: Volume,
+    pub(crate) each: OfferedVolume,
     /// Price of all for a month.
     pub(crate) month: f64,
 }
@@ -36,39 +36,44 @@ pub(crate) struct RuledOut {
 
 /// Judgement of a type and count.
 #[derive(Debug)]
-pub(crate) enum Verdict {
-    Carries(Box<Choice>),
+pub(crate) enum CarryVerdict {
+    Carries(Box<VolumeChoice>),
     RuledOut(RuledOut),
 }
 
 /// Judges each type with each count.
-pub(crate) fn all(offers: &[Offer], workload: &Workload, goal: &Goal) -> Vec<Verdict> {
+pub(crate) fn all(offers: &[Offer], workload: &Workload, goal: &Goal) -> Vec<CarryVerdict> {
     let each = offers
         .iter()
         .flat_map(|offer| (1..=goal.most_volumes).map(move |count| (offer, count)));
     each.map(|(offer, count)| {
         judge(offer, count, workload, goal).map_or_else(
             |reason| {
-                Verdict::RuledOut(RuledOut {
+                CarryVerdict::RuledOut(RuledOut {
                     name: offer.name.clone(),
                     count,
                     reason,
                 })
             },
-            |choice| Verdict::Carries(Box::new(choice)),
+            |choice| CarryVerdict::Carries(Box::new(choice)),
         )
     })
     .collect()
 }
 
-fn judge(offer: &Offer, count: u32, workload: &Workload, goal: &Goal) -> Result<Choice, String> {
+fn judge(
+    offer: &Offer,
+    count: u32,
+    workload: &Workload,
+    goal: &Goal,
+) -> Result<VolumeChoice, String> {
     let budget = goal.p99.map(|target| within(offer, target)).transpose()?;
     let demand = workload.demand(offer.merge, budget.flatten());
     if let Some(limits) = &goal.instance {
         limits.carry(demand)?;
     }
     let each = smallest(offer, count, demand, goal.size_gib)?;
-    Ok(Choice {
+    Ok(VolumeChoice {
         offer: offer.clone(),
         count,
         each,
@@ -98,7 +103,7 @@ pub(crate) fn smallest(
     count: u32,
     demand: Demand,
     size_gib: u64,
-) -> Result<Volume, String> {
+) -> Result<OfferedVolume, String> {
     let share = |total: f64| total / f64::from(count);
     let (iops, mibps) = (share(demand.iops), share(demand.mibps()));
     let least = size_gib.div_ceil(u64::from(count)).max(offer.least_gib);
@@ -147,7 +152,7 @@ pub(crate) fn smallest(
 mod tests {
     use super::*;
     use crate::offer::table;
-    use crate::workload::Interval;
+    use crate::workload::LoadInterval;
     use proptest::prelude::*;
     use record::Bytes;
 
@@ -177,7 +182,7 @@ mod tests {
             for bought in bought_iops(offer, gib, iops) {
                 for given in bought_mibps(offer, gib, bought, mibps) {
                     if bought >= iops && given >= mibps {
-                        let volume = Volume {
+                        let volume = OfferedVolume {
                             gib,
                             iops: bought,
                             mibps: given,
@@ -257,12 +262,12 @@ mod tests {
         fn the_first_choice_is_the_cheapest_of_all_types_and_counts(
             iops in 1.0..90_000.0_f64, mibps in 1.0..2_500.0_f64, size in 1u64..2_000
         ) {
-            let workload = Workload { intervals: vec![Interval { hour: 0, seconds: 1.0, rate: demand(iops, mibps) }],
+            let workload = Workload { intervals: vec![LoadInterval { hour: 0, seconds: 1.0, rate: demand(iops, mibps) }],
                 ..crate::workload::tests::hours(&[1.0]) };
             let goal = Goal { size_gib: size, p99: None, most_volumes: 3, instance: None };
             let months = all(&offers(), &workload, &goal).into_iter().filter_map(|verdict| match verdict {
-                Verdict::Carries(choice) => Some(choice.month),
-                Verdict::RuledOut(_) => None,
+                CarryVerdict::Carries(choice) => Some(choice.month),
+                CarryVerdict::RuledOut(_) => None,
             });
             let first = months.min_by(f64::total_cmp);
             for offer in offers() {

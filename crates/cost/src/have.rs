@@ -7,7 +7,7 @@ use record::Bytes;
 
 /// Volumes that are paid for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Have {
+pub struct OwnedVolumes {
     pub(crate) name: String,
     pub(crate) gib: u64,
     pub(crate) iops: Option<f64>,
@@ -15,10 +15,10 @@ pub struct Have {
     pub(crate) count: u32,
 }
 
-impl FromStr for Have {
+impl FromStr for OwnedVolumes {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Have, String> {
+    fn from_str(text: &str) -> Result<OwnedVolumes, String> {
         let wrong = || {
             format!(
                 "'{text}' is not a list of volumes; write TYPE,SIZE[,IOPS[,MIBPS[,COUNT]]], as in \
@@ -45,7 +45,7 @@ impl FromStr for Have {
         if words.next().is_some() || count.fract() != 0.0 || count > 128.0 {
             return Err(wrong());
         }
-        Ok(Have {
+        Ok(OwnedVolumes {
             name: name.to_owned(),
             gib: size.0.0.div_ceil(Bytes::GIB.0),
             iops,

@@ -16,12 +16,12 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use args::CostArgs;
-use choose::{Goal, Verdict};
+use choose::{CarryVerdict, Goal};
 use instance::InstanceLimits;
 use offer::Offer;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
-use views::Report;
+use views::CostReport;
 use workload::Workload;
 
 /// Prices the volumes that carry a workload. The answer is no where none does.
@@ -66,8 +66,8 @@ fn base_month(offers: &[Offer], workload: &Workload, goal: &Goal) -> Option<f64>
     }
     let verdicts = choose::all(offers, &workload.base_alone(), goal).into_iter();
     let months = verdicts.filter_map(|verdict| match verdict {
-        Verdict::Carries(choice) => Some(choice.month),
-        Verdict::RuledOut(_) => None,
+        CarryVerdict::Carries(choice) => Some(choice.month),
+        CarryVerdict::RuledOut(_) => None,
     });
     months.min_by(f64::total_cmp)
 }
@@ -98,7 +98,7 @@ fn report(
     instance: Option<InstanceLimits>,
     workload: Workload,
     today: Date,
-) -> Result<Report, Failure> {
+) -> Result<CostReport, Failure> {
     let goal = Goal {
         size_gib: args.size.0.0.div_ceil(record::Bytes::GIB.0),
         p99: args.p99.map(|latency| latency.0),
@@ -109,8 +109,8 @@ fn report(
     let (mut choices, mut ruled_out) = (Vec::new(), Vec::new());
     for verdict in verdicts {
         match verdict {
-            Verdict::Carries(choice) => choices.push(*choice),
-            Verdict::RuledOut(out) => ruled_out.push(out),
+            CarryVerdict::Carries(choice) => choices.push(*choice),
+            CarryVerdict::RuledOut(out) => ruled_out.push(out),
         }
     }
     choices.sort_by(|a, b| a.month.total_cmp(&b.month).then(a.count.cmp(&b.count)));
@@ -124,7 +124,7 @@ fn report(
         .map(|have| scaling::idle(have, offers, &workload, &goal))
         .transpose()
         .map_err(Failure::refused)?;
-    Ok(Report::new(
+    Ok(CostReport::new(
         args.region.clone(),
         offers,
         workload,

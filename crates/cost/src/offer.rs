@@ -1,6 +1,6 @@
 //! Volume types with their prices, from the table or from a file.
 
-use domain::price::{Tier, tiered};
+use domain::price::{PriceTier, tiered};
 use domain::volume_type::{BaselineIops, BaselineThroughput, Provision, TABLE};
 use record::{Bytes, Nanos};
 
@@ -22,14 +22,14 @@ pub(crate) struct Offer {
     pub(crate) latency: Option<Nanos>,
     pub(crate) gib_month: f64,
     pub(crate) iops_free: f64,
-    pub(crate) iops_tiers: Vec<Tier>,
+    pub(crate) iops_tiers: Vec<PriceTier>,
     pub(crate) mibps_free: f64,
     pub(crate) mibps_month: f64,
 }
 
 /// One volume as it is bought.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Volume {
+pub(crate) struct OfferedVolume {
     pub(crate) gib: u64,
     /// Provisioned, or as many as come with the size.
     pub(crate) iops: f64,
@@ -83,11 +83,11 @@ impl Offer {
     }
 
     /// The volume of this size with the least that carries so much; `None` where no volume of this size does.
-    pub(crate) fn provisioned(&self, gib: u64, iops: f64, mibps: f64) -> Option<Volume> {
+    pub(crate) fn provisioned(&self, gib: u64, iops: f64, mibps: f64) -> Option<OfferedVolume> {
         let size = Bytes::gib(gib);
         let included = |iops: f64| self.throughput.of(size, iops).0 as f64 / Bytes::mib(1).0 as f64;
         let Some(limits) = self.provision else {
-            let volume = Volume {
+            let volume = OfferedVolume {
                 gib,
                 iops: self.iops.of(size),
                 mibps: included(self.iops.of(size)),
@@ -110,11 +110,11 @@ impl Offer {
             Some((most, _)) => most.0 as f64 / mib,
             None => included(iops),
         };
-        (iops <= self.most_iops(gib) && mibps <= most).then_some(Volume { gib, iops, mibps })
+        (iops <= self.most_iops(gib) && mibps <= most).then_some(OfferedVolume { gib, iops, mibps })
     }
 
     /// Price of a volume for a month.
-    pub(crate) fn month(&self, volume: &Volume) -> f64 {
+    pub(crate) fn month(&self, volume: &OfferedVolume) -> f64 {
         volume.gib as f64 * self.gib_month
             + tiered(volume.iops, self.iops_free, &self.iops_tiers)
             + (volume.mibps - self.mibps_free).max(0.0) * self.mibps_month
@@ -143,7 +143,7 @@ mod tests {
             ("gp2", 10, 100.0, 128.0, 1.00),
             ("sc1", 50, 250.0, 1.0, 0.75),
         ] {
-            let volume = Volume { gib, iops, mibps };
+            let volume = OfferedVolume { gib, iops, mibps };
             let got = named(name).month(&volume);
             assert!((got - month).abs() < 1e-9, "{name}: {got}");
         }
@@ -153,7 +153,7 @@ mod tests {
     fn the_least_that_carries_is_provisioned() {
         let gp3 = named("gp3");
         let of = |gib, iops, mibps| gp3.provisioned(gib, iops, mibps);
-        let volume = |gib, iops, mibps| Some(Volume { gib, iops, mibps });
+        let volume = |gib, iops, mibps| Some(OfferedVolume { gib, iops, mibps });
         assert_eq!(of(1, 100.0, 10.0), volume(1, 3_000.0, 125.0));
         assert_eq!(of(100, 100.0, 1_000.0), volume(100, 4_000.0, 1_000.0));
         assert_eq!(of(160, 80_000.0, 2_000.0), volume(160, 80_000.0, 2_000.0));

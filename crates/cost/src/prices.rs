@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
-use domain::price::Tier;
+use domain::price::PriceTier;
 use domain::volume_type::{BaselineIops, BaselineThroughput, Provision};
 use jiff::civil::Date;
 use record::{Bytes, Nanos};
@@ -239,7 +239,7 @@ fn offer(row: &Row, known: &[Offer]) -> anyhow::Result<Offer> {
 }
 
 /// The steps of a price: `0.065 to 32000; 0.046 to 64000; 0.032`, or one number.
-fn tiers(text: &str) -> anyhow::Result<Vec<Tier>> {
+fn tiers(text: &str) -> anyhow::Result<Vec<PriceTier>> {
     let wrong = || {
         anyhow!(
             "iops_month: '{text}' is no price; write it as 0.005, or as '0.065 to 32000; 0.032'"
@@ -251,7 +251,7 @@ fn tiers(text: &str) -> anyhow::Result<Vec<Tier>> {
             .ok()
             .filter(|value| value.is_finite() && *value >= 0.0)
     };
-    let mut tiers: Vec<Tier> = Vec::new();
+    let mut tiers: Vec<PriceTier> = Vec::new();
     let steps: Vec<&str> = text.split(';').collect();
     for (at, step) in steps.iter().enumerate() {
         let (month, up_to) = match step.split_once(" to ") {
@@ -265,7 +265,7 @@ fn tiers(text: &str) -> anyhow::Result<Vec<Tier>> {
         if tiers.last().is_some_and(|before| before.up_to >= up_to) {
             return Err(wrong());
         }
-        tiers.push(Tier { up_to, month });
+        tiers.push(PriceTier { up_to, month });
     }
     Ok(tiers)
 }
@@ -273,7 +273,7 @@ fn tiers(text: &str) -> anyhow::Result<Vec<Tier>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::offer::Volume;
+    use crate::offer::OfferedVolume;
 
     const AZURE: &str = include_str!("../../../docs/prices/azure-premium-ssd-v2.toml");
     const HYPERDISK: &str = include_str!("../../../docs/prices/gcp-hyperdisk.csv");
@@ -312,7 +312,7 @@ mod tests {
             (1, 40, 5_000.0, 0.0, 5.0 + 325.0),
             (2, 2_048, 4_000.0, 20.0, 245.19 + 198.56 + 6.99),
         ] {
-            let volume = Volume { gib, iops, mibps };
+            let volume = OfferedVolume { gib, iops, mibps };
             let got = offers[at].month(&volume);
             assert!((got - month).abs() < 0.01, "{}: {got}", offers[at].name);
         }

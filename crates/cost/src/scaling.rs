@@ -2,9 +2,9 @@
 
 use record::Bytes;
 
-use crate::choose::{Choice, Goal, smallest};
-use crate::have::Have;
-use crate::offer::{Offer, Volume};
+use crate::choose::{Goal, VolumeChoice, smallest};
+use crate::have::OwnedVolumes;
+use crate::offer::{Offer, OfferedVolume};
 use crate::workload::{Demand, Workload};
 use ui::format::number;
 
@@ -18,14 +18,14 @@ pub(crate) struct Scaling {
     pub(crate) from_hour: u8,
     pub(crate) to_hour: u8,
     /// Each volume in these hours.
-    pub(crate) low: Volume,
+    pub(crate) low: OfferedVolume,
     /// Price of all volumes for a month, with the changes.
     pub(crate) month: f64,
     pub(crate) saved: f64,
 }
 
 /// The hours in which a smaller provision saves most; `None` where it saves nothing, or less than a day is known.
-pub(crate) fn best(choice: &Choice, workload: &Workload, goal: &Goal) -> Option<Scaling> {
+pub(crate) fn best(choice: &VolumeChoice, workload: &Workload, goal: &Goal) -> Option<Scaling> {
     if workload.seconds() < DAY_S || choice.offer.provision.is_none() {
         return None;
     }
@@ -87,7 +87,7 @@ pub(crate) struct Idle {
 
 /// Compares what is paid for with what the workload's peak needs of the same volumes.
 pub(crate) fn idle(
-    have: &Have,
+    have: &OwnedVolumes,
     offers: &[Offer],
     workload: &Workload,
     goal: &Goal,
@@ -174,7 +174,7 @@ impl Idle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::choose::{Verdict, all};
+    use crate::choose::{CarryVerdict, all};
     use crate::instance::InstanceLimits;
     use crate::offer::table;
     use crate::workload::tests::hours;
@@ -188,11 +188,11 @@ mod tests {
         }
     }
 
-    fn gp3(workload: &Workload) -> Choice {
+    fn gp3(workload: &Workload) -> VolumeChoice {
         let found = all(&table(), workload, &goal(None))
             .into_iter()
             .find_map(|verdict| match verdict {
-                Verdict::Carries(choice) if choice.offer.name == "gp3" => Some(*choice),
+                CarryVerdict::Carries(choice) if choice.offer.name == "gp3" => Some(*choice),
                 _ => None,
             });
         found.unwrap()
@@ -224,7 +224,7 @@ mod tests {
     fn idle_money_is_what_the_peak_does_not_need() {
         let workload = hours(&[5_000.0; 24]);
         let judge = |text: &str, instance| {
-            let have = text.parse::<Have>().unwrap();
+            let have = text.parse::<OwnedVolumes>().unwrap();
             idle(&have, &table(), &workload, &goal(instance))
         };
         let idle = judge("gp3,500GiB,16000,500", None).unwrap();
@@ -258,7 +258,7 @@ mod tests {
             "gp3,1GiB,1,1,1.5",
             "gp3,1GiB,1,1,1,1",
         ] {
-            assert!(wrong.parse::<Have>().is_err(), "{wrong}");
+            assert!(wrong.parse::<OwnedVolumes>().is_err(), "{wrong}");
         }
     }
 }

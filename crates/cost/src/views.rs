@@ -4,7 +4,7 @@ use jiff::ToSpan as _;
 use jiff::civil::Date;
 use serde::Serialize;
 
-use crate::choose::{Choice, RuledOut};
+use crate::choose::{RuledOut, VolumeChoice};
 use crate::instance::InstanceLimits;
 use crate::offer::Offer;
 use crate::scaling::{Idle, Scaling};
@@ -16,13 +16,13 @@ use ui::table::{Column, layout, wrap};
 const SHOWN: usize = 10;
 
 /// All that the answer is made of.
-pub(crate) struct Report {
+pub(crate) struct CostReport {
     region: String,
     sources: Vec<Source>,
     warnings: Vec<String>,
     workload: Workload,
     instance: Option<InstanceLimits>,
-    pub(crate) choices: Vec<Choice>,
+    pub(crate) choices: Vec<VolumeChoice>,
     ruled_out: Vec<RuledOut>,
     /// Price of what carries the base load alone.
     base_month: Option<f64>,
@@ -38,26 +38,26 @@ struct Source {
     source: String,
 }
 
-impl Report {
+impl CostReport {
     #[allow(clippy::too_many_arguments, reason = "each is one part of the answer")]
     pub(crate) fn new(
         region: String,
         offers: &[Offer],
         workload: Workload,
         instance: Option<InstanceLimits>,
-        choices: Vec<Choice>,
+        choices: Vec<VolumeChoice>,
         ruled_out: Vec<RuledOut>,
         base_month: Option<f64>,
         scaling: Option<Scaling>,
         have: Option<Idle>,
         today: Date,
-    ) -> Report {
+    ) -> CostReport {
         let source = |offer: &Offer| Source {
             name: offer.name.clone(),
             as_of: offer.as_of.clone(),
             source: offer.source.clone(),
         };
-        Report {
+        CostReport {
             region,
             sources: offers.iter().map(source).collect(),
             warnings: old_prices(offers, today).into_iter().collect(),
@@ -92,7 +92,7 @@ fn old_prices(offers: &[Offer], today: Date) -> Option<String> {
 }
 
 /// The answer as JSON.
-pub(crate) fn json(report: &Report) -> String {
+pub(crate) fn json(report: &CostReport) -> String {
     let workload = &report.workload;
     let document = Document {
         region: &report.region,
@@ -204,7 +204,7 @@ struct ChoiceDocument<'a> {
 }
 
 impl<'a> ChoiceDocument<'a> {
-    fn of(choice: &'a Choice, workload: &Workload) -> ChoiceDocument<'a> {
+    fn of(choice: &'a VolumeChoice, workload: &Workload) -> ChoiceDocument<'a> {
         let millions = workload.month_ops() / 1e6;
         ChoiceDocument {
             name: &choice.offer.name,
@@ -268,7 +268,7 @@ const COLUMNS: [Column; 9] = [
 ];
 
 /// The answer as text.
-pub(crate) fn text(report: &Report, columns: usize) -> String {
+pub(crate) fn text(report: &CostReport, columns: usize) -> String {
     let workload = &report.workload;
     let mut paragraphs = vec![format!(
         "{} {}{}{}: {} IOPS and {} MiB/s at the peak, {} IOPS and {} MiB/s for half of the time.",
@@ -362,7 +362,7 @@ pub(crate) fn text(report: &Report, columns: usize) -> String {
     text
 }
 
-fn row(choice: &Choice, workload: &Workload) -> Vec<String> {
+fn row(choice: &VolumeChoice, workload: &Workload) -> Vec<String> {
     let of = ChoiceDocument::of(choice, workload);
     vec![
         of.name.to_owned(),

@@ -29,7 +29,7 @@ pub(crate) struct Demand {
 
 /// I/O of an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Interval {
+pub(crate) struct LoadInterval {
     /// Hour of the day (UTC) in which it ended.
     pub(crate) hour: u8,
     pub(crate) seconds: f64,
@@ -46,7 +46,7 @@ pub(crate) struct Workload {
     /// `None` of a trace whose start is not known.
     pub(crate) at: Option<Timestamp>,
     /// In the order of time; of a run, one.
-    pub(crate) intervals: Vec<Interval>,
+    pub(crate) intervals: Vec<LoadInterval>,
 }
 
 impl Demand {
@@ -137,7 +137,7 @@ impl Workload {
         let intervals = seconds.iter().enumerate().map(|(index, (ops, bytes))| {
             let wall = at.checked_add(jiff::SignedDuration::from_secs(index as i64));
             let hour = wall.map_or(0, |wall| wall.to_zoned(TimeZone::UTC).hour());
-            Interval {
+            LoadInterval {
                 hour: u8::try_from(hour).unwrap_or(0),
                 seconds: STEP.as_secs_f64(),
                 rate: Demand {
@@ -157,7 +157,7 @@ impl Workload {
 
     /// The base load alone.
     pub(crate) fn base_alone(&self) -> Workload {
-        let interval = Interval {
+        let interval = LoadInterval {
             hour: 0,
             seconds: self.seconds(),
             rate: self.base(),
@@ -203,7 +203,7 @@ impl Workload {
             name: format!("{} {}", run.id.as_str(), found.name),
             host: run.machine.hostname.clone(),
             at: Some(run.started),
-            intervals: vec![Interval {
+            intervals: vec![LoadInterval {
                 hour: 0,
                 seconds,
                 rate,
@@ -360,7 +360,7 @@ fn intervals(
     ledger: &Ledger,
     recording: &RecordingSummary,
     device: Option<&str>,
-) -> Result<Vec<Interval>, Failure> {
+) -> Result<Vec<LoadInterval>, Failure> {
     let mut intervals = Vec::new();
     let replay = ledger
         .replay(&recording.host, recording.from, recording.to)
@@ -390,7 +390,7 @@ fn intervals(
             .at
             .wall
             .map_or(0, |at| at.to_zoned(TimeZone::UTC).hour());
-        intervals.push(Interval {
+        intervals.push(LoadInterval {
             hour: u8::try_from(hour).unwrap_or(0),
             seconds,
             rate: Demand {
@@ -408,7 +408,7 @@ pub(crate) mod tests {
 
     /// A workload of so many IOPS of 16 KiB in each hour.
     pub(crate) fn hours(iops: &[f64]) -> Workload {
-        let interval = |(at, iops): (usize, &f64)| Interval {
+        let interval = |(at, iops): (usize, &f64)| LoadInterval {
             hour: (at % 24) as u8,
             seconds: 3_600.0,
             rate: Demand {
@@ -447,7 +447,7 @@ pub(crate) mod tests {
         let mut load = hours(&[1_000.0; 24]);
         load.intervals.insert(
             5,
-            Interval {
+            LoadInterval {
                 seconds: 0.001,
                 rate: Demand {
                     iops: 50_000.0,

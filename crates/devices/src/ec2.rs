@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
-use linux::aws::volumes::{self, Volume};
+use linux::aws::volumes::{self, EbsVolume};
 use linux::aws::{Error, RunProgram};
 use linux::block::{Device, Devices};
 use linux::volume_id::VolumeId;
@@ -14,14 +14,14 @@ use ui::table::{Column, layout, wrap};
 /// The volumes of this host's disks.
 #[derive(Debug, Default)]
 pub(crate) struct Volumes {
-    by_id: BTreeMap<String, Volume>,
+    by_id: BTreeMap<String, EbsVolume>,
     /// Notes for the user.
     pub(crate) notes: Vec<String>,
 }
 
 impl Volumes {
     /// The volume that a whole disk is.
-    pub(crate) fn of(&self, device: &Device) -> Option<&Volume> {
+    pub(crate) fn of(&self, device: &Device) -> Option<&EbsVolume> {
         let id = VolumeId::of(device).filter(|_| device.partition_of().is_none())?;
         self.by_id.get(&id.to_string())
     }
@@ -49,7 +49,7 @@ pub(crate) fn query(
     }
     let ids: Vec<VolumeId> = ids.into_iter().collect();
     let found = volumes::by_id(&ids, interrupt, run)?;
-    let by_id: BTreeMap<String, Volume> = found
+    let by_id: BTreeMap<String, EbsVolume> = found
         .into_iter()
         .map(|volume| (volume.id.clone(), volume))
         .collect();
@@ -81,13 +81,13 @@ const COLUMNS: [Column; 7] = [
 ];
 
 /// Table of the volumes, each with the name of its disk, and their tags.
-pub(crate) fn text(volumes: &[(&str, &Volume)], columns: usize) -> String {
+pub(crate) fn text(volumes: &[(&str, &EbsVolume)], columns: usize) -> String {
     if volumes.is_empty() {
         return String::new();
     }
     let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
     let number = |number: Option<u64>| number.map_or("–".to_owned(), |it| it.to_string());
-    let row = |(name, volume): &(&str, &Volume)| {
+    let row = |(name, volume): &(&str, &EbsVolume)| {
         vec![
             (*name).to_owned(),
             volume.id.clone(),
@@ -130,7 +130,7 @@ pub(crate) struct VolumeDocument<'a> {
 }
 
 impl<'a> VolumeDocument<'a> {
-    pub(crate) fn of(volume: &'a Volume) -> VolumeDocument<'a> {
+    pub(crate) fn of(volume: &'a EbsVolume) -> VolumeDocument<'a> {
         VolumeDocument {
             volume: &volume.id,
             kind: volume.kind.as_deref(),

@@ -7,9 +7,9 @@ mod raid;
 use std::sync::atomic::AtomicBool;
 
 use linux::aws;
-use linux::aws::volumes::Volume;
-use linux::block::{DevNum, Device};
-use linux::consent::{Reason, Uses};
+use linux::aws::volumes::EbsVolume;
+use linux::block::{Device, DeviceNumber};
+use linux::consent::{DeviceUsers, Reason};
 use linux::signature::Content;
 use linux::{md, mounts::Mounts, swaps};
 use record::Bytes;
@@ -25,7 +25,7 @@ use ui::table::{Column, layout, wrap};
 /// A device and all that is stacked on it.
 struct Branch {
     name: String,
-    number: DevNum,
+    number: DeviceNumber,
     what: String,
     size: Bytes,
     model: Option<String>,
@@ -41,13 +41,13 @@ struct Branch {
     /// The arrays that have it.
     member_of: Vec<Membership>,
     /// Its EBS volume; `None` where it is none, or none was requested.
-    volume: Option<Volume>,
+    volume: Option<EbsVolume>,
     above: Vec<Branch>,
 }
 
 /// Lists the disks.
 pub fn devices(args: &DevicesArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
-    let uses = Uses::read(&context.root).refused()?;
+    let uses = DeviceUsers::read(&context.root).refused()?;
     let volumes = match args.ec2 {
         true => ec2::query(uses.devices(), interrupt, &mut aws::run).refused()?,
         false => Volumes::default(),
@@ -78,7 +78,7 @@ pub fn devices(args: &DevicesArgs, context: &mut Context, interrupt: &AtomicBool
 /// The kernel's lists from which the tree is made.
 struct KernelLists<'a> {
     context: &'a Context,
-    uses: &'a Uses,
+    uses: &'a DeviceUsers,
     volumes: &'a Volumes,
     mounts: Mounts,
     swaps: Vec<swaps::Swap>,
@@ -173,7 +173,7 @@ fn text(disks: &[Branch], ec2: bool, columns: usize) -> String {
     let mut text = layout(&COLUMNS, &rows, columns);
     text.push('\n');
     if ec2 {
-        let volumes: Vec<(&str, &Volume)> = disks
+        let volumes: Vec<(&str, &EbsVolume)> = disks
             .iter()
             .filter_map(|disk| Some((disk.name.as_str(), disk.volume.as_ref()?)))
             .collect();

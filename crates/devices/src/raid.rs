@@ -1,6 +1,6 @@
 //! Arrays of Linux software RAID, and the part that a device has in them.
 
-use linux::block::DevNum;
+use linux::block::DeviceNumber;
 use linux::md;
 use serde::Serialize;
 
@@ -60,7 +60,7 @@ impl Membership {
 }
 
 /// Properties of the array of this number, if it is one.
-pub(crate) fn array(arrays: &[md::Array], number: DevNum) -> Option<ArrayPart> {
+pub(crate) fn array(arrays: &[md::Array], number: DeviceNumber) -> Option<ArrayPart> {
     let array = arrays.iter().find(|array| array.number == number)?;
     Some(ArrayPart {
         layout: array.layout.clone(),
@@ -70,7 +70,7 @@ pub(crate) fn array(arrays: &[md::Array], number: DevNum) -> Option<ArrayPart> {
 }
 
 /// The parts that a device has in arrays.
-pub(crate) fn memberships(arrays: &[md::Array], number: DevNum) -> Vec<Membership> {
+pub(crate) fn memberships(arrays: &[md::Array], number: DeviceNumber) -> Vec<Membership> {
     let parts = arrays.iter().flat_map(|array| {
         let own = array.members.iter();
         let own = own.filter(move |member| member.number == Some(number));

@@ -157,12 +157,12 @@ impl Judgement {
 }
 
 /// A judgement with its check: a row of the answer.
-pub(crate) struct Row {
+pub(crate) struct CheckRow {
     pub(crate) check: &'static Check,
     pub(crate) judgement: Judgement,
 }
 
-impl Row {
+impl CheckRow {
     pub(crate) fn result(&self) -> CheckResult {
         self.judgement.result
     }
@@ -191,12 +191,12 @@ impl Row {
 pub(crate) fn judge<'a>(
     checks: impl IntoIterator<Item = &'static Check> + 'a,
     facts: &'a Facts,
-) -> Vec<Row> {
+) -> Vec<CheckRow> {
     let rows = checks.into_iter().flat_map(|check| {
         let judgements = (check.judge)(facts).into_iter();
-        judgements.map(move |judgement| Row { check, judgement })
+        judgements.map(move |judgement| CheckRow { check, judgement })
     });
-    let mut rows: Vec<Row> = rows.collect();
+    let mut rows: Vec<CheckRow> = rows.collect();
     rows.sort_by_key(|row| (row.result(), row.check.area));
     rows
 }

@@ -11,7 +11,7 @@ use crate::client::postgres::PostgresClient;
 use crate::facts::Facts;
 use crate::facts::backup::{Backup, Safety, usual_places};
 use crate::facts::evidence::Evidence;
-use crate::facts::host::Host;
+use crate::facts::host::HostFacts;
 use crate::facts::mysql::Mysql;
 use crate::facts::postgres::Postgres;
 use crate::{sql, wal_sync};
@@ -24,7 +24,7 @@ pub(crate) fn facts(
     context: &Context,
     now: Timestamp,
 ) -> Result<Facts, Failure> {
-    let mut host = Host::read(&context.root).refused()?;
+    let mut host = HostFacts::read(&context.root).refused()?;
     if let Some(data) = &args.data {
         host.add_folder("data", data).refused()?;
     }
@@ -40,7 +40,7 @@ pub(crate) fn facts(
         add_folders(&mut host, folders);
         if is_wanted(args, "sql") {
             let slow_log = server.folder("slow_query_log_file");
-            let sql_server = sql::Server {
+            let sql_server = sql::ExplainedServer {
                 client: &client,
                 has_notes: server.has_notes(),
                 slow_log: slow_log.as_deref(),
@@ -78,7 +78,7 @@ fn is_wanted(args: &DoctorArgs, area: &str) -> bool {
 }
 
 /// Adds the folders that can be reached.
-fn add_folders(host: &mut Host, folders: Vec<(&'static str, PathBuf)>) {
+fn add_folders(host: &mut HostFacts, folders: Vec<(&'static str, PathBuf)>) {
     for (what, path) in folders {
         // A folder that may not be examined is one of which nothing is known.
         let _ = host.add_folder(what, &path);
@@ -141,7 +141,7 @@ fn measure(server: &mut Postgres) {
 /// Facts about backups, where a database is checked or backups are requested.
 fn safety(
     args: &DoctorArgs,
-    host: &Host,
+    host: &HostFacts,
     mysql: Option<&Mysql>,
     now: Timestamp,
 ) -> Result<Option<Safety>, Failure> {

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use args::{DoctorArgs, PlaybookArgs};
 pub use check::CheckResult;
-use check::{Check, Row};
+use check::{Check, CheckRow};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::output::{Format, OutputFile};
@@ -51,7 +51,7 @@ pub fn doctor(args: &DoctorArgs, context: &mut Context) -> Outcome {
 }
 
 /// The judged checks; `None` where they were only listed.
-fn answer(args: &DoctorArgs, context: &mut Context) -> Result<Option<Vec<Row>>, Failure> {
+fn answer(args: &DoctorArgs, context: &mut Context) -> Result<Option<Vec<CheckRow>>, Failure> {
     let chosen = chosen(args)?;
     if args.list {
         context.print(&views::list(&chosen, context.columns))?;

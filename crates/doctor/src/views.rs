@@ -3,7 +3,7 @@
 use askama::Template;
 use serde::Serialize;
 
-use crate::check::{Area, Check, CheckResult, Row};
+use crate::check::{Area, Check, CheckResult, CheckRow};
 use crate::facts::Facts;
 use ui::output::OutputFile;
 use ui::table::wrap;
@@ -30,7 +30,7 @@ struct RowDocument<'a> {
 }
 
 impl<'a> RowDocument<'a> {
-    fn of(row: &'a Row) -> RowDocument<'a> {
+    fn of(row: &'a CheckRow) -> RowDocument<'a> {
         let judgement = &row.judgement;
         RowDocument {
             name: row.check.name,
@@ -50,13 +50,13 @@ impl<'a> RowDocument<'a> {
 }
 
 /// The answer as JSON.
-pub(crate) fn json(rows: &[Row]) -> String {
+pub(crate) fn json(rows: &[CheckRow]) -> String {
     let checks = rows.iter().map(RowDocument::of).collect();
     ui::json::document("doctor", &Document { checks })
 }
 
 /// The answer for people: findings whole, what is unknown in short, and what is well only when it is requested.
-pub(crate) fn text(rows: &[Row], with_ok: bool, columns: usize) -> String {
+pub(crate) fn text(rows: &[CheckRow], with_ok: bool, columns: usize) -> String {
     let mut text = String::new();
     for row in rows {
         match row.result() {
@@ -81,7 +81,7 @@ pub(crate) fn text(rows: &[Row], with_ok: bool, columns: usize) -> String {
     text
 }
 
-fn counts(rows: &[Row]) -> String {
+fn counts(rows: &[CheckRow]) -> String {
     let of = |result| rows.iter().filter(|row| row.result() == result).count();
     format!(
         "{} to fix, {} to consider, {} unknown, {} ok",
@@ -102,7 +102,7 @@ fn line(name: &str, text: &str, columns: usize) -> String {
     }
 }
 
-fn finding(row: &Row, columns: usize) -> String {
+fn finding(row: &CheckRow, columns: usize) -> String {
     let judgement = &row.judgement;
     let mut text = line(
         &row.result().word().to_uppercase(),
@@ -129,7 +129,7 @@ fn finding(row: &Row, columns: usize) -> String {
     text
 }
 
-fn short(row: &Row, rest: &str, columns: usize) -> String {
+fn short(row: &CheckRow, rest: &str, columns: usize) -> String {
     let dot = if rest.is_empty() { "" } else { ". " };
     let text = format!("{}: {}{dot}{rest}", row.check.name, row.judgement.value);
     line(row.result().word(), &text, columns)
@@ -151,7 +151,7 @@ pub(crate) fn list(checks: &[&Check], columns: usize) -> String {
 }
 
 /// A status and a line in the form of a Nagios plugin.
-pub(crate) fn nagios(rows: &[Row]) -> (u8, String) {
+pub(crate) fn nagios(rows: &[CheckRow]) -> (u8, String) {
     let of = |result| rows.iter().filter(move |row| row.result() == result);
     let count = |result| of(result).count();
     let (status, word) = match () {
@@ -211,7 +211,11 @@ struct Section<'a> {
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn write_page(output: &OutputFile, facts: &Facts, rows: &[Row]) -> anyhow::Result<()> {
+pub(crate) fn write_page(
+    output: &OutputFile,
+    facts: &Facts,
+    rows: &[CheckRow],
+) -> anyhow::Result<()> {
     let section = |result: CheckResult| {
         let (title, class) = match result {
             CheckResult::Fix => ("To fix", "invalid"),

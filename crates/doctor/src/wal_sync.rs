@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use rustix::fs::OFlags;
+use study::median::median;
 
 /// Size of the file; writes go round in it, as in a segment of the WAL that is used again.
 const FILE: u64 = 16 << 20;
@@ -108,12 +109,7 @@ fn one_turn(file: &File, method: Method) -> io::Result<f64> {
         method.sync(&opened)?;
         times.push(began.elapsed().as_secs_f64());
     }
-    Ok(median(&mut times))
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
+    Ok(median(times).unwrap_or(0.0))
 }
 
 fn conclude(turns: &[[f64; 4]], now: &str) -> WalSync {
@@ -121,8 +117,8 @@ fn conclude(turns: &[[f64; 4]], now: &str) -> WalSync {
         .into_iter()
         .enumerate()
         .map(|(at, method)| {
-            let mut times: Vec<f64> = turns.iter().map(|turn| turn[at]).collect();
-            (at, method, median(&mut times))
+            let times = turns.iter().map(|turn| turn[at]).collect();
+            (at, method, median(times).unwrap_or(0.0))
         })
         .collect();
     medians.sort_by(|a, b| a.2.total_cmp(&b.2));

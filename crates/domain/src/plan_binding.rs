@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::consent::{DestroyTarget, open_for_reading};
 use linux::signature::Content;
 use linux::{Root, process, root};
@@ -33,17 +33,17 @@ pub struct DiskIdentity {
 /// A disk of a plan: by what name it is written, and which it was.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Planned {
+pub struct PlannedDisk {
     /// The path as the verb names it.
     pub path: PathBuf,
     /// Identity of the disk when the plan was made.
     pub seen: DiskIdentity,
 }
 
-impl FromStr for Planned {
+impl FromStr for PlannedDisk {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Planned, String> {
+    fn from_str(text: &str) -> Result<PlannedDisk, String> {
         serde_json::from_str(text).map_err(|why| format!("'{text}' is not a disk of a plan: {why}"))
     }
 }
@@ -80,7 +80,7 @@ impl BoundTarget {
 /// The option that binds a verb to a disk of a plan.
 pub const OPTION: &str = "--planned";
 
-impl Planned {
+impl PlannedDisk {
     /// The words that bind a verb to this disk.
     pub fn words(&self) -> [String; 2] {
         // A path that is not UTF-8 has no form in JSON; without a binding the verb is refused.
@@ -133,7 +133,7 @@ impl DiskIdentity {
 
     /// The words that bind a verb to this disk under the path by which it is written.
     pub fn bound(&self, path: &str) -> [String; 2] {
-        let planned = Planned {
+        let planned = PlannedDisk {
             path: path.into(),
             seen: self.clone(),
         };
@@ -157,16 +157,16 @@ impl DiskIdentity {
 }
 
 /// The number of a device; `None` of a file.
-fn device_of(metadata: &std::fs::Metadata) -> Option<DevNum> {
+fn device_of(metadata: &std::fs::Metadata) -> Option<DeviceNumber> {
     let is_device = metadata.file_type().is_block_device();
-    is_device.then(|| DevNum::from_raw(metadata.rdev()))
+    is_device.then(|| DeviceNumber::from_raw(metadata.rdev()))
 }
 
 /// Checks that the claimed device or file is the one of the plan. Where nothing was planned all is well.
 ///
 /// # Errors
 /// A sentence, where it is another disk, or one of which the plan knows nothing.
-pub fn check(planned: &[Planned], claim: &DestroyTarget, root: &Root) -> Result<(), String> {
+pub fn check(planned: &[PlannedDisk], claim: &DestroyTarget, root: &Root) -> Result<(), String> {
     agrees(planned, &claim.path, &claim.file, claim.size, root)
 }
 
@@ -176,7 +176,7 @@ pub fn check(planned: &[Planned], claim: &DestroyTarget, root: &Root) -> Result<
 /// # Errors
 /// As [`check`], a sentence for each that is not, or cannot be opened.
 pub fn check_reading(
-    planned: &[Planned],
+    planned: &[PlannedDisk],
     paths: &[PathBuf],
     root: &Root,
 ) -> Result<(), Vec<String>> {
@@ -197,7 +197,7 @@ pub fn check_reading(
 
 /// Checks that an open file or device is the one that the plan has under this path.
 fn agrees(
-    planned: &[Planned],
+    planned: &[PlannedDisk],
     path: &Path,
     file: &File,
     size: Bytes,
@@ -209,7 +209,7 @@ fn agrees(
     let shown = path.display();
     // One was written by a person, the other by a program that may have made it absolute.
     let whole = |path: &Path| std::path::absolute(path).ok();
-    let is_known = |one: &&Planned| whole(&one.path) == whole(path);
+    let is_known = |one: &&PlannedDisk| whole(&one.path) == whole(path);
     let known = planned.iter().find(is_known);
     let known = known.ok_or_else(|| {
         format!("{shown} is not among the disks that the plan was made of; make the plan again")
@@ -310,7 +310,7 @@ mod tests {
         let root = Root::host();
         let (one, other) = (claimed("/a"), claimed("/a"));
         let devices = Devices::read(&root).unwrap_or_default();
-        let planned = |claim: &DestroyTarget, path: &str| Planned {
+        let planned = |claim: &DestroyTarget, path: &str| PlannedDisk {
             path: path.into(),
             seen: DiskIdentity::of(&claim.file, claim.size, &devices, &root).unwrap(),
         };
@@ -334,7 +334,7 @@ mod tests {
         let devices = Devices::read(&root).unwrap_or_default();
         let seen = DiskIdentity::of(&opened.file, opened.size, &devices, &root).unwrap();
         let both = [one.clone(), other.clone()];
-        let planned = both.clone().map(|path| Planned {
+        let planned = both.clone().map(|path| PlannedDisk {
             path,
             seen: seen.clone(),
         });
@@ -349,15 +349,15 @@ mod tests {
 
     #[test]
     fn it_is_read_as_it_is_written_and_nothing_else_is() {
-        let planned = Planned {
+        let planned = PlannedDisk {
             path: "/dev/a".into(),
             seen: seen(),
         };
         let [option, text] = planned.words();
         assert_eq!(option, "--planned");
-        assert_eq!(text.parse::<Planned>(), Ok(planned));
+        assert_eq!(text.parse::<PlannedDisk>(), Ok(planned));
         for bad in ["", "{}", "/dev/a", r#"{"boot":1}"#] {
-            assert!(bad.parse::<Planned>().is_err(), "{bad}");
+            assert!(bad.parse::<PlannedDisk>().is_err(), "{bad}");
         }
     }
 }

@@ -16,7 +16,7 @@ pub struct Price {
     /// IOPS that are in the price.
     pub iops_free: f64,
     /// Price of the others, from the first on.
-    pub iops_tiers: &'static [Tier],
+    pub iops_tiers: &'static [PriceTier],
     /// MiB/s that are in the price.
     pub mibps_free: f64,
     /// One more MiB/s for a month.
@@ -25,7 +25,7 @@ pub struct Price {
 
 /// A step of a price that falls with the amount.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tier {
+pub struct PriceTier {
     /// The step ends with this amount, of one volume, counted with what is free.
     pub up_to: f64,
     /// Price of each within it, for a month.
@@ -33,7 +33,7 @@ pub struct Tier {
 }
 
 /// Price of an amount beyond `free`, by steps. What lies beyond the last step costs as much as in it.
-pub fn tiered(amount: f64, free: f64, tiers: &[Tier]) -> f64 {
+pub fn tiered(amount: f64, free: f64, tiers: &[PriceTier]) -> f64 {
     let (mut from, mut sum) = (free, 0.0);
     for (at, tier) in tiers.iter().enumerate() {
         let is_last = at + 1 == tiers.len();
@@ -63,8 +63,8 @@ const US_EAST_1: Price = Price {
 };
 
 /// A price that is the same for any amount.
-const fn flat(month: f64) -> Tier {
-    Tier {
+const fn flat(month: f64) -> PriceTier {
+    PriceTier {
         up_to: f64::INFINITY,
         month,
     }
@@ -99,11 +99,11 @@ pub(crate) const IO2: Price = Price {
     source: "infracost, ebs_volume_test.golden; the steps above 32,000 IOPS from an answer on repost.aws",
     gib_month: 0.125,
     iops_tiers: &[
-        Tier {
+        PriceTier {
             up_to: 32_000.0,
             month: 0.065,
         },
-        Tier {
+        PriceTier {
             up_to: 64_000.0,
             month: 0.046,
         },

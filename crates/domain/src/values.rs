@@ -91,17 +91,17 @@ impl FromStr for Span {
 
 /// Interval between two polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Every(pub Nanos);
+pub struct PollInterval(pub Nanos);
 
-impl FromStr for Every {
+impl FromStr for PollInterval {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Every, String> {
+    fn from_str(text: &str) -> Result<PollInterval, String> {
         let span: Nanos = text.parse().map_err(|e: ParseUnitError| e.to_string())?;
         if !(Nanos(100_000_000)..=Nanos::from_secs(3600)).contains(&span) {
             return Err("an interval is at least 100ms and at most 1h".to_owned());
         }
-        Ok(Every(span))
+        Ok(PollInterval(span))
     }
 }
 

@@ -21,7 +21,7 @@ pub struct VolumeType {
     /// Sustained bytes a second.
     pub throughput: BaselineThroughput,
     /// IOPS above the baseline, paid with credits; only volumes with a lower baseline burst.
-    pub burst: Option<Burst>,
+    pub burst: Option<IopsBurst>,
     /// Bytes a second above the baseline, paid with credits.
     pub throughput_burst: Option<ThroughputBurst>,
     /// The largest I/O that counts as one operation: adjacent ones merge up to it, larger ones are split by it.
@@ -92,7 +92,7 @@ pub enum BaselineThroughput {
 
 /// Speed above the baseline, paid with credits of one I/O each, which flow back at the baseline's rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Burst {
+pub struct IopsBurst {
     /// IOPS while credits last.
     pub iops: f64,
     /// Credits of a new volume, which is also the most that are kept.
@@ -111,13 +111,13 @@ pub struct ThroughputBurst {
 
 /// The caps of one volume.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Caps {
+pub struct VolumeCaps {
     /// Sustained IOPS.
     pub iops: f64,
     /// Sustained bytes a second.
     pub throughput: Bytes,
     /// Its burst, if it has one.
-    pub burst: Option<Burst>,
+    pub burst: Option<IopsBurst>,
     /// Bytes a second while the credits of its throughput last, if it has some.
     pub throughput_burst: Option<Bytes>,
 }
@@ -161,7 +161,7 @@ pub static GP2: VolumeType = VolumeType {
         small: Bytes::mib(128),
         large: Bytes::mib(250),
     },
-    burst: Some(Burst {
+    burst: Some(IopsBurst {
         iops: 3_000.0,
         credits: 5_400_000.0,
     }),
@@ -313,7 +313,7 @@ impl VolumeType {
 
     /// The caps of a volume of this size with so many provisioned IOPS, or with the baseline. Throughput follows
     /// the provisioned IOPS; the burst is that of the baseline.
-    pub fn caps(&self, size: Bytes, provisioned: Option<f64>) -> Caps {
+    pub fn caps(&self, size: Bytes, provisioned: Option<f64>) -> VolumeCaps {
         let baseline = self.iops.of(size);
         let iops = provisioned.unwrap_or(baseline);
         let throughput = self.throughput.of(size, iops);
@@ -321,7 +321,7 @@ impl VolumeType {
             let (each, most) = (burst.per_tib, burst.most);
             BaselineThroughput::ByTib { each, most }.of(size, iops)
         });
-        Caps {
+        VolumeCaps {
             iops,
             throughput,
             burst: self.burst.filter(|burst| baseline < burst.iops),

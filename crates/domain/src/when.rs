@@ -10,31 +10,31 @@ const DATE_LENGTH: usize = 10;
 
 /// A moment, and for how long it lasts where it was written as a whole day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct When {
+pub struct MomentOrDay {
     /// The moment, or the beginning of the day.
     pub at: Timestamp,
     /// The end of the day.
     pub day_ends: Option<Timestamp>,
 }
 
-impl FromStr for When {
+impl FromStr for MomentOrDay {
     type Err = String;
 
     /// Of this host's time zone, unless it says another.
-    fn from_str(text: &str) -> Result<When, String> {
-        When::read(text.trim(), &Zoned::now())
+    fn from_str(text: &str) -> Result<MomentOrDay, String> {
+        MomentOrDay::read(text.trim(), &Zoned::now())
     }
 }
 
-impl When {
-    fn read(text: &str, now: &Zoned) -> Result<When, String> {
+impl MomentOrDay {
+    fn read(text: &str, now: &Zoned) -> Result<MomentOrDay, String> {
         let wrong = || {
             format!(
                 "'{text}' is not a time; write it as '2026-11-20 03:00', 2026-11-20, 03:00, -2h, \
                  yesterday or 2026-11-20T03:00:00Z"
             )
         };
-        let moment = |at: Timestamp| When { at, day_ends: None };
+        let moment = |at: Timestamp| MomentOrDay { at, day_ends: None };
         if let Some(ago) = text.strip_prefix('-') {
             let ago: record::Nanos = ago.parse().map_err(|_| wrong())?;
             let ago = SignedDuration::from_nanos(i64::try_from(ago.0).map_err(|_| wrong())?);
@@ -78,10 +78,10 @@ impl When {
     }
 }
 
-fn day(date: Date, now: &Zoned) -> Option<When> {
+fn day(date: Date, now: &Zoned) -> Option<MomentOrDay> {
     let begins = date.to_zoned(now.time_zone().clone()).ok()?;
     let ends = begins.checked_add(1.day()).ok()?;
-    Some(When {
+    Some(MomentOrDay {
         at: begins.timestamp(),
         day_ends: Some(ends.timestamp()),
     })
@@ -93,7 +93,7 @@ mod tests {
 
     fn read(text: &str) -> Result<String, String> {
         let now: Zoned = "2026-11-21T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
-        When::read(text, &now).map(|when| when.at.to_string())
+        MomentOrDay::read(text, &now).map(|when| when.at.to_string())
     }
 
     #[test]
@@ -132,11 +132,15 @@ mod tests {
     #[test]
     fn a_date_alone_is_the_whole_day_also_when_clocks_are_set() {
         let now: Zoned = "2026-11-21T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
-        let day = When::read("2026-10-25", &now).unwrap();
+        let day = MomentOrDay::read("2026-10-25", &now).unwrap();
         let hours = day.day_ends.unwrap().duration_since(day.at).as_hours();
         assert_eq!(hours, 25);
         for moment in ["2026-10-25 03", "2026-10-25T0300", "2026-10-25 03:00"] {
-            assert_eq!(When::read(moment, &now).unwrap().day_ends, None, "{moment}");
+            assert_eq!(
+                MomentOrDay::read(moment, &now).unwrap().day_ends,
+                None,
+                "{moment}"
+            );
         }
     }
 }

@@ -8,7 +8,7 @@ pub(crate) struct Arrivals {
     mean_gap: f64,
     /// Due time of the next request, in ticks. Kept as a fraction, so that rounding does not add up.
     due: f64,
-    /// Separate from the generator of places, so that the schedule does not depend on it.
+    /// Separate from the generator of positions, so that the schedule does not depend on it.
     random: Random,
     even: bool,
 }

@@ -10,9 +10,9 @@ pub(crate) trait Backend {
     fn now(&self) -> u64;
     /// The share of the time since the last call in which this thread ran or waited for a processor.
     fn busy_share(&mut self) -> f64;
-    /// Queues a request of `bytes` bytes at a place (see `places::in_file`). There is room for one
+    /// Queues a request of `bytes` bytes at a position (see `positions::in_file`). There is room for one
     /// in each slot.
-    fn push(&mut self, slot: u32, direction: Direction, place: u64, bytes: u32);
+    fn push(&mut self, slot: u32, direction: Direction, position: u64, bytes: u32);
     /// The data of a slot that has no request in flight: the data of its next write, or of its last
     /// read.
     fn data(&mut self, slot: u32, bytes: u32) -> &mut [u8];

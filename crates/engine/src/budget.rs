@@ -47,15 +47,15 @@ impl Budget {
 mod tests {
     use super::*;
     use crate::tally::tests::workload;
-    use record::{Bytes, Details};
+    use record::{Bytes, JobOptions};
 
     #[test]
     fn a_budget_ends_with_its_requests_or_bytes_whichever_is_spent_first() {
         let mut workload = workload();
         assert!(Budget::of(&workload).is_none());
-        workload.details = Some(Box::new(Details {
+        workload.details = Some(Box::new(JobOptions {
             bytes: Some(Bytes(10_000)),
-            ..Details::default()
+            ..JobOptions::default()
         }));
         let budget = Budget::of(&workload).unwrap();
         assert!(budget.take(4096) && budget.take(4096) && !budget.is_spent());

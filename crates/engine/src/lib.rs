@@ -4,7 +4,7 @@
 //! requests. The modules, in the order in which data flows through them:
 //!
 //! - [`Job`]: the phase to run;
-//! - `places`, `sizes`, `random`, `arrivals`, `budget`: offset, time and size of the next request, if there is
+//! - `positions`, `sizes`, `random`, `arrivals`, `budget`: offset, time and size of the next request, if there is
 //!   one;
 //! - `worker`: the loop that keeps requests in flight and times them, over a `backend`, by its
 //!   `plan`;
@@ -37,8 +37,8 @@ mod heartbeat;
 mod job;
 pub mod list;
 mod phase_state;
-mod places;
 mod plan;
+mod positions;
 mod random;
 mod ring;
 pub mod scripted;

@@ -16,8 +16,8 @@ use crate::clock::Clock;
 use crate::depth_search::Search;
 use crate::flow::FlowHandle;
 use crate::job::{EngineError, Job};
-use crate::places::Places;
 use crate::plan::{Message, Plan, ThreadShare};
+use crate::positions::PositionGenerator;
 use crate::random::derive_seed;
 use crate::ring::RingFeatures;
 use crate::start::StartGroup;
@@ -96,7 +96,7 @@ impl WorkerCounts {
             let arrivals = |rate: f64| {
                 let a_second = clock.ticks(Nanos::from_secs(1)) as f64;
                 let mean_gap = a_second * f64::from(workload.threads) / rate;
-                // A different sequence from that of the places.
+                // A different sequence from that of the positions.
                 let seed = derive_seed(!job.seed, u64::from(thread));
                 let even = details.is_some_and(|details| details.even_rate);
                 Arc::new(Mutex::new(Arrivals::new(mean_gap, start, seed, even)))
@@ -104,9 +104,9 @@ impl WorkerCounts {
             let one_sided = details.and_then(|details| details.one_sided_rate);
             let one_sided = one_sided.map(|limit| (limit.direction(), arrivals(limit.per_s)));
             let arrivals = workload.rate_per_s.map(arrivals);
-            let places = Places::of(workload, job.span.0, thread, job.seed);
+            let positions = PositionGenerator::of(workload, job.span.0, thread, job.seed);
             shares.extend((0..self.workers_a_thread).map(|member| ThreadShare {
-                places: places.clone(),
+                positions: positions.clone(),
                 arrivals: arrivals.clone(),
                 one_sided: one_sided.clone(),
                 leads: member == 0,

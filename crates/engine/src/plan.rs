@@ -8,7 +8,7 @@ use record::{Direction, FailedRequests, Workload};
 use crate::arrivals::Arrivals;
 use crate::budget::Budget;
 use crate::job::EngineError;
-use crate::places::Places;
+use crate::positions::PositionGenerator;
 use crate::tally::{Flows, Timetable, WindowTally};
 use crate::throttle::Throttle;
 use crate::verify::Verifier;
@@ -52,7 +52,7 @@ impl Plan<'_> {
 /// blocking calls take a worker for each request in flight.
 #[derive(Clone)]
 pub(crate) struct ThreadShare {
-    pub places: Places,
+    pub positions: PositionGenerator,
     /// Open loop: the next free worker takes the next arrival.
     pub arrivals: Option<Arc<Mutex<Arrivals>>>,
     /// Closed loop: a direction, and when its requests are due.

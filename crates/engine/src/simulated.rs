@@ -70,8 +70,8 @@ impl Backend for SimulatedDisk {
         spent.busy_share_since(std::mem::replace(&mut self.spent, spent))
     }
 
-    fn push(&mut self, slot: u32, direction: Direction, place: u64, bytes: u32) {
-        self.queued.push((slot, direction, place, bytes));
+    fn push(&mut self, slot: u32, direction: Direction, position: u64, bytes: u32) {
+        self.queued.push((slot, direction, position, bytes));
     }
 
     fn data(&mut self, _slot: u32, bytes: u32) -> &mut [u8] {

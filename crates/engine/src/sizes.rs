@@ -64,7 +64,7 @@ fn bounds(shares: &[SizeShare]) -> Vec<(u64, u64)> {
 mod tests {
     use super::*;
     use crate::tally::tests::workload;
-    use record::{Bytes, Details};
+    use record::{Bytes, JobOptions};
 
     #[test]
     fn each_size_comes_as_often_as_its_share() {
@@ -73,10 +73,10 @@ mod tests {
             share,
         };
         let mut workload = workload();
-        workload.details = Some(Box::new(Details {
+        workload.details = Some(Box::new(JobOptions {
             read_sizes: vec![share(4, 0.1), share(64, 0.5), share(32, 0.4)],
             write_sizes: vec![share(8, 1.0)],
-            ..Details::default()
+            ..JobOptions::default()
         }));
         let sizes = Sizes::of(&workload);
         let mut random = Random::new(3);

@@ -22,7 +22,7 @@ pub(crate) fn apply(settings: &ThreadSettings) -> io::Result<()> {
         prioritize(priority).map_err(|error| refused("the I/O priority of a job", &error))?;
     }
     if let Some(policy) = &settings.memory {
-        place(policy).map_err(|error| refused("the memory nodes of a job", &error))?;
+        set_memory_policy(policy).map_err(|error| refused("the memory nodes of a job", &error))?;
     }
     Ok(())
 }
@@ -77,7 +77,7 @@ fn prioritize(priority: Priority) -> io::Result<()> {
 /// Number of nodes in a mask.
 const NODES: usize = 1024;
 
-fn place(policy: &MemoryPolicy) -> io::Result<()> {
+fn set_memory_policy(policy: &MemoryPolicy) -> io::Result<()> {
     let mut mask = [0_u64; NODES / 64];
     for node in &policy.nodes {
         let Some(word) = mask.get_mut(*node as usize / 64) else {

@@ -14,7 +14,7 @@ use crate::backend::{Backend, Completion};
 use crate::buffers::Buffers;
 use crate::clock::{BusyTime, Clock};
 use crate::discard;
-use crate::places::in_file;
+use crate::positions::in_file;
 use crate::random::Random;
 
 /// The interface to the kernel of one thread. It has one slot, numbered 0.
@@ -68,8 +68,8 @@ impl<'a> Blocking<'a> {
         })
     }
 
-    fn call(&mut self, direction: Direction, place: u64, bytes: u32) -> Result<usize, Errno> {
-        let (file, offset) = in_file(place);
+    fn call(&mut self, direction: Direction, position: u64, bytes: u32) -> Result<usize, Errno> {
+        let (file, offset) = in_file(position);
         let fd = self.files[file as usize].as_fd();
         let discarded = || discard::of_device(fd, offset, bytes).map(|()| bytes as usize);
         loop {
@@ -103,11 +103,11 @@ impl Backend for Blocking<'_> {
         self.busy.share()
     }
 
-    fn push(&mut self, _slot: u32, direction: Direction, place: u64, bytes: u32) {
+    fn push(&mut self, _slot: u32, direction: Direction, position: u64, bytes: u32) {
         if direction == Direction::Write && self.rules.stamps {
             self.buffers.stamp(0, &mut self.random);
         }
-        self.queued = Some((direction, place, bytes));
+        self.queued = Some((direction, position, bytes));
     }
 
     fn data(&mut self, _slot: u32, bytes: u32) -> &mut [u8] {
@@ -116,8 +116,8 @@ impl Backend for Blocking<'_> {
 
     fn submit_and_wait(&mut self, wake_at: u64) -> io::Result<()> {
         match self.queued.take() {
-            Some((direction, place, bytes)) => {
-                self.completion = Some(match self.call(direction, place, bytes) {
+            Some((direction, position, bytes)) => {
+                self.completion = Some(match self.call(direction, position, bytes) {
                     Ok(moved) => moved as i32,
                     Err(errno) => -errno.raw_os_error(),
                 });

@@ -13,7 +13,7 @@ use record::{Direction, PriorityShare};
 use crate::backend::{Backend, Completion};
 use crate::buffers::Buffers;
 use crate::clock::{BusyTime, Clock};
-use crate::places::in_file;
+use crate::positions::in_file;
 use crate::random::Random;
 use crate::ring::{Ring, RingFeatures};
 use crate::thread_settings::packed;
@@ -117,12 +117,12 @@ impl Uring {
         &self,
         slot: u32,
         direction: Direction,
-        place: u64,
+        position: u64,
         bytes: u32,
         priority: u16,
     ) -> squeue::Entry {
         let address = self.buffers.address(slot);
-        let (file, offset) = in_file(place);
+        let (file, offset) = in_file(position);
         let file = types::Fixed(file as u32);
         match (direction, self.fixed) {
             (Direction::Read, true) => opcode::ReadFixed::new(file, address, bytes, 0)
@@ -171,12 +171,12 @@ impl Backend for Uring {
     }
 
     #[inline(always)]
-    fn push(&mut self, slot: u32, direction: Direction, place: u64, bytes: u32) {
+    fn push(&mut self, slot: u32, direction: Direction, position: u64, bytes: u32) {
         if direction == Direction::Write && !self.own_data {
             self.buffers.stamp(slot, &mut self.random);
         }
         let priority = self.draw_priority(direction, bytes);
-        let entry = self.entry(slot, direction, place, bytes, priority);
+        let entry = self.entry(slot, direction, position, bytes, priority);
         // SAFETY: the buffer lies in `self.buffers`, which stays in place until the completion has
         // arrived. Its content is not used until then, so the kernel may write to it.
         unsafe { self.ring.push(slot, entry) };

@@ -17,8 +17,8 @@ use crate::clock::{cpu_since, thread_cpu_time};
 use crate::contents::DataGenerator;
 use crate::failures::Failures;
 use crate::job::EngineError;
-use crate::places::{in_file, place_in};
 use crate::plan::{Message, Plan, ThreadShare, WorkerEnd};
+use crate::positions::{in_file, position_in};
 use crate::random::{Random, derive_seed};
 use crate::sizes::Sizes;
 use crate::tally::{Tally, WindowTally};
@@ -28,7 +28,7 @@ use crate::throttle::Kind;
 #[derive(Clone, Copy)]
 struct Slot {
     direction: Direction,
-    place: u64,
+    position: u64,
     bytes: u64,
     /// Time of submission.
     started: u64,
@@ -80,7 +80,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         let workload = plan.workload;
         let free = Slot {
             direction: Direction::Read,
-            place: 0,
+            position: 0,
             bytes: 0,
             started: 0,
             scheduled: 0,
@@ -295,10 +295,13 @@ impl<'a, B: Backend> Worker<'a, B> {
     #[inline(always)]
     fn issue(&mut self, slot: u32, request: (Direction, u64), scheduled: u64, now: u64) {
         let (direction, bytes) = request;
-        let place = self.share.places.next(direction, bytes, &mut self.random);
+        let position = self
+            .share
+            .positions
+            .next(direction, bytes, &mut self.random);
         let request = Slot {
             direction: self.first_step(direction),
-            place,
+            position,
             bytes,
             started: now,
             scheduled,
@@ -324,15 +327,15 @@ impl<'a, B: Backend> Worker<'a, B> {
     fn send(&mut self, slot: u32, request: Slot) {
         let Slot {
             direction,
-            place,
+            position,
             bytes,
             ..
         } = request;
         self.slots[slot as usize] = request;
         if self.uses_data && direction == Direction::Write {
-            self.fill(slot, place, bytes as u32);
+            self.fill(slot, position, bytes as u32);
         }
-        self.backend.push(slot, direction, place, bytes as u32);
+        self.backend.push(slot, direction, position, bytes as u32);
     }
 
     /// Queues the write that follows a completed discard; it is due when the discard completes.
@@ -348,13 +351,13 @@ impl<'a, B: Backend> Worker<'a, B> {
 
     /// Fills the data of a write.
     #[cold]
-    fn fill(&mut self, slot: u32, place: u64, bytes: u32) {
+    fn fill(&mut self, slot: u32, position: u64, bytes: u32) {
         let data = self.backend.data(slot, bytes);
         if let Some(filler) = &mut self.filler {
             filler.fill(data);
         }
         if let Some(verifier) = self.plan.verifier {
-            verifier.prepare_write(place, data);
+            verifier.prepare_write(position, data);
         }
     }
 
@@ -365,9 +368,9 @@ impl<'a, B: Backend> Worker<'a, B> {
             return;
         };
         match slot.direction {
-            Direction::Write => verifier.write_completed(slot.place),
+            Direction::Write => verifier.write_completed(slot.position),
             Direction::Read if verifier.checks_reads() => {
-                verifier.check_read(slot.place, self.backend.data(index, slot.bytes as u32));
+                verifier.check_read(slot.position, self.backend.data(index, slot.bytes as u32));
                 if verifier.is_fatal() {
                     self.plan.finished.store(true, Relaxed);
                 }
@@ -394,18 +397,18 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
     }
 
-    /// Queues a sync of the file of `place`.
-    fn issue_sync(&mut self, slot: u32, place: u64, now: u64) {
+    /// Queues a sync of the file of `position`.
+    fn issue_sync(&mut self, slot: u32, position: u64, now: u64) {
         self.unsynced = 0;
         self.slots[slot as usize] = Slot {
             direction: Direction::Sync,
-            place,
+            position,
             bytes: 0,
             started: now,
             scheduled: now,
             group: self.group.take().unwrap_or(now),
         };
-        self.backend.push(slot, Direction::Sync, place, 0);
+        self.backend.push(slot, Direction::Sync, position, 0);
     }
 
     #[inline(always)]
@@ -421,7 +424,7 @@ impl<'a, B: Backend> Worker<'a, B> {
             self.notify_throttle(&slot, now, in_flight);
         }
         if syncs {
-            self.issue_sync(completion.slot, slot.place, now);
+            self.issue_sync(completion.slot, slot.position, now);
             return Ok(());
         }
         if self.share.throttle.is_some() {
@@ -452,7 +455,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
         self.count(&slot, now);
         if self.plan.is_late(slot.direction, slot.started, now) {
-            let (_, offset) = in_file(slot.place);
+            let (_, offset) = in_file(slot.position);
             self.failures
                 .add_late(self.plan.workload, slot.direction, offset)?;
         }
@@ -472,7 +475,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         if slot.direction == Direction::Write
             && let Some(verifier) = self.plan.verifier
         {
-            verifier.write_failed(slot.place);
+            verifier.write_failed(slot.position);
         }
         Ok(())
     }
@@ -482,7 +485,7 @@ impl<'a, B: Backend> Worker<'a, B> {
         if result as i64 == slot.bytes as i64 {
             return Ok(());
         }
-        let (_, offset) = in_file(slot.place);
+        let (_, offset) = in_file(slot.position);
         if result < 0 && slot.direction == Direction::Write && self.plan.workload.trims() {
             return Err(EngineError::Call {
                 what: format!("a trim at byte {offset}"),
@@ -564,7 +567,7 @@ impl<'a, B: Backend> Worker<'a, B> {
             for file in 0..self.files() {
                 let Some(slot) = self.idle.pop() else { break };
                 let submitted = self.backend.now();
-                self.issue_sync(slot, place_in(file, 0), submitted);
+                self.issue_sync(slot, position_in(file, 0), submitted);
                 while self.in_flight() > 0 {
                     now = self.drain_once(&mut completions)?;
                 }

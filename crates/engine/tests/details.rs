@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use engine::{Control, DiskEngine, Engine, EngineError, IoInterface, Job, Observer};
 use record::{
-    Bytes, Details, Nanos, Pattern, Phase, RandomDistribution, SizeShare, StopReason, Window,
+    Bytes, JobOptions, Nanos, Pattern, Phase, RandomDistribution, SizeShare, StopReason, Window,
     Workload,
 };
 
@@ -51,7 +51,7 @@ impl Files {
     }
 }
 
-fn workload(details: Details) -> Workload {
+fn workload(details: JobOptions) -> Workload {
     Workload {
         pattern: Pattern::Random,
         read_fraction: 0.0,
@@ -121,13 +121,13 @@ fn every_block_of_the_span_of_every_file_is_written_once_and_nothing_else() {
             (Pattern::Sequential, RandomDistribution::Uniform),
         ] {
             let files = Files::new(3);
-            let mut workload = workload(Details {
+            let mut workload = workload(JobOptions {
                 files: 3,
                 offset: Bytes::kib(64),
                 spread,
                 full_sync: true,
                 bytes: Some(Bytes::kib(3 * 256)),
-                ..Details::default()
+                ..JobOptions::default()
             });
             workload.pattern = pattern;
             workload.sync_every = 16;
@@ -158,10 +158,10 @@ fn sizes_that_differ_are_moved_whole() {
             share,
         };
         let sizes = vec![share(4, 0.5), share(32, 0.5)];
-        let mut workload = workload(Details {
+        let mut workload = workload(JobOptions {
             read_sizes: sizes.clone(),
             write_sizes: sizes,
-            ..Details::default()
+            ..JobOptions::default()
         });
         workload.block = Bytes::kib(18);
         workload.read_fraction = 0.5;
@@ -181,9 +181,9 @@ fn sizes_that_differ_are_moved_whole() {
 fn a_ramp_is_not_counted_and_takes_nothing_of_the_budget() {
     for interface in [IoInterface::Uring, IoInterface::Sync] {
         let files = Files::new(1);
-        let mut workload = workload(Details {
+        let mut workload = workload(JobOptions {
             ramp: Nanos(150_000_000),
-            ..Details::default()
+            ..JobOptions::default()
         });
         workload.rate_per_s = Some(1000.0);
         workload.longest = Nanos(300_000_000);
@@ -207,9 +207,9 @@ fn a_ramp_is_not_counted_and_takes_nothing_of_the_budget() {
 #[test]
 fn the_number_of_files_must_be_that_of_the_workload() {
     let files = Files::new(2);
-    let workload = workload(Details {
+    let workload = workload(JobOptions {
         files: 3,
-        ..Details::default()
+        ..JobOptions::default()
     });
     let error = run(&files, &workload, Bytes::kib(64), IoInterface::Sync).unwrap_err();
     assert!(

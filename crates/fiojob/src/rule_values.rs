@@ -7,7 +7,7 @@ use crate::values::block;
 /// Numbers in order, of a list of numbers and ranges such as `0-3,5`; fio takes colons as well.
 ///
 /// # Errors
-/// What is no number, or ends before it begins.
+/// A sentence where a part is no number, or a range ends before it begins.
 pub fn numbers(text: &str) -> Result<Vec<u32>, String> {
     /// More processors and nodes than this has no machine.
     const MOST: u32 = 8192;

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::floor::Floor;
-use crate::hosts::{Address, Pattern, Per, Ties, user};
+use crate::hosts::{Address, GroupBy, Pattern, TieBreak, user};
 use crate::sort_key::{Condition, SortKey};
 use domain::bought::BoughtVolumes;
-use domain::plan_binding::Planned;
+use domain::plan_binding::PlannedDisk;
 use domain::values::{Percent, Size, Span};
 use replay::ReplayOptions;
 use sweep::{Figure, Requirement};
@@ -234,7 +234,7 @@ pub struct TopArgs {
     pub sort: SortKey,
     /// Show only hosts that meet this condition, such as 'latency>=10ms', 'iops<100' or 'load>8';
     /// repeatable, all must be met
-    #[arg(long, value_name = "WHAT>=BAR")]
+    #[arg(long, value_name = "WHAT>=VALUE")]
     pub only: Vec<Condition>,
     /// Write one JSON document a line, one for each interval
     #[arg(long)]
@@ -275,13 +275,13 @@ pub struct PlanArgs {
     pub want: u32,
     /// Property by which hosts are grouped [default: all hosts are one group]
     #[arg(long, value_enum)]
-    pub per: Option<Per>,
+    pub per: Option<GroupBy>,
     /// The past results
     #[arg(long, value_name = "LEDGER|FILE")]
     pub from: PathBuf,
     /// Requirement for a good host, such as 'page-write.iops>=10000' [default: of a ledger those that its races kept or
     /// could not distinguish from these; else as good as the worst that was kept]
-    #[arg(long, value_name = "FIGURE>=BAR")]
+    #[arg(long, value_name = "FIGURE>=VALUE")]
     pub good: Option<Requirement>,
     /// Probability that there are enough good hosts, in all groups together
     #[arg(long, value_name = "SHARE", default_value = "95%")]
@@ -323,7 +323,7 @@ pub struct RaceArgs {
     pub keep: u32,
     /// Property by which hosts are grouped [default: all hosts are one group]. Hosts of different sizes never compete
     #[arg(long, value_enum)]
-    pub per: Option<Per>,
+    pub per: Option<GroupBy>,
     /// The figure that hosts are ranked by [default: the first rate of a floor, or page-read.iops; with --replay
     /// replay.p99]
     #[arg(long, value_name = "PHASE.METRIC")]
@@ -334,7 +334,7 @@ pub struct RaceArgs {
     pub replay: Option<PathBuf>,
     /// Requirement that each disk of a host must meet throughout, such as 'page-write.iops>=10000 for 60s' or
     /// 'disk.latency<1000ms'; a host with a disk that does not is removed
-    #[arg(long, value_name = "FIGURE>=BAR[ for TIME]")]
+    #[arg(long, value_name = "FIGURE>=VALUE[ for TIME]")]
     pub floor: Vec<Floor>,
     /// Length of a round
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = round)]
@@ -348,7 +348,7 @@ pub struct RaceArgs {
     pub ready: Span,
     /// Rule that breaks ties [default: they stay, and are reported]
     #[arg(long, value_enum)]
-    pub ties: Option<Ties>,
+    pub ties: Option<TieBreak>,
     /// Terminate the instances that were measured to be bad through 'aws', after their list was shown
     /// and confirmed; never one that is tagged 'keep'
     #[arg(long, conflicts_with = "dry_run")]
@@ -415,7 +415,7 @@ pub struct RoundsArgs {
     pub destroy: Vec<OsString>,
     /// A disk of a plan: another one under its name is refused. Set by 'fleet'
     #[arg(long, value_name = "JSON", hide = true)]
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedDisk>,
     /// Size of the test file in a directory [default: 1GiB]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Size>,

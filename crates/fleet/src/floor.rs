@@ -17,10 +17,10 @@ use ui::units::as_argument;
 const DISKS: &str = "disk.latency";
 const DISK_PHASE: &str = "disk";
 
-/// A bar that a host must meet.
+/// A condition that a host must meet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Floor {
-    /// Figure and bar.
+    /// Figure and condition.
     pub requirement: Requirement,
     /// Over how long the mean is taken; `None` where each value counts.
     pub over: Option<Nanos>,
@@ -33,8 +33,8 @@ impl Floor {
     }
 
     /// A watch of a host or a disk.
-    pub(crate) fn watch(&self) -> Watch<'_> {
-        Watch {
+    pub(crate) fn watch(&self) -> FloorWatch<'_> {
+        FloorWatch {
             floor: self,
             values: VecDeque::new(),
             seconds: 0.0,
@@ -46,7 +46,7 @@ impl fmt::Display for Floor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let requirement = self.requirement.to_string();
         match requirement.strip_prefix("disk.mean") {
-            Some(bar) => write!(f, "{DISKS}{bar}")?,
+            Some(condition) => write!(f, "{DISKS}{condition}")?,
             None => f.write_str(&requirement)?,
         }
         match self.over {
@@ -60,19 +60,19 @@ impl FromStr for Floor {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Floor, String> {
-        let (bar, over) = match text.split_once(" for ") {
-            Some((bar, span)) => (bar, Some(span_of(text, span.trim())?)),
+        let (condition, over) = match text.split_once(" for ") {
+            Some((condition, span)) => (condition, Some(span_of(text, span.trim())?)),
             None => (text, None),
         };
-        let bar = bar.trim();
-        let requirement: Requirement = match bar.strip_prefix(DISKS) {
+        let condition = condition.trim();
+        let requirement: Requirement = match condition.strip_prefix(DISKS) {
             Some(rest) => format!("{DISK_PHASE}.mean{rest}")
                 .parse()
                 .map_err(|why: String| {
                     // The sentence speaks of what was written.
                     why.replace("disk.mean", DISKS)
                 })?,
-            None => bar.parse()?,
+            None => condition.parse()?,
         };
         let latency = requirement.figure.metric.is_latency();
         if latency != requirement.side.is_low() {
@@ -110,14 +110,14 @@ pub(crate) struct FloorMiss {
 
 /// Watches whether a host meets a floor.
 #[derive(Clone, Debug)]
-pub(crate) struct Watch<'a> {
+pub(crate) struct FloorWatch<'a> {
     floor: &'a Floor,
     /// Latest measurements: seconds and value of each.
     values: VecDeque<(f64, f64)>,
     seconds: f64,
 }
 
-impl Watch<'_> {
+impl FloorWatch<'_> {
     /// Takes the value of the next `seconds`; gives the miss, if the floor is missed now. A
     /// value that is none, such as that of a disk that failed, misses it.
     pub(crate) fn take(&mut self, seconds: f64, value: f64) -> Option<FloorMiss> {
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn an_invalid_floor_is_refused_with_the_reason() {
         for (text, told) in [
-            ("page-write.iops", "has no bar"),
+            ("page-write.iops", "has no threshold"),
             (
                 "page-write.iops<10000",
                 "would remove the good hosts; a rate has a floor of at least",
@@ -191,7 +191,7 @@ mod tests {
                 "would remove the good hosts; a latency has a floor of at most",
             ),
             ("disk.latency<5", "has no unit"),
-            ("disk.latency", "'disk.latency' has no bar"),
+            ("disk.latency", "'disk.latency' has no threshold"),
             ("page-write.iops>=10000 for ever", "how long the floor"),
             ("page-write.iops>=10000 for 0s", "lasts no time"),
             (">=10000 for 60s", "PHASE.METRIC"),

@@ -12,7 +12,7 @@ use crate::protocol::SMALL_STACK;
 
 /// The part of the output that is kept, in bytes. The rest is read all the same, or the process would wait for ever.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Keep {
+pub(crate) enum KeptPart {
     First(usize),
     Last(usize),
 }
@@ -22,7 +22,7 @@ pub(crate) struct KeptPipe(Arc<Inner>);
 
 struct Inner {
     pipe: OwnedFd,
-    keep: Keep,
+    keep: KeptPart,
     bytes: Mutex<Vec<u8>>,
 }
 
@@ -38,7 +38,7 @@ impl KeptPipe {
     ///
     /// # Errors
     /// If there can be no more threads, or it is no pipe.
-    pub(crate) fn follow(pipe: impl Into<OwnedFd>, keep: Keep) -> io::Result<KeptPipe> {
+    pub(crate) fn follow(pipe: impl Into<OwnedFd>, keep: KeptPart) -> io::Result<KeptPipe> {
         let pipe = pipe.into();
         ioctl_fionbio(&pipe, true)?;
         let inner = Arc::new(Inner {
@@ -84,11 +84,11 @@ impl Inner {
 
     fn keep(&self, bytes: &mut Vec<u8>, more: &[u8]) {
         match self.keep {
-            Keep::First(most) => {
+            KeptPart::First(most) => {
                 let room = most.saturating_sub(bytes.len()).min(more.len());
                 bytes.extend_from_slice(more.get(..room).unwrap_or_default());
             }
-            Keep::Last(most) => {
+            KeptPart::Last(most) => {
                 bytes.extend_from_slice(more);
                 let excess = bytes.len().saturating_sub(most);
                 bytes.drain(..excess);
@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    fn kept(keep: Keep, written: &[u8]) -> String {
+    fn kept(keep: KeptPart, written: &[u8]) -> String {
         let (reader, mut writer) = io::pipe().unwrap();
         let kept = KeptPipe::follow(reader, keep).unwrap();
         writer.write_all(written).unwrap();
@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn the_first_or_the_last_bytes_are_kept() {
-        assert_eq!(kept(Keep::First(3), b"abcdef"), "abc");
-        assert_eq!(kept(Keep::Last(3), b"abcdef"), "def");
-        assert_eq!(kept(Keep::Last(9), b"abcdef"), "abcdef");
+        assert_eq!(kept(KeptPart::First(3), b"abcdef"), "abc");
+        assert_eq!(kept(KeptPart::Last(3), b"abcdef"), "def");
+        assert_eq!(kept(KeptPart::Last(9), b"abcdef"), "abcdef");
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
                 .spawn()
                 .unwrap();
             let input = child.stdin.take();
-            let kept = KeptPipe::follow(child.stderr.take().unwrap(), Keep::Last(99)).unwrap();
+            let kept = KeptPipe::follow(child.stderr.take().unwrap(), KeptPart::Last(99)).unwrap();
             assert_eq!(child.wait().unwrap().code(), Some(3));
             assert_eq!(kept.text(), "refused\n");
             drop(input);
@@ -148,7 +148,7 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let kept = KeptPipe::follow(child.stdout.take().unwrap(), Keep::First(10)).unwrap();
+        let kept = KeptPipe::follow(child.stdout.take().unwrap(), KeptPart::First(10)).unwrap();
         assert!(child.wait().unwrap().success());
         assert_eq!(kept.text().len(), 10);
     }

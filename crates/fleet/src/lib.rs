@@ -41,8 +41,8 @@ pub(crate) mod top;
 
 use args::{FleetArgs, FleetVerb, HostsArgs, PlanArgs};
 use destroy::DestructiveVerb;
-use plan::past::Past;
-use plan::{Plan, PlanGoals};
+use plan::past::PastHosts;
+use plan::{PlanGoals, RacePlan};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::signals;
@@ -100,7 +100,7 @@ fn list(args: &HostsArgs, context: &mut Context) -> Outcome {
 
 /// Plans the number of hosts to start.
 fn plan(args: &PlanArgs, context: &mut Context) -> Outcome {
-    let past = Past::read(&args.from, args.good.as_ref())?;
+    let past = PastHosts::read(&args.from, args.good.as_ref())?;
     let goals = PlanGoals {
         want: args.want as usize,
         per: args.per,
@@ -109,7 +109,7 @@ fn plan(args: &PlanArgs, context: &mut Context) -> Outcome {
         price: args.price,
         volumes: &args.volume,
     };
-    let plan = Plan::of(&past, &goals).map_err(Failure::refused)?;
+    let plan = RacePlan::of(&past, &goals).map_err(Failure::refused)?;
     let answer = if args.json {
         plan::view::json(&plan, &goals, &past)
     } else {

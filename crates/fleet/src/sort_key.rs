@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use record::{Bytes, Nanos};
 
-use crate::protocol::{DiskSample, Sample};
+use crate::protocol::{DiskSample, HostRates};
 
 /// Value that hosts are sorted by, and left out for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -36,7 +36,7 @@ pub enum SortKey {
 pub struct Condition {
     what: SortKey,
     sign: Sign,
-    bar: f64,
+    threshold: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,21 +49,21 @@ enum Sign {
 
 impl Condition {
     /// True where a host meets it. A value that is not known meets nothing.
-    pub(crate) fn is_met_by(&self, sample: &Sample) -> bool {
+    pub(crate) fn is_met_by(&self, sample: &HostRates) -> bool {
         self.what
             .value(sample)
             .is_some_and(|value| match self.sign {
-                Sign::AtLeast => value >= self.bar,
-                Sign::AtMost => value <= self.bar,
-                Sign::Above => value > self.bar,
-                Sign::Below => value < self.bar,
+                Sign::AtLeast => value >= self.threshold,
+                Sign::AtMost => value <= self.threshold,
+                Sign::Above => value > self.threshold,
+                Sign::Below => value < self.threshold,
             })
     }
 }
 
 impl SortKey {
     /// The value that a host is sorted by; `None` where it is not known, or is the place in the list.
-    pub(crate) fn value(self, sample: &Sample) -> Option<f64> {
+    pub(crate) fn value(self, sample: &HostRates) -> Option<f64> {
         let sum = |of: fn(&DiskSample) -> f64| sample.disks.iter().map(of).sum::<f64>();
         Some(match self {
             SortKey::Host => return None,
@@ -91,10 +91,10 @@ impl FromStr for Condition {
             ("<", Sign::Below),
         ];
         let split = signs.into_iter().find_map(|(word, sign)| {
-            let (what, bar) = text.split_once(word)?;
-            Some((what.trim(), sign, bar.trim()))
+            let (what, threshold) = text.split_once(word)?;
+            Some((what.trim(), sign, threshold.trim()))
         });
-        let (what, sign, bar) =
+        let (what, sign, threshold) =
             split.ok_or_else(|| format!("'{text}' compares nothing; write it as latency>=10ms"))?;
         let what = <SortKey as clap::ValueEnum>::from_str(what, false)
             .ok()
@@ -105,15 +105,19 @@ impl FromStr for Condition {
                      writes, load and latency"
                 )
             })?;
-        let bad = |why: &dyn fmt::Display| format!("'{bar}' in '{text}': {why}");
-        let bar = match what {
-            SortKey::Latency => bar.parse::<Nanos>().map_err(|why| bad(&why))?.0 as f64,
+        let bad = |why: &dyn fmt::Display| format!("'{threshold}' in '{text}': {why}");
+        let threshold = match what {
+            SortKey::Latency => threshold.parse::<Nanos>().map_err(|why| bad(&why))?.0 as f64,
             SortKey::Net | SortKey::Received | SortKey::Sent => {
-                let size = bar.strip_suffix("/s").unwrap_or(bar);
+                let size = threshold.strip_suffix("/s").unwrap_or(threshold);
                 size.parse::<Bytes>().map_err(|why| bad(&why))?.0 as f64
             }
-            _ => bar.parse::<f64>().map_err(|why| bad(&why))?,
+            _ => threshold.parse::<f64>().map_err(|why| bad(&why))?,
         };
-        Ok(Condition { what, sign, bar })
+        Ok(Condition {
+            what,
+            sign,
+            threshold,
+        })
     }
 }

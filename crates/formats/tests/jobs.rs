@@ -4,7 +4,7 @@
 
 mod support;
 
-use record::{Bytes, Details, Pattern, PhaseSummary, RandomDistribution, SizeShare, TargetKind};
+use record::{Bytes, JobOptions, Pattern, PhaseSummary, RandomDistribution, SizeShare, TargetKind};
 use support::{fixture, only};
 
 /// The first entry of fio's groups, with other options than it had.
@@ -133,11 +133,11 @@ fn details_are_read_where_they_are_understood() {
     let plain = *details(r#""direct": "1""#).unwrap();
     assert_eq!(
         plain,
-        Details {
+        JobOptions {
             files: 1,
             even_rate: true,
             full_sync: true,
-            ..Details::default()
+            ..JobOptions::default()
         }
     );
     let split = details(r#""bssplit": "4k/10:16k/,8k""#).unwrap();
@@ -151,7 +151,7 @@ fn details_are_read_where_they_are_understood() {
     let rest = r#""random_distribution": "zipf", "offset": "1m", "rate_process": "poisson", "fdatasync": "4""#;
     assert_eq!(
         *details(rest).unwrap(),
-        Details {
+        JobOptions {
             spread: RandomDistribution::Zipf(1.1),
             offset: Bytes::mib(1),
             even_rate: false,

@@ -5,8 +5,8 @@
 use formats::{Format, WriteError, read, write};
 use proptest::prelude::*;
 use record::{
-    Activity, Bytes, CpuShares, Details, Fairness, FlowSummary, Histogram, LatencySummary, Pattern,
-    Percentile, PhaseSummary, Summary, WorkSummary,
+    Activity, Bytes, CpuShares, Fairness, FlowSummary, Histogram, JobOptions, LatencySummary,
+    Pattern, Percentile, PhaseSummary, Summary, WorkSummary,
 };
 
 fn latency(values: &[u64]) -> LatencySummary {
@@ -66,11 +66,11 @@ fn summary(name: &str, flows: Vec<FlowSummary>, seconds: f64) -> Summary {
                 direct: Some(true),
                 engine: Some("io_uring".to_owned()),
                 sync_at_end: Some(false),
-                details: Some(Box::new(Details {
+                details: Some(Box::new(JobOptions {
                     files: 1,
                     even_rate: true,
                     full_sync: true,
-                    ..Details::default()
+                    ..JobOptions::default()
                 })),
                 options: Vec::new(),
             },

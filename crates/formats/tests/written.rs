@@ -5,7 +5,7 @@
 mod support;
 
 use formats::{Format, WriteError, read, sum_up, write};
-use record::{Activity, Bytes, Details, Flow, Histogram, Run, SizeShare, Summary, TargetKind};
+use record::{Activity, Bytes, Flow, Histogram, JobOptions, Run, SizeShare, Summary, TargetKind};
 use serde_json::Value;
 use support::{fixture, only};
 
@@ -97,7 +97,7 @@ fn the_options_of_a_job_file_are_written_as_they_are() {
         ("ramp_time", "2s"),
     ];
     run.phases[0].workload.block = Bytes(15155);
-    run.phases[0].workload.details = Some(Box::new(Details {
+    run.phases[0].workload.details = Some(Box::new(JobOptions {
         read_sizes: [(4, 0.1), (16, 0.9)]
             .map(|(kib, share)| SizeShare {
                 size: Bytes::kib(kib),
@@ -107,7 +107,7 @@ fn the_options_of_a_job_file_are_written_as_they_are() {
         options: given
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .to_vec(),
-        ..Details::default()
+        ..JobOptions::default()
     }));
     let written = job(&run);
     let options = written["job options"].as_object().unwrap();

@@ -206,7 +206,7 @@ mod tests {
         Job::begin(store(folder), "a", &Count(0), Takeover::FromDead).unwrap()
     }
 
-    fn kept(folder: &Path) -> ledger::Work<Count> {
+    fn kept(folder: &Path) -> ledger::StoredWork<Count> {
         store(folder).find::<Count>("a").unwrap().unwrap()
     }
 

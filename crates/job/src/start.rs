@@ -1,6 +1,6 @@
 //! The start of the job of a target: again, or from the last checkpoint.
 
-use ledger::{Error, LongWork, Work, WorkError};
+use ledger::{Error, LongWork, StoredWork, WorkError};
 use ui::context::Context;
 use ui::exit::{Failure, sentence};
 
@@ -25,9 +25,9 @@ pub struct Request<'a> {
 #[derive(Debug)]
 pub enum Previous<'a, W> {
     /// Of a job that is not finished.
-    Unfinished(&'a Work<W>),
+    Unfinished(&'a StoredWork<W>),
     /// Of a finished one.
-    Finished(&'a Work<W>),
+    Finished(&'a StoredWork<W>),
     /// It is there and cannot be read.
     Unreadable(&'a Error),
 }

@@ -3,7 +3,7 @@
 use std::borrow::BorrowMut;
 use std::path::Path;
 
-use ledger::{Claim, Ledger, LongWork, Owner, OwnerLiveness, Work, WorkSummary};
+use ledger::{Claim, Ledger, LongWork, Owner, OwnerLiveness, StoredWork, WorkSummary};
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
@@ -102,7 +102,7 @@ impl Store {
     ///
     /// # Errors
     /// When the ledger or the checkpoint cannot be read.
-    pub fn find<W: LongWork>(&self, key: &str) -> ledger::Result<Option<Work<W>>> {
+    pub fn find<W: LongWork>(&self, key: &str) -> ledger::Result<Option<StoredWork<W>>> {
         self.ledger.work::<W>(key)
     }
 
@@ -114,7 +114,7 @@ impl Store {
     pub fn unfinished<W: LongWork>(
         &self,
         is_wanted: impl Fn(OwnerLiveness) -> bool,
-    ) -> ledger::Result<impl Iterator<Item = ledger::Result<Work<W>>>> {
+    ) -> ledger::Result<impl Iterator<Item = ledger::Result<StoredWork<W>>>> {
         let works = self.ledger.unfinished::<W>()?.into_iter();
         let wanted = works.filter(move |work| is_wanted(self.liveness(&work.owner)));
         // One that is not there any more was removed a moment ago.
@@ -166,7 +166,7 @@ impl<W: LongWork, S: BorrowMut<Store>> Job<W, S> {
     ///
     /// # Errors
     /// When there is none, its owner is not known to be dead, or the ledger cannot be used.
-    pub fn claim(mut store: S, key: &str, from: Takeover) -> ledger::Result<(Self, Work<W>)> {
+    pub fn claim(mut store: S, key: &str, from: Takeover) -> ledger::Result<(Self, StoredWork<W>)> {
         let Store { ledger, identity } = store.borrow_mut();
         let judge = |owner: &Owner| from.judge(identity, owner);
         let (claim, work) = ledger.claim_work::<W>(key, identity.owner(), judge)?;

@@ -11,15 +11,15 @@ use crate::{Error, Result};
 
 /// The form of the documents that are written. Raise it when [`Run`] changes so that an older
 /// document is no longer read, or an older program would misread a new one; and give
-/// [`Document::unpack`] a step from the form before.
+/// [`StoredDocument::unpack`] a step from the form before.
 pub(crate) const FORM: u32 = 1;
 /// The form of the documents of imported runs ([`ImportedRun`]). Programs that know only measured
 /// runs refuse it as a newer one.
 pub(crate) const IMPORTED_FORM: u32 = 2;
-/// The form of the documents of runs with [`record::Details`]: a program that does not know them
+/// The form of the documents of runs with [`record::JobOptions`]: a program that does not know them
 /// would show draws by Zipf's law as even ones, and sizes that differ as their mean.
 pub(crate) const DETAILED_FORM: u32 = 3;
-/// The form of the documents of replays ([`record::Replay`]): a program that does not know them would show the
+/// The form of the documents of replays ([`record::RecordedSpan`]): a program that does not know them would show the
 /// load of a trace as one that was requested.
 pub(crate) const REPLAY_FORM: u32 = 4;
 /// The newest form that this program knows.
@@ -39,7 +39,7 @@ pub enum StoredRun {
 
 /// A stored document.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Document {
+pub(crate) struct StoredDocument {
     /// The form of the JSON.
     pub(crate) form: u32,
     /// Bytes of JSON.
@@ -48,9 +48,9 @@ pub(crate) struct Document {
     pub(crate) body: Vec<u8>,
 }
 
-impl Document {
+impl StoredDocument {
     /// Packs a run, and makes sure that it will come back.
-    pub(crate) fn pack(run: &Run) -> Result<Document> {
+    pub(crate) fn pack(run: &Run) -> Result<StoredDocument> {
         faithful(run)?;
         let json = serde_json::to_vec(run).map_err(|error| unfaithful(run, "run", &error))?;
         let mut workloads = run.phases.iter().map(|phase| &phase.workload);
@@ -60,11 +60,11 @@ impl Document {
             (None, true) => DETAILED_FORM,
             (None, false) => FORM,
         };
-        Ok(Document::of_json(form, &json))
+        Ok(StoredDocument::of_json(form, &json))
     }
 
     /// Packs an imported run, and makes sure that it will come back.
-    pub(crate) fn pack_imported(run: &ImportedRun) -> Result<Document> {
+    pub(crate) fn pack_imported(run: &ImportedRun) -> Result<StoredDocument> {
         let refused = |why: &dyn std::fmt::Display| Error::Unfaithful {
             id: run.id.to_string(),
             detail: format!("{}: {why}", run.summary.tool),
@@ -74,12 +74,12 @@ impl Document {
         if back != *run {
             return Err(refused(&"a figure is not a number"));
         }
-        Ok(Document::of_json(IMPORTED_FORM, &json))
+        Ok(StoredDocument::of_json(IMPORTED_FORM, &json))
     }
 
     /// Packs JSON.
-    pub(crate) fn of_json(form: u32, json: &[u8]) -> Document {
-        Document {
+    pub(crate) fn of_json(form: u32, json: &[u8]) -> StoredDocument {
+        StoredDocument {
             form,
             size: json.len(),
             body: compress_to_vec_zlib(json, LEVEL),
@@ -87,8 +87,8 @@ impl Document {
     }
 
     /// The document of columns `form`, `size` and `body`, which begin at column `first`.
-    pub(crate) fn of_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Document> {
-        Ok(Document {
+    pub(crate) fn of_row(row: &Row<'_>, first: usize) -> rusqlite::Result<StoredDocument> {
+        Ok(StoredDocument {
             form: row.get(first)?,
             size: row.get::<_, u32>(first + 1)? as usize,
             body: row.get(first + 2)?,
@@ -188,8 +188,8 @@ mod tests {
     /// FORM and write the step between, instead of changing the fixture.
     const FORM_1: &str = include_str!("fixtures/run-form-1.json");
 
-    fn packed(json: &str, form: u32) -> Document {
-        Document {
+    fn packed(json: &str, form: u32) -> StoredDocument {
+        StoredDocument {
             form,
             size: json.len(),
             body: compress_to_vec_zlib(json.as_bytes(), LEVEL),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     /// The measured run of a document.
-    fn measured(document: &Document) -> Result<Run> {
+    fn measured(document: &StoredDocument) -> Result<Run> {
         match document.unpack("x")? {
             StoredRun::Measured(run) => Ok(*run),
             StoredRun::Imported(run) => panic!("{run:?} was not measured"),
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn an_imported_run_comes_back_with_what_is_not_known() {
         let run = imported_run(0);
-        let document = Document::pack_imported(&run).unwrap();
+        let document = StoredDocument::pack_imported(&run).unwrap();
         assert_eq!(document.form, IMPORTED_FORM);
         assert_eq!(
             document.unpack("x").unwrap(),
@@ -216,7 +216,7 @@ mod tests {
 
         let mut run = imported_run(0);
         run.summary.phases[0].flows[0].ops_per_s = Some(f64::NAN);
-        let error = Document::pack_imported(&run).unwrap_err();
+        let error = StoredDocument::pack_imported(&run).unwrap_err();
         assert!(matches!(error, Error::Unfaithful { .. }), "{error}");
     }
 
@@ -236,12 +236,12 @@ mod tests {
     #[test]
     fn a_run_with_details_is_none_that_an_older_program_reads() {
         let mut run = database_run(0, 0.001);
-        assert_eq!(Document::pack(&run).unwrap().form, 1);
-        run.phases[0].workload.details = Some(Box::new(record::Details {
+        assert_eq!(StoredDocument::pack(&run).unwrap().form, 1);
+        run.phases[0].workload.details = Some(Box::new(record::JobOptions {
             spread: record::RandomDistribution::Zipf(1.2),
-            ..record::Details::default()
+            ..record::JobOptions::default()
         }));
-        let document = Document::pack(&run).unwrap();
+        let document = StoredDocument::pack(&run).unwrap();
         // The program that wrote the first form refuses all above it by number.
         assert!(document.form > 1, "{}", document.form);
         assert_eq!(measured(&document).unwrap(), run);
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn no_damage_to_a_document_passes_or_panics() {
         let run = small_run(0);
-        let good = Document::pack(&run).unwrap();
+        let good = StoredDocument::pack(&run).unwrap();
         for place in 0..good.body.len() {
             let mut damaged = good.clone();
             damaged.body[place] ^= 0x10;
@@ -268,7 +268,7 @@ mod tests {
             assert!(damaged.unpack("x").is_err(), "{place}");
         }
         for size in [0, good.size - 1, good.size + 1] {
-            let wrong = Document {
+            let wrong = StoredDocument {
                 size,
                 ..good.clone()
             };
@@ -280,20 +280,20 @@ mod tests {
     fn a_figure_that_is_no_number_is_refused_when_saved_and_not_when_read() {
         let mut run = database_run(0, 0.001);
         run.phases[2].windows[1].idle_fraction = f64::NAN;
-        let error = Document::pack(&run).unwrap_err();
+        let error = StoredDocument::pack(&run).unwrap_err();
         assert!(error.to_string().contains("page-write"), "{error}");
 
         let mut run = small_run(0);
         run.target.unwritten_fraction = Some(f64::INFINITY);
         assert!(matches!(
-            Document::pack(&run),
+            StoredDocument::pack(&run),
             Err(Error::Unfaithful { .. })
         ));
     }
 
     #[test]
     fn a_run_of_the_database_suite_shrinks_to_two_fifths() {
-        let packed = Document::pack(&database_run(1, 0.2)).unwrap();
+        let packed = StoredDocument::pack(&database_run(1, 0.2)).unwrap();
         assert!(
             packed.body.len() * 5 < packed.size * 2,
             "{}",
@@ -304,7 +304,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_run_comes_back_as_it_was(run in arbitrary::run()) {
-            let document = Document::pack(&run).unwrap();
+            let document = StoredDocument::pack(&run).unwrap();
             prop_assert_eq!(measured(&document).unwrap(), run);
         }
     }

@@ -21,7 +21,7 @@
 //! repair or its resumption needs ([`LongWork`]), and who is at it ([`Owner`]).
 //!
 //! Data of `watch` is kept in recordings ([`Recording`]): samples in blocks, thinned out as they
-//! grow old ([`Keep`]), events, and marks that users set ([`Mark`]).
+//! grow old ([`Retention`]), events, and marks that users set ([`Mark`]).
 //!
 //! # Two processes at once
 //!
@@ -67,12 +67,12 @@ pub use open::Ledger;
 pub use owner::{Owner, OwnerLiveness};
 pub use place::default_path;
 pub use recording::{
-    Keep, LARGEST_ERROR, Mark, MarkReader, Noted, Played, Recording, RecordingSummary, Replay,
-    Thinner, thin,
+    LARGEST_ERROR, Mark, MarkReader, RecordedEvent, RecordedSpan, Recording, RecordingSummary,
+    ReplayedSample, Retention, Thinner, thin,
 };
-pub use runs::{Conclusion, Filter, RunSummary};
+pub use runs::{Filter, RunConclusion, RunSummary};
 pub use upkeep::{Compacted, Examination};
-pub use work::{Claim, LongWork, Work, WorkSummary};
+pub use work::{Claim, LongWork, StoredWork, WorkSummary};
 pub use work_error::WorkError;
 
 /// Result of the ledger's functions.

@@ -17,7 +17,7 @@ use record::Verdict::Trusted;
 use crate::owner::tests::owner;
 use crate::recording::simulated::Host;
 use crate::testing::{Random, Scratch, finding, small_run};
-use crate::{Error, Filter, Keep, Ledger, LongWork, Owner, OwnerLiveness};
+use crate::{Error, Filter, Ledger, LongWork, Owner, OwnerLiveness, Retention};
 
 const TASK: &str = "LEDGER_TEST_TASK";
 const PLACE: &str = "LEDGER_TEST_PLACE";
@@ -103,7 +103,7 @@ fn what_the_other_process_does() {
             let acknowledged = File::create(path.with_file_name("acknowledged")).unwrap();
             let (me, liveness) = (owner(std::process::id()), |_: &Owner| OwnerLiveness::Dead);
             let mut ledger = Ledger::open(path).unwrap();
-            let source = record::sample::Source::default();
+            let source = record::sample::SampleSource::default();
             let mut recording = ledger.begin_recording(&me, &source, liveness).unwrap();
             // Far enough from what was recorded before that the times never overlap.
             let mut host = Host::new(4, 1, Timestamp::now());
@@ -116,7 +116,7 @@ fn what_the_other_process_does() {
                     .unwrap();
                 if batch % 20 == 0 {
                     let later = Timestamp::now() + jiff::SignedDuration::from_hours(24 * 30);
-                    ledger.thin_out(&Keep::default(), later).unwrap();
+                    ledger.thin_out(&Retention::default(), later).unwrap();
                 }
             }
         }

@@ -4,7 +4,7 @@ use record::{RunId, Summary};
 use rusqlite::Transaction;
 
 use crate::columns::run_id;
-use crate::document::{Document, StoredRun};
+use crate::document::{StoredDocument, StoredRun};
 
 /// FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv): it only chooses what is compared in full.
 fn fnv(bytes: &[u8]) -> u64 {
@@ -37,7 +37,7 @@ pub(crate) fn kept(change: &Transaction<'_>, summary: &Summary) -> rusqlite::Res
     while let Some(row) = rows.next()? {
         let id: String = row.get(0)?;
         // What cannot be read any more is not known to be the same.
-        if let Ok(StoredRun::Imported(run)) = Document::of_row(row, 1)?.unpack(&id)
+        if let Ok(StoredRun::Imported(run)) = StoredDocument::of_row(row, 1)?.unpack(&id)
             && run.summary == *summary
         {
             return Ok(Some(run_id(&id)));

@@ -7,7 +7,7 @@ use rusqlite::{
 };
 
 use crate::columns::{json, json_at, run_id, sortable, word_at};
-use crate::document::{Document, StoredRun};
+use crate::document::{StoredDocument, StoredRun};
 use crate::error::is_misread;
 use crate::{Error, Ledger, Result, report};
 
@@ -71,7 +71,7 @@ struct Listed<'a> {
 
 /// Conclusion of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conclusion {
+pub struct RunConclusion {
     /// Verdict of the findings together.
     pub verdict: Verdict,
     /// The reasons to doubt or to act.
@@ -100,7 +100,7 @@ impl Ledger {
     pub fn save(&mut self, run: &Run, verdict: Verdict, findings: &[Finding]) -> Result<()> {
         self.demand_writable()?;
         // Before the lock is taken: others need not wait for the compression.
-        let document = Document::pack(run)?;
+        let document = StoredDocument::pack(run)?;
         let phases: Vec<&str> = run.phases.iter().map(|phase| phase.name.as_str()).collect();
         let listed = Listed {
             id: &run.id,
@@ -133,7 +133,7 @@ impl Ledger {
         findings: &[Finding],
     ) -> Result<Option<RunId>> {
         self.demand_writable()?;
-        let document = Document::pack_imported(run)?;
+        let document = StoredDocument::pack_imported(run)?;
         let summary = &run.summary;
         let listed = Listed {
             id: &run.id,
@@ -157,7 +157,7 @@ impl Ledger {
     fn keep(
         &self,
         listed: &Listed<'_>,
-        document: &Document,
+        document: &StoredDocument,
         verdict: Verdict,
         findings: &[Finding],
     ) -> Result<Option<RunId>> {
@@ -178,7 +178,7 @@ impl Ledger {
     fn insert(
         &self,
         listed: &Listed<'_>,
-        document: &Document,
+        document: &StoredDocument,
         verdict: Verdict,
         findings: &[Finding],
     ) -> rusqlite::Result<Option<RunId>> {
@@ -280,7 +280,7 @@ impl Ledger {
             .query_row(
                 "SELECT form, size, body FROM documents WHERE run = ?1",
                 [number],
-                |row| Document::of_row(row, 0),
+                |row| StoredDocument::of_row(row, 0),
             )
             .optional()
             .map_err(|error| {
@@ -301,7 +301,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When `word` does not name one run, or a newer version has found what this one does not know.
-    pub fn conclusion(&self, word: &str) -> Result<Conclusion> {
+    pub fn conclusion(&self, word: &str) -> Result<RunConclusion> {
         let view = self.view()?;
         let (number, id) = self.locate(word)?;
         let found = view
@@ -309,7 +309,7 @@ impl Ledger {
                 "SELECT verdict, findings, disksmith FROM conclusions WHERE run = ?1",
                 [number],
                 |row| {
-                    Ok(Conclusion {
+                    Ok(RunConclusion {
                         verdict: word_at(row, 0)?,
                         findings: json_at(row, 1)?,
                         disksmith: row.get(2)?,

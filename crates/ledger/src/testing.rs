@@ -56,7 +56,7 @@ pub(crate) fn workload(read_fraction: f64) -> Workload {
 
 pub(crate) fn finding() -> Finding {
     Finding {
-        code: Code::Burst,
+        code: FindingCode::Burst,
         severity: Severity::Warn,
         phase: Some("page-read".into()),
         text: "16,000/s for 3 s, and then 3,000/s: burst credit was spent.".into(),

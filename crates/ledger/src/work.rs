@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::columns::{json, json_at, sortable, word_at};
-use crate::document::Document;
+use crate::document::StoredDocument;
 use crate::{Ledger, Owner, OwnerLiveness, Result, WorkError};
 
 /// A kind of long work: the type of the document that says where it stands.
@@ -46,7 +46,7 @@ pub struct WorkSummary {
 
 /// Work, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Work<W> {
+pub struct StoredWork<W> {
     /// The work, as lists show it.
     pub summary: WorkSummary,
     /// State of the work.
@@ -196,7 +196,7 @@ impl Ledger {
         key: &str,
         owner: &Owner,
         liveness: impl FnOnce(&Owner) -> OwnerLiveness,
-    ) -> Result<(Claim<W>, Work<W>)> {
+    ) -> Result<(Claim<W>, StoredWork<W>)> {
         self.demand_writable()?;
         let claim = self.claim_of::<W>(key, owner)?;
         let explain = |error| self.explain(error);
@@ -227,20 +227,20 @@ impl Ledger {
             owner: owner.clone(),
             ..there
         };
-        Ok((claim, Work { summary, document }))
+        Ok((claim, StoredWork { summary, document }))
     }
 
     /// State of the work on `key`; `None` when there is none.
     ///
     /// # Errors
     /// When the ledger or the document cannot be read.
-    pub fn work<W: LongWork>(&self, key: &str) -> Result<Option<Work<W>>> {
+    pub fn work<W: LongWork>(&self, key: &str) -> Result<Option<StoredWork<W>>> {
         let found = load(&self.connection, W::KIND, key).map_err(|error| self.explain(error))?;
         let Some((summary, document)) = found else {
             return Ok(None);
         };
         let document = unpack(key, &document)?;
-        Ok(Some(Work { summary, document }))
+        Ok(Some(StoredWork { summary, document }))
     }
 
     /// All work of a kind, or of all kinds, the newest first. Reads no documents.
@@ -390,7 +390,7 @@ fn unknown(kind: &str, key: &str) -> WorkError {
 
 /// Packs a document, and makes sure that it will come back: JSON has no NaN, and state that cannot
 /// be read again is worth nothing.
-fn pack<W: LongWork>(key: &str, document: &W) -> Result<Document> {
+fn pack<W: LongWork>(key: &str, document: &W) -> Result<StoredDocument> {
     let unfaithful = |detail: String| WorkError::Unfaithful {
         kind: W::KIND.to_owned(),
         key: key.to_owned(),
@@ -401,10 +401,10 @@ fn pack<W: LongWork>(key: &str, document: &W) -> Result<Document> {
     if back != *document {
         return Err(unfaithful("a figure is not a number".to_owned()).into());
     }
-    Ok(Document::of_json(W::FORM, &json))
+    Ok(StoredDocument::of_json(W::FORM, &json))
 }
 
-fn unpack<W: LongWork>(key: &str, document: &Document) -> Result<W> {
+fn unpack<W: LongWork>(key: &str, document: &StoredDocument) -> Result<W> {
     let (kind, key) = (W::KIND.to_owned(), key.to_owned());
     if document.form > W::FORM {
         return Err(WorkError::Newer {
@@ -428,9 +428,9 @@ fn load(
     connection: &Connection,
     kind: &str,
     key: &str,
-) -> rusqlite::Result<Option<(WorkSummary, Document)>> {
+) -> rusqlite::Result<Option<(WorkSummary, StoredDocument)>> {
     let sql = format!("SELECT {COLUMNS}, form, size, body FROM work WHERE kind = ?1 AND key = ?2");
-    let both = |row: &Row<'_>| Ok((summary(row)?, Document::of_row(row, 6)?));
+    let both = |row: &Row<'_>| Ok((summary(row)?, StoredDocument::of_row(row, 6)?));
     connection.query_row(&sql, [kind, key], both).optional()
 }
 

@@ -7,9 +7,9 @@ mod place;
 mod serial;
 mod stack;
 
-pub use crate::devnum::{DevNum, ParseDevNumError};
 pub use device::{Device, Kind};
-pub use place::{Place, device_of, place_of};
+pub use place::{DataLocation, device_of, place_of};
+pub use record::sample::DeviceNumber;
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ impl Devices {
     /// As [`Devices::read`].
     pub fn read_without_waiting(
         root: &Root,
-        known: impl Fn(DevNum, &str) -> Option<String>,
+        known: impl Fn(DeviceNumber, &str) -> Option<String>,
     ) -> Result<Devices> {
         Devices::read_with(root, |number, name| match known(number, name) {
             Some(serial) => Serial::Known(serial),
@@ -48,7 +48,7 @@ impl Devices {
         })
     }
 
-    fn read_with(root: &Root, serial: impl Fn(DevNum, &str) -> Serial) -> Result<Devices> {
+    fn read_with(root: &Root, serial: impl Fn(DeviceNumber, &str) -> Serial) -> Result<Devices> {
         let folder = root.sys.join("class/block");
         let mut found = Vec::new();
         for name in root::names_in(&folder)? {
@@ -69,7 +69,7 @@ impl Devices {
     }
 
     /// The device of a number.
-    pub fn get(&self, number: DevNum) -> Option<&Device> {
+    pub fn get(&self, number: DeviceNumber) -> Option<&Device> {
         self.list.iter().find(|device| device.number == number)
     }
 
@@ -126,7 +126,7 @@ impl Devices {
 
     /// Notes that a loop device has a block device below, where the path in sysfs does not tell: it is
     /// that of a node outside `/dev`, or in another mount namespace.
-    pub(crate) fn put_loop_on(&mut self, number: DevNum, below: DevNum) {
+    pub(crate) fn put_loop_on(&mut self, number: DeviceNumber, below: DeviceNumber) {
         for device in self.numbered(number) {
             if let Kind::Loop { backing_device, .. } = &mut device.kind {
                 *backing_device = Some(below);
@@ -135,7 +135,7 @@ impl Devices {
     }
 
     /// Notes that a loop device is not in use any more.
-    pub(crate) fn put_loop_free(&mut self, number: DevNum) {
+    pub(crate) fn put_loop_free(&mut self, number: DeviceNumber) {
         for device in self.numbered(number) {
             if matches!(device.kind, Kind::Loop { .. }) {
                 device.kind = Kind::Loop {
@@ -146,7 +146,7 @@ impl Devices {
         }
     }
 
-    fn numbered(&mut self, number: DevNum) -> impl Iterator<Item = &mut Device> {
+    fn numbered(&mut self, number: DeviceNumber) -> impl Iterator<Item = &mut Device> {
         let all = self.list.iter_mut();
         all.filter(move |device| device.number == number)
     }

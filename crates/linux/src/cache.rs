@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use record::{Cache, CacheKind};
 
-use crate::block::{self, DevNum, Device, Devices, Kind};
+use crate::block::{self, Device, DeviceNumber, Devices, Kind};
 use crate::mapping;
 use crate::root::{Root, attribute};
 
@@ -20,13 +20,19 @@ const DEEPEST: usize = 8;
 
 /// The caches below a device, nearest first, down through partitions, arrays, volumes and the files that loop
 /// devices show.
-pub fn below(root: &Root, devices: &Devices, number: DevNum) -> Vec<Cache> {
+pub fn below(root: &Root, devices: &Devices, number: DeviceNumber) -> Vec<Cache> {
     let mut found = Vec::new();
     add_below(root, devices, number, DEEPEST, &mut found);
     found
 }
 
-fn add_below(root: &Root, devices: &Devices, number: DevNum, depth: usize, found: &mut Vec<Cache>) {
+fn add_below(
+    root: &Root,
+    devices: &Devices,
+    number: DeviceNumber,
+    depth: usize,
+    found: &mut Vec<Cache>,
+) {
     let below = devices.get(number).into_iter().chain(devices.below(number));
     for device in below {
         let cache = own_cache(root, device);

@@ -9,7 +9,7 @@
 //!    file) counts as the target does; so does a program that has any of it open for writing,
 //!    mapped or locked. For a file the kernel tells of writers that cannot be seen. What cannot be judged (FUSE, an overlay, lists that a mount hides) is refused.
 //! 3. The root disk is never accepted, nor any part of it, whatever the consent says.
-//! 4. The check is made on what was opened. [`Opened`] pins the inode, and for a device thereby its
+//! 4. The check is made on what was opened. [`PinnedTarget`] pins the inode, and for a device thereby its
 //!    number; the device is claimed with `O_EXCL` (open(2)) before anything is examined, and the
 //!    claim is held by the [`DestroyTarget`] until it is dropped, so nothing can mount the device
 //!    or build on it after the check.
@@ -34,10 +34,10 @@ mod unjudged;
 mod uses;
 
 pub use open::{
-    DestroyTarget, Opened, ReadTarget, open_again, open_for_destroying, open_for_reading,
+    DestroyTarget, PinnedTarget, ReadTarget, open_again, open_for_destroying, open_for_reading,
 };
 pub use option::{Consent, ConsentError};
-pub use programs::Hold;
+pub use programs::ProgramUse;
 pub use reason::{Reason, Refusal, Relation};
 pub use unjudged::{OpenError, Unclear};
-pub use uses::{Uses, why_not_writable};
+pub use uses::{DeviceUsers, why_not_writable};

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use record::{Bytes, DeviceCounts};
+use record::DeviceCounts;
 
-use crate::block::{DevNum, Device};
+use crate::block::{Device, DeviceNumber};
 use crate::pulse::KeptFile;
 use crate::root::{Error, Result, Root, names_in, read_text, shown};
 
@@ -179,16 +179,6 @@ impl DiskStats {
             flush_ms: millis_since(before.flush_ms, self.flush_ms),
         })
     }
-
-    /// Bytes read since the machine started.
-    pub fn bytes_read(&self) -> Bytes {
-        Bytes(self.sectors_read.saturating_mul(SECTOR))
-    }
-
-    /// Bytes written since the machine started.
-    pub fn bytes_written(&self) -> Bytes {
-        Bytes(self.sectors_written.saturating_mul(SECTOR))
-    }
 }
 
 /// Advance of a counter. It is an `unsigned long` in the kernel, so that it wraps at 2^32 on a 32-bit machine
@@ -238,7 +228,7 @@ pub struct Counter {
     file: File,
     path: PathBuf,
     /// The kernel's number of the device, where the file holds all devices.
-    number: Option<DevNum>,
+    number: Option<DeviceNumber>,
 }
 
 impl Counter {
@@ -328,9 +318,9 @@ pub struct Counted {
 
 /// One line of `/proc/diskstats`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct DiskStatsLine<'a> {
     /// The device's number.
-    pub number: DevNum,
+    pub number: DeviceNumber,
     /// Its name.
     pub name: &'a str,
     /// Its counters.
@@ -339,15 +329,15 @@ pub struct Line<'a> {
     pub counted: Counted,
 }
 
-impl<'a> Line<'a> {
+impl<'a> DiskStatsLine<'a> {
     /// Reads a line. `None` where it is none.
-    pub fn parse(line: &'a str) -> Option<Line<'a>> {
+    pub fn parse(line: &'a str) -> Option<DiskStatsLine<'a>> {
         let (major, line) = line.trim_start().split_once(' ')?;
         let (minor, line) = line.trim_start().split_once(' ')?;
         let (name, counts) = line.trim_start().split_once(' ')?;
         let (stats, columns) = DiskStats::parse_columns(counts.as_bytes())?;
-        Some(Line {
-            number: DevNum::new(major.parse().ok()?, minor.parse().ok()?),
+        Some(DiskStatsLine {
+            number: DeviceNumber::new(major.parse().ok()?, minor.parse().ok()?),
             name,
             stats,
             counted: Counted {
@@ -400,7 +390,7 @@ impl AllCounters {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn read(&mut self) -> Result<impl Iterator<Item = Line<'_>>> {
+    pub fn read(&mut self) -> Result<impl Iterator<Item = DiskStatsLine<'_>>> {
         let text = match &mut self.source {
             Source::Proc(file) => file.read()?,
             Source::Sys { folder, text } => {
@@ -410,7 +400,7 @@ impl AllCounters {
         };
         Ok(text
             .split(|&byte| byte == b'\n')
-            .filter_map(|line| Line::parse(std::str::from_utf8(line).ok()?)))
+            .filter_map(|line| DiskStatsLine::parse(std::str::from_utf8(line).ok()?)))
     }
 }
 
@@ -436,14 +426,14 @@ fn gather(folder: &Path, text: &mut Vec<u8>) -> Result<()> {
 
 /// Reads the text of `/proc/diskstats`: number, name and counters of each device. A line that is
 /// none, as 2.6 kernels wrote for partitions, is passed over.
-pub fn parse_all(text: &[u8]) -> Vec<(DevNum, String, DiskStats)> {
+pub fn parse_all(text: &[u8]) -> Vec<(DeviceNumber, String, DiskStats)> {
     text.split(|&byte| byte == b'\n')
         .filter_map(parse_named)
         .collect()
 }
 
-fn parse_named(line: &[u8]) -> Option<(DevNum, String, DiskStats)> {
-    let line = Line::parse(std::str::from_utf8(line).ok()?)?;
+fn parse_named(line: &[u8]) -> Option<(DeviceNumber, String, DiskStats)> {
+    let line = DiskStatsLine::parse(std::str::from_utf8(line).ok()?)?;
     Some((line.number, line.name.to_owned(), line.stats))
 }
 

@@ -25,7 +25,7 @@ const LENGTH: usize = 4096;
 
 /// The counters of a volume since it was attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct VolumeCounters {
     /// Reads completed.
     pub reads: u64,
     /// Writes completed.
@@ -63,7 +63,7 @@ pub struct Exceeded {
     pub instance_bytes: Duration,
 }
 
-impl Counters {
+impl VolumeCounters {
     /// Reads the page of the volume that an open device is, which must be a whole disk. Only root may.
     ///
     /// It is sent to a device that says of itself that it is an EBS volume, and to no other: what a page of this
@@ -72,9 +72,9 @@ impl Counters {
     ///
     /// # Errors
     /// When the kernel or the volume refuses, or answers with another page.
-    pub fn read(device: &File) -> io::Result<Counters> {
+    pub fn read(device: &File) -> io::Result<VolumeCounters> {
         let page = read_page(device)?;
-        Counters::parse(page.as_slice()).ok_or_else(|| {
+        VolumeCounters::parse(page.as_slice()).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
                 "the volume's log page 0xD0 is not that of an EBS volume",
@@ -84,19 +84,19 @@ impl Counters {
 
     /// Reads the counters from the page. `None` where it does not begin as that of an EBS volume does, or
     /// is too short.
-    pub fn parse(page: &[u8]) -> Option<Counters> {
-        (magic(page)? == MAGIC).then(|| Counters::fields(page))?
+    pub fn parse(page: &[u8]) -> Option<VolumeCounters> {
+        (magic(page)? == MAGIC).then(|| VolumeCounters::fields(page))?
     }
 
     /// The counters of a page, whosever it is.
-    fn fields(page: &[u8]) -> Option<Counters> {
+    fn fields(page: &[u8]) -> Option<VolumeCounters> {
         let field = |number: usize| {
             // After the magic number and four bytes that are reserved, fields of eight bytes.
             let at = 8 + 8 * number;
             let bytes = page.get(at..at + 8)?.try_into().ok()?;
             Some(u64::from_le_bytes(bytes))
         };
-        Some(Counters {
+        Some(VolumeCounters {
             reads: field(0)?,
             writes: field(1)?,
             read_bytes: field(2)?,
@@ -113,7 +113,7 @@ impl Counters {
 
     /// Time for which demand exceeded the limits since an earlier reading. `None` where a counter
     /// went back, as when the volume was attached again.
-    pub fn exceeded_since(&self, before: &Counters) -> Option<Exceeded> {
+    pub fn exceeded_since(&self, before: &VolumeCounters) -> Option<Exceeded> {
         let passed = |now: u64, before: u64| now.checked_sub(before).map(Duration::from_micros);
         Some(Exceeded {
             volume_iops: passed(self.over_volume_iops_us, before.over_volume_iops_us)?,
@@ -211,25 +211,25 @@ mod tests {
     fn only_an_ebs_page_is_believed() {
         let fields = std::array::from_fn(|number| number as u64);
         let mut page = page(fields);
-        assert!(Counters::parse(&page).is_some());
-        assert!(Counters::parse(&page[..95]).is_none());
-        assert!(Counters::parse(&page[..96]).is_some());
+        assert!(VolumeCounters::parse(&page).is_some());
+        assert!(VolumeCounters::parse(&page[..95]).is_none());
+        assert!(VolumeCounters::parse(&page[..96]).is_some());
         page[0] ^= 1;
-        assert!(Counters::parse(&page).is_none());
+        assert!(VolumeCounters::parse(&page).is_none());
         // The magic number of instance stores, whose page is laid out alike but means something else.
         page[..4].copy_from_slice(&0xEC2C_0D7E_u32.to_le_bytes());
-        assert!(Counters::parse(&page).is_none());
+        assert!(VolumeCounters::parse(&page).is_none());
     }
 
     #[test]
     fn what_is_no_nvme_device_refuses() {
-        assert!(Counters::read(&File::open("/dev/null").unwrap()).is_err());
+        assert!(VolumeCounters::read(&File::open("/dev/null").unwrap()).is_err());
     }
 
     proptest! {
         #[test]
         fn every_field_is_where_it_belongs(fields in any::<[u64; 11]>()) {
-            let counters = Counters::parse(&page(fields)).unwrap();
+            let counters = VolumeCounters::parse(&page(fields)).unwrap();
             let read = [
                 counters.reads,
                 counters.writes,
@@ -248,7 +248,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Counters::parse(&bytes);
+            let _ = VolumeCounters::parse(&bytes);
         }
 
         #[test]
@@ -259,7 +259,7 @@ mod tests {
                 *now += u64::from(more);
             }
             let (before, now) = (page(before), page(now));
-            let (before, now) = (Counters::parse(&before).unwrap(), Counters::parse(&now).unwrap());
+            let (before, now) = (VolumeCounters::parse(&before).unwrap(), VolumeCounters::parse(&now).unwrap());
             let exceeded = now.exceeded_since(&before).unwrap();
             prop_assert_eq!(exceeded.volume_iops, Duration::from_micros(u64::from(more[6])));
             prop_assert_eq!(exceeded.instance_bytes, Duration::from_micros(u64::from(more[9])));

@@ -43,7 +43,7 @@ pub enum Error {
         /// The command line.
         command: String,
         /// Its end.
-        status: Ended,
+        status: ProgramEnd,
         /// The end of its standard error.
         stderr: String,
     },
@@ -67,9 +67,9 @@ pub enum Error {
 
 /// End of a program, in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended(pub ExitStatus);
+pub struct ProgramEnd(pub ExitStatus);
 
-impl std::fmt::Display for Ended {
+impl std::fmt::Display for ProgramEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.0.code(), self.0.signal()) {
             (Some(code), _) => write!(f, "status {code}"),
@@ -88,7 +88,7 @@ fn message(stderr: &str) -> String {
 
 /// Output of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Output {
+pub struct ProgramOutput {
     /// Its exit.
     pub status: ExitStatus,
     /// Its standard output.
@@ -97,7 +97,7 @@ pub struct Output {
     pub stderr: Vec<u8>,
 }
 
-impl Output {
+impl ProgramOutput {
     /// Standard output as text; what is not UTF-8 is replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
@@ -212,7 +212,7 @@ impl Exec {
     ///
     /// # Errors
     /// When it is missing, cannot be started, or takes longer than its limit.
-    pub fn output(&self) -> Result<Output, Error> {
+    pub fn output(&self) -> Result<ProgramOutput, Error> {
         self.output_unless(&AtomicBool::new(false))
     }
 
@@ -220,12 +220,12 @@ impl Exec {
     ///
     /// # Errors
     /// As [`Exec::output`], and when it was interrupted.
-    pub fn output_unless(&self, interrupt: &AtomicBool) -> Result<Output, Error> {
+    pub fn output_unless(&self, interrupt: &AtomicBool) -> Result<ProgramOutput, Error> {
         let mut child = self.spawn()?;
         let stdout = Collected::from(child.stdout.take());
         let stderr = Collected::from(child.stderr.take());
         match self.wait(&mut child, interrupt)? {
-            End::Itself(status) => Ok(Output {
+            End::Itself(status) => Ok(ProgramOutput {
                 status,
                 stdout: stdout.bytes(),
                 stderr: stderr.bytes(),
@@ -245,7 +245,7 @@ impl Exec {
     ///
     /// # Errors
     /// As [`Exec::output`], and when its status is not 0.
-    pub fn run(&self) -> Result<Output, Error> {
+    pub fn run(&self) -> Result<ProgramOutput, Error> {
         self.run_unless(&AtomicBool::new(false))
     }
 
@@ -253,14 +253,14 @@ impl Exec {
     ///
     /// # Errors
     /// As [`Exec::run`], and when it was interrupted.
-    pub fn run_unless(&self, interrupt: &AtomicBool) -> Result<Output, Error> {
+    pub fn run_unless(&self, interrupt: &AtomicBool) -> Result<ProgramOutput, Error> {
         let output = self.output_unless(interrupt)?;
         if output.status.success() {
             return Ok(output);
         }
         Err(Error::Failed {
             command: self.line(),
-            status: Ended(output.status),
+            status: ProgramEnd(output.status),
             stderr: end_of(&output.stderr),
         })
     }
@@ -376,7 +376,7 @@ impl Read for Streaming {
         }
         Err(io::Error::other(Error::Failed {
             command: self.command.clone(),
-            status: Ended(status),
+            status: ProgramEnd(status),
             stderr: end_of(&self.stderr.bytes()),
         }))
     }

@@ -15,9 +15,9 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
-pub use placed::{NotPlaced, Place, Placed, placed};
+pub use placed::{ExtentLocation, LocatedExtent, LocationUnknown, placed};
 
-use crate::space::{self, Medium};
+use crate::space::{self, FilesystemMedium};
 
 /// The kernel's flags of an extent (include/uapi/linux/fiemap.h, FIEMAP_EXTENT_*).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,11 +57,6 @@ impl Flags {
     /// Compressed or encrypted: what is read from the disk is not what the reader gets.
     pub const fn is_encoded(self) -> bool {
         self.any(Self::ENCODED | Self::DATA_ENCRYPTED)
-    }
-
-    /// Kept among the metadata, such as in the inode.
-    pub const fn is_inline(self) -> bool {
-        self.any(Self::DATA_INLINE)
     }
 
     /// Kept in blocks that hold other things too: among the metadata, or packed with the ends of
@@ -236,7 +231,7 @@ fn data_by_seek(file: &File, len: u64) -> Result<Option<u64>, ExtentsError> {
 /// Bytes that are allocated to the file, at most `len`; `None` where that number cannot be believed.
 fn allocated(file: &File, blocks: u64, len: u64) -> Option<u64> {
     let space = space::of_file(file).ok()?;
-    let believed = space.medium() != Medium::Fuse && !space.compresses();
+    let believed = space.medium() != FilesystemMedium::Fuse && !space.compresses();
     // st_blocks counts 512 bytes, whatever the file system's block is (stat(3type)).
     believed.then(|| blocks.saturating_mul(512).min(len))
 }

@@ -10,7 +10,6 @@ pub mod cache;
 pub mod cloud;
 pub mod consent;
 pub mod datagrams;
-mod devnum;
 pub mod diskstats;
 pub mod ebs;
 pub mod exec;

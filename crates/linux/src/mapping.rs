@@ -9,11 +9,11 @@ mod why;
 
 use record::{Bytes, Ranges};
 
-use crate::block::{DevNum, Device, Devices, Kind};
+use crate::block::{Device, DeviceNumber, Devices, Kind};
 use crate::root::{Root, number};
-use piece::Piece;
+use piece::MappedPiece;
 use units::SECTOR;
-pub use why::Why;
+pub use why::MappingUnknown;
 
 /// The kinds of device-mapper targets that make up a device, such as `linear` or `cache`. Empty where that cannot
 /// be told: without root, or of a device that is not one of the device mapper.
@@ -26,7 +26,7 @@ pub fn target_kinds(root: &Root, device: &Device) -> Vec<String> {
 pub struct Map {
     /// The ways from the one to the other, each from the top down. There are several where an array
     /// has two partitions of a disk, or an array of unequal members continues on the larger ones.
-    ways: Vec<Vec<Piece>>,
+    ways: Vec<Vec<MappedPiece>>,
     /// The size of the device below.
     size: Bytes,
 }
@@ -40,7 +40,7 @@ pub struct NotMapped {
     /// The lower device.
     pub to: String,
     /// The reason.
-    pub why: Why,
+    pub why: MappingUnknown,
 }
 
 impl Map {
@@ -52,10 +52,10 @@ impl Map {
     pub fn down(
         root: &Root,
         devices: &Devices,
-        from: DevNum,
-        to: DevNum,
+        from: DeviceNumber,
+        to: DeviceNumber,
     ) -> Result<Map, NotMapped> {
-        let name = |number: DevNum| match devices.get(number) {
+        let name = |number: DeviceNumber| match devices.get(number) {
             Some(device) => device.label(),
             None => number.to_string(),
         };
@@ -66,12 +66,12 @@ impl Map {
         };
         let size = match devices.get(to) {
             Some(device) => device.size,
-            None => return Err(refused(Why::Absent(to))),
+            None => return Err(refused(MappingUnknown::Absent(to))),
         };
         let way = Descent { root, devices, to };
         let ways = way.from(from, &[]).map_err(refused)?;
         if ways.is_empty() {
-            return Err(refused(Why::Nothing));
+            return Err(refused(MappingUnknown::Nothing));
         }
         Ok(Map { ways, size })
     }
@@ -99,19 +99,23 @@ impl Map {
 struct Descent<'a> {
     root: &'a Root,
     devices: &'a Devices,
-    to: DevNum,
+    to: DeviceNumber,
 }
 
 impl Descent<'_> {
     /// Every way down from a device that was reached through those `above` it. There is none where
     /// the device below is related and holds nothing of it.
-    fn from(&self, from: DevNum, above: &[DevNum]) -> Result<Vec<Vec<Piece>>, Why> {
+    fn from(
+        &self,
+        from: DeviceNumber,
+        above: &[DeviceNumber],
+    ) -> Result<Vec<Vec<MappedPiece>>, MappingUnknown> {
         if from == self.to {
             return Ok(vec![Vec::new()]);
         }
-        let device = self.devices.get(from).ok_or(Why::Absent(from))?;
+        let device = self.devices.get(from).ok_or(MappingUnknown::Absent(from))?;
         if !self.is_below(from) {
-            return Err(Why::Unrelated);
+            return Err(MappingUnknown::Unrelated);
         }
         let passed = [above, &[from]].concat();
         let mut ways = Vec::new();
@@ -128,20 +132,20 @@ impl Descent<'_> {
         Ok(ways)
     }
 
-    fn is_below(&self, upper: DevNum) -> bool {
+    fn is_below(&self, upper: DeviceNumber) -> bool {
         let below = self.devices.below(upper);
         below.iter().any(|device| device.number == self.to)
     }
 
     /// The pieces of a device, each with the device that it lies on.
-    fn pieces(&self, device: &Device) -> Result<Vec<(DevNum, Piece)>, Why> {
+    fn pieces(&self, device: &Device) -> Result<Vec<(DeviceNumber, MappedPiece)>, MappingUnknown> {
         let folder = self.root.sys.join("class/block").join(device.sysfs_name());
         let whole = 0..device.size.0;
         match device.kind {
             Kind::Partition { of, .. } => {
-                let start: u64 =
-                    number(&folder.join("start")).ok_or_else(|| Why::silent(device, "start"))?;
-                let piece = Piece::straight(whole, start.saturating_mul(SECTOR));
+                let start: u64 = number(&folder.join("start"))
+                    .ok_or_else(|| MappingUnknown::silent(device, "start"))?;
+                let piece = MappedPiece::straight(whole, start.saturating_mul(SECTOR));
                 Ok(vec![(of, piece)])
             }
             Kind::Loop {
@@ -149,12 +153,12 @@ impl Descent<'_> {
                 ..
             } => {
                 let offset = number(&folder.join("loop/offset"))
-                    .ok_or_else(|| Why::silent(device, "loop/offset"))?;
-                Ok(vec![(below, Piece::straight(whole, offset))])
+                    .ok_or_else(|| MappingUnknown::silent(device, "loop/offset"))?;
+                Ok(vec![(below, MappedPiece::straight(whole, offset))])
             }
             Kind::Raid { .. } => raid::pieces(self.root, self.devices, device),
             Kind::Mapper { .. } => table::pieces(self.root, device),
-            Kind::Disk | Kind::Loop { .. } | Kind::Ram => Err(Why::Kind(device.label())),
+            Kind::Disk | Kind::Loop { .. } | Kind::Ram => Err(MappingUnknown::Kind(device.label())),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use record::Bytes;
 use record::raid::{Level, MdLevel, Placement};
 
-use crate::block::{DevNum, Device, Devices, Kind};
+use crate::block::{Device, DeviceNumber, Devices, Kind};
 use crate::root::{self, Result, Root, attribute, number};
 
 /// Sizes and positions in sysfs are in sectors of this many bytes.
@@ -22,7 +22,7 @@ pub struct Array {
     /// The kernel's name, such as `md127`.
     pub name: String,
     /// Its number.
-    pub number: DevNum,
+    pub number: DeviceNumber,
     /// The names below `/dev/md`, such as `data`, that lead to it.
     pub names: Vec<String>,
     /// Its level; `None` while it is not assembled.
@@ -59,7 +59,7 @@ pub struct Member {
     /// The kernel's name, such as `nvme1n1`.
     pub name: String,
     /// Its number; `None` when the kernel no longer lists the device.
-    pub number: Option<DevNum>,
+    pub number: Option<DeviceNumber>,
     /// Its place in the array; `None` for a spare or a failed member.
     pub slot: Option<u32>,
     /// State: `in_sync`, `spare`, `faulty`, `write_mostly`, …
@@ -110,7 +110,7 @@ pub fn find<'a>(root: &Root, devices: &'a Devices, word: &str) -> Option<&'a Dev
 ///
 /// # Errors
 /// When the folder is there and cannot be listed.
-pub fn links(root: &Root, devices: &Devices) -> Result<Vec<(String, DevNum)>> {
+pub fn links(root: &Root, devices: &Devices) -> Result<Vec<(String, DeviceNumber)>> {
     let names = root::names_in(&root.dev.join("md"))?;
     Ok(names
         .iter()
@@ -125,7 +125,7 @@ fn array(
     root: &Root,
     devices: &Devices,
     device: &Device,
-    links: &[(String, DevNum)],
+    links: &[(String, DeviceNumber)],
 ) -> Result<Array> {
     let folder = root
         .sys

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::devnum::DevNum;
 use crate::root::{self, Error, Result, Root, shown, unescape};
+use record::sample::DeviceNumber;
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Mount {
     pub id: u64,
     /// `st_dev` of the files on it. Major 0 stands for no single block device: tmpfs, NFS, overlay,
     /// but btrfs too.
-    pub device: DevNum,
+    pub device: DeviceNumber,
     /// The folder of the file system that is seen here; not `/` for a bind mount or a subvolume.
     pub root: PathBuf,
     /// Mount point.
@@ -151,7 +151,7 @@ impl Mounts {
     }
 
     /// Those whose files have this device number.
-    pub fn on(&self, device: DevNum) -> impl Iterator<Item = &Mount> {
+    pub fn on(&self, device: DeviceNumber) -> impl Iterator<Item = &Mount> {
         self.list.iter().filter(move |mount| mount.device == device)
     }
 
@@ -230,7 +230,7 @@ mod tests {
     fn every_field_is_read() {
         let mounts = seen();
         let mount = mounts.by_id(40).unwrap();
-        assert_eq!(mount.device, DevNum::new(259, 3));
+        assert_eq!(mount.device, DeviceNumber::new(259, 3));
         assert_eq!(mount.root, Path::new("/sub"));
         assert_eq!(mount.point, Path::new("/mnt/my data"));
         assert_eq!(mount.options, "rw,noatime");

@@ -17,7 +17,7 @@ pub struct SpaceError {
 
 /// Medium of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Medium {
+pub enum FilesystemMedium {
     /// Memory: tmpfs, ramfs, hugetlbfs. Its speed says nothing about a disk.
     Memory,
     /// Another host: NFS, SMB, Ceph and the like.
@@ -106,13 +106,13 @@ impl Space {
     ];
 
     /// Its medium, by its type (include/uapi/linux/magic.h; statfs(2)).
-    pub fn medium(&self) -> Medium {
+    pub fn medium(&self) -> FilesystemMedium {
         match self.magic {
-            Self::FUSE => Medium::Fuse,
-            Self::OVERLAY => Medium::Overlay,
-            magic if Self::MEMORY.contains(&magic) => Medium::Memory,
-            magic if Self::NETWORK.contains(&magic) => Medium::Network,
-            _ => Medium::Disk,
+            Self::FUSE => FilesystemMedium::Fuse,
+            Self::OVERLAY => FilesystemMedium::Overlay,
+            magic if Self::MEMORY.contains(&magic) => FilesystemMedium::Memory,
+            magic if Self::NETWORK.contains(&magic) => FilesystemMedium::Network,
+            _ => FilesystemMedium::Disk,
         }
     }
 
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn shared_memory_is_memory() {
         if let Ok(space) = of(Path::new("/dev/shm")) {
-            assert_eq!(space.medium(), Medium::Memory);
+            assert_eq!(space.medium(), FilesystemMedium::Memory);
         }
     }
 
@@ -162,15 +162,15 @@ mod tests {
             magic,
         };
         for (magic, medium) in [
-            (0xEF53, Medium::Disk),
-            (0x5846_5342, Medium::Disk),
-            (0x9123_683E, Medium::Disk),
-            (0x2FC1_2FC1, Medium::Disk),
-            (0x0102_1994, Medium::Memory),
-            (0x6969, Medium::Network),
-            (0xFF53_4D42, Medium::Network),
-            (0x6573_5546, Medium::Fuse),
-            (0x794C_7630, Medium::Overlay),
+            (0xEF53, FilesystemMedium::Disk),
+            (0x5846_5342, FilesystemMedium::Disk),
+            (0x9123_683E, FilesystemMedium::Disk),
+            (0x2FC1_2FC1, FilesystemMedium::Disk),
+            (0x0102_1994, FilesystemMedium::Memory),
+            (0x6969, FilesystemMedium::Network),
+            (0xFF53_4D42, FilesystemMedium::Network),
+            (0x6573_5546, FilesystemMedium::Fuse),
+            (0x794C_7630, FilesystemMedium::Overlay),
         ] {
             assert_eq!(space(magic).medium(), medium, "{magic:#x}");
         }

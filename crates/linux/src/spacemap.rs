@@ -11,13 +11,13 @@ use record::Ranges;
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
-use crate::block::DevNum;
+use crate::block::DeviceNumber;
 
 /// The space of a file system on the device that it is mounted from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpaceMap {
     /// The device.
-    pub device: DevNum,
+    pub device: DeviceNumber,
     /// The bytes of the device that are not free: data, metadata, the log, and what the kernel says
     /// nothing of.
     pub used: Ranges,
@@ -42,7 +42,7 @@ pub enum NotListed {
     OwnNumbers,
     /// It lists nothing of the device that it is mounted from.
     #[error("the file system lists nothing on the device {0}, which it is mounted from")]
-    Nothing(DevNum),
+    Nothing(DeviceNumber),
     /// It answers with records that do not advance.
     #[error(
         "the file system lists its space at byte {0} again and again; it cannot be trusted, so \
@@ -72,7 +72,7 @@ pub enum NotListed {
 /// When the file system does not answer, or not to this user, and when it is not wanted any more.
 pub fn of_file(file: &File, is_unwanted: &dyn Fn() -> bool) -> Result<SpaceMap, NotListed> {
     let metadata = file.metadata().map_err(NotListed::Failed)?;
-    let device = DevNum::from_raw(metadata.dev());
+    let device = DeviceNumber::from_raw(metadata.dev());
     let mut seen = FreeRanges::default();
     walk(file, is_unwanted, |record, numbers| {
         seen.add(device, record, numbers)
@@ -92,7 +92,7 @@ struct FreeRanges {
 impl FreeRanges {
     fn add(
         &mut self,
-        device: DevNum,
+        device: DeviceNumber,
         record: &RawRecord,
         are_numbers: bool,
     ) -> Result<(), NotListed> {
@@ -114,7 +114,7 @@ impl FreeRanges {
         Ok(())
     }
 
-    fn finish(self, device: DevNum) -> Result<SpaceMap, NotListed> {
+    fn finish(self, device: DeviceNumber) -> Result<SpaceMap, NotListed> {
         if self.end == 0 {
             return Err(NotListed::Nothing(device));
         }
@@ -129,8 +129,8 @@ impl FreeRanges {
 
 /// A `dev_t` of 32 bits: twelve of the major number between eight and twelve of the minor one
 /// (include/linux/kdev_t.h, new_encode_dev).
-fn number_of(raw: u32) -> DevNum {
-    DevNum::new((raw >> 8) & 0xfff, (raw & 0xff) | ((raw >> 12) & 0xf_ff00))
+fn number_of(raw: u32) -> DeviceNumber {
+    DeviceNumber::new((raw >> 8) & 0xfff, (raw & 0xff) | ((raw >> 12) & 0xf_ff00))
 }
 
 /// struct fsmap.
@@ -267,7 +267,7 @@ fn refusal(error: Errno) -> NotListed {
 mod tests {
     use super::*;
 
-    const DISK: DevNum = DevNum::new(259, 3);
+    const DISK: DeviceNumber = DeviceNumber::new(259, 3);
 
     fn record(minor: u32, range: Range<u64>, owner: u64, flags: u32) -> RawRecord {
         RawRecord {
@@ -340,8 +340,8 @@ mod tests {
 
     #[test]
     fn device_numbers_are_decoded_as_the_kernel_encodes_them() {
-        assert_eq!(number_of(0x0010_3003), DevNum::new(0x30, 0x103));
-        assert_eq!(number_of(0x0000_0700), DevNum::new(7, 0));
+        assert_eq!(number_of(0x0010_3003), DeviceNumber::new(0x30, 0x103));
+        assert_eq!(number_of(0x0000_0700), DeviceNumber::new(7, 0));
     }
 
     #[test]

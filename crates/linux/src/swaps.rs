@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use record::Bytes;
 
-use crate::block::{self, DevNum};
+use crate::block::{self, DeviceNumber};
 use crate::root::{self, Error, Result, Root, shown, unescape};
 
 /// Kind of a swap area: a device of its own or a file on a file system.
@@ -32,7 +32,7 @@ pub struct Swap {
 impl Swap {
     /// The block devices that it lies on: the device itself, or those of the file system that
     /// holds the swap file. Empty where that cannot be determined.
-    pub fn devices(&self, root: &Root, devices: &block::Devices) -> Vec<DevNum> {
+    pub fn devices(&self, root: &Root, devices: &block::Devices) -> Vec<DeviceNumber> {
         match self.kind {
             SwapKind::Device => devices
                 .at_path(root, &self.path)

@@ -9,7 +9,7 @@ mod page;
 pub use format::{EventFormat, Field};
 pub use instance::{Instance, Losses, Readers};
 pub use mount::Tracefs;
-pub use page::{Page, Raw};
+pub use page::{RawEvent, TracePage};
 
 use std::fs::OpenOptions;
 use std::io;

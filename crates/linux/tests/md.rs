@@ -5,7 +5,7 @@
 
 mod support;
 
-use linux::block::DevNum;
+use linux::block::DeviceNumber;
 use linux::md::{self, Array};
 use record::Bytes;
 use record::raid::Level;
@@ -21,7 +21,7 @@ fn an_array_that_rebuilds_onto_a_spare_is_described() {
     let tree = Tree::unpack("captured-md-6.1");
     assert!(md::is_supported(&tree.root));
     let data = array(&tree, "md127");
-    assert_eq!(data.number, DevNum::new(9, 127));
+    assert_eq!(data.number, DeviceNumber::new(9, 127));
     assert_eq!(data.names, ["data"]);
     assert_eq!(data.level, Some(Level::Ten.into()));
     assert_eq!(data.layout.as_deref(), Some("n2"));
@@ -49,7 +49,7 @@ fn an_array_that_rebuilds_onto_a_spare_is_described() {
     );
     assert_eq!(data.spares(), 1);
     assert_eq!(data.bitmap, None);
-    assert_eq!(data.members[0].number, Some(DevNum::new(254, 0)));
+    assert_eq!(data.members[0].number, Some(DeviceNumber::new(254, 0)));
     assert_eq!(data.members[0].used, Some(Bytes::mib(1022)));
     assert_eq!(data.members[0].errors, Some(0));
 }

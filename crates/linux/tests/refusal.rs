@@ -8,12 +8,12 @@ mod support;
 
 use std::fs;
 
-use linux::consent::{Reason, Relation, Unclear, Uses, why_not_writable};
+use linux::consent::{DeviceUsers, Reason, Relation, Unclear, why_not_writable};
 use linux::signature::{LocatedContent, SignatureKind};
 use support::{Tree, ext4_image};
 
 fn reasons(tree: &Tree, name: &str) -> Vec<Reason> {
-    let uses = Uses::read(&tree.root).unwrap();
+    let uses = DeviceUsers::read(&tree.root).unwrap();
     uses.reasons(uses.devices().named(name).unwrap().number)
 }
 

@@ -12,7 +12,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use linux::consent::{
-    Consent, DestroyTarget, OpenError, Opened, Reason, Refusal, Relation, Unclear,
+    Consent, DestroyTarget, OpenError, PinnedTarget, Reason, Refusal, Relation, Unclear,
     open_for_destroying, open_for_reading,
 };
 use linux::signature::{LocatedContent, SignatureKind};
@@ -279,7 +279,7 @@ fn every_reason_is_in_the_refusal() {
 fn a_path_swapped_after_it_was_opened_is_refused_and_neither_file_is_touched() {
     let bench = Bench::new();
     let (file, other) = (bench.file("data", "mine"), bench.file("other", "yours"));
-    let opened = Opened::at(&file).unwrap();
+    let opened = PinnedTarget::at(&file).unwrap();
     fs::rename(&file, bench.folder.path().join("moved")).unwrap();
     symlink(&other, &file).unwrap();
     let refusal = opened
@@ -293,7 +293,7 @@ fn a_path_swapped_after_it_was_opened_is_refused_and_neither_file_is_touched() {
 fn an_opened_file_is_read_whatever_the_path_leads_to_later() {
     let bench = Bench::new();
     let file = bench.file("data", "mine");
-    let opened = Opened::at(&file).unwrap();
+    let opened = PinnedTarget::at(&file).unwrap();
     fs::remove_file(&file).unwrap();
     bench.file("data", "another");
     let target = opened.read().unwrap();

@@ -16,8 +16,8 @@ use std::time::Duration;
 use linux::Root;
 use linux::block::{Devices, Kind, device_of, place_of};
 use linux::consent::{
-    Consent, DestroyTarget, Opened, Reason, Refusal, Relation, Uses, open_for_destroying,
-    open_for_reading, why_not_writable,
+    Consent, DestroyTarget, DeviceUsers, PinnedTarget, Reason, Refusal, Relation,
+    open_for_destroying, open_for_reading, why_not_writable,
 };
 use linux::diskstats::Counter;
 use linux::signature::{LocatedContent, SignatureKind};
@@ -37,7 +37,7 @@ fn destroy(path: impl AsRef<Path>, suffix: &str) -> Result<DestroyTarget, Refusa
     open_for_destroying(&Root::host(), path, &[consent(path, suffix)])
 }
 
-fn claim(opened: Opened, consents: &[Consent]) -> Result<DestroyTarget, Refusal> {
+fn claim(opened: PinnedTarget, consents: &[Consent]) -> Result<DestroyTarget, Refusal> {
     let _alone = alone();
     opened.claim(&Root::host(), consents)
 }
@@ -190,7 +190,7 @@ fn root_loop_a_swap_file_is_refused() {
         }),
         "{found:?}"
     );
-    let uses = Uses::read(&Root::host()).unwrap();
+    let uses = DeviceUsers::read(&Root::host()).unwrap();
     let swaps = linux::swaps::read(&Root::host()).unwrap();
     let swap = swaps.iter().find(|swap| swap.path == file).unwrap();
     let on = swap.devices(&Root::host(), uses.devices());
@@ -338,7 +338,7 @@ fn root_loop_a_link_swapped_to_a_free_device_does_not_free_the_one_opened() {
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join("data");
     symlink(&used.node, &link).unwrap();
-    let opened = Opened::at(&link).unwrap();
+    let opened = PinnedTarget::at(&link).unwrap();
     fs::remove_file(&link).unwrap();
     symlink(&free.node, &link).unwrap();
     let consents = [consent(&link, "=ext4"), consent(&used.node, "=ext4")];
@@ -359,7 +359,7 @@ fn root_loop_a_link_swapped_to_another_device_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join("data");
     symlink(&mine.node, &link).unwrap();
-    let opened = Opened::at(&link).unwrap();
+    let opened = PinnedTarget::at(&link).unwrap();
     let pinned = opened.device();
     fs::remove_file(&link).unwrap();
     symlink(&other.node, &link).unwrap();
@@ -368,7 +368,7 @@ fn root_loop_a_link_swapped_to_another_device_is_refused() {
     // Named by its own node it is accepted, and it is still the one that was opened.
     fs::remove_file(&link).unwrap();
     symlink(&mine.node, &link).unwrap();
-    let opened = Opened::at(&link).unwrap();
+    let opened = PinnedTarget::at(&link).unwrap();
     fs::remove_file(&link).unwrap();
     symlink(&other.node, &link).unwrap();
     let target = claim(opened, &[consent(&mine.node, "")]).unwrap();
@@ -442,7 +442,7 @@ fn root_loop_a_folder_lies_on_the_mounted_device() {
 #[test]
 fn root_loop_the_root_disk_of_this_machine_is_refused() {
     let root = Root::host();
-    let uses = Uses::read(&root).unwrap();
+    let uses = DeviceUsers::read(&root).unwrap();
     let place = place_of(&root, uses.devices(), Path::new("/")).unwrap();
     let Some(&number) = place.devices.first() else {
         skip::skipped("/ lies on no block device here");

@@ -12,8 +12,8 @@ use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use linux::block::DevNum;
-use linux::extents::{NotPlaced, Place, Placed, placed};
+use linux::block::DeviceNumber;
+use linux::extents::{ExtentLocation, LocatedExtent, LocationUnknown, placed};
 use linux::spacemap::{self, NotListed};
 use record::{Bytes, Ranges};
 use rustix::fs::{FallocateFlags, fallocate};
@@ -48,7 +48,7 @@ fn write_with_holes(folder: &Path, name: &str, seed: u64, blocks: u64) -> PathBu
     path
 }
 
-fn places(path: &Path) -> Vec<Placed> {
+fn places(path: &Path) -> Vec<LocatedExtent> {
     let mut all = Vec::new();
     placed(&File::open(path).unwrap(), |one| {
         all.push(one);
@@ -59,7 +59,10 @@ fn places(path: &Path) -> Vec<Placed> {
 }
 
 fn on_device(path: &Path) -> Ranges {
-    places(path).iter().filter_map(Placed::on_device).collect()
+    places(path)
+        .iter()
+        .filter_map(LocatedExtent::on_device)
+        .collect()
 }
 
 fn read(file: &File, range: Range<u64>) -> Vec<u8> {
@@ -101,7 +104,7 @@ fn is_true(disk: &Loop, check: &[&str]) {
     let space = spacemap::of_file(&File::open(&mount.point).unwrap(), &|| false).unwrap();
     assert_eq!(
         space.device,
-        DevNum::from_raw(device.metadata().unwrap().rdev())
+        DeviceNumber::from_raw(device.metadata().unwrap().rdev())
     );
     assert!(space.used.intersect(&space.free).is_empty());
     let end = space.used.end().max(space.free.end());
@@ -182,7 +185,7 @@ fn root_loop_unwritten_and_small_files_have_nothing_to_read() {
     assert!(!found.is_empty());
     let space = spacemap::of_file(&unwritten, &|| false).unwrap();
     for one in &found {
-        let Place::Unwritten(range) = &one.place else {
+        let ExtentLocation::Unwritten(range) = &one.place else {
             panic!("{one:?}");
         };
         assert!(space.used.contains(range));
@@ -191,7 +194,7 @@ fn root_loop_unwritten_and_small_files_have_nothing_to_read() {
     fs::write(mount.point.join("small"), "in the inode").unwrap();
     let found = places(&mount.point.join("small"));
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].place, Place::Unaligned);
+    assert_eq!(found[0].place, ExtentLocation::Unaligned);
     assert_eq!(on_device(&mount.point.join("small")), Ranges::new());
 }
 
@@ -204,7 +207,9 @@ fn root_loop_nothing_is_written_back_to_find_a_place() {
     fs::write(&path, content(1, 16)).unwrap();
     // Written back already, should the machine be slow: then it has its place.
     let at_once = places(&path);
-    let waits = at_once.iter().all(|one| one.place == Place::Nowhere);
+    let waits = at_once
+        .iter()
+        .all(|one| one.place == ExtentLocation::Nowhere);
     assert!(
         waits || on_device(&path).total() == Bytes::kib(64),
         "{at_once:?}"
@@ -247,7 +252,7 @@ fn root_loop_btrfs_is_refused() {
     let file = File::open(path).unwrap();
     let error = placed(&file, |_| ControlFlow::Continue(())).unwrap_err();
     assert!(
-        matches!(error, NotPlaced::OtherPlaces(0x9123_683E)),
+        matches!(error, LocationUnknown::OtherPlaces(0x9123_683E)),
         "{error}"
     );
     let error = spacemap::of_file(&file, &|| false).unwrap_err();

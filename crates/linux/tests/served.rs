@@ -5,12 +5,12 @@
 
 mod support;
 
-use linux::consent::Uses;
+use linux::consent::DeviceUsers;
 use support::Tree;
 
 /// The sentences against a device of a tree.
 fn reasons(tree: &Tree, name: &str) -> Vec<String> {
-    let uses = Uses::read(&tree.root).unwrap();
+    let uses = DeviceUsers::read(&tree.root).unwrap();
     let number = uses.devices().named(name).unwrap().number;
     uses.reasons(number)
         .iter()

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use linux::Root;
 use linux::consent::{
-    Consent, DestroyTarget, Hold, Reason, Refusal, Relation, open_for_destroying,
+    Consent, DestroyTarget, ProgramUse, Reason, Refusal, Relation, open_for_destroying,
 };
 use support::loops::{Loop, Mounted, alone, run};
 
@@ -127,7 +127,7 @@ fn a_file_with_a_writer_that_is_not_seen_is_refused() {
     };
     let unseen = Reason::Unseen {
         path: file.clone(),
-        hold: Hold::Writing,
+        hold: ProgramUse::Writing,
     };
     assert!(refusal.reasons.contains(&unseen), "{refusal}");
     drop(writer);

@@ -7,7 +7,7 @@ mod support;
 
 use std::path::Path;
 
-use linux::block::{DevNum, Devices, Kind, device_of, place_of};
+use linux::block::{DeviceNumber, Devices, Kind, device_of, place_of};
 use linux::diskstats::{Counter, DiskStats};
 use linux::mounts::Mounts;
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ fn a_captured_virtio_disk_is_described() {
     let devices = tree.devices();
     assert_eq!(names(devices.iter()), ["loop0", "vda", "zram0"]);
     let disk = devices.named("vda").unwrap();
-    assert_eq!(disk.number, DevNum::new(254, 0));
+    assert_eq!(disk.number, DeviceNumber::new(254, 0));
     assert_eq!(disk.kind, Kind::Disk);
     assert_eq!(disk.size, Bytes::gib(256));
     assert_eq!(disk.model, None);
@@ -62,7 +62,7 @@ fn a_partition_has_the_model_and_queue_of_its_disk() {
     let tree = Tree::unpack("ec2-nvme");
     let devices = tree.devices();
     let partition = devices.named("nvme0n1p1").unwrap();
-    assert_eq!(partition.partition_of(), Some(DevNum::new(259, 0)));
+    assert_eq!(partition.partition_of(), Some(DeviceNumber::new(259, 0)));
     assert_eq!(
         partition.model.as_deref(),
         Some("Amazon Elastic Block Store")

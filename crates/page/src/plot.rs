@@ -42,34 +42,34 @@ macro_rules! words {
 /// A place on an axis: a number, the name of a category or a time of day, or a gap.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Place {
+pub enum AxisValue {
     /// A number, or a gap.
     Number(Option<f64>),
     /// A name or a time of day.
     Text(String),
 }
 
-impl From<f64> for Place {
-    fn from(value: f64) -> Place {
-        Place::Number(Some(value))
+impl From<f64> for AxisValue {
+    fn from(value: f64) -> AxisValue {
+        AxisValue::Number(Some(value))
     }
 }
 
-impl From<Option<f64>> for Place {
-    fn from(value: Option<f64>) -> Place {
-        Place::Number(value)
+impl From<Option<f64>> for AxisValue {
+    fn from(value: Option<f64>) -> AxisValue {
+        AxisValue::Number(value)
     }
 }
 
-impl From<usize> for Place {
-    fn from(value: usize) -> Place {
-        Place::Number(Some(value as f64))
+impl From<usize> for AxisValue {
+    fn from(value: usize) -> AxisValue {
+        AxisValue::Number(Some(value as f64))
     }
 }
 
-impl From<String> for Place {
-    fn from(value: String) -> Place {
-        Place::Text(value)
+impl From<String> for AxisValue {
+    fn from(value: String) -> AxisValue {
+        AxisValue::Text(value)
     }
 }
 
@@ -166,7 +166,7 @@ document!(
     /// A line or an area that is no measurement. Where both places of an axis are missing it has the whole of it.
     Shape {
         into {
-            x0: Place = "x0", x1: Place = "x1", y0: Place = "y0", y1: Place = "y1",
+            x0: AxisValue = "x0", x1: AxisValue = "x1", y0: AxisValue = "y0", y1: AxisValue = "y1",
             fill_color: String = "fill",
         }
         exact { kind: ShapeKind = "kind", line: Line = "line", }
@@ -175,7 +175,7 @@ document!(
 document!(
     /// Text in a chart. Without `y` it is at the upper end, `row` lines further down.
     Annotation {
-        into { x: Place = "x", y: Place = "y", text: String = "text", color: String = "color", }
+        into { x: AxisValue = "x", y: AxisValue = "y", text: String = "text", color: String = "color", }
         exact { row: usize = "row", anchor: Anchor = "anchor", size: u32 = "size", }
     }
 );
@@ -204,7 +204,7 @@ document!(
             legend_group: String = "group",
         }
         exact {
-            x: Vec<Place> = "x", y: Vec<Place> = "y", z: Vec<Vec<Option<f64>>> = "z",
+            x: Vec<AxisValue> = "x", y: Vec<AxisValue> = "y", z: Vec<Vec<Option<f64>>> = "z",
             mode: Mode = "mode", line: Line = "line", marker: Marker = "marker", fill: Fill = "fill",
             error_x: Whiskers = "error_x", error_y: Whiskers = "error_y",
             text_array: Vec<String> = "text", text_matrix: Vec<Vec<String>> = "texts",
@@ -217,14 +217,14 @@ document!(
 
 impl Trace {
     /// Points of places `x` and `y`.
-    pub fn points<X: Into<Place>, Y: Into<Place>>(x: Vec<X>, y: Vec<Y>) -> Trace {
+    pub fn points<X: Into<AxisValue>, Y: Into<AxisValue>>(x: Vec<X>, y: Vec<Y>) -> Trace {
         Trace::default()
             .x(x.into_iter().map(Into::into).collect())
             .y(y.into_iter().map(Into::into).collect())
     }
 
     /// A heat map: a row of `z` for each of `y`, from below; places with one more than `z` has are edges.
-    pub fn heat_map<X: Into<Place>, Y: Into<Place>>(
+    pub fn heat_map<X: Into<AxisValue>, Y: Into<AxisValue>>(
         x: Vec<X>,
         y: Vec<Y>,
         z: Vec<Vec<Option<f64>>>,

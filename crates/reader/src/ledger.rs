@@ -3,17 +3,17 @@
 use std::path::Path;
 
 use linux::Root;
-use linux::block::{self, DevNum, Devices};
+use linux::block::{self, DeviceNumber, Devices};
 
 /// Devices that a ledger of this path lies on, down to the disks. Empty where that is not known.
-pub fn below_ledger(root: &Root, devices: &Devices, path: &Path) -> Vec<DevNum> {
+pub fn below_ledger(root: &Root, devices: &Devices, path: &Path) -> Vec<DeviceNumber> {
     let Some(folder) = path.ancestors().skip(1).find(|folder| folder.exists()) else {
         return Vec::new();
     };
     let Ok(place) = block::place_of(root, devices, folder) else {
         return Vec::new();
     };
-    let of = |number: DevNum| {
+    let of = |number: DeviceNumber| {
         let below = devices.below(number).into_iter().map(|below| below.number);
         std::iter::once(number).chain(below).collect::<Vec<_>>()
     };

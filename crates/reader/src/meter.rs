@@ -51,14 +51,14 @@ impl Meter {
     }
 
     /// The interval, if it is long enough; the next one begins then.
-    pub fn interval(&mut self, now: Nanos) -> Option<depth::Interval> {
+    pub fn interval(&mut self, now: Nanos) -> Option<depth::DepthInterval> {
         let passed = now - self.since;
         if passed < INTERVAL {
             return None;
         }
         self.count(now);
         let seconds = passed.as_secs_f64();
-        let interval = depth::Interval {
+        let interval = depth::DepthInterval {
             seconds,
             in_flight: self.area / passed.0 as f64,
             requests: self.requests as f64,

@@ -1,7 +1,9 @@
 //! The controller of one device, with the detector that tells the foreground from own I/O.
 
 use record::Bytes;
-use study::pace::{Allowed, Controller, Counts, Detector, Phase, Sample, Targets};
+use study::pace::{
+    Allowed, Controller, ControllerStage, ForegroundDetector, IoCounts, Sample, Targets,
+};
 
 use super::{ForegroundReport, PROBE_BYTES};
 
@@ -19,7 +21,7 @@ pub struct Interval<'a> {
     /// Its length, in seconds.
     pub seconds: f64,
     /// The kernel's counts and the background's own part of them; `None` where nothing counts.
-    pub counts: Option<Counts>,
+    pub counts: Option<IoCounts>,
     /// True if the ledger was written to the device.
     pub commits: bool,
     /// Latencies of the probes that came back, in seconds.
@@ -43,7 +45,7 @@ pub const BESIDE: Bytes = Bytes::kib(64);
 #[derive(Clone, Debug)]
 pub struct Pacer {
     controller: Controller,
-    detector: Detector,
+    detector: ForegroundDetector,
     /// Bytes a second while there is no foreground.
     gives: Option<f64>,
     /// Latency of the last probe, in seconds.
@@ -59,7 +61,7 @@ impl Pacer {
         controller.request_takes(LONGEST_REQUEST_S);
         Pacer {
             controller,
-            detector: Detector::default(),
+            detector: ForegroundDetector::default(),
             gives: None,
             probe_s: 0.0,
             probe_age_s: 0.0,
@@ -97,7 +99,7 @@ impl Pacer {
         }
         // Where a foreground was there from the start: a request gets at least as many bytes a second as a page.
         if self.gives.is_none()
-            && let (Phase::Learning(_), Some(mean_s)) =
+            && let (ControllerStage::Learning(_), Some(mean_s)) =
                 (self.controller.phase(), self.controller.mean_s())
         {
             self.controller.gives_at_least(PROBE_BYTES as f64 / mean_s);

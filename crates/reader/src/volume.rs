@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use job::Resumable;
-use linux::block::{DevNum, Device, Devices, Kind};
+use linux::block::{Device, DeviceNumber, Devices, Kind};
 use linux::consent::{ReadTarget, open_for_reading};
-use linux::ebs::Counters;
+use linux::ebs::VolumeCounters;
 use linux::root::number;
 use linux::{Root, process};
 use record::Bytes;
@@ -124,7 +124,7 @@ impl Volume {
     }
 
     /// The device's number.
-    pub fn number(&self) -> DevNum {
+    pub fn number(&self) -> DeviceNumber {
         self.device.number
     }
 
@@ -135,9 +135,9 @@ impl Volume {
     }
 
     /// The volume's own counters; `None` where it is no EBS volume, or a partition of one, or does not tell.
-    pub fn own_counters(&self) -> Option<Counters> {
+    pub fn own_counters(&self) -> Option<VolumeCounters> {
         let asks = self.is_ebs() && self.device.partition_of().is_none();
-        asks.then(|| Counters::read(&self.target.file).ok())?
+        asks.then(|| VolumeCounters::read(&self.target.file).ok())?
     }
 
     /// A descriptor for direct I/O.

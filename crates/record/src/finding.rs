@@ -19,7 +19,7 @@ pub enum Severity {
 /// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Code {
+pub enum FindingCode {
     /// Reads hit holes or unwritten extents, which need no disk I/O.
     Unwritten,
     /// Requests were served from memory.
@@ -70,65 +70,65 @@ pub enum Code {
     BehindACap,
 }
 
-impl Code {
+impl FindingCode {
     /// All of them.
-    pub const ALL: [Code; 23] = [
-        Code::Unwritten,
-        Code::Cached,
-        Code::Unsteady,
-        Code::Burst,
-        Code::Capped,
-        Code::Stall,
-        Code::Gap,
-        Code::CpuBound,
-        Code::ForeignIo,
-        Code::Short,
-        Code::SmallSpan,
-        Code::Compressed,
-        Code::Zones,
-        Code::Imported,
-        Code::Failed,
-        Code::Corrupt,
-        Code::FloorMissed,
-        Code::IoErrors,
-        Code::Late,
-        Code::LostEvents,
-        Code::Clipped,
-        Code::CacheWarmer,
-        Code::BehindACap,
+    pub const ALL: [FindingCode; 23] = [
+        FindingCode::Unwritten,
+        FindingCode::Cached,
+        FindingCode::Unsteady,
+        FindingCode::Burst,
+        FindingCode::Capped,
+        FindingCode::Stall,
+        FindingCode::Gap,
+        FindingCode::CpuBound,
+        FindingCode::ForeignIo,
+        FindingCode::Short,
+        FindingCode::SmallSpan,
+        FindingCode::Compressed,
+        FindingCode::Zones,
+        FindingCode::Imported,
+        FindingCode::Failed,
+        FindingCode::Corrupt,
+        FindingCode::FloorMissed,
+        FindingCode::IoErrors,
+        FindingCode::Late,
+        FindingCode::LostEvents,
+        FindingCode::Clipped,
+        FindingCode::CacheWarmer,
+        FindingCode::BehindACap,
     ];
 
     /// The word for it in tables and JSON.
     pub fn word(self) -> &'static str {
         match self {
-            Code::Unwritten => "unwritten",
-            Code::Cached => "cached",
-            Code::Unsteady => "unsteady",
-            Code::Burst => "burst",
-            Code::Capped => "capped",
-            Code::Stall => "stall",
-            Code::Gap => "gap",
-            Code::CpuBound => "cpu-bound",
-            Code::ForeignIo => "foreign-io",
-            Code::Short => "short",
-            Code::SmallSpan => "small-span",
-            Code::Compressed => "compressed",
-            Code::Zones => "zones",
-            Code::Imported => "imported",
-            Code::Failed => "failed",
-            Code::Corrupt => "corrupt",
-            Code::FloorMissed => "floor-missed",
-            Code::IoErrors => "io-errors",
-            Code::Late => "late",
-            Code::LostEvents => "lost-events",
-            Code::Clipped => "clipped",
-            Code::CacheWarmer => "cache-warmer-than-recorded",
-            Code::BehindACap => "recorded-behind-a-cap",
+            FindingCode::Unwritten => "unwritten",
+            FindingCode::Cached => "cached",
+            FindingCode::Unsteady => "unsteady",
+            FindingCode::Burst => "burst",
+            FindingCode::Capped => "capped",
+            FindingCode::Stall => "stall",
+            FindingCode::Gap => "gap",
+            FindingCode::CpuBound => "cpu-bound",
+            FindingCode::ForeignIo => "foreign-io",
+            FindingCode::Short => "short",
+            FindingCode::SmallSpan => "small-span",
+            FindingCode::Compressed => "compressed",
+            FindingCode::Zones => "zones",
+            FindingCode::Imported => "imported",
+            FindingCode::Failed => "failed",
+            FindingCode::Corrupt => "corrupt",
+            FindingCode::FloorMissed => "floor-missed",
+            FindingCode::IoErrors => "io-errors",
+            FindingCode::Late => "late",
+            FindingCode::LostEvents => "lost-events",
+            FindingCode::Clipped => "clipped",
+            FindingCode::CacheWarmer => "cache-warmer-than-recorded",
+            FindingCode::BehindACap => "recorded-behind-a-cap",
         }
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for FindingCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.word())
     }
@@ -138,7 +138,7 @@ impl fmt::Display for Code {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Kind of the finding.
-    pub code: Code,
+    pub code: FindingCode,
     /// Its severity.
     pub severity: Severity,
     /// The phase that it concerns; `None` for the whole run.
@@ -191,7 +191,7 @@ mod tests {
 
     fn finding(severity: Severity) -> Finding {
         Finding {
-            code: Code::Short,
+            code: FindingCode::Short,
             severity,
             phase: None,
             text: String::new(),
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn words_are_those_of_the_json() {
-        for code in Code::ALL {
+        for code in FindingCode::ALL {
             let json = serde_json::to_string(&code).unwrap();
             assert_eq!(json, format!("\"{}\"", code.word()));
         }

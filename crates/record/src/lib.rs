@@ -28,7 +28,7 @@ mod workload;
 
 pub use activity::Activity;
 pub use crc32c::crc32c;
-pub use finding::{Code, Finding, Severity, Verdict};
+pub use finding::{Finding, FindingCode, Severity, Verdict};
 pub use histogram::{DecodeError, Histogram};
 pub use job_options::{
     Contents, DepthSearch, Floor, FlowShare, MaxLatency, MemoryMode, MemoryPolicy, NonFatal,
@@ -53,6 +53,6 @@ pub use summary::{
 pub use units::{Bytes, Nanos, ParseUnitError, has_unit};
 pub use window::{DeviceCounts, Direction, Slice, Window, WindowFlow};
 pub use workload::{
-    CallKind, Details, Pattern, RandomDistribution, SequentialRuns, SizeShare, SmallFiles, Stride,
-    ThinkTime, Workload, WriteZones, ZoneShare,
+    CallKind, JobOptions, Pattern, RandomDistribution, SequentialRuns, SizeShare, SmallFiles,
+    Stride, ThinkTime, Workload, WriteZones, ZoneShare,
 };

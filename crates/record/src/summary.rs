@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Activity, Bytes, Details, Histogram, Pattern, RunId, TargetKind};
+use crate::{Activity, Bytes, Histogram, JobOptions, Pattern, RunId, TargetKind};
 
 /// Another tool's output of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ pub struct WorkSummary {
     pub sync_at_end: Option<bool>,
     /// Extended options.
     #[serde(default)]
-    pub details: Option<Box<Details>>,
+    pub details: Option<Box<JobOptions>>,
     /// The options as the tool was given them, by name and value. Empty where they are not known,
     /// and where the tool that measured has none.
     #[serde(default)]

@@ -51,7 +51,7 @@ pub struct Workload {
     pub ops: Option<u64>,
     /// Extended options of another tool's job file. Boxed, since most workloads have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<Box<Details>>,
+    pub details: Option<Box<JobOptions>>,
 }
 
 /// Share of requests that have one size.
@@ -161,10 +161,10 @@ pub struct ThinkTime {
     pub counts_issued: bool,
 }
 
-/// Extended options of another tool's job file. The default has none of them.
+/// Options of a job file beyond those of every workload. The default has none of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Details {
+pub struct JobOptions {
     /// Sizes of reads; empty where all have the workload's block.
     pub read_sizes: Vec<SizeShare>,
     /// Sizes of writes; empty where all have the workload's block.

@@ -1,6 +1,6 @@
 //! Worth of a replay's figures: derived from what was measured, and again from an old run by a better rule.
 
-use record::{Code, Direction, Finding, Histogram, OffsetMap, Pace, Replay, Severity};
+use record::{Direction, Finding, FindingCode, Histogram, OffsetMap, Pace, Replay, Severity};
 use study::replay::cap::{self, Load};
 use study::replay::warmth;
 use trace::Caveats;
@@ -32,7 +32,7 @@ pub fn findings(replay: &Replay) -> Vec<Finding> {
     .collect()
 }
 
-fn finding(code: Code, severity: Severity, text: String) -> Finding {
+fn finding(code: FindingCode, severity: Severity, text: String) -> Finding {
     Finding {
         code,
         severity,
@@ -83,7 +83,7 @@ fn lateness(replay: &Replay) -> Option<Finding> {
         false => Severity::Warn,
     };
     Some(finding(
-        Code::Late,
+        FindingCode::Late,
         severity,
         format!(
             "{} of the I/Os were issued more than 1 ms after they were due, one in a hundred more than {}. {why}",
@@ -114,7 +114,7 @@ fn lost(replay: &Replay) -> Option<Finding> {
     if trace.cut_off {
         text.push_str(" It was ended before it closed the file, so that the end is missing.");
     }
-    Some(finding(Code::LostEvents, severity, text))
+    Some(finding(FindingCode::LostEvents, severity, text))
 }
 
 fn clipped(replay: &Replay) -> Option<Finding> {
@@ -126,7 +126,7 @@ fn clipped(replay: &Replay) -> Option<Finding> {
     };
     (counts.clipped > 0).then(|| {
         finding(
-            Code::Clipped,
+            FindingCode::Clipped,
             by_share(share, CLIPPED),
             format!(
                 "{} of {} I/Os lie beyond the end of the target and were left out ({}). {advice}",
@@ -147,7 +147,7 @@ fn failed(replay: &Replay) -> Option<Finding> {
         .sum();
     (failed > before).then(|| {
         finding(
-            Code::Failed,
+            FindingCode::Failed,
             Severity::Invalid,
             format!(
                 "{} I/Os failed, and {} when they were recorded. Their latencies do not count. See the kernel's log.",
@@ -162,7 +162,7 @@ fn warmer(replay: &Replay) -> Option<Finding> {
     let warmer = warmth::warmer(&replay.lone_recorded, &replay.lone_replayed)?;
     let now = warmer.replayed;
     Some(finding(
-        Code::CacheWarmer,
+        FindingCode::CacheWarmer,
         Severity::Warn,
         format!(
             "Of the reads of at most 16 KiB that found nothing else in flight, {} took about {} and the others about {}: a cache \
@@ -200,7 +200,7 @@ fn behind_a_cap(replay: &Replay) -> Option<Finding> {
     let held = cap::held(&load, replay.slice_seconds, base_s)?;
     let scale = replay.settings.speed;
     Some(finding(
-        Code::BehindACap,
+        FindingCode::BehindACap,
         Severity::Warn,
         format!(
             "For {} of the time the recorded load was constant at {} IOPS and {} MiB/s while requests queued: a limit \

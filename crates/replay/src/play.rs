@@ -9,8 +9,8 @@ use std::thread;
 use engine::list::{EndReason, List, ListEngine, ListSummary, MAX_IN_FLIGHT, Memory};
 use engine::{EngineError, IoInterface, Observer};
 use record::{
-    Bytes, Details, Direction, HostConditions, Nanos, Pace, Pattern, Phase, Replay, ReplayCounts,
-    ReplaySettings, ReplayedDevice, StopReason, Workload,
+    Bytes, Direction, HostConditions, JobOptions, Nanos, Pace, Pattern, Phase, Replay,
+    ReplayCounts, ReplaySettings, ReplayedDevice, StopReason, Workload,
 };
 use trace::ReadError;
 
@@ -254,9 +254,9 @@ fn workload(survey: &Survey, settings: ReplaySettings, tally: &Tally<'_>) -> Wor
         shortest: Nanos(0),
         precision: 0.0,
         ops: None,
-        details: Some(Box::new(Details {
+        details: Some(Box::new(JobOptions {
             mixed: true,
-            ..Details::default()
+            ..JobOptions::default()
         })),
     }
 }

@@ -29,9 +29,9 @@ impl FromStr for Hours {
         match hours {
             Some((from, to)) if from != to => Ok(Hours { from, to }),
             Some(_) => Err(format!(
-                "'{text}' is no time at all, or all day; leave it out"
+                "'{text}' is an empty window, or all day; leave it out"
             )),
-            None => Err(format!("'{text}' are no hours; write them as 01:00-06:00")),
+            None => Err(format!("'{text}' is not a window; write it as 01:00-06:00")),
         }
     }
 }

@@ -9,7 +9,7 @@ use record::{Bytes, Ranges};
 use serde::{Deserialize, Serialize};
 
 use super::health::Errors;
-use super::repair::{Intent, Sum};
+use super::repair::{Intent, RepairTotals};
 use super::saved_tunables::SavedTunables;
 
 /// Age after which a checkpoint says too little of the array of today.
@@ -47,7 +47,7 @@ pub(crate) struct Checkpoint {
     pub rewriting: Option<Intent>,
     /// Totals of the repair from the other members; `None` where none was requested.
     #[serde(default)]
-    pub repaired: Option<Sum>,
+    pub repaired: Option<RepairTotals>,
     /// Read errors of the members since it was begun.
     #[serde(default)]
     pub errors: Errors,
@@ -122,7 +122,7 @@ impl Checkpoint {
         } else if self.moved.is_none_or(is_old) {
             Some("and left more than 60 days ago")
         } else if self.done == 0 || self.done >= self.of {
-            Some("and has nothing to go on from")
+            Some("and has no position to resume from")
         } else {
             None
         }

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use job::Store;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::{Root, md};
 
 use super::checkpoint::Checkpoint;
@@ -110,7 +110,7 @@ fn named(words: &[String], devices: &Devices, context: &Context) -> Result<Vec<T
 }
 
 /// The disks of an array on which none of the others lies: a lock is had once, and by one of them.
-pub(crate) fn new_disks(target: &Target, others: &[Target]) -> Vec<DevNum> {
+pub(crate) fn new_disks(target: &Target, others: &[Target]) -> Vec<DeviceNumber> {
     let disks = target.disks.iter().copied();
     disks
         .filter(|disk| !others.iter().any(|other| other.disks.contains(disk)))

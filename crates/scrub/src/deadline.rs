@@ -3,12 +3,12 @@
 use job::{EtaEstimator, ProgressLine};
 use ui::units::span;
 
-use super::when::Due;
+use super::when::DueTime;
 
 /// A deadline, and the estimate of when the work is done.
 #[derive(Debug)]
 pub(super) struct Deadline {
-    due: Option<Due>,
+    due: Option<DueTime>,
     /// True when it counts more than the latency.
     wins: bool,
     eta: EtaEstimator,
@@ -17,7 +17,7 @@ pub(super) struct Deadline {
 
 impl Deadline {
     /// For the work on what is named `path`, of which so many bytes were done before.
-    pub(super) fn new(path: String, due: Option<Due>, wins: bool, done: u64) -> Deadline {
+    pub(super) fn new(path: String, due: Option<DueTime>, wins: bool, done: u64) -> Deadline {
         Deadline {
             due,
             wins,
@@ -55,13 +55,13 @@ impl Deadline {
 /// The one of latency and deadline that is kept where both cannot be.
 pub(super) fn kept_of_both(deadline_wins: bool) -> &'static str {
     if deadline_wins {
-        "it goes faster, and the latency is not kept (--deadline-wins)"
+        "it checks faster than the latency target allows (--deadline-wins)"
     } else {
-        "latency and --by cannot both be had. The latency is kept; --deadline-wins would keep the other"
+        "the latency target and --by cannot both be met. The latency target is kept; --deadline-wins would keep --by"
     }
 }
 
-/// A warning that a deadline and the latency cannot both be had, where so many seconds are needed and so many are
+/// A warning that a deadline and the latency target cannot both be met, where so many seconds are needed and so many are
 /// left, and which of them is kept.
 fn late(path: &str, left: f64, available: f64, deadline_wins: bool) -> String {
     let (left, available) = (span(left), span(available));
@@ -76,8 +76,11 @@ mod tests {
     #[test]
     fn the_answer_names_which_of_the_two_is_kept() {
         let message = late("/dev/md0", 7200.0, 3600.0, false);
-        assert!(message.contains("The latency is kept"), "{message}");
+        assert!(message.contains("The latency target is kept"), "{message}");
         let message = late("/dev/md0", 7200.0, 3600.0, true);
-        assert!(message.contains("the latency is not kept"), "{message}");
+        assert!(
+            message.contains("faster than the latency target allows"),
+            "{message}"
+        );
     }
 }

@@ -4,7 +4,7 @@ use reader::ForegroundReport;
 use record::Ranges;
 use serde::Serialize;
 
-use super::drive::At;
+use super::drive::ScrubProgress;
 
 /// Latency of the foreground and what it is kept to.
 #[derive(Serialize)]
@@ -24,7 +24,7 @@ pub(crate) struct ForegroundDocument {
 
 impl ForegroundDocument {
     /// Of a scrub as it is, or was in the end.
-    pub(crate) fn of(at: &At, whole: Option<&ForegroundReport>) -> ForegroundDocument {
+    pub(crate) fn of(at: &ScrubProgress, whole: Option<&ForegroundReport>) -> ForegroundDocument {
         let targets = at.targets.unwrap_or_default();
         let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);
         ForegroundDocument {

@@ -29,14 +29,15 @@ mod waits;
 use std::ops::Range;
 
 use job::StopCause;
-use linux::md::sync::{Action, Sectors, Speed, SyncState, Tunable, Until};
+use linux::md::sync::{Sectors, SpeedLimit, SyncMax, SyncState, Tunable};
 use reader::ForegroundReport;
 use record::Nanos;
+use record::sample::SyncAction;
 use study::pace::{Allowed, Controller, HeldBy, Targets};
 
 use super::compare::Compared;
 use super::foreground::ForegroundSample;
-use direct::Direct;
+use direct::DirectComparison;
 pub(super) use sync_window::is_limit;
 use sync_window::{SyncWindow, Throttle};
 pub(super) use waits::{Waiting, Waits, makes_whole};
@@ -58,7 +59,7 @@ const SETTLES: Nanos = Nanos(5_000_000_000);
 const TIMEOUT: Nanos = Nanos(10_000_000_000);
 
 /// The driver's view of the machine.
-pub(crate) trait World {
+pub(crate) trait ArrayControl {
     /// Time since any moment.
     fn now(&mut self) -> Nanos;
     /// Lets time pass.
@@ -81,7 +82,7 @@ pub(crate) trait World {
     ///
     /// # Errors
     /// The kernel's error.
-    fn act(&mut self, action: Action) -> linux::Result<()>;
+    fn act(&mut self, action: SyncAction) -> linux::Result<()>;
     /// Work that md waits to do until the check has ended.
     fn waits(&mut self) -> Option<Waits>;
     /// True if the array exists.
@@ -100,14 +101,14 @@ pub(crate) trait World {
     /// Reason to stop early.
     fn stop_cause(&mut self) -> Option<StopCause>;
     /// Takes the progress.
-    fn stands(&mut self, at: &At);
+    fn stands(&mut self, at: &ScrubProgress);
 }
 
 /// Work for the driver.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
-    /// [`Action::Check`] or [`Action::Repair`].
-    pub action: Action,
+    /// [`SyncAction::Check`] or [`SyncAction::Repair`].
+    pub action: SyncAction,
     /// Where to begin.
     pub from: Sectors,
     /// Mismatches that were found before that.
@@ -128,7 +129,7 @@ pub(crate) struct Task {
 
 /// Progress of the scrub.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct At {
+pub(crate) struct ScrubProgress {
     /// Where md is.
     pub live: Sectors,
     /// Where the end is; zero until that is known.
@@ -171,7 +172,7 @@ pub(crate) enum Ending {
     /// A member failed.
     Degraded,
     /// md began other work, which was not delayed.
-    Recovery(Action),
+    Recovery(SyncAction),
     /// md waits to do this, which comes first.
     Waits(Waits),
     /// md does not let the check begin, since it works on an array that shares a disk with this one.
@@ -184,11 +185,11 @@ pub(crate) enum Ending {
 
 /// Result of a scrub.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct DriveResult {
     /// Its end.
     pub ending: Ending,
     /// Progress at that time.
-    pub at: At,
+    pub at: ScrubProgress,
     /// Result of the foreground; `None` where there was none.
     pub foreground: Option<ForegroundReport>,
     /// True if md's check was begun here, and no other program has ended it: then it is to be ended here.
@@ -198,7 +199,7 @@ pub(crate) struct Ended {
 }
 
 /// Drives a check until it ends. The tunables are then to be put back.
-pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
+pub(crate) fn drive(world: &mut impl ArrayControl, task: &Task) -> DriveResult {
     let now = world.now();
     let mut pace = Controller::new(task.targets.unwrap_or_default());
     pace.goes_in_steps(true);
@@ -208,13 +209,13 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
         moved: 0.0,
         window: SyncWindow::new(task.from, task.chunk, task.wide, now)
             .that_holds_all(task.holds_all),
-        at: At {
+        at: ScrubProgress {
             live: task.from,
             done: task.from,
             mismatches: task.mismatches,
             mismatches_seen: task.mismatches,
             targets: task.targets,
-            ..At::default()
+            ..ScrubProgress::default()
         },
         world,
         task,
@@ -236,7 +237,7 @@ pub(crate) fn drive(world: &mut impl World, task: &Task) -> Ended {
         Err(error) => drive.trouble(error),
     };
     drive.end(&ending);
-    Ended {
+    DriveResult {
         foreground: ForegroundReport::of(&drive.pace.outcome()),
         is_own: drive.began && !is_over(&ending),
         window_set: drive.window_set,
@@ -253,7 +254,7 @@ fn is_over(ending: &Ending) -> bool {
     )
 }
 
-struct Drive<'a, W: World> {
+struct Drive<'a, W: ArrayControl> {
     world: &'a mut W,
     task: &'a Task,
     pace: Controller,
@@ -261,7 +262,7 @@ struct Drive<'a, W: World> {
     sampled: Nanos,
     moved: f64,
     window: SyncWindow,
-    at: At,
+    at: ScrubProgress,
     /// True if md was made to begin, and not to end.
     began: bool,
     /// True if `sync_min` and `sync_max` are set here.
@@ -273,7 +274,7 @@ struct Drive<'a, W: World> {
     from: Sectors,
     before: u64,
     /// Progress of the direct comparison, once it has begun; md may check a part meanwhile.
-    direct: Option<Direct>,
+    direct: Option<DirectComparison>,
     throttle: Option<Throttle>,
     polled: Nanos,
     polled_seldom: Nanos,
@@ -284,7 +285,7 @@ struct Drive<'a, W: World> {
     ticked: Nanos,
 }
 
-impl<W: World> Drive<'_, W> {
+impl<W: ArrayControl> Drive<'_, W> {
     /// Begins with `sync_max` at the start of the check: nothing moves yet.
     fn begin(&mut self) -> linux::Result<()> {
         self.set(Throttle::Gentle)?;
@@ -435,7 +436,7 @@ impl<W: World> Drive<'_, W> {
     fn refused(&mut self, stood: Sectors, error: linux::Error) -> linux::Result<Ending> {
         let state = self.world.sync_state()?;
         if state.action == self.task.action && state.degraded == 0 {
-            return match state.until == Until::At(stood) {
+            return match state.until == SyncMax::At(stood) {
                 true => Err(error),
                 false => Ok(Ending::Turned(Tunable::Max)),
             };
@@ -451,19 +452,21 @@ impl<W: World> Drive<'_, W> {
         match state.action {
             action if action == self.task.action => {}
             // md resets `sync_max` at the end.
-            Action::Idle if state.until == Until::End && self.window.is_last() => {
+            SyncAction::Idle if state.until == SyncMax::End && self.window.is_last() => {
                 return Ok(Some(self.done()));
             }
             _ if state.degraded > 0 => return Ok(Some(Ending::Degraded)),
-            Action::Idle | Action::Check | Action::Repair => return Ok(Some(Ending::Stopped)),
+            SyncAction::Idle | SyncAction::Check | SyncAction::Repair => {
+                return Ok(Some(Ending::Stopped));
+            }
             other => return Ok(Some(Ending::Recovery(other))),
         }
         if state.degraded > 0 {
             return Ok(Some(Ending::Degraded));
         }
         // At the end md first resets `sync_max`, and is idle a moment later.
-        let is_ending = state.until == Until::End && self.window.is_last();
-        if state.until != Until::At(self.window.at()) && !is_ending {
+        let is_ending = state.until == SyncMax::End && self.window.is_last();
+        if state.until != SyncMax::At(self.window.at()) && !is_ending {
             return Ok(Some(Ending::Turned(Tunable::Max)));
         }
         if let Some((done, of)) = state.completed {
@@ -483,7 +486,7 @@ impl<W: World> Drive<'_, W> {
     fn count(&mut self, state: &SyncState) {
         // Until md has moved, its count may be that of the check before. One that is over was at its end.
         let moved = |done: Sectors| done > self.from;
-        let is_over = state.action == Action::Idle && state.until == Until::End;
+        let is_over = state.action == SyncAction::Idle && state.until == SyncMax::End;
         if is_over || moved(self.at.live) || state.completed.is_some_and(|(done, _)| moved(done)) {
             self.at.mismatches_seen = self.before.saturating_add(state.mismatches);
         }
@@ -526,9 +529,9 @@ impl<W: World> Drive<'_, W> {
             let shown = self
                 .world
                 .tunable(*tunable)
-                .and_then(|text| Speed::parse(&text));
+                .and_then(|text| SpeedLimit::parse(&text));
             shown
-                != Some(Speed {
+                != Some(SpeedLimit {
                     kib: *kib,
                     local: true,
                 })
@@ -589,7 +592,7 @@ impl<W: World> Drive<'_, W> {
         while is_ours(&self.world.sync_state()) && self.world.now() < until {
             // What stands in its way is found when the tunables are put back. Before its thread has begun, md takes
             // no notice.
-            let _ = self.world.act(Action::Idle);
+            let _ = self.world.act(SyncAction::Idle);
             self.world.rest(TICK);
         }
     }

@@ -7,7 +7,7 @@ use super::checkpoint::Checkpoint;
 use super::deadline::kept_of_both;
 use super::speed::Speed;
 use super::target::Target;
-use super::when::Due;
+use super::when::DueTime;
 use crate::args::ScrubArgs;
 use study::pace::ROOM;
 use ui::format::percent;
@@ -20,7 +20,7 @@ pub(super) struct Known<'a> {
     /// Arguments of the command.
     pub args: &'a ScrubArgs,
     /// Deadline.
-    pub due: Option<&'a Due>,
+    pub due: Option<&'a DueTime>,
     /// Speed of the members, where no earlier scrub tells the duration.
     pub speed: Option<Speed>,
 }
@@ -88,7 +88,7 @@ fn promise(args: &ScrubArgs) -> String {
 }
 
 /// Pace that the deadline needs.
-fn deadline(due: &Due, left: f64, wins: bool, now: jiff::Timestamp) -> String {
+fn deadline(due: &DueTime, left: f64, wins: bool, now: jiff::Timestamp) -> String {
     let open = due.left_at(now).as_secs_f64();
     let partly = if due.is_partly {
         format!(", for which it has {} in its hours,", span(open))
@@ -96,8 +96,7 @@ fn deadline(due: &Due, left: f64, wins: bool, now: jiff::Timestamp) -> String {
         ",".to_owned()
     };
     format!(
-        "To be done by {}{partly} it must make {} on average; if that and the latency cannot both be had, \
-         {} is kept.",
+        "To be done by {}{partly} it must make {} on average; if that and the latency target cannot both be met, {} is kept.",
         due.by.strftime("%A %Y-%m-%d %H:%M"),
         rate(left / open.max(1.0)),
         if wins { "the deadline" } else { "the latency" }
@@ -125,7 +124,7 @@ fn of_members(speed: Speed, left: f64) -> String {
 mod tests {
     use super::super::checkpoint::example;
     use super::super::target::tests::find;
-    use super::super::when::Starts;
+    use super::super::when::StartTimes;
     use super::*;
     use crate::args::tests::parsed;
     use jiff::Zoned;
@@ -146,13 +145,13 @@ mod tests {
         };
         // It was begun by hand in hours of its own, which end at half past ten.
         let ends = now.timestamp() + jiff::SignedDuration::from_mins(30);
-        let starts = Starts {
+        let starts = StartTimes {
             ends: args.window.map(|_| ends),
             hours: args.window,
-            ..Starts::default()
+            ..StartTimes::default()
         };
         let by: Zoned = SUNDAY.parse().unwrap();
-        let due = args.by.map(|_| Due::new(by, &starts, &now));
+        let due = args.by.map(|_| DueTime::new(by, &starts, &now));
         let known = Known {
             kept: &kept,
             args: &args,
@@ -227,10 +226,16 @@ mod tests {
         );
         says(
             &late,
-            &["latency and --by cannot both be had. The latency is kept"],
+            &["the latency target and --by cannot both be met. The latency target is kept"],
         );
         let wins = sentences(&format!("{night} --deadline-wins"), 0.5, 36864.0, None);
-        says(&wins, &["the deadline is kept", "the latency is not kept"]);
+        says(
+            &wins,
+            &[
+                "the deadline is kept",
+                "faster than the latency target allows",
+            ],
+        );
         let slow = Speed::Alone((2 << 20) as f64);
         says(
             &sentences(night, 0.0, 0.0, Some(slow)),

@@ -7,7 +7,7 @@ use linux::block::{Device, Devices};
 use linux::diskstats::{Counter, DiskStats, SECTOR};
 use reader::{Prober, Probes};
 use record::DeviceCounts;
-use study::pace::{Counts, Detector, Sample};
+use study::pace::{ForegroundDetector, IoCounts, Sample};
 
 /// Foreground I/O since the last poll.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,7 +56,7 @@ impl ForegroundSample {
 pub(crate) struct Foreground {
     counter: Option<Counter>,
     before: Option<DiskStats>,
-    detector: Detector,
+    detector: ForegroundDetector,
     sampled: Instant,
     /// Disks of which only a part is the device's.
     neighbours: Vec<Neighbours>,
@@ -128,7 +128,7 @@ impl Foreground {
         Foreground {
             before: counter.as_ref().and_then(|counter| counter.read().ok()),
             counter,
-            detector: Detector::default(),
+            detector: ForegroundDetector::default(),
             sampled: Instant::now(),
             neighbours: Vec::new(),
             prober: Prober::start(root.locate(&device.node()), device.size).ok(),
@@ -178,7 +178,7 @@ impl Foreground {
         let beside = of_others.fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
         let own = own();
         let of_reads = own.unwrap_or_default();
-        let counts = counted.map(|(counts, _)| Counts {
+        let counts = counted.map(|(counts, _)| IoCounts {
             read: counts.read_bytes as f64 + beside.0,
             written: counts.write_bytes as f64 + beside.1,
             own: of_reads.bytes + probes.completed_bytes() as f64,

@@ -21,13 +21,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use linux::Root;
-use linux::block::{DevNum, Devices};
-use linux::md::sync::{Action, Sync};
+use linux::block::{DeviceNumber, Devices};
+use linux::md::sync::Sync;
+use record::sample::SyncAction;
 use serde::{Deserialize, Serialize};
 
 use super::drive::{Waiting, makes_whole};
 use super::lock;
-use super::saved_tunables::{By, RestoreResult, SavedTunables, is_held};
+use super::saved_tunables::{RestoreResult, RestoredBy, SavedTunables, is_held};
 
 /// Byte that the first process writes when all tunables are restored.
 const DONE: u8 = b'.';
@@ -69,7 +70,11 @@ impl Guard {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(crate) fn start(number: DevNum, uuid: &str, old: &SavedTunables) -> io::Result<Guard> {
+    pub(crate) fn start(
+        number: DeviceNumber,
+        uuid: &str,
+        old: &SavedTunables,
+    ) -> io::Result<Guard> {
         Guard::spawn(&Charge {
             number: number.to_string(),
             uuid: uuid.to_owned(),
@@ -84,7 +89,7 @@ impl Guard {
     /// # Errors
     /// When it cannot be started.
     pub(crate) fn start_rewrite(
-        number: DevNum,
+        number: DeviceNumber,
         uuid: &str,
         old: &SavedTunables,
     ) -> io::Result<Guard> {
@@ -150,13 +155,12 @@ impl Guard {
 ///
 /// # Errors
 /// When one is at work for too long.
-pub(crate) fn wait_for_others(number: DevNum) -> Result<(), String> {
+pub(crate) fn wait_for_others(number: DeviceNumber) -> Result<(), String> {
     let until = Instant::now() + TIMEOUT;
     while let Err(error) = lock::hold(Path::new(lock::FOLDER), &name(number)) {
         if error.kind() != io::ErrorKind::WouldBlock {
             return Err(format!(
-                "whether the guard of a scrub that was killed is still at work is not known, since its \
-                 lock cannot be had: {error}"
+                "whether the guard of a scrub that was killed is still at work is not known, since its lock cannot be taken: {error}"
             ));
         }
         if Instant::now() >= until {
@@ -171,7 +175,7 @@ pub(crate) fn wait_for_others(number: DevNum) -> Result<(), String> {
     Ok(())
 }
 
-fn name(number: DevNum) -> String {
+fn name(number: DeviceNumber) -> String {
     format!("scrub-guard-{number}")
 }
 
@@ -206,7 +210,7 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
         sent.extend(byte);
     }
     let charge: Charge = serde_json::from_slice(&sent)?;
-    let number: DevNum = charge.number.parse()?;
+    let number: DeviceNumber = charge.number.parse()?;
     // Whoever starts next waits as long as this is held.
     let lock = lock::hold(Path::new(lock::FOLDER), &name(number));
     let devices = Devices::read(root)?;
@@ -228,7 +232,7 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
                 later: Some(later),
                 ..RestoreResult::default()
             },
-            Err(_) => charge.old.put_back(&sync, By::Another),
+            Err(_) => charge.old.put_back(&sync, RestoredBy::Another),
         },
     };
     drop(lock);
@@ -314,7 +318,7 @@ fn watch_until(
             0
         };
         if stood >= POLLS {
-            old.put_back(sync, By::Another);
+            old.put_back(sync, RestoredBy::Another);
             stood = 0;
         }
     }
@@ -327,7 +331,7 @@ fn stands_in_the_way(sync: &Sync, waiting: &Waiting) -> bool {
     let Ok(state) = sync.state() else {
         return false;
     };
-    let checks = matches!(state.action, Action::Check | Action::Repair);
+    let checks = matches!(state.action, SyncAction::Check | SyncAction::Repair);
     is_held(sync)
         && (state.degraded > 0 || makes_whole(state.action) || checks && waiting.now().is_some())
 }
@@ -339,9 +343,11 @@ fn stay(sync: &Sync, mut back: RestoreResult, is_same: impl Fn() -> bool) -> Res
         if !sync.is_there() || !is_same() {
             return back;
         }
-        let idle = sync.state().is_ok_and(|state| state.action == Action::Idle);
+        let idle = sync
+            .state()
+            .is_ok_and(|state| state.action == SyncAction::Idle);
         if idle {
-            back = later.put_back(sync, By::Another);
+            back = later.put_back(sync, RestoredBy::Another);
         }
     }
     back

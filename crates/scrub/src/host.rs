@@ -8,11 +8,12 @@ use job::{Stop, StopCause};
 use linux::Root;
 use linux::block::{Device, Devices};
 use linux::diskstats::Counter;
-use linux::md::sync::{Action, Sectors, Sync, SyncState, Tunable};
+use linux::md::sync::{Sectors, Sync, SyncState, Tunable};
 use record::Nanos;
+use record::sample::SyncAction;
 
 use super::compare::{Compared, Comparer};
-use super::drive::{At, Waiting, Waits, World};
+use super::drive::{ArrayControl, ScrubProgress, Waiting, Waits};
 use super::foreground::Foreground;
 use super::foreground::ForegroundSample;
 use super::target::Target;
@@ -28,7 +29,7 @@ pub(crate) struct OnHost<'a> {
     root: &'a Root,
     comparer: Reader,
     stop: Stop<'a>,
-    stands: &'a mut dyn FnMut(&At) -> bool,
+    stands: &'a mut dyn FnMut(&ScrubProgress) -> bool,
 }
 
 impl<'a> OnHost<'a> {
@@ -38,7 +39,7 @@ impl<'a> OnHost<'a> {
         target: &'a Target,
         root: &'a Root,
         stop: Stop<'a>,
-        stands: &'a mut dyn FnMut(&At) -> bool,
+        stands: &'a mut dyn FnMut(&ScrubProgress) -> bool,
     ) -> OnHost<'a> {
         let members = target.members.iter();
         OnHost {
@@ -82,7 +83,7 @@ impl Reader {
     }
 }
 
-impl World for OnHost<'_> {
+impl ArrayControl for OnHost<'_> {
     fn now(&mut self) -> Nanos {
         Nanos::from(self.began.elapsed())
     }
@@ -107,7 +108,7 @@ impl World for OnHost<'_> {
         self.sync.turn(tunable, text)
     }
 
-    fn act(&mut self, action: Action) -> linux::Result<()> {
+    fn act(&mut self, action: SyncAction) -> linux::Result<()> {
         self.sync.act(action)
     }
 
@@ -148,7 +149,7 @@ impl World for OnHost<'_> {
         self.stop.cause()
     }
 
-    fn stands(&mut self, at: &At) {
+    fn stands(&mut self, at: &ScrubProgress) {
         if (self.stands)(at) {
             self.foreground.commits();
         }

@@ -10,7 +10,7 @@ use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
 use super::one::Shared;
-use super::when::{self, Due, Opening, Starts};
+use super::when::{self, DueTime, RunWindow, StartTimes};
 use crate::args::ScrubArgs;
 
 /// Checks what a start with these arguments refuses before it examines an array.
@@ -28,7 +28,7 @@ pub fn validate(args: &ScrubArgs) -> Result<(), Failure> {
 }
 
 /// When it is to be done, and the hours in which it may run, if these were given.
-pub(crate) fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<Opening>), Failure> {
+pub(crate) fn times(args: &ScrubArgs) -> Result<(Option<Zoned>, Option<RunWindow>), Failure> {
     // A weekday is meant from now, and not from when the hours begin.
     let now = Zoned::now();
     let by = args.by.map(|by| when::moment(by, &now)).transpose();
@@ -65,14 +65,14 @@ pub(crate) fn share<'a>(
 }
 
 /// When it is to be done, and how much time it has until then, of this start and of those after it.
-fn due(by: Zoned, args: &ScrubArgs, ends: Option<Timestamp>, now: &Zoned) -> Due {
-    let starts = Starts {
+fn due(by: Zoned, args: &ScrubArgs, ends: Option<Timestamp>, now: &Zoned) -> DueTime {
+    let starts = StartTimes {
         ends,
         hours: args.window,
         lasts: args.lasts.and_then(|lasts| duration(lasts.0)),
         is_nightly: args.scheduled && args.lasts.is_some(),
     };
-    Due::new(by, &starts, now)
+    DueTime::new(by, &starts, now)
 }
 
 fn duration(nanos: Nanos) -> Option<SignedDuration> {
@@ -81,7 +81,7 @@ fn duration(nanos: Nanos) -> Option<SignedDuration> {
 
 /// Waits for the hours in which it may run, and says when it has to end; `None` when it was interrupted meanwhile.
 pub(crate) fn wait_for_hours<'a>(
-    opening: Option<Opening>,
+    opening: Option<RunWindow>,
     args: &ScrubArgs,
     context: &Context,
     interrupt: &'a AtomicBool,

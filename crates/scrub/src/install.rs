@@ -9,7 +9,7 @@ use super::timer::{self, TimerHost, Wanted};
 use super::when::NIGHT;
 use crate::args::ScrubArgs;
 use crate::calendar::DueBy;
-use array::programs::Installed;
+use array::programs::InstalledPrograms;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
@@ -26,7 +26,7 @@ pub(crate) fn install(args: &ScrubArgs, devices: &Devices, context: &mut Context
     let done = {
         let mut host = TimerHost {
             root: context.root.system().to_path_buf(),
-            programs: &mut Installed,
+            programs: &mut InstalledPrograms,
             report: &mut |text| message.push_str(text),
             dry: args.dry_run,
         };
@@ -50,7 +50,7 @@ fn wanted(args: &ScrubArgs, devices: &Devices, context: &Context) -> Result<Want
     }
     if matches!(args.by, Some(DueBy::Date(_))) {
         return Err(Failure::refused(
-            "--by a date is over when the timer runs again; give it a weekday",
+            "--by with a date has passed when the timer runs again; give a weekday",
         ));
     }
     let ledger = std::path::absolute(context.ledger_path()?).refused()?;
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn systemd_takes_the_units_of_all_options() {
-        if !Installed.has("systemd-analyze") {
+        if !InstalledPrograms.has("systemd-analyze") {
             return skip::skipped("systemd-analyze is not installed");
         }
         for options in [
@@ -197,7 +197,7 @@ mod tests {
             "--all --every 7d --keep-p99 5ms",
         ] {
             let wanted = wanted_of(&format!("disksmith scrub --install-timer {options}"));
-            let found = faults(&mut Installed, &wanted).unwrap();
+            let found = faults(&mut InstalledPrograms, &wanted).unwrap();
             assert!(found.is_empty(), "{options}: {found:#?}");
         }
         // The first Sunday of a month, as systemd understands it.

@@ -56,7 +56,7 @@ mod target;
 mod timer;
 mod when;
 
-use array::programs::Installed;
+use array::programs::InstalledPrograms;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -76,12 +76,12 @@ use one::{Scrubbed, Shared};
 use repair::RepairMethod;
 use saved_tunables::SavedTunables;
 use scheduled::Plans;
-use start::{Ask, StartedScrub, start, tidy};
+use start::{StartRequest, StartedScrub, start, tidy};
 use target::Target;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
 use ui::journal::{Priority, report as report_of};
-use when::Due;
+use when::DueTime;
 
 /// Scrubs arrays, or says how their scrubs stand.
 pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -95,7 +95,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     validate(args)?;
     let mut store = Store::open_if_there(context).unwrap_or_else(|failure| {
         context.notice(&format!(
-            "disksmith: whether a killed scrub has left something to put back is not known: {}",
+            "disksmith: what a killed scrub has left to restore is not known: {}",
             sentence(&failure.error())
         ));
         None
@@ -147,7 +147,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     targets.extend(others);
     let lines = ProgressLines::new(context.watched);
     let shared = share((context, &devices), (stop, &lines), args, by, &now);
-    let plans = Plans::read(&context.root, &now, &mut Installed);
+    let plans = Plans::read(&context.root, &now, &mut InstalledPrograms);
     for sentence in plans.sentences() {
         context.notice(&format!("disksmith: {sentence}"));
     }
@@ -268,7 +268,7 @@ fn begin(
     for target in targets {
         let repairs = ways.get(&target.uuid) == Some(&RepairMethod::Md);
         let old = SavedTunables::read(&target.sync, repairs).map_err(Failure::refused)?;
-        let ask = Ask {
+        let ask = StartRequest {
             repairs,
             anew: args.anew,
             old: old.clone(),
@@ -305,7 +305,7 @@ fn foretell(
     target: &Target,
     started: &StartedScrub,
     args: &ScrubArgs,
-    due: Option<&Due>,
+    due: Option<&DueTime>,
     context: &Context,
 ) {
     // What would be kept is measured as it begins; how fast the members are is not known before.

@@ -9,12 +9,12 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use linux::block::{DevNum, Device};
+use linux::block::{Device, DeviceNumber};
 
 /// Folder of the files. A boot empties it, as it does the tunables.
 pub(super) const FOLDER: &str = "/run/disksmith";
 /// Refusal of an array that another process scrubs.
-pub(super) const TAKEN: &str = "another disksmith is scrubbing it already; wait for it, or end it; where it stands: disksmith scrub --status";
+pub(super) const TAKEN: &str = "another disksmith is scrubbing it already; wait for it, or end it; its progress: disksmith scrub --status";
 /// Longest wait for a lock, which another process may share for a moment only to see whether it is taken.
 const TIMEOUT: Duration = Duration::from_millis(500);
 /// Interval between two attempts.
@@ -65,19 +65,19 @@ fn open(folder: &Path, name: &str) -> io::Result<File> {
 ///
 /// # Errors
 /// A sentence, when another one does.
-pub(super) fn take(device: DevNum, disks: &[DevNum]) -> Result<Vec<File>, String> {
+pub(super) fn take(device: DeviceNumber, disks: &[DeviceNumber]) -> Result<Vec<File>, String> {
     std::iter::once(name(device))
         .chain(disks.iter().map(|disk| format!("scrub-disk-{disk}")))
         .map(|name| {
             hold(Path::new(FOLDER), &name).map_err(|error| match error.kind() {
                 io::ErrorKind::WouldBlock if name.contains("-disk-") => {
                     "another disksmith is scrubbing its disk, or an array that shares a disk with it; \
-                     wait for it, or end it; where it stands: disksmith scrub --status"
+                     wait for it, or end it; its progress: disksmith scrub --status"
                         .to_owned()
                 }
                 io::ErrorKind::WouldBlock => TAKEN.to_owned(),
                 _ => format!(
-                    "the lock {FOLDER}/{name}, which keeps others from scrubbing it, cannot be had: \
+                    "the lock {FOLDER}/{name}, which keeps others from scrubbing it, cannot be taken: \
                      {error}"
                 ),
             })
@@ -90,7 +90,7 @@ pub(super) fn is_taken(target: &Device) -> bool {
     is_held(Path::new(FOLDER), &name(target.number))
 }
 
-fn name(array: DevNum) -> String {
+fn name(array: DeviceNumber) -> String {
     format!("scrub-{array}")
 }
 

@@ -4,7 +4,7 @@
 use linux::md::sync::Sectors;
 use record::{Bytes, Ranges};
 
-use super::drive::At;
+use super::drive::ScrubProgress;
 
 /// Number of ranges that are kept; more are joined where they are nearest to each other.
 const MOST: usize = 256;
@@ -40,7 +40,7 @@ impl MismatchRanges {
     }
 
     /// Takes how the check stands.
-    pub(crate) fn take(&mut self, at: &At) {
+    pub(crate) fn take(&mut self, at: &ScrubProgress) {
         if at.mismatches_seen < self.seen {
             // What was found since the last stop is searched for again.
             self.open = None;
@@ -63,14 +63,14 @@ impl MismatchRanges {
     }
 
     /// Takes how the check stood in the end.
-    pub(crate) fn end(&mut self, at: &At) {
+    pub(crate) fn end(&mut self, at: &ScrubProgress) {
         self.take(at);
         if let Some(start) = self.open.take() {
             self.add(start, at);
         }
     }
 
-    fn add(&mut self, start: u64, at: &At) {
+    fn add(&mut self, start: u64, at: &ScrubProgress) {
         let end = at.live.max(at.done).0.saturating_add(self.margin);
         let end = if at.of.0 > 0 { end.min(at.of.0) } else { end };
         self.list.insert(start..end);
@@ -85,7 +85,7 @@ impl MismatchRanges {
     }
 
     /// The ranges so far, with one that is still open up to where md is now.
-    pub(crate) fn list(&self, at: &At) -> Ranges {
+    pub(crate) fn list(&self, at: &ScrubProgress) -> Ranges {
         let mut all = self.clone();
         all.end(at);
         all.list
@@ -100,13 +100,13 @@ mod tests {
 
     const END: u64 = 400 * IN_FLIGHT;
 
-    fn at(live: u64, done: u64, seen: u64) -> At {
-        At {
+    fn at(live: u64, done: u64, seen: u64) -> ScrubProgress {
+        ScrubProgress {
             live: Sectors(live),
             done: Sectors(done),
             of: Sectors(END),
             mismatches_seen: seen,
-            ..At::default()
+            ..ScrubProgress::default()
         }
     }
 

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use linux::md::sync::Sectors;
 use serde::{Deserialize, Serialize};
 
-use super::drive::At;
+use super::drive::ScrubProgress;
 use super::lock::FOLDER;
 use study::pace::Targets;
 
@@ -21,7 +21,7 @@ const OLD: SignedDuration = SignedDuration::from_secs(30);
 
 /// Progress of a scrub. Latencies are in seconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Now {
+pub(super) struct LiveStatus {
     /// When.
     pub moment: Timestamp,
     /// Where md is, and where its end is, in sectors.
@@ -38,11 +38,11 @@ pub(super) struct Now {
     measuring: bool,
 }
 
-impl Now {
+impl LiveStatus {
     /// Progress at a moment, with so many bytes a second.
-    pub(super) fn new(at: &At, rate: Option<f64>, moment: Timestamp) -> Now {
+    pub(super) fn new(at: &ScrubProgress, rate: Option<f64>, moment: Timestamp) -> LiveStatus {
         let targets = at.targets.unwrap_or_default();
-        Now {
+        LiveStatus {
             moment,
             live: at.live.0,
             of: at.of.0,
@@ -58,12 +58,12 @@ impl Now {
     }
 
     /// Progress as its process knows it.
-    pub(super) fn at(&self) -> At {
+    pub(super) fn at(&self) -> ScrubProgress {
         let targets = Targets {
             mean_s: self.keep_mean,
             p99_s: self.keep_p99,
         };
-        At {
+        ScrubProgress {
             live: Sectors(self.live),
             of: Sectors(self.of),
             mismatches_seen: self.mismatches,
@@ -72,7 +72,7 @@ impl Now {
             targets: (targets != Targets::default()).then_some(targets),
             beside: self.beside,
             measuring: self.measuring,
-            ..At::default()
+            ..ScrubProgress::default()
         }
     }
 
@@ -90,43 +90,43 @@ impl Now {
 }
 
 /// The file of one scrub. It goes with it.
-pub(super) struct Notice {
+pub(super) struct StatusFile {
     path: PathBuf,
     last: Option<Timestamp>,
 }
 
-impl Notice {
+impl StatusFile {
     /// File of an array's scrub, by the array's id.
-    pub(super) fn of(uuid: &str) -> Notice {
-        Notice::beside(Path::new(FOLDER), uuid)
+    pub(super) fn of(uuid: &str) -> StatusFile {
+        StatusFile::beside(Path::new(FOLDER), uuid)
     }
 
-    fn beside(folder: &Path, uuid: &str) -> Notice {
-        Notice {
+    fn beside(folder: &Path, uuid: &str) -> StatusFile {
+        StatusFile {
             path: file(folder, uuid),
             last: None,
         }
     }
 
     /// Writes the progress, if that was not done just before. A failure is harmless.
-    pub(super) fn publish(&mut self, at: &At, rate: Option<f64>, moment: Timestamp) {
+    pub(super) fn publish(&mut self, at: &ScrubProgress, rate: Option<f64>, moment: Timestamp) {
         // A clock that is set back does not stop it.
         let is_due = |last| moment.duration_since(last).abs() >= EACH;
         if self.last.is_none_or(is_due) {
             self.last = Some(moment);
-            let _ = self.write(&Now::new(at, rate, moment));
+            let _ = self.write(&LiveStatus::new(at, rate, moment));
         }
     }
 
     /// Whoever reads it finds the old one or the new one, and no part of one.
-    fn write(&self, now: &Now) -> io::Result<()> {
+    fn write(&self, now: &LiveStatus) -> io::Result<()> {
         let new = self.path.with_extension("new");
         fs::write(&new, serde_json::to_vec(now)?)?;
         fs::rename(new, &self.path)
     }
 }
 
-impl Drop for Notice {
+impl Drop for StatusFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -137,13 +137,13 @@ fn file(folder: &Path, uuid: &str) -> PathBuf {
 }
 
 /// Progress of the scrub of an array, by the array's id; `None` where that is not known at `moment`.
-pub(super) fn read(uuid: &str, moment: Timestamp) -> Option<Now> {
+pub(super) fn read(uuid: &str, moment: Timestamp) -> Option<LiveStatus> {
     read_in(Path::new(FOLDER), uuid, moment)
 }
 
-fn read_in(folder: &Path, uuid: &str, moment: Timestamp) -> Option<Now> {
+fn read_in(folder: &Path, uuid: &str, moment: Timestamp) -> Option<LiveStatus> {
     let bytes = fs::read(file(folder, uuid)).ok()?;
-    let now: Now = serde_json::from_slice(&bytes).ok()?;
+    let now: LiveStatus = serde_json::from_slice(&bytes).ok()?;
     (moment.duration_since(now.moment).abs() < OLD).then_some(now)
 }
 
@@ -152,8 +152,8 @@ pub(super) mod tests {
     use super::*;
 
     /// A scrub beside a foreground that has done a quarter of 2 GiB.
-    pub(in super::super) fn a_quarter_done() -> At {
-        At {
+    pub(in super::super) fn a_quarter_done() -> ScrubProgress {
+        ScrubProgress {
             live: Sectors(1 << 20),
             of: Sectors(1 << 22),
             p99: Some(0.0031),
@@ -162,7 +162,7 @@ pub(super) mod tests {
                 p99_s: Some(0.005),
             }),
             beside: true,
-            ..At::default()
+            ..ScrubProgress::default()
         }
     }
 
@@ -170,12 +170,12 @@ pub(super) mod tests {
     fn a_notice_is_read_until_it_is_old_or_over() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
-        let at = At {
+        let at = ScrubProgress {
             mismatches_seen: 8,
             ..a_quarter_done()
         };
         let moment = Timestamp::from_second(1_000).unwrap();
-        let mut notice = Notice::beside(folder, "a:b");
+        let mut notice = StatusFile::beside(folder, "a:b");
         assert_eq!(read_in(folder, "a:b", moment), None);
         notice.publish(&at, Some(1_048_576.0), moment);
         let now = read_in(folder, "a:b", moment).unwrap();
@@ -185,15 +185,15 @@ pub(super) mod tests {
         assert_eq!(now.done().unwrap().as_second(), 2_536);
         // Not more than once a second.
         notice.publish(
-            &At::default(),
+            &ScrubProgress::default(),
             None,
             moment + SignedDuration::from_millis(500),
         );
         assert_eq!(read_in(folder, "a:b", moment), Some(now));
         let later = moment + EACH;
-        notice.publish(&At::default(), None, later);
+        notice.publish(&ScrubProgress::default(), None, later);
         let now = read_in(folder, "a:b", later).unwrap();
-        assert_eq!((now.at(), now.left_s()), (At::default(), None));
+        assert_eq!((now.at(), now.left_s()), (ScrubProgress::default(), None));
         assert_eq!(read_in(folder, "a:b", later + OLD), None, "it is stopped");
         drop(notice);
         assert_eq!(read_in(folder, "a:b", later), None);

@@ -6,26 +6,27 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use job::{CheckpointWriter, EndState, ProgressLine, ProgressLines, Stop, StopCause};
 use linux::Root;
-use linux::block::DevNum;
+use linux::block::DeviceNumber;
 use linux::md::health::Health;
-use linux::md::sync::{Action, Sectors, Sync, Tunable};
+use linux::md::sync::{Sectors, Sync, Tunable};
 use record::Bytes;
+use record::sample::SyncAction;
 
 use super::checkpoint::Checkpoint;
 use super::deadline::Deadline;
-use super::drive::{At, Ended, Ending, Task, drive};
+use super::drive::{DriveResult, Ending, ScrubProgress, Task, drive};
 use super::guard::{self, Guard};
 use super::health;
 use super::host::OnHost;
 use super::locate::Located;
 use super::mismatch_ranges::MismatchRanges;
-use super::now::Notice;
+use super::now::StatusFile;
 use super::progress;
 use super::repair::{RepairMethod, Repaired};
-use super::saved_tunables::{By, DEPTH, RestoreResult, STRIPES, SavedTunables};
+use super::saved_tunables::{DEPTH, RestoreResult, RestoredBy, STRIPES, SavedTunables};
 use super::start::StartedScrub;
 use super::target::Target;
-use super::when::Due;
+use super::when::DueTime;
 use reader::ForegroundReport;
 use study::pace::Targets;
 use ui::exit::sentence;
@@ -45,14 +46,14 @@ const GONE_EVERY: Duration = Duration::from_millis(50);
 pub(crate) struct Shared<'a> {
     pub root: &'a Root,
     /// Devices that the ledger lies on.
-    pub below_ledger: Vec<DevNum>,
+    pub below_ledger: Vec<DeviceNumber>,
     /// Reasons to end before the end.
     pub stop: Stop<'a>,
     pub lines: &'a ProgressLines,
     /// Latency targets; `None` for a multiple of what is measured.
     pub targets: Option<Targets>,
     /// When it is to be done.
-    pub due: Option<Due>,
+    pub due: Option<DueTime>,
     /// True if the deadline counts more than the latency.
     pub deadline_wins: bool,
 }
@@ -63,7 +64,7 @@ pub(crate) struct Scrubbed {
     pub kept: Checkpoint,
     pub ending: Ending,
     /// Progress at the end.
-    pub at: At,
+    pub at: ScrubProgress,
     /// Result of the foreground; `None` where there was none.
     pub foreground: Option<ForegroundReport>,
     /// Duration of this start, in seconds.
@@ -94,7 +95,7 @@ impl Scrubbed {
             target,
             kept,
             ending: Ending::Done,
-            at: At::default(),
+            at: ScrubProgress::default(),
             foreground: None,
             seconds: 0.0,
             moved: 0,
@@ -155,7 +156,7 @@ pub(crate) fn scrub(
         sync: target.sync.clone(),
         errors_read: None,
         began,
-        status: Notice::of(&target.uuid),
+        status: StatusFile::of(&target.uuid),
         path: target.path(),
         holds_ledger: shared.below_ledger.contains(&target.device.number),
         requested: shared.targets,
@@ -163,9 +164,9 @@ pub(crate) fn scrub(
     };
     let task = Task {
         action: if tracker.kept.repairs {
-            Action::Repair
+            SyncAction::Repair
         } else {
-            Action::Check
+            SyncAction::Check
         },
         from: Sectors(tracker.kept.done),
         mismatches: tracker.kept.mismatches,
@@ -178,10 +179,10 @@ pub(crate) fn scrub(
             .due
             .as_ref()
             .filter(|_| shared.deadline_wins)
-            .map(Due::left),
+            .map(DueTime::left),
     };
     let (
-        Ended {
+        DriveResult {
             ending,
             at,
             foreground,
@@ -189,11 +190,11 @@ pub(crate) fn scrub(
         },
         back,
     ) = {
-        let mut stands = |at: &At| tracker.stands(at);
+        let mut stands = |at: &ScrubProgress| tracker.stands(at);
         let mut world = OnHost::new(&target, shared.root, shared.stop, &mut stands);
         prepare(&target);
         let ended = drive(&mut world, &task);
-        let by = By::Scrub {
+        let by = RestoredBy::Scrub {
             but_for: match ended.ending {
                 Ending::Turned(tunable) => Some(tunable),
                 _ => None,
@@ -209,7 +210,7 @@ pub(crate) fn scrub(
     // To stop an array md first ends what it does with it.
     let (ending, back) = match ending {
         Ending::Stopped if !target.sync.is_there() => (Ending::Gone, back),
-        Ending::Recovery(Action::Frozen) if is_gone_soon(&target.sync) => {
+        Ending::Recovery(SyncAction::Frozen) if is_gone_soon(&target.sync) => {
             (Ending::Gone, RestoreResult::default())
         }
         other => (other, back),
@@ -282,7 +283,7 @@ struct Tracker {
     ran_before_s: f64,
     deadline: Deadline,
     /// Progress for `--status` of another process.
-    status: Notice,
+    status: StatusFile,
     path: String,
     /// True if the ledger lies on the array.
     holds_ledger: bool,
@@ -301,7 +302,7 @@ impl Tracker {
         }
     }
 
-    fn take(&mut self, at: &At) {
+    fn take(&mut self, at: &ScrubProgress) {
         if at.done.0 > self.kept.done {
             self.kept.moved = Some(Timestamp::now());
         }
@@ -318,7 +319,7 @@ impl Tracker {
     }
 
     /// Takes the progress, and returns true where a commit of the ledger to the array is under way.
-    fn stands(&mut self, at: &At) -> bool {
+    fn stands(&mut self, at: &ScrubProgress) -> bool {
         self.ranges.take(at);
         let now_s = self.began.elapsed().as_secs_f64();
         let rate = self.deadline.rate(now_s, at.live.bytes().0);
@@ -338,7 +339,7 @@ impl Tracker {
     }
 
     /// Reports once that the foreground is slower by itself than its target.
-    fn report_own(&mut self, at: &At) {
+    fn report_own(&mut self, at: &ScrubProgress) {
         let (Some(requested), Some(kept), false) = (self.requested, at.targets, self.reported_own)
         else {
             return;
@@ -363,7 +364,7 @@ impl Tracker {
     /// Keeps how it stood in the end, and what was left of the tunables.
     fn end(
         mut self,
-        at: &At,
+        at: &ScrubProgress,
         ending: &Ending,
         back: RestoreResult,
         notes: &mut Vec<String>,
@@ -379,7 +380,7 @@ impl Tracker {
         };
         let is_kept = self.writer.end(&self.kept, state).unwrap_or_else(|error| {
             notes.push(format!(
-                "How far it is could not be kept: {}.",
+                "Its progress could not be saved: {}.",
                 sentence(&error)
             ));
             false
@@ -397,19 +398,19 @@ pub(crate) fn why(ending: &Ending) -> Option<String> {
         Ending::Ordered(StopCause::Deadline) => "its time is up".to_owned(),
         Ending::Stopped => "another program has ended the check".to_owned(),
         Ending::Begun => {
-            "another program has begun a check, which goes on by itself; nothing holds it back".to_owned()
+            "another program has begun a check, which goes on by itself, and is not throttled".to_owned()
         }
         Ending::Gone => "the array was stopped, and is not there any more".to_owned(),
         Ending::Degraded => {
             "a member failed, so that the check ended; 'disksmith array list' shows which"
                 .to_owned()
         }
-        Ending::Recovery(Action::Frozen) => {
+        Ending::Recovery(SyncAction::Frozen) => {
             "md was frozen, so that it begins nothing: mdadm does so before it stops or grows an array"
                 .to_owned()
         }
         Ending::Recovery(action) => format!(
-            "md has begun a {} of its own, which comes first; nothing holds it back",
+            "md has begun a {} of its own, which comes first, and is not throttled",
             action.word()
         ),
         Ending::Waits(waits) => waits.sentence(),
@@ -419,7 +420,7 @@ pub(crate) fn why(ending: &Ending) -> Option<String> {
                 .to_owned()
         }
         Ending::Turned(tunable) => format!(
-            "another program has written to {}, and two cannot steer; what they wrote was left",
+            "another program has written to {}, and only one can control md; its value was left",
             tunable.file()
         ),
         Ending::Failed(error) => error.to_string(),

@@ -8,9 +8,9 @@ use record::Ranges;
 use serde::Serialize;
 
 use super::document::pairs;
-use super::locate::{Located, Mismatch, Odd, Owner, Owners, Summary, What, harmless};
+use super::locate::{Located, Mismatch, Owner, OwnerKind, Owners, Summary, WrongMember, harmless};
 use super::one::Scrubbed;
-use super::repair::{Fate, Repaired, Sum};
+use super::repair::{BlockResult, RepairTotals, Repaired};
 use ui::table::{Column, layout, wrap};
 
 /// Number of places that are shown as text; the JSON document has more.
@@ -78,22 +78,22 @@ fn row(mismatch: &Mismatch, located: &Located, repaired: Option<&Repaired>) -> V
 }
 
 /// Word for the result of a repair, for the JSON document too.
-fn fate_word(fate: Option<&Fate>) -> &'static str {
+fn fate_word(fate: Option<&BlockResult>) -> &'static str {
     match fate {
         None => "not tried",
-        Some(Fate::Restored) => "restored",
-        Some(Fate::Agrees) => "agrees",
-        Some(Fate::Ambiguous) => "ambiguous",
-        Some(Fate::Untold) => "untold",
-        Some(Fate::Refused(_)) => "refused",
-        Some(Fate::Failed(_)) => "failed",
+        Some(BlockResult::Restored) => "restored",
+        Some(BlockResult::Agrees) => "agrees",
+        Some(BlockResult::Ambiguous) => "ambiguous",
+        Some(BlockResult::Untold) => "untold",
+        Some(BlockResult::Refused(_)) => "refused",
+        Some(BlockResult::Failed(_)) => "failed",
     }
 }
 
 /// Sentences on a repair from the other members.
 pub(crate) fn of_repair(repaired: &Repaired) -> Vec<String> {
     let mut notices = Vec::new();
-    let Sum { restored, left } = repaired.sum;
+    let RepairTotals { restored, left } = repaired.sum;
     if restored > 0 {
         notices.push(format!(
             "{} that one member alone had wrong were written anew from the other members, read again, and \
@@ -127,39 +127,39 @@ pub(crate) fn of_repair(repaired: &Repaired) -> Vec<String> {
 }
 
 /// The member that is the odd one out, where one can be named.
-fn odd(odd: Odd, located: &Located) -> String {
+fn odd(odd: WrongMember, located: &Located) -> String {
     match odd {
-        Odd::Member(slot) => match located.members.get(&slot) {
+        WrongMember::Member(slot) => match located.members.get(&slot) {
             Some(label) => label.clone(),
             None => format!("slot {slot}"),
         },
-        Odd::Several => "several".to_owned(),
-        Odd::Untold => "cannot be told".to_owned(),
+        WrongMember::Several => "several".to_owned(),
+        WrongMember::Untold => "cannot be told".to_owned(),
     }
 }
 
 /// Owners of a mismatch.
-fn there<'a>(mismatch: &'a Mismatch, owners: &'a Owners) -> impl Iterator<Item = &'a What> {
+fn there<'a>(mismatch: &'a Mismatch, owners: &'a Owners) -> impl Iterator<Item = &'a OwnerKind> {
     let owners = owners.list.iter();
     owners
         .filter(|owner| !owner.array.intersect(&mismatch.array).is_empty())
         .map(|owner| &owner.what)
 }
 
-fn name(what: &What) -> String {
+fn name(what: &OwnerKind) -> String {
     match what {
-        What::File { path, .. } => path.display().to_string(),
-        What::Unwritten { path } => format!("{} (allocated, not written)", path.display()),
-        What::Free(mount) => format!("free space of {}", mount.display()),
-        What::Nameless(mount) => format!("metadata or no file's, of {}", mount.display()),
-        What::Swap(device) => format!("swap on {device}"),
-        What::Unknown(why) => format!("not known: {why}"),
+        OwnerKind::File { path, .. } => path.display().to_string(),
+        OwnerKind::Unwritten { path } => format!("{} (allocated, not written)", path.display()),
+        OwnerKind::Free(mount) => format!("free space of {}", mount.display()),
+        OwnerKind::Nameless(mount) => format!("metadata or unused space of {}", mount.display()),
+        OwnerKind::Swap(device) => format!("swap on {device}"),
+        OwnerKind::Unknown(why) => format!("not known: {why}"),
     }
 }
 
 /// Line that names the bytes of a file.
-fn file(what: &What) -> Option<String> {
-    let What::File {
+fn file(what: &OwnerKind) -> Option<String> {
+    let OwnerKind::File {
         path,
         parts,
         shared,
@@ -292,7 +292,7 @@ impl<'a> MismatchDocument<'a> {
             let slot = one.odd.slot();
             let fate = repaired.map(|repaired| repaired.fate(&one.position));
             let files = there(one, &located.owners).filter_map(|what| match what {
-                What::File { path, .. } => Some(path.display().to_string()),
+                OwnerKind::File { path, .. } => Some(path.display().to_string()),
                 _ => None,
             });
             MismatchDocument {
@@ -312,18 +312,18 @@ impl<'a> MismatchDocument<'a> {
 }
 
 /// Reason for which a repair has written nothing, or has failed.
-fn why(fate: &Fate) -> Option<&str> {
+fn why(fate: &BlockResult) -> Option<&str> {
     match fate {
-        Fate::Refused(why) | Fate::Failed(why) => Some(why),
+        BlockResult::Refused(why) | BlockResult::Failed(why) => Some(why),
         _ => None,
     }
 }
 
-fn odd_word(odd: Odd) -> &'static str {
+fn odd_word(odd: WrongMember) -> &'static str {
     match odd {
-        Odd::Member(_) => "member",
-        Odd::Several => "several",
-        Odd::Untold => "untold",
+        WrongMember::Member(_) => "member",
+        WrongMember::Several => "several",
+        WrongMember::Untold => "untold",
     }
 }
 
@@ -397,15 +397,15 @@ impl OwnerDocument {
     fn of(owner: &Owner) -> OwnerDocument {
         let shown = |path: &Path| path.display().to_string();
         let (kind, of) = match &owner.what {
-            What::File { path, .. } => ("file", shown(path)),
-            What::Unwritten { path } => ("unwritten", shown(path)),
-            What::Free(mount) => ("free", shown(mount)),
-            What::Nameless(mount) => ("nameless", shown(mount)),
-            What::Swap(device) => ("swap", device.clone()),
-            What::Unknown(why) => ("unknown", why.clone()),
+            OwnerKind::File { path, .. } => ("file", shown(path)),
+            OwnerKind::Unwritten { path } => ("unwritten", shown(path)),
+            OwnerKind::Free(mount) => ("free", shown(mount)),
+            OwnerKind::Nameless(mount) => ("nameless", shown(mount)),
+            OwnerKind::Swap(device) => ("swap", device.clone()),
+            OwnerKind::Unknown(why) => ("unknown", why.clone()),
         };
         let (file_bytes, shared) = match &owner.what {
-            What::File { parts, shared, .. } => (Some(pairs(parts)), Some(*shared)),
+            OwnerKind::File { parts, shared, .. } => (Some(pairs(parts)), Some(*shared)),
             _ => (None, None),
         };
         OwnerDocument {
@@ -434,11 +434,11 @@ mod tests {
             position: 8192..12_288,
             array: Ranges::from(65_536..69_632),
             device: Ranges::from(1_056_768..1_060_864),
-            odd: Odd::Member(1),
+            odd: WrongMember::Member(1),
         };
         let owner = |at: u64, path: &str| Owner {
             array: Ranges::from(at..at + 4096),
-            what: What::File {
+            what: OwnerKind::File {
                 path: path.into(),
                 parts: Ranges::from(0..4096),
                 shared: false,
@@ -469,7 +469,7 @@ mod tests {
         assert_eq!(document[0]["repair"], Value::Null);
         let untold = Located {
             mismatches: vec![Mismatch {
-                odd: Odd::Untold,
+                odd: WrongMember::Untold,
                 array: [0..4096, 65_536..69_632].into_iter().collect(),
                 device: Ranges::new(),
                 ..located.mismatches[0].clone()
@@ -500,21 +500,25 @@ mod tests {
             position: 8192..16_384,
             array: Ranges::from(8192..16_384),
             device: Ranges::new(),
-            odd: Odd::Member(1),
+            odd: WrongMember::Member(1),
         };
         let located = Located {
             mismatches: vec![mismatch],
             ..Located::default()
         };
-        let refused = || Fate::Refused("it is degraded".to_owned());
+        let refused = || BlockResult::Refused("it is degraded".to_owned());
         let cases = [
-            ([Some(Fate::Restored), Some(Fate::Agrees)], "restored", None),
             (
-                [Some(Fate::Restored), Some(refused())],
+                [Some(BlockResult::Restored), Some(BlockResult::Agrees)],
+                "restored",
+                None,
+            ),
+            (
+                [Some(BlockResult::Restored), Some(refused())],
                 "refused",
                 Some("it is degraded"),
             ),
-            ([Some(Fate::Restored), None], "not tried", None),
+            ([Some(BlockResult::Restored), None], "not tried", None),
         ];
         for (fates, word, why) in cases {
             let blocks = [8192, 12_288].into_iter().zip(fates);

@@ -4,12 +4,12 @@ use jiff::{SignedDuration, Zoned};
 use job::{Progress, ProgressLine};
 use linux::md::sync::Sectors;
 
-use super::drive::At;
+use super::drive::ScrubProgress;
 use ui::format::{percent, short_latency};
 use ui::units::{rate as rate_words, span};
 
 /// Shows the state of work that makes so many bytes a second.
-pub(super) fn show(line: &ProgressLine, at: &At, rate: Option<f64>) {
+pub(super) fn show(line: &ProgressLine, at: &ScrubProgress, rate: Option<f64>) {
     let at = at.clone();
     line.show(move || Progress {
         position: at.live.0,
@@ -18,9 +18,21 @@ pub(super) fn show(line: &ProgressLine, at: &At, rate: Option<f64>) {
     });
 }
 
+/// Latency of the foreground and the target that it was kept to, as a cell of a table.
+pub(super) fn latency_cell(at: &ScrubProgress) -> String {
+    let targets = at.targets.unwrap_or_default();
+    let of = |name: &str, latency: Option<f64>, target: Option<f64>| {
+        let (latency, target) = (short_latency(latency?), short_latency(target?));
+        Some(format!("{name} {latency} of {target}"))
+    };
+    of("p99", at.p99, targets.p99_s)
+        .or_else(|| of("mean", at.mean, targets.mean_s))
+        .unwrap_or_else(|| "none".to_owned())
+}
+
 /// Progress of work at so many bytes a second: position, rate, foreground latency and its target, remaining
 /// time, and the time of the end.
-pub(super) fn message(at: &At, rate: Option<f64>, now: &Zoned) -> String {
+pub(super) fn message(at: &ScrubProgress, rate: Option<f64>, now: &Zoned) -> String {
     let mut parts = Vec::new();
     if at.of.0 > 0 {
         parts.push(percent(at.live.0 as f64 / at.of.0 as f64));
@@ -75,7 +87,7 @@ mod tests {
     #[test]
     fn a_line_says_how_far_how_fast_and_what_it_does_to_others() {
         let now: Zoned = "2026-11-22T17:00:00+01:00[Europe/Berlin]".parse().unwrap();
-        let at = At {
+        let at = ScrubProgress {
             live: Sectors(1 << 20),
             of: Sectors(1 << 22),
             p99: Some(0.0031),
@@ -88,14 +100,14 @@ mod tests {
             mismatches_seen: 8,
             above_s: 4.0,
             held: Some(HeldBy::P99),
-            ..At::default()
+            ..ScrubProgress::default()
         };
         assert_eq!(
             message(&at, Some(1_048_576.0), &now),
             "25 %, 1.0 MiB/s, p99 3.1 ms of 5 ms, mean 1 ms, exceeded for 4 s, held back by the target of the \
              p99, 8 mismatches, 26 min left, done Sun 22 Nov 17:25"
         );
-        let begins = At::default();
+        let begins = ScrubProgress::default();
         assert_eq!(message(&begins, None, &now), "no other programs");
     }
 }

@@ -20,7 +20,7 @@ pub(crate) enum RepairMethod {
 
 /// The outcome for a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum BlockResult {
     /// It was written anew, read again, and agrees with the others.
     Restored,
     /// It agreed by then, and was not written.
@@ -46,7 +46,7 @@ pub(crate) struct Intent {
 
 /// Totals of a repair, as the ledger keeps them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Sum {
+pub(crate) struct RepairTotals {
     /// Bytes of the check's positions that were wrong on a member, and agree now.
     pub restored: u64,
     /// Bytes of the check's positions that differ still.
@@ -57,9 +57,9 @@ pub(crate) struct Sum {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Repaired {
     /// By the positions of blocks.
-    pub fates: BTreeMap<u64, Fate>,
+    pub fates: BTreeMap<u64, BlockResult>,
     /// The sum of it.
-    pub sum: Sum,
+    pub sum: RepairTotals,
     /// True if it was interrupted before its end.
     pub interrupted: bool,
     /// Trouble that needs attention, as a clause.
@@ -68,7 +68,7 @@ pub(crate) struct Repaired {
 
 impl Repaired {
     /// Result for a range of positions: the worst of its blocks. `None` where nothing was tried.
-    pub(crate) fn fate(&self, positions: &Range<u64>) -> Option<&Fate> {
+    pub(crate) fn fate(&self, positions: &Range<u64>) -> Option<&BlockResult> {
         let fates = blocks(positions).map(|block| self.fates.get(&block));
         fates
             .max_by_key(|fate| fate.map_or(u8::MAX, badness))
@@ -76,14 +76,14 @@ impl Repaired {
     }
 }
 
-fn badness(fate: &Fate) -> u8 {
+fn badness(fate: &BlockResult) -> u8 {
     match fate {
-        Fate::Agrees => 0,
-        Fate::Restored => 1,
-        Fate::Untold => 2,
-        Fate::Ambiguous => 3,
-        Fate::Refused(_) => 4,
-        Fate::Failed(_) => 5,
+        BlockResult::Agrees => 0,
+        BlockResult::Restored => 1,
+        BlockResult::Untold => 2,
+        BlockResult::Ambiguous => 3,
+        BlockResult::Refused(_) => 4,
+        BlockResult::Failed(_) => 5,
     }
 }
 

@@ -10,8 +10,9 @@ use super::drive::Ending;
 use super::health::{self, UnreadableDocument};
 use super::one::{Scrubbed, why};
 use super::places::{self, LocatedDocument, MismatchDocument};
+use super::progress::latency_cell;
 use ui::exit::{Answer, Outcome};
-use ui::format::{number, percent, short_latency};
+use ui::format::{number, percent};
 use ui::journal::{self, Priority};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
@@ -65,24 +66,6 @@ pub(crate) fn text(scrubbed: &[Scrubbed], columns: usize) -> String {
 
 fn row(one: &Scrubbed) -> Vec<String> {
     let seconds = one.seconds;
-    let targets = one.at.targets.unwrap_or_default();
-    let latency = match (one.at.p99, targets.p99_s, one.at.mean, targets.mean_s) {
-        (Some(latency), Some(target), _, _) => {
-            format!(
-                "p99 {} of {}",
-                short_latency(latency),
-                short_latency(target)
-            )
-        }
-        (_, _, Some(latency), Some(target)) => {
-            format!(
-                "mean {} of {}",
-                short_latency(latency),
-                short_latency(target)
-            )
-        }
-        _ => "none".to_owned(),
-    };
     vec![
         one.target.path(),
         one.target.level.to_string(),
@@ -92,7 +75,7 @@ fn row(one: &Scrubbed) -> Vec<String> {
             false => String::new(),
         },
         span(seconds),
-        latency,
+        latency_cell(&one.at),
         number_of(one.kept.mismatches),
     ]
 }

@@ -1,6 +1,7 @@
 //! The tunables as they were before a scrub, and how they are put back.
 
-use linux::md::sync::{Action, Sectors, Speed, Sync, Tunable, Until};
+use linux::md::sync::{Sectors, SpeedLimit, Sync, SyncMax, Tunable};
+use record::sample::SyncAction;
 use serde::{Deserialize, Serialize};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -39,7 +40,7 @@ pub(crate) struct SavedTunables {
 
 /// Process that restores tunables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum RestoredBy {
     /// The scrub that has turned them. Its own are those that are still as it sets them, and the ends of its
     /// check, but for one to which another program has written. With `ends` the check is its own too, and is
     /// ended.
@@ -130,7 +131,7 @@ impl SavedTunables {
             ));
         }
         let max = sync.tunable(Tunable::Max).unwrap_or_default();
-        matches!(Until::parse(&max), Some(Until::At(_))).then(|| {
+        matches!(SyncMax::parse(&max), Some(SyncMax::At(_))).then(|| {
             format!(
                 "its sync_max is {max}, not 'max': something has stopped there and not put it back, \
                  such as a scrub that was killed and whose ledger is gone, and no recovery would get \
@@ -170,11 +171,11 @@ impl SavedTunables {
 
     /// Puts all back that is a scrub's own. Its check is ended first; anything else that md does is let
     /// go at once. Of an array that is not there any more there is nothing to put back.
-    pub(crate) fn put_back(&self, sync: &Sync, by: By) -> RestoreResult {
+    pub(crate) fn put_back(&self, sync: &Sync, by: RestoredBy) -> RestoreResult {
         let window_set = self.of(Tunable::Max).is_some() && is_window_set(sync);
         let ends = match by {
-            By::Scrub { ends, .. } => ends,
-            By::Another => window_set,
+            RestoredBy::Scrub { ends, .. } => ends,
+            RestoredBy::Another => window_set,
         };
         if ends {
             self.end_check(sync);
@@ -221,7 +222,10 @@ impl SavedTunables {
     fn later(&self, sync: &Sync) -> Option<SavedTunables> {
         let setting = self.of(Tunable::Min)?;
         let action = sync.state().ok()?.action;
-        let moves = matches!(action, Action::Idle | Action::Check | Action::Repair);
+        let moves = matches!(
+            action,
+            SyncAction::Idle | SyncAction::Check | SyncAction::Repair
+        );
         (!moves).then(|| SavedTunables {
             settings: vec![Setting {
                 shows: sync.tunable(Tunable::Min),
@@ -243,16 +247,16 @@ impl SavedTunables {
     /// Ends the check that was begun here, if it goes on.
     fn end_check(&self, sync: &Sync) {
         let ours = if self.repairs {
-            Action::Repair
+            SyncAction::Repair
         } else {
-            Action::Check
+            SyncAction::Check
         };
         let until = Instant::now() + TIMEOUT;
         let is_ours = || sync.state().is_ok_and(|state| state.action == ours);
         while is_ours() && Instant::now() < until {
             // An error means that it has ended meanwhile, which is seen next. Before its thread has begun, md
             // takes no notice.
-            let _ = sync.act(Action::Idle);
+            let _ = sync.act(SyncAction::Idle);
             sleep(POLL);
         }
     }
@@ -270,35 +274,44 @@ pub(super) fn is_held(sync: &Sync) -> bool {
 }
 
 fn is_limit_of_scrub(shown: &str) -> bool {
-    Speed::parse(shown).is_some_and(|speed| speed.local && drive::is_limit(speed.kib))
+    SpeedLimit::parse(shown).is_some_and(|speed| speed.local && drive::is_limit(speed.kib))
 }
 
 /// True if `sync_max` is a number.
 pub(super) fn is_window_set(sync: &Sync) -> bool {
     let shown = sync.tunable(Tunable::Max);
-    matches!(shown.as_deref().and_then(Until::parse), Some(Until::At(_)))
+    matches!(
+        shown.as_deref().and_then(SyncMax::parse),
+        Some(SyncMax::At(_))
+    )
 }
 
 /// True if a tunable is as a scrub has left it.
-fn is_own(tunable: Tunable, setting: &Setting, sync: &Sync, by: By, window_set: bool) -> bool {
+fn is_own(
+    tunable: Tunable,
+    setting: &Setting,
+    sync: &Sync,
+    by: RestoredBy,
+    window_set: bool,
+) -> bool {
     let shown = sync.tunable(tunable);
     if setting.shows.is_some() {
         return shown == setting.shows;
     }
     let shown = shown.unwrap_or_default();
     match (tunable, by) {
-        (_, By::Scrub { but_for, .. }) if but_for == Some(tunable) => false,
+        (_, RestoredBy::Scrub { but_for, .. }) if but_for == Some(tunable) => false,
         // At its end md has reset `sync_max`, and `sync_min` cannot be written while it works.
         (
             Tunable::Max | Tunable::Min,
-            By::Scrub {
+            RestoredBy::Scrub {
                 window_set: ends, ..
             },
         ) => ends,
-        (Tunable::Max | Tunable::Min, By::Another) => window_set,
+        (Tunable::Max | Tunable::Min, RestoredBy::Another) => window_set,
         (Tunable::SpeedMin | Tunable::SpeedMax, _) => is_limit_of_scrub(&shown),
         (Tunable::IoDepth, _) => {
-            Speed::parse(&shown).is_some_and(|depth| depth.local && depth.kib == DEPTH)
+            SpeedLimit::parse(&shown).is_some_and(|depth| depth.local && depth.kib == DEPTH)
         }
         (Tunable::StripeCache, _) => shown.trim().parse() == Ok(STRIPES),
         // They are only set with a note of what they show then.

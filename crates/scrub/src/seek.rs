@@ -10,7 +10,7 @@ use record::Bytes;
 
 use super::checkpoint::Checkpoint;
 use super::drive::Ending;
-use super::locate::{Again, Located, locate, to_read};
+use super::locate::{Located, RereadSchedule, locate, to_read};
 use super::one::{Scrubbed, why};
 use super::target::Target;
 use ui::context::{Context, notice};
@@ -96,8 +96,14 @@ fn locate_mismatches(
          on, and searches at its end"
     );
     notice(&format!(
-        "disksmith: {path}: looking where the mismatches are: {bytes} of its members are read, with a \
-         rest after each read. Ctrl-C ends it."
+        "disksmith: {path}: locating the mismatches: {bytes} of its members are read, with a pause after each read. Ctrl-C ends it."
     ));
-    locate(root, &devices, device, &places, Again::LIVE, interrupt)
+    locate(
+        root,
+        &devices,
+        device,
+        &places,
+        RereadSchedule::LIVE,
+        interrupt,
+    )
 }

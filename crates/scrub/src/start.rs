@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use job::{CheckpointWriter, Interval, Job, Previous, Request, Store, Takeover};
 use ledger::{OwnerLiveness, WorkError, WorkSummary};
-use linux::block::{DevNum, Device, Devices, Kind};
+use linux::block::{Device, DeviceNumber, Devices, Kind};
 use linux::md::sync::Sync;
 use linux::{Root, process};
 use record::Ranges;
@@ -17,7 +17,7 @@ use super::guard;
 use super::health::Errors;
 use super::lock;
 use super::repair;
-use super::saved_tunables::{By, RestoreResult, SavedTunables};
+use super::saved_tunables::{RestoreResult, RestoredBy, SavedTunables};
 use super::target::Target;
 use ui::context::Context;
 use ui::exit::Failure;
@@ -25,7 +25,7 @@ use ui::exit::Failure;
 /// The time between two checkpoints. The ledger may lie on the array, where each is work for the members.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// So long a start waits for another process that tidies up after a kill.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 /// An array may move to another host with its members, so that an owner there has lost it; and this process may
@@ -51,7 +51,7 @@ pub(crate) fn tidy(store: &mut Store, root: &Root, devices: &Devices) -> Vec<Str
         Ok(works) => works,
         Err(error) => {
             return vec![format!(
-                "Whether a killed scrub has left something to put back is not known: {error}."
+                "What a killed scrub has left to restore is not known: {error}."
             )];
         }
     };
@@ -66,13 +66,13 @@ pub(crate) fn tidy(store: &mut Store, root: &Root, devices: &Devices) -> Vec<Str
             // Another process tidies up, and is waited for.
             Err(ledger::Error::Work(WorkError::UnderWay { .. })) => {}
             Err(error) => sentences.push(format!(
-                "The scrub of {} that was killed could not be tidied up after: {error}.",
+                "The scrub of {} that was killed could not be cleaned up: {error}.",
                 work.key
             )),
         }
     }
     let is_scrubbed = |uuid: &str| array_of(uuid, root, devices).is_some_and(lock::is_taken);
-    wait_for_others(store, is_scrubbed, Instant::now() + PATIENCE);
+    wait_for_others(store, is_scrubbed, Instant::now() + TIMEOUT);
     sentences
 }
 
@@ -127,7 +127,7 @@ fn one(
         }
     }
     if let Err(error) = job.release(&kept) {
-        sentences.push(format!("The ledger could not be told: {error}."));
+        sentences.push(format!("The ledger could not be written: {error}."));
     }
     sentences
 }
@@ -137,12 +137,12 @@ fn by_now(
     old: &SavedTunables,
     uuid: &str,
     sync: &Sync,
-    array: DevNum,
+    array: DeviceNumber,
 ) -> Result<RestoreResult, String> {
     guard::wait_for_others(array)?;
     Ok(match guard::are_back(uuid) {
         true => RestoreResult::default(),
-        false => old.put_back(sync, By::Another),
+        false => old.put_back(sync, RestoredBy::Another),
     })
 }
 
@@ -156,7 +156,7 @@ fn array_of<'a>(uuid: &str, root: &Root, devices: &'a Devices) -> Option<&'a Dev
 
 /// Request for a start.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct StartRequest {
     /// True if mismatches are to be rewritten.
     pub repairs: bool,
     /// True if what was done before does not count.
@@ -171,7 +171,7 @@ pub(crate) struct Ask {
 /// When another process is at it.
 pub(crate) fn start(
     target: &Target,
-    ask: &Ask,
+    ask: &StartRequest,
     context: &Context,
 ) -> Result<StartedScrub, Failure> {
     let fresh = Checkpoint {
@@ -224,7 +224,7 @@ pub(crate) fn start(
     })?;
     notes.extend(started.not_written.map(|why| {
         format!(
-            "How far it is cannot be kept, so that after an interruption it begins from the start, and \
+            "Its progress cannot be saved, so that after an interruption it starts over, and \
              only its guard puts the tunables back after a kill: {why}."
         )
     }));
@@ -237,17 +237,16 @@ pub(crate) fn start(
 }
 
 /// Takes over what was done before, where it is of the same work.
-fn go_on(ask: &Ask, before: &Checkpoint, kept: &mut Checkpoint, notes: &mut Vec<String>) {
+fn go_on(ask: &StartRequest, before: &Checkpoint, kept: &mut Checkpoint, notes: &mut Vec<String>) {
     if ask.anew || before.done == 0 {
         return;
     }
     if let Some(past) = before.is_past(kept, Timestamp::now()) {
-        notes.push(format!("It was begun before {past}, and begins anew."));
+        notes.push(format!("It was begun before {past}, and starts over."));
         return;
     }
     notes.push(format!(
-        "It goes on at {} of the way, where it was left; {} mismatches were found until there (--anew \
-         would begin from the start).",
+        "It resumes at {}; {} mismatches were found until there (--anew would start over).",
         ui::format::percent(before.share()),
         before.mismatches
     ));

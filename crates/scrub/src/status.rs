@@ -1,20 +1,21 @@
 //! `scrub --status`: how the scrubs of this host's arrays stand, and what they found.
 
-use array::programs::Installed;
+use array::programs::InstalledPrograms;
 use domain::raid::MdLevel;
 use jiff::{Timestamp, Zoned};
 use job::Store;
 use linux::block::Devices;
 use linux::md::health::Health;
-use linux::md::sync::{Action, Sectors, Sync};
+use linux::md::sync::{Sectors, Sync};
 use linux::md::{self, Array};
+use record::sample::SyncAction;
 use serde::Serialize;
 
 use super::checkpoint::Checkpoint;
 use super::document::ForegroundDocument;
 use super::health::{self, Errors, UnreadableDocument};
 use super::lock;
-use super::now::{self, Now};
+use super::now::{self, LiveStatus};
 use super::progress::message;
 use super::saved_tunables::SavedTunables;
 use super::scheduled::{Plans, PlansDocument};
@@ -40,14 +41,14 @@ struct ArrayStatus {
     changed: Option<Timestamp>,
     running: bool,
     /// Present state, while it runs.
-    now: Option<Now>,
+    now: Option<LiveStatus>,
     /// Count of md's last check, whoever began it; `None` where it did something else last.
     counted: Option<u64>,
     /// Health of its members.
     members: Vec<Health>,
     /// Trace of a killed scrub of which the ledger knows nothing.
     left_over: Option<String>,
-    action: Option<Action>,
+    action: Option<SyncAction>,
 }
 
 impl ArrayStatus {
@@ -120,7 +121,7 @@ pub(crate) fn status(
         };
         let running = lock::is_taken(device);
         // md counts too when it resyncs or repairs, and then has written anew what it counts.
-        let is_check = sync.last_action() == Some(Action::Check);
+        let is_check = sync.last_action() == Some(SyncAction::Check);
         let now = uuid.as_ref().filter(|_| running);
         let now = now.and_then(|uuid| now::read(uuid, Timestamp::now()));
         standings.push(ArrayStatus {
@@ -140,7 +141,7 @@ pub(crate) fn status(
             array,
         });
     }
-    let plans = Plans::read(&context.root, &Zoned::now(), &mut Installed);
+    let plans = Plans::read(&context.root, &Zoned::now(), &mut InstalledPrograms);
     let text = if json {
         document(&standings, notes, &plans)
     } else {
@@ -179,7 +180,7 @@ fn text(standings: &[ArrayStatus], notes: &[String], plans: &Plans, columns: usi
 }
 
 /// Progress of one that runs, as its own line on a terminal has it.
-fn goes_on(now: &Now) -> String {
+fn goes_on(now: &LiveStatus) -> String {
     let moment = now.moment.to_zoned(jiff::tz::TimeZone::system());
     format!("{}.", message(&now.at(), now.rate, &moment))
 }
@@ -257,7 +258,7 @@ struct NowDocument {
 }
 
 impl NowDocument {
-    fn of(now: &Now) -> NowDocument {
+    fn of(now: &LiveStatus) -> NowDocument {
         let at = now.at();
         NowDocument {
             position_bytes: at.live.bytes().0,
@@ -279,7 +280,7 @@ impl<'a> ArrayDocument<'a> {
             uuid: one.uuid.as_deref(),
             level: one.array.level.as_ref().map(MdLevel::word),
             scrub: one.word(),
-            action: one.action.map(Action::word),
+            action: one.action.map(SyncAction::word),
             now: one.now.as_ref().map(NowDocument::of),
             done_bytes: kept.map(|kept| Sectors(kept.done).bytes().0),
             of_bytes: kept.map(|kept| Sectors(kept.of).bytes().0),
@@ -316,7 +317,7 @@ mod tests {
     #[test]
     fn a_running_scrub_is_shown_with_its_rate_its_latency_and_its_eta() {
         let moment = Timestamp::from_second(1_000).unwrap();
-        let now = Now::new(&a_quarter_done(), Some(1_048_576.0), moment);
+        let now = LiveStatus::new(&a_quarter_done(), Some(1_048_576.0), moment);
         let line = goes_on(&now);
         assert!(
             line.starts_with("25 %, 1.0 MiB/s, p99 3.1 ms of 5 ms, 26 min left, done "),

@@ -2,12 +2,13 @@
 
 use domain::raid::{Level, MdLevel, Placement};
 use linux::Root;
-use linux::block::{DevNum, Device, Devices};
-use linux::md::sync::{Action, Sectors, Sync};
+use linux::block::{Device, DeviceNumber, Devices};
+use linux::md::sync::{Sectors, Sync};
 use linux::md::{self, Array};
 use record::Bytes;
+use record::sample::SyncAction;
 use rustix::fs::{Access, access};
-use ui::journal::Field;
+use ui::journal::JournalField;
 
 use super::foreground::Shared;
 use super::saved_tunables::SavedTunables;
@@ -29,7 +30,7 @@ pub(crate) struct Target {
     /// Its members, as the kernel lists them.
     pub members: Vec<Device>,
     /// The disks that these are, or lie on.
-    pub disks: Vec<DevNum>,
+    pub disks: Vec<DeviceNumber>,
     /// The disks of which members are partitions.
     pub shared: Vec<Shared>,
     /// End of md's positions.
@@ -72,7 +73,7 @@ impl Target {
         let now = Target::read(&self.path(), root, &devices)?;
         let refuse = |why: &str| Err(format!("{} cannot be scrubbed: {why}", self.path()));
         if now.uuid != self.uuid {
-            return refuse("its name is another array's by now");
+            return refuse("its name belongs to another array by now");
         }
         if now.disks.iter().any(|disk| !self.disks.contains(disk)) {
             return refuse("it has got another disk since the command began, which is not locked");
@@ -109,7 +110,7 @@ impl Target {
             .iter()
             .filter_map(|member| devices.get(member.number?).cloned())
             .collect();
-        let mut disks: Vec<DevNum> = members
+        let mut disks: Vec<DeviceNumber> = members
             .iter()
             .map(|member| member.partition_of().unwrap_or(member.number))
             .collect();
@@ -132,7 +133,7 @@ impl Target {
     }
 
     /// The field by which the journal finds its messages.
-    pub(crate) fn field(&self) -> Field {
+    pub(crate) fn field(&self) -> JournalField {
         ("DISKSMITH_DEVICE".to_owned(), self.device.name.clone())
     }
 
@@ -200,8 +201,7 @@ fn is_whole(array: &Array) -> Result<Level, String> {
         .filter(|metadata| metadata.starts_with("external"))
     {
         return Err(format!(
-            "its metadata is '{metadata}', which another program (mdmon) keeps, and that program \
-             steers its checks"
+            "its metadata is '{metadata}', which another program (mdmon) manages, and that program controls its checks"
         ));
     }
     let state = array.state.as_deref().unwrap_or("inactive");
@@ -258,10 +258,10 @@ fn may_be_turned(sync: &Sync) -> Result<(), String> {
 
 /// Checks that md is idle, and that nobody has left its tunables changed.
 fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
-    let action = array.action.as_deref().and_then(Action::parse);
+    let action = array.action.as_deref().and_then(SyncAction::from_word);
     match action {
-        Some(Action::Idle) => {}
-        Some(Action::Check | Action::Repair) => {
+        Some(SyncAction::Idle) => {}
+        Some(SyncAction::Check | SyncAction::Repair) => {
             return Err(format!(
                 "a {} that another program has begun is under way; wait for it, or end it: echo idle > {}",
                 array.action.as_deref().unwrap_or_default(),

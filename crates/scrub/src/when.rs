@@ -13,7 +13,7 @@ pub(crate) const NIGHT: civil::Time = civil::time(1, 0, 0, 0);
 
 /// When it may run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Opening {
+pub(crate) struct RunWindow {
     /// From then on.
     pub from: Zoned,
     /// Until then.
@@ -24,34 +24,34 @@ pub(crate) struct Opening {
 ///
 /// # Errors
 /// When the calendar has no such time.
-pub(crate) fn opening(hours: Hours, now: &Zoned) -> Result<Opening, jiff::Error> {
+pub(crate) fn opening(hours: Hours, now: &Zoned) -> Result<RunWindow, jiff::Error> {
     // What began yesterday may still be open.
     for days in -1..=1 {
         let day = now.date().checked_add(jiff::Span::new().days(days))?;
         let of_day = of_day(hours, day, now)?;
         if of_day.to > *now {
-            return Ok(Opening {
+            return Ok(RunWindow {
                 from: of_day.from.max(now.clone()),
                 to: of_day.to,
             });
         }
     }
     // Not reached: tomorrow's hours end after now.
-    Ok(Opening {
+    Ok(RunWindow {
         from: now.clone(),
         to: now.clone(),
     })
 }
 
 /// The hours that begin on a day, in the time zone of `now`.
-fn of_day(hours: Hours, day: civil::Date, now: &Zoned) -> Result<Opening, jiff::Error> {
+fn of_day(hours: Hours, day: civil::Date, now: &Zoned) -> Result<RunWindow, jiff::Error> {
     let last = if hours.to > hours.from {
         day
     } else {
         day.tomorrow()?
     };
     let at = |day: civil::Date, time| day.to_datetime(time).to_zoned(now.time_zone().clone());
-    Ok(Opening {
+    Ok(RunWindow {
         from: at(day, hours.from)?,
         to: at(last, hours.to)?,
     })
@@ -59,7 +59,7 @@ fn of_day(hours: Hours, day: civil::Date, now: &Zoned) -> Result<Opening, jiff::
 
 /// The starts of one scrub, of which each goes on where the last one was left.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Starts {
+pub(crate) struct StartTimes {
     /// When this one ends, at the latest.
     pub ends: Option<Timestamp>,
     /// The hours of each day in which there may be one.
@@ -70,7 +70,7 @@ pub(crate) struct Starts {
     pub is_nightly: bool,
 }
 
-impl Starts {
+impl StartTimes {
     /// Time between now and `by` in which a start runs, with this one under way. Where nothing says that there
     /// will be another one, it is what is left of this one.
     fn until(&self, by: &Zoned, now: &Zoned) -> SignedDuration {
@@ -87,7 +87,7 @@ impl Starts {
     }
 
     /// The starts after this one.
-    fn next<'a>(&'a self, now: &'a Zoned) -> impl Iterator<Item = Opening> + 'a {
+    fn next<'a>(&'a self, now: &'a Zoned) -> impl Iterator<Item = RunWindow> + 'a {
         let days = now.date().series(jiff::Span::new().days(1));
         let of_day = move |day| {
             let limit = |from: &Zoned| from.checked_add(self.lasts?).ok();
@@ -96,14 +96,14 @@ impl Starts {
                 None if self.is_nightly => {
                     let from = day.to_datetime(NIGHT).to_zoned(now.time_zone().clone());
                     let from = from.ok()?;
-                    Opening {
+                    RunWindow {
                         to: limit(&from)?,
                         from,
                     }
                 }
                 None => return None,
             };
-            Some(Opening {
+            Some(RunWindow {
                 to: limit(&one.from).map_or(one.to.clone(), |limit| limit.min(one.to)),
                 from: one.from,
             })
@@ -114,7 +114,7 @@ impl Starts {
 
 /// By when a scrub is to be done, and how much time it has for that.
 #[derive(Clone, Debug)]
-pub(crate) struct Due {
+pub(crate) struct DueTime {
     /// The moment that was requested.
     pub by: Zoned,
     /// When the time would be over that it has until then, if all of it came now and without a pause.
@@ -123,11 +123,11 @@ pub(crate) struct Due {
     pub is_partly: bool,
 }
 
-impl Due {
+impl DueTime {
     /// Work to be done by `by`, over several starts, with this one under way.
-    pub(crate) fn new(by: Zoned, starts: &Starts, now: &Zoned) -> Due {
+    pub(crate) fn new(by: Zoned, starts: &StartTimes, now: &Zoned) -> DueTime {
         let open = starts.until(&by, now);
-        Due {
+        DueTime {
             over: now
                 .timestamp()
                 .saturating_add(open)
@@ -152,10 +152,10 @@ impl Due {
 /// Sentence that work which begins at `begins` cannot be done by `by`.
 pub(crate) fn is_over(by: &Zoned, begins: &Zoned, now: &Zoned) -> String {
     if by <= now {
-        return format!("--by is over: it was {by}");
+        return format!("--by has passed: it was {by}");
     }
     format!(
-        "--by and --window cannot both be had: it is to be done by {}, and may only begin at {}; a day is \
+        "--by and --window cannot both be met: it is to be done by {}, and may only begin at {}; a day is \
          meant from its start",
         by.strftime("%A %Y-%m-%d %H:%M"),
         begins.strftime("%A %H:%M")
@@ -200,7 +200,7 @@ mod tests {
         let message = is_over(&sunday, &opens, &saturday);
         assert!(message.contains("by Sunday 2026-11-22 00:00"), "{message}");
         assert!(message.contains("begin at Sunday 01:00"), "{message}");
-        assert!(is_over(&saturday, &opens, &sunday).starts_with("--by is over"));
+        assert!(is_over(&saturday, &opens, &sunday).starts_with("--by has passed"));
     }
 
     #[test]
@@ -282,13 +282,13 @@ mod tests {
         let lasts = lasts.map(SignedDuration::from_hours);
         let closes = hours.map(|hours| opening(hours, &now).unwrap().to.timestamp());
         let over = lasts.map(|lasts| now.timestamp() + lasts);
-        let starts = Starts {
+        let starts = StartTimes {
             ends: [closes, over].into_iter().flatten().min(),
             hours,
             lasts,
             is_nightly: false,
         };
-        let due = Due::new(at(by), &starts, &now);
+        let due = DueTime::new(at(by), &starts, &now);
         assert_eq!(
             due.is_partly,
             due.left_at(now.timestamp()).as_secs_f64() < at(by).duration_since(&now).as_secs_f64()
@@ -334,14 +334,14 @@ mod tests {
     fn a_timer_without_hours_begins_each_night() {
         let friday = at("2026-11-27T13:00:00");
         let lasts = SignedDuration::from_hours(2);
-        let starts = Starts {
+        let starts = StartTimes {
             ends: Some(friday.timestamp() + lasts),
             lasts: Some(lasts),
             is_nightly: true,
-            ..Starts::default()
+            ..StartTimes::default()
         };
         // This one, and those of Saturday and Sunday.
-        let due = Due::new(at("2026-11-30T00:00:00"), &starts, &friday);
+        let due = DueTime::new(at("2026-11-30T00:00:00"), &starts, &friday);
         assert_eq!(
             due.left_at(friday.timestamp()),
             Nanos(6 * 3600 * 1_000_000_000)
@@ -351,20 +351,20 @@ mod tests {
     #[test]
     fn it_passes_while_it_runs() {
         let now = at("2026-11-27T01:00:00");
-        let starts = Starts {
+        let starts = StartTimes {
             ends: Some(at("2026-11-27T06:00:00").timestamp()),
             hours: Some(hours("01:00-06:00")),
             lasts: None,
             is_nightly: false,
         };
-        let due = Due::new(at("2026-11-29T00:00:00"), &starts, &now);
+        let due = DueTime::new(at("2026-11-29T00:00:00"), &starts, &now);
         let later = now.timestamp() + SignedDuration::from_hours(3);
         assert_eq!(due.left_at(later), Nanos(7 * 3600 * 1_000_000_000));
         let over = now.timestamp() + SignedDuration::from_hours(50);
         assert_eq!(due.left_at(over), Nanos(0));
         // What is due in thousands of years is not examined night by night.
         let began = std::time::Instant::now();
-        Due::new(at("9000-01-01T00:00:00"), &starts, &now);
+        DueTime::new(at("9000-01-01T00:00:00"), &starts, &now);
         assert!(began.elapsed().as_secs() < 5);
     }
 

@@ -10,7 +10,7 @@ use tally::store;
 use watch::args::Address as ListenAddress;
 
 use crate::http::tokens::Role;
-use crate::sources::prometheus::{Address, Named};
+use crate::sources::prometheus::{Address, NamedExpression};
 
 /// Arguments of `serve`.
 #[derive(Args, Debug)]
@@ -45,7 +45,7 @@ pub struct ServeArgs {
     pub(crate) prometheus: Option<Address>,
     /// Another series of that server, which a verdict may name. May be given several times
     #[arg(long, value_name = "NAME=PROMQL", requires = "prometheus")]
-    pub(crate) series: Vec<Named>,
+    pub(crate) series: Vec<NamedExpression>,
     /// Hashes of the tokens that may read and write; 'disksmith serve token' adds one
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
@@ -106,13 +106,13 @@ impl TokenRole {
     }
 }
 
-impl FromStr for Named {
+impl FromStr for NamedExpression {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Named, String> {
+    fn from_str(text: &str) -> Result<NamedExpression, String> {
         match text.split_once('=') {
             Some((name, query)) if !name.trim().is_empty() && !query.trim().is_empty() => {
-                Ok(Named {
+                Ok(NamedExpression {
                     name: name.trim().to_owned(),
                     query: query.trim().to_owned(),
                 })

@@ -1,12 +1,12 @@
 //! Tables as CSV (RFC 4180).
 
 /// A table.
-pub(crate) struct Table(String);
+pub(crate) struct CsvTable(String);
 
-impl Table {
+impl CsvTable {
     /// A table with this head.
-    pub(crate) fn new(head: impl IntoIterator<Item = String>) -> Table {
-        let mut table = Table(String::new());
+    pub(crate) fn new(head: impl IntoIterator<Item = String>) -> CsvTable {
+        let mut table = CsvTable(String::new());
         table.row(head);
         table
     }
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn cells_stay_cells() {
-        let mut table = Table::new(["a".to_owned(), "b,c".to_owned()]);
+        let mut table = CsvTable::new(["a".to_owned(), "b,c".to_owned()]);
         table.row(["=cmd|x".to_owned(), "-1.5".to_owned()]);
         table.row(["say \"hi\"\n".to_owned(), String::new()]);
         assert_eq!(

@@ -29,7 +29,7 @@ use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 /// As the start.
 pub fn validate(args: &ServeArgs, context: &Context) -> Result<(), Failure> {
     match args.verb {
-        None => run::Settings::of(args, context).map(drop),
+        None => run::ServerSettings::of(args, context).map(drop),
         Some(_) => Ok(()),
     }
 }

@@ -16,7 +16,7 @@ const MOST: usize = 1000;
 
 /// A marker that is to be set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct NewMarker {
     /// Its time; `None` is now.
     pub(crate) at: Option<Timestamp>,
     /// The host; `None` is this one.
@@ -71,7 +71,7 @@ struct GangliaEvent {
 ///
 /// # Errors
 /// A sentence, where the body is none of them.
-pub(crate) fn read(body: &[u8]) -> anyhow::Result<Vec<Wanted>> {
+pub(crate) fn read(body: &[u8]) -> anyhow::Result<Vec<NewMarker>> {
     let value: Value = serde_json::from_slice(body).context("the body is no JSON")?;
     let all = match value {
         Value::Array(all) => all,
@@ -86,14 +86,14 @@ pub(crate) fn read(body: &[u8]) -> anyhow::Result<Vec<Wanted>> {
     all.into_iter().map(|one| checked(one_of(one)?)).collect()
 }
 
-fn one_of(value: Value) -> anyhow::Result<Wanted> {
+fn one_of(value: Value) -> anyhow::Result<NewMarker> {
     let Some(fields) = value.as_object() else {
         bail!("a marker is an object such as {{\"text\": \"deploy 1.4.2\"}}");
     };
     if fields.contains_key("start_time") {
         let event: GangliaEvent =
             serde_json::from_value(value).context("this is no event of Ganglia")?;
-        return Ok(Wanted {
+        return Ok(NewMarker {
             at: Some(Timestamp::from_second(event.start_time).context("start_time")?),
             host: literal(&event.host_regex),
             text: event.summary,
@@ -103,7 +103,7 @@ fn one_of(value: Value) -> anyhow::Result<Wanted> {
     if is_grafana {
         let annotation: GrafanaAnnotation =
             serde_json::from_value(value).context("this is no annotation of Grafana")?;
-        return Ok(Wanted {
+        return Ok(NewMarker {
             at: Some(Timestamp::from_millisecond(annotation.time).context("time")?),
             host: None,
             text: annotation.text,
@@ -112,7 +112,7 @@ fn one_of(value: Value) -> anyhow::Result<Wanted> {
     let own: Own = serde_json::from_value(value).context(
         "a marker is {\"text\": \"deploy 1.4.2\", \"time\": \"2026-11-24T14:05:00Z\", \"hostname\": \"db-1\"}, of which time and hostname may be left out",
     )?;
-    Ok(Wanted {
+    Ok(NewMarker {
         at: own.time,
         host: own.hostname,
         text: own.text,
@@ -129,7 +129,7 @@ fn literal(regex: &str) -> Option<String> {
     (!name.is_empty() && name.chars().all(is_name)).then_some(name)
 }
 
-fn checked(wanted: Wanted) -> anyhow::Result<Wanted> {
+fn checked(wanted: NewMarker) -> anyhow::Result<NewMarker> {
     let text = wanted.text.trim().to_owned();
     let is_broken = |text: &str| text.chars().any(char::is_control);
     if text.is_empty() || is_broken(&text) || text.chars().count() > LONGEST {
@@ -142,7 +142,7 @@ fn checked(wanted: Wanted) -> anyhow::Result<Wanted> {
     {
         bail!("a host's name has 1 to {LONGEST_HOST} characters");
     }
-    Ok(Wanted { text, ..wanted })
+    Ok(NewMarker { text, ..wanted })
 }
 
 /// Markers as Grafana's annotations.
@@ -185,7 +185,7 @@ mod tests {
         let grafana = br#"{"dashboardUID":"x","panelId":1,"time":1795529100000,"timeEnd":0,"tags":["a"],"text":"deploy 2"}"#;
         let ganglia = br#"[{"event_id":"5","start_time":1795529100,"summary":"deploy 3","host_regex":"^db\\.x$","grid":"*","cluster":"*"}]"#;
         let at = "2026-11-24T14:05:00Z".parse().ok();
-        let of = |host: Option<&str>, text: &str| Wanted {
+        let of = |host: Option<&str>, text: &str| NewMarker {
             at,
             host: host.map(str::to_owned),
             text: text.to_owned(),

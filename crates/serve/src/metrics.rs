@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::documents::{Source, SourceState};
+use crate::documents::{SourceDocument, SourceState};
 
 /// Counters.
 #[derive(Default)]
@@ -28,7 +28,7 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     /// The metrics as text.
-    pub(crate) fn text(&self, sources: &[Source]) -> String {
+    pub(crate) fn text(&self, sources: &[SourceDocument]) -> String {
         let mut text = String::new();
         let rows: [(&str, &str, &str, &AtomicU64, f64); 8] = [
             (

@@ -15,14 +15,14 @@ use tokio_rustls::TlsAcceptor;
 use crate::args::ServeArgs;
 use crate::http::app::{App, Parts};
 use crate::http::events;
-use crate::http::guard::Names;
-use crate::http::live::Live;
+use crate::http::guard::ServerNames;
+use crate::http::live::LatestEvents;
 use crate::http::routes;
-use crate::http::server::Server;
+use crate::http::server::Acceptor;
 use crate::http::tls;
 use crate::http::tokens::Tokens;
 use crate::sources::Sources;
-use crate::sources::kernel::Kernel;
+use crate::sources::kernel::HostWatch;
 use crate::sources::prometheus::Prometheus;
 use crate::sources::recordings::Recordings;
 use crate::sources::service::Stores;
@@ -39,20 +39,20 @@ const BROWSER: Duration = Duration::from_secs(7 * 86_400);
 const READERS: usize = 8;
 
 /// Settings of the server: all that can be wrong in its arguments and files, before it listens.
-pub(crate) struct Settings {
+pub(crate) struct ServerSettings {
     door: Door,
     slot_s: i64,
     stores: Stores,
     ledger: PathBuf,
 }
 
-impl Settings {
+impl ServerSettings {
     /// The settings that arguments, and the files that they name, ask for.
     ///
     /// # Errors
     /// Refused where a file cannot be read or is wrong, or what is requested cannot be had together.
-    pub(crate) fn of(args: &ServeArgs, context: &Context) -> Result<Settings, Failure> {
-        Ok(Settings {
+    pub(crate) fn of(args: &ServeArgs, context: &Context) -> Result<ServerSettings, Failure> {
+        Ok(ServerSettings {
             door: Door::of(args)?,
             slot_s: slot(args)?,
             stores: stores(args, context)?,
@@ -63,16 +63,16 @@ impl Settings {
 
 /// Serves until it is interrupted.
 pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<AtomicBool>) -> Outcome {
-    let Settings {
+    let ServerSettings {
         door,
         slot_s,
         stores,
         ledger,
-    } = Settings::of(args, context)?;
+    } = ServerSettings::of(args, context)?;
     let listener = listen(args.listen.0)?;
     listener.set_nonblocking(true).refused()?;
     let address = listener.local_addr().refused()?;
-    let live = Live::new();
+    let live = LatestEvents::new();
     let known: Arc<OnceLock<Arc<Sources>>> = Arc::default();
     let publish = {
         let (live, known) = (live.clone(), Arc::clone(&known));
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
             .prometheus
             .clone()
             .map(|address| Prometheus::new(address, args.series.clone())),
-        kernel: Kernel::start(&context.root, publish),
+        kernel: HostWatch::start(&context.root, publish),
     });
     let _ = known.set(Arc::clone(&sources));
     let (stop, stopped) = watch::channel(false);
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
     }
     runtime
         .block_on(async {
-            let server = Server {
+            let server = Acceptor {
                 listener: tokio::net::TcpListener::from_std(listener)?,
                 tls: door.tls,
                 only: args.behind_proxy,
@@ -210,7 +210,7 @@ fn stores(args: &ServeArgs, context: &Context) -> Result<Stores, Failure> {
     Ok(Stores::new(vec![Address::Sqlite(path)]))
 }
 
-fn names(args: &ServeArgs, address: SocketAddr, hostname: &str) -> Names {
+fn names(args: &ServeArgs, address: SocketAddr, hostname: &str) -> ServerNames {
     let mut named: Vec<String> = args
         .name
         .iter()
@@ -220,7 +220,7 @@ fn names(args: &ServeArgs, address: SocketAddr, hostname: &str) -> Names {
     if !loopback && !hostname.is_empty() {
         named.push(hostname.to_ascii_lowercase());
     }
-    Names { loopback, named }
+    ServerNames { loopback, named }
 }
 
 fn url(address: SocketAddr, tls: bool) -> String {

@@ -1,12 +1,12 @@
 //! Views of response times with what lies below them.
 
-use tally::level::{Level, Zone};
+use tally::level::{RollUpLevel, Zone};
 use tally::query::Selection;
 
 use crate::axis::{Seconds, timestamp};
 use crate::documents::{Document as _, Line, ResponseTimes, figures};
 use crate::sources::Sources;
-use crate::sources::disks::Choice;
+use crate::sources::disks::ExaminedDisks;
 use crate::sources::service::{Rows, ServiceFigures, usual_length, written};
 
 /// Bytes of a view's data.
@@ -72,7 +72,7 @@ fn answer(sources: &Sources, question: &Question, now: Seconds) -> anyhow::Resul
     };
     let axis = rows.axis(question.from, question.to, slots(question.points, count));
     let figures = rows.figures(&axis);
-    let choice = Choice {
+    let choice = ExaminedDisks {
         named: &question.disks,
         most: match question.disks.is_empty() {
             true => count,
@@ -171,12 +171,12 @@ fn rows(sources: &Sources, selection: Option<&Selection>, question: &Question) -
 }
 
 /// Level of a view without response times: the slots of disks.
-fn coarseness(span: Seconds) -> Level {
-    let fits = |level: &Level| span / usual_length(*level) <= 2200;
-    [Level::Minute, Level::Hour]
+fn coarseness(span: Seconds) -> RollUpLevel {
+    let fits = |level: &RollUpLevel| span / usual_length(*level) <= 2200;
+    [RollUpLevel::Minute, RollUpLevel::Hour]
         .into_iter()
         .find(fits)
-        .unwrap_or(Level::Day)
+        .unwrap_or(RollUpLevel::Day)
 }
 
 /// Slots that fit into a view with so many disks.
@@ -192,7 +192,7 @@ fn slots(points: usize, disks: usize) -> usize {
 pub(crate) fn csv(view: &ResponseTimes) -> String {
     let mut columns: Vec<(String, Vec<Option<f64>>)> = Vec::new();
     let mut line = |name: &str, line: &Line| {
-        let rounded = |figures: &[crate::documents::Figure]| {
+        let rounded = |figures: &[crate::documents::RoundedFigure]| {
             figures.iter().map(|figure| figure.rounded()).collect()
         };
         columns.push((name.to_owned(), rounded(&line.mean)));
@@ -234,7 +234,7 @@ pub(crate) fn csv(view: &ResponseTimes) -> String {
     }
     let head = std::iter::once("time".to_owned());
     let head = head.chain(columns.iter().map(|(name, _)| name.clone()));
-    let mut table = crate::csv::Table::new(head);
+    let mut table = crate::csv::CsvTable::new(head);
     for (slot, start) in view.time_s.iter().enumerate() {
         let cells = columns.iter().map(|(_, values)| {
             let value = values.get(slot).copied().flatten();

@@ -184,7 +184,7 @@ impl Sums {
 mod tests {
     use super::*;
     use crate::proof::share;
-    use crate::simulate::{Process, Rng};
+    use crate::simulate::{Rng, StationaryProcess};
 
     fn levels(rng: &mut Rng, levels: &[(f64, usize)]) -> Vec<f64> {
         let stretch = |(level, count): &(f64, usize)| -> Vec<f64> {
@@ -242,7 +242,7 @@ mod tests {
     fn memory_alone_is_seldom_a_change() {
         for (memory, most) in [(0.0, 0.05), (0.5, 0.05), (0.8, 0.1)] {
             let found = share(20, 4, |rng| {
-                !change_points(&Process::Ar(memory).series(rng, 80)).is_empty()
+                !change_points(&StationaryProcess::Ar(memory).series(rng, 80)).is_empty()
             });
             assert!(found <= most, "{memory}: {found}");
         }

@@ -19,7 +19,7 @@ const FASTEST: f64 = 2e7;
 
 /// Completions in one slice of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tail {
+pub struct SliceCompletions {
     /// Requests.
     pub count: f64,
     /// Those of them that took longer than the target.
@@ -34,7 +34,7 @@ pub struct Trial {
     /// Length in seconds.
     pub seconds: f64,
     /// Completions, slice by slice.
-    pub slices: Vec<Tail>,
+    pub slices: Vec<SliceCompletions>,
 }
 
 /// Result of a trial against the target.
@@ -81,7 +81,7 @@ pub fn judge(trial: &Trial) -> TargetKept {
     judge_all(trial.rate * trial.seconds, trial.slices.iter().copied())
 }
 
-fn judge_all(due: f64, slices: impl Iterator<Item = Tail> + Clone) -> TargetKept {
+fn judge_all(due: f64, slices: impl Iterator<Item = SliceCompletions> + Clone) -> TargetKept {
     let count: f64 = slices.clone().map(|slice| slice.count).sum();
     let over: f64 = slices.clone().map(|slice| slice.over).sum();
     if count < due * KEPT_UP && count < due - 3.0 * due.sqrt() {

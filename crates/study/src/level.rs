@@ -15,7 +15,7 @@ const TAIL: f64 = 5e-4;
 
 /// A drop from one level to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct LevelDrop {
     /// The first slice of the lower level.
     pub at: usize,
     /// The level before, a slice.
@@ -31,7 +31,7 @@ pub struct Step {
 /// exact to a slice up to 100 slices, to a hundredth of the series beyond. `None` too with fewer
 /// than [`LEAST_SLICES`] values, with one that is not finite, and where the second level is nothing
 /// at all: that is a stall.
-pub fn find_drop(slices: &[f64]) -> Option<Step> {
+pub fn find_drop(slices: &[f64]) -> Option<LevelDrop> {
     let step = if slices.len() < LEAST_SLICES {
         None
     } else {
@@ -45,7 +45,7 @@ pub fn find_drop(slices: &[f64]) -> Option<Step> {
 
 /// A step from one level to another, up or down, in at least half of [`LEAST_SLICES`]: enough for
 /// doubt, where [`find_drop`] is for certainty.
-pub(crate) fn find_step(slices: &[f64]) -> Option<Step> {
+pub(crate) fn find_step(slices: &[f64]) -> Option<LevelDrop> {
     if slices.len() < LEAST_SLICES / 2 {
         return None;
     }
@@ -90,7 +90,7 @@ pub(crate) fn find_step(slices: &[f64]) -> Option<Step> {
             .map_or(0.0, |noise| noise.half_width(&contrast, 0.05));
         Interval::around(level(mean), scaled.unit * half_width)
     };
-    Some(Step {
+    Some(LevelDrop {
         at: slices.len() - (count - split) * length,
         before: interval(before, weights(early, 0.0)),
         after: interval(after, weights(0.0, late)),

@@ -27,6 +27,7 @@
 //! | [`replay`] | what are the figures of a replay worth? |
 //! | [`zones`] | does throughput hold across a disk? |
 //! | [`curve`] | how many requests a second keep a latency target? |
+//! | [`median`] | what is in the middle? |
 //! | [`outlying`] | which of many alike are not like the others? |
 //! | [`shift`] | is a series at another level after a moment than before? |
 //! | [`change_points`] | when did a series change? |
@@ -49,6 +50,7 @@ pub mod few;
 pub mod foreign;
 pub mod interval;
 pub mod level;
+pub mod median;
 mod noise;
 pub mod outlying;
 pub mod pace;

@@ -7,6 +7,8 @@
 //! is known, since the MAD of few values is rough. What lies near the median is never marked, however narrow
 //! the others are.
 
+use crate::median::median;
+
 /// The distance, in standard deviations of most values, beyond which a value is outlying.
 const BAR: f64 = 3.5;
 /// The MAD of the standard normal distribution.
@@ -20,9 +22,9 @@ pub fn outlying(values: &[f64], near: f64) -> Option<Vec<bool>> {
     if values.len() < LEAST || !values.iter().all(|value| value.is_finite()) {
         return None;
     }
-    let middle = median(values)?;
+    let middle = median(values.to_vec())?;
     let distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
-    let spread = median(&distances)? / NORMAL_MAD;
+    let spread = median(distances.clone())? / NORMAL_MAD;
     let least = near * middle.abs();
     Some(
         distances
@@ -32,34 +34,10 @@ pub fn outlying(values: &[f64], near: f64) -> Option<Vec<bool>> {
     )
 }
 
-/// The value in the middle, or the mean of the two there. `None` of none, and where one is not
-/// finite.
-pub fn median(values: &[f64]) -> Option<f64> {
-    if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
-        return None;
-    }
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let half = sorted.len() / 2;
-    Some(if sorted.len() % 2 == 1 {
-        sorted[half]
-    } else {
-        f64::midpoint(sorted[half - 1], sorted[half])
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use record::random::SplitMix64 as Rng;
-
-    #[test]
-    fn a_median_is_in_the_middle() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(median(&[]), None);
-        assert_eq!(median(&[f64::NAN]), None);
-    }
 
     #[test]
     fn outliers_are_marked_on_either_side() {

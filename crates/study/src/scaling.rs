@@ -14,8 +14,6 @@ pub struct Point {
     pub value: f64,
     /// The 95 % half width as a share of the value; `None` if unknown.
     pub half_width: Option<f64>,
-    /// Sum of these members' own rates, in the unit of the rate; `None` if unknown.
-    pub ideal: Option<f64>,
 }
 
 /// A ratio with its 95 % interval, where there is one.
@@ -25,22 +23,6 @@ pub struct Share {
     pub ratio: f64,
     /// Its interval; `None` where a half width that it takes is unknown.
     pub interval: Option<RatioInterval>,
-}
-
-/// The ideal of a number of members from the rate of one alone. `None` where that is no rate.
-pub fn ideal_of_one(alone: f64, members: usize) -> Option<f64> {
-    let ideal = alone * members as f64;
-    (ideal > 0.0 && ideal.is_finite()).then_some(ideal)
-}
-
-/// The share of the ideal that is reached. The ideal is taken as it is, without noise of its own.
-/// `None` where the value or the ideal is not positive and finite.
-pub fn efficiency(point: &Point) -> Option<Share> {
-    let rate = Rate::of(point)?;
-    let ideal = point
-        .ideal
-        .filter(|ideal| *ideal > 0.0 && ideal.is_finite())?;
-    Share::of(rate.log - ideal.ln(), rate.variance)
 }
 
 /// The number of members beyond which more are shown to add nothing: the most members measured bring
@@ -176,42 +158,14 @@ mod tests {
     use crate::proof::{error, share};
     use proptest::prelude::*;
 
-    /// Points with a half width of 2 %, and an ideal of 100 a member.
+    /// Points with a half width of 2 %.
     fn points(values: &[(usize, f64)]) -> Vec<Point> {
         let point = |(members, value): &(usize, f64)| Point {
             members: *members,
             value: *value,
             half_width: Some(0.02),
-            ideal: ideal_of_one(100.0, *members),
         };
         values.iter().map(point).collect()
-    }
-
-    #[test]
-    fn efficiency_is_the_share_of_the_ideal() {
-        let got = efficiency(&points(&[(4, 360.0)])[0]).unwrap();
-        assert!((got.ratio - 0.9).abs() < 1e-12);
-        let interval = got.interval.unwrap();
-        assert!((interval.high / interval.ratio - 1.0202).abs() < 1e-4);
-        let unknown = Point {
-            half_width: None,
-            ..points(&[(4, 360.0)])[0]
-        };
-        assert_eq!(efficiency(&unknown).unwrap().interval, None);
-        assert_eq!(
-            efficiency(&Point {
-                ideal: None,
-                ..unknown
-            }),
-            None
-        );
-        assert_eq!(
-            efficiency(&Point {
-                value: 0.0,
-                ..unknown
-            }),
-            None
-        );
     }
 
     #[test]
@@ -291,23 +245,22 @@ mod tests {
         #[test]
         fn any_points_have_an_answer(
             points in prop::collection::vec(
-                (any::<usize>(), any::<f64>(), any::<Option<f64>>(), any::<Option<f64>>()),
+                (any::<usize>(), any::<f64>(), any::<Option<f64>>()),
                 0..8,
             ),
             few in prop::collection::vec((0usize..9, any::<f64>()), 0..9)
         ) {
-            let any = points.into_iter().map(|(members, value, half_width, ideal)| {
-                Point { members, value, half_width, ideal }
+            let any = points.into_iter().map(|(members, value, half_width)| {
+                Point { members, value, half_width }
             });
             let few = few.into_iter().map(|(members, value)| {
-                Point { members, value, half_width: Some(0.01), ideal: None }
+                Point { members, value, half_width: Some(0.01) }
             });
             for points in [any.collect::<Vec<_>>(), few.collect()] {
                 if let Some(members) = knee(&points) {
                     prop_assert!(points.iter().any(|point| point.members == members));
                 }
-                let shares = points.iter().filter_map(efficiency);
-                for share in shares.chain(odd_against_even(&points)) {
+                if let Some(share) = odd_against_even(&points) {
                     prop_assert!(share.ratio.is_finite());
                 }
             }

@@ -233,7 +233,7 @@ pub(crate) fn ranks(values: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
     use crate::proof::share;
-    use crate::simulate::{Process, Rng};
+    use crate::simulate::{Rng, StationaryProcess};
 
     fn noisy(rng: &mut Rng, level: f64, spread: f64, count: usize) -> Vec<f64> {
         (0..count)
@@ -323,7 +323,7 @@ mod tests {
     fn memory_alone_is_no_change() {
         for (memory, most) in [(0.0, 0.02), (0.5, 0.03), (0.8, 0.08)] {
             let found = share(300, 6, |rng| {
-                let series = Process::Ar(memory).series(rng, 60);
+                let series = StationaryProcess::Ar(memory).series(rng, 60);
                 shift(&series[..30], &series[30..]).is_some_and(|got| got.p < 0.01)
             });
             assert!(found <= most, "{memory}: {found}");

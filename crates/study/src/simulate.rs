@@ -4,7 +4,7 @@ pub(crate) use record::random::SplitMix64 as Rng;
 
 /// A stationary process with a known mean.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Process {
+pub(crate) enum StationaryProcess {
     /// First-order autoregression with this memory; its standard deviation is a tenth of the mean.
     Ar(f64),
     /// The mean of this many white values in a row.
@@ -16,46 +16,46 @@ pub(crate) enum Process {
     Poisson(f64),
 }
 
-pub(crate) const PROCESSES: [Process; 11] = [
-    Process::Ar(0.0),
-    Process::Ar(0.5),
-    Process::Ar(0.8),
-    Process::Ar(0.9),
-    Process::Ar(0.95),
-    Process::Ar(-0.5),
-    Process::Moving(2),
-    Process::Moving(10),
-    Process::Regimes {
+pub(crate) const PROCESSES: [StationaryProcess; 11] = [
+    StationaryProcess::Ar(0.0),
+    StationaryProcess::Ar(0.5),
+    StationaryProcess::Ar(0.8),
+    StationaryProcess::Ar(0.9),
+    StationaryProcess::Ar(0.95),
+    StationaryProcess::Ar(-0.5),
+    StationaryProcess::Moving(2),
+    StationaryProcess::Moving(10),
+    StationaryProcess::Regimes {
         rate: 40.0,
         swing: 12.0,
     },
-    Process::Regimes {
+    StationaryProcess::Regimes {
         rate: 400.0,
         swing: 20.0,
     },
-    Process::Poisson(4.0),
+    StationaryProcess::Poisson(4.0),
 ];
 
 const LEVEL: f64 = 1000.0;
 
-impl Process {
+impl StationaryProcess {
     pub(crate) fn mean(self) -> f64 {
         match self {
-            Process::Ar(_) | Process::Moving(_) => LEVEL,
-            Process::Regimes { rate, .. } | Process::Poisson(rate) => rate,
+            StationaryProcess::Ar(_) | StationaryProcess::Moving(_) => LEVEL,
+            StationaryProcess::Regimes { rate, .. } | StationaryProcess::Poisson(rate) => rate,
         }
     }
 
     /// The standard deviation of one value, and the factor by which memory widens that of a mean.
     fn spread(self) -> (f64, f64) {
         match self {
-            Process::Ar(phi) => (0.1 * LEVEL, (1.0 + phi) / (1.0 - phi)),
-            Process::Moving(width) => (0.1 * LEVEL, width as f64),
-            Process::Regimes { rate, swing } => {
+            StationaryProcess::Ar(phi) => (0.1 * LEVEL, (1.0 + phi) / (1.0 - phi)),
+            StationaryProcess::Moving(width) => (0.1 * LEVEL, width as f64),
+            StationaryProcess::Regimes { rate, swing } => {
                 let share = swing * swing / (swing * swing + rate);
                 ((swing * swing + rate).sqrt(), 1.0 + 2.0 * share * 0.8 / 0.2)
             }
-            Process::Poisson(rate) => (rate.sqrt(), 1.0),
+            StationaryProcess::Poisson(rate) => (rate.sqrt(), 1.0),
         }
     }
 
@@ -68,7 +68,7 @@ impl Process {
     pub(crate) fn series(self, rng: &mut Rng, n: usize) -> Vec<f64> {
         let (deviation, _) = self.spread();
         match self {
-            Process::Ar(phi) => {
+            StationaryProcess::Ar(phi) => {
                 let mut state = rng.normal();
                 let step = (1.0 - phi * phi).sqrt();
                 let next = || {
@@ -77,7 +77,7 @@ impl Process {
                 };
                 std::iter::repeat_with(next).take(n).collect()
             }
-            Process::Moving(width) => {
+            StationaryProcess::Moving(width) => {
                 let white: Vec<f64> = (0..n + width - 1).map(|_| rng.normal()).collect();
                 let root = (width as f64).sqrt();
                 white
@@ -85,7 +85,7 @@ impl Process {
                     .map(|w| LEVEL + deviation * w.iter().sum::<f64>() / root)
                     .collect()
             }
-            Process::Regimes { rate, swing } => {
+            StationaryProcess::Regimes { rate, swing } => {
                 let mut sign = if rng.uniform() < 0.5 { -1.0 } else { 1.0 };
                 let next = || {
                     if rng.uniform() < 0.1 {
@@ -95,7 +95,7 @@ impl Process {
                 };
                 std::iter::repeat_with(next).take(n).collect()
             }
-            Process::Poisson(rate) => (0..n).map(|_| rng.poisson(rate)).collect(),
+            StationaryProcess::Poisson(rate) => (0..n).map(|_| rng.poisson(rate)).collect(),
         }
     }
 }

@@ -16,14 +16,14 @@ pub const MOST: usize = 1_000_000;
 
 /// Results of past hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Past {
+pub struct PastResults {
     /// Number of good ones.
     pub good: usize,
     /// Number of all.
     pub all: usize,
 }
 
-impl Past {
+impl PastResults {
     /// Probability that fewer than `want` of `started` hosts are good; one where no good one was ever seen.
     fn lack(&self, want: usize, started: usize) -> f64 {
         if want == 0 {
@@ -84,21 +84,21 @@ mod tests {
 
     #[test]
     fn a_good_past_asks_for_few_and_a_short_one_for_more() {
-        let of = |good, all| Past { good, all }.to_start(3, 0.95);
+        let of = |good, all| PastResults { good, all }.to_start(3, 0.95);
         assert_eq!(of(0, 40), None);
         assert_eq!(of(0, 0), None);
         let (short, long, poor) = (of(9, 10), of(900, 1000), of(100, 1000));
         assert!(short > long && poor > short, "{short:?} {long:?} {poor:?}");
         // Of a share of 0.9 that is nearly known: 4 give three with 94.8 %, 5 with 99 %.
         assert_eq!(long, Some(5));
-        assert_eq!(Past { good: 1, all: 5 }.to_start(0, 0.95), Some(0));
+        assert_eq!(PastResults { good: 1, all: 5 }.to_start(0, 0.95), Some(0));
     }
 
     #[test]
     fn the_prediction_is_that_of_the_urn() {
         // One good of one: the share is uniform below the cautious prior, so that all of two more are
         // good with the chance of the integral of p^2, a third.
-        let past = Past { good: 1, all: 1 };
+        let past = PastResults { good: 1, all: 1 };
         assert!((past.chance(2, 2) - 1.0 / 3.0).abs() < 1e-12);
         assert!((past.chance(1, 2) - 2.0 / 3.0).abs() < 1e-12);
     }
@@ -139,7 +139,7 @@ mod tests {
         for all in [1, 3, 5, 10, 16, 30, 46, 100] {
             for want in [1, 3, 10] {
                 let numbers: Vec<Option<usize>> = (0..=all)
-                    .map(|good| Past { good, all }.to_start(want, 0.95))
+                    .map(|good| PastResults { good, all }.to_start(want, 0.95))
                     .collect();
                 for step in 1..100 {
                     let share = f64::from(step) / 100.0;
@@ -168,7 +168,7 @@ mod tests {
                 .map(|zone| {
                     let own = past.iter().filter(|host| host.zone == zone);
                     let own: Vec<bool> = own.map(good).collect();
-                    let past = Past {
+                    let past = PastResults {
                         good: own.iter().filter(|good| **good).count(),
                         all: own.len(),
                     };
@@ -193,7 +193,7 @@ mod tests {
         fn more_hosts_are_never_worse(
             good in 0usize..60, bad in 0usize..60, want in 0usize..12, started in 0usize..200
         ) {
-            let past = Past { good, all: good + bad };
+            let past = PastResults { good, all: good + bad };
             let chance = past.chance(want, started);
             prop_assert!((0.0..=1.0).contains(&chance));
             prop_assert!(past.chance(want, started + 1) >= chance - 1e-12);
@@ -205,7 +205,7 @@ mod tests {
 
         #[test]
         fn any_numbers_have_an_answer(good: usize, all: usize, want in 0usize..9, chance: f64) {
-            let _ = Past { good, all }.to_start(want, chance);
+            let _ = PastResults { good, all }.to_start(want, chance);
         }
     }
 }

@@ -19,7 +19,7 @@ const SURELY: f64 = 1.5;
 
 /// Comparison of the two ends of a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ends {
+pub struct DiskEnds {
     /// The geometric mean of the rates of the first eighth of the zones.
     pub first: f64,
     /// The same of the last eighth.
@@ -38,7 +38,7 @@ pub struct Ends {
 /// that gets slower with time would look like one that is slower at its end.
 ///
 /// `None` with fewer than [`LEAST_ZONES`] zones, or with a rate that is not above zero.
-pub fn ends(rates: &[f64]) -> Option<Ends> {
+pub fn ends(rates: &[f64]) -> Option<DiskEnds> {
     if rates.len() < LEAST_ZONES || !rates.iter().all(|rate| *rate > 0.0 && rate.is_finite()) {
         return None;
     }
@@ -53,7 +53,7 @@ pub fn ends(rates: &[f64]) -> Option<Ends> {
     let deviation = student_quantile(TAIL, steps * 2.0 / 3.0);
     let half = deviation * scatter * (2.0 / count as f64).sqrt();
     let ratio = RatioInterval::of_logs(last - first, half)?;
-    Some(Ends {
+    Some(DiskEnds {
         first: first.exp(),
         last: last.exp(),
         ratio,

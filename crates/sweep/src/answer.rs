@@ -5,7 +5,7 @@ use ledger::Ledger;
 
 use crate::args::SweepArgs;
 use crate::decide::decide;
-use crate::decision::Decision;
+use crate::decision::SweepDecision;
 use crate::record::{Cell, CellOutcome, SweepRecord};
 use crate::{commands, html, views};
 use ui::context::Context;
@@ -57,7 +57,7 @@ pub(crate) fn document(record: &SweepRecord) -> String {
 
 fn drawn(
     record: &SweepRecord,
-    decision: &Decision,
+    decision: &SweepDecision,
     commands: &[String],
     ledger: &Ledger,
 ) -> anyhow::Result<Vec<u8>> {
@@ -66,7 +66,7 @@ fn drawn(
 }
 
 /// Commands that build the winner.
-fn commands_of(record: &SweepRecord, decision: &Decision) -> Vec<String> {
+fn commands_of(record: &SweepRecord, decision: &SweepDecision) -> Vec<String> {
     let winner = decision
         .winner
         .and_then(|winner| record.layouts.get(winner));
@@ -78,7 +78,7 @@ fn commands_of(record: &SweepRecord, decision: &Decision) -> Vec<String> {
 /// The best layouts with a run of each.
 fn finalists(
     record: &SweepRecord,
-    decision: &Decision,
+    decision: &SweepDecision,
     ledger: &Ledger,
 ) -> Vec<(String, ::record::Run)> {
     let best = decision.winner.iter().chain(&decision.ties);
@@ -98,7 +98,7 @@ fn finalists(
 }
 
 /// Exit status of the verb: 1 where the measured layouts miss the requirements.
-fn status(record: &SweepRecord, decision: &Decision) -> Outcome {
+fn status(record: &SweepRecord, decision: &SweepDecision) -> Outcome {
     if decision.winner.is_some() || !decision.over {
         return Ok(Answer::Done);
     }

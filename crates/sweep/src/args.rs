@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use domain::bought::BoughtVolumes;
 use domain::filesystem::Fs;
-use domain::plan_binding::Planned;
+use domain::plan_binding::PlannedDisk;
 use domain::raid::{Layout as Copies, Level, level_parser};
 use domain::values::{Percent, Size, Span};
 use replay::ReplayOptions;
@@ -42,7 +42,7 @@ pub struct SweepArgs {
     pub destroy: Vec<OsString>,
     /// A disk of a plan: another one under its name is refused. 'fleet' says it
     #[arg(long, value_name = "JSON", hide = true)]
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedDisk>,
 
     /// Compare types of EBS volumes instead of layouts, such as gp3:100GiB and io2,iops=6000:100GiB; repeatable. Each
     /// is created in this instance's zone, attached, measured, detached and deleted, after its price was shown and
@@ -119,7 +119,7 @@ pub struct SweepArgs {
     #[arg(long, visible_alias = "by", value_name = "FIGURE")]
     pub objective: Option<String>,
     /// Requirement that a layout must meet, such as 'page-write.p99<5ms'
-    #[arg(long, value_name = "FIGURE<BAR")]
+    #[arg(long, value_name = "FIGURE<VALUE")]
     pub require: Vec<String>,
     /// Number of members that may fail, whichever they are, without loss of data
     #[arg(long, value_name = "N", default_value_t = 0)]

@@ -3,16 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
-use linux::block::{DevNum, Device, Devices};
+use linux::block::{Device, DeviceNumber, Devices};
 use linux::exec::Exec;
 use linux::mounts::Mounts;
 use linux::{Root, process, root};
 use serde::{Deserialize, Serialize};
 
 use super::layout::Layout;
-use array::host::Host;
+use array::host::ArrayHost;
 use array::plan::{md_uuid, new_uuid};
-use array::steps::Undone;
+use array::steps::UndoResult;
 use array::teardown;
 
 /// The ids of a layout, chosen before it is built, and the settings of the disks before.
@@ -53,7 +53,7 @@ impl BuiltLayout {
     pub(crate) fn choose(
         root: &Root,
         layout: &Layout,
-        members: &[DevNum],
+        members: &[DeviceNumber],
         node: PathBuf,
         mount: &Path,
     ) -> anyhow::Result<BuiltLayout> {
@@ -80,10 +80,10 @@ impl BuiltLayout {
     /// repeated. Without `arrays` it is a single disk.
     pub(crate) fn take_down(
         &self,
-        host: &mut Host,
+        host: &mut ArrayHost,
         devices: &[PathBuf],
         arrays: bool,
-    ) -> Vec<Undone> {
+    ) -> Vec<UndoResult> {
         let mut undone = self.unmount(host);
         if undone.iter().any(|undone| undone.left().is_some()) {
             // What is mounted is in use, even if it is ours: nothing below it is touched.
@@ -104,7 +104,7 @@ impl BuiltLayout {
     }
 
     /// The folder belongs to the sweep, so everything mounted there is unmounted, the last mount first.
-    fn unmount(&self, host: &mut Host) -> Vec<Undone> {
+    fn unmount(&self, host: &mut ArrayHost) -> Vec<UndoResult> {
         let count = Mounts::read(&host.root).map_or(0, |mounts| {
             mounts
                 .iter()
@@ -116,9 +116,9 @@ impl BuiltLayout {
         for _ in 0..count {
             undone.push(
                 match host.run(&Exec::new("umount").arg(&self.mount).bound()) {
-                    Ok(_) => Undone::Reverted(format!("{shown} was unmounted")),
+                    Ok(_) => UndoResult::Reverted(format!("{shown} was unmounted")),
                     Err(error) => {
-                        Undone::Leftover(format!("{shown} is mounted: {error}; umount {shown}"))
+                        UndoResult::Leftover(format!("{shown} is mounted: {error}; umount {shown}"))
                     }
                 },
             );
@@ -128,7 +128,7 @@ impl BuiltLayout {
         undone
     }
 
-    fn reset_schedulers(&self, root: &Root) -> Vec<Undone> {
+    fn reset_schedulers(&self, root: &Root) -> Vec<UndoResult> {
         if process::boot_id(root).ok().as_ref() != Some(&self.boot) {
             return Vec::new();
         }
@@ -143,7 +143,7 @@ impl BuiltLayout {
             // The scheduler of a disk that is gone went with it.
             is_there(scheduler).then_some(())?;
             let error = set_scheduler(root, &scheduler.disk, &scheduler.was).err()?;
-            Some(Undone::Leftover(format!(
+            Some(UndoResult::Leftover(format!(
                 "the scheduler of {}, which was {}: {error}",
                 scheduler.disk, scheduler.was
             )))
@@ -172,7 +172,7 @@ pub(crate) fn set_schedulers(
 
 /// The schedulers that a device can have: the words of its disk's `queue/scheduler`, where the current one is in
 /// brackets (Documentation/block/switching-sched.rst).
-pub(crate) fn schedulers(root: &Root, devices: &Devices, number: DevNum) -> Vec<String> {
+pub(crate) fn schedulers(root: &Root, devices: &Devices, number: DeviceNumber) -> Vec<String> {
     let Some(disk) = disk_of(devices, number) else {
         return Vec::new();
     };
@@ -195,7 +195,7 @@ fn set_scheduler(root: &Root, disk: &str, name: &str) -> anyhow::Result<()> {
 }
 
 /// The disk whose queue a device uses: a partition has that of its disk.
-fn disk_of(devices: &Devices, number: DevNum) -> Option<&Device> {
+fn disk_of(devices: &Devices, number: DeviceNumber) -> Option<&Device> {
     let device = devices.get(number)?;
     match device.partition_of() {
         Some(of) => devices.get(of),
@@ -203,7 +203,7 @@ fn disk_of(devices: &Devices, number: DevNum) -> Option<&Device> {
     }
 }
 
-fn scheduler_of(devices: &Devices, number: DevNum) -> Option<SavedScheduler> {
+fn scheduler_of(devices: &Devices, number: DeviceNumber) -> Option<SavedScheduler> {
     let disk = disk_of(devices, number)?;
     Some(SavedScheduler {
         disk: disk.sysfs_name(),

@@ -3,14 +3,14 @@
 
 use std::path::PathBuf;
 
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 
 use super::built_layout::schedulers;
 use super::layout::Layout;
 use super::plan::LayoutPlan;
-use super::record::{LeftOut, Settings};
+use super::record::{LeftOut, SweepSettings};
 use array::check::{LEAST_XFS, kernel_has_md};
-use array::host::Host;
+use array::host::ArrayHost;
 use domain::filesystem::Fs;
 
 /// Programs that every layout needs, and the packages that have them.
@@ -25,10 +25,10 @@ const NEEDED: [(&str, &str); 3] = [
 /// # Errors
 /// Reasons against the whole sweep, as sentences.
 pub(crate) fn check(
-    settings: &Settings,
+    settings: &SweepSettings,
     planned: &mut LayoutPlan,
     dry_run: bool,
-    host: &mut Host,
+    host: &mut ArrayHost,
 ) -> Result<Vec<String>, Vec<String>> {
     let mut problems = Vec::new();
     let mut notes = Vec::new();
@@ -83,7 +83,7 @@ fn leave_out(
     }
 }
 
-fn file_systems(planned: &mut LayoutPlan, host: &Host) {
+fn file_systems(planned: &mut LayoutPlan, host: &ArrayHost) {
     for (fs, package) in [(Fs::Xfs, "xfsprogs"), (Fs::Ext4, "e2fsprogs")] {
         if !host.programs.has(fs.tool()) {
             let why = missing(fs.tool(), package);
@@ -95,7 +95,7 @@ fn file_systems(planned: &mut LayoutPlan, host: &Host) {
 }
 
 /// Leaves out schedulers that not every disk has, as all disks of a layout need the same.
-fn scheduler_names(settings: &Settings, planned: &mut LayoutPlan, host: &Host) {
+fn scheduler_names(settings: &SweepSettings, planned: &mut LayoutPlan, host: &ArrayHost) {
     let Ok(devices) = Devices::read(&host.root) else {
         return;
     };
@@ -106,7 +106,7 @@ fn scheduler_names(settings: &Settings, planned: &mut LayoutPlan, host: &Host) {
         .collect();
     names.sort();
     names.dedup();
-    let numbers: Vec<(&PathBuf, DevNum)> = settings
+    let numbers: Vec<(&PathBuf, DeviceNumber)> = settings
         .devices
         .iter()
         .filter_map(|volume| {
@@ -129,7 +129,7 @@ fn scheduler_names(settings: &Settings, planned: &mut LayoutPlan, host: &Host) {
 }
 
 /// Leaves out XFS on layouts below its smallest size.
-fn room(settings: &Settings, planned: &mut LayoutPlan) {
+fn room(settings: &SweepSettings, planned: &mut LayoutPlan) {
     let sizes = settings.sizes();
     // A device without a size is missing, which the claim reports.
     let too_small = |layout: &Layout| {
@@ -151,7 +151,7 @@ fn room(settings: &Settings, planned: &mut LayoutPlan) {
 fn arrays(
     planned: &LayoutPlan,
     dry_run: bool,
-    host: &mut Host,
+    host: &mut ArrayHost,
     notes: &mut Vec<String>,
     problems: &mut Vec<String>,
 ) {
@@ -165,7 +165,7 @@ fn arrays(
 }
 
 /// Capacity lost to devices of different sizes, as sentences.
-fn unequal(settings: &Settings) -> Vec<String> {
+fn unequal(settings: &SweepSettings) -> Vec<String> {
     let least = settings.devices.iter().map(|volume| volume.size).min();
     let Some(least) = least else {
         return Vec::new();

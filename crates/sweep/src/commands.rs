@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use linux::exec::Exec;
 
 use super::layout::Layout;
-use super::record::Settings;
+use super::record::SweepSettings;
 use array::geometry::Geometry;
-use array::plan::{FsPlan, Plan};
+use array::plan::{ArrayPlan, FsPlan};
 use domain::filesystem::Fs;
 use domain::raid::{Layout as Copies, Level};
 
@@ -15,7 +15,7 @@ use domain::raid::{Layout as Copies, Level};
 const NAME: &str = "data";
 
 /// Commands that build a layout on the devices of a sweep: with disksmith, and the same by hand.
-pub(crate) fn commands(settings: &Settings, layout: &Layout) -> Vec<String> {
+pub(crate) fn commands(settings: &SweepSettings, layout: &Layout) -> Vec<String> {
     let members: Vec<PathBuf> = settings
         .devices
         .iter()
@@ -91,7 +91,7 @@ fn alone(fs: Fs, members: &[PathBuf]) -> Vec<String> {
     lines
 }
 
-fn formatted(plan: &Plan, node: &Path) -> Vec<String> {
+fn formatted(plan: &ArrayPlan, node: &Path) -> Vec<String> {
     let mut lines: Vec<String> = plan
         .mkfs(node)
         .map(|mkfs| mkfs.line())
@@ -105,8 +105,8 @@ fn formatted(plan: &Plan, node: &Path) -> Vec<String> {
 }
 
 /// A plan without ids, which the programs choose.
-fn plan(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> Plan {
-    Plan {
+fn plan(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> ArrayPlan {
+    ArrayPlan {
         geometry,
         members: members.to_vec(),
         spares: Vec::new(),

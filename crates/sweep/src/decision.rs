@@ -12,9 +12,9 @@ use super::record::Value;
 
 /// All conclusions.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Decision {
+pub(crate) struct SweepDecision {
     /// A row for each layout, the best first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<LayoutResult>,
     /// Index of the best layout.
     pub winner: Option<usize>,
     /// Layouts not distinguishable from the winner, the best first.
@@ -26,11 +26,11 @@ pub(crate) struct Decision {
     /// True if no further measurement is needed.
     pub over: bool,
     /// Drift of the baseline over the sweep; `None` before it was measured twice.
-    pub drift: Option<Drift>,
+    pub drift: Option<BaselineDrift>,
     /// Effect of each factor.
     pub effects: Vec<Effect>,
     /// Growth of the objective's rate with the members.
-    pub curves: Vec<Curve>,
+    pub curves: Vec<ScalingCurve>,
     /// Conclusions about factors and members, as sentences.
     pub answers: Vec<String>,
     /// Reasons to doubt the table, as sentences.
@@ -69,7 +69,7 @@ pub(crate) enum LayoutOutcome {
 
 /// One layout.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Row {
+pub(crate) struct LayoutResult {
     /// Index of the layout.
     pub layout: usize,
     /// Number of blocks in which it was measured.
@@ -95,7 +95,7 @@ pub(crate) struct Row {
 
 /// Drift of the baseline over the sweep.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Drift {
+pub(crate) struct BaselineDrift {
     /// Times of its measurements, in seconds, and its objective's figure.
     pub points: Vec<(f64, f64)>,
     /// The change from the first to the last as a share, with its interval.
@@ -129,7 +129,7 @@ pub(crate) struct Effect {
 
 /// Growth of the rate with the members, all else equal.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Curve {
+pub(crate) struct ScalingCurve {
     /// Common part: `RAID 10, 256 KiB, xfs`.
     pub label: String,
     /// Points by the number of members.

@@ -37,20 +37,22 @@ use engine::Engine;
 
 #[cfg(test)]
 pub(crate) use decide::survivors;
-pub(crate) use decision::{Curve, Decision, Drift, Effect, LayoutOutcome, Row, Survivor};
+pub(crate) use decision::{
+    BaselineDrift, Effect, LayoutOutcome, LayoutResult, ScalingCurve, Survivor, SweepDecision,
+};
 pub use figure::{Figure, Metric};
 pub use figures::{figures_of, why_never};
 pub(crate) use layout::{Factor, Layout};
-pub use objective::{Comparison, Objective, Requirement};
-pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, Settings, SweepRecord, Value};
+pub use objective::{Objective, Requirement, ThresholdSide};
+pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, SweepRecord, SweepSettings, Value};
 pub use saved::{document, report_page};
 #[cfg(test)]
-pub(crate) use {decision::Point, layout::Factors, price::Cost, record::Volume};
+pub(crate) use {decision::Point, layout::Factors, price::Cost, record::SweptVolume};
 
 use crate::args::SweepArgs;
 use answer::answer;
-use array::programs::Installed;
-use run::Ending;
+use array::programs::InstalledPrograms;
+use run::SweepEnd;
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome};
 use ui::output::{Format, OutputFile};
@@ -76,7 +78,7 @@ pub fn sweep(
     if let Some(word) = &args.show {
         return saved::show(args, word, page.as_ref(), context);
     }
-    let mut programs = Installed;
+    let mut programs = InstalledPrograms;
     if let Some(word) = &args.abandon {
         return saved::abandon(args, word, context, &mut programs);
     }
@@ -88,11 +90,11 @@ pub fn sweep(
     };
     let mut sweep = ready.sweep(context, &mut programs, engine, interrupt);
     match sweep.run()? {
-        Ending::Over => {
+        SweepEnd::Over => {
             let (record, ledger) = sweep.finish()?;
             answer(args, page.as_ref(), context, &record, &ledger)
         }
-        Ending::Interrupted => {
+        SweepEnd::Interrupted => {
             let ledger = sweep.job.suspend().into_ledger();
             let record = sweep.checkpoint.record;
             if !record.cells.is_empty() {

@@ -7,7 +7,7 @@ use engine::{Engine, derive_seed};
 use ledger::Ledger;
 
 use super::figures::figures_of;
-use super::record::{CellOutcome, Settings};
+use super::record::{CellOutcome, SweepSettings};
 use bench::args::{BenchArgs, FioOptions, SharedOptions};
 use bench::conclusion::Conclusion;
 use bench::{Ran, Suite};
@@ -21,7 +21,7 @@ use ui::exit::{ExitClass as _, Failure, sentence};
 /// # Errors
 /// When the text of the user's workload is invalid, as a sentence.
 pub(crate) fn bench_args(
-    settings: &Settings,
+    settings: &SweepSettings,
     target: &Path,
     block: usize,
 ) -> Result<BenchArgs, String> {
@@ -83,7 +83,7 @@ pub(crate) struct Measured {
 /// # Errors
 /// When the ledger cannot be written.
 pub(crate) fn measure(
-    settings: &Settings,
+    settings: &SweepSettings,
     target: &Path,
     block: usize,
     context: &mut Context,

@@ -26,15 +26,16 @@ pub struct Requirement {
     /// The figure.
     pub figure: Figure,
     /// Comparison of the figure with the threshold.
-    pub side: Comparison,
+    pub side: ThresholdSide,
     /// The threshold, in the figure's unit: requests or bytes a second, or nanoseconds.
-    pub bar: f64,
+    #[serde(rename = "bar")]
+    pub threshold: f64,
 }
 
 /// A comparison with a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Comparison {
+pub enum ThresholdSide {
     /// `<`
     Below,
     /// `<=`
@@ -103,28 +104,28 @@ impl FromStr for Objective {
     }
 }
 
-impl Comparison {
+impl ThresholdSide {
     /// All comparisons, the longer signs first: `<=` begins with `<`.
-    const ALL: [Comparison; 4] = [
-        Comparison::AtMost,
-        Comparison::AtLeast,
-        Comparison::Below,
-        Comparison::Above,
+    const ALL: [ThresholdSide; 4] = [
+        ThresholdSide::AtMost,
+        ThresholdSide::AtLeast,
+        ThresholdSide::Below,
+        ThresholdSide::Above,
     ];
 
     /// Sign on the command line.
     pub(crate) fn sign(self) -> &'static str {
         match self {
-            Comparison::Below => "<",
-            Comparison::AtMost => "<=",
-            Comparison::Above => ">",
-            Comparison::AtLeast => ">=",
+            ThresholdSide::Below => "<",
+            ThresholdSide::AtMost => "<=",
+            ThresholdSide::Above => ">",
+            ThresholdSide::AtLeast => ">=",
         }
     }
 
     /// True if small values satisfy it.
     pub fn is_low(self) -> bool {
-        matches!(self, Comparison::Below | Comparison::AtMost)
+        matches!(self, ThresholdSide::Below | ThresholdSide::AtMost)
     }
 }
 
@@ -132,10 +133,10 @@ impl Requirement {
     /// True if a value of the figure meets it.
     pub fn is_met_by(&self, value: f64) -> bool {
         match self.side {
-            Comparison::Below => value < self.bar,
-            Comparison::AtMost => value <= self.bar,
-            Comparison::Above => value > self.bar,
-            Comparison::AtLeast => value >= self.bar,
+            ThresholdSide::Below => value < self.threshold,
+            ThresholdSide::AtMost => value <= self.threshold,
+            ThresholdSide::Above => value > self.threshold,
+            ThresholdSide::AtLeast => value >= self.threshold,
         }
     }
 
@@ -143,22 +144,22 @@ impl Requirement {
     /// 1 where the threshold is met.
     pub(crate) fn excess(&self, value: f64) -> f64 {
         if self.side.is_low() {
-            value / self.bar
+            value / self.threshold
         } else {
-            self.bar / value
+            self.threshold / value
         }
     }
 }
 
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bar = shown(self.figure.metric, self.bar);
-        write!(f, "{}{}{bar}", self.figure, self.side.sign())
+        let threshold = shown(self.figure.metric, self.threshold);
+        write!(f, "{}{}{threshold}", self.figure, self.side.sign())
     }
 }
 
 /// A threshold in the largest unit from which it is parsed as the same number.
-fn shown(metric: Metric, bar: f64) -> String {
+fn shown(metric: Metric, threshold: f64) -> String {
     const TIMES: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
     const SIZES: [(&str, f64); 4] = [
         ("GiB", (1_u64 << 30) as f64),
@@ -167,14 +168,14 @@ fn shown(metric: Metric, bar: f64) -> String {
         ("B", 1.0),
     ];
     let units: &[(&str, f64)] = match metric {
-        Metric::Iops => return bar.to_string(),
+        Metric::Iops => return threshold.to_string(),
         Metric::Bytes => &SIZES,
         _ => &TIMES,
     };
     let fits = |value: f64| value >= 1.0 && (value * 1e3).round() / 1e3 == value;
-    match units.iter().find(|(_, unit)| fits(bar / unit)) {
-        Some((word, unit)) => format!("{}{word}", bar / unit),
-        None => format!("{bar}{}", units.last().map_or("", |(word, _)| word)),
+    match units.iter().find(|(_, unit)| fits(threshold / unit)) {
+        Some((word, unit)) => format!("{}{word}", threshold / unit),
+        None => format!("{threshold}{}", units.last().map_or("", |(word, _)| word)),
     }
 }
 
@@ -183,26 +184,30 @@ impl FromStr for Requirement {
 
     fn from_str(text: &str) -> Result<Requirement, String> {
         let signs = |at: &usize| {
-            Comparison::ALL
+            ThresholdSide::ALL
                 .into_iter()
                 .find(|s| text[*at..].starts_with(s.sign()))
         };
         let found = text.find(['<', '>']);
         let Some((at, side)) = found.and_then(|at| Some((at, signs(&at)?))) else {
             return Err(format!(
-                "'{text}' has no bar; write FIGURE<BAR or FIGURE>=BAR, as in page-write.p99<5ms, \
+                "'{text}' has no threshold; write FIGURE<VALUE or FIGURE>=VALUE, as in page-write.p99<5ms, \
                  page-read.iops>=10000 or scan.bytes>=200MiB"
             ));
         };
         let figure: Figure = text[..at].trim().parse()?;
-        let bar = bar_of(figure.metric, text[at + side.sign().len()..].trim())
-            .map_err(|why| format!("the bar of '{text}': {why}"))?;
-        Ok(Requirement { figure, side, bar })
+        let threshold = threshold_of(figure.metric, text[at + side.sign().len()..].trim())
+            .map_err(|why| format!("the threshold of '{text}': {why}"))?;
+        Ok(Requirement {
+            figure,
+            side,
+            threshold,
+        })
     }
 }
 
 /// Parses a threshold in the unit of the metric.
-fn bar_of(metric: Metric, text: &str) -> Result<f64, String> {
+fn threshold_of(metric: Metric, text: &str) -> Result<f64, String> {
     match metric {
         Metric::Iops => text
             .parse()
@@ -269,46 +274,50 @@ mod tests {
 
     #[test]
     fn a_requirement_is_in_the_unit_of_its_figure() {
-        for (text, side, bar, shown) in [
+        for (text, side, threshold, shown) in [
             (
                 "page-write.p99<5ms",
-                Comparison::Below,
+                ThresholdSide::Below,
                 5e6,
                 "page-write.p99<5ms",
             ),
             (
                 "seek.p50 <= 0.2ms",
-                Comparison::AtMost,
+                ThresholdSide::AtMost,
                 2e5,
                 "seek.p50<=200us",
             ),
             (
                 "page-read.iops>=10000",
-                Comparison::AtLeast,
+                ThresholdSide::AtLeast,
                 1e4,
                 "page-read.iops>=10000",
             ),
             (
                 "page-read.iops > 2.5",
-                Comparison::Above,
+                ThresholdSide::Above,
                 2.5,
                 "page-read.iops>2.5",
             ),
             (
                 "scan.bytes>=200MiB",
-                Comparison::AtLeast,
+                ThresholdSide::AtLeast,
                 200.0 * 1_048_576.0,
                 "scan.bytes>=200MiB",
             ),
             (
                 "seek.p99.9<1234567ns",
-                Comparison::Below,
+                ThresholdSide::Below,
                 1_234_567.0,
                 "seek.p99.9<1234.567us",
             ),
         ] {
             let requirement: Requirement = text.parse().unwrap();
-            assert_eq!((requirement.side, requirement.bar), (side, bar), "{text}");
+            assert_eq!(
+                (requirement.side, requirement.threshold),
+                (side, threshold),
+                "{text}"
+            );
             assert_eq!(requirement.to_string(), shown);
         }
     }
@@ -316,8 +325,8 @@ mod tests {
     #[test]
     fn an_invalid_requirement_is_an_error_with_the_reason() {
         for (text, expected) in [
-            ("page-write.p99", "has no bar"),
-            ("page-write.p99=5ms", "has no bar"),
+            ("page-write.p99", "has no threshold"),
+            ("page-write.p99=5ms", "has no threshold"),
             ("page-write.p99<5", "has no unit"),
             ("page-write.p99<", "not a duration"),
             ("page-write.p99<0ms", "no time"),
@@ -346,11 +355,11 @@ mod tests {
         #[test]
         fn every_requirement_reads_back(
             metric in prop::sample::select(Metric::ALL.to_vec()),
-            side in prop::sample::select(Comparison::ALL.to_vec()),
-            bar in 1_u64..1 << 40,
+            side in prop::sample::select(ThresholdSide::ALL.to_vec()),
+            threshold in 1_u64..1 << 40,
         ) {
             let figure = Figure::of("page-read", metric);
-            let requirement = Requirement { figure, side, bar: bar as f64 };
+            let requirement = Requirement { figure, side, threshold: threshold as f64 };
             prop_assert_eq!(requirement.to_string().parse(), Ok(requirement));
         }
 

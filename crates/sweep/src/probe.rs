@@ -13,7 +13,7 @@ use study::interval::mean_interval;
 use study::steady::warmup_end;
 
 use super::measure::bench_args;
-use super::record::{Probe, Settings, Value};
+use super::record::{Probe, SweepSettings, Value};
 use super::testbed::Testbed;
 use bench::{PhasePlan, suite};
 
@@ -29,7 +29,7 @@ const WINDOW: Nanos = Nanos::from_secs(1);
 /// # Errors
 /// The device that failed, and how.
 pub(crate) fn probe(
-    settings: &Settings,
+    settings: &SweepSettings,
     testbed: &Testbed,
     engine: &dyn Engine,
     interrupt: &AtomicBool,
@@ -70,7 +70,7 @@ pub(crate) fn probe(
     }))
 }
 
-fn plan(settings: &Settings) -> Option<PhasePlan> {
+fn plan(settings: &SweepSettings) -> Option<PhasePlan> {
     let args = bench_args(settings, Path::new("/"), 0).ok()?;
     let first = match &settings.workload {
         Some(_) => Vec::new(),
@@ -86,7 +86,7 @@ fn plan(settings: &Settings) -> Option<PhasePlan> {
 
 fn probe_volume(
     plan: &PhasePlan,
-    settings: &Settings,
+    settings: &SweepSettings,
     target: &DestroyTarget,
     at: usize,
     engine: &dyn Engine,

@@ -8,18 +8,18 @@ use super::decide::clauses::shown;
 use super::record::{Cell, CellOutcome, SweepRecord};
 
 /// Progress of one layout in its block.
-pub(crate) struct Progress {
+pub(crate) struct LayoutProgress {
     place: String,
     layout: String,
 }
 
-impl Progress {
+impl LayoutProgress {
     /// Progress of the layout that is measured next.
-    pub(crate) fn of(record: &SweepRecord, block: usize, layout: usize) -> Progress {
+    pub(crate) fn of(record: &SweepRecord, block: usize, layout: usize) -> LayoutProgress {
         let order = record.blocks.get(block).map_or(&[][..], |b| &b.order[..]);
         let at = order.iter().position(|&other| other == layout);
         let name = record.layouts.get(layout);
-        Progress {
+        LayoutProgress {
             place: format!(
                 "block {}, {} of {}",
                 block + 1,

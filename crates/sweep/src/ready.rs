@@ -10,7 +10,7 @@ use job::{Job, Store};
 use super::checkpoint::Checkpoint;
 use super::run::Sweep;
 use super::testbed::Testbed;
-use array::host::Host;
+use array::host::ArrayHost;
 use array::programs::Programs;
 use ui::context::Context;
 use ui::exit::Failure;
@@ -19,7 +19,7 @@ use ui::exit::Failure;
 pub(crate) const ETC: &str = "/etc";
 
 /// A sweep that can begin or continue.
-pub(crate) struct Ready {
+pub(crate) struct ReadySweep {
     /// Its state.
     pub checkpoint: Checkpoint,
     /// The job, in which states are saved.
@@ -28,7 +28,7 @@ pub(crate) struct Ready {
     pub testbed: Testbed,
 }
 
-impl Ready {
+impl ReadySweep {
     /// The sweep.
     pub(crate) fn sweep<'a>(
         self,
@@ -76,8 +76,8 @@ pub(crate) fn host<'a>(
     context: &Context,
     programs: &'a mut dyn Programs,
     report: &'a mut dyn FnMut(&str),
-) -> Host<'a> {
-    Host {
+) -> ArrayHost<'a> {
+    ArrayHost {
         root: context.root.clone(),
         etc: PathBuf::from(ETC),
         programs,

@@ -16,7 +16,7 @@ use domain::values::WorkloadText;
 
 /// One of the devices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Volume {
+pub(crate) struct SweptVolume {
     /// Path as given by the user.
     pub path: PathBuf,
     /// Identity that is stable over a reboot; `None` where the kernel shows none.
@@ -31,9 +31,9 @@ pub(crate) struct Volume {
 
 /// Settings of a sweep. Two sweeps with the same settings measure the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Settings {
+pub(crate) struct SweepSettings {
     /// The devices, in the order in which layouts take them.
-    pub devices: Vec<Volume>,
+    pub devices: Vec<SweptVolume>,
     /// Objective.
     pub objective: Objective,
     /// Factors of the layouts.
@@ -91,7 +91,7 @@ pub struct Value {
 
 /// A block: the layouts in the race when it began, each measured once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Block {
+pub(crate) struct RaceBlock {
     /// The layouts that are in the race.
     pub wanted: Vec<usize>,
     /// The order of measurement: the baseline, and then the layouts in the race.
@@ -168,7 +168,7 @@ pub(crate) struct SweepRecord {
     /// Facts about the machine.
     pub machine: Machine,
     /// Settings.
-    pub settings: Settings,
+    pub settings: SweepSettings,
     /// The layouts.
     pub layouts: Vec<Layout>,
     /// The layout that is measured again between blocks.
@@ -178,7 +178,7 @@ pub(crate) struct SweepRecord {
     /// Result of the probe of the volumes.
     pub probe: Option<Probe>,
     /// The blocks that were begun.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<RaceBlock>,
     /// Cells, in order of time.
     pub cells: Vec<Cell>,
     /// Running time in seconds, over all its starts.
@@ -196,7 +196,7 @@ impl SweepRecord {
     }
 }
 
-impl Settings {
+impl SweepSettings {
     /// The paths of the devices.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         let paths = self.devices.iter().map(|volume| volume.path.clone());
@@ -221,9 +221,9 @@ impl Settings {
     }
 }
 
-impl Volume {
+impl SweptVolume {
     /// True if both are one volume: by the stable identity, or else by path and size.
-    pub(crate) fn is(&self, other: &Volume) -> bool {
+    pub(crate) fn is(&self, other: &SweptVolume) -> bool {
         match (&self.id, &other.id) {
             (Some(one), Some(other)) => one == other,
             (None, None) => self.path == other.path && self.size == other.size,

@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use job::{Job, Store, Takeover};
-use ledger::{OwnerLiveness, Work};
+use ledger::{OwnerLiveness, StoredWork};
 use linux::consent::{Reason, Refusal, open_for_destroying};
 use linux::process;
 
 use super::built_layout::BuiltLayout;
 use super::check::missing;
 use super::checkpoint::Checkpoint;
-use super::ready::{ETC, Ready, host, refused};
-use super::record::Settings;
+use super::ready::{ETC, ReadySweep, host, refused};
+use super::record::SweepSettings;
 use super::testbed::{OverwriteConsent, Testbed};
 use array::programs::Programs;
-use array::steps::Undone;
+use array::steps::UndoResult;
 use domain::plan_binding;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
@@ -27,12 +27,12 @@ use ui::exit::{ExitClass as _, Failure};
 /// layout could not be taken down.
 pub(super) fn resume(
     key: &str,
-    settings: &Settings,
+    settings: &SweepSettings,
     allowed: &OverwriteConsent,
     store: Store,
     context: &mut Context,
     programs: &mut dyn Programs,
-) -> Result<Ready, Failure> {
+) -> Result<ReadySweep, Failure> {
     let (mut job, work) = Job::claim(store, key, Takeover::FromDead).refused()?;
     let mut checkpoint = work.document;
     let boot = process::boot_id(&context.root).refused()?;
@@ -52,7 +52,7 @@ pub(super) fn resume(
     job.save(&checkpoint).midway()?;
     let testbed = Testbed::claim(&context.root, Path::new(ETC), &paths, allowed)
         .map_err(|problems| refused(&problems))?;
-    Ok(Ready {
+    Ok(ReadySweep {
         checkpoint,
         job,
         testbed,
@@ -66,7 +66,7 @@ pub(super) fn resume(
 fn rename(
     checkpoint: &mut Checkpoint,
     key: &str,
-    settings: &Settings,
+    settings: &SweepSettings,
     boot: &str,
 ) -> Result<(), Failure> {
     let nameless = checkpoint
@@ -96,8 +96,8 @@ fn rename(
 /// # Errors
 /// All reasons against it.
 pub(super) fn rehearse(
-    work: Work<Checkpoint>,
-    settings: &Settings,
+    work: StoredWork<Checkpoint>,
+    settings: &SweepSettings,
     allowed: &OverwriteConsent,
     store: &Store,
     context: &Context,
@@ -183,14 +183,14 @@ pub(crate) fn take_down(
     }
     let mut report = |_: &str| ();
     let undone = underway.take_down(&mut host(context, programs, &mut report), paths, had_arrays);
-    let back: Vec<&str> = undone.iter().filter_map(Undone::back).collect();
+    let back: Vec<&str> = undone.iter().filter_map(UndoResult::back).collect();
     if !back.is_empty() {
         context.notice(&format!(
             "disksmith: remains of the killed sweep: {}.",
             back.join("; ")
         ));
     }
-    let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
+    let left: Vec<&str> = undone.iter().filter_map(UndoResult::left).collect();
     if left.is_empty() {
         checkpoint.underway = None;
         return Ok(());

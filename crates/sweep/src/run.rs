@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use engine::Engine;
 use job::Job;
 use ledger::Ledger;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::{Root, md};
 
 use super::built_layout::BuiltLayout;
@@ -19,11 +19,11 @@ use super::layout::Layout;
 use super::measure::measure;
 use super::order::order;
 use super::probe::probe;
-use super::progress::Progress;
-use super::record::{Block, Cell, CellOutcome, SweepRecord};
+use super::progress::LayoutProgress;
+use super::record::{Cell, CellOutcome, RaceBlock, SweepRecord};
 use super::testbed::Testbed;
 use array::programs::Programs;
-use array::steps::Undone;
+use array::steps::UndoResult;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure, sentence};
 
@@ -57,7 +57,7 @@ pub(crate) struct Sweep<'a> {
 
 /// Reason for which a sweep ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum SweepEnd {
     /// All is measured.
     Over,
     /// A signal ended it.
@@ -69,16 +69,16 @@ impl Sweep<'_> {
     ///
     /// # Errors
     /// When the ledger cannot be written, a layout cannot be taken down, or a device is gone.
-    pub(crate) fn run(&mut self) -> Result<Ending, Failure> {
+    pub(crate) fn run(&mut self) -> Result<SweepEnd, Failure> {
         self.probe()?;
         while !self.interrupt.load(Relaxed) {
             match self.next() {
                 Some((block, layout)) => self.cell(block, layout)?,
                 None if self.begin_block()? => {}
-                None => return Ok(Ending::Over),
+                None => return Ok(SweepEnd::Over),
             }
         }
-        Ok(Ending::Interrupted)
+        Ok(SweepEnd::Interrupted)
     }
 
     fn record(&self) -> &SweepRecord {
@@ -138,7 +138,10 @@ impl Sweep<'_> {
             return Ok(false);
         }
         let order = order(&wanted, record.baseline, at, record.settings.seed);
-        self.checkpoint.record.blocks.push(Block { wanted, order });
+        self.checkpoint
+            .record
+            .blocks
+            .push(RaceBlock { wanted, order });
         self.save()?;
         Ok(true)
     }
@@ -158,7 +161,7 @@ impl Sweep<'_> {
                 "the sweep has no layout {layout}; its record is damaged"
             )));
         };
-        let progress = Progress::of(self.record(), block, layout);
+        let progress = LayoutProgress::of(self.record(), block, layout);
         self.context.notice(&progress.begun());
         let (began, began_s) = (Instant::now(), self.ran_s());
         let underway = self
@@ -218,7 +221,7 @@ impl Sweep<'_> {
         &mut self,
         block: usize,
         underway: &BuiltLayout,
-        device: DevNum,
+        device: DeviceNumber,
     ) -> Result<Option<(CellOutcome, f64)>, Failure> {
         let settings = self.checkpoint.record.settings.clone();
         let measured = measure(
@@ -244,7 +247,7 @@ impl Sweep<'_> {
     fn take_down(&mut self, underway: &BuiltLayout) -> Result<(), Failure> {
         let arrays = self.record().has_arrays();
         let undone = self.testbed.take_down(underway, arrays, self.programs);
-        let left: Vec<&str> = undone.iter().filter_map(Undone::left).collect();
+        let left: Vec<&str> = undone.iter().filter_map(UndoResult::left).collect();
         if !left.is_empty() {
             return Err(Failure::Midway(anyhow!(
                 "a layout could not be taken down. Left: {}. When that is fixed, the same command \
@@ -292,7 +295,7 @@ impl Sweep<'_> {
 }
 
 /// The error of an array that has lost a member during the measurement.
-fn lost_member(root: &Root, number: DevNum) -> Option<String> {
+fn lost_member(root: &Root, number: DeviceNumber) -> Option<String> {
     let devices = Devices::read(root).ok()?;
     let arrays = md::arrays(root, &devices).ok()?;
     let array = arrays.iter().find(|array| array.number == number)?;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::answer::{self, answer};
 use super::checkpoint::Checkpoint;
-use super::record::{SweepRecord, Volume};
+use super::record::{SweepRecord, SweptVolume};
 use super::resume::take_down;
 use crate::args::SweepArgs;
 use array::programs::Programs;
@@ -132,7 +132,12 @@ fn locate(checkpoint: &mut Checkpoint, context: &Context) -> Result<Vec<usize>, 
 }
 
 /// Current path of a volume.
-fn now(volume: &Volume, devices: &Devices, context: &Context, same_boot: bool) -> Option<PathBuf> {
+fn now(
+    volume: &SweptVolume,
+    devices: &Devices,
+    context: &Context,
+    same_boot: bool,
+) -> Option<PathBuf> {
     let at_path = devices.at_path(&context.root, &volume.path);
     let Some(id) = &volume.id else {
         // Without an identity it is the device of its path, as long as names do not change.

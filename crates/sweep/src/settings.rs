@@ -12,7 +12,7 @@ use super::layout::Factors;
 use super::objective::{Objective, Requirement};
 use super::plan::{self, LayoutPlan};
 use super::price::Prices;
-use super::record::{Settings, SweptTrace, Volume};
+use super::record::{SweepSettings, SweptTrace, SweptVolume};
 use crate::args::SweepArgs;
 use crate::measure::bench_args;
 use array::host::number_at;
@@ -36,7 +36,7 @@ const DEFAULT_SIZE: Bytes = Bytes::gib(1);
 pub(crate) fn read(
     args: &SweepArgs,
     context: &Context,
-) -> Result<(Settings, LayoutPlan), Vec<String>> {
+) -> Result<(SweepSettings, LayoutPlan), Vec<String>> {
     let mut problems = Vec::new();
     let devices = volumes(args, context, &mut problems);
     let prices = or_problem(prices(args), &mut problems).flatten();
@@ -56,7 +56,7 @@ pub(crate) fn read(
     let (Some(phases), Some(size), true) = (phases, size, problems.is_empty()) else {
         return Err(problems);
     };
-    let settings = Settings {
+    let settings = SweepSettings {
         devices,
         objective,
         requires,
@@ -102,7 +102,7 @@ pub(crate) fn read(
 }
 
 /// Errors of requested figures that their phases never have: otherwise no layout would win, after hours of measuring.
-fn never_measured(settings: &Settings, phases: &[PhasePlan]) -> Vec<String> {
+fn never_measured(settings: &SweepSettings, phases: &[PhasePlan]) -> Vec<String> {
     let why = |figure: &Figure| {
         let phase = phases.iter().find(|phase| phase.name == figure.phase)?;
         why_never(figure, &phase.workload)
@@ -144,7 +144,7 @@ fn factors(args: &SweepArgs) -> Factors {
 }
 
 /// The devices as the kernel lists them. The claim reports the problems of a device that it does not list.
-fn volumes(args: &SweepArgs, context: &Context, problems: &mut Vec<String>) -> Vec<Volume> {
+fn volumes(args: &SweepArgs, context: &Context, problems: &mut Vec<String>) -> Vec<SweptVolume> {
     let devices = match Devices::read(&context.root) {
         Ok(devices) => devices,
         Err(error) => {
@@ -155,7 +155,7 @@ fn volumes(args: &SweepArgs, context: &Context, problems: &mut Vec<String>) -> V
     let volume = |path: &PathBuf| {
         let number = number_at(&context.root, &devices, path);
         let device: Option<&Device> = number.and_then(|number| devices.get(number));
-        Volume {
+        SweptVolume {
             path: path.clone(),
             id: device.and_then(Device::identity),
             serial: device.and_then(|device| device.serial.clone()),
@@ -234,7 +234,7 @@ fn phases(
 }
 
 /// The size of the test file: it has room on the smallest layout.
-fn size(args: &SweepArgs, devices: &[Volume], planned: &LayoutPlan) -> Result<Bytes, String> {
+fn size(args: &SweepArgs, devices: &[SweptVolume], planned: &LayoutPlan) -> Result<Bytes, String> {
     let sizes: Vec<Bytes> = devices.iter().map(|device| device.size).collect();
     let least = planned
         .layouts

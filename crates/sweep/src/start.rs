@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use job::{Job, Store, Takeover};
-use ledger::{OwnerLiveness, Work};
+use ledger::{OwnerLiveness, StoredWork};
 use linux::block::Devices;
 use linux::{cloud, machine, process};
 use record::{Machine, RunId};
@@ -13,8 +13,8 @@ use serde::Serialize;
 use super::check::check;
 use super::checkpoint::Checkpoint;
 use super::plan::LayoutPlan;
-use super::ready::{ETC, Ready, host, open, refused};
-use super::record::{LeftOut, Settings, SweepRecord, Volume};
+use super::ready::{ETC, ReadySweep, host, open, refused};
+use super::record::{LeftOut, SweepRecord, SweepSettings, SweptVolume};
 use super::testbed::{OverwriteConsent, Testbed};
 use super::{resume, settings};
 use crate::args::SweepArgs;
@@ -34,7 +34,7 @@ pub(crate) fn start(
     args: &SweepArgs,
     context: &mut Context,
     programs: &mut dyn Programs,
-) -> Result<Option<Ready>, Failure> {
+) -> Result<Option<ReadySweep>, Failure> {
     let mut problems = Vec::new();
     let consents = consents(&args.destroy, &args.devices, "devices", &mut problems);
     let allowed = OverwriteConsent {
@@ -89,12 +89,12 @@ pub(crate) fn start(
 }
 
 fn begin(
-    settings: Settings,
+    settings: SweepSettings,
     planned: LayoutPlan,
     testbed: Testbed,
     store: Store,
     context: &Context,
-) -> Result<Ready, Failure> {
+) -> Result<ReadySweep, Failure> {
     let started = Timestamp::now();
     let baseline = planned.layouts.len() / 2;
     let checkpoint = Checkpoint {
@@ -128,14 +128,14 @@ fn begin(
         checkpoint.record.layouts.len(),
         checkpoint.record.settings.blocks
     ));
-    Ok(Ready {
+    Ok(ReadySweep {
         checkpoint,
         job,
         testbed,
     })
 }
 
-fn machine_of(context: &Context, settings: &Settings) -> Machine {
+fn machine_of(context: &Context, settings: &SweepSettings) -> Machine {
     let devices = Devices::read(&context.root).ok();
     let first = settings.devices.first();
     let name = devices.zip(first).and_then(|(devices, volume)| {
@@ -151,13 +151,16 @@ fn machine_of(context: &Context, settings: &Settings) -> Machine {
 ///
 /// # Errors
 /// When its settings differ, or it may be running elsewhere: two sweeps cannot share a device.
-fn unfinished(store: &Store, settings: &Settings) -> Result<Option<Work<Checkpoint>>, Failure> {
+fn unfinished(
+    store: &Store,
+    settings: &SweepSettings,
+) -> Result<Option<StoredWork<Checkpoint>>, Failure> {
     for work in store.unfinished::<Checkpoint>(|_| true).refused()? {
         let work = work.refused()?;
         let (key, owner) = (&work.summary.key, &work.summary.owner);
         let record = &work.document.record;
         let elsewhere = store.liveness(owner) == OwnerLiveness::Elsewhere;
-        let shares = |volume: &Volume| {
+        let shares = |volume: &SweptVolume| {
             let mut others = settings.devices.iter();
             // A path of another host may be any device on this one.
             others.any(|other| volume.is(other) && !(elsewhere && volume.id.is_none()))
@@ -186,8 +189,8 @@ fn unfinished(store: &Store, settings: &Settings) -> Result<Option<Work<Checkpoi
 }
 
 /// True if the settings are the same, on the same volumes, whatever their names are now.
-fn is_same_sweep(before: &Settings, now: &Settings) -> bool {
-    let one_each = |some: &[Volume], others: &[Volume]| {
+fn is_same_sweep(before: &SweepSettings, now: &SweepSettings) -> bool {
+    let one_each = |some: &[SweptVolume], others: &[SweptVolume]| {
         some.iter().all(|one| {
             let same = others.iter().filter(|other| one.is(other));
             same.count() == 1
@@ -196,7 +199,7 @@ fn is_same_sweep(before: &Settings, now: &Settings) -> bool {
     one_each(&before.devices, &now.devices)
         && one_each(&now.devices, &before.devices)
         && *before
-            == Settings {
+            == SweepSettings {
                 devices: before.devices.clone(),
                 ..now.clone()
             }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use linux::Root;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::consent::{Consent, DestroyTarget, open_for_destroying};
 use record::Bytes;
 
@@ -15,17 +15,17 @@ use array::building::Member;
 use array::check::{free_node, member};
 use array::create;
 use array::geometry::Geometry;
-use array::host::Host;
-use array::plan::{FsPlan, Plan};
+use array::host::ArrayHost;
+use array::plan::{ArrayPlan, FsPlan};
 use array::programs::Programs;
-use array::steps::{self, Undone};
-use domain::plan_binding::{self, Planned};
+use array::steps::{self, UndoResult};
+use domain::plan_binding::{self, PlannedDisk};
 use domain::raid::{Layout as Copies, Level};
 
 /// A device of the sweep.
 struct Slot {
     path: PathBuf,
-    number: DevNum,
+    number: DeviceNumber,
     size: Bytes,
     /// The claim on it; `None` while a layout has it.
     claim: Option<DestroyTarget>,
@@ -39,7 +39,7 @@ pub(crate) struct OverwriteConsent {
     /// Consents, by the names that were given.
     pub consents: Vec<Consent>,
     /// Identities of the devices, where the user agreed to a plan of them.
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedDisk>,
 }
 
 impl OverwriteConsent {
@@ -125,7 +125,7 @@ impl Testbed {
     }
 
     /// Device numbers of the first devices.
-    fn numbers(&self, members: usize) -> Vec<DevNum> {
+    fn numbers(&self, members: usize) -> Vec<DeviceNumber> {
         let slots = self.slots.iter().take(members);
         slots.map(|slot| slot.number).collect()
     }
@@ -167,7 +167,7 @@ impl Testbed {
         underway: &BuiltLayout,
         programs: &mut dyn Programs,
         interrupt: &AtomicBool,
-    ) -> anyhow::Result<DevNum> {
+    ) -> anyhow::Result<DeviceNumber> {
         set_schedulers(&self.root, layout, underway)?;
         let mut members = Vec::new();
         let mut claims = Vec::new();
@@ -192,7 +192,7 @@ impl Testbed {
         Ok(host.built()?.number)
     }
 
-    fn plan(&self, layout: &Layout, underway: &BuiltLayout) -> Plan {
+    fn plan(&self, layout: &Layout, underway: &BuiltLayout) -> ArrayPlan {
         let geometry = layout.geometry().unwrap_or(Geometry {
             // Of one member: no chunk to align to, and nothing to read ahead beyond a disk's own.
             level: Level::Linear,
@@ -201,7 +201,7 @@ impl Testbed {
             layout: Copies::N2,
         });
         let paths = self.paths();
-        Plan {
+        ArrayPlan {
             geometry,
             members: paths.into_iter().take(layout.members).collect(),
             spares: Vec::new(),
@@ -228,7 +228,7 @@ impl Testbed {
         underway: &BuiltLayout,
         arrays: bool,
         programs: &mut dyn Programs,
-    ) -> Vec<Undone> {
+    ) -> Vec<UndoResult> {
         let mut report = |_: &str| ();
         let mut host = self.host(programs, &mut report);
         underway.take_down(&mut host, &self.paths(), arrays)
@@ -263,8 +263,8 @@ impl Testbed {
         &self,
         programs: &'a mut dyn Programs,
         report: &'a mut dyn FnMut(&str),
-    ) -> Host<'a> {
-        Host {
+    ) -> ArrayHost<'a> {
+        ArrayHost {
             root: self.root.clone(),
             etc: self.etc.clone(),
             programs,

@@ -8,7 +8,7 @@
 )]
 
 use std::fmt::Write as _;
-use tally::classes::Bounds;
+use tally::classes::ClassBounds;
 use tally::parse::{Format, Parser};
 use tally::sums::Sums;
 
@@ -71,7 +71,7 @@ fn measure(name: &str, format: Format, text: &str) {
     let mut rates = Vec::new();
     let (mut held, mut bytes) = (0, 0);
     for _ in 0..ROUNDS {
-        let mut sums = Sums::new(Bounds::default());
+        let mut sums = Sums::new(ClassBounds::default());
         let began = processor_seconds();
         // In pieces, as they are read.
         for piece in text.as_bytes().chunks(256 << 10) {

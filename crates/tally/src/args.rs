@@ -9,11 +9,11 @@ use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, Args, Command, Subcommand};
 use domain::values::{Size, Span};
-use domain::when::When;
+use domain::when::MomentOrDay;
 use record::Nanos;
 
-use crate::classes::Bounds;
-use crate::level::{Level, Zone};
+use crate::classes::ClassBounds;
+use crate::level::{RollUpLevel, Zone};
 use crate::parse::{Format, LogFormat};
 use crate::query::Selection;
 use crate::{source, store};
@@ -113,7 +113,7 @@ pub struct TallyArgs {
     pub timezone: Option<Zone>,
     /// Bounds of the classes of response times in ms, for a new store [default: 200,500,1000,2000]
     #[arg(long, value_name = "MS,…")]
-    pub classes: Option<Bounds>,
+    pub classes: Option<ClassBounds>,
     /// Keep rejected lines here, with the reason [default: tally.rejected beside the ledger]
     #[arg(long, value_name = "FILE")]
     pub rejected: Option<PathBuf>,
@@ -179,13 +179,13 @@ pub struct QueryArgs {
         default_value = "-2h",
         allow_hyphen_values = true
     )]
-    pub from: When,
+    pub from: MomentOrDay,
     /// Up to this moment [default: now]
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
-    pub to: Option<When>,
+    pub to: Option<MomentOrDay>,
     /// Length of the periods
     #[arg(long, value_enum, default_value = "minute")]
-    pub by: Level,
+    pub by: RollUpLevel,
     /// Answer with one JSON document
     #[arg(long)]
     pub json: bool,
@@ -210,8 +210,8 @@ pub struct MoveArgs {
     pub to: store::Address,
     /// Periods that begin at this moment or later [default: all]
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
-    pub since: Option<When>,
+    pub since: Option<MomentOrDay>,
     /// Periods that end by this moment [default: all]
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
-    pub until: Option<When>,
+    pub until: Option<MomentOrDay>,
 }

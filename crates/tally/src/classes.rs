@@ -9,15 +9,15 @@ pub const MOST_CLASSES: usize = 8;
 
 /// Upper bounds of all classes but the last, in milliseconds, ascending.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bounds(Vec<f64>);
+pub struct ClassBounds(Vec<f64>);
 
-impl Default for Bounds {
-    fn default() -> Bounds {
-        Bounds(vec![200.0, 500.0, 1000.0, 2000.0])
+impl Default for ClassBounds {
+    fn default() -> ClassBounds {
+        ClassBounds(vec![200.0, 500.0, 1000.0, 2000.0])
     }
 }
 
-impl Bounds {
+impl ClassBounds {
     /// The bounds.
     pub fn millis(&self) -> &[f64] {
         &self.0
@@ -34,10 +34,10 @@ impl Bounds {
     }
 }
 
-impl FromStr for Bounds {
+impl FromStr for ClassBounds {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Bounds, String> {
+    fn from_str(text: &str) -> Result<ClassBounds, String> {
         let wrong = || {
             format!(
                 "'{text}' are no classes; write up to {} bounds in ms, ascending: 200,500,1000,2000",
@@ -50,13 +50,13 @@ impl FromStr for Bounds {
         let ascending = bounds.windows(2).all(|pair| pair[0] < pair[1]);
         let sound = bounds.iter().all(|bound| bound.is_finite() && *bound > 0.0);
         match ascending && sound && bounds.len() < MOST_CLASSES {
-            true => Ok(Bounds(bounds)),
+            true => Ok(ClassBounds(bounds)),
             false => Err(wrong()),
         }
     }
 }
 
-impl fmt::Display for Bounds {
+impl fmt::Display for ClassBounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bounds: Vec<String> = self.0.iter().map(f64::to_string).collect();
         f.write_str(&bounds.join(","))
@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn a_bound_belongs_to_the_class_below_it() {
-        let bounds = Bounds::default();
+        let bounds = ClassBounds::default();
         for (millis, class) in [(0.0, 0), (200.0, 0), (200.5, 1), (2000.0, 3), (2001.0, 4)] {
             assert_eq!(bounds.class(millis), class);
         }
         assert_eq!(bounds.to_string().parse(), Ok(bounds));
         for wrong in ["", "5,1", "1,1", "NaN", "-1", "1,2,3,4,5,6,7,8"] {
-            assert!(wrong.parse::<Bounds>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ClassBounds>().is_err(), "{wrong}");
         }
     }
 }

@@ -13,7 +13,7 @@ pub const LARGEST: f64 = 1e100;
 
 /// A figure that an event carries.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Figure {
+pub enum EventFigure {
     /// None: the event is counted.
     None,
     /// A response time in milliseconds: counted, summed, and kept as a histogram.
@@ -24,7 +24,7 @@ pub enum Figure {
 
 /// An event as a parser found it. Nothing is copied.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Event<'a> {
+pub struct ParsedEvent<'a> {
     /// Tag, with labels behind it in the order of their names: `api.get;host=a;zone=b`.
     pub tag: &'a [u8],
     /// Number of times that it happened.
@@ -32,7 +32,7 @@ pub struct Event<'a> {
     /// Its time; `None` for now.
     pub at: Option<Seconds>,
     /// Its figure.
-    pub figure: Figure,
+    pub figure: EventFigure,
 }
 
 /// Reason for which an event, or a line that should be one, is not counted.
@@ -76,7 +76,7 @@ pub enum Rejection {
     Time,
 }
 
-impl Event<'_> {
+impl ParsedEvent<'_> {
     /// An error unless the event can be summed. The tag's text is checked where it is first seen.
     pub fn check(&self) -> Result<(), Rejection> {
         if self.tag.is_empty() {
@@ -90,10 +90,10 @@ impl Event<'_> {
             return Err(Rejection::NotSummable);
         }
         match self.figure {
-            Figure::Time(value) | Figure::Gauge(value) if !summable(value) => {
+            EventFigure::Time(value) | EventFigure::Gauge(value) if !summable(value) => {
                 return Err(Rejection::NotSummable);
             }
-            Figure::Time(value) if value < 0.0 => return Err(Rejection::NegativeTime),
+            EventFigure::Time(value) if value < 0.0 => return Err(Rejection::NegativeTime),
             _ => {}
         }
         match self.at {
@@ -116,5 +116,5 @@ pub fn parts(name: &str) -> (&str, Vec<(&str, &str)>) {
 }
 
 /// Receiver of a parser's events. The first argument is the line.
-pub(crate) trait Each: FnMut(&[u8], Result<Event<'_>, Rejection>) {}
-impl<F: FnMut(&[u8], Result<Event<'_>, Rejection>)> Each for F {}
+pub(crate) trait EventSink: FnMut(&[u8], Result<ParsedEvent<'_>, Rejection>) {}
+impl<F: FnMut(&[u8], Result<ParsedEvent<'_>, Rejection>)> EventSink for F {}

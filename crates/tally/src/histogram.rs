@@ -105,18 +105,18 @@ pub fn upper(bucket: i16) -> f64 {
 
 /// Counts by bucket.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Histogram {
+pub struct BucketCounts {
     counts: BTreeMap<i16, f64>,
 }
 
-impl Histogram {
+impl BucketCounts {
     /// Adds a count to a bucket.
     pub fn add(&mut self, bucket: i16, count: f64) {
         *self.counts.entry(bucket).or_default() += count;
     }
 
     /// Adds another histogram.
-    pub fn merge(&mut self, other: &Histogram) {
+    pub fn merge(&mut self, other: &BucketCounts) {
         for (bucket, count) in &other.counts {
             self.add(*bucket, *count);
         }
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_within_half_a_bucket() {
-        let mut histogram = Histogram::default();
+        let mut histogram = BucketCounts::default();
         for value in 1..=1000 {
             histogram.add(bucket(f64::from(value)), 1.0);
         }
@@ -187,7 +187,7 @@ mod tests {
             let found = histogram.quantile(share).unwrap();
             assert!((found / truth - 1.0).abs() < 0.0055, "{share}: {found}");
         }
-        assert_eq!(Histogram::default().quantile(0.5), None);
+        assert_eq!(BucketCounts::default().quantile(0.5), None);
     }
 
     #[test]

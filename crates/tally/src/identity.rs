@@ -1,5 +1,7 @@
 //! Identities of what was delivered.
 
+use ui::format::hex;
+
 /// A hash of 128 bits that is the same in every version: FNV-1a. It tells apart what nobody forges.
 pub(crate) fn fingerprint(bytes: &[u8]) -> [u8; 16] {
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
@@ -23,7 +25,7 @@ pub(crate) fn unique() -> [u8; 16] {
 
 /// The same, as a name.
 pub(crate) fn unique_name() -> String {
-    unique().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&unique())
 }
 
 #[cfg(test)]

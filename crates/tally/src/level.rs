@@ -26,7 +26,7 @@ pub const LATEST: Seconds = 7_258_118_400;
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, clap::ValueEnum, serde::Serialize,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum RollUpLevel {
     /// Minutes.
     Minute,
     /// Hours.
@@ -37,53 +37,60 @@ pub enum Level {
     Month,
 }
 
-impl Level {
+impl RollUpLevel {
     /// All levels, the finest first.
-    pub const ALL: [Level; 4] = [Level::Minute, Level::Hour, Level::Day, Level::Month];
+    pub const ALL: [RollUpLevel; 4] = [
+        RollUpLevel::Minute,
+        RollUpLevel::Hour,
+        RollUpLevel::Day,
+        RollUpLevel::Month,
+    ];
 
     /// Name, as in tables of stores and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
-            Level::Minute => "minute",
-            Level::Hour => "hour",
-            Level::Day => "day",
-            Level::Month => "month",
+            RollUpLevel::Minute => "minute",
+            RollUpLevel::Hour => "hour",
+            RollUpLevel::Day => "day",
+            RollUpLevel::Month => "month",
         }
     }
 
     /// Mean length of its periods, in seconds.
     pub const fn seconds(self) -> f64 {
         match self {
-            Level::Minute => 60.0,
-            Level::Hour => 3600.0,
-            Level::Day => 86_400.0,
+            RollUpLevel::Minute => 60.0,
+            RollUpLevel::Hour => 3600.0,
+            RollUpLevel::Day => 86_400.0,
             // A twelfth of the Gregorian year.
-            Level::Month => 2_629_746.0,
+            RollUpLevel::Month => 2_629_746.0,
         }
     }
 
     /// The level by its name.
-    pub fn named(name: &str) -> Option<Level> {
-        Level::ALL.into_iter().find(|level| level.name() == name)
+    pub fn named(name: &str) -> Option<RollUpLevel> {
+        RollUpLevel::ALL
+            .into_iter()
+            .find(|level| level.name() == name)
     }
 
     /// The level that this one is made of.
-    pub const fn finer(self) -> Option<Level> {
+    pub const fn finer(self) -> Option<RollUpLevel> {
         match self {
-            Level::Minute => None,
-            Level::Hour => Some(Level::Minute),
-            Level::Day => Some(Level::Hour),
-            Level::Month => Some(Level::Day),
+            RollUpLevel::Minute => None,
+            RollUpLevel::Hour => Some(RollUpLevel::Minute),
+            RollUpLevel::Day => Some(RollUpLevel::Hour),
+            RollUpLevel::Month => Some(RollUpLevel::Day),
         }
     }
 
     /// The level that is made of this one.
-    pub const fn coarser(self) -> Option<Level> {
+    pub const fn coarser(self) -> Option<RollUpLevel> {
         match self {
-            Level::Minute => Some(Level::Hour),
-            Level::Hour => Some(Level::Day),
-            Level::Day => Some(Level::Month),
-            Level::Month => None,
+            RollUpLevel::Minute => Some(RollUpLevel::Hour),
+            RollUpLevel::Hour => Some(RollUpLevel::Day),
+            RollUpLevel::Day => Some(RollUpLevel::Month),
+            RollUpLevel::Month => None,
         }
     }
 }
@@ -140,28 +147,28 @@ impl Zone {
     }
 
     /// Start of the period that holds a moment.
-    pub fn start(&self, level: Level, at: Seconds) -> Seconds {
+    pub fn start(&self, level: RollUpLevel, at: Seconds) -> Seconds {
         match level {
-            Level::Minute => at - at.rem_euclid(MINUTE),
-            Level::Hour => at - (at + self.hour_offset).rem_euclid(HOUR),
-            Level::Day => self.midnight(self.date(at)),
-            Level::Month => self.midnight(self.date(at).first_of_month()),
+            RollUpLevel::Minute => at - at.rem_euclid(MINUTE),
+            RollUpLevel::Hour => at - (at + self.hour_offset).rem_euclid(HOUR),
+            RollUpLevel::Day => self.midnight(self.date(at)),
+            RollUpLevel::Month => self.midnight(self.date(at).first_of_month()),
         }
     }
 
     /// Start of the period after the one that holds a moment.
-    pub fn next(&self, level: Level, at: Seconds) -> Seconds {
+    pub fn next(&self, level: RollUpLevel, at: Seconds) -> Seconds {
         match level {
-            Level::Minute => self.start(level, at) + MINUTE,
-            Level::Hour => self.start(level, at) + HOUR,
-            Level::Day => self.midnight(later(self.date(at), 1.day())),
-            Level::Month => self.midnight(later(self.date(at).first_of_month(), 1.month())),
+            RollUpLevel::Minute => self.start(level, at) + MINUTE,
+            RollUpLevel::Hour => self.start(level, at) + HOUR,
+            RollUpLevel::Day => self.midnight(later(self.date(at), 1.day())),
+            RollUpLevel::Month => self.midnight(later(self.date(at).first_of_month(), 1.month())),
         }
     }
 
     /// The date of the hour that holds a moment: the date on which that hour begins.
     fn date(&self, at: Seconds) -> Date {
-        let hour = self.start(Level::Hour, at);
+        let hour = self.start(RollUpLevel::Hour, at);
         let moment = Timestamp::from_second(hour).unwrap_or_default();
         moment.to_zoned(self.zone.clone()).date()
     }
@@ -170,7 +177,7 @@ impl Zone {
     fn midnight(&self, date: Date) -> Seconds {
         let moment = date.to_zoned(self.zone.clone());
         let at = moment.map_or(0, |zoned| zoned.timestamp().as_second());
-        let hour = self.start(Level::Hour, at);
+        let hour = self.start(RollUpLevel::Hour, at);
         if hour < at { hour + HOUR } else { hour }
     }
 }
@@ -193,35 +200,35 @@ mod tests {
         for (zone, level, moment, start, next) in [
             (
                 "UTC",
-                Level::Minute,
+                RollUpLevel::Minute,
                 "2026-11-24T10:20:30Z",
                 "2026-11-24T10:20:00Z",
                 "2026-11-24T10:21:00Z",
             ),
             (
                 "UTC",
-                Level::Month,
+                RollUpLevel::Month,
                 "2026-12-31T23:59:59Z",
                 "2026-12-01T00:00:00Z",
                 "2027-01-01T00:00:00Z",
             ),
             (
                 "Asia/Kolkata",
-                Level::Hour,
+                RollUpLevel::Hour,
                 "2026-11-24T10:20:30Z",
                 "2026-11-24T09:30:00Z",
                 "2026-11-24T10:30:00Z",
             ),
             (
                 "Asia/Kolkata",
-                Level::Day,
+                RollUpLevel::Day,
                 "2026-11-24T10:20:30Z",
                 "2026-11-23T18:30:00Z",
                 "2026-11-24T18:30:00Z",
             ),
             (
                 "Australia/Lord_Howe",
-                Level::Hour,
+                RollUpLevel::Hour,
                 "2026-01-01T00:10:00Z",
                 "2025-12-31T23:30:00Z",
                 "2026-01-01T00:30:00Z",
@@ -229,21 +236,21 @@ mod tests {
             // 25 hours, and 23.
             (
                 "Europe/Berlin",
-                Level::Day,
+                RollUpLevel::Day,
                 "2026-10-25T12:00:00Z",
                 "2026-10-24T22:00:00Z",
                 "2026-10-25T23:00:00Z",
             ),
             (
                 "Europe/Berlin",
-                Level::Day,
+                RollUpLevel::Day,
                 "2026-03-29T12:00:00Z",
                 "2026-03-28T23:00:00Z",
                 "2026-03-29T22:00:00Z",
             ),
             (
                 "Europe/Berlin",
-                Level::Month,
+                RollUpLevel::Month,
                 "2026-10-31T23:30:00Z",
                 "2026-10-31T23:00:00Z",
                 "2026-11-30T23:00:00Z",
@@ -263,7 +270,7 @@ mod tests {
             at in 1_600_000_000_i64..1_900_000_000,
         ) {
             let zone = Zone::named(zone).unwrap();
-            for level in [Level::Hour, Level::Day, Level::Month] {
+            for level in [RollUpLevel::Hour, RollUpLevel::Day, RollUpLevel::Month] {
                 let finer = level.finer().unwrap();
                 let (start, next) = (zone.start(level, at), zone.next(level, at));
                 prop_assert!(start <= at && at < next);

@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::args::MoveArgs;
-use crate::level::{EARLIEST, LATEST, Level, Seconds};
+use crate::level::{EARLIEST, LATEST, RollUpLevel, Seconds};
 use crate::pipeline::now;
 use crate::places::refused;
 use crate::query::Series;
 use crate::store::StoreError;
-use crate::store::piece::{Movable, Slice};
+use crate::store::piece::{Movable, MovedRows};
 use ui::context::Context;
 use ui::exit::{Answer, Failure, Outcome};
 use ui::format::count;
@@ -69,16 +69,16 @@ pub(crate) fn run(args: &MoveArgs, context: &mut Context, interrupt: &AtomicBool
 }
 
 /// Slices of all levels, with as many tags each as a statement may have.
-fn slices(tags: Option<Vec<i64>>, range: Range<Seconds>) -> Vec<Slice> {
+fn slices(tags: Option<Vec<i64>>, range: Range<Seconds>) -> Vec<MovedRows> {
     let groups: Vec<Option<Vec<i64>>> = match tags {
         None => vec![None],
         Some(tags) => tags.chunks(TAGS).map(|tags| Some(tags.to_vec())).collect(),
     };
     let of_level = |level| groups.iter().map(move |tags| (level, tags.clone()));
-    Level::ALL
+    RollUpLevel::ALL
         .into_iter()
         .flat_map(of_level)
-        .map(|(level, tags)| Slice {
+        .map(|(level, tags)| MovedRows {
             level,
             tags,
             range: range.clone(),
@@ -97,7 +97,7 @@ struct Moving {
 
 impl Moving {
     /// Moves slices, after what an earlier run left on its way; false if it was stopped.
-    fn all(&mut self, slices: &[Slice], interrupt: &AtomicBool) -> Result<bool, StoreError> {
+    fn all(&mut self, slices: &[MovedRows], interrupt: &AtomicBool) -> Result<bool, StoreError> {
         self.deliver()?;
         self.from.roll_over(now())?;
         for slice in slices {

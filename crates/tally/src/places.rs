@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{self, Config, File};
+use crate::config::{self, Config, ConfigFile};
 use crate::source;
 use crate::store::{Address, StoreError};
 use ui::context::Context;
@@ -16,7 +16,7 @@ pub(crate) fn beside_ledger(context: &Context, name: &str) -> Result<PathBuf, Fa
 /// Stores by arguments, or by a configuration.
 pub(crate) enum Stores {
     Named(Vec<Address>),
-    Configured(File, Config),
+    Configured(ConfigFile, Config),
 }
 
 impl Stores {
@@ -56,7 +56,7 @@ pub(crate) fn stores(
     };
     match path {
         Some(path) => {
-            let file = File::new(&path, &beside_ledger(context, "tally.routes")?);
+            let file = ConfigFile::new(&path, &beside_ledger(context, "tally.routes")?);
             let config = file.read().refused()?;
             Ok(Stores::Configured(file, config))
         }

@@ -5,13 +5,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::args::TallyArgs;
-use crate::config::{Config, File};
+use crate::config::{Config, ConfigFile};
 use crate::level::Seconds;
 use crate::metrics::Metered;
 use crate::news::report;
-use crate::pipeline::{self, Ended, Plan, Shared};
+use crate::pipeline::{self, PipelineEnd, SharedState, SumTargets};
 use crate::places::Stores;
-use crate::store::{Limits, Result, Store, StoreError};
+use crate::store::{Result, Store, StoreError, StoreLimits};
 
 /// Interval at which pipelines that are held are polled.
 const POLL: Duration = Duration::from_millis(20);
@@ -19,9 +19,9 @@ const POLL: Duration = Duration::from_millis(20);
 const DRAIN: Duration = Duration::from_secs(30);
 
 /// The plan that arguments and configuration ask for.
-pub(crate) fn plan(args: &TallyArgs, stores: &Stores) -> anyhow::Result<Plan> {
+pub(crate) fn plan(args: &TallyArgs, stores: &Stores) -> anyhow::Result<SumTargets> {
     match stores {
-        Stores::Named(named) => Ok(Plan {
+        Stores::Named(named) => Ok(SumTargets {
             stores: named.clone(),
             routes: None,
             limits: limits(args),
@@ -30,15 +30,15 @@ pub(crate) fn plan(args: &TallyArgs, stores: &Stores) -> anyhow::Result<Plan> {
     }
 }
 
-fn configured(args: &TallyArgs, file: &File, config: &Config) -> anyhow::Result<Plan> {
-    Ok(Plan {
+fn configured(args: &TallyArgs, file: &ConfigFile, config: &Config) -> anyhow::Result<SumTargets> {
+    Ok(SumTargets {
         stores: config
             .stores
             .iter()
             .map(|(_, store)| store.clone())
             .collect(),
         routes: Some(file.routes(config, pipeline::now())?),
-        limits: Limits {
+        limits: StoreLimits {
             off: config.off.levels.clone(),
             ..limits(args)
         },
@@ -48,7 +48,7 @@ fn configured(args: &TallyArgs, file: &File, config: &Config) -> anyhow::Result<
 /// Opens the stores of a plan, and makes those that are not there.
 pub(crate) fn open(
     args: &TallyArgs,
-    plan: &Plan,
+    plan: &SumTargets,
     stop: &AtomicBool,
 ) -> Result<Vec<Box<dyn Store>>> {
     let stores = plan.stores.iter().map(|store| {
@@ -59,7 +59,7 @@ pub(crate) fn open(
 }
 
 /// Gives new stores of a plan with routes what the others have.
-pub(crate) fn join(plan: &Plan, stores: &mut [Box<dyn Store>]) -> Result<()> {
+pub(crate) fn join(plan: &SumTargets, stores: &mut [Box<dyn Store>]) -> Result<()> {
     match plan.routes {
         // Without routes each store has all, and takes also what was before it.
         None => Ok(()),
@@ -71,8 +71,8 @@ pub(crate) fn join(plan: &Plan, stores: &mut [Box<dyn Store>]) -> Result<()> {
 pub(crate) fn reload(
     args: &TallyArgs,
     stores: &Stores,
-    shared: &Shared,
-    pipelines: &[JoinHandle<Ended>],
+    shared: &SharedState,
+    pipelines: &[JoinHandle<PipelineEnd>],
     meters: &[Metered],
 ) {
     let Stores::Configured(file, _) = stores else {
@@ -91,9 +91,9 @@ pub(crate) fn reload(
 
 fn change(
     args: &TallyArgs,
-    file: &File,
-    shared: &Shared,
-    pipelines: &[JoinHandle<Ended>],
+    file: &ConfigFile,
+    shared: &SharedState,
+    pipelines: &[JoinHandle<PipelineEnd>],
     meters: &[Metered],
 ) -> anyhow::Result<()> {
     let config = file.read()?;
@@ -108,7 +108,7 @@ fn change(
     all_are_up(meters)?;
     let plans = &shared.plans;
     plans.hold(true);
-    let is_running = |pipeline: &&JoinHandle<Ended>| !pipeline.is_finished();
+    let is_running = |pipeline: &&JoinHandle<PipelineEnd>| !pipeline.is_finished();
     let is_held = || plans.held() >= pipelines.iter().filter(is_running).count();
     let began = Instant::now();
     while !is_held() && began.elapsed() < DRAIN && !shared.stop.load(Relaxed) {
@@ -142,10 +142,10 @@ fn all_are_up(meters: &[Metered]) -> anyhow::Result<()> {
     }
 }
 
-fn limits(args: &TallyArgs) -> Limits {
+fn limits(args: &TallyArgs) -> StoreLimits {
     let seconds =
         |span: record::Nanos| Seconds::try_from(span.0 / 1_000_000_000).unwrap_or(Seconds::MAX);
-    Limits {
+    StoreLimits {
         minutes: seconds(args.keep_minutes),
         hours: seconds(args.keep_hours),
         size: args.max_size.0,

@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use crate::event::parts;
-use crate::histogram::Histogram;
-use crate::level::{EARLIEST, LATEST, Level, Seconds};
+use crate::histogram::BucketCounts;
+use crate::level::{EARLIEST, LATEST, RollUpLevel, Seconds};
 use crate::store::{Address, Archive, Result, Settings, StoreError};
 use crate::sums::Values;
 
@@ -83,7 +83,7 @@ pub struct RollUp {
     /// Figures of values; `None` of events without any.
     pub values: Option<Values>,
     /// Response times.
-    pub histogram: Histogram,
+    pub histogram: BucketCounts,
 }
 
 impl RollUp {
@@ -93,7 +93,7 @@ impl RollUp {
             start,
             count: 0.0,
             values: None,
-            histogram: Histogram::default(),
+            histogram: BucketCounts::default(),
         }
     }
 
@@ -182,7 +182,7 @@ impl Reader {
     pub fn rows(
         &mut self,
         selection: &Selection,
-        level: Level,
+        level: RollUpLevel,
         from: Seconds,
         to: Seconds,
     ) -> Result<Vec<RollUp>> {
@@ -201,42 +201,13 @@ impl Reader {
         Ok(found.into_values().collect())
     }
 
-    /// Rows of many series at once, by series: those that begin in `[from, to)`.
-    ///
-    /// # Errors
-    /// Where a store cannot be read.
-    pub fn by_series(
-        &mut self,
-        holds: impl Fn(&Series) -> bool,
-        level: Level,
-        from: Seconds,
-        to: Seconds,
-    ) -> Result<BTreeMap<Series, Vec<RollUp>>> {
-        let mut all: BTreeMap<Series, BTreeMap<Seconds, RollUp>> = BTreeMap::new();
-        self.each(|archive| {
-            for entry in archive.entries()? {
-                let series = Series::of(&entry.name);
-                if holds(&series) {
-                    let found = all.entry(series).or_default();
-                    collect(archive, level, &[entry.id], (from, to), level, found)?;
-                }
-            }
-            Ok(())
-        })?;
-        Ok(all
-            .into_iter()
-            .map(|(series, rows)| (series, rows.into_values().collect()))
-            .filter(|(_, rows): &(_, Vec<_>)| !rows.is_empty())
-            .collect())
-    }
-
     /// The series with the most events in a level's finished periods that begin in `[from, to)`.
     ///
     /// # Errors
     /// Where a store cannot be read.
     pub fn top(
         &mut self,
-        level: Level,
+        level: RollUpLevel,
         from: Seconds,
         to: Seconds,
         most: usize,
@@ -265,10 +236,10 @@ impl Reader {
 /// from the finer level.
 fn collect(
     archive: &mut dyn Archive,
-    level: Level,
+    level: RollUpLevel,
     tags: &[i64],
     (from, to): (Seconds, Seconds),
-    into: Level,
+    into: RollUpLevel,
     found: &mut BTreeMap<Seconds, RollUp>,
 ) -> Result<()> {
     let (from, to) = (from.max(EARLIEST), to.min(LATEST));

@@ -11,9 +11,9 @@ use crate::args::TallyArgs;
 use crate::metrics::{self, Metered};
 use crate::parse::Parser;
 use crate::pipeline::meter::Meter;
-use crate::pipeline::{DeadLetters, Ended, FlushRule, Pipeline, Plans, Shared};
+use crate::pipeline::{DeadLetters, FlushRule, Pipeline, PipelineEnd, Plans, SharedState};
 use crate::run_settings::RunSettings;
-use crate::screen::Screen;
+use crate::screen::TallyScreen;
 use crate::store::StoreError;
 use crate::{places, plans};
 use ui::context::Context;
@@ -56,7 +56,7 @@ pub(crate) fn run(
     if let Err(error) = opened.and_then(|mut stores| plans::join(&plan, &mut stores)) {
         return unopened(error, context, interrupt);
     }
-    let shared = Shared {
+    let shared = SharedState {
         stop: Arc::clone(interrupt),
         dead_letters: Arc::new(DeadLetters::at(&rejected)),
         flush: FlushRule {
@@ -98,7 +98,7 @@ pub(crate) fn run(
         .map(|pipeline| std::thread::spawn(move || pipeline.run()))
         .collect();
     let mut reported = Instant::now();
-    let mut screen = Screen::open(&meters);
+    let mut screen = TallyScreen::open(&meters);
     while !threads.iter().all(std::thread::JoinHandle::is_finished) {
         std::thread::sleep(POLL);
         if reload.swap(false, Relaxed) {
@@ -114,10 +114,10 @@ pub(crate) fn run(
         }
     }
     drop(screen);
-    let ended: Vec<Ended> = threads
+    let ended: Vec<PipelineEnd> = threads
         .into_iter()
         .map(|thread| {
-            thread.join().unwrap_or_else(|_| Ended {
+            thread.join().unwrap_or_else(|_| PipelineEnd {
                 unstored: 0,
                 reason: Some("a fault of this program ended the source".to_owned()),
             })

@@ -17,22 +17,22 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const TAGS: usize = 5;
 
 /// The screen.
-pub(crate) struct Screen {
+pub(crate) struct TallyScreen {
     inline: Inline,
     drawn: Option<Instant>,
     /// Events of each source at the last picture.
     events: Vec<u64>,
 }
 
-impl Screen {
+impl TallyScreen {
     /// A screen, where standard error is a terminal.
-    pub(crate) fn open(meters: &[Metered]) -> Option<Screen> {
+    pub(crate) fn open(meters: &[Metered]) -> Option<TallyScreen> {
         let inline = ui::progress::is_drawn().then(Inline::on_stderr)?.ok()?;
         news::take();
         for (_, meter) in meters {
             meter.top_is_shown.store(true, Relaxed);
         }
-        Some(Screen {
+        Some(TallyScreen {
             inline,
             drawn: None,
             events: vec![0; meters.len()],
@@ -68,7 +68,7 @@ impl Screen {
     }
 }
 
-impl Drop for Screen {
+impl Drop for TallyScreen {
     fn drop(&mut self) {
         self.inline.hide();
         news::end()

@@ -191,7 +191,11 @@ fn statsd(place: &str) -> anyhow::Result<UdpSocket> {
     Ok(socket)
 }
 
-fn to_http(place: &http::Place, name: String, token: Option<&Path>) -> anyhow::Result<Destination> {
+fn to_http(
+    place: &http::HttpAddress,
+    name: String,
+    token: Option<&Path>,
+) -> anyhow::Result<Destination> {
     let token = token.map(std::fs::read_to_string).transpose()?;
     Ok(Destination::Http {
         url: format!("http://{}/events", place.address()?),
@@ -200,7 +204,7 @@ fn to_http(place: &http::Place, name: String, token: Option<&Path>) -> anyhow::R
     })
 }
 
-fn to_gearman(place: &gearman::Place, name: String) -> anyhow::Result<Destination> {
+fn to_gearman(place: &gearman::GearmanFunction, name: String) -> anyhow::Result<Destination> {
     let stream = place
         .connect()
         .with_context(|| format!("gearmand at {} cannot be reached", place.server))?;

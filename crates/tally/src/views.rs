@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use ledger::Mark;
 use serde::Serialize;
 
-use crate::level::{Level, Seconds, Zone};
+use crate::level::{RollUpLevel, Seconds, Zone};
 use crate::query::{RollUp, Selection, Series};
 use crate::store::Settings;
 use ui::format::number;
@@ -20,7 +20,7 @@ const SPARKS: (usize, usize) = (8, 60);
 pub(crate) struct Report {
     tag: String,
     labels: BTreeMap<String, String>,
-    by: Level,
+    by: RollUpLevel,
     timezone: String,
     from: Timestamp,
     to: Timestamp,
@@ -95,7 +95,7 @@ fn timestamp(at: Seconds) -> Timestamp {
 impl Report {
     pub(crate) fn new(
         selection: &Selection,
-        by: Level,
+        by: RollUpLevel,
         (from, to): (Seconds, Seconds),
         rows: &[RollUp],
         marks: Vec<Mark>,
@@ -136,9 +136,9 @@ impl Report {
         }
         let zone = Zone::named(&self.timezone).unwrap_or_else(|_| Zone::utc());
         let form = match self.by {
-            Level::Minute | Level::Hour => "%Y-%m-%d %H:%M",
-            Level::Day => "%Y-%m-%d",
-            Level::Month => "%Y-%m",
+            RollUpLevel::Minute | RollUpLevel::Hour => "%Y-%m-%d %H:%M",
+            RollUpLevel::Day => "%Y-%m-%d",
+            RollUpLevel::Month => "%Y-%m",
         };
         let local = |at: Timestamp, form: &str| {
             at.to_zoned(zone.time_zone().clone())

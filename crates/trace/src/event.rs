@@ -6,7 +6,7 @@ use crate::io::{DeviceIndex, NameIndex, Op};
 
 /// Step of a request on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum RequestStep {
     /// A bio came to the block layer.
     Queued,
     /// A request went to the driver.
@@ -25,7 +25,7 @@ pub(crate) enum Step {
 pub(crate) struct Event {
     pub(crate) time: Nanos,
     pub(crate) device: DeviceIndex,
-    pub(crate) step: Step,
+    pub(crate) step: RequestStep,
     pub(crate) op: Op,
     pub(crate) fua: bool,
     /// True of a write before which the device's cache is to be flushed. Where a device has requests, the kernel makes
@@ -57,7 +57,7 @@ impl Event {
 
 /// Operation of a request, and its flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct RequestKind {
     pub(crate) op: Op,
     pub(crate) fua: bool,
     pub(crate) flush_first: bool,
@@ -67,12 +67,12 @@ pub(crate) struct Kind {
 /// Kind of a request of this length by the letters of `rwbs` (the kernel's blk_fill_rwbs): F for a flush before it, then
 /// the operation, then flags, of which F is FUA. `None` for what moves no data of a user, such as commands to the
 /// driver.
-pub(crate) fn of_rwbs(rwbs: &str, length: Bytes) -> Option<Kind> {
+pub(crate) fn of_rwbs(rwbs: &str, length: Bytes) -> Option<RequestKind> {
     let (flush_first, rest) = match rwbs.strip_prefix('F') {
         Some(rest) => (true, rest),
         None => (false, rwbs),
     };
-    let kind = |op| Kind {
+    let kind = |op| RequestKind {
         op,
         fua: op == Op::Write && rest.get(1..).is_some_and(|flags| flags.contains('F')),
         flush_first: op == Op::Write && flush_first,
@@ -119,7 +119,7 @@ mod tests {
             ("N", Bytes(0), None),
             ("", some, None),
         ] {
-            let expected = expected.map(|(op, fua, flush_first)| Kind {
+            let expected = expected.map(|(op, fua, flush_first)| RequestKind {
                 op,
                 fua,
                 flush_first,

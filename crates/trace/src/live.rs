@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use linux::Root;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::tracefs::TracefsError;
 use record::Nanos;
 
@@ -20,7 +20,7 @@ const MOST_THREADS: usize = 65_536;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
     /// The device: a disk, an array or a volume.
-    pub device: DevNum,
+    pub device: DeviceNumber,
     /// Its operation.
     pub op: Op,
     /// Time from its issue to its completion; of a device without requests of its own, such as md and dm, from the
@@ -34,7 +34,7 @@ pub struct Completed {
 pub struct Live {
     tracepoints: Tracepoints,
     pairing: Pairing,
-    devices: Vec<DevNum>,
+    devices: Vec<DeviceNumber>,
     threads: HashMap<u32, Arc<str>>,
 }
 
@@ -60,7 +60,7 @@ impl Live {
         &mut self,
         root: &Root,
         devices: &Devices,
-        wanted: Option<&HashSet<DevNum>>,
+        wanted: Option<&HashSet<DeviceNumber>>,
     ) -> Result<(), TracefsError> {
         let mut all = Vec::new();
         for device in devices.iter() {
@@ -131,7 +131,7 @@ impl Live {
     }
 }
 
-fn completed(devices: &[DevNum], io: &Io) -> Option<Completed> {
+fn completed(devices: &[DeviceNumber], io: &Io) -> Option<Completed> {
     Some(Completed {
         device: *devices.get(usize::from(io.device.0))?,
         op: io.op,

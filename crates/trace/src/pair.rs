@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use record::{Bytes, Nanos};
 
-use crate::event::{Event, Step};
+use crate::event::{Event, RequestStep};
 use crate::io::{DeviceIndex, Io, NameIndex, Op};
 use requests::{Request, Requests};
 
@@ -152,12 +152,14 @@ impl Pairing {
     fn decide(&mut self, event: Event) {
         let held = self.undecided.entry(event.device).or_default();
         let is_of_bio = |bio: &Event| {
-            bio.step == Step::Queued && (bio.op, bio.end()) == (event.op, event.end())
+            bio.step == RequestStep::Queued && (bio.op, bio.end()) == (event.op, event.end())
         };
         let traced = match event.step {
-            Step::Issued | Step::Requeued => Some(Traced::Requests),
+            RequestStep::Issued | RequestStep::Requeued => Some(Traced::Requests),
             // One without bytes may repeat that of a flush.
-            Step::Completed { .. } if event.length > Bytes(0) && held.iter().any(is_of_bio) => {
+            RequestStep::Completed { .. }
+                if event.length > Bytes(0) && held.iter().any(is_of_bio) =>
+            {
                 Some(Traced::Bios)
             }
             _ if held.len() >= MOST_UNDECIDED => Some(Traced::Bios),
@@ -178,22 +180,22 @@ impl Pairing {
 
     fn take(&mut self, event: Event, traced: Traced) {
         match (event.step, traced) {
-            (Step::Queued, Traced::Bios) => {
+            (RequestStep::Queued, Traced::Bios) => {
                 if event.flush_first {
                     self.flush_before(&event);
                 }
                 self.issue(event, None);
             }
-            (Step::Queued, Traced::Requests) => self.queue(event),
-            (Step::Issued, Traced::Requests) => {
+            (RequestStep::Queued, Traced::Requests) => self.queue(event),
+            (RequestStep::Issued, Traced::Requests) => {
                 self.flushes_are_writes |= event.op == Op::Flush && event.marked_write;
                 let bio = self.bios_of(&event);
                 self.issue(event, bio);
             }
-            (Step::Requeued, Traced::Requests) => self.requeue(&event),
-            (Step::Completed { .. }, Traced::Requests) if self.repeats(&event) => {}
-            (Step::Completed { failed }, _) => self.complete(&event, failed),
-            (Step::Issued | Step::Requeued, Traced::Bios) => {}
+            (RequestStep::Requeued, Traced::Requests) => self.requeue(&event),
+            (RequestStep::Completed { .. }, Traced::Requests) if self.repeats(&event) => {}
+            (RequestStep::Completed { failed }, _) => self.complete(&event, failed),
+            (RequestStep::Issued | RequestStep::Requeued, Traced::Bios) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use record::{
-    CacheKind, CallKind, ClockKind, Details, EngineKind, Nanos, Pattern, RandomDistribution,
+    CacheKind, CallKind, ClockKind, EngineKind, JobOptions, Nanos, Pattern, RandomDistribution,
     Severity, SizeShare, StopReason, TargetKind, Verdict, Workload,
 };
 
@@ -24,6 +24,11 @@ pub fn number(value: f64) -> String {
         out.push(digit);
     }
     out
+}
+
+/// Bytes as hexadecimal digits, two each.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A number of things, whose word takes an s: `1 host`, `1,500 hosts`.
@@ -243,7 +248,7 @@ pub fn workload(workload: &Workload) -> String {
 }
 
 /// Extended options of a job file, as clauses.
-pub fn details(details: &Details) -> Vec<String> {
+pub fn details(details: &JobOptions) -> Vec<String> {
     let sizes = |shares: &[SizeShare]| -> String {
         let of = |share: &SizeShare| format!("{} ({})", share.size, percent(share.share));
         shares.iter().map(of).collect::<Vec<_>>().join(", ")
@@ -309,7 +314,7 @@ mod tests {
     #[test]
     fn what_a_job_file_requested_is_said() {
         let mut asked = seek();
-        asked.details = Some(Box::new(Details {
+        asked.details = Some(Box::new(JobOptions {
             read_sizes: vec![SizeShare {
                 size: record::Bytes::kib(8),
                 share: 0.25,
@@ -318,7 +323,7 @@ mod tests {
             files: 3,
             full_sync: true,
             ramp: record::Nanos::from_secs(5),
-            ..Details::default()
+            ..JobOptions::default()
         }));
         asked.sync_every = 2;
         let sentence = workload(&asked);

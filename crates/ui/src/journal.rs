@@ -14,10 +14,10 @@ const SOCKET: &str = "/run/systemd/journal/socket";
 static OWN: LazyLock<Option<Journal>> = LazyLock::new(Journal::of_process);
 
 /// A field of an entry: a name of `A-Z`, `0-9` and `_`, and its value.
-pub type Field = (String, String);
+pub type JournalField = (String, String);
 
 /// Adds an entry to the journal of a service, if this process has one. Nothing is printed instead.
-pub fn add(priority: Priority, text: &str, fields: &[Field]) {
+pub fn add(priority: Priority, text: &str, fields: &[JournalField]) {
     if let Some(journal) = &*OWN {
         // Nothing depends on it.
         let _ = journal.write(priority, text, fields);
@@ -25,7 +25,7 @@ pub fn add(priority: Priority, text: &str, fields: &[Field]) {
 }
 
 /// Reports a sentence where standard error leads: an entry with these fields in the journal of a service, or a line.
-pub fn report(priority: Priority, text: &str, fields: &[Field]) {
+pub fn report(priority: Priority, text: &str, fields: &[JournalField]) {
     let is_written = OWN
         .as_ref()
         .is_some_and(|journal| journal.write(priority, text, fields));
@@ -83,7 +83,7 @@ impl Journal {
     }
 
     /// Writes an entry: a sentence and fields. `false` where it is lost, as while journald is being restarted.
-    fn write(&self, priority: Priority, message: &str, fields: &[Field]) -> bool {
+    fn write(&self, priority: Priority, message: &str, fields: &[JournalField]) -> bool {
         let mut entry = Vec::new();
         let level = match priority {
             Priority::Error => "3",

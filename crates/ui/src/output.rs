@@ -127,7 +127,7 @@ impl OutputFile {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn prepare<'a>(&'a self, content: &'a [u8]) -> anyhow::Result<Prepared<'a>> {
+    pub fn prepare<'a>(&'a self, content: &'a [u8]) -> anyhow::Result<PreparedFile<'a>> {
         let new = match &self.place {
             Place::Stream => None,
             Place::File { folder } => {
@@ -139,7 +139,7 @@ impl OutputFile {
                 Some(written.with_context(|| self.failed())?)
             }
         };
-        Ok(Prepared {
+        Ok(PreparedFile {
             output: self,
             content,
             new,
@@ -207,13 +207,13 @@ impl Place {
 
 /// An output that is written next to its place, and removed unless it takes it.
 #[derive(Debug)]
-pub struct Prepared<'a> {
+pub struct PreparedFile<'a> {
     output: &'a OutputFile,
     content: &'a [u8],
     new: Option<NewFile>,
 }
 
-impl Prepared<'_> {
+impl PreparedFile<'_> {
     /// Lets the output take its place.
     ///
     /// # Errors

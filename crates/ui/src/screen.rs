@@ -22,6 +22,6 @@ mod text;
 
 pub use inline::Inline;
 pub use keys::Key;
-pub use run::{App, Flow, run};
+pub use run::{App, KeyResult, run};
 pub use terminal::{Terminal, is_possible, put_back};
 pub use text::{Capabilities, Pieces, TextStyle, wrap};

@@ -2,9 +2,9 @@
 
 use domain::volume_type::GP3;
 use linux::ebs::Exceeded;
-use study::depth::verdict::{Binds, Verdict, shared};
+use study::depth::verdict::{BindingLimit, Verdict, shared};
 
-use super::finding::{Code, Finding};
+use super::finding::{Finding, FindingCode};
 use super::one::Warmed;
 use ui::format::percent;
 use ui::units::{rate, span};
@@ -27,14 +27,17 @@ pub(crate) fn findings(warmed: &[Warmed]) -> Vec<Finding> {
     // has counted whose limit was passed, that decides.
     let may_share = instance_is_passed(warmed) != Some(false);
     if let Some(together) = parallel.as_deref().and_then(shared).filter(|_| may_share) {
-        return vec![Finding::note(Code::Shared, in_parallel(&together, warmed))];
+        return vec![Finding::note(
+            FindingCode::Shared,
+            in_parallel(&together, warmed),
+        )];
     }
     warmed
         .iter()
         .filter_map(|one| {
             let verdict = one.verdict.filter(|_| one.seconds >= LONG_ENOUGH_S)?;
             let text = alone(one, &verdict, is_unaffected(one, warmed.len()));
-            Some(Finding::note(Code::Capped, text))
+            Some(Finding::note(FindingCode::Capped, text))
         })
         .collect()
 }
@@ -123,7 +126,7 @@ fn others(one: &Warmed) -> String {
 /// Of a volume for itself. `unaffected`: it gave as much together with others.
 fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
     let (device, speed) = (&one.device, rate(verdict.bytes_per_s));
-    if verdict.binds == Binds::Latency {
+    if verdict.binds == BindingLimit::Latency {
         return format!(
             "{device}: the rate of {speed} is held back by how long a block takes to come, {:.0} ms with \
              {} in flight, which is the most that is tried. A larger volume would not help.",
@@ -172,7 +175,7 @@ mod tests {
 
     const MIB: f64 = (1 << 20) as f64;
 
-    fn verdict(mib_per_s: f64, binds: Binds) -> Verdict {
+    fn verdict(mib_per_s: f64, binds: BindingLimit) -> Verdict {
         Verdict {
             binds,
             bytes_per_s: mib_per_s * MIB,
@@ -211,11 +214,11 @@ mod tests {
 
     #[test]
     fn volumes_that_give_less_together_have_a_limit_in_common() {
-        let now = verdict(60.0, Binds::Unknown);
+        let now = verdict(60.0, BindingLimit::Unknown);
         let one = warmed(now, Some((now, 120.0 * MIB)));
         let found = findings(&[one.clone(), one.clone()]);
         assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(found[0].code, Code::Shared);
+        assert_eq!(found[0].code, FindingCode::Shared);
         assert!(
             found[0]
                 .text
@@ -231,8 +234,8 @@ mod tests {
         // Nothing was compared, or one of them gave less: nobody knows whose limit it is.
         let unknown = warmed(now, None);
         let less = warmed(
-            verdict(30.0, Binds::Latency),
-            Some((verdict(30.0, Binds::Latency), 60.0 * MIB)),
+            verdict(30.0, BindingLimit::Latency),
+            Some((verdict(30.0, BindingLimit::Latency), 60.0 * MIB)),
         );
         for pair in [[unknown.clone(), unknown], [less.clone(), less]] {
             let found = findings(&pair);
@@ -246,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_shared_only_where_aws_has_not_counted_otherwise() {
-        let now = verdict(60.0, Binds::Unknown);
+        let now = verdict(60.0, BindingLimit::Unknown);
         let with = |exceeded| Warmed {
             exceeded,
             ..warmed(now, Some((now, 120.0 * MIB)))
@@ -262,11 +265,11 @@ mod tests {
             ..Exceeded::default()
         });
         for (pair, code) in [
-            ([volume, volume], Code::Capped),
+            ([volume, volume], FindingCode::Capped),
             // One counts, and nothing of the instance.
-            ([volume, None], Code::Capped),
-            ([volume, instance], Code::Shared),
-            ([None, None], Code::Shared),
+            ([volume, None], FindingCode::Capped),
+            ([volume, instance], FindingCode::Shared),
+            ([None, None], FindingCode::Shared),
         ] {
             let found = findings(&pair.map(with));
             assert!(found.iter().all(|one| one.code == code), "{found:?}");
@@ -277,7 +280,7 @@ mod tests {
     #[test]
     fn counters_of_aws_show_whose_limit_it_is() {
         let seconds = std::time::Duration::from_secs;
-        let mut one = warmed(verdict(125.0, Binds::Unknown), None);
+        let mut one = warmed(verdict(125.0, BindingLimit::Unknown), None);
         one.exceeded = Some(Exceeded {
             volume_bytes: seconds(700),
             instance_iops: seconds(3),
@@ -309,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_single_volume_is_held_back_by_a_limit_or_by_latency() {
-        let mut one = warmed(verdict(125.0, Binds::Unknown), None);
+        let mut one = warmed(verdict(125.0, BindingLimit::Unknown), None);
         let text = |one: &Warmed| findings(std::slice::from_ref(one))[0].text.clone();
         assert!(
             text(&one).contains("the volume's or the instance's"),
@@ -335,7 +338,7 @@ mod tests {
             "{}",
             text(&one)
         );
-        one.verdict = Some(verdict(900.0, Binds::Latency));
+        one.verdict = Some(verdict(900.0, BindingLimit::Latency));
         assert!(
             text(&one).contains("50 ms with 12 in flight"),
             "{}",

@@ -13,7 +13,7 @@ use anyhow::anyhow;
 use engine::IoInterface;
 use engine::list::{EndReason, List, ListEngine, Memory};
 use record::Bytes;
-use study::cold::forecast::{Forecast, Work, forecast};
+use study::cold::forecast::{Forecast, WarmingWork, forecast};
 use study::cold::sample::{LEAST_PAIRS, Sample, assess};
 use study::interval::Interval;
 
@@ -165,7 +165,7 @@ impl Sampled<'_> {
 fn forecast_of(sample: &Sample, size: Bytes, block: Bytes, rate: Interval) -> Option<Forecast> {
     let penalty = sample.mean_penalty_s.unwrap_or(0.0);
     let at = |bytes_per_s: f64| {
-        forecast(&Work {
+        forecast(&WarmingWork {
             bytes: size.0,
             request_bytes: block.0,
             cold: sample.cold,

@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use linux::Root;
-use linux::block::{DevNum, Devices, place_of};
-use linux::extents::{self, NotPlaced, Place, Placed};
-use linux::mapping::{Map, Why};
+use linux::block::{DeviceNumber, Devices, place_of};
+use linux::extents::{self, ExtentLocation, LocatedExtent, LocationUnknown};
+use linux::mapping::{Map, MappingUnknown};
 use record::{Ranges, Severity};
 
-use super::finding::{Code, Finding};
+use super::finding::{Finding, FindingCode};
 use reader::Volume;
 use ui::context::Context;
 use ui::exit::Failure;
@@ -89,7 +89,7 @@ pub(crate) fn find(
 
 /// Part of a file system's device that the volumes hold.
 struct Reach {
-    from: DevNum,
+    from: DeviceNumber,
     /// The volumes that it lies on, where it is known how.
     ways: Vec<(usize, Map)>,
     /// Reasons why it is not known of the others.
@@ -116,7 +116,7 @@ impl Search<'_> {
         let file =
             File::open(path).map_err(|error| self.trouble.lost.add(path, &error.to_string()));
         let number = match fs::metadata(path) {
-            Ok(metadata) => DevNum::from_raw(metadata.dev()),
+            Ok(metadata) => DeviceNumber::from_raw(metadata.dev()),
             // What is gone meanwhile need not be hot.
             Err(error) if error.kind() == ErrorKind::NotFound => return,
             Err(error) => return self.trouble.nowhere.add(path, &error.to_string()),
@@ -138,10 +138,10 @@ impl Search<'_> {
     fn list(&mut self, path: &Path, file: &File, reach: usize) {
         let mut own = Vec::new();
         let mut odd = (false, false);
-        let listed = extents::placed(file, |placed: Placed| {
+        let listed = extents::placed(file, |placed: LocatedExtent| {
             own.extend(placed.on_device());
-            odd.0 |= placed.place == Place::Nowhere;
-            odd.1 |= placed.place == Place::Unaligned;
+            odd.0 |= placed.place == ExtentLocation::Nowhere;
+            odd.1 |= placed.place == ExtentLocation::Unaligned;
             if self.interrupt.load(Ordering::Relaxed) {
                 return ControlFlow::Break(());
             }
@@ -150,7 +150,7 @@ impl Search<'_> {
         match listed {
             Ok(()) => {}
             // Which device that is, is not resolved.
-            Err(error @ NotPlaced::Realtime) => {
+            Err(error @ LocationUnknown::Realtime) => {
                 return self.trouble.nowhere.add(path, &error.to_string());
             }
             Err(error) => return self.trouble.unlisted.add(path, &error.to_string()),
@@ -173,11 +173,11 @@ impl Search<'_> {
 
     /// The place in the list of how the device of a file's system lies on the volumes, which is found
     /// out once.
-    fn reach(&mut self, from: DevNum, path: &Path) -> usize {
+    fn reach(&mut self, from: DeviceNumber, path: &Path) -> usize {
         if let Some(known) = self.reached.iter().position(|reach| reach.from == from) {
             return known;
         }
-        let named: Vec<DevNum> = self.volumes.iter().map(Volume::number).collect();
+        let named: Vec<DeviceNumber> = self.volumes.iter().map(Volume::number).collect();
         let (mut ways, mut unknown) = (Vec::new(), Vec::new());
         let under = self.under(from, path);
         let leaves = leaves(self.devices, &under, &named);
@@ -189,7 +189,11 @@ impl Search<'_> {
             for (volume, to) in named.into_iter().enumerate() {
                 match Map::down(self.root, self.devices, from, to) {
                     Ok(map) => ways.push((volume, map)),
-                    Err(error) if matches!(error.why, Why::Unrelated | Why::Nothing) => {}
+                    Err(error)
+                        if matches!(
+                            error.why,
+                            MappingUnknown::Unrelated | MappingUnknown::Nothing
+                        ) => {}
                     Err(error) => unknown.push(error.to_string()),
                 }
             }
@@ -206,12 +210,12 @@ impl Search<'_> {
 
     /// The block devices of a file's system: its own one or, where that stands for none, those that the
     /// kernel lists elsewhere, as of btrfs. Empty where they are not known, of any of them.
-    fn under(&self, from: DevNum, path: &Path) -> Vec<DevNum> {
+    fn under(&self, from: DeviceNumber, path: &Path) -> Vec<DeviceNumber> {
         if self.devices.get(from).is_some() {
             return vec![from];
         }
         let place = place_of(self.root, self.devices, path).unwrap_or_default();
-        let is_known = |number: &DevNum| self.devices.get(*number).is_some();
+        let is_known = |number: &DeviceNumber| self.devices.get(*number).is_some();
         if place.devices.iter().all(is_known) {
             place.devices
         } else {
@@ -229,7 +233,7 @@ struct Leaves {
 }
 
 /// The volumes under some devices. One is named if itself is, or the disk of which it is a partition.
-fn leaves(devices: &Devices, from: &[DevNum], named: &[DevNum]) -> Leaves {
+fn leaves(devices: &Devices, from: &[DeviceNumber], named: &[DeviceNumber]) -> Leaves {
     let mut leaves = Leaves {
         beyond: Vec::new(),
         has_named: false,
@@ -377,7 +381,7 @@ impl Trouble {
                 let text = format!("Of what --first names, this {what}: {shown}.");
                 Some(Finding {
                     severity,
-                    ..Finding::note(Code::NotMapped, text)
+                    ..Finding::note(FindingCode::NotMapped, text)
                 })
             })
             .collect()
@@ -407,7 +411,7 @@ mod tests {
             device.unwrap().number
         };
         let leaves = |from: &str, named: &[&str]| {
-            let named: Vec<DevNum> = named.iter().map(|name| number(name)).collect();
+            let named: Vec<DeviceNumber> = named.iter().map(|name| number(name)).collect();
             super::leaves(&devices, &[number(from)], &named)
         };
         let beyond = |from: &str, named: &[&str]| leaves(from, named).beyond;

@@ -4,7 +4,7 @@ use record::Severity;
 
 /// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
+pub(crate) enum FindingCode {
     /// The rate is a limit that the user has set.
     Capped,
     /// The rate is a limit that several volumes share.
@@ -25,19 +25,19 @@ pub(crate) enum Code {
     Unreadable,
 }
 
-impl Code {
+impl FindingCode {
     /// The word for it in the answer and in JSON.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Code::Capped => "capped",
-            Code::Shared => "shared-cap",
-            Code::Yielded => "yielded",
-            Code::LeftCold => "left-cold",
-            Code::NotMapped => "not-mapped",
-            Code::NotKept => "not-kept",
-            Code::Resumed => "resumed",
-            Code::Resized => "resized",
-            Code::Unreadable => "unreadable",
+            FindingCode::Capped => "capped",
+            FindingCode::Shared => "shared-cap",
+            FindingCode::Yielded => "yielded",
+            FindingCode::LeftCold => "left-cold",
+            FindingCode::NotMapped => "not-mapped",
+            FindingCode::NotKept => "not-kept",
+            FindingCode::Resumed => "resumed",
+            FindingCode::Resized => "resized",
+            FindingCode::Unreadable => "unreadable",
         }
     }
 }
@@ -46,7 +46,7 @@ impl Code {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     /// Kind of the finding.
-    pub code: Code,
+    pub code: FindingCode,
     /// Severity of the finding.
     pub severity: Severity,
     /// A sentence or more.
@@ -55,7 +55,7 @@ pub(crate) struct Finding {
 
 impl Finding {
     /// Worth knowing.
-    pub(crate) fn note(code: Code, text: impl Into<String>) -> Finding {
+    pub(crate) fn note(code: FindingCode, text: impl Into<String>) -> Finding {
         Finding {
             code,
             severity: Severity::Note,
@@ -64,7 +64,7 @@ impl Finding {
     }
 
     /// Not what was requested.
-    pub(crate) fn warn(code: Code, text: impl Into<String>) -> Finding {
+    pub(crate) fn warn(code: FindingCode, text: impl Into<String>) -> Finding {
         Finding {
             severity: Severity::Warn,
             ..Finding::note(code, text)

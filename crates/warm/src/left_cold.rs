@@ -1,6 +1,6 @@
 //! Findings on what a plan leaves cold by choice.
 
-use super::finding::{Code, Finding};
+use super::finding::{Finding, FindingCode};
 use super::plan::{Extent, Known, Plan};
 
 /// Findings about space that stays cold by choice.
@@ -12,7 +12,7 @@ pub(crate) fn left_cold(plan: &Plan, known: &Known, extent: Extent) -> Vec<Findi
         let not_held = plan.left_out.subtract(held).total();
         if not_held.0 > 0 {
             findings.push(Finding::warn(
-                Code::LeftCold,
+                FindingCode::LeftCold,
                 format!(
                     "{not_held} are left out, since the list of --blocks does not have them. They stay \
                      cold if it is of another snapshot than this volume's."
@@ -31,7 +31,7 @@ pub(crate) fn left_cold(plan: &Plan, known: &Known, extent: Extent) -> Vec<Findi
              there by less than a block at a time is fetched first, and so is what is read."
         ),
     };
-    findings.push(Finding::warn(Code::LeftCold, text));
+    findings.push(Finding::warn(FindingCode::LeftCold, text));
     findings
 }
 

@@ -45,12 +45,12 @@ use formats::text::Utf8;
 use job::ProgressLines;
 use linux::Root;
 use linux::aws;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use record::{Bytes, Ranges};
 
 use crate::args::WarmArgs;
 use blocks::Held;
-use finding::{Code, Finding};
+use finding::{Finding, FindingCode};
 use later::Wanted;
 use limit::Limit;
 use one::{Shared, Task, Warmed};
@@ -200,7 +200,7 @@ fn warm_all(
 }
 
 /// The disks that the ledger lies on, if it is used.
-fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<DevNum> {
+fn below_ledger(args: &WarmArgs, devices: &Devices, context: &Context) -> Vec<DeviceNumber> {
     let path = (!args.no_ledger)
         .then(|| context.ledger_path().ok())
         .flatten();
@@ -287,7 +287,7 @@ fn extent(args: &WarmArgs, has_unknown: bool) -> Extent {
 
 fn not_known_hot() -> Finding {
     Finding::warn(
-        Code::NotMapped,
+        FindingCode::NotMapped,
         "Where all that --first names lies is not known, so that --until-hot ends only when all \
          that is used is warm.",
     )

@@ -8,13 +8,13 @@ use std::time::Instant;
 use engine::IoInterface;
 use engine::list::{EndReason, List, ListEngine, Memory};
 use linux::Root;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::ebs::Exceeded;
 use record::{Bytes, Ranges};
 use study::depth::verdict::Verdict;
 
 use super::checkpoint::End;
-use super::finding::{Code, Finding};
+use super::finding::{Finding, FindingCode};
 use super::later::{FinalPlan, Later, Wanted};
 use super::limit::Limit;
 use super::pace::{IoPolicy, Pace};
@@ -56,7 +56,7 @@ pub(crate) struct Shared<'a> {
     /// The progress lines.
     pub lines: &'a ProgressLines,
     /// The disks that the ledger lies on.
-    pub below_ledger: &'a [DevNum],
+    pub below_ledger: &'a [DeviceNumber],
 }
 
 /// End of the warming of a volume.
@@ -250,7 +250,7 @@ fn read(
     let is_coarse = reading.is_coarse();
     if is_coarse {
         findings.push(Finding::note(
-            Code::Unreadable,
+            FindingCode::Unreadable,
             "Bad places were too many or too slow to try each page of them: some of what is listed \
              is whole blocks, of which a part can be read perhaps. The same command tries them \
              again.",
@@ -304,7 +304,7 @@ fn read(
     if let Some(error) = failed {
         warmed.resumes = Resumable::Never;
         warmed.findings.push(Finding::warn(
-            Code::NotKept,
+            FindingCode::NotKept,
             format!(
                 "How far it is could not be kept to the end: {}.",
                 sentence(&error)
@@ -367,16 +367,16 @@ fn yielded(foreground: Option<&ForegroundReport>) -> Option<Finding> {
     );
     let is_unreachable = foreground.target_source == Some("unreachable");
     Some(if is_unreachable {
-        Finding::warn(Code::Yielded, text)
+        Finding::warn(FindingCode::Yielded, text)
     } else {
-        Finding::note(Code::Yielded, text)
+        Finding::note(FindingCode::Yielded, text)
     })
 }
 
 fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
     if smallest < then {
         return Some(Finding::warn(
-            Code::Resized,
+            FindingCode::Resized,
             format!(
                 "The volume became smaller meanwhile: it had {then}, and {smallest} then. It was read \
                  to that end. It has {now} now."
@@ -385,7 +385,7 @@ fn resized(then: Bytes, now: Bytes, smallest: Bytes) -> Option<Finding> {
     }
     (now > then).then(|| {
         Finding::note(
-            Code::Resized,
+            FindingCode::Resized,
             format!(
                 "The volume grew meanwhile from {then} to {now}. What was added comes from no \
                  snapshot and was not read."

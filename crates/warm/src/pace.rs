@@ -3,7 +3,7 @@
 
 use reader::{ForegroundReport, Pacer, QueueBound, RateLimiter};
 use record::{Bytes, Nanos};
-use study::pace::{Allowed, Controller, Counts, Targets};
+use study::pace::{Allowed, Controller, IoCounts, Targets};
 
 use super::limit::Limit;
 
@@ -247,7 +247,7 @@ impl<'a> Pace<'a> {
         let probing = self.probing.map_or(0, |_| reader::PROBE_BYTES as u64);
         pacer.take(&reader::Interval {
             seconds: passed.as_secs_f64(),
-            counts: counted.map(|counted| Counts {
+            counts: counted.map(|counted| IoCounts {
                 read: counted.read_bytes as f64,
                 written: counted.written_bytes as f64,
                 own: interval.own as f64,

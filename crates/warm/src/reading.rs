@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use engine::list::{CompletedRequest, Next, Op, Request, RequestError, RequestSource};
 use record::{Bytes, Nanos, Ranges};
-use study::cold::stream::Stream;
+use study::cold::stream::ReadClassifier;
 use study::depth::{Bounds, Controller};
 
 use super::later::Later;
@@ -102,7 +102,7 @@ pub(crate) struct Reading<'a> {
     meter: Meter,
     /// `None` only if the bounds were none: the depth stays then.
     depth: Option<Controller>,
-    stream: Stream,
+    stream: ReadClassifier,
     watch: &'a mut dyn Watch,
     turns: &'a Turns,
     /// Its number among the volumes.
@@ -140,7 +140,7 @@ impl<'a> Reading<'a> {
             pace,
             meter: Meter::default(),
             depth: bounds().map(|bounds| Controller::new(bounds, START_DEPTH)),
-            stream: Stream::new(None),
+            stream: ReadClassifier::new(None),
             watch,
             turns,
             number,

@@ -3,7 +3,7 @@
 use record::{Bytes, Severity};
 use serde::Serialize;
 
-use super::finding::{Code, Finding};
+use super::finding::{Finding, FindingCode};
 use super::one::{Ending, Warmed};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
@@ -104,7 +104,7 @@ fn unreadable(one: &Warmed) -> Option<Finding> {
         more => format!(" and {more} more (--json lists all)"),
     };
     Some(Finding::warn(
-        Code::Unreadable,
+        FindingCode::Unreadable,
         format!(
             "{} in {} extents cannot be read. As byte offset and length: {}{more}. What lies there \
              is lost unless a copy of it is elsewhere.",

@@ -2,13 +2,13 @@
 
 use std::fs::File;
 
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::mapping::Map;
 use linux::mounts::Mounts;
 use linux::{Root, spacemap};
 use record::Ranges;
 
-use super::finding::{Code, Finding};
+use super::finding::{Finding, FindingCode};
 use reader::Volume;
 
 /// The bytes of a volume that are not known to be free: all but what the mounted file systems on it,
@@ -50,7 +50,7 @@ pub(crate) fn used(
 /// The free bytes of a file system, as bytes of the volume.
 fn free_on(
     volume: &Volume,
-    number: DevNum,
+    number: DeviceNumber,
     point: &std::path::Path,
     (devices, root): (&Devices, &Root),
     is_unwanted: &dyn Fn() -> bool,
@@ -68,7 +68,7 @@ fn free_on(
 
 fn unknown(why: &str) -> Finding {
     Finding::note(
-        Code::NotMapped,
+        FindingCode::NotMapped,
         format!("What is in use there is not known, and all of it is taken to be: {why}."),
     )
 }

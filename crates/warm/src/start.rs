@@ -7,7 +7,7 @@ use job::{CheckpointWriter, Interval, Previous, Request, Resumable, Takeover};
 use record::{Bytes, Ranges};
 
 use super::checkpoint::Checkpoint;
-use super::finding::{Code, Finding};
+use super::finding::{Finding, FindingCode};
 use reader::{Key, Volume};
 use ui::context::Context;
 use ui::exit::Failure;
@@ -71,13 +71,13 @@ pub(crate) fn start(
             take_over(volume, ask, &work.document, false, fresh, &mut findings);
         }
         Previous::Unreadable(error) => findings.push(Finding::warn(
-            Code::NotKept,
+            FindingCode::NotKept,
             format!("What was read before is not known, and all is read: {error}."),
         )),
     })?;
     findings.extend(started.not_written.map(|why| {
         Finding::warn(
-            Code::NotKept,
+            FindingCode::NotKept,
             format!(
                 "How far it is cannot be kept, so that after a kill it begins from the start: {why}."
             ),
@@ -92,7 +92,7 @@ pub(crate) fn start(
 
 fn cannot_be_known() -> Finding {
     Finding::warn(
-        Code::NotKept,
+        FindingCode::NotKept,
         "The volume has no name of its own, and the kernel does not show whether it stays attached \
          (diskseq, since Linux 5.15): it cannot be known again, so that after a kill it begins from \
          the start.",
@@ -134,7 +134,7 @@ fn take_over(
     }
     if before.size != volume.size {
         findings.push(Finding::note(
-            Code::Resized,
+            FindingCode::Resized,
             format!(
                 "The volume had {} when it was read before, and has {} now.",
                 before.size, volume.size
@@ -142,7 +142,7 @@ fn take_over(
         ));
     }
     findings.push(Finding::note(
-        Code::Resumed,
+        FindingCode::Resumed,
         format!(
             "{} were read before, since {}, and are not read again (--anew would).",
             read.total(),
@@ -196,8 +196,10 @@ impl Doubt {
         );
         match self {
             // Who warms it again after it was done expects that.
-            Doubt::Whole => Finding::note(Code::NotKept, text),
-            Doubt::Ended | Doubt::Attached | Doubt::Size => Finding::warn(Code::NotKept, text),
+            Doubt::Whole => Finding::note(FindingCode::NotKept, text),
+            Doubt::Ended | Doubt::Attached | Doubt::Size => {
+                Finding::warn(FindingCode::NotKept, text)
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::args_log::LogArgs;
 use crate::args_record::RecordArgs;
 use crate::thresholds::Thresholds;
 use clap::Args;
-use domain::values::{Every, Latency};
+use domain::values::{Latency, PollInterval};
 
 /// Address of metrics: an address with a port, or a port on the loopback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub struct WatchArgs {
     pub devices: Vec<String>,
     /// Look so often: 100ms at the least
     #[arg(long, value_name = "DURATION", default_value = "1s")]
-    pub interval: Every,
+    pub interval: PollInterval,
     /// End after so many intervals
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use domain::values::{Size, Span};
-use domain::when::When;
+use domain::when::MomentOrDay;
 
 /// Recording, and views of earlier recordings.
 #[derive(Args, Debug)]
@@ -25,7 +25,7 @@ pub struct RecordArgs {
         allow_hyphen_values = true,
         conflicts_with_all = ["check", "parse", "prometheus", "interval", "count"]
     )]
-    pub at: Option<When>,
+    pub at: Option<MomentOrDay>,
     /// For so long: with --at 10m, or the day, if not given; else until Ctrl-C
     #[arg(long = "for", value_name = "DURATION", conflicts_with_all = ["check", "parse"])]
     pub span: Option<Span>,

@@ -11,7 +11,7 @@ use linux::volume_id::{VolumeId, name_disk};
 use record::Subject;
 use record::sample::{DeviceKind, DeviceSample, Sample};
 use study::watch::Event;
-use study::watch::{Change, ChangeKind};
+use study::watch::{ChangeKind, EventChange};
 
 use ui::exit::{ExitClass as _, Failure};
 
@@ -103,7 +103,7 @@ impl Filter {
 
     /// True if a change of an event is shown: an event that began on the screen ends there too, though its
     /// device may be gone from the sample.
-    pub(super) fn wants_change(&mut self, change: &Change, sample: &Sample) -> bool {
+    pub(super) fn wants_change(&mut self, change: &EventChange, sample: &Sample) -> bool {
         let id = change.event.id;
         let wanted = self.shown.contains(&id) || self.wants_event(&change.event, sample);
         if matches!(change.kind, ChangeKind::Closed | ChangeKind::Unfinished) {
@@ -170,14 +170,14 @@ mod tests {
     use std::sync::Arc;
 
     use record::Severity;
-    use record::sample::{Device, DeviceId, Moment, PerSecond};
+    use record::sample::{Device, DeviceId, PerSecond, SampleTime};
     use study::watch::EventCode;
 
     use super::*;
 
     fn sample() -> Sample {
         let device = |id: u32, name: &str, below: &[u32], iops: f64| {
-            let mut device = Device::by_name(DeviceId(id), name, Moment::default());
+            let mut device = Device::by_name(DeviceId(id), name, SampleTime::default());
             device.lies_on = below.iter().map(|id| DeviceId(*id)).collect();
             if name == "vdc1" {
                 device.kind = DeviceKind::Partition;
@@ -253,7 +253,7 @@ mod tests {
         let mut with_a_part = sample();
         let part = Device {
             kind: DeviceKind::Partition,
-            ..Device::by_name(DeviceId(9), "vdc1", Moment::default())
+            ..Device::by_name(DeviceId(9), "vdc1", SampleTime::default())
         };
         with_a_part.devices = vec![DeviceSample::unknown(Arc::new(part))];
         assert_eq!(filter(&[], false).cut(&mut with_a_part), 0);
@@ -267,13 +267,13 @@ mod tests {
             severity: Severity::Warn,
             subject: Subject::Device(DeviceId(device)),
             name: name.to_owned(),
-            began: Moment::default(),
+            began: SampleTime::default(),
             ended: None,
             text: String::new(),
             advice: String::new(),
             figures: Vec::new(),
         };
-        let change = |kind, id, name, device| Change {
+        let change = |kind, id, name, device| EventChange {
             kind,
             event: event(id, name, device),
         };

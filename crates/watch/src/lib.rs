@@ -37,15 +37,15 @@ use collect::Collector;
 use filter::Filter;
 use live::Ticks;
 use marks::LateMarks;
-use prepared::{Prepared, page};
+use prepared::{PreparedWatch, page};
 use record::Recorder;
-use report::Report;
+use report::ReportPage;
 use screen::Screen;
 use serve::Server;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::service_manager::notify;
-use view::View;
+use view::OutputForm;
 
 pub use check::misused as misused_check;
 pub use follow::follow;
@@ -60,7 +60,7 @@ pub fn validate(args: &WatchArgs, context: &Context) -> Result<(), Failure> {
         return check::validate(args);
     }
     if args.log.parse.is_none() && args.record.at.is_none() {
-        return Prepared::of(args, context).map(drop);
+        return PreparedWatch::of(args, context).map(drop);
     }
     args.log.arrays().map_err(Failure::refused)?;
     page(args).map(drop)
@@ -81,13 +81,13 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     if let Some(at) = args.record.at {
         return replay::replay(at, args, page(args)?, context, interrupt);
     }
-    let Prepared {
+    let PreparedWatch {
         page,
         filter,
         of_report,
         keep,
         guard,
-    } = Prepared::of(args, context)?;
+    } = PreparedWatch::of(args, context)?;
     let mut collector = Collector::new(&context.root, args.interval.0.into()).refused()?;
     if args.latency {
         collector.trace_requests(filter.names()).refused()?;
@@ -99,7 +99,7 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     let notes = recorder.as_mut().map(Recorder::take_notes);
     let notes = notes.unwrap_or_default();
     notes.iter().for_each(|sentence| context.notice(sentence));
-    let mut view = View::live(args, &source, interrupt)?;
+    let mut view = OutputForm::live(args, &source, interrupt)?;
     if args.prometheus.is_some() {
         let needed = capabilities::of_watch(args, collector.reads_vendor_pages());
         if let Err(error) = capabilities::keep_only(needed) {
@@ -110,11 +110,11 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     }
     let server = Server::start(args, guard, &context.root)?;
     view.begin(&source, context)?;
-    if let View::Live(screen) = &view {
+    if let OutputForm::Live(screen) = &view {
         notes.iter().for_each(|sentence| screen.note(sentence));
     }
     let marks = match (&view, &recorder) {
-        (View::Live(_), None) => LateMarks::begin(source.hostname.as_deref(), context),
+        (OutputForm::Live(_), None) => LateMarks::begin(source.hostname.as_deref(), context),
         // The recorder has the ledger open.
         _ => None,
     };
@@ -129,7 +129,7 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
         recorder: recorder.as_mut(),
         marks,
         server,
-        report: page.map(|page| Report::begin(page, source)),
+        report: page.map(|page| ReportPage::begin(page, source)),
     };
     notify("READY=1");
     let seen = live.run(args, &mut view, context, interrupt);
@@ -156,7 +156,7 @@ struct Live<'a> {
     /// The marks that the screen shows, where nothing is recorded.
     marks: Option<LateMarks>,
     server: Option<Server>,
-    report: Option<Report>,
+    report: Option<ReportPage>,
 }
 
 impl Live<'_> {
@@ -164,7 +164,7 @@ impl Live<'_> {
     fn run(
         &mut self,
         args: &WatchArgs,
-        view: &mut View,
+        view: &mut OutputForm,
         context: &mut Context,
         interrupt: &AtomicBool,
     ) -> Outcome {
@@ -185,7 +185,7 @@ impl Live<'_> {
             for note in notes {
                 view.note(&note, context)?;
             }
-            if let View::Live(screen) = &mut *view {
+            if let OutputForm::Live(screen) = &mut *view {
                 self.show_ledger(screen);
             }
             if let Some(sample) = sample {
@@ -210,7 +210,7 @@ impl Live<'_> {
     fn take(
         &mut self,
         mut sample: Sample,
-        view: &mut View,
+        view: &mut OutputForm,
         context: &mut Context,
     ) -> Result<(), Failure> {
         let mut changes = self.watch.see(&sample);

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use formats::disk_log::{LogError, Reader};
 use formats::text::Utf8;
-use record::sample::{Sample, Source};
+use record::sample::{Sample, SampleSource};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::time::Timespec;
-use study::watch::{Change, Settings, Watch};
+use study::watch::{EventChange, Settings, Watch};
 
 use crate::args::WatchArgs;
 use ui::context::Context;
@@ -27,8 +27,8 @@ use log::{Log, Origin, place};
 use progress::Progress;
 
 use super::filter::Filter;
-use super::report::Report;
-use super::view::View;
+use super::report::ReportPage;
+use super::view::OutputForm;
 
 /// Bytes of a log that are read at a time.
 const CHUNK: usize = 1 << 20;
@@ -62,7 +62,7 @@ pub(super) fn parse(
         ),
         interrupt,
     };
-    let report = page.map(|page| Report::begin(page, Source::default()));
+    let report = page.map(|page| ReportPage::begin(page, SampleSource::default()));
     let filter = LogFilter::new(args);
     let mut parsing = Parsing {
         path,
@@ -75,8 +75,8 @@ pub(super) fn parse(
         }),
         filter,
         view: match is_silent {
-            true => View::Silent,
-            false => View::of(args),
+            true => OutputForm::Silent,
+            false => OutputForm::of(args),
         },
         report,
         seen: 0,
@@ -118,8 +118,8 @@ struct Parsing<'a, R: BufRead> {
     arrays: Arrays,
     filter: LogFilter,
     watch: Watch,
-    view: View,
-    report: Option<Report>,
+    view: OutputForm,
+    report: Option<ReportPage>,
     /// Number of samples seen.
     seen: u64,
     /// True if any of the reports has a device.
@@ -194,7 +194,7 @@ impl<R: BufRead> Parsing<'_, R> {
     }
 
     /// Examines an interval of a run. What one report tells is searched for where the run has no other.
-    fn see(&mut self, run: u64, sample: &Sample) -> Vec<Change> {
+    fn see(&mut self, run: u64, sample: &Sample) -> Vec<EventChange> {
         // A report without devices, as at the end of a log that was cut, tells nothing more of any.
         if self.run.number == run || sample.devices.is_empty() {
             self.run.only.take_if(|_| !sample.devices.is_empty());
@@ -210,7 +210,7 @@ impl<R: BufRead> Parsing<'_, R> {
     }
 
     /// Events from the only interval of the last run.
-    fn end_run(&mut self) -> Vec<Change> {
+    fn end_run(&mut self) -> Vec<EventChange> {
         let only = self.run.only.take();
         only.map(|sample| self.watch.see_alone(&sample))
             .unwrap_or_default()
@@ -242,7 +242,7 @@ impl<R: BufRead> Parsing<'_, R> {
             self.view.note(&note, context)?;
         }
         for name in self.filter.missing() {
-            let note = format!("{} does not speak of {name}.", place(self.path));
+            let note = format!("{} has no device {name}.", place(self.path));
             self.view.note(&note, context)?;
         }
         Ok(())
@@ -325,7 +325,11 @@ impl LogFilter {
 
     /// Leaves what is wanted in a sample, and in what was found in it. How many devices are left out because
     /// they do nothing.
-    fn cut(&mut self, sample: &mut Sample, mut changes: Vec<Change>) -> (Vec<Change>, usize) {
+    fn cut(
+        &mut self,
+        sample: &mut Sample,
+        mut changes: Vec<EventChange>,
+    ) -> (Vec<EventChange>, usize) {
         self.missing.retain(|name| sample.named(name).is_none());
         changes.retain(|change| self.filter.wants_change(change, sample));
         let idle = self.filter.cut(sample);

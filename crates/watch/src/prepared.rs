@@ -1,6 +1,6 @@
 //! Preparation of a watch of the present: all that can be wrong in its arguments and files, before it samples or serves.
 
-use ledger::Keep;
+use ledger::Retention;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 use ui::output::{Format, OutputFile};
@@ -12,7 +12,7 @@ use crate::serve::Guard;
 use crate::view::takes_the_terminal;
 
 /// Parts of a watch of the present that its arguments decide.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedWatch {
     /// The page that is drawn at the end.
     pub(crate) page: Option<OutputFile>,
     /// Devices that are shown.
@@ -20,20 +20,20 @@ pub(crate) struct Prepared {
     /// Devices that the page has.
     pub(crate) of_report: Filter,
     /// Limits of the recording, if there is one.
-    pub(crate) keep: Option<Keep>,
+    pub(crate) keep: Option<Retention>,
     /// Guard of the metrics.
     pub(crate) guard: Guard,
 }
 
-impl Prepared {
+impl PreparedWatch {
     /// The parts that arguments, and the files that they name, ask for.
     ///
     /// # Errors
     /// Refused where a file cannot be read or is wrong, or no device has a name.
-    pub(crate) fn of(args: &WatchArgs, context: &Context) -> Result<Prepared, Failure> {
+    pub(crate) fn of(args: &WatchArgs, context: &Context) -> Result<PreparedWatch, Failure> {
         // On the screen, idle devices can be shown at any time.
         let all = args.all || takes_the_terminal(args);
-        Ok(Prepared {
+        Ok(PreparedWatch {
             page: page(args)?,
             filter: Filter::new(&args.devices, all, &context.root)?,
             // A graph without idle devices would have gaps where they were only idle.

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use jiff::Timestamp;
-use ledger::{Error, Keep, Ledger, Mark, Noted, Recording};
+use ledger::{Error, Ledger, Mark, RecordedEvent, Recording, Retention};
 use record::Nanos;
-use record::sample::{Moment, Sample, Source};
-use study::watch::{Change, ChangeKind};
+use record::sample::{Sample, SampleSource, SampleTime};
+use study::watch::{ChangeKind, EventChange};
 
 use crate::args_record::RecordArgs;
 use job::process::ProcessIdentity;
@@ -43,11 +43,11 @@ const ETC: &str = "/etc";
 ///
 /// # Errors
 /// Refused where they leave no room.
-pub(super) fn keep(args: &RecordArgs) -> Result<Option<Keep>, Failure> {
+pub(super) fn keep(args: &RecordArgs) -> Result<Option<Retention>, Failure> {
     if !args.record {
         return Ok(None);
     }
-    let mut keep = Keep::default();
+    let mut keep = Retention::default();
     if let Some(limit) = args.record_limit {
         keep.limit = limit.0;
     }
@@ -67,8 +67,8 @@ pub(super) struct Recorder {
     notices: Arc<Notices>,
     batch: Batch,
     /// Time at which each event was found.
-    found: HashMap<u64, Moment>,
-    begun: Moment,
+    found: HashMap<u64, SampleTime>,
+    begun: SampleTime,
     is_losing: bool,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Recorder {
 #[derive(Default)]
 struct Batch {
     samples: Vec<Sample>,
-    events: Vec<Noted>,
+    events: Vec<RecordedEvent>,
 }
 
 /// Sentences from the thread that writes, and whether it could when it last tried.
@@ -113,8 +113,8 @@ impl Recorder {
     /// # Errors
     /// When another process records this host there, or the file is no ledger.
     pub(super) fn start(
-        keep: Option<Keep>,
-        source: &Source,
+        keep: Option<Retention>,
+        source: &SampleSource,
         context: &Context,
     ) -> Result<Option<Recorder>, Failure> {
         let Some(keep) = keep else {
@@ -153,20 +153,20 @@ impl Recorder {
             notices,
             batch: Batch::default(),
             found: HashMap::new(),
-            begun: Moment::default(),
+            begun: SampleTime::default(),
             is_losing: false,
         }))
     }
 
     /// Takes a sample, and what was found in it.
-    pub(super) fn see(&mut self, sample: &Sample, changes: &[Change]) {
+    pub(super) fn see(&mut self, sample: &Sample, changes: &[EventChange]) {
         for change in changes {
             let id = change.event.id;
             let found = *self.found.entry(id).or_insert(sample.at);
             if change.kind == ChangeKind::Closed {
                 self.found.remove(&id);
             }
-            self.batch.events.push(Noted {
+            self.batch.events.push(RecordedEvent {
                 event: change.event.clone(),
                 found,
             });
@@ -252,10 +252,10 @@ fn is_of_the_disk(error: &ledger::Error) -> bool {
 struct Writer {
     path: PathBuf,
     here: ProcessIdentity,
-    source: Source,
+    source: SampleSource,
     /// `None` until the ledger could be opened, and the recording begun.
     open: Option<(Ledger, Recording)>,
-    keep: Keep,
+    keep: Retention,
     notices: Arc<Notices>,
     /// True if the ledger could not be written at the last try.
     failing: bool,
@@ -370,7 +370,7 @@ impl Writer {
     fn end(mut self) {
         if !self.waiting.samples.is_empty() {
             self.notices.add(format!(
-                "What was seen last is not recorded: {} samples.",
+                "The last samples are not recorded: {} of them.",
                 self.waiting.samples.len()
             ));
         }
@@ -380,7 +380,7 @@ impl Writer {
                 && !self.failing
             {
                 self.notices.add(format!(
-                    "What was seen is recorded, and that the recording has ended is not: {error}."
+                    "All samples are recorded, but not the end of the recording: {error}."
                 ));
             }
         }

@@ -5,25 +5,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use jiff::{SignedDuration, Timestamp};
-use ledger::{Ledger, Mark, Played, RecordingSummary, Replay};
+use ledger::{Ledger, Mark, RecordedSpan, RecordingSummary, ReplayedSample};
 use linux::machine;
 use record::Nanos;
-use record::sample::{Recorded, Sample, SourceKind};
-use study::watch::{Change, ChangeKind};
+use record::sample::{RecordedInterval, Sample, SourceKind};
+use study::watch::{ChangeKind, EventChange};
 
 use crate::args::WatchArgs;
 use crate::views::replay as render;
-use crate::views::replay::Table;
-use domain::when::When;
+use crate::views::replay::SummaryTable;
+use domain::when::MomentOrDay;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
 use ui::{format, signals};
 
 use super::filter::Filter;
-use super::report::{Report, with_hosts};
+use super::report::{ReportPage, with_hosts};
 use super::screen;
-use super::view::{View, takes_the_terminal};
+use super::view::{OutputForm, takes_the_terminal};
 
 /// Default length of a replay.
 const USUAL: SignedDuration = SignedDuration::from_mins(10);
@@ -32,7 +32,7 @@ const USUAL: SignedDuration = SignedDuration::from_mins(10);
 const BEFORE: SignedDuration = SignedDuration::from_mins(2);
 
 /// A part of what was recorded of a host.
-pub(crate) struct Part {
+pub(crate) struct RecordingPart {
     /// The host.
     pub host: String,
     /// From when on.
@@ -42,20 +42,20 @@ pub(crate) struct Part {
     /// The marks in it.
     pub marks: Vec<Mark>,
     /// The host.
-    pub source: record::sample::Source,
+    pub source: record::sample::SampleSource,
 }
 
-impl Part {
+impl RecordingPart {
     /// The part that the arguments ask for.
     ///
     /// # Errors
     /// When the ledger cannot be read, or has recordings of several other hosts only.
     fn find(
-        at: When,
+        at: MomentOrDay,
         span: Option<Nanos>,
         ledger: &Ledger,
         context: &Context,
-    ) -> Result<Part, Failure> {
+    ) -> Result<RecordingPart, Failure> {
         let recordings = ledger.recordings().midway()?;
         let host = host(&recordings, machine::hostname(&context.root))?;
         let length =
@@ -67,11 +67,11 @@ impl Part {
         };
         let to = to.unwrap_or(Timestamp::MAX);
         let known = recordings.iter().rev().find(|one| one.host == host);
-        let source = record::sample::Source {
+        let source = record::sample::SampleSource {
             kind: SourceKind::Recorded,
             ..known.map(|one| one.source.clone()).unwrap_or_default()
         };
-        Ok(Part {
+        Ok(RecordingPart {
             marks: ledger.marks(at.at, to).midway()?,
             host,
             from: at.at,
@@ -84,7 +84,7 @@ impl Part {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub(crate) fn play<'a>(&self, ledger: &'a Ledger) -> Result<Replay<'a>, Failure> {
+    pub(crate) fn play<'a>(&self, ledger: &'a Ledger) -> Result<RecordedSpan<'a>, Failure> {
         ledger.replay(&self.host, self.from, self.to).midway()
     }
 }
@@ -109,9 +109,9 @@ fn host(recordings: &[RecordingSummary], here: String) -> Result<String, Failure
 }
 
 /// Changes of events in a sample of a replay.
-pub(crate) fn changes(played: &Played) -> Vec<Change> {
+pub(crate) fn changes(played: &ReplayedSample) -> Vec<EventChange> {
     let change = |kind: ChangeKind| {
-        move |event: &study::watch::Event| Change {
+        move |event: &study::watch::Event| EventChange {
             kind,
             event: event.clone(),
         }
@@ -123,18 +123,18 @@ pub(crate) fn changes(played: &Played) -> Vec<Change> {
 
 /// Shows what was recorded from a moment on.
 pub(super) fn replay(
-    at: When,
+    at: MomentOrDay,
     args: &WatchArgs,
     page: Option<OutputFile>,
     context: &mut Context,
     interrupt: &Arc<AtomicBool>,
 ) -> Outcome {
     let Some(ledger) = context.open_ledger_if_there()? else {
-        context.notice("Nothing was ever recorded here; disksmith watch --record does it.");
+        context.notice("Nothing was recorded on this host; disksmith watch --record does it.");
         return Ok(Answer::No);
     };
     let span = args.record.span.map(|span| span.0);
-    let part = Part::find(at, span, &ledger, context)?;
+    let part = RecordingPart::find(at, span, &ledger, context)?;
     if takes_the_terminal(args) {
         return on_screen(&part, args, &ledger, context, interrupt);
     }
@@ -192,7 +192,7 @@ fn strike(missing: &mut Vec<String>, sample: &Sample) {
 }
 
 /// Note on a device that was not seen; none where the replay was ended early.
-fn absent(name: &str, part: &Part) -> String {
+fn absent(name: &str, part: &RecordingPart) -> String {
     format!(
         "None of the samples of {} that were shown has a device {name}; --all without a name shows \
          which devices there are.",
@@ -202,7 +202,7 @@ fn absent(name: &str, part: &Part) -> String {
 
 /// Plays a part on the screen of a terminal.
 fn on_screen(
-    part: &Part,
+    part: &RecordingPart,
     args: &WatchArgs,
     ledger: &Ledger,
     context: &Context,
@@ -256,7 +256,7 @@ fn on_screen(
 }
 
 /// Leaves what is wanted in a sample. How many devices are left out because they do nothing.
-fn cut(filter: &Filter, recorded: &mut Recorded) -> usize {
+fn cut(filter: &Filter, recorded: &mut RecordedInterval) -> usize {
     let idle = filter.cut(&mut recorded.sample);
     if let Some(spread) = &mut recorded.spread {
         let kept: HashSet<_> = recorded
@@ -275,42 +275,42 @@ fn cut(filter: &Filter, recorded: &mut Recorded) -> usize {
 /// Form of the replay.
 enum Shown {
     Lines {
-        view: View,
+        view: OutputForm,
         marks: std::vec::IntoIter<Mark>,
         next: Option<Mark>,
         samples: u64,
     },
-    Table(Box<Table>),
-    Page(Box<Report>),
+    Table(Box<SummaryTable>),
+    Page(Box<ReportPage>),
 }
 
 impl Shown {
     fn begin(
         args: &WatchArgs,
         page: Option<OutputFile>,
-        part: &Part,
+        part: &RecordingPart,
         context: &mut Context,
     ) -> Result<Shown, Failure> {
         let marks = with_hosts(part.marks.clone(), &part.host);
         if let Some(page) = page {
-            let mut report = Report::begin(page, part.source.clone());
+            let mut report = ReportPage::begin(page, part.source.clone());
             report.mark(marks);
             return Ok(Shown::Page(Box::new(report)));
         }
         let to_a_person = !args.plain && !args.json && context.answers_a_person;
         if args.record.table || to_a_person {
-            return Ok(Shown::Table(Box::new(Table::new(
+            return Ok(Shown::Table(Box::new(SummaryTable::new(
                 part.from,
                 part.to,
                 marks,
                 args.all || !args.devices.is_empty(),
             ))));
         }
-        let mut view = View::of(args);
+        let mut view = OutputForm::of(args);
         view.begin(&part.source, context)?;
         // In JSON, each mark has its host's name.
         let marks = match view {
-            View::Json => part.marks.clone(),
+            OutputForm::Json => part.marks.clone(),
             _ => marks,
         };
         let mut marks = marks.into_iter();
@@ -324,8 +324,8 @@ impl Shown {
 
     fn take(
         &mut self,
-        recorded: &Recorded,
-        changes: &[Change],
+        recorded: &RecordedInterval,
+        changes: &[EventChange],
         idle: usize,
         context: &mut Context,
     ) -> Result<(), Failure> {
@@ -346,11 +346,11 @@ impl Shown {
             } => {
                 let now = recorded.sample.at.wall;
                 while let Some(mark) = next.take_if(|mark| now.is_some_and(|now| mark.at <= now)) {
-                    let is_json = matches!(view, View::Json);
+                    let is_json = matches!(view, OutputForm::Json);
                     context.print(&render::mark(&mark, is_json))?;
                     *next = marks.next();
                 }
-                let is_json = matches!(view, View::Json);
+                let is_json = matches!(view, OutputForm::Json);
                 let many = recorded.samples();
                 // The last of a minute has fewer, which is no news.
                 if !is_json && (many > 1) != (*samples > 1) {
@@ -371,7 +371,7 @@ impl Shown {
             Shown::Lines {
                 next, marks, view, ..
             } => {
-                let is_json = matches!(view, View::Json);
+                let is_json = matches!(view, OutputForm::Json);
                 for mark in next.into_iter().chain(marks) {
                     context.print(&render::mark(&mark, is_json))?;
                 }
@@ -384,7 +384,7 @@ impl Shown {
 }
 
 /// Recordings that there are, where nothing was recorded at the time that was requested.
-fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
+fn nothing(part: &RecordingPart, ledger: &Ledger) -> Result<String, Failure> {
     let recordings = ledger.recordings().midway()?;
     let of_host: Vec<&RecordingSummary> = recordings
         .iter()
@@ -411,7 +411,7 @@ fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
             format::local_date(after.from)
         ),
         (Some(before), None) => format!(
-            "What there is ends at {}, and begins at {}.",
+            "The recordings end at {}, and begin at {}.",
             format::local_date(before.to),
             of_host
                 .iter()
@@ -421,12 +421,12 @@ fn nothing(part: &Part, ledger: &Ledger) -> Result<String, Failure> {
         ),
         (None, Some(after)) => {
             format!(
-                "What there is begins at {}.",
+                "The recordings begin at {}.",
                 format::local_date(after.from)
             )
         }
         (None, None) if of_host.is_empty() => {
-            "Nothing was ever recorded of it; disksmith watch --record does it.".to_owned()
+            "Nothing was recorded of it; disksmith watch --record does it.".to_owned()
         }
         (None, None) => "The recording of that time has a gap there.".to_owned(),
     };

@@ -1,30 +1,30 @@
 //! Collects what is seen for the HTML page.
 
 use ledger::Mark;
-use record::sample::{Recorded, Sample, Source};
-use study::watch::Change;
+use record::sample::{RecordedInterval, Sample, SampleSource};
+use study::watch::EventChange;
 
-use crate::html::{Course, write_file};
+use crate::html::{FigureSeries, write_file};
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure, sentence};
 use ui::output::OutputFile;
 
 /// A page that is written at the end.
-pub(super) struct Report {
+pub(super) struct ReportPage {
     output: OutputFile,
-    source: Source,
-    course: Course,
+    source: SampleSource,
+    course: FigureSeries,
     marks: Vec<Mark>,
     notes: Vec<String>,
 }
 
-impl Report {
+impl ReportPage {
     /// A page to be written to `output`.
-    pub(super) fn begin(output: OutputFile, source: Source) -> Report {
-        Report {
+    pub(super) fn begin(output: OutputFile, source: SampleSource) -> ReportPage {
+        ReportPage {
             output,
             source,
-            course: Course::default(),
+            course: FigureSeries::default(),
             marks: Vec::new(),
             notes: Vec::new(),
         }
@@ -41,22 +41,22 @@ impl Report {
     }
 
     /// Notes the source of the samples.
-    pub(super) fn of(&mut self, source: Source) {
+    pub(super) fn of(&mut self, source: SampleSource) {
         self.source = source;
     }
 
     /// Takes what a recording has.
-    pub(super) fn see(&mut self, recorded: &Recorded, changes: &[Change]) {
+    pub(super) fn see(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
         self.course.see(recorded, changes);
     }
 
     /// Takes a sample.
-    pub(super) fn take(&mut self, sample: Sample, changes: &[Change]) {
-        self.see(&Recorded::taken(sample), changes);
+    pub(super) fn take(&mut self, sample: Sample, changes: &[EventChange]) {
+        self.see(&RecordedInterval::taken(sample), changes);
     }
 
     /// Takes what is over at the end.
-    pub(super) fn close(&mut self, changes: &[Change]) {
+    pub(super) fn close(&mut self, changes: &[EventChange]) {
         self.course.close(changes);
     }
 

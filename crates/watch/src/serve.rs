@@ -21,7 +21,7 @@ use linux::Root;
 use record::sample::Sample;
 use rustls::{ServerConnection, StreamOwned};
 use study::watch::Event;
-use study::watch::{Change, ChangeKind};
+use study::watch::{ChangeKind, EventChange};
 
 use crate::args::{Address, WatchArgs};
 use crate::capabilities;
@@ -95,7 +95,7 @@ impl Server {
         &self,
         sample: &Sample,
         open: impl Iterator<Item = &'a Event>,
-        changes: &[Change],
+        changes: &[EventChange],
     ) {
         // A panic while it was held left nothing half done.
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);

@@ -69,7 +69,10 @@ impl Metric {
                 Metric::Busy | Metric::Pressure => "95 or 95%",
                 Metric::InFlight | Metric::Iops => "64",
             };
-            format!("'{text}' is no bound of {}; {example} is", self.name())
+            format!(
+                "'{text}' is not a threshold of {}; {example} is",
+                self.name()
+            )
         };
         value.ok_or_else(wrong)
     }

@@ -10,7 +10,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::{DEFAULT_VERSIONS, ServerConfig, SupportedProtocolVersion};
 
 /// Choices beside the certificate.
-pub struct Choices {
+pub struct TlsOptions {
     /// Cipher suites and key exchanges.
     pub provider: Arc<CryptoProvider>,
     /// Versions of TLS.
@@ -19,10 +19,10 @@ pub struct Choices {
     pub clients: Option<Arc<dyn ClientCertVerifier>>,
 }
 
-impl Default for Choices {
+impl Default for TlsOptions {
     /// The defaults of rustls, and no certificate of clients.
-    fn default() -> Choices {
-        Choices {
+    fn default() -> TlsOptions {
+        TlsOptions {
             provider: Arc::new(ring::default_provider()),
             versions: DEFAULT_VERSIONS.to_vec(),
             clients: None,
@@ -34,7 +34,11 @@ impl Default for Choices {
 ///
 /// # Errors
 /// When they cannot be read, or do not belong together.
-pub fn server_config(chain: &[u8], key: &[u8], choices: Choices) -> anyhow::Result<ServerConfig> {
+pub fn server_config(
+    chain: &[u8],
+    key: &[u8],
+    choices: TlsOptions,
+) -> anyhow::Result<ServerConfig> {
     let chain = certificates(chain).context("the certificate cannot be read")?;
     let key = PrivateKeyDer::from_pem_slice(key).context("the key cannot be read")?;
     let builder = ServerConfig::builder_with_provider(choices.provider)

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use record::sample::{Sample, Source};
-use study::watch::Change;
+use record::sample::{Sample, SampleSource};
+use study::watch::EventChange;
 
 use crate::args::WatchArgs;
 use crate::screen::Screen;
@@ -23,7 +23,7 @@ pub fn takes_the_terminal(args: &WatchArgs) -> bool {
 }
 
 /// Form of samples and events.
-pub(crate) enum View {
+pub(crate) enum OutputForm {
     Plain(plain::Lines),
     Json,
     /// On the screen of a terminal.
@@ -34,42 +34,42 @@ pub(crate) enum View {
     Silent,
 }
 
-impl View {
-    pub(crate) fn of(args: &WatchArgs) -> View {
+impl OutputForm {
+    pub(crate) fn of(args: &WatchArgs) -> OutputForm {
         if args.json {
-            View::Json
+            OutputForm::Json
         } else if args.prometheus.is_some() && !args.plain {
-            View::Journal
+            OutputForm::Journal
         } else {
-            View::Plain(plain::Lines::default())
+            OutputForm::Plain(plain::Lines::default())
         }
     }
 
     /// Watches the host, on the screen where there is a terminal for it.
     pub(crate) fn live(
         args: &WatchArgs,
-        source: &Source,
+        source: &SampleSource,
         interrupt: &Arc<AtomicBool>,
-    ) -> Result<View, Failure> {
+    ) -> Result<OutputForm, Failure> {
         if !takes_the_terminal(args) {
             // A line for each second would only fill the journal.
             let is_in_journal = is_standard_output() && !args.json && !args.plain;
             return Ok(match is_in_journal {
-                true => View::Journal,
-                false => View::of(args),
+                true => OutputForm::Journal,
+                false => OutputForm::of(args),
             });
         }
         // Who names a device wants to see it, whatever it does.
         let all = args.all || !args.devices.is_empty();
         match Screen::start(source.clone(), all, interrupt) {
-            Ok(screen) => Ok(View::Live(screen)),
+            Ok(screen) => Ok(OutputForm::Live(screen)),
             // Lines need no keys.
             Err(error) => {
                 signals::second_ends_at_once(interrupt).refused()?;
                 notice(&format!(
                     "The screen is not drawn ({error}); these are plain lines."
                 ));
-                Ok(View::of(args))
+                Ok(OutputForm::of(args))
             }
         }
     }
@@ -77,10 +77,12 @@ impl View {
     /// Gives the terminal back.
     pub(crate) fn end(self) -> Outcome {
         match &self {
-            View::Live(screen) if screen.has_failed() => Err(Failure::Midway(anyhow::anyhow!(
-                "the screen failed, which is a fault of disksmith; --plain prints lines instead"
-            ))),
-            View::Live(screen) => match screen.error() {
+            OutputForm::Live(screen) if screen.has_failed() => {
+                Err(Failure::Midway(anyhow::anyhow!(
+                    "the screen failed, which is a fault of disksmith; --plain prints lines instead"
+                )))
+            }
+            OutputForm::Live(screen) => match screen.error() {
                 Some(error) => Err(Failure::Midway(anyhow::anyhow!(
                     "the terminal could not be used any longer: {error}; --plain prints lines instead"
                 ))),
@@ -90,38 +92,45 @@ impl View {
         }
     }
 
-    pub(crate) fn begin(&mut self, source: &Source, context: &mut Context) -> Result<(), Failure> {
+    pub(crate) fn begin(
+        &mut self,
+        source: &SampleSource,
+        context: &mut Context,
+    ) -> Result<(), Failure> {
         match self {
-            View::Plain(_) | View::Live(_) | View::Journal | View::Silent => Ok(()),
-            View::Json => context.print(&json::start(source)),
+            OutputForm::Plain(_)
+            | OutputForm::Live(_)
+            | OutputForm::Journal
+            | OutputForm::Silent => Ok(()),
+            OutputForm::Json => context.print(&json::start(source)),
         }
     }
 
     /// Something that cannot be seen, and why.
     pub(crate) fn note(&mut self, note: &str, context: &mut Context) -> Result<(), Failure> {
         match self {
-            View::Plain(_) | View::Journal | View::Silent => {
+            OutputForm::Plain(_) | OutputForm::Journal | OutputForm::Silent => {
                 notice(note);
                 Ok(())
             }
-            View::Live(screen) => {
+            OutputForm::Live(screen) => {
                 screen.note(note);
                 Ok(())
             }
-            View::Json => context.print(&json::note(note)),
+            OutputForm::Json => context.print(&json::note(note)),
         }
     }
 
     /// Events that are over at the end of a log.
     pub(crate) fn close(
         &mut self,
-        changes: &[Change],
+        changes: &[EventChange],
         context: &mut Context,
     ) -> Result<(), Failure> {
         let text = match self {
-            View::Plain(lines) => lines.text(&Sample::default(), changes),
-            View::Json => json::changes(changes),
-            View::Live(_) | View::Journal | View::Silent => return Ok(()),
+            OutputForm::Plain(lines) => lines.text(&Sample::default(), changes),
+            OutputForm::Json => json::changes(changes),
+            OutputForm::Live(_) | OutputForm::Journal | OutputForm::Silent => return Ok(()),
         };
         context.print(&text)
     }
@@ -131,26 +140,26 @@ impl View {
     pub(crate) fn show(
         &mut self,
         sample: &Sample,
-        changes: &[Change],
+        changes: &[EventChange],
         idle: usize,
         context: &mut Context,
     ) -> Result<(), Failure> {
         let text = match self {
-            View::Plain(lines) => {
+            OutputForm::Plain(lines) => {
                 let mut text = lines.text(sample, changes);
                 text.extend(lines.rest(sample, idle));
                 text
             }
-            View::Json => json::lines(sample, changes),
-            View::Live(screen) => {
+            OutputForm::Json => json::lines(sample, changes),
+            OutputForm::Live(screen) => {
                 screen.show(sample, changes);
                 return Ok(());
             }
-            View::Journal => {
+            OutputForm::Journal => {
                 journal::write(changes);
                 return Ok(());
             }
-            View::Silent => return Ok(()),
+            OutputForm::Silent => return Ok(()),
         };
         context.print(&text)
     }

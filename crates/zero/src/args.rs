@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use domain::plan_binding::Planned;
+use domain::plan_binding::PlannedDisk;
 use domain::values::Throughput;
 use reader::{KeepArgs, ReportArgs};
 
-/// What `zero` takes.
+/// Arguments of `zero`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   disksmith zero /dev/sdf /dev/sdg --destroy /dev/sdf --destroy /dev/sdg=ext4
@@ -52,5 +52,5 @@ pub struct ZeroArgs {
     pub dry_run: bool,
     /// A disk of a plan: another one under its name is refused. 'fleet' says it
     #[arg(long, value_name = "JSON", hide = true)]
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedDisk>,
 }

@@ -7,10 +7,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use linux::Root;
-use linux::block::{DevNum, Device, Devices};
+use linux::block::{Device, DeviceNumber, Devices};
 use reader::{DiskCounter, ForegroundReport, Interval, KeepArgs, Pacer, Prober};
 use record::{Bytes, Nanos};
-use study::pace::{Allowed, Counts};
+use study::pace::{Allowed, IoCounts};
 
 use super::place::{Place, whole};
 use super::state::lock;
@@ -112,13 +112,13 @@ impl Watch {
         number: usize,
         zeroed: &[Place],
         (devices, root): (&Devices, &Root),
-        below_ledger: &[DevNum],
+        below_ledger: &[DeviceNumber],
         keep: KeepArgs,
     ) -> Option<Watch> {
         let device = devices.get(zeroed.get(number)?.number)?;
         let disk = whole(device, devices);
         let disk_of = |place: &Place| Some(whole(devices.get(place.number)?, devices).number);
-        let of_zeroed: Vec<Option<DevNum>> = zeroed.iter().map(disk_of).collect();
+        let of_zeroed: Vec<Option<DeviceNumber>> = zeroed.iter().map(disk_of).collect();
         let beside: Vec<&Device> = devices
             .iter()
             .filter(|one| reader::is_ebs(disk) && reader::is_ebs(one))
@@ -175,7 +175,7 @@ impl Watch {
         let own = of_disk(|throttle| &throttle.own);
         let own_since = own - std::mem::replace(&mut self.own, own);
         let written = throttle.written.swap(0, Relaxed) as f64;
-        let counts = moved.map(|(read, written)| Counts {
+        let counts = moved.map(|(read, written)| IoCounts {
             read,
             written,
             own: own_since as f64,

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use linux::Root;
-use linux::block::{DevNum, Device, Devices};
+use linux::block::{Device, DeviceNumber, Devices};
 use linux::consent::DestroyTarget;
 use linux::offload::{self, Offload};
 use linux::signature;
@@ -31,7 +31,7 @@ const STAMP: usize = LARGEST_BLOCK.0 as usize;
 pub(crate) struct Place {
     claim: DestroyTarget,
     /// The disk.
-    pub number: DevNum,
+    pub number: DeviceNumber,
     /// The same disk past the page cache.
     pub direct: File,
 }
@@ -40,7 +40,7 @@ impl Place {
     /// Opens a claimed device past the page cache.
     ///
     /// # Errors
-    /// What stands against it, as a sentence.
+    /// The reason why it cannot be zeroed, as a sentence.
     pub(crate) fn of(claim: DestroyTarget) -> Result<Place, String> {
         let shown = claim.path.display();
         let number = claim.device.ok_or_else(|| {
@@ -104,7 +104,7 @@ impl Place {
     /// Writes the stamp. It is on the disk when this returns.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) fn put_stamp(&self, stamp: &str) -> io::Result<()> {
         let mut block = Buffer::new(1, self.stamped().end as usize);
         let bytes = block.part_mut(0);
@@ -118,7 +118,7 @@ impl Place {
     /// Takes the stamp away: zeros its block in the way that the rest was.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) fn clear_stamp(&self, offload: Option<Offload>) -> io::Result<()> {
         let block = self.stamped();
         match offload {
@@ -134,7 +134,7 @@ impl Place {
     /// The stamp that it carries, if what it begins with is one and nothing else.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) fn stamp(&self) -> io::Result<Option<String>> {
         let mut block = Buffer::new(1, STAMP.min(self.size().0 as usize));
         self.direct.read_exact_at(block.part_mut(0), 0)?;
@@ -156,7 +156,7 @@ impl Place {
     /// logical blocks.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) fn is_zero(&self, range: Range<u64>) -> io::Result<bool> {
         let mut read = Buffer::new(1, (range.end - range.start) as usize);
         self.direct.read_exact_at(read.part_mut(0), range.start)?;
@@ -166,7 +166,7 @@ impl Place {
     /// Makes what was written survive a power cut.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.direct.sync_data()
     }
@@ -194,7 +194,7 @@ pub(crate) fn on_file(size: Bytes) -> Place {
     Place::of(DestroyTarget {
         path: "/dev/test".into(),
         file,
-        device: Some(DevNum::new(7, 0)),
+        device: Some(DeviceNumber::new(7, 0)),
         size,
         content: signature::Content::default(),
         related: Vec::new(),

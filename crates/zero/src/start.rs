@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use job::{CheckpointWriter, EndState, Interval, Job, Request, Started, Store, Takeover};
-use ledger::{OwnerLiveness, Work};
-use linux::block::{DevNum, Devices};
+use ledger::{OwnerLiveness, StoredWork};
+use linux::block::{DeviceNumber, Devices};
 use linux::consent::{Consent, open_for_destroying};
 use linux::{Root, offload};
 use record::{Ranges, RunId};
@@ -132,7 +132,7 @@ fn claim(
     consents: &[Consent],
     problems: &mut Vec<String>,
 ) -> Vec<Place> {
-    let mut seen: Vec<(DevNum, &Path)> = Vec::new();
+    let mut seen: Vec<(DeviceNumber, &Path)> = Vec::new();
     let mut places = Vec::new();
     for path in &args.devices {
         if let Some(number) = number_at(root, devices, path) {
@@ -219,7 +219,7 @@ fn fresh(place: &Place, path: &Path, devices: &Devices, method: Method, stamp: S
 }
 
 /// The zeroings of this host that were stopped or killed, the newest first, for all that the ledger tells.
-fn earlier(store: Option<&Store>) -> Result<Vec<Work<Checkpoint>>, Failure> {
+fn earlier(store: Option<&Store>) -> Result<Vec<StoredWork<Checkpoint>>, Failure> {
     let Some(store) = store else {
         return Ok(Vec::new());
     };
@@ -228,7 +228,7 @@ fn earlier(store: Option<&Store>) -> Result<Vec<Work<Checkpoint>>, Failure> {
 }
 
 /// The stamps of these zeroings: a disk that carries another one carries data of an unknown kind.
-fn stamps(earlier: &[Work<Checkpoint>]) -> Vec<String> {
+fn stamps(earlier: &[StoredWork<Checkpoint>]) -> Vec<String> {
     let disks = earlier.iter().flat_map(|one| &one.document.disks);
     disks.map(|disk| disk.stamp.clone()).collect()
 }
@@ -246,7 +246,7 @@ struct Found {
 fn look(
     place: &Place,
     fresh: Disk,
-    earlier: &[Work<Checkpoint>],
+    earlier: &[StoredWork<Checkpoint>],
     anew: bool,
     context: &Context,
 ) -> Result<Result<Found, String>, Failure> {
@@ -334,7 +334,7 @@ fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) 
 fn take_over(
     started: Started<Checkpoint>,
     over: &[String],
-    earlier: &[Work<Checkpoint>],
+    earlier: &[StoredWork<Checkpoint>],
     mut store: Store,
 ) -> Result<Started<Checkpoint>, Failure> {
     let is_taken = |disk: &Disk| {

@@ -68,7 +68,7 @@ impl Shared {
     /// Makes what was written until now survive a power cut, and says so.
     ///
     /// # Errors
-    /// What the kernel said, now or when a flush failed before: what was written since the last
+    /// The kernel's error, of this flush or of an earlier one that failed: what was written since the last
     /// good one may be lost, and is never called durable.
     pub(crate) fn settle(&self, place: &Place) -> Result<(), Stop> {
         let mut failed = lock(&self.settling);

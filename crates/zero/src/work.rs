@@ -48,7 +48,7 @@ impl Work<'_> {
     /// Zeros what is left of the disk, but for its stamp.
     ///
     /// # Errors
-    /// What ended it before.
+    /// The reason for which it ended early.
     pub(crate) fn run(&self) -> Result<(), Stop> {
         let _ended = RaiseOnDrop(from_ref(&self.shared.ended));
         let ended = self.zero();

@@ -4,7 +4,7 @@ use linux::exec::Exec;
 use linux::root::read_text;
 
 use super::super::bitmap::Bitmap;
-use super::super::host::Host;
+use super::super::host::ArrayHost;
 use domain::raid::Level;
 
 /// mdadm makes lockless bitmaps from this version on (mdadm, CHANGELOG.md, 4.6), and Linux has them from this
@@ -13,7 +13,7 @@ const MDADM_LOCKLESS: (u32, u32) = (4, 6);
 const LINUX_LOCKLESS: (u32, u32) = (6, 18);
 
 /// Reasons against a bitmap, as sentences.
-pub(super) fn problems(chosen: Option<Bitmap>, level: Level, host: &mut Host) -> Vec<String> {
+pub(super) fn problems(chosen: Option<Bitmap>, level: Level, host: &mut ArrayHost) -> Vec<String> {
     let Some(chosen) = chosen else {
         return Vec::new();
     };
@@ -39,7 +39,7 @@ pub(super) fn problems(chosen: Option<Bitmap>, level: Level, host: &mut Host) ->
 }
 
 /// The version that mdadm tells of itself, such as `4.2`.
-fn mdadm_version(host: &mut Host) -> Option<String> {
+fn mdadm_version(host: &mut ArrayHost) -> Option<String> {
     if !host.programs.has("mdadm") {
         // That is a reason of its own.
         return None;

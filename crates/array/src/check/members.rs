@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::consent::{Consent, DestroyTarget, open_for_destroying};
 use record::Bytes;
 
 use super::super::building::Member;
-use super::super::host::{Host, number_at};
+use super::super::host::{ArrayHost, number_at};
 use crate::args::CreateArgs;
 use domain::plan_binding;
 
@@ -43,7 +43,7 @@ pub fn consents(
 /// are those of the members.
 pub(super) fn claim_members(
     args: &CreateArgs,
-    host: &mut Host,
+    host: &mut ArrayHost,
     devices: &Devices,
     problems: &mut Vec<String>,
 ) -> (Vec<Member>, Vec<Bytes>) {
@@ -53,7 +53,7 @@ pub(super) fn claim_members(
     };
     let paths = [&args.members[..], &args.spares].concat();
     let consents = consents(&args.destroy, &paths, called, problems);
-    let mut seen: Vec<(DevNum, &Path)> = Vec::new();
+    let mut seen: Vec<(DeviceNumber, &Path)> = Vec::new();
     let (mut members, mut sizes, mut spares) = (Vec::new(), Vec::new(), Vec::new());
     for (at, path) in paths.iter().enumerate() {
         let number = number_at(&host.root, devices, path);

@@ -22,15 +22,15 @@ fn made(fs: Fs, uuid: &str) -> Option<tempfile::NamedTempFile> {
 
 const UUID: &str = "01234567-89ab-cdef-0123-456789abcdef";
 
-fn kept(fs: Fs) -> KeptFs {
-    KeptFs {
+fn kept(fs: Fs) -> SavedFs {
+    SavedFs {
         fs,
         uuid: UUID.to_owned(),
         mount: None,
     }
 }
 
-fn seen(image: &tempfile::NamedTempFile, fs: Option<&KeptFs>) -> Content {
+fn seen(image: &tempfile::NamedTempFile, fs: Option<&SavedFs>) -> Content {
     content(&File::open(image.path()).unwrap(), fs).unwrap()
 }
 

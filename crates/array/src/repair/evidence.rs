@@ -4,13 +4,13 @@ use std::fs::File;
 
 use anyhow::Context as _;
 use linux::block::{Device, Kind};
-use linux::consent::Uses;
+use linux::consent::DeviceUsers;
 use linux::exec::Exec;
 use linux::mounts::Mounts;
 
-use super::super::building::{Building, KeptFs, KeptLine, KeptMember, Stage};
+use super::super::building::{BuildStage, Building, SavedFs, SavedLine, SavedMember};
 use super::super::content::{Content, content};
-use super::super::host::Host;
+use super::super::host::ArrayHost;
 use super::super::teardown;
 use super::lacking;
 use super::unfinished::{UnfinishedArray, members, unfinished_arrays};
@@ -29,7 +29,7 @@ pub(super) enum Evidence {
 ///
 /// # Errors
 /// When the kernel's lists cannot be read.
-pub(super) fn evidence(host: &mut Host, building: &Building) -> anyhow::Result<Evidence> {
+pub(super) fn evidence(host: &mut ArrayHost, building: &Building) -> anyhow::Result<Evidence> {
     let mut arrays = unfinished_arrays(host, building)?;
     arrays.retain(|array| !array.is_hollow);
     if arrays.is_empty() {
@@ -46,7 +46,7 @@ pub(super) fn evidence(host: &mut Host, building: &Building) -> anyhow::Result<E
 
 /// Without an array there are at most superblocks. If all of them are present, the array may have been
 /// assembled, used and stopped: so it is assembled to be examined.
-fn not_assembled(host: &mut Host, building: &Building) -> anyhow::Result<Evidence> {
+fn not_assembled(host: &mut ArrayHost, building: &Building) -> anyhow::Result<Evidence> {
     let members = members(host, building)?;
     let (found, wanted) = (members.len(), building.members.len());
     if found == 0 {
@@ -55,14 +55,14 @@ fn not_assembled(host: &mut Host, building: &Building) -> anyhow::Result<Evidenc
     if found < wanted {
         // mdadm may have been killed before it had written all superblocks: then there never was an
         // array. It may also have completed a moment before that could be recorded.
-        let unmade = building.stage == Stage::Assembling;
+        let unmade = building.stage == BuildStage::Assembling;
         let doubt = unmade.then(|| lacking::doubt(host, building, &members));
         let why = match doubt.transpose()? {
             Some(None) => return Ok(Evidence::Unused),
             Some(Some(why)) => format!(": {why}"),
             None => String::new(),
         };
-        let named: Vec<String> = building.members.iter().map(KeptMember::named).collect();
+        let named: Vec<String> = building.members.iter().map(SavedMember::named).collect();
         return Ok(Evidence::Unclear(format!(
             "{found} of its {wanted} members ({}) are present, so its content is unknown{why}; \
              attach the others",
@@ -96,13 +96,13 @@ fn not_assembled(host: &mut Host, building: &Building) -> anyhow::Result<Evidenc
     }
 }
 
-fn of_array(host: &Host, building: &Building, array: &Device) -> anyhow::Result<Evidence> {
+fn of_array(host: &ArrayHost, building: &Building, array: &Device) -> anyhow::Result<Evidence> {
     if array.is_empty() || matches!(array.kind, Kind::Raid { level: None, .. }) {
         // It was never started, and nothing can be written to it.
         return Ok(Evidence::Unused);
     }
     let (uses, mounts) = (
-        Uses::read(&host.root)?,
+        DeviceUsers::read(&host.root)?,
         Mounts::read_everywhere(&host.root)?,
     );
     let node = array.node().display().to_string();
@@ -137,11 +137,11 @@ fn of_array(host: &Host, building: &Building, array: &Device) -> anyhow::Result<
 }
 
 /// The stage after which the array may have been used.
-fn usable_after(fs: Option<&KeptFs>) -> Stage {
+fn usable_after(fs: Option<&SavedFs>) -> BuildStage {
     match fs {
-        None => Stage::Assembling,
-        Some(KeptFs { mount: None, .. }) => Stage::Formatting,
-        Some(_) => Stage::Mounting,
+        None => BuildStage::Assembling,
+        Some(SavedFs { mount: None, .. }) => BuildStage::Formatting,
+        Some(_) => BuildStage::Mounting,
     }
 }
 
@@ -159,7 +159,7 @@ fn in_use(building: &Building, has_fs: bool, why: &str) -> Evidence {
         building.node.display(),
         members.join(" ")
     );
-    let is_there = |line: &&KeptLine| has_fs || !names_fs(&line.line, building);
+    let is_there = |line: &&SavedLine| has_fs || !names_fs(&line.line, building);
     for kept in building.lines.iter().filter(is_there) {
         let bytes = super::super::files::content(&kept.file).unwrap_or_default();
         let bytes = bytes.unwrap_or_default();

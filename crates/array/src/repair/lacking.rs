@@ -5,8 +5,8 @@ use std::fs::File;
 use linux::block::{Device, Devices, Kind};
 use linux::signature::{self, SignatureKind};
 
-use super::super::building::{Building, KeptMember, partition_number};
-use super::super::host::Host;
+use super::super::building::{Building, SavedMember, partition_number};
+use super::super::host::ArrayHost;
 
 /// Reason for which it cannot be determined that mdadm was killed before it had written all superblocks, as a clause.
 /// `None` where it can: each member that is not among the `found`, which carry one of ours, is
@@ -16,7 +16,7 @@ use super::super::host::Host;
 /// # Errors
 /// When the kernel's lists cannot be read.
 pub(super) fn doubt(
-    host: &Host,
+    host: &ArrayHost,
     building: &Building,
     found: &[Device],
 ) -> anyhow::Result<Option<String>> {
@@ -57,7 +57,7 @@ pub(super) fn doubt(
 
 /// True if a device is the former member: by its serial number, which a boot does not change, or else by its
 /// number, which another device may have after one.
-fn is_alike(member: &KeptMember, device: &Device, same_boot: bool) -> bool {
+fn is_alike(member: &SavedMember, device: &Device, same_boot: bool) -> bool {
     match &member.serial {
         Some(serial) => {
             device.serial.as_ref() == Some(serial)
@@ -69,7 +69,7 @@ fn is_alike(member: &KeptMember, device: &Device, same_boot: bool) -> bool {
 }
 
 /// Evidence that a device was a member, as a clause.
-fn mark(host: &Host, device: &Device) -> Option<String> {
+fn mark(host: &ArrayHost, device: &Device) -> Option<String> {
     let node = device.node();
     let shown = node.display();
     let is_raid = |found: &signature::Signature| found.kind == SignatureKind::LinuxRaidMember;

@@ -3,48 +3,48 @@
 use std::io::ErrorKind;
 
 use linux::block::Device;
-use linux::consent::{Reason, Uses};
+use linux::consent::{DeviceUsers, Reason};
 use linux::exec::Exec;
 use linux::mounts::Mounts;
 
-use super::super::building::{Building, Stage};
+use super::super::building::{BuildStage, Building};
 use super::super::content::{Content, content};
-use super::super::host::Host;
-use super::super::steps::Undone;
+use super::super::host::ArrayHost;
+use super::super::steps::UndoResult;
 use super::super::{files, teardown};
 use super::unfinished::{UnfinishedArray, members, unfinished_arrays};
 
 /// One thing that was taken back, or not.
-pub(super) struct Released {
+pub(super) struct ReleaseResult {
     /// Result of the undo.
-    pub undone: Undone,
+    pub undone: UndoResult,
     /// True if it is worth another try later.
     again: bool,
 }
 
-impl Released {
+impl ReleaseResult {
     /// True if it is still there and should not be.
     pub(super) fn is_stuck(&self) -> bool {
         self.again
     }
 
-    fn back(what: String) -> Released {
-        Released {
-            undone: Undone::Reverted(what),
+    fn back(what: String) -> ReleaseResult {
+        ReleaseResult {
+            undone: UndoResult::Reverted(what),
             again: false,
         }
     }
 
-    fn stuck(what: String) -> Released {
-        Released {
-            undone: Undone::Leftover(what),
+    fn stuck(what: String) -> ReleaseResult {
+        ReleaseResult {
+            undone: UndoResult::Leftover(what),
             again: true,
         }
     }
 
-    fn stays(what: String) -> Released {
-        Released {
-            undone: Undone::Leftover(what),
+    fn stays(what: String) -> ReleaseResult {
+        ReleaseResult {
+            undone: UndoResult::Leftover(what),
             again: false,
         }
     }
@@ -54,7 +54,10 @@ impl Released {
 ///
 /// # Errors
 /// When the kernel's lists cannot be read.
-pub(super) fn release(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Released>> {
+pub(super) fn release(
+    host: &mut ArrayHost,
+    building: &Building,
+) -> anyhow::Result<Vec<ReleaseResult>> {
     let mut released = lines(building);
     let arrays = unfinished_arrays(host, building)?;
     for UnfinishedArray { device, .. } in &arrays {
@@ -65,11 +68,11 @@ pub(super) fn release(host: &mut Host, building: &Building) -> anyhow::Result<Ve
         forget_content(host, building, device);
         let shown = device.node().display().to_string();
         released.push(match teardown::stop_with_retries(host, &device.node()) {
-            Ok(()) => Released::back(format!("the array {shown} was stopped")),
-            Err(error) if *is_hollow => Released::stays(format!(
+            Ok(()) => ReleaseResult::back(format!("the array {shown} was stopped")),
+            Err(error) if *is_hollow => ReleaseResult::stays(format!(
                 "{shown}, which has no members and may belong to another program: {error}"
             )),
-            Err(error) => Released::stuck(format!(
+            Err(error) => ReleaseResult::stuck(format!(
                 "the array {shown}, which could not be stopped: {error}"
             )),
         });
@@ -80,17 +83,17 @@ pub(super) fn release(host: &mut Host, building: &Building) -> anyhow::Result<Ve
     Ok(released)
 }
 
-fn lines(building: &Building) -> Vec<Released> {
-    if building.stage < Stage::Persisting {
+fn lines(building: &Building) -> Vec<ReleaseResult> {
+    if building.stage < BuildStage::Persisting {
         return Vec::new();
     }
     let take_out = |kept| match files::take_out(kept) {
         Ok(false) => None,
-        Ok(true) => Some(Released::back(format!(
+        Ok(true) => Some(ReleaseResult::back(format!(
             "the line in {} was taken out",
             kept.file.display()
         ))),
-        Err(error) => Some(Released::stuck(format!(
+        Err(error) => Some(ReleaseResult::stuck(format!(
             "the line '{}' in {}, which could not be taken out: {error}",
             kept.line,
             kept.file.display()
@@ -100,10 +103,10 @@ fn lines(building: &Building) -> Vec<Released> {
 }
 
 fn unmount(
-    host: &mut Host,
+    host: &mut ArrayHost,
     building: &Building,
     array: &Device,
-) -> anyhow::Result<Option<Released>> {
+) -> anyhow::Result<Option<ReleaseResult>> {
     let mounts = Mounts::read(&host.root)?;
     let is_there = |point: &&std::path::Path| {
         let mut on = mounts.on(array.number);
@@ -114,25 +117,27 @@ fn unmount(
     };
     let shown = point.display();
     Ok(Some(match host.run(&Exec::new("umount").arg(point)) {
-        Ok(_) => Released::back(format!("{shown} was unmounted")),
-        Err(error) => Released::stuck(format!("{shown} is mounted: {error}")),
+        Ok(_) => ReleaseResult::back(format!("{shown} was unmounted")),
+        Err(error) => ReleaseResult::stuck(format!("{shown} is mounted: {error}")),
     }))
 }
 
-fn folders(building: &Building) -> Vec<Released> {
-    if building.stage < Stage::Mounting {
+fn folders(building: &Building) -> Vec<ReleaseResult> {
+    if building.stage < BuildStage::Mounting {
         return Vec::new();
     }
     let remove = |folder: &std::path::PathBuf| {
         let shown = folder.display();
         match std::fs::remove_dir(folder) {
-            Ok(()) => Some(Released::back(format!("the folder {shown} was removed"))),
+            Ok(()) => Some(ReleaseResult::back(format!(
+                "the folder {shown} was removed"
+            ))),
             Err(error) => match error.kind() {
                 ErrorKind::NotFound => None,
-                ErrorKind::DirectoryNotEmpty => Some(Released::stays(format!(
+                ErrorKind::DirectoryNotEmpty => Some(ReleaseResult::stays(format!(
                     "the folder {shown}, in which there is something"
                 ))),
-                _ => Some(Released::stuck(format!("the folder {shown}: {error}"))),
+                _ => Some(ReleaseResult::stuck(format!("the folder {shown}: {error}"))),
             },
         }
     };
@@ -141,7 +146,7 @@ fn folders(building: &Building) -> Vec<Released> {
 
 /// Erases the mark of our own file system, so that it does not show through in the next array on
 /// these members and look like a foreign array. A failure here does no harm.
-fn forget_content(host: &mut Host, building: &Building, array: &Device) {
+fn forget_content(host: &mut ArrayHost, building: &Building, array: &Device) {
     let node = array.node();
     let is_ours = std::fs::File::open(host.root.locate(&node))
         .and_then(|file| content(&file, building.fs.as_ref()))
@@ -152,21 +157,21 @@ fn forget_content(host: &mut Host, building: &Building, array: &Device) {
 }
 
 /// Takes our superblock off a device that nothing uses.
-fn zero(host: &mut Host, member: &Device) -> anyhow::Result<Released> {
+fn zero(host: &mut ArrayHost, member: &Device) -> anyhow::Result<ReleaseResult> {
     let node = member.node();
     let shown = node.display();
-    let reasons = Uses::read(&host.root)?.reasons(member.number);
+    let reasons = DeviceUsers::read(&host.root)?.reasons(member.number);
     let held = reasons
         .iter()
         .find(|reason| !matches!(reason, Reason::RootDisk { .. }));
     if let Some(reason) = held {
-        return Ok(Released::stuck(format!(
+        return Ok(ReleaseResult::stuck(format!(
             "the superblock on {shown}: {reason}"
         )));
     }
     let zero = Exec::new("mdadm").arg("--zero-superblock").arg(&node);
     Ok(match host.run(&zero) {
-        Ok(_) => Released::back(format!("the superblock on {shown} was erased")),
-        Err(error) => Released::stuck(format!("a superblock on {shown}: {error}")),
+        Ok(_) => ReleaseResult::back(format!("the superblock on {shown} was erased")),
+        Err(error) => ReleaseResult::stuck(format!("a superblock on {shown}: {error}")),
     })
 }

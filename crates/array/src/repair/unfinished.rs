@@ -2,8 +2,8 @@
 
 use linux::block::{Device, Devices, Kind};
 
-use super::super::building::{Building, Stage};
-use super::super::host::Host;
+use super::super::building::{BuildStage, Building};
+use super::super::host::ArrayHost;
 use super::super::teardown;
 
 /// An array that the builder has made, or begun to make.
@@ -17,7 +17,7 @@ pub(super) struct UnfinishedArray {
 /// If mdadm may have been killed, hollow ones too: nothing can be on them, and one that another
 /// mdadm is just filling is open and cannot be stopped.
 pub(super) fn unfinished_arrays(
-    host: &mut Host,
+    host: &mut ArrayHost,
     building: &Building,
 ) -> anyhow::Result<Vec<UnfinishedArray>> {
     let devices = Devices::read(&host.root)?;
@@ -27,7 +27,7 @@ pub(super) fn unfinished_arrays(
         let below = devices.parents(array.number);
         let is_hollow = array.is_empty() && below.is_empty();
         let is_made = if is_hollow {
-            building.stage == Stage::Assembling
+            building.stage == BuildStage::Assembling
         } else {
             let of_ours = |member: &&Device| is_ours(host, "--examine", member, building);
             let consists_of_ours = !below.is_empty() && below.iter().all(of_ours);
@@ -45,7 +45,7 @@ pub(super) fn unfinished_arrays(
 
 /// The devices whose superblock has our id, under whichever name: after a boot they may have
 /// other names.
-pub(super) fn members(host: &mut Host, building: &Building) -> anyhow::Result<Vec<Device>> {
+pub(super) fn members(host: &mut ArrayHost, building: &Building) -> anyhow::Result<Vec<Device>> {
     let devices = Devices::read(&host.root)?;
     let may_be = |device: &&Device| !device.is_empty() && !device.hidden && !device.read_only;
     let mut found = Vec::new();
@@ -57,7 +57,12 @@ pub(super) fn members(host: &mut Host, building: &Building) -> anyhow::Result<Ve
     Ok(found)
 }
 
-pub(super) fn is_ours(host: &mut Host, option: &str, device: &Device, building: &Building) -> bool {
+pub(super) fn is_ours(
+    host: &mut ArrayHost,
+    option: &str,
+    device: &Device,
+    building: &Building,
+) -> bool {
     // A device that cannot be examined now is examined by the next repair.
     teardown::has_uuid(host, option, &device.node(), &building.uuid).unwrap_or(false)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use linux::block::{DevNum, Device, Devices};
+use linux::block::{Device, DeviceNumber, Devices};
 use linux::consent::{Consent, open_for_destroying};
 use linux::root::number;
 use linux::{Root, md};
@@ -10,9 +10,9 @@ use record::Bytes;
 
 use super::super::building::Member;
 use super::super::check::{consents, member as claimed_member};
-use super::super::host::{Host, number_at};
+use super::super::host::{ArrayHost, number_at};
 use super::super::{stop, superblock, teardown};
-use super::exchange::{Course, Exchange, Part, member, serves};
+use super::exchange::{Exchange, ExchangeCourse, ExchangeDevice, member, serves};
 use crate::args::ReplaceArgs;
 use domain::plan_binding;
 use domain::raid::{Level, MdLevel};
@@ -29,7 +29,7 @@ const ACTIVE: [&str; 4] = ["clean", "active", "active-idle", "write-pending"];
 ///
 /// # Errors
 /// Every reason not to.
-pub(super) fn check(args: &ReplaceArgs, host: &mut Host) -> Result<Exchange, Failure> {
+pub(super) fn check(args: &ReplaceArgs, host: &mut ArrayHost) -> Result<Exchange, Failure> {
     let devices = Devices::read(&host.root).refused()?;
     let Some(device) = md::find(&host.root, &devices, &args.array) else {
         return Err(Failure::refused(stop::unknown(&args.array, &devices)));
@@ -48,7 +48,7 @@ pub(super) fn check(args: &ReplaceArgs, host: &mut Host) -> Result<Exchange, Fai
 
 fn reasoned(
     args: &ReplaceArgs,
-    host: &mut Host,
+    host: &mut ArrayHost,
     devices: &Devices,
     device: &Device,
     array: &md::Array,
@@ -89,7 +89,7 @@ fn reasoned(
     let uuid = uuid.map_err(|error| problems.push(error.to_string())).ok();
     match (old, new, course, uuid) {
         (Some(old), Some(new), Some(course), Some(uuid)) if problems.is_empty() => {
-            let part = |path: &Path, number| Part {
+            let part = |path: &Path, number| ExchangeDevice {
                 path: path.to_path_buf(),
                 number,
                 slot: member(array, number).and_then(|member| member.slot),
@@ -140,10 +140,10 @@ fn array_problems(array: &md::Array) -> Vec<String> {
 fn course(
     args: &ReplaceArgs,
     array: &md::Array,
-    old: Option<DevNum>,
-    new: Option<DevNum>,
+    old: Option<DeviceNumber>,
+    new: Option<DeviceNumber>,
     problems: &mut Vec<String>,
-) -> Option<Course> {
+) -> Option<ExchangeCourse> {
     let (leaves, comes) = (args.member.display(), args.with.display());
     let Some(old) = old.and_then(|number| member(array, number)) else {
         let members = array.members.iter().map(|member| member.name.as_str());
@@ -170,7 +170,7 @@ fn course(
     let new = new.and_then(|number| member(array, number));
     if let Some(new) = new {
         if new.has("replacement") && new.slot == old.slot && old.slot.is_some() {
-            return Some(Course::Continue);
+            return Some(ExchangeCourse::Continue);
         }
         if !new.is_spare() {
             problems.push(already(new, &args.with, array));
@@ -188,9 +188,9 @@ fn course(
     let has_failed = old.has("faulty");
     let others = array.degraded.unwrap_or(0);
     match (has_failed, others) {
-        (false, 0) => Some(Course::Replace),
-        (true, 0) => Some(Course::Spare),
-        (true, 1) => Some(Course::Rebuild),
+        (false, 0) => Some(ExchangeCourse::Replace),
+        (true, 0) => Some(ExchangeCourse::Spare),
+        (true, 1) => Some(ExchangeCourse::Rebuild),
         (_, missing) => {
             let others = missing - u32::from(has_failed);
             problems.push(format!(
@@ -219,7 +219,7 @@ fn already(new: &md::Member, path: &Path, array: &md::Array) -> String {
 /// Claims the disk that comes.
 fn claim(
     args: &ReplaceArgs,
-    host: &mut Host,
+    host: &mut ArrayHost,
     array: &md::Array,
     consents: &[Consent],
     problems: &mut Vec<String>,

@@ -2,29 +2,29 @@
 
 use std::path::{Path, PathBuf};
 
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::consent::Consent;
 use linux::exec::Exec;
 use linux::md;
 
 use super::super::building::Member;
-use super::super::host::Host;
+use super::super::host::ArrayHost;
 use super::super::plan;
 
 /// A device of the exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct ExchangeDevice {
     /// As the user wrote it.
     pub path: PathBuf,
     /// The device that was checked.
-    pub number: DevNum,
+    pub number: DeviceNumber,
     /// Its place in the array.
     pub slot: Option<u32>,
 }
 
 /// Course of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Course {
+pub(super) enum ExchangeCourse {
     /// The member serves while the disk becomes a copy of it (mdadm(8), `--replace`).
     Replace,
     /// The member has failed: the disk is rebuilt from the others.
@@ -39,7 +39,7 @@ pub(super) enum Course {
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
     /// The array's number.
-    pub array: DevNum,
+    pub array: DeviceNumber,
     /// Its node.
     pub node: PathBuf,
     /// Its name in sysfs.
@@ -47,13 +47,13 @@ pub(super) struct Exchange {
     /// Its id.
     pub uuid: String,
     /// The member that goes.
-    pub old: Part,
+    pub old: ExchangeDevice,
     /// The disk that comes.
-    pub new: Part,
+    pub new: ExchangeDevice,
     /// The disk as it was claimed; `None` for one that is in the array.
     pub claimed: Option<Member>,
     /// Course of it.
-    pub course: Course,
+    pub course: ExchangeCourse,
     /// The consents to erase the superblock of the member that goes; empty where it stays.
     pub erase: Vec<Consent>,
 }
@@ -88,7 +88,7 @@ impl Exchange {
     pub(super) fn commands(&self) -> Vec<String> {
         let claimed = self.claimed.as_ref();
         let signed = claimed.filter(|member| member.signed);
-        let copies = self.course == Course::Replace;
+        let copies = self.course == ExchangeCourse::Replace;
         [
             signed.map(|member| plan::wipe(&member.path)),
             claimed.map(|member| self.add(&member.path)),
@@ -106,7 +106,7 @@ impl Exchange {
     ///
     /// # Errors
     /// When it is gone, or cannot be read.
-    pub(super) fn now(&self, host: &Host) -> anyhow::Result<md::Array> {
+    pub(super) fn now(&self, host: &ArrayHost) -> anyhow::Result<md::Array> {
         let devices = Devices::read(&host.root)?;
         let arrays = md::arrays(&host.root, &devices)?;
         let found = arrays.into_iter().find(|array| array.number == self.array);
@@ -115,7 +115,7 @@ impl Exchange {
 }
 
 /// A device among the members of an array.
-pub(super) fn member(array: &md::Array, number: DevNum) -> Option<&md::Member> {
+pub(super) fn member(array: &md::Array, number: DeviceNumber) -> Option<&md::Member> {
     let mut members = array.members.iter();
     members.find(|member| member.number == Some(number))
 }

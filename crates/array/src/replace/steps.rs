@@ -10,10 +10,10 @@ use linux::md;
 use ui::progress;
 
 use super::super::create::{Erase, check_paths};
-use super::super::host::Host;
-use super::super::steps::{Step, Undone};
+use super::super::host::ArrayHost;
+use super::super::steps::{BuildStep, UndoResult};
 use super::super::{superblock, teardown};
-use super::exchange::{Course, Exchange, member, serves};
+use super::exchange::{Exchange, ExchangeCourse, member, serves};
 
 /// Interval at which the copying is examined.
 const POLL: Duration = Duration::from_millis(500);
@@ -27,8 +27,8 @@ const BAR: &str = "{prefix} [{bar:20}] {bytes} of {total_bytes}";
 pub(super) fn steps<'i, 'h: 'i>(
     exchange: &Exchange,
     interrupt: &'i AtomicBool,
-) -> Vec<Box<dyn Step<Host<'h>> + 'i>> {
-    let mut steps: Vec<Box<dyn Step<Host<'h>> + 'i>> = Vec::new();
+) -> Vec<Box<dyn BuildStep<ArrayHost<'h>> + 'i>> {
+    let mut steps: Vec<Box<dyn BuildStep<ArrayHost<'h>> + 'i>> = Vec::new();
     let of = || exchange.clone();
     if let Some(member) = &exchange.claimed {
         if member.signed {
@@ -39,13 +39,16 @@ pub(super) fn steps<'i, 'h: 'i>(
             begun: false,
         }));
     }
-    if matches!(exchange.course, Course::Replace | Course::Continue) {
+    if matches!(
+        exchange.course,
+        ExchangeCourse::Replace | ExchangeCourse::Continue
+    ) {
         steps.push(Box::new(Replace {
             exchange: of(),
             begun: false,
         }));
     }
-    if exchange.course != Course::Spare {
+    if exchange.course != ExchangeCourse::Spare {
         steps.push(Box::new(Wait {
             exchange: of(),
             interrupt,
@@ -67,12 +70,12 @@ struct Add {
     begun: bool,
 }
 
-impl Step<Host<'_>> for Add {
+impl BuildStep<ArrayHost<'_>> for Add {
     fn name(&self) -> String {
         format!("adding {}", self.exchange.new.path.display())
     }
 
-    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+    fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
         let exchange = &self.exchange;
         let claimed = exchange.claimed.iter().cloned().collect::<Vec<_>>();
         check_paths(host, &claimed)?;
@@ -91,12 +94,12 @@ impl Step<Host<'_>> for Add {
         Ok(())
     }
 
-    fn undo(&mut self, host: &mut Host) -> Vec<Undone> {
+    fn undo(&mut self, host: &mut ArrayHost) -> Vec<UndoResult> {
         if !self.begun {
             return Vec::new();
         }
         let exchange = &self.exchange;
-        let mut undone: Vec<Undone> = give_up(host, exchange, false).into_iter().collect();
+        let mut undone: Vec<UndoResult> = give_up(host, exchange, false).into_iter().collect();
         let array = exchange.now(host);
         let is_out = array.is_ok_and(|array| member(&array, exchange.new.number).is_none());
         if is_out {
@@ -112,21 +115,21 @@ struct Replace {
     begun: bool,
 }
 
-impl Step<Host<'_>> for Replace {
+impl BuildStep<ArrayHost<'_>> for Replace {
     fn name(&self) -> String {
         format!("replacing {}", self.exchange.old.path.display())
     }
 
-    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+    fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
         self.begun = true;
-        if self.exchange.course == Course::Replace {
+        if self.exchange.course == ExchangeCourse::Replace {
             host.run(&self.exchange.copy())?;
         }
         Ok(())
     }
 
     /// A disk that was added is taken out by the undo of that. A hot spare of the array becomes one again.
-    fn undo(&mut self, host: &mut Host) -> Vec<Undone> {
+    fn undo(&mut self, host: &mut ArrayHost) -> Vec<UndoResult> {
         if !self.begun || self.exchange.claimed.is_some() {
             return Vec::new();
         }
@@ -140,12 +143,12 @@ struct Wait<'i> {
     interrupt: &'i AtomicBool,
 }
 
-impl Step<Host<'_>> for Wait<'_> {
+impl BuildStep<ArrayHost<'_>> for Wait<'_> {
     fn name(&self) -> String {
         format!("copying to {}", self.exchange.new.path.display())
     }
 
-    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+    fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
         let exchange = &self.exchange;
         let shown = exchange.new.path.display().to_string();
         (host.report)(&format!(
@@ -173,7 +176,7 @@ impl Step<Host<'_>> for Wait<'_> {
         Ok(())
     }
 
-    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+    fn undo(&mut self, _: &mut ArrayHost) -> Vec<UndoResult> {
         Vec::new()
     }
 }
@@ -181,12 +184,12 @@ impl Step<Host<'_>> for Wait<'_> {
 /// Takes the old member out. md has declared it faulty when the copy was complete.
 struct Remove(Exchange);
 
-impl Step<Host<'_>> for Remove {
+impl BuildStep<ArrayHost<'_>> for Remove {
     fn name(&self) -> String {
         format!("taking {} out", self.0.old.path.display())
     }
 
-    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+    fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
         let exchange = &self.0;
         remove(host, exchange, &exchange.old.path)?;
         let array = exchange.now(host)?;
@@ -196,7 +199,7 @@ impl Step<Host<'_>> for Remove {
         Ok(())
     }
 
-    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+    fn undo(&mut self, _: &mut ArrayHost) -> Vec<UndoResult> {
         Vec::new()
     }
 }
@@ -207,7 +210,7 @@ struct EraseOld {
     erased: Vec<PathBuf>,
 }
 
-impl Step<Host<'_>> for EraseOld {
+impl BuildStep<ArrayHost<'_>> for EraseOld {
     fn name(&self) -> String {
         format!(
             "erasing the superblock of {}",
@@ -215,7 +218,7 @@ impl Step<Host<'_>> for EraseOld {
         )
     }
 
-    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+    fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
         let Exchange { old, erase, .. } = &self.exchange;
         let claim = superblock::claim(host, &old.path, erase)?;
         if claim.device != Some(old.number) {
@@ -227,13 +230,13 @@ impl Step<Host<'_>> for EraseOld {
         superblock::erase(host, &[claim], &mut self.erased)
     }
 
-    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+    fn undo(&mut self, _: &mut ArrayHost) -> Vec<UndoResult> {
         let shown = self.exchange.old.path.display();
         match self.erased.is_empty() {
-            true => vec![Undone::Leftover(format!(
+            true => vec![UndoResult::Leftover(format!(
                 "{shown} is out of the array and may still carry its superblock"
             ))],
-            false => vec![Undone::Leftover(format!(
+            false => vec![UndoResult::Leftover(format!(
                 "the superblock of {shown} is erased"
             ))],
         }
@@ -241,21 +244,21 @@ impl Step<Host<'_>> for EraseOld {
 }
 
 /// Takes a device out of the array.
-fn remove(host: &mut Host, exchange: &Exchange, path: &Path) -> Result<(), exec::Error> {
+fn remove(host: &mut ArrayHost, exchange: &Exchange, path: &Path) -> Result<(), exec::Error> {
     host.run_with_retries(&exchange.remove(path).bound(), REMOVALS, POLL)
 }
 
 /// Takes the new disk out again, unless it serves: then the old one has been given up by md. `None` where there is
 /// nothing to take out. md is halted first, so that the copying does not end between the look and the deed.
 /// With `is_spare` the disk becomes the hot spare again that it was.
-fn give_up(host: &mut Host, exchange: &Exchange, is_spare: bool) -> Option<Undone> {
+fn give_up(host: &mut ArrayHost, exchange: &Exchange, is_spare: bool) -> Option<UndoResult> {
     let shown = exchange.new.path.display().to_string();
     let halted = write(host, exchange, "sync_action", "frozen");
     let outcome = halted.and_then(|()| take_out(host, exchange, is_spare));
     let resumed = write(host, exchange, "sync_action", "idle");
     match outcome.and_then(|outcome| resumed.map(|()| outcome)) {
         Ok(undone) => undone,
-        Err(error) => Some(Undone::Leftover(format!(
+        Err(error) => Some(UndoResult::Leftover(format!(
             "{shown} in {}: {error:#}",
             exchange.node.display()
         ))),
@@ -263,10 +266,10 @@ fn give_up(host: &mut Host, exchange: &Exchange, is_spare: bool) -> Option<Undon
 }
 
 fn take_out(
-    host: &mut Host,
+    host: &mut ArrayHost,
     exchange: &Exchange,
     is_spare: bool,
-) -> anyhow::Result<Option<Undone>> {
+) -> anyhow::Result<Option<UndoResult>> {
     let path = &exchange.new.path;
     let shown = path.display();
     let array = exchange.now(host)?;
@@ -274,7 +277,7 @@ fn take_out(
         return Ok(None);
     };
     if serves(new) {
-        return Ok(Some(Undone::Leftover(format!(
+        return Ok(Some(UndoResult::Leftover(format!(
             "{shown} has the place of {}",
             exchange.old.path.display()
         ))));
@@ -290,7 +293,7 @@ fn take_out(
     if is_spare && !waits {
         host.run(&exchange.add(path).bound())?;
     }
-    Ok(Some(Undone::Reverted(match is_spare {
+    Ok(Some(UndoResult::Reverted(match is_spare {
         true => format!("{shown} is a hot spare again"),
         false => format!("{shown} was taken out of the array"),
     })))
@@ -298,7 +301,7 @@ fn take_out(
 
 /// Withdraws the request, with which md would replace the old member by the next spare that it finds.
 fn want_no_replacement(
-    host: &mut Host,
+    host: &mut ArrayHost,
     exchange: &Exchange,
     array: &md::Array,
 ) -> anyhow::Result<()> {
@@ -311,7 +314,7 @@ fn want_no_replacement(
 }
 
 /// Writes a word to a file of the array in sysfs.
-fn write(host: &mut Host, exchange: &Exchange, file: &str, word: &str) -> anyhow::Result<()> {
+fn write(host: &mut ArrayHost, exchange: &Exchange, file: &str, word: &str) -> anyhow::Result<()> {
     let below = Path::new("class/block")
         .join(&exchange.sysfs_name)
         .join("md")

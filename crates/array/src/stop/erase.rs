@@ -9,8 +9,8 @@ use linux::exec::Exec;
 use linux::md;
 
 use super::super::check::consents;
-use super::super::host::Host;
-use super::super::steps::{Step, Undone};
+use super::super::host::ArrayHost;
+use super::super::steps::{BuildStep, UndoResult};
 use super::super::{plan, superblock, teardown};
 use crate::args::StopArgs;
 use domain::plan_binding;
@@ -31,7 +31,7 @@ pub(super) struct Erasure {
 /// Every reason not to.
 pub(super) fn check(
     args: &StopArgs,
-    host: &mut Host,
+    host: &mut ArrayHost,
     devices: &Devices,
     device: &Device,
 ) -> Result<Erasure, Failure> {
@@ -104,7 +104,7 @@ impl Erasure {
     }
 
     /// The steps.
-    pub(super) fn steps<'a>(&self) -> Vec<Box<dyn Step<Host<'a>>>> {
+    pub(super) fn steps<'a>(&self) -> Vec<Box<dyn BuildStep<ArrayHost<'a>>>> {
         vec![
             Box::new(Stop(self.clone())),
             Box::new(Erase {
@@ -118,12 +118,12 @@ impl Erasure {
 /// Stops the array and claims its members at once.
 struct Stop(Erasure);
 
-impl Step<Host<'_>> for Stop {
+impl BuildStep<ArrayHost<'_>> for Stop {
     fn name(&self) -> String {
         format!("stopping {}", self.0.node.display())
     }
 
-    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+    fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
         teardown::stop_with_retries(host, &self.0.node)?;
         for path in &self.0.members {
             let claim = superblock::claim(host, path, &self.0.consents)?;
@@ -133,7 +133,7 @@ impl Step<Host<'_>> for Stop {
     }
 
     /// Assembles it again, if it is stopped and all of it is still there.
-    fn undo(&mut self, host: &mut Host) -> Vec<Undone> {
+    fn undo(&mut self, host: &mut ArrayHost) -> Vec<UndoResult> {
         host.claims.clear();
         let Erasure {
             node,
@@ -155,8 +155,8 @@ impl Step<Host<'_>> for Stop {
             .args(members);
         let shown = node.display();
         vec![match host.run(&assemble.bound()) {
-            Ok(_) => Undone::Reverted(format!("{shown} was assembled again")),
-            Err(error) => Undone::Leftover(format!("{shown} is stopped: {error}")),
+            Ok(_) => UndoResult::Reverted(format!("{shown} was assembled again")),
+            Err(error) => UndoResult::Leftover(format!("{shown} is stopped: {error}")),
         }]
     }
 }
@@ -167,17 +167,17 @@ struct Erase {
     erased: Vec<PathBuf>,
 }
 
-impl Step<Host<'_>> for Erase {
+impl BuildStep<ArrayHost<'_>> for Erase {
     fn name(&self) -> String {
         "erasing the superblocks".to_owned()
     }
 
-    fn run(&mut self, host: &mut Host) -> anyhow::Result<()> {
+    fn run(&mut self, host: &mut ArrayHost) -> anyhow::Result<()> {
         let claims = std::mem::take(&mut host.claims);
         superblock::erase(host, &claims, &mut self.erased)
     }
 
-    fn undo(&mut self, _: &mut Host) -> Vec<Undone> {
+    fn undo(&mut self, _: &mut ArrayHost) -> Vec<UndoResult> {
         if self.erased.is_empty() {
             return Vec::new();
         }
@@ -204,6 +204,6 @@ impl Step<Host<'_>> for Erase {
                 "; mdadm --zero-superblock {left} erases the others"
             ));
         }
-        vec![Undone::Leftover(text)]
+        vec![UndoResult::Leftover(text)]
     }
 }

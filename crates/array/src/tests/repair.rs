@@ -5,12 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ledger::{Ledger, OwnerLiveness};
 use record::Bytes;
 
-use super::super::building::{Building, Stage};
-use super::super::check::Checked;
+use super::super::building::{BuildStage, Building};
+use super::super::check::CheckedPlan;
 use super::super::repair::repair;
 use super::super::{construct, follow, persist};
 use super::*;
-use domain::plan_binding::{DiskIdentity, Planned};
+use domain::plan_binding::{DiskIdentity, PlannedDisk};
 use job::{ProcessIdentity, Store};
 
 const FS: &str = "fedcba98-7654-3210-fedc-ba9876543210";
@@ -64,7 +64,7 @@ impl World {
         Store::new(self.ledger(), self.here())
     }
 
-    fn checked(&self, with_fs: bool) -> Checked {
+    fn checked(&self, with_fs: bool) -> CheckedPlan {
         let mut plan = self.host.plan();
         plan.fs = plan.fs.filter(|_| with_fs);
         if let Some(fs) = &mut plan.fs {
@@ -72,10 +72,10 @@ impl World {
         }
         let member = |(name, minor)| Member {
             path: Path::new("/dev").join::<&str>(name),
-            number: DevNum::new(254, minor),
+            number: DeviceNumber::new(254, minor),
             signed: false,
         };
-        Checked {
+        CheckedPlan {
             plan,
             members: [("vdb", 16), ("vdc", 32)].map(member).to_vec(),
             sizes: vec![Bytes::gib(2); 2],
@@ -105,7 +105,7 @@ impl World {
     }
 
     /// The same, on the disks of a plan.
-    fn repair_within(&mut self, planned: &[Planned], life: Option<u32>) -> Option<String> {
+    fn repair_within(&mut self, planned: &[PlannedDisk], life: Option<u32>) -> Option<String> {
         self.next_process();
         let mut store = self.store();
         self.host.life.set(life);
@@ -160,7 +160,7 @@ impl World {
         for life in 0.. {
             let mut next = World::new();
             assert!(!next.build(true, Some(life)));
-            if next.stage() == Some(Stage::Mounting) {
+            if next.stage() == Some(BuildStage::Mounting) {
                 return world;
             }
             world = next;
@@ -168,7 +168,7 @@ impl World {
         unreachable!("it is killed before it mounts, some day");
     }
 
-    fn stage(&self) -> Option<Stage> {
+    fn stage(&self) -> Option<BuildStage> {
         let works = self.ledger().unfinished::<Building>().unwrap();
         let work = self.ledger().work::<Building>(&works.first()?.key);
         Some(work.unwrap()?.document.stage)
@@ -241,7 +241,7 @@ fn after_a_repair_the_same_is_built_again() {
 
 #[test]
 fn consent_to_a_plan_lets_nothing_be_repaired_on_other_disks() {
-    let disk = |number: &str, boot: &str| Planned {
+    let disk = |number: &str, boot: &str| PlannedDisk {
         path: "/dev/x".into(),
         seen: DiskIdentity {
             boot: boot.to_owned(),
@@ -277,7 +277,7 @@ fn an_array_without_a_file_system_stays_once_mdadm_is_done() {
         if world.build(false, Some(life)) {
             return;
         }
-        let was_usable = world.stage() > Some(Stage::Assembling);
+        let was_usable = world.stage() > Some(BuildStage::Assembling);
         let message = world.repair(None).unwrap();
         assert!(world.is_forgotten(), "{message}");
         if was_usable {
@@ -406,7 +406,7 @@ fn killed_while_assembling(superblocks: usize) -> World {
     for life in 0.. {
         let mut world = World::new();
         assert!(!world.build(false, Some(life)));
-        let assembling = world.stage() == Some(Stage::Assembling);
+        let assembling = world.stage() == Some(BuildStage::Assembling);
         if assembling && world.host.superblocks.len() == superblocks {
             return world;
         }

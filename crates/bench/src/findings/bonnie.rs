@@ -1,6 +1,6 @@
 //! Findings of the tests of Bonnie++, which go through the page cache.
 
-use record::{Bytes, Code, Finding, Phase, Run, Severity, Workload};
+use record::{Bytes, Finding, FindingCode, Phase, Run, Severity, Workload};
 
 use super::finding::finding;
 use ui::format::percent;
@@ -40,7 +40,7 @@ pub(super) fn through_cache(run: &Run) -> Option<Finding> {
         "Bonnie++'s tests go through the page cache. {}",
         parts.join(" ")
     );
-    (!parts.is_empty()).then(|| finding(Code::Cached, severity, None, text))
+    (!parts.is_empty()).then(|| finding(FindingCode::Cached, severity, None, text))
 }
 
 /// The data fits into memory, or much of it does. Only the large file's size is the user's.
@@ -92,7 +92,7 @@ pub(super) fn waits_at_end_only(phase: &Phase) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use record::{CallKind, Details, Verdict};
+    use record::{CallKind, JobOptions, Verdict};
 
     use super::super::made::{self, Made};
     use super::*;
@@ -111,9 +111,9 @@ mod tests {
     }
 
     fn of_calls(workload: &mut record::Workload, calls: CallKind) {
-        workload.details = Some(Box::new(Details {
+        workload.details = Some(Box::new(JobOptions {
             calls: Some(calls),
-            ..Details::default()
+            ..JobOptions::default()
         }));
     }
 

@@ -1,6 +1,6 @@
 //! A finding, and a clause that several end with.
 
-use record::{CallKind, Code, Finding, Phase, Severity};
+use record::{CallKind, Finding, FindingCode, Phase, Severity};
 
 /// Option that would make a phase last longer, as a clause.
 pub(super) fn longer(phase: &Phase) -> &'static str {
@@ -17,7 +17,7 @@ pub(super) fn longer(phase: &Phase) -> &'static str {
 }
 
 pub(super) fn finding(
-    code: Code,
+    code: FindingCode,
     severity: Severity,
     phase: Option<&Phase>,
     text: String,

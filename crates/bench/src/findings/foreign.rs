@@ -1,6 +1,6 @@
 //! Somebody else's I/O on the disks that are measured.
 
-use record::{Bytes, Code, Direction, Finding, Flow, Phase, Run, Severity, TargetKind};
+use record::{Bytes, Direction, Finding, FindingCode, Flow, Phase, Run, Severity, TargetKind};
 use study::foreign::{Weight, weigh};
 
 use super::finding::finding;
@@ -117,7 +117,7 @@ pub(super) fn foreign_io(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Op
         Weight::Slight => Severity::Note,
         Weight::Misleading => Severity::Warn,
     };
-    Some(finding(Code::ForeignIo, severity, Some(phase), text))
+    Some(finding(FindingCode::ForeignIo, severity, Some(phase), text))
 }
 
 impl Foreign {
@@ -228,14 +228,14 @@ mod tests {
     use super::super::made::{self, Made};
     use super::*;
 
-    fn codes(run: &Run) -> Vec<(Code, Severity)> {
+    fn codes(run: &Run) -> Vec<(FindingCode, Severity)> {
         made::codes(run)
     }
 
     #[test]
     fn what_the_device_did_beyond_our_requests_is_foreign() {
         let run = Made::steady(1000.0).device_share(1.3).run();
-        assert_eq!(codes(&run), [(Code::ForeignIo, Severity::Warn)]);
+        assert_eq!(codes(&run), [(FindingCode::ForeignIo, Severity::Warn)]);
         let run = Made::steady(1000.0).device_share(1.0).run();
         assert_eq!(codes(&run), []);
     }
@@ -246,13 +246,17 @@ mod tests {
             for share in [1.02, 1.04, 1.67] {
                 let run = Made::steady(rate).noise(0.01).device_share(share).run();
                 let found = codes(&run);
-                assert_eq!(found, [(Code::ForeignIo, Severity::Warn)], "{rate} {share}");
+                assert_eq!(
+                    found,
+                    [(FindingCode::ForeignIo, Severity::Warn)],
+                    "{rate} {share}"
+                );
             }
             let run = Made::steady(rate).noise(0.01).device_share(1.0).run();
             assert_eq!(codes(&run), [], "{rate}");
             // Within what the interval allows for.
             let run = Made::steady(rate).noise(0.5).device_share(1.01).run();
-            let of_others = |(code, _): &(Code, Severity)| *code == Code::ForeignIo;
+            let of_others = |(code, _): &(FindingCode, Severity)| *code == FindingCode::ForeignIo;
             assert!(!codes(&run).iter().any(of_others), "{rate}");
         }
     }
@@ -260,7 +264,7 @@ mod tests {
     #[test]
     fn a_little_foreign_io_beside_a_narrow_interval_is_a_note() {
         let run = Made::steady(10_000.0).device_share(1.008).run();
-        assert_eq!(codes(&run), [(Code::ForeignIo, Severity::Note)]);
+        assert_eq!(codes(&run), [(FindingCode::ForeignIo, Severity::Note)]);
     }
 
     #[test]
@@ -278,7 +282,7 @@ mod tests {
                 ..record::DeviceCounts::default()
             });
             let found = codes(&run);
-            found.contains(&(Code::ForeignIo, Severity::Warn))
+            found.contains(&(FindingCode::ForeignIo, Severity::Warn))
         };
         assert!(!late(0));
         assert!(late(20));
@@ -306,7 +310,7 @@ mod tests {
         assert_eq!(log(false, 0), []);
         for flushes_count in [true, false] {
             let found = log(flushes_count, 260);
-            assert_eq!(found[0].code, Code::ForeignIo);
+            assert_eq!(found[0].code, FindingCode::ForeignIo);
             assert!(!found[0].text.contains("7,"), "{}", found[0].text);
         }
         assert!(log(true, 260)[0].text.contains("260 writes/s"));
@@ -319,7 +323,7 @@ mod tests {
             let device = window.device.as_mut().unwrap();
             (device.writes, device.write_bytes) = (300, 300 * 4096);
         }
-        assert_eq!(codes(&run), [(Code::ForeignIo, Severity::Warn)]);
+        assert_eq!(codes(&run), [(FindingCode::ForeignIo, Severity::Warn)]);
         // On an array that may be anything: parity, mirrors, a resync.
         run.target.disks.push("nvme2n1".to_owned());
         assert_eq!(codes(&run), []);
@@ -342,7 +346,7 @@ mod tests {
             let device = window.device.as_mut().unwrap();
             (device.writes, device.write_bytes) = (70, 5 << 20);
         }
-        assert_eq!(codes(&run), [(Code::ForeignIo, Severity::Note)]);
+        assert_eq!(codes(&run), [(FindingCode::ForeignIo, Severity::Note)]);
     }
 
     #[test]
@@ -354,7 +358,7 @@ mod tests {
             device.writes *= 2;
             device.write_bytes *= 2;
         }
-        assert_eq!(codes(&run), [(Code::ForeignIo, Severity::Warn)]);
+        assert_eq!(codes(&run), [(FindingCode::ForeignIo, Severity::Warn)]);
         let mut array = run.clone();
         array.target.disks = vec!["sdb".to_owned(), "sdc".to_owned(), "sdd".to_owned()];
         assert_eq!(codes(&array), []);

@@ -1,6 +1,6 @@
 //! Findings about the level: whether there is one figure to give, steady, precise, and the disk's own.
 
-use record::{Code, Direction, Finding, Flow, Histogram, Phase, Run, Severity, StopReason};
+use record::{Direction, Finding, FindingCode, Flow, Histogram, Phase, Run, Severity, StopReason};
 use study::alternation::{self, Alternation};
 use study::level::find_drop;
 use study::plateau::{self, Capped, Throughput};
@@ -34,7 +34,7 @@ pub(super) fn unsteady(phase: &Phase, figures: &PhaseFigures) -> Option<Finding>
         Reason::Step => "The rate changed from one level to another".to_owned(),
     };
     Some(finding(
-        Code::Unsteady,
+        FindingCode::Unsteady,
         Severity::Warn,
         Some(phase),
         format!(
@@ -51,7 +51,7 @@ pub(super) fn unsteady(phase: &Phase, figures: &PhaseFigures) -> Option<Finding>
 fn alternating(phase: &Phase, found: Alternation) -> Finding {
     let slice_s = phase.slice_seconds();
     finding(
-        Code::Unsteady,
+        FindingCode::Unsteady,
         Severity::Warn,
         Some(phase),
         format!(
@@ -102,7 +102,7 @@ pub(super) fn behind_rate(phase: &Phase, figures: &PhaseFigures) -> Option<Findi
         .sum();
     (came_back < rate * KEPT && came_back < rate - by_chance).then(|| {
         finding(
-            Code::Unsteady,
+            FindingCode::Unsteady,
             Severity::Warn,
             Some(phase),
             format!(
@@ -122,7 +122,7 @@ pub(super) fn burst(phase: &Phase) -> Option<Finding> {
     let step = find_drop(&slices)?;
     let slice_s = phase.slice_seconds();
     Some(finding(
-        Code::Burst,
+        FindingCode::Burst,
         Severity::Warn,
         Some(phase),
         format!(
@@ -167,7 +167,7 @@ pub(super) fn capped(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Option
         Capped::Either => format!("{} IOPS or {mib} MiB/s", number(plateau.ops_per_s)),
     };
     Some(finding(
-        Code::Capped,
+        FindingCode::Capped,
         Severity::Note,
         Some(phase),
         format!(
@@ -255,7 +255,7 @@ pub(super) fn short(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
         ),
     };
     Some(finding(
-        Code::Short,
+        FindingCode::Short,
         severity,
         Some(phase),
         match phase.stopped {
@@ -280,7 +280,7 @@ mod tests {
     use super::super::made::{self, Made};
     use super::*;
 
-    fn codes(run: &Run) -> Vec<(Code, Severity)> {
+    fn codes(run: &Run) -> Vec<(FindingCode, Severity)> {
         made::codes(run)
     }
 
@@ -297,7 +297,7 @@ mod tests {
         let run = Made::new(|t| 1000.0 * (1.0 - 0.05 * t)).run();
         let found = codes(&run);
         assert!(
-            found.contains(&(Code::Unsteady, Severity::Warn)),
+            found.contains(&(FindingCode::Unsteady, Severity::Warn)),
             "{found:?}"
         );
     }
@@ -310,7 +310,7 @@ mod tests {
             let found = conclusion
                 .findings
                 .iter()
-                .find(|f| f.code == Code::Unsteady);
+                .find(|f| f.code == FindingCode::Unsteady);
             let text = &found.unwrap().text;
             assert!(
                 text.starts_with(&format!("The rate {word} from ")),
@@ -324,17 +324,28 @@ mod tests {
     fn a_spent_burst_is_reported_with_both_levels_and_the_time() {
         let run = Made::new(|t| if t < 4.0 { 3000.0 } else { 400.0 }).run();
         let conclusion = made::conclude(&run);
-        let burst = conclusion.findings.iter().find(|f| f.code == Code::Burst);
+        let burst = conclusion
+            .findings
+            .iter()
+            .find(|f| f.code == FindingCode::Burst);
         let text = &burst.unwrap().text;
         assert!(text.contains("for the first 4.0 s, then 4"), "{text}");
-        assert!(!codes(&run).iter().any(|(code, _)| *code == Code::Unsteady));
-        assert!(!codes(&run).iter().any(|(code, _)| *code == Code::Capped));
+        assert!(
+            !codes(&run)
+                .iter()
+                .any(|(code, _)| *code == FindingCode::Unsteady)
+        );
+        assert!(
+            !codes(&run)
+                .iter()
+                .any(|(code, _)| *code == FindingCode::Capped)
+        );
     }
 
     #[test]
     fn a_plateau_with_waiting_requests_is_capped() {
         let run = Made::capped(400.0).run();
-        assert_eq!(codes(&run), [(Code::Capped, Severity::Note)]);
+        assert_eq!(codes(&run), [(FindingCode::Capped, Severity::Note)]);
         let text = &made::conclude(&run).findings[0].text;
         assert!(text.contains("400 IOPS or"), "{text}");
         // The same flat rate in an open loop is what was requested.
@@ -348,7 +359,7 @@ mod tests {
         let run = Made::steady(1000.0).noise(0.6).run();
         let found = codes(&run);
         assert!(
-            found.iter().any(|(code, _)| *code == Code::Short),
+            found.iter().any(|(code, _)| *code == FindingCode::Short),
             "{found:?}"
         );
         // Without a precision asked for, only one that says nothing is.
@@ -356,7 +367,7 @@ mod tests {
             let mut run = Made::steady(1000.0).noise(noise).run();
             run.phases[0].workload.precision = 0.0;
             let found = codes(&run);
-            let said = found.iter().any(|(code, _)| *code == Code::Short);
+            let said = found.iter().any(|(code, _)| *code == FindingCode::Short);
             assert_eq!(said, short, "{noise}: {found:?}");
         }
     }
@@ -367,7 +378,10 @@ mod tests {
             let mut run = Made::steady(1000.0).lasting(1).run();
             run.phases[0].workload.precision = precision;
             let found = codes(&run);
-            assert!(found.contains(&(Code::Short, Severity::Warn)), "{found:?}");
+            assert!(
+                found.contains(&(FindingCode::Short, Severity::Warn)),
+                "{found:?}"
+            );
         }
     }
 
@@ -377,12 +391,12 @@ mod tests {
             let run = Made::steady(1000.0).noise(noise).run();
             codes(&run)
                 .into_iter()
-                .find(|(code, _)| *code == Code::Short)
+                .find(|(code, _)| *code == FindingCode::Short)
         };
-        assert_eq!(width(0.3), Some((Code::Short, Severity::Note)));
-        assert_eq!(width(0.7), Some((Code::Short, Severity::Note)));
+        assert_eq!(width(0.3), Some((FindingCode::Short, Severity::Note)));
+        assert_eq!(width(0.7), Some((FindingCode::Short, Severity::Note)));
         let run = Made::new(|t| if t < 7.5 { 10.0 } else { 5000.0 }).run();
-        assert!(codes(&run).contains(&(Code::Short, Severity::Warn)));
+        assert!(codes(&run).contains(&(FindingCode::Short, Severity::Warn)));
     }
 
     #[test]
@@ -394,7 +408,7 @@ mod tests {
             let found = conclusion
                 .findings
                 .iter()
-                .find(|f| f.code == Code::Unsteady);
+                .find(|f| f.code == FindingCode::Unsteady);
             let text = &found
                 .unwrap_or_else(|| panic!("{:?}", conclusion.findings))
                 .text;
@@ -431,8 +445,8 @@ mod tests {
             let run = overloaded(cap, due);
             let found = codes(&run);
             let expected = [
-                (Code::Unsteady, Severity::Warn),
-                (Code::Capped, Severity::Note),
+                (FindingCode::Unsteady, Severity::Warn),
+                (FindingCode::Capped, Severity::Note),
             ];
             assert_eq!(found, expected, "{cap} {due}");
             assert!(
@@ -444,9 +458,9 @@ mod tests {
         // A stall beside it is named too.
         let mut run = overloaded(300.0, 600.0);
         run.phases[0].drain_seconds += 5.0;
-        let found: Vec<Code> = codes(&run).into_iter().map(|(code, _)| code).collect();
+        let found: Vec<FindingCode> = codes(&run).into_iter().map(|(code, _)| code).collect();
         assert!(
-            found.contains(&Code::Stall) && found.contains(&Code::Unsteady),
+            found.contains(&FindingCode::Stall) && found.contains(&FindingCode::Unsteady),
             "{found:?}"
         );
     }
@@ -467,9 +481,9 @@ mod tests {
     fn a_stall_of_an_open_loop_that_keeps_its_rate_otherwise_is_no_overload() {
         let mut run = Made::steady(1000.0).stalled(3..5).run();
         run.phases[0].workload.rate_per_s = Some(1000.0);
-        let found: Vec<Code> = codes(&run).into_iter().map(|(code, _)| code).collect();
+        let found: Vec<FindingCode> = codes(&run).into_iter().map(|(code, _)| code).collect();
         assert!(
-            found.contains(&Code::Stall) && !found.contains(&Code::Unsteady),
+            found.contains(&FindingCode::Stall) && !found.contains(&FindingCode::Unsteady),
             "{found:?}"
         );
     }
@@ -478,14 +492,14 @@ mod tests {
     fn a_phase_that_a_signal_ended_is_short() {
         let mut run = Made::steady(1000.0).run();
         run.phases[0].stopped = StopReason::Signal;
-        assert_eq!(codes(&run), [(Code::Short, Severity::Warn)]);
+        assert_eq!(codes(&run), [(FindingCode::Short, Severity::Warn)]);
     }
 
     #[test]
     fn an_open_loop_that_falls_behind_is_unsteady() {
         let mut run = Made::steady(1000.0).run();
         run.phases[0].workload.rate_per_s = Some(1500.0);
-        assert_eq!(codes(&run), [(Code::Unsteady, Severity::Warn)]);
+        assert_eq!(codes(&run), [(FindingCode::Unsteady, Severity::Warn)]);
         run.phases[0].workload.rate_per_s = Some(1010.0);
         assert_eq!(codes(&run), []);
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use record::{
-    Bytes, ClockKind, Code, CpuTime, DeviceCounts, EngineKind, EngineUsed, Flow, Histogram,
+    Bytes, ClockKind, CpuTime, DeviceCounts, EngineKind, EngineUsed, FindingCode, Flow, Histogram,
     HostConditions, Machine, Nanos, Origin, Pattern, Phase, Run, RunId, Severity, Slice,
     StopReason, Target, TargetKind, Window, WindowFlow, Workload,
 };
@@ -293,7 +293,7 @@ pub(super) fn conclude(run: &Run) -> Conclusion {
 }
 
 /// The codes and severities of a run's findings.
-pub(super) fn codes(run: &Run) -> Vec<(Code, Severity)> {
+pub(super) fn codes(run: &Run) -> Vec<(FindingCode, Severity)> {
     conclude(run)
         .findings
         .iter()

@@ -1,6 +1,6 @@
 //! Findings about rules of a job file: data that is not what was written, and rates that were missed.
 
-use record::{Code, Finding, Phase, Severity};
+use record::{Finding, FindingCode, Phase, Severity};
 
 use super::finding::finding;
 use ui::format::count;
@@ -14,7 +14,12 @@ pub(super) fn corrupt(phase: &Phase) -> Option<Finding> {
          another program, has changed data: do not trust it with any, and look at the kernel's log.",
         verified.failed, verified.requests,
     );
-    Some(finding(Code::Corrupt, Severity::Invalid, Some(phase), text))
+    Some(finding(
+        FindingCode::Corrupt,
+        Severity::Invalid,
+        Some(phase),
+        text,
+    ))
 }
 
 /// A rate that the job had to have was missed, which ended it.
@@ -22,7 +27,7 @@ pub(super) fn floor_missed(phase: &Phase) -> Option<Finding> {
     let missed = phase.outcome.floor_missed.as_ref()?;
     let text = format!("The job ended since its rate was too low: {missed}.");
     Some(finding(
-        Code::FloorMissed,
+        FindingCode::FloorMissed,
         Severity::Warn,
         Some(phase),
         text,
@@ -49,7 +54,12 @@ pub(super) fn io_errors(phase: &Phase) -> Option<Finding> {
         kinds.join(", "),
         failed.first,
     );
-    Some(finding(Code::IoErrors, Severity::Warn, Some(phase), text))
+    Some(finding(
+        FindingCode::IoErrors,
+        Severity::Warn,
+        Some(phase),
+        text,
+    ))
 }
 
 #[cfg(test)]
@@ -94,7 +104,10 @@ mod tests {
                 ..FailedRequests::default()
             });
         });
-        assert_eq!(made::codes(&made), [(Code::IoErrors, Severity::Warn)]);
+        assert_eq!(
+            made::codes(&made),
+            [(FindingCode::IoErrors, Severity::Warn)]
+        );
         let text = &made::conclude(&made).findings[0].text;
         assert!(text.starts_with("1,200 reads, 2 syncs failed"), "{text}");
         assert!(text.contains("a read at byte 4096 failed"), "{text}");
@@ -106,7 +119,7 @@ mod tests {
             let mut made = Made::steady(1000.0).stalled(3..5).run();
             made.phases[0].outcome.failed = failed;
             let codes = made::codes(&made);
-            codes.iter().any(|(code, _)| *code == Code::Stall)
+            codes.iter().any(|(code, _)| *code == FindingCode::Stall)
         };
         assert!(stalled(None));
         let failed = |reads| FailedRequests {
@@ -120,6 +133,9 @@ mod tests {
     #[test]
     fn a_rate_that_was_missed_is_named() {
         let made = run(|phase| phase.outcome.floor_missed = Some("900 reads a second".to_owned()));
-        assert_eq!(made::codes(&made), [(Code::FloorMissed, Severity::Warn)]);
+        assert_eq!(
+            made::codes(&made),
+            [(FindingCode::FloorMissed, Severity::Warn)]
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Source of the data: the disk, a hole in a file, or some memory.
 
-use record::{Bytes, Cache, CacheKind, Code, Finding, Phase, Run, Severity, TargetKind};
+use record::{Bytes, Cache, CacheKind, Finding, FindingCode, Phase, Run, Severity, TargetKind};
 
 use super::bonnie;
 use super::finding::finding;
@@ -37,7 +37,7 @@ pub(super) fn unwritten(run: &Run) -> Option<Finding> {
         Severity::Invalid
     };
     Some(finding(
-        Code::Unwritten,
+        FindingCode::Unwritten,
         severity,
         None,
         format!(
@@ -66,7 +66,7 @@ pub(super) fn compressed(run: &Run) -> Option<Finding> {
         .map(|(share, what)| format!("{} {what}", percent(share)))
         .collect();
     Some(finding(
-        Code::Compressed,
+        FindingCode::Compressed,
         Severity::Warn,
         None,
         format!(
@@ -87,7 +87,7 @@ pub(super) fn blank(run: &Run) -> Option<Finding> {
     let reads = run.phases.iter().any(|phase| phase.workload.reads());
     reads.then(|| {
         finding(
-            Code::Unwritten,
+            FindingCode::Unwritten,
             Severity::Warn,
             None,
             format!(
@@ -109,7 +109,7 @@ pub(super) fn in_memory(run: &Run) -> Option<Finding> {
             TargetKind::Directory | TargetKind::File => "on a file system that keeps its data",
         };
         finding(
-            Code::Cached,
+            FindingCode::Cached,
             Severity::Invalid,
             None,
             format!(
@@ -127,7 +127,7 @@ pub(super) fn buffered(run: &Run) -> Option<Finding> {
     let measured = run.origin == record::Origin::Measured && run.suite != "bonnie";
     (measured && !run.target.direct && !run.target.in_memory).then(|| {
         finding(
-            Code::Cached,
+            FindingCode::Cached,
             Severity::Invalid,
             None,
             format!(
@@ -148,7 +148,7 @@ pub(super) fn served(run: &Run) -> Option<Finding> {
     let served = kind.starts_with("fuse") || OWN_CACHE.contains(&kind.as_str());
     if hidden && REMOTE.contains(&kind.as_str()) {
         return Some(finding(
-            Code::Cached,
+            FindingCode::Cached,
             Severity::Note,
             None,
             format!(
@@ -160,7 +160,7 @@ pub(super) fn served(run: &Run) -> Option<Finding> {
     }
     (hidden && served).then(|| {
         finding(
-            Code::Cached,
+            FindingCode::Cached,
             Severity::Warn,
             None,
             format!(
@@ -181,7 +181,7 @@ pub(super) fn cached_below(run: &Run) -> Option<Finding> {
     let worst = caches().map(|cache| severity_of(&cache.kind)).max()?;
     let layers: Vec<String> = caches().map(sentence).collect();
     let text = format!("{} The figures are not the disk's alone.", layers.join(" "));
-    Some(finding(Code::Cached, worst, None, text))
+    Some(finding(FindingCode::Cached, worst, None, text))
 }
 
 /// Severity of a cache: figures from memory are no figures of a disk; a faster disk before a slower one may
@@ -259,7 +259,7 @@ pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
         return None;
     }
     let text = format!("The kernel counted {}.", parts.join(", and "));
-    Some(finding(Code::Cached, severity, Some(phase), text))
+    Some(finding(FindingCode::Cached, severity, Some(phase), text))
 }
 
 /// Bytes that a workload uses, over all its files.
@@ -294,7 +294,7 @@ pub(super) fn small_span(run: &Run) -> Option<Finding> {
         _ => format!(" ({share} % of the target)"),
     };
     Some(finding(
-        Code::SmallSpan,
+        FindingCode::SmallSpan,
         Severity::Note,
         None,
         format!(
@@ -310,7 +310,7 @@ mod tests {
     use super::super::made::{self, Made};
     use super::*;
 
-    fn codes(run: &Run) -> Vec<(Code, Severity)> {
+    fn codes(run: &Run) -> Vec<(FindingCode, Severity)> {
         made::codes(run)
     }
 
@@ -318,9 +318,9 @@ mod tests {
     fn a_sparse_file_is_invalid_and_a_written_one_is_not() {
         let mut run = Made::steady(1000.0).run();
         run.target.unwritten_fraction = Some(0.4);
-        assert_eq!(codes(&run), [(Code::Unwritten, Severity::Invalid)]);
+        assert_eq!(codes(&run), [(FindingCode::Unwritten, Severity::Invalid)]);
         run.target.unwritten_fraction = Some(0.005);
-        assert_eq!(codes(&run), [(Code::Unwritten, Severity::Warn)]);
+        assert_eq!(codes(&run), [(FindingCode::Unwritten, Severity::Warn)]);
         for fine in [None, Some(0.0), Some(0.0001)] {
             run.target.unwritten_fraction = fine;
             assert_eq!(codes(&run), [], "{fine:?}");
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn a_disk_that_writes_such_data_faster_compresses_also_where_one_turn_was_disturbed() {
-        let warned = [(Code::Compressed, Severity::Warn)];
+        let warned = [(FindingCode::Compressed, Severity::Warn)];
         assert_eq!(codes(&compared([2000.0; 6])), warned);
         assert_eq!(
             codes(&compared([2000.0, 2000.0, 1002.0, 2000.0, 2000.0, 2000.0])),
@@ -374,7 +374,7 @@ mod tests {
     fn a_device_full_of_zeros_was_never_written() {
         let mut run = Made::steady(1000.0).run();
         run.target.zero_fraction = Some(0.9);
-        assert_eq!(codes(&run), [(Code::Unwritten, Severity::Warn)]);
+        assert_eq!(codes(&run), [(FindingCode::Unwritten, Severity::Warn)]);
         run.target.zero_fraction = Some(0.2);
         assert_eq!(codes(&run), []);
     }
@@ -390,7 +390,7 @@ mod tests {
     fn memory_is_no_disk() {
         let mut run = Made::steady(1000.0).run();
         run.target.in_memory = true;
-        assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
+        assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Invalid)]);
     }
 
     #[test]
@@ -420,7 +420,7 @@ mod tests {
             let mut run = Made::steady(1000.0).run();
             let layer = "/dev/x".to_owned();
             run.target.caches = vec![Cache { layer, kind }];
-            assert_eq!(codes(&run), [(Code::Cached, severity)]);
+            assert_eq!(codes(&run), [(FindingCode::Cached, severity)]);
             let text = &made::conclude(&run).findings[0].text;
             assert!(text.contains(word), "{text}");
         }
@@ -430,7 +430,7 @@ mod tests {
     fn a_refusal_of_direct_io_makes_the_run_invalid() {
         let mut run = Made::steady(1000.0).run();
         run.target.direct = false;
-        assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
+        assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Invalid)]);
     }
 
     #[test]
@@ -445,9 +445,9 @@ mod tests {
             })
         };
         run.machine.filesystem = mounted("fuse.mergerfs");
-        assert_eq!(codes(&run), [(Code::Cached, Severity::Warn)]);
+        assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Warn)]);
         run.machine.filesystem = mounted("nfs4");
-        assert_eq!(codes(&run), [(Code::Cached, Severity::Note)]);
+        assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Note)]);
         run.machine.filesystem = mounted("ext4");
         assert_eq!(codes(&run), []);
         run.machine.filesystem = mounted("fuseblk");
@@ -458,11 +458,11 @@ mod tests {
     #[test]
     fn reads_that_the_device_did_not_make_are_cached() {
         let run = Made::steady(1000.0).device_share(0.5).run();
-        assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
+        assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Invalid)]);
         let text = &made::conclude(&run).findings[0].text;
         assert!(text.contains("50 % was answered from a cache"), "{text}");
         let run = Made::steady(1000.0).writing().device_share(0.3).run();
-        assert_eq!(codes(&run), [(Code::Cached, Severity::Invalid)]);
+        assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Invalid)]);
         let run = Made::steady(1000.0).device_share(0.97).run();
         assert_eq!(codes(&run), []);
         // Where the kernel's count is not to be had, nothing is claimed.
@@ -476,10 +476,10 @@ mod tests {
         run.machine.memory = Bytes::gib(64);
         assert_eq!(codes(&run), []);
         run.phases[0].workload.span = Some(Bytes::gib(4));
-        assert_eq!(codes(&run), [(Code::SmallSpan, Severity::Note)]);
+        assert_eq!(codes(&run), [(FindingCode::SmallSpan, Severity::Note)]);
         run.machine.memory = Bytes::gib(2);
         assert_eq!(codes(&run), []);
         run.phases[0].workload.span = Some(Bytes::mib(512));
-        assert_eq!(codes(&run), [(Code::SmallSpan, Severity::Note)]);
+        assert_eq!(codes(&run), [(FindingCode::SmallSpan, Severity::Note)]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use record::{Code, Finding, Phase, Run, Severity};
+use record::{Finding, FindingCode, Phase, Run, Severity};
 
 use super::finding::finding;
 use crate::answer::{CurveAnswer, SuiteResult, ZonesAnswer};
@@ -37,7 +37,7 @@ fn mib(bytes: f64) -> String {
 fn uneven(zones: &ZonesAnswer) -> Option<Finding> {
     let ends = zones.ends.filter(|ends| ends.differ)?;
     Some(finding(
-        Code::Zones,
+        FindingCode::Zones,
         Severity::Warn,
         None,
         format!(
@@ -58,7 +58,7 @@ fn cold(zones: &ZonesAnswer) -> Option<Finding> {
     let mean = |rates: Vec<f64>| rates.iter().sum::<f64>() / count as f64;
     (count > 0).then(|| {
         finding(
-            Code::Zones,
+            FindingCode::Zones,
             Severity::Warn,
             None,
             format!(
@@ -84,7 +84,7 @@ fn open_ended(curve: &CurveAnswer) -> Option<Finding> {
         (Some(_), None) => "No rate was seen to miss the target: the highest is a lower bound.",
     };
     let text = text.to_owned();
-    Some(finding(Code::Short, Severity::Warn, None, text))
+    Some(finding(FindingCode::Short, Severity::Warn, None, text))
 }
 
 /// A suite of many phases of one kind has many findings of one kind: the first of them stands for

@@ -1,6 +1,6 @@
 //! Findings about disturbances: stalls, and the host's own limits.
 
-use record::{Code, Finding, Gap, Phase, Run, Severity, Window};
+use record::{Finding, FindingCode, Gap, Phase, Run, Severity, Window};
 
 use super::finding::finding;
 use ui::format::{number, percent};
@@ -33,7 +33,12 @@ pub(super) fn stall(phase: &Phase) -> Option<Finding> {
         ),
         None => return None,
     };
-    Some(finding(Code::Stall, Severity::Warn, Some(phase), text))
+    Some(finding(
+        FindingCode::Stall,
+        Severity::Warn,
+        Some(phase),
+        text,
+    ))
 }
 
 /// For how much longer than their number explains the last requests took to come back, in seconds.
@@ -72,7 +77,7 @@ pub(super) fn gap(phase: &Phase) -> Option<Finding> {
         ),
         None => return None,
     };
-    Some(finding(Code::Gap, Severity::Warn, Some(phase), text))
+    Some(finding(FindingCode::Gap, Severity::Warn, Some(phase), text))
 }
 
 /// Part of the time from `from` to `until`, in seconds of the phase, in which the program did not run.
@@ -189,7 +194,12 @@ pub(super) fn cpu_bound(run: &Run, phase: &Phase) -> Option<Finding> {
     } else {
         return None;
     };
-    Some(finding(Code::CpuBound, Severity::Warn, Some(phase), text))
+    Some(finding(
+        FindingCode::CpuBound,
+        Severity::Warn,
+        Some(phase),
+        text,
+    ))
 }
 
 #[cfg(test)]
@@ -197,7 +207,7 @@ mod tests {
     use super::super::made::{self, Made};
     use super::*;
 
-    fn codes(run: &Run) -> Vec<(Code, Severity)> {
+    fn codes(run: &Run) -> Vec<(FindingCode, Severity)> {
         made::codes(run)
     }
 
@@ -205,17 +215,28 @@ mod tests {
     fn windows_without_an_answer_are_a_stall() {
         let run = Made::steady(1000.0).stalled(3..5).run();
         let conclusion = made::conclude(&run);
-        let stall = conclusion.findings.iter().find(|f| f.code == Code::Stall);
+        let stall = conclusion
+            .findings
+            .iter()
+            .find(|f| f.code == FindingCode::Stall);
         let text = &stall.unwrap().text;
         assert!(text.contains("For 2.00 s of 8.00 s"), "{text}");
-        assert!(!codes(&run).iter().any(|(code, _)| *code == Code::Unsteady));
+        assert!(
+            !codes(&run)
+                .iter()
+                .any(|(code, _)| *code == FindingCode::Unsteady)
+        );
         // Nothing in flight is idleness, not a stall: an open loop between two arrivals.
         let mut run = run;
         run.phases[0]
             .windows
             .iter_mut()
             .for_each(|w| w.in_flight = 0);
-        assert!(!codes(&run).iter().any(|(code, _)| *code == Code::Stall));
+        assert!(
+            !codes(&run)
+                .iter()
+                .any(|(code, _)| *code == FindingCode::Stall)
+        );
     }
 
     #[test]
@@ -247,13 +268,13 @@ mod tests {
     fn an_answer_long_after_the_end_is_a_stall() {
         let mut run = Made::steady(1000.0).run();
         run.phases[0].drain_seconds = 31.0;
-        assert_eq!(codes(&run), [(Code::Stall, Severity::Warn)]);
+        assert_eq!(codes(&run), [(FindingCode::Stall, Severity::Warn)]);
         run.phases[0].drain_seconds = 0.5;
         assert_eq!(codes(&run), []);
     }
 
     /// Findings of a phase that was silent from 2.0 to 4.5 s and in which the program paused then.
-    fn silent_beside(pause: Option<(f64, f64)>) -> Vec<Code> {
+    fn silent_beside(pause: Option<(f64, f64)>) -> Vec<FindingCode> {
         let mut run = Made::steady(1000.0).run();
         let phase = &mut run.phases[0];
         for slice in 20..45 {
@@ -266,22 +287,25 @@ mod tests {
             .collect();
         let found = codes(&run).into_iter().map(|(code, _)| code);
         // The interval is wide in any case.
-        found.filter(|code| *code != Code::Short).collect()
+        found.filter(|code| *code != FindingCode::Short).collect()
     }
 
     #[test]
     fn a_time_in_which_the_program_did_not_run_is_no_stall_of_the_disk() {
-        assert_eq!(silent_beside(None), [Code::Stall]);
-        assert_eq!(silent_beside(Some((1.97, 2.49))), [Code::Gap]);
+        assert_eq!(silent_beside(None), [FindingCode::Stall]);
+        assert_eq!(silent_beside(Some((1.97, 2.49))), [FindingCode::Gap]);
         // A short one does not excuse a long silence.
-        assert_eq!(silent_beside(Some((2.0, 0.6))), [Code::Stall, Code::Gap]);
+        assert_eq!(
+            silent_beside(Some((2.0, 0.6))),
+            [FindingCode::Stall, FindingCode::Gap]
+        );
         let mut run = Made::steady(1000.0).run();
         run.phases[0].drain_seconds = 2.6;
         run.phases[0].surroundings.gaps = vec![Gap {
             t_s: 7.9,
             seconds: 2.5,
         }];
-        assert_eq!(codes(&run), [(Code::Gap, Severity::Warn)]);
+        assert_eq!(codes(&run), [(FindingCode::Gap, Severity::Warn)]);
     }
 
     #[test]
@@ -290,7 +314,7 @@ mod tests {
         run.phases[0].surroundings.stolen_fraction = 0.02;
         assert_eq!(codes(&run), []);
         run.phases[0].surroundings.stolen_fraction = 0.2;
-        assert_eq!(codes(&run), [(Code::Gap, Severity::Warn)]);
+        assert_eq!(codes(&run), [(FindingCode::Gap, Severity::Warn)]);
         assert!(made::conclude(&run).findings[0].text.contains("20 %"));
     }
 
@@ -299,7 +323,11 @@ mod tests {
         // 20 in flight at 10 a second take 2 s.
         let mut run = Made::capped(10.0).run();
         run.phases[0].drain_seconds = 2.1;
-        let stalls = |run: &Run| codes(run).iter().any(|(code, _)| *code == Code::Stall);
+        let stalls = |run: &Run| {
+            codes(run)
+                .iter()
+                .any(|(code, _)| *code == FindingCode::Stall)
+        };
         assert!(!stalls(&run));
         run.phases[0].drain_seconds = 3.1;
         assert!(stalls(&run));
@@ -308,7 +336,7 @@ mod tests {
     #[test]
     fn workers_without_idle_time_are_the_limit() {
         let run = Made::steady(1000.0).idle(0.01).run();
-        assert_eq!(codes(&run), [(Code::CpuBound, Severity::Warn)]);
+        assert_eq!(codes(&run), [(FindingCode::CpuBound, Severity::Warn)]);
         let run = Made::steady(1000.0).idle(0.30).run();
         assert_eq!(codes(&run), []);
     }
@@ -318,7 +346,7 @@ mod tests {
         let mut run = Made::steady(1000.0).run();
         run.machine.cores = 2;
         run.phases[0].cpu.user_s = 15.9;
-        assert_eq!(codes(&run), [(Code::CpuBound, Severity::Warn)]);
+        assert_eq!(codes(&run), [(FindingCode::CpuBound, Severity::Warn)]);
         run.phases[0].cpu.user_s = 8.0;
         assert_eq!(codes(&run), []);
     }

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use linux::{Root, offload, zoned};
 use record::{Bytes, Stride, Workload};
 
-use super::plan::Plan;
+use super::plan::FioPlan;
 use super::stream::details;
 use crate::target::Prepared;
 use ui::exit::Failure;
 
-impl Plan {
+impl FioPlan {
     /// Checks that the target may be written, where a job writes. Unlike a suite, a job file is not run
     /// without some of its jobs.
     ///

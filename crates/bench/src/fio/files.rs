@@ -11,7 +11,7 @@ use linux::consent::open_again;
 use record::{Bytes, Pattern, TargetKind};
 use rustix::fs::{Advice, OFlags, fadvise};
 
-use super::plan::Plan;
+use super::plan::FioPlan;
 use super::stream::Stream;
 use crate::layout::Layout;
 use crate::progress::Progress;
@@ -49,7 +49,7 @@ impl Opened {
     pub(super) fn lay_out(
         &mut self,
         session: &Session<'_>,
-        plan: &Plan,
+        plan: &FioPlan,
         progress: &mut Progress,
     ) -> Result<(), Failure> {
         let path = self.prepared.target.path.clone();

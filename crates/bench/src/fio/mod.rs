@@ -34,7 +34,7 @@ use linux::{Root, extents, machine};
 use record::TargetKind;
 
 use self::files::Opened;
-use self::plan::Plan;
+use self::plan::FioPlan;
 use self::stream::Stream;
 use super::measure::Measured;
 use super::progress::Progress;
@@ -45,12 +45,12 @@ use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
 /// A job file that was read, on a target that was opened.
-pub(crate) struct Ready {
-    plan: Plan,
+pub(crate) struct FioJobs {
+    plan: FioPlan,
     opened: Opened,
 }
 
-impl Ready {
+impl FioJobs {
     /// Opens the target of `args` for `jobs`. Nothing is written yet.
     ///
     /// # Errors
@@ -60,19 +60,19 @@ impl Ready {
         jobs: &[Job],
         context: &Context,
         engine: &dyn Engine,
-    ) -> Result<Ready, Failure> {
+    ) -> Result<FioJobs, Failure> {
         let (path, _) = args.target_and_phases().map_err(Failure::refused)?;
         let jobs = &on_host(jobs, &context.root).map_err(refused)?[..];
         let names = names::of(jobs, &path).map_err(refused)?;
         let (plan, opened) = if path.is_dir() {
-            let plan = Plan::of(jobs, &names, None).map_err(refused)?;
+            let plan = FioPlan::of(jobs, &names, None).map_err(refused)?;
             let total = plan.files.iter().map(|size| size.0).sum();
             let size = Some(record::Bytes(total));
             let prepared = target::prepare_sized(&context.root, &path, args, size, &[])?;
             (plan, Opened::new(prepared))
         } else {
             let prepared = target::prepare(&context.root, &path, args, &[])?;
-            let plan = Plan::of(jobs, &names, Some(prepared.target.size)).map_err(refused)?;
+            let plan = FioPlan::of(jobs, &names, Some(prepared.target.size)).map_err(refused)?;
             (plan, Opened::new(prepared))
         };
         plan.check_consent(&opened.prepared)?;
@@ -83,7 +83,7 @@ impl Ready {
         for stream in plan.walls.iter().flatten() {
             engine.check(&stream.workload, stream.interface).refused()?;
         }
-        Ok(Ready { plan, opened })
+        Ok(FioJobs { plan, opened })
     }
 
     /// True if a run makes the same requests as the last one.
@@ -176,8 +176,8 @@ fn text_of(path: &Path) -> io::Result<String> {
 
 impl Session<'_> {
     /// Runs a job file to its end.
-    pub(crate) fn run_jobs(&mut self, ready: Ready) -> Result<Ran, Failure> {
-        let Ready { plan, mut opened } = ready;
+    pub(crate) fn run_jobs(&mut self, ready: FioJobs) -> Result<Ran, Failure> {
+        let FioJobs { plan, mut opened } = ready;
         let mut progress = Progress::new(self.context.watched);
         if opened.prepared.target.kind == TargetKind::Directory {
             opened.lay_out(self, &plan, &mut progress)?;
@@ -219,7 +219,7 @@ impl Session<'_> {
 
 /// Number of files open at once: those of the jobs, and those that the streams between two walls have open,
 /// each its own, beside them.
-fn open_at_once(plan: &Plan) -> u64 {
+fn open_at_once(plan: &FioPlan) -> u64 {
     let of_stream =
         |stream: &Stream| stream.files.len() as u64 + descriptors::of_thread(stream.interface);
     let wall = |streams: &Vec<Stream>| streams.iter().map(of_stream).sum::<u64>();

@@ -12,7 +12,7 @@ use super::{compared, rules};
 
 /// Work of a job file on a target.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct FioPlan {
     /// Streams that run at the same time, between two walls each.
     pub walls: Vec<Vec<Stream>>,
     /// Sizes that the files in a directory must have; one entry for a file or device.
@@ -23,13 +23,17 @@ pub(super) struct Plan {
     pub notes: Vec<String>,
 }
 
-impl Plan {
+impl FioPlan {
     /// The streams of `jobs`, on a file or device of `size`, or on files in a directory.
     ///
     /// # Errors
     /// When a job does not fit, or asks for what is not done there.
-    pub(super) fn of(jobs: &[Job], names: &Names, size: Option<Bytes>) -> Result<Plan, Problems> {
-        let mut plan = Plan {
+    pub(super) fn of(
+        jobs: &[Job],
+        names: &Names,
+        size: Option<Bytes>,
+    ) -> Result<FioPlan, Problems> {
+        let mut plan = FioPlan {
             walls: Vec::new(),
             files: vec![Bytes(0); names.count],
             repeats: jobs.iter().all(Job::repeats),

@@ -6,14 +6,14 @@ use fiojob::{
 };
 use linux::Root;
 use record::{
-    Bytes, Contents, DepthSearch, Details, Floor, FlowShare, MaxLatency, MemoryPolicy, Nanos,
+    Bytes, Contents, DepthSearch, Floor, FlowShare, JobOptions, MaxLatency, MemoryPolicy, Nanos,
     NonFatal, Priority, PriorityShare, SteadyFigure, SteadyState, ThreadSettings, Verify,
 };
 
 use super::blocks::Blocks;
 
 /// Puts the rules of a job into the details of one of its clones, whose files have `span` bytes together.
-pub(super) fn put(job: &Job, clone: usize, blocks: &Blocks, span: Bytes, details: &mut Details) {
+pub(super) fn put(job: &Job, clone: usize, blocks: &Blocks, span: Bytes, details: &mut JobOptions) {
     let rules = &job.rules;
     // Trims carry no data.
     details.contents = contents(rules, blocks, span).filter(|_| !job.pattern.trims);
@@ -339,9 +339,9 @@ mod tests {
         jobs(&text).remove(0)
     }
 
-    fn details(lines: &str, clone: usize) -> Details {
+    fn details(lines: &str, clone: usize) -> JobOptions {
         let job = job(lines);
-        let mut details = Details::default();
+        let mut details = JobOptions::default();
         put(&job, clone, &Blocks::of(&job), Bytes::mib(1), &mut details);
         details
     }
@@ -374,7 +374,7 @@ mod tests {
         assert!(steady.slope && steady.relative && (steady.limit - 0.02).abs() < 1e-9);
         let search = asked.depth_search.unwrap();
         assert_eq!((search.latency, search.share), (Nanos(500_000), 0.99));
-        assert_eq!(details("bs=4k", 0), Details::default());
+        assert_eq!(details("bs=4k", 0), JobOptions::default());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use engine::IoInterface;
 use fiojob::{ExitWhat, SyncIo};
-use record::{Bytes, Details, Workload};
+use record::{Bytes, JobOptions, Workload};
 
 /// One clone of a job.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +40,6 @@ pub(super) struct Stream {
 }
 
 /// The details of a workload, where it has any.
-pub(super) fn details(workload: &Workload) -> Option<&Details> {
+pub(super) fn details(workload: &Workload) -> Option<&JobOptions> {
     workload.details.as_deref()
 }

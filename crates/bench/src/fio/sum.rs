@@ -1,7 +1,7 @@
 //! Streams that are reported as one: their sums.
 
 use record::{
-    Bytes, Details, Direction, Flow, Histogram, Phase, Slice, StopReason, Window, WindowFlow,
+    Bytes, Direction, Flow, Histogram, JobOptions, Phase, Slice, StopReason, Window, WindowFlow,
     Workload,
 };
 
@@ -134,11 +134,11 @@ fn workload(streams: &[&Stream]) -> Workload {
         .collect();
     let details = first.details.clone().map(|mut details| {
         if !one_job {
-            return Box::new(Details {
+            return Box::new(JobOptions {
                 mixed: true,
                 trims: first.trims(),
                 trims_first: first.trims_first(),
-                ..Details::default()
+                ..JobOptions::default()
             });
         }
         // Clones differ in where they begin and in nothing else.

@@ -7,7 +7,7 @@ use engine::IoInterface;
 use fiojob::{Job, Surroundings};
 use record::{Bytes, Nanos, Pattern, RandomDistribution, SizeShare};
 
-use super::plan::Plan;
+use super::plan::FioPlan;
 use super::stream::Stream;
 use super::{names, sum};
 
@@ -23,7 +23,7 @@ pub(super) fn jobs(text: &str) -> Vec<Job> {
 }
 
 /// The plan on a directory, or on a file of so many MiB.
-fn plan_on(text: &str, mib: Option<u64>) -> Result<Plan, String> {
+fn plan_on(text: &str, mib: Option<u64>) -> Result<FioPlan, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = match mib {
         None => folder.path().to_owned(),
@@ -35,13 +35,13 @@ fn plan_on(text: &str, mib: Option<u64>) -> Result<Plan, String> {
     plan_at(text, &path, mib)
 }
 
-fn plan_at(text: &str, path: &Path, mib: Option<u64>) -> Result<Plan, String> {
+fn plan_at(text: &str, path: &Path, mib: Option<u64>) -> Result<FioPlan, String> {
     let jobs = jobs(text);
     let names = names::of(&jobs, path).map_err(|error| error.to_string())?;
-    Plan::of(&jobs, &names, mib.map(Bytes::mib)).map_err(|error| error.to_string())
+    FioPlan::of(&jobs, &names, mib.map(Bytes::mib)).map_err(|error| error.to_string())
 }
 
-fn one(plan: &Plan) -> &Stream {
+fn one(plan: &FioPlan) -> &Stream {
     let [wall] = &plan.walls[..] else {
         panic!("{plan:#?}")
     };
@@ -330,7 +330,7 @@ fn a_phase_carries_the_options_that_it_was_given() {
         let sum = sum::phase(name, &members, &plan.walls[wall], &phases, 0.0);
         *sum.workload.details.unwrap()
     };
-    let value = |details: &record::Details, name: &str| {
+    let value = |details: &record::JobOptions, name: &str| {
         let mut options = details.options.iter();
         let found = options.find(|(key, _)| key == name);
         found.map(|(_, value)| value.clone())

@@ -12,7 +12,7 @@ use record::{Phase, Window};
 
 use super::ends::{Ends, Rules};
 use super::files::{Handles, Opened};
-use super::plan::Plan;
+use super::plan::FioPlan;
 use super::stream::Stream;
 use super::sum::{self, Reported};
 use crate::measure::{Measured, Watch};
@@ -24,7 +24,7 @@ use crate::session::Session;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Result of a plan.
-pub(super) struct Ended {
+pub(super) struct FioResult {
     pub measured: Measured,
     /// The names of all phases, also of those that did not run.
     pub names: Vec<String>,
@@ -37,10 +37,10 @@ pub(super) struct Ended {
 /// Runs all walls of a plan, until a stream fails or a signal comes.
 pub(super) fn run(
     session: &Session<'_>,
-    plan: &Plan,
+    plan: &FioPlan,
     opened: &Opened,
     progress: &mut Progress,
-) -> Ended {
+) -> FioResult {
     let began = Instant::now();
     let mut measured = Measured {
         phases: Vec::new(),
@@ -89,7 +89,7 @@ pub(super) fn run(
         before += streams.len();
     }
     progress.end();
-    Ended {
+    FioResult {
         measured,
         names,
         direct,

@@ -2,7 +2,7 @@
 
 use fiojob::{Cadence, Distribution, IoEngine, Job, SyncCall, ZoneMode, ZonePart};
 use record::{
-    Bytes, Details, Nanos, Pattern, RandomDistribution, SequentialRuns, Stride, ThinkTime,
+    Bytes, JobOptions, Nanos, Pattern, RandomDistribution, SequentialRuns, Stride, ThinkTime,
     Workload, WriteZones, ZoneShare,
 };
 
@@ -58,7 +58,7 @@ pub(super) fn workload(
         shortest: Nanos(0),
         precision: 0.0,
         ops,
-        details: Some(Box::new(Details {
+        details: Some(Box::new(JobOptions {
             read_sizes,
             write_sizes,
             offset,
@@ -80,7 +80,7 @@ pub(super) fn workload(
             bytes,
             ramp: Nanos(job.ramp_us * 1000),
             options: options(job, offset),
-            ..Details::default()
+            ..JobOptions::default()
         })),
     };
     if let Some(details) = &mut workload.details {
@@ -213,7 +213,7 @@ mod tests {
         workload(&job, &Blocks::of(&job), Bytes(0), limit, 1, span)
     }
 
-    fn details(lines: &str) -> Details {
+    fn details(lines: &str) -> JobOptions {
         *of(lines).details.unwrap()
     }
 

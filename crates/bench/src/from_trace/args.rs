@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::args::{BenchArgs, EngineChoice, SharedOptions};
-use domain::plan_binding::Planned;
+use domain::plan_binding::PlannedDisk;
 use domain::values::Size;
 use replay::ReplayOptions;
 
@@ -42,7 +42,7 @@ pub struct ReplayArgs {
     pub destroy: Vec<OsString>,
     /// A disk of a plan: another one under its name is refused. 'fleet' says it
     #[arg(long, value_name = "JSON", hide = true)]
-    pub planned: Vec<Planned>,
+    pub planned: Vec<PlannedDisk>,
     /// I/O engine [default: io_uring, or threads where it is refused]
     #[arg(long, value_enum)]
     pub engine: Option<EngineChoice>,

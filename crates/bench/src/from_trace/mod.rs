@@ -35,7 +35,7 @@ const ASAP_DEPTH: u32 = 32;
 pub const REPLAY: &str = "replay";
 
 /// A trace that was read once, and its targets, open.
-pub(crate) struct Ready {
+pub(crate) struct ReadyTrace {
     file: PathBuf,
     survey: Survey,
     settings: ReplaySettings,
@@ -71,7 +71,7 @@ fn check_discards(root: &Root, prepared: &Prepared) -> Result<(), Failure> {
     }
 }
 
-impl Ready {
+impl ReadyTrace {
     /// Reads the trace once and opens the targets. Nothing is written yet.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Ready {
         file: &Path,
         root: &Root,
         interrupt: &AtomicBool,
-    ) -> Result<Ready, Failure> {
+    ) -> Result<ReadyTrace, Failure> {
         let settings = settings(args);
         let (first, _) = args.target_and_phases().map_err(Failure::refused)?;
         let targets: Vec<PathBuf> = [first]
@@ -135,7 +135,7 @@ impl Ready {
                 cached.target.path
             )));
         }
-        Ok(Ready {
+        Ok(ReadyTrace {
             file: file.to_path_buf(),
             survey,
             settings,
@@ -244,8 +244,8 @@ fn check_survey(
 
 impl Session<'_> {
     /// Replays the trace.
-    pub(crate) fn run_trace(&mut self, ready: Ready) -> Result<Ran, Failure> {
-        let Ready {
+    pub(crate) fn run_trace(&mut self, ready: ReadyTrace) -> Result<Ran, Failure> {
+        let ReadyTrace {
             file,
             survey,
             settings,

@@ -9,7 +9,7 @@ use record::{Nanos, Phase, Replay, ReplaySettings, TargetKind};
 use replay::{Disk, PlayError, Survey};
 use trace::{Caveats, Header, Io, NameIndex, ReadError, TraceReader};
 
-use super::{REPLAY, Ready, lay_out_for_trace};
+use super::{REPLAY, ReadyTrace, lay_out_for_trace};
 use crate::measure::Watch;
 use crate::phase_plan::{PhasePlan, base};
 use crate::phases::look_at_content;
@@ -33,7 +33,7 @@ impl TraceRounds {
     /// # Errors
     /// Refused, where there are several; failed midway, where the test file cannot be laid out.
     pub(crate) fn prepare(
-        ready: Ready,
+        ready: ReadyTrace,
         device: Option<String>,
         engine: &dyn Engine,
         seed: u64,

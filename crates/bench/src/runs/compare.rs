@@ -4,7 +4,7 @@ mod gate;
 mod row;
 
 use self::gate::{Judgement, Outcome, judge};
-use self::row::{Row, RowDocument};
+use self::row::{ComparedRow, RowDocument};
 use super::side::{Side, SidePhase};
 use record::{RunId, Verdict};
 use serde::Serialize;
@@ -12,9 +12,9 @@ use ui::exit::Answer;
 use ui::format::percent;
 use ui::table::{Column, layout, wrap};
 
-/// The bar of `--fail-if-slower`.
+/// The limit of `--fail-if-slower`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Bar {
+pub(super) struct SlowdownLimit {
     /// The share of A's rate by which B may be slower.
     pub(super) share: f64,
     /// True if the gate also passes inconclusive comparisons.
@@ -33,17 +33,17 @@ struct Judged {
 pub(super) struct Comparison {
     a: RunId,
     b: RunId,
-    rows: Vec<Row>,
+    rows: Vec<ComparedRow>,
     /// Phases that only one of them has, and differences that make them unlike.
     remarks: Vec<String>,
-    bar: Option<Bar>,
-    /// Empty without a bar.
+    limit: Option<SlowdownLimit>,
+    /// Empty without a limit.
     judged: Vec<Judged>,
 }
 
 impl Comparison {
     /// Compares `b` with `a`.
-    pub(super) fn of(a: &Side, b: &Side, bar: Option<Bar>) -> Comparison {
+    pub(super) fn of(a: &Side, b: &Side, limit: Option<SlowdownLimit>) -> Comparison {
         let mut remarks: Vec<String> = [a, b]
             .into_iter()
             .filter(|side| side.verdict == Verdict::Invalid)
@@ -82,9 +82,9 @@ impl Comparison {
                     of_a.name, of_a.described, of_b.described,
                 ));
             }
-            let mut of_phases = Row::of_phases(of_a, of_b);
-            if let Some(bar) = bar {
-                let of_rows = judge_phase(of_a, &of_phases, bar.share, doubt.as_deref());
+            let mut of_phases = ComparedRow::of_phases(of_a, of_b);
+            if let Some(limit) = limit {
+                let of_rows = judge_phase(of_a, &of_phases, limit.share, doubt.as_deref());
                 for row in &mut of_phases {
                     row.is_slower = of_rows.iter().any(|one| one.is_slower(row));
                 }
@@ -92,7 +92,7 @@ impl Comparison {
             }
             rows.extend(of_phases);
         }
-        if bar.is_none() {
+        if limit.is_none() {
             judged.clear();
         }
         for (index, phase) in b.phases.iter().enumerate() {
@@ -105,21 +105,21 @@ impl Comparison {
             b: b.id.clone(),
             rows,
             remarks,
-            bar,
+            limit,
             judged,
         }
     }
 
-    /// The gate's outcome; `None` without a bar.
+    /// The gate's outcome; `None` without a limit.
     fn outcome(&self) -> Option<Outcome> {
-        self.bar?;
+        self.limit?;
         let judgements = self.judged.iter().map(|one| &one.judgement);
         Some(Outcome::of(judgements))
     }
 
     /// No, where the gate does not let B pass.
     pub(super) fn answer(&self) -> Answer {
-        let allows = self.bar.is_some_and(|bar| bar.allows_inconclusive);
+        let allows = self.limit.is_some_and(|limit| limit.allows_inconclusive);
         match self.outcome() {
             None | Some(Outcome::Passed) => Answer::Done,
             Some(Outcome::Inconclusive) if allows => Answer::Done,
@@ -128,12 +128,12 @@ impl Comparison {
     }
 
     /// The gate's answer in sentences.
-    fn verdict(&self, bar: Bar) -> Vec<String> {
+    fn verdict(&self, limit: SlowdownLimit) -> Vec<String> {
         let named = |wanted: fn(&Judgement) -> bool| -> Vec<String> {
             let found = self.judged.iter().filter(|one| wanted(&one.judgement));
             found.map(Judged::name).collect()
         };
-        let share = percent(bar.share);
+        let share = percent(limit.share);
         let slower = named(|judgement| *judgement == Judgement::Slower);
         let mut sentences = Vec::new();
         if !slower.is_empty() {
@@ -155,7 +155,7 @@ impl Comparison {
             Some(Outcome::Inconclusive) => Some(format!(
                 "It is unknown whether B is slower than A by more than {share}: not all of A was \
                  compared. {}",
-                match bar.allows_inconclusive {
+                match limit.allows_inconclusive {
                     true => "--allow-inconclusive lets this pass.",
                     false => "The status is 1; with --allow-inconclusive it is 0.",
                 }
@@ -178,16 +178,16 @@ impl Comparison {
         if self.rows.is_empty() {
             text.push_str("They have no phase in common.\n");
         } else {
-            let rows: Vec<Vec<String>> = self.rows.iter().map(Row::cells).collect();
+            let rows: Vec<Vec<String>> = self.rows.iter().map(ComparedRow::cells).collect();
             text.push_str(&layout(&COLUMNS, &rows, columns));
             text.push('\n');
         }
-        let sentences = self.rows.iter().map(Row::sentence);
+        let sentences = self.rows.iter().map(ComparedRow::sentence);
         for sentence in sentences.chain(self.remarks.iter().cloned()) {
             text.push_str(&wrap(&sentence, columns, "  "));
             text.push('\n');
         }
-        for sentence in self.bar.iter().flat_map(|bar| self.verdict(*bar)) {
+        for sentence in self.limit.iter().flat_map(|limit| self.verdict(*limit)) {
             text.push_str(&wrap(&sentence, columns, "  "));
             text.push('\n');
         }
@@ -200,10 +200,10 @@ impl Comparison {
         let body = ComparisonBody {
             a: &self.a,
             b: &self.b,
-            phases: self.rows.iter().map(Row::document).collect(),
+            phases: self.rows.iter().map(ComparedRow::document).collect(),
             remarks: &self.remarks,
-            fail_if_slower: self.bar.map(|bar| bar.share),
-            allow_inconclusive: self.bar.map(|bar| bar.allows_inconclusive),
+            fail_if_slower: self.limit.map(|limit| limit.share),
+            allow_inconclusive: self.limit.map(|limit| limit.allows_inconclusive),
             outcome: outcome.map(Outcome::word),
             slower: outcome
                 .filter(|outcome| *outcome != Outcome::Inconclusive)
@@ -222,7 +222,7 @@ struct ComparisonBody<'a> {
     b: &'a RunId,
     phases: Vec<RowDocument<'a>>,
     remarks: &'a [String],
-    /// Share by which B may be slower; `null` without a bar, as the four keys below.
+    /// Share by which B may be slower; `null` without a limit, as the four keys below.
     fail_if_slower: Option<f64>,
     allow_inconclusive: Option<bool>,
     outcome: Option<&'static str>,
@@ -266,15 +266,20 @@ fn pairs(a: &[SidePhase], b: &[SidePhase]) -> Vec<(usize, usize)> {
 }
 
 /// Judges all that A did in a phase.
-fn judge_phase(a: &SidePhase, rows: &[Row], bar: f64, doubt: Option<&str>) -> Vec<Judged> {
+fn judge_phase(
+    a: &SidePhase,
+    rows: &[ComparedRow],
+    limit: f64,
+    doubt: Option<&str>,
+) -> Vec<Judged> {
     let judged = a.flows.iter().map(|flow| {
         let what = flow.activity.word();
         let row = rows.iter().find(|row| row.what == what);
         Judged {
-            phase: row.map_or_else(|| a.name.clone(), Row::phases),
+            phase: row.map_or_else(|| a.name.clone(), ComparedRow::phases),
             what: Some(what),
             judgement: match row {
-                Some(row) => judge(bar, row.ratio, doubt.or(row.without_interval())),
+                Some(row) => judge(limit, row.ratio, doubt.or(row.without_interval())),
                 None => Judgement::Inconclusive("B does not report how often it did so".to_owned()),
             },
         }
@@ -283,7 +288,7 @@ fn judge_phase(a: &SidePhase, rows: &[Row], bar: f64, doubt: Option<&str>) -> Ve
 }
 
 impl Judged {
-    fn is_slower(&self, row: &Row) -> bool {
+    fn is_slower(&self, row: &ComparedRow) -> bool {
         self.what == Some(row.what) && self.judgement == Judgement::Slower
     }
 

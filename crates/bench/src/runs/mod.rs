@@ -242,11 +242,11 @@ pub fn compare(args: &CompareArgs, context: &mut Context) -> Outcome {
     let ledger = context.open_ledger_or_empty()?;
     let a = load(&ledger, &args.a)?.side();
     let b = load(&ledger, &args.b)?.side();
-    let bar = args.fail_if_slower.map(|bar| compare::Bar {
-        share: bar.0,
+    let limit = args.fail_if_slower.map(|limit| compare::SlowdownLimit {
+        share: limit.0,
         allows_inconclusive: args.allow_inconclusive,
     });
-    let comparison = compare::Comparison::of(&a, &b, bar);
+    let comparison = compare::Comparison::of(&a, &b, limit);
     let text = if args.json {
         comparison.document()
     } else {

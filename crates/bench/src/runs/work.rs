@@ -1,6 +1,6 @@
 //! Work of a phase, as far as it is known, to tell whether another did the same.
 
-use record::{Details, Pattern, Phase, RandomDistribution, SizeShare, SmallFiles, WorkSummary};
+use record::{JobOptions, Pattern, Phase, RandomDistribution, SizeShare, SmallFiles, WorkSummary};
 
 use ui::format::engine;
 
@@ -49,7 +49,7 @@ impl Work {
     /// Of a phase that was measured here. `direct` says whether the page cache was bypassed.
     pub(super) fn measured(phase: &Phase, direct: bool) -> Work {
         let w = &phase.workload;
-        let plain = Details::default();
+        let plain = JobOptions::default();
         let details = w.details.as_deref().unwrap_or(&plain);
         let random = w.pattern == Pattern::Random;
         let asked = WorkloadRequest {
@@ -140,7 +140,7 @@ impl Work {
 }
 
 impl WorkloadRequest {
-    fn of(details: &Details, random: bool) -> WorkloadRequest {
+    fn of(details: &JobOptions, random: bool) -> WorkloadRequest {
         let sorted = |shares: &[SizeShare]| {
             let mut shares = shares.to_vec();
             shares.sort_by_key(|share| share.size);

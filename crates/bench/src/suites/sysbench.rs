@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::anyhow;
 use engine::{Engine, derive_seed};
-use record::{Bytes, Details, Nanos, TargetKind, Workload};
+use record::{Bytes, JobOptions, Nanos, TargetKind, Workload};
 
 use crate::args::BenchArgs;
 use crate::layout::Layout;
@@ -91,10 +91,10 @@ fn cells(set: Set, args: &BenchArgs) -> Vec<PhasePlan> {
                 (None, true) => plain.precision,
                 (None, false) => 0.0,
             },
-            details: Some(Box::new(Details {
+            details: Some(Box::new(JobOptions {
                 files: set.files,
                 full_sync: true,
-                ..Details::default()
+                ..JobOptions::default()
             })),
             ..plain
         };

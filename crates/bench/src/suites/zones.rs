@@ -3,7 +3,7 @@
 //! The zones are not read one after another: a disk that gets slower with time, as one whose burst
 //! credit is spent, would look like one that is slower at its end.
 
-use record::{Bytes, Details, Nanos, Pattern, Phase, Workload};
+use record::{Bytes, JobOptions, Nanos, Pattern, Phase, Workload};
 
 use crate::phase_plan::{PhasePlan, base};
 use crate::schedule::Schedule;
@@ -125,10 +125,10 @@ impl Zones {
 
     /// A read of `bytes` from the start of a zone.
     fn read(&self, zone: u64, bytes: Bytes, again: &str) -> PhasePlan {
-        let details = Details {
+        let details = JobOptions {
             offset: self.start(zone),
             bytes: Some(bytes),
-            ..Details::default()
+            ..JobOptions::default()
         };
         PhasePlan {
             name: format!("zone-{zone:02}{again}"),

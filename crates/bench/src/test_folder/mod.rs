@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use jiff::Timestamp;
-use linux::space::{self, Medium};
+use linux::space::{self, FilesystemMedium};
 use rustix::fs::{
     AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, mkdirat, openat,
     statat, unlinkat,
@@ -128,8 +128,8 @@ pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftOver> {
 /// As [`remove_left_over`], on a file system of this kind: the locks of one that other hosts may
 /// mount too are of each host alone (NFS has none for directories, FUSE mostly none), so there
 /// nobody can tell what is abandoned.
-fn remove_on(medium: Medium, parent: &Path) -> Vec<LeftOver> {
-    let shared = matches!(medium, Medium::Network | Medium::Fuse);
+fn remove_on(medium: FilesystemMedium, parent: &Path) -> Vec<LeftOver> {
+    let shared = matches!(medium, FilesystemMedium::Network | FilesystemMedium::Fuse);
     let Ok(above) = open_parent(parent) else {
         return Vec::new();
     };
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn what_another_host_may_use_stays() {
-        for medium in [Medium::Network, Medium::Fuse] {
+        for medium in [FilesystemMedium::Network, FilesystemMedium::Fuse] {
             let parent = tempfile::tempdir().unwrap();
             let path = left(parent.path());
             let shared = LeftOver::Shared(path.clone());

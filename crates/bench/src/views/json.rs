@@ -5,8 +5,8 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use record::{
-    Activity, Bytes, ClockKind, Cloud, CpuTime, Details, Direction, EngineKind, Finding, Flow,
-    Histogram, JobFileResults, Machine, Origin, Pattern, Phase, Run, RunId, StopReason, Target,
+    Activity, Bytes, ClockKind, Cloud, CpuTime, Direction, EngineKind, Finding, Flow, Histogram,
+    JobFileResults, JobOptions, Machine, Origin, Pattern, Phase, Run, RunId, StopReason, Target,
     TargetKind, Verdict, Window, Workload,
 };
 use serde::Serialize;
@@ -262,7 +262,7 @@ struct WorkloadDocument<'a> {
     /// Writes between two syncs; 0 for none.
     sync_every: u32,
     sync_at_end: bool,
-    details: &'a Option<Box<Details>>,
+    details: &'a Option<Box<JobOptions>>,
 }
 
 impl<'a> WorkloadDocument<'a> {

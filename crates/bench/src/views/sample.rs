@@ -4,7 +4,7 @@
 mod draw;
 
 use record::{
-    Bytes, Cloud, Code, EngineKind, FilesystemFacts, Finding, Machine, Origin, Run, RunId,
+    Bytes, Cloud, EngineKind, FilesystemFacts, Finding, FindingCode, Machine, Origin, Run, RunId,
     Severity, StopReason, Target, TargetKind, Verdict,
 };
 
@@ -118,20 +118,20 @@ pub(crate) fn conclusion(run: &Run) -> Conclusion {
         .collect();
     let findings: Vec<Finding> = [
         (
-            Code::Burst,
+            FindingCode::Burst,
             Severity::Warn,
             "page-write",
             "3,010 IOPS for the first 4.5 s, then 1,350: burst credit was used up, and the second \
              level is the sustained one.",
         ),
         (
-            Code::Stall,
+            FindingCode::Stall,
             Severity::Warn,
             "page-mixed",
             "From 5.0 s to 5.8 s almost nothing completed while 20 requests were in flight.",
         ),
         (
-            Code::Capped,
+            FindingCode::Capped,
             Severity::Note,
             "scan",
             "Throughput stays within 1 % of 250 MB/s: a configured limit, not the disk's own.",

@@ -2,7 +2,7 @@
 
 use crate::check::{Area, Basis, Check, Judgement};
 use crate::facts::Facts;
-use crate::facts::evidence::Figure;
+use crate::facts::evidence::EvidenceFigure;
 use crate::facts::mysql::Mysql;
 use ui::format::{number, seconds};
 
@@ -38,7 +38,7 @@ fn has_binlog(mysql: &Mysql) -> bool {
 }
 
 /// Time of a sync on the device of the log.
-fn sync_seconds(facts: &Facts) -> Option<Figure> {
+fn sync_seconds(facts: &Facts) -> Option<EvidenceFigure> {
     let places = ["binary log", "redo log", "data"];
     let found = places.iter().map(|what| facts.host.names_of(what));
     let mut figures = found

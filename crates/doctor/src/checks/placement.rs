@@ -2,7 +2,7 @@
 
 use crate::check::{Area, Basis, Check, Judgement};
 use crate::facts::Facts;
-use crate::facts::evidence::Figure;
+use crate::facts::evidence::EvidenceFigure;
 use crate::facts::host::Folder;
 
 /// A device must be faster by this factor to be worth a move.
@@ -104,7 +104,7 @@ fn place(facts: &Facts, logs: &[&str]) -> Vec<Judgement> {
 }
 
 /// Speed, and the figure that shows it.
-type Speed = (f64, Figure);
+type Speed = (f64, EvidenceFigure);
 
 /// A finding where another device of the host that can be written is faster at what a folder is for.
 fn slower(

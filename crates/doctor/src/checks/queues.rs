@@ -5,7 +5,7 @@ use linux::cloud::Provider;
 
 use crate::check::{Area, Basis, Check, Judgement};
 use crate::facts::Facts;
-use crate::facts::host::Host;
+use crate::facts::host::HostFacts;
 use record::Bytes;
 
 /// Read-ahead from which an accidental scan reads much more than was requested.
@@ -68,7 +68,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-fn each_disk(facts: &Facts, judge: fn(&Host, &Device) -> Option<Judgement>) -> Vec<Judgement> {
+fn each_disk(facts: &Facts, judge: fn(&HostFacts, &Device) -> Option<Judgement>) -> Vec<Judgement> {
     let disks = facts.host.disks().into_iter();
     disks.filter_map(|disk| judge(&facts.host, disk)).collect()
 }
@@ -79,7 +79,7 @@ fn orders_itself(disk: &Device) -> bool {
     virtual_names.iter().any(|name| disk.name.starts_with(name))
 }
 
-fn scheduler(_: &Host, disk: &Device) -> Option<Judgement> {
+fn scheduler(_: &HostFacts, disk: &Device) -> Option<Judgement> {
     let now = disk.scheduler.as_deref()?;
     let value = format!("{}: {now}", disk.name);
     let wanted = if orders_itself(disk) {
@@ -102,7 +102,7 @@ fn scheduler(_: &Host, disk: &Device) -> Option<Judgement> {
     })
 }
 
-fn read_ahead(_: &Host, disk: &Device) -> Option<Judgement> {
+fn read_ahead(_: &HostFacts, disk: &Device) -> Option<Judgement> {
     let now = disk.read_ahead?;
     let value = format!("{}: {now}", disk.name);
     let rotates = disk.rotational == Some(true) && !orders_itself(disk);
@@ -127,7 +127,7 @@ fn read_ahead(_: &Host, disk: &Device) -> Option<Judgement> {
     })
 }
 
-fn nomerges(host: &Host, disk: &Device) -> Option<Judgement> {
+fn nomerges(host: &HostFacts, disk: &Device) -> Option<Judgement> {
     let now = host.attribute(disk, "queue/nomerges")?;
     let value = format!("{}: {now}", disk.name);
     // A local NVMe disk counts no IOPS, and spends less CPU without the search.
@@ -145,7 +145,7 @@ fn nomerges(host: &Host, disk: &Device) -> Option<Judgement> {
     })
 }
 
-fn write_cache(host: &Host, disk: &Device) -> Option<Judgement> {
+fn write_cache(host: &HostFacts, disk: &Device) -> Option<Judgement> {
     let now = disk.write_cache.as_deref()?;
     let folder = host
         .root

@@ -1,7 +1,7 @@
 //! Replication lag.
 
 use crate::check::{Area, Basis, Check, Judgement, whole};
-use crate::client::mysql::Row;
+use crate::client::mysql::MysqlRow;
 use crate::facts::Facts;
 
 /// Seconds of lag from which reads on a replica surprise, and from which a failover loses time.
@@ -49,7 +49,7 @@ fn mysql(facts: &Facts) -> Vec<Judgement> {
     mysql.sources.iter().map(channel).collect()
 }
 
-fn channel(row: &Row) -> Judgement {
+fn channel(row: &MysqlRow) -> Judgement {
     let cell = |names: [&str; 2]| {
         names
             .iter()

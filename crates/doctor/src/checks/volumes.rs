@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use linux::block::Device;
-use linux::ebs::Counters;
+use linux::ebs::VolumeCounters;
 use study::watch::EventCode;
 
 use crate::check::{Area, Basis, Check, CheckResult, Judgement};
@@ -152,7 +152,7 @@ fn burst(disk: &Device) -> Judgement {
 /// A cap: its counters, its event and what to do.
 struct Cap {
     name: &'static str,
-    seconds: fn(&Counters) -> f64,
+    seconds: fn(&VolumeCounters) -> f64,
     code: EventCode,
     advice: &'static str,
 }
@@ -210,7 +210,7 @@ fn caps(facts: &Facts, cap: &Cap) -> Vec<Judgement> {
 }
 
 /// EBS's counters, which only root may read.
-fn counters(facts: &Facts, disk: &Device) -> Option<Counters> {
+fn counters(facts: &Facts, disk: &Device) -> Option<VolumeCounters> {
     let is_ebs = disk
         .model
         .as_deref()
@@ -218,5 +218,5 @@ fn counters(facts: &Facts, disk: &Device) -> Option<Counters> {
     let device = File::open(facts.host.root.locate(&disk.node()))
         .ok()
         .filter(|_| is_ebs)?;
-    Counters::read(&device).ok()
+    VolumeCounters::read(&device).ok()
 }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use super::{STATEMENT_S, is_installed, output, percent_decoded};
 
 /// A row by the names of its columns, in small letters.
-pub(crate) type Row = BTreeMap<String, String>;
+pub(crate) type MysqlRow = BTreeMap<String, String>;
 
 /// Column and value of the row between two results.
 const NEXT: &str = "disksmith-next-result";
@@ -39,7 +39,7 @@ impl MysqlClient {
     ///
     /// # Errors
     /// When the client or the statement fails.
-    pub(crate) fn rows(&self, statement: &str) -> anyhow::Result<Vec<Row>> {
+    pub(crate) fn rows(&self, statement: &str) -> anyhow::Result<Vec<MysqlRow>> {
         Ok(self.results(None, &[statement])?.pop().unwrap_or_default())
     }
 
@@ -51,7 +51,7 @@ impl MysqlClient {
         &self,
         database: Option<&str>,
         statements: &[&str],
-    ) -> anyhow::Result<Vec<Vec<Row>>> {
+    ) -> anyhow::Result<Vec<Vec<MysqlRow>>> {
         // Each of the two servers ignores what is for the other.
         let mut script = format!(
             "SET SESSION TRANSACTION READ ONLY; /*M!100101 SET SESSION max_statement_time={STATEMENT_S} */; \
@@ -118,7 +118,7 @@ fn arguments(url: &str) -> anyhow::Result<Vec<String>> {
 
 /// Rows of a result as the client prints it with `--batch`: tabs between cells, and tabs, line ends and backslashes
 /// within them written with a backslash.
-fn table(text: &str) -> Vec<Row> {
+fn table(text: &str) -> Vec<MysqlRow> {
     let mut lines = text.lines();
     let titles: Vec<String> = lines
         .next()

@@ -13,7 +13,7 @@ use linux::root::{attribute, names_in};
 use linux::volume_id::VolumeId;
 use serde_json::Value;
 
-use super::host::Host;
+use super::host::HostFacts;
 
 /// Folders are searched so deep.
 const DEPTH: usize = 4;
@@ -49,7 +49,7 @@ pub(crate) struct Safety {
 
 impl Safety {
     /// Searches a folder, or examines a file.
-    pub(crate) fn search(&mut self, path: &Path, host: &Host) {
+    pub(crate) fn search(&mut self, path: &Path, host: &HostFacts) {
         self.searched.push(path.display().to_string());
         if let Err(error) = fs::metadata(path) {
             self.failed.push(format!("{}: {error}", path.display()));
@@ -65,7 +65,7 @@ impl Safety {
     }
 
     /// Snapshots of the EBS volumes of the data, through the user's own aws.
-    pub(crate) fn ask_aws(&mut self, host: &Host) {
+    pub(crate) fn ask_aws(&mut self, host: &HostFacts) {
         self.searched.push("snapshots of EBS".to_owned());
         let serials = host
             .disks()
@@ -120,7 +120,7 @@ fn snapshots(json: &str, volumes: &[String]) -> Option<Backup> {
 }
 
 /// True if a path lies on a disk on which data lies.
-fn is_with_data(path: &Path, host: &Host) -> Option<bool> {
+fn is_with_data(path: &Path, host: &HostFacts) -> Option<bool> {
     let place = linux::block::place_of(&host.root, &host.devices, path).ok()?;
     let device = host.devices.get(*place.devices.first()?)?;
     let own = host.names_below(device);

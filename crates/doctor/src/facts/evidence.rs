@@ -16,7 +16,7 @@ const PLATEAU: f64 = 0.9;
 
 /// A measured figure, and where it stands.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Figure {
+pub(crate) struct EvidenceFigure {
     pub(crate) value: f64,
     run: String,
     phase: String,
@@ -24,7 +24,7 @@ pub(crate) struct Figure {
     is_doubtful: bool,
 }
 
-impl Figure {
+impl EvidenceFigure {
     /// The figure as a sentence: `4,000 IOPS in page-write of run … of 2026-11-21`.
     pub(crate) fn cite(&self, unit: &str) -> String {
         let doubt = match self.is_doubtful {
@@ -41,8 +41,8 @@ impl Figure {
     }
 
     /// The same figure in another unit.
-    pub(crate) fn times(&self, factor: f64) -> Figure {
-        Figure {
+    pub(crate) fn times(&self, factor: f64) -> EvidenceFigure {
+        EvidenceFigure {
             value: self.value * factor,
             ..self.clone()
         }
@@ -101,11 +101,15 @@ impl Evidence {
     }
 
     /// The newest figure that a phase on these devices gives.
-    fn newest(&self, devices: &[String], of: impl Fn(&Phase) -> Option<f64>) -> Option<Figure> {
+    fn newest(
+        &self,
+        devices: &[String],
+        of: impl Fn(&Phase) -> Option<f64>,
+    ) -> Option<EvidenceFigure> {
         let runs = self.runs.iter().filter(|(run, _)| is_on(run, devices));
         let mut figures = runs.flat_map(|(run, is_doubtful)| {
             run.phases.iter().filter_map(|phase| {
-                Some(Figure {
+                Some(EvidenceFigure {
                     value: of(phase)?,
                     run: run.id.to_string(),
                     phase: phase.name.clone(),
@@ -118,7 +122,7 @@ impl Evidence {
     }
 
     /// Sustained random writes of 16 KiB a second, at a depth that fills the disk.
-    pub(crate) fn page_writes(&self, devices: &[String]) -> Option<Figure> {
+    pub(crate) fn page_writes(&self, devices: &[String]) -> Option<EvidenceFigure> {
         self.newest(devices, |phase| {
             let work = &phase.workload;
             let fits = work.pattern == Pattern::Random
@@ -133,7 +137,7 @@ impl Evidence {
     }
 
     /// Seconds that a durable append to a log takes: the median of a write with its fdatasync.
-    pub(crate) fn commit_seconds(&self, devices: &[String]) -> Option<Figure> {
+    pub(crate) fn commit_seconds(&self, devices: &[String]) -> Option<EvidenceFigure> {
         self.newest(devices, |phase| {
             let work = &phase.workload;
             let fits = work.pattern == Pattern::Sequential
@@ -146,17 +150,17 @@ impl Evidence {
     }
 
     /// Sustained bytes a second of large sequential writes.
-    pub(crate) fn write_rate(&self, devices: &[String]) -> Option<Figure> {
+    pub(crate) fn write_rate(&self, devices: &[String]) -> Option<EvidenceFigure> {
         self.newest(devices, |phase| stream(phase, Direction::Write))
     }
 
     /// Sustained bytes a second of large sequential reads.
-    pub(crate) fn read_rate(&self, devices: &[String]) -> Option<Figure> {
+    pub(crate) fn read_rate(&self, devices: &[String]) -> Option<EvidenceFigure> {
         self.newest(devices, |phase| stream(phase, Direction::Read))
     }
 
     /// Random reads of pages a second, at a depth that fills the disk.
-    pub(crate) fn random_reads(&self, devices: &[String]) -> Option<Figure> {
+    pub(crate) fn random_reads(&self, devices: &[String]) -> Option<EvidenceFigure> {
         self.newest(devices, |phase| {
             let is_deep = depth(phase) >= 8;
             random_reads(phase).filter(|_| is_deep)
@@ -165,9 +169,9 @@ impl Evidence {
 
     /// The smallest depth at which random reads reach the plateau of their rate, and true if it is the largest that
     /// was tried, so that the plateau may lie beyond. `None` with fewer than three depths.
-    pub(crate) fn read_knee(&self, devices: &[String]) -> Option<(Figure, bool)> {
+    pub(crate) fn read_knee(&self, devices: &[String]) -> Option<(EvidenceFigure, bool)> {
         let mut depths: Vec<u32> = Vec::new();
-        let mut points: Vec<(u32, Figure)> = Vec::new();
+        let mut points: Vec<(u32, EvidenceFigure)> = Vec::new();
         let runs = self.runs.iter().filter(|(run, _)| is_on(run, devices));
         for phase in runs.flat_map(|(run, _)| &run.phases) {
             let depth = depth(phase);
@@ -182,7 +186,7 @@ impl Evidence {
         let most = points.iter().map(|(_, one)| one.value).fold(0.0, f64::max);
         let (deepest, _) = points.last().filter(|_| points.len() >= 3)?;
         let (depth, figure) = points.iter().find(|(_, one)| one.value >= most * PLATEAU)?;
-        let knee = Figure {
+        let knee = EvidenceFigure {
             value: f64::from(*depth),
             ..figure.clone()
         };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use linux::Root;
-use linux::block::{Device, Devices, Kind, Place, place_of};
+use linux::block::{DataLocation, Device, Devices, Kind, place_of};
 use linux::cloud::Provider;
 use linux::machine::memory;
 use linux::md::Array;
@@ -19,11 +19,11 @@ pub(crate) struct Folder {
     /// Its part: `data`, `redo log`.
     pub(crate) what: &'static str,
     pub(crate) path: PathBuf,
-    pub(crate) place: Place,
+    pub(crate) place: DataLocation,
 }
 
 /// The host.
-pub(crate) struct Host {
+pub(crate) struct HostFacts {
     pub(crate) root: Root,
     pub(crate) name: String,
     pub(crate) devices: Devices,
@@ -36,12 +36,12 @@ pub(crate) struct Host {
     pub(crate) folders: Vec<Folder>,
 }
 
-impl Host {
+impl HostFacts {
     /// Reads the host.
-    pub(crate) fn read(root: &Root) -> linux::Result<Host> {
+    pub(crate) fn read(root: &Root) -> linux::Result<HostFacts> {
         let devices = Devices::read(root)?;
         let arrays = linux::md::arrays(root, &devices)?;
-        Ok(Host {
+        Ok(HostFacts {
             name: linux::machine::hostname(root),
             mounts: Mounts::read(root)?,
             servers: servers(root)?,

@@ -10,7 +10,7 @@ pub(crate) mod server;
 
 use backup::Safety;
 use evidence::Evidence;
-use host::Host;
+use host::HostFacts;
 use mysql::Mysql;
 use postgres::Postgres;
 
@@ -18,7 +18,7 @@ use crate::sql::Explained;
 
 /// All facts. A part that was not requested is `None`, and its checks judge nothing.
 pub(crate) struct Facts {
-    pub(crate) host: Host,
+    pub(crate) host: HostFacts,
     pub(crate) evidence: Evidence,
     pub(crate) mysql: Option<Mysql>,
     pub(crate) postgres: Option<Postgres>,

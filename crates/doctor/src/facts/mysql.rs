@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use linux::root::attribute;
 
-use super::host::Host;
-use crate::client::mysql::{MysqlClient, Row};
+use super::host::HostFacts;
+use crate::client::mysql::{MysqlClient, MysqlRow};
 
 /// A setting that was changed while the server runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(crate) struct Mysql {
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) status: BTreeMap<String, String>,
     /// Replication from a source, a row for each channel.
-    pub(crate) sources: Vec<Row>,
+    pub(crate) sources: Vec<MysqlRow>,
     pub(crate) replicas: Option<usize>,
     /// `None` where the server does not tell.
     pub(crate) run_time: Option<Vec<RunTimeSetting>>,
@@ -48,10 +48,11 @@ impl Mysql {
     ///
     /// # Errors
     /// When its variables or status cannot be read. What else it refuses is left out.
-    pub(crate) fn read(client: &MysqlClient, host: &Host) -> anyhow::Result<Mysql> {
+    pub(crate) fn read(client: &MysqlClient, host: &HostFacts) -> anyhow::Result<Mysql> {
         let pairs = |statement: &str| -> anyhow::Result<BTreeMap<String, String>> {
             let rows = client.rows(statement)?.into_iter();
-            let pair = |mut row: Row| Some((row.remove("variable_name")?, row.remove("value")?));
+            let pair =
+                |mut row: MysqlRow| Some((row.remove("variable_name")?, row.remove("value")?));
             Ok(rows
                 .filter_map(pair)
                 .map(|(name, value)| (name.to_lowercase(), value))
@@ -146,7 +147,7 @@ impl Mysql {
     }
 
     /// The server's process, if it runs on this host: its pid file names a server here.
-    fn pid_here(&self, host: &Host) -> Option<u32> {
+    fn pid_here(&self, host: &HostFacts) -> Option<u32> {
         let pid: u32 = attribute(&self.folder("pid_file")?)?.parse().ok()?;
         let is_server = |pid: &u32| host.servers.iter().any(|server| server.pid == *pid);
         Some(pid).filter(is_server)
@@ -171,9 +172,9 @@ fn run_time(is_mariadb: bool) -> &'static str {
     }
 }
 
-fn settings(rows: Vec<Row>) -> Vec<RunTimeSetting> {
+fn settings(rows: Vec<MysqlRow>) -> Vec<RunTimeSetting> {
     let rows = rows.into_iter();
-    let setting = |mut row: Row| {
+    let setting = |mut row: MysqlRow| {
         Some(RunTimeSetting {
             name: row.remove("name")?.to_lowercase(),
             value: row.remove("value")?,
@@ -217,7 +218,7 @@ fn family(data_type: &str, collation: &str) -> String {
     }
 }
 
-fn pairs_of_columns(rows: Vec<Row>) -> Vec<ColumnPair> {
+fn pairs_of_columns(rows: Vec<MysqlRow>) -> Vec<ColumnPair> {
     type Kinds = BTreeMap<String, String>;
     let mut by_name: BTreeMap<(String, String), Kinds> = BTreeMap::new();
     for row in &rows {
@@ -283,7 +284,7 @@ mod tests {
 
     #[test]
     fn columns_differ_by_family_and_collation_only() {
-        let named = |t: &str, c: &str, d: &str, coll: &str| -> Row {
+        let named = |t: &str, c: &str, d: &str, coll: &str| -> MysqlRow {
             [
                 ("s", "app"),
                 ("t", t),
@@ -296,7 +297,7 @@ mod tests {
             .into()
         };
         let row = |t: &str, d: &str, coll: &str| named(t, "user_id", d, coll);
-        let pairs = |rows: &[Row]| pairs_of_columns(rows.to_vec()).len();
+        let pairs = |rows: &[MysqlRow]| pairs_of_columns(rows.to_vec()).len();
         assert_eq!(pairs(&[row("a", "int", ""), row("b", "bigint", "")]), 0);
         assert_eq!(pairs(&[row("a", "int", ""), row("b", "varchar", "x")]), 1);
         assert_eq!(pairs(&[row("a", "char", "x"), row("b", "varchar", "y")]), 1);

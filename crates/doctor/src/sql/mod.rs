@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use linux::root::read_bytes;
 
-use crate::client::mysql::{MysqlClient, Row};
+use crate::client::mysql::{MysqlClient, MysqlRow};
 use formats::slow_log::{Statement, distinct, parse};
 use select::as_select;
+use ui::format::hex;
 
 /// So many kinds of statements are explained, for so long.
 const MOST: usize = 200;
@@ -48,7 +49,7 @@ pub(crate) struct Explained {
 }
 
 /// The server whose statements are explained.
-pub(crate) struct Server<'a> {
+pub(crate) struct ExplainedServer<'a> {
     pub(crate) client: &'a MysqlClient,
     /// Its version names what it cannot use.
     pub(crate) has_notes: bool,
@@ -60,7 +61,10 @@ pub(crate) struct Server<'a> {
 ///
 /// # Errors
 /// When the file cannot be read.
-pub(crate) fn explain(server: &Server<'_>, file: Option<&Path>) -> anyhow::Result<Explained> {
+pub(crate) fn explain(
+    server: &ExplainedServer<'_>,
+    file: Option<&Path>,
+) -> anyhow::Result<Explained> {
     let mut found = Explained {
         has_notes: server.has_notes,
         ..Explained::default()
@@ -103,10 +107,7 @@ pub(crate) fn explain(server: &Server<'_>, file: Option<&Path>) -> anyhow::Resul
 /// A statement that cannot use its index, or `None`.
 fn explain_one(client: &MysqlClient, statement: &Statement) -> Result<Option<Unusable>, String> {
     let select = as_select(&statement.text).map_err(str::to_owned)?;
-    let hex: String = format!("EXPLAIN {select}")
-        .bytes()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex = hex(format!("EXPLAIN {select}").as_bytes());
     let script = [
         format!("SET @disksmith = CONVERT(0x{hex} USING utf8mb4)"),
         "PREPARE disksmith FROM @disksmith".to_owned(),
@@ -139,7 +140,7 @@ fn explain_one(client: &MysqlClient, statement: &Statement) -> Result<Option<Unu
 }
 
 /// The note that a key cannot be used.
-fn note(row: &Row) -> Option<String> {
+fn note(row: &MysqlRow) -> Option<String> {
     let message = row.get("message")?;
     let is_note = match row.get("code")?.as_str() {
         "1739" => true,
@@ -150,7 +151,7 @@ fn note(row: &Row) -> Option<String> {
 }
 
 /// Statements that the server remembers: samples of digests (MySQL 8), the history of statements, the slow log.
-fn remembered(server: &Server<'_>, sources: &mut Vec<String>) -> Vec<Statement> {
+fn remembered(server: &ExplainedServer<'_>, sources: &mut Vec<String>) -> Vec<Statement> {
     let mut found = Vec::new();
     for (source, query) in [
         (

@@ -1,9 +1,10 @@
 //! Literals out of the range of an integer column, in a list of which the server makes no note: it reads the whole
 //! table.
 
-use crate::client::mysql::{MysqlClient, Row};
+use crate::client::mysql::{MysqlClient, MysqlRow};
 use formats::slow_log::Statement;
 use formats::slow_log::tokens::{Kind, Token, tokens};
+use ui::format::hex;
 
 /// The integer column that is compared with a text that is no number in its range, where the plan reads the whole
 /// table though an index is there.
@@ -11,10 +12,10 @@ pub(super) fn find(
     client: &MysqlClient,
     statement: &Statement,
     select: &str,
-    plan: &[Row],
+    plan: &[MysqlRow],
 ) -> Option<String> {
-    let cell = |row: &Row, name: &str| row.get(name).filter(|text| *text != "NULL").cloned();
-    let reads_all = |row: &&Row| {
+    let cell = |row: &MysqlRow, name: &str| row.get(name).filter(|text| *text != "NULL").cloned();
+    let reads_all = |row: &&MysqlRow| {
         let kind = cell(row, "type");
         kind.is_some_and(|kind| kind.eq_ignore_ascii_case("all"))
             && cell(row, "key").is_none()
@@ -47,8 +48,7 @@ pub(super) fn find(
 }
 
 fn quoted(text: &str) -> String {
-    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-    format!("CONVERT(0x{hex} USING utf8mb4)")
+    format!("CONVERT(0x{} USING utf8mb4)", hex(text.as_bytes()))
 }
 
 /// Columns with the texts that they are compared with.

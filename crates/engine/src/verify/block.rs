@@ -4,7 +4,7 @@ use std::fmt;
 
 use record::{Verify, crc32c};
 
-use crate::places::in_file;
+use crate::positions::in_file;
 
 /// First bytes of each header.
 const MAGIC: u64 = u64::from_le_bytes(*b"dsverify");
@@ -26,7 +26,7 @@ pub(super) struct Layout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mismatch {
     NoHeader,
-    Place { found: u64 },
+    Offset { found: u64 },
     Length { found: u32 },
     Sum,
     Number { found: u64, wanted: u64 },
@@ -37,7 +37,7 @@ impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Mismatch::NoHeader => write!(f, "it has no header, so this job did not write it"),
-            Mismatch::Place { found } => write!(f, "it holds the data of byte {found}"),
+            Mismatch::Offset { found } => write!(f, "it holds the data of byte {found}"),
             Mismatch::Length { found } => write!(f, "it was written as {found} bytes"),
             Mismatch::Sum => write!(f, "its checksum does not match"),
             Mismatch::Number { found, wanted } => {
@@ -58,9 +58,9 @@ impl Layout {
         }
     }
 
-    /// Fills the data of write `number` at `place`.
-    pub(super) fn fill(&self, data: &mut [u8], place: u64, number: u64) {
-        let (_, start) = in_file(place);
+    /// Fills the data of write `number` at `position`.
+    pub(super) fn fill(&self, data: &mut [u8], position: u64, number: u64) {
+        let (_, start) = in_file(position);
         let interval = self.interval.unwrap_or(data.len()).max(1);
         for (index, block) in data.chunks_mut(interval).enumerate() {
             let offset = start + (index * interval) as u64;
@@ -84,14 +84,14 @@ impl Layout {
         }
     }
 
-    /// Checks `data`, which was read at `place`; `number` is that of its last write, where that is known.
+    /// Checks `data`, which was read at `position`; `number` is that of its last write, where that is known.
     pub(super) fn check(
         &self,
         data: &[u8],
-        place: u64,
+        position: u64,
         number: Option<u64>,
     ) -> Result<(), Mismatch> {
-        let (_, start) = in_file(place);
+        let (_, start) = in_file(position);
         let interval = self.interval.unwrap_or(data.len()).max(1);
         for (index, block) in data.chunks(interval).enumerate() {
             let offset = start + (index * interval) as u64;
@@ -118,7 +118,7 @@ impl Layout {
         }
         let found = word(block, at + 8);
         if found != offset {
-            return Err(Mismatch::Place { found });
+            return Err(Mismatch::Offset { found });
         }
         let found = word(block, at + 16);
         if let Some(wanted) = number
@@ -145,7 +145,7 @@ impl Layout {
         }
     }
 
-    /// Place of the header in a block, which may be a shorter one at the end of a request.
+    /// Position of the header in a block, which may be a shorter one at the end of a request.
     fn header_of(&self, block: &[u8]) -> usize {
         self.header_at.min(block.len() - HEADER)
     }
@@ -222,8 +222,8 @@ mod tests {
             wanted: 43,
         };
         assert_eq!(layout.check(&data, 8192, Some(43)), Err(number));
-        let place = Mismatch::Place { found: 8192 };
-        assert_eq!(layout.check(&data, 0, Some(42)), Err(place));
+        let position = Mismatch::Offset { found: 8192 };
+        assert_eq!(layout.check(&data, 0, Some(42)), Err(position));
         let length = Mismatch::Length { found: 16 << 10 };
         assert_eq!(layout.check(&data[..4096], 8192, None), Err(length));
         data[9000] ^= 1;

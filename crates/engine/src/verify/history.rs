@@ -1,11 +1,11 @@
-//! Places and numbers of the writes of a phase, for reading them back.
+//! Positions and numbers of the writes of a phase, for reading them back.
 
 use std::collections::BTreeMap;
 
 /// A write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Written {
-    pub place: u64,
+    pub position: u64,
     pub bytes: u64,
     pub number: u64,
 }
@@ -15,7 +15,7 @@ pub(super) struct Written {
 pub(super) struct History {
     /// Number of the last write.
     last: u64,
-    /// Writes that were not overwritten, by their places.
+    /// Writes that were not overwritten, by their positions.
     writes: BTreeMap<u64, (u64, u64)>,
     /// Writes in flight.
     in_flight: Vec<Written>,
@@ -26,21 +26,21 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Adds a write of `bytes` at `place` that is issued, and returns its number. With `keeps` it is kept for
+    /// Adds a write of `bytes` at `position` that is issued, and returns its number. With `keeps` it is kept for
     /// reading back.
-    pub(super) fn issue(&mut self, place: u64, bytes: u64, keeps: bool) -> u64 {
+    pub(super) fn issue(&mut self, position: u64, bytes: u64, keeps: bool) -> u64 {
         self.last += 1;
         let write = Written {
-            place,
+            position,
             bytes,
             number: self.last,
         };
         if keeps {
-            self.forget(place, bytes);
+            self.forget(position, bytes);
             if self.in_flight.iter().any(|other| overlap(other, &write)) {
                 self.unjudged += 1;
             } else {
-                self.writes.insert(place, (bytes, self.last));
+                self.writes.insert(position, (bytes, self.last));
             }
             self.in_flight.push(write);
         }
@@ -48,8 +48,12 @@ impl History {
     }
 
     /// Processes a completed write. With `pending` it is read back next.
-    pub(super) fn completed(&mut self, place: u64, pending: bool) {
-        let Some(at) = self.in_flight.iter().position(|other| other.place == place) else {
+    pub(super) fn completed(&mut self, position: u64, pending: bool) {
+        let Some(at) = self
+            .in_flight
+            .iter()
+            .position(|other| other.position == position)
+        else {
             return;
         };
         let write = self.in_flight.swap_remove(at);
@@ -58,14 +62,18 @@ impl History {
         }
     }
 
-    /// Processes a failed write: the data at its place is unknown.
-    pub(super) fn failed(&mut self, place: u64) {
-        let Some(at) = self.in_flight.iter().position(|other| other.place == place) else {
+    /// Processes a failed write: the data at its position is unknown.
+    pub(super) fn failed(&mut self, position: u64) {
+        let Some(at) = self
+            .in_flight
+            .iter()
+            .position(|other| other.position == position)
+        else {
             return;
         };
         let write = self.in_flight.swap_remove(at);
         if self.is_last(&write) {
-            self.writes.remove(&place);
+            self.writes.remove(&position);
         }
     }
 
@@ -78,13 +86,13 @@ impl History {
 
     /// True if a write was not overwritten.
     pub(super) fn is_last(&self, write: &Written) -> bool {
-        self.writes.get(&write.place) == Some(&(write.bytes, write.number))
+        self.writes.get(&write.position) == Some(&(write.bytes, write.number))
     }
 
-    /// All writes that were not overwritten, by their places.
+    /// All writes that were not overwritten, by their positions.
     pub(super) fn all(&self) -> Vec<Written> {
-        let write = |(place, (bytes, number)): (&u64, &(u64, u64))| Written {
-            place: *place,
+        let write = |(position, (bytes, number)): (&u64, &(u64, u64))| Written {
+            position: *position,
             bytes: *bytes,
             number: *number,
         };
@@ -92,14 +100,14 @@ impl History {
     }
 
     /// Removes the writes to a range that is overwritten.
-    fn forget(&mut self, place: u64, bytes: u64) {
-        let end = place + bytes;
-        let before = self.writes.range(..place).next_back();
-        let reaches = |(start, (length, _)): (&u64, &(u64, u64))| start + length > place;
+    fn forget(&mut self, position: u64, bytes: u64) {
+        let end = position + bytes;
+        let before = self.writes.range(..position).next_back();
+        let reaches = |(start, (length, _)): (&u64, &(u64, u64))| start + length > position;
         let first = before
             .filter(|write| reaches(*write))
             .map(|(start, _)| *start);
-        let within = self.writes.range(place..end).map(|(start, _)| *start);
+        let within = self.writes.range(position..end).map(|(start, _)| *start);
         for start in first.into_iter().chain(within).collect::<Vec<_>>() {
             self.writes.remove(&start);
         }
@@ -107,29 +115,29 @@ impl History {
 }
 
 fn overlap(one: &Written, other: &Written) -> bool {
-    one.place < other.place + other.bytes && other.place < one.place + one.bytes
+    one.position < other.position + other.bytes && other.position < one.position + one.bytes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn places(history: &History) -> Vec<(u64, u64)> {
+    fn positions(history: &History) -> Vec<(u64, u64)> {
         let all = history.all();
         all.iter()
-            .map(|write| (write.place, write.number))
+            .map(|write| (write.position, write.number))
             .collect()
     }
 
     #[test]
-    fn the_last_write_to_a_place_counts() {
+    fn the_last_write_to_a_position_counts() {
         let mut history = History::default();
-        for (place, bytes) in [(0, 16), (16, 16), (8, 16), (64, 8), (64, 8)] {
-            history.issue(place, bytes, true);
-            history.completed(place, true);
+        for (position, bytes) in [(0, 16), (16, 16), (8, 16), (64, 8), (64, 8)] {
+            history.issue(position, bytes, true);
+            history.completed(position, true);
         }
         // The third lies over the first and the second, and the last over the fourth.
-        assert_eq!(places(&history), [(8, 3), (64, 5)]);
+        assert_eq!(positions(&history), [(8, 3), (64, 5)]);
         let pending: Vec<u64> = history.take_pending().iter().map(|w| w.number).collect();
         assert_eq!(pending, [3, 5]);
         assert!(history.take_pending().is_empty());
@@ -142,14 +150,14 @@ mod tests {
         history.issue(0, 16, true);
         history.issue(8, 16, true);
         history.issue(100, 8, true);
-        for place in [0, 8, 100] {
-            history.completed(place, false);
+        for position in [0, 8, 100] {
+            history.completed(position, false);
         }
-        assert_eq!(places(&history), [(100, 3)]);
+        assert_eq!(positions(&history), [(100, 3)]);
         assert_eq!(history.unjudged, 1);
         // Later one of them is written alone.
         history.issue(0, 16, true);
-        assert_eq!(places(&history), [(0, 4), (100, 3)]);
+        assert_eq!(positions(&history), [(0, 4), (100, 3)]);
     }
 
     #[test]
@@ -159,10 +167,10 @@ mod tests {
         history.issue(8, 8, true);
         history.failed(0);
         history.completed(8, true);
-        assert_eq!(places(&history), [(8, 2)]);
+        assert_eq!(positions(&history), [(8, 2)]);
         // What was there before is not known either.
         history.issue(8, 8, true);
         history.failed(8);
-        assert_eq!(places(&history), []);
+        assert_eq!(positions(&history), []);
     }
 }

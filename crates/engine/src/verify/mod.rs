@@ -14,7 +14,7 @@ use record::{Verified, Verify, Workload};
 use rustix::io::{Errno, pread};
 
 use crate::buffers::Buffers;
-use crate::places::in_file;
+use crate::positions::in_file;
 use block::Layout;
 use history::{History, Written};
 
@@ -53,20 +53,20 @@ impl<'a> Verifier<'a> {
     }
 
     /// Fills the data of a write that is issued next.
-    pub(crate) fn prepare_write(&self, place: u64, data: &mut [u8]) {
+    pub(crate) fn prepare_write(&self, position: u64, data: &mut [u8]) {
         let keeps = self.rules.reads_back || self.rules.backlog > 0;
-        let number = self.history().issue(place, data.len() as u64, keeps);
-        self.layout.fill(data, place, number);
+        let number = self.history().issue(position, data.len() as u64, keeps);
+        self.layout.fill(data, position, number);
     }
 
     /// Processes a completed write.
-    pub(crate) fn write_completed(&self, place: u64) {
-        self.history().completed(place, self.rules.backlog > 0);
+    pub(crate) fn write_completed(&self, position: u64) {
+        self.history().completed(position, self.rules.backlog > 0);
     }
 
     /// Processes a failed write, which is not read back.
-    pub(crate) fn write_failed(&self, place: u64) {
-        self.history().failed(place);
+    pub(crate) fn write_failed(&self, position: u64) {
+        self.history().failed(position);
     }
 
     /// True if the data of reads is checked.
@@ -74,10 +74,10 @@ impl<'a> Verifier<'a> {
         self.checks_reads
     }
 
-    /// Checks data that was read at `place`.
-    pub(crate) fn check_read(&self, place: u64, data: &[u8]) {
-        let checked = self.layout.check(data, place, None);
-        self.count(place, checked.map_err(|mismatch| mismatch.to_string()));
+    /// Checks data that was read at `position`.
+    pub(crate) fn check_read(&self, position: u64, data: &[u8]) {
+        let checked = self.layout.check(data, position, None);
+        self.count(position, checked.map_err(|mismatch| mismatch.to_string()));
     }
 
     /// Number of writes after which they are read back; 0 never.
@@ -147,20 +147,20 @@ impl<'a> Verifier<'a> {
     /// Reads one write back and checks it, unless it was overwritten meanwhile.
     fn check(&self, write: &Written, data: &mut [u8]) {
         let number = self.rules.in_sequence.then_some(write.number);
-        let checked = match self.read_at(write.place, data) {
+        let checked = match self.read_at(write.position, data) {
             Ok(()) => self
                 .layout
-                .check(data, write.place, number)
+                .check(data, write.position, number)
                 .map_err(|mismatch| mismatch.to_string()),
             Err(why) => Err(why),
         };
         if checked.is_ok() || self.history().is_last(write) {
-            self.count(write.place, checked);
+            self.count(write.position, checked);
         }
     }
 
-    fn read_at(&self, place: u64, data: &mut [u8]) -> Result<(), String> {
-        let (file, offset) = in_file(place);
+    fn read_at(&self, position: u64, data: &mut [u8]) -> Result<(), String> {
+        let (file, offset) = in_file(position);
         let fd = self.files[file as usize].as_fd();
         loop {
             return match pread(fd, &mut *data, offset) {
@@ -172,12 +172,12 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    fn count(&self, place: u64, checked: Result<(), String>) {
+    fn count(&self, position: u64, checked: Result<(), String>) {
         let mut result = self.result();
         result.requests += 1;
         if let Err(mismatch) = checked {
             result.failed += 1;
-            let (file, offset) = in_file(place);
+            let (file, offset) = in_file(position);
             let file = match self.files.len() {
                 1 => String::new(),
                 _ => format!(" of file {}", file + 1),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use super::*;
 use crate::arrivals::Arrivals;
 use crate::budget::Budget;
-use crate::places::Places;
+use crate::positions::PositionGenerator;
 use crate::simulated::SimulatedDisk;
 use crate::tally::{Flows, Timetable, merge_flows, ops_of, tests::workload};
 use crate::think_pause::ThinkPause;
@@ -50,7 +50,7 @@ fn run(
         verifier: None,
     };
     let share = ThreadShare {
-        places: Places::of(workload, 1 << 30, 0, 1),
+        positions: PositionGenerator::of(workload, 1 << 30, 0, 1),
         arrivals: workload
             .rate_per_s
             .map(|rate| Arc::new(Mutex::new(Arrivals::new(1e9 / rate, 0, 2, false)))),
@@ -272,7 +272,7 @@ fn a_commit_of_several_writers_counts_from_the_first_write() {
 }
 
 /// A workload with details, on a disk with a latency of a millisecond.
-fn with_details(details: record::Details) -> Workload {
+fn with_details(details: record::JobOptions) -> Workload {
     Workload {
         details: Some(Box::new(details)),
         ..workload()
@@ -285,10 +285,10 @@ fn sizes_that_differ_are_requested_and_counted_each_as_it_is() {
         size: Bytes::kib(kib),
         share,
     };
-    let mut workload = with_details(record::Details {
+    let mut workload = with_details(record::JobOptions {
         read_sizes: vec![share(4, 0.5), share(64, 0.5)],
         write_sizes: vec![share(8, 1.0)],
-        ..record::Details::default()
+        ..record::JobOptions::default()
     });
     workload.read_fraction = 0.5;
     workload.depth = 8;
@@ -307,9 +307,9 @@ fn sizes_that_differ_are_requested_and_counted_each_as_it_is() {
 
 #[test]
 fn a_phase_ends_when_its_bytes_are_issued() {
-    let workload = with_details(record::Details {
+    let workload = with_details(record::JobOptions {
         bytes: Some(Bytes(4096 * 100 + 1)),
-        ..record::Details::default()
+        ..record::JobOptions::default()
     });
     let (windows, end) = run(&workload, SimulatedDisk::new(MS), 5, None).unwrap();
     let total = total(&windows, &end, &workload);
@@ -330,14 +330,14 @@ fn think_time_begins_when_nothing_is_in_flight_and_that_counts_for_the_next() {
         // Of those that were issued none is left over for the next pause.
         (16, 8, true, 8, 4),
     ] {
-        let mut workload = with_details(record::Details {
+        let mut workload = with_details(record::JobOptions {
             think: Some(record::ThinkTime {
                 time: record::Nanos(3 * MS),
                 every,
                 counts_issued,
                 ..record::ThinkTime::default()
             }),
-            ..record::Details::default()
+            ..record::JobOptions::default()
         });
         workload.depth = depth;
         let (windows, end) = run(&workload, SimulatedDisk::new(MS), 9, None).unwrap();
@@ -353,13 +353,13 @@ fn think_time_begins_when_nothing_is_in_flight_and_that_counts_for_the_next() {
 /// 20 ms of requests of 1 ms each, then 5 ms of think time.
 #[test]
 fn think_time_may_follow_a_time_of_requests() {
-    let mut workload = with_details(record::Details {
+    let mut workload = with_details(record::JobOptions {
         think: Some(record::ThinkTime {
             time: record::Nanos(5 * MS),
             io_time: record::Nanos(20 * MS),
             ..record::ThinkTime::default()
         }),
-        ..record::Details::default()
+        ..record::JobOptions::default()
     });
     workload.depth = 4;
     let (windows, end) = run(&workload, SimulatedDisk::new(MS), 5, None).unwrap();
@@ -371,12 +371,12 @@ fn think_time_may_follow_a_time_of_requests() {
 #[test]
 fn one_direction_may_have_a_rate_and_the_other_has_the_rest() {
     for (per_s, expected) in [(50.0, 50), (5000.0, 500)] {
-        let mut workload = with_details(record::Details {
+        let mut workload = with_details(record::JobOptions {
             one_sided_rate: Some(record::OneSidedRate {
                 writes: true,
                 per_s,
             }),
-            ..record::Details::default()
+            ..record::JobOptions::default()
         });
         workload.read_fraction = 0.5;
         let (windows, end) = run(&workload, SimulatedDisk::new(MS), 4, None).unwrap();
@@ -397,13 +397,13 @@ fn one_direction_may_have_a_rate_and_the_other_has_the_rest() {
 #[test]
 fn think_time_limits_a_rate_and_is_in_no_latency() {
     for (rate, expected) in [(100.0, 100), (1000.0, 250)] {
-        let mut workload = with_details(record::Details {
+        let mut workload = with_details(record::JobOptions {
             think: Some(record::ThinkTime {
                 time: record::Nanos(3 * MS),
                 every: 1,
                 ..record::ThinkTime::default()
             }),
-            ..record::Details::default()
+            ..record::JobOptions::default()
         });
         workload.rate_per_s = Some(rate);
         let (windows, end) = run(&workload, SimulatedDisk::new(MS), 20, None).unwrap();
@@ -421,13 +421,13 @@ fn think_time_limits_a_rate_and_is_in_no_latency() {
 /// A write and its sync of 1 ms each, then 3 ms of think time.
 #[test]
 fn think_time_of_a_worker_that_syncs_begins_after_the_sync() {
-    let mut workload = with_details(record::Details {
+    let mut workload = with_details(record::JobOptions {
         think: Some(record::ThinkTime {
             time: record::Nanos(3 * MS),
             every: 1,
             ..record::ThinkTime::default()
         }),
-        ..record::Details::default()
+        ..record::JobOptions::default()
     });
     workload.read_fraction = 0.0;
     workload.sync_every = 1;
@@ -445,12 +445,12 @@ fn failed(end: &WorkerEnd) -> (u64, u64, &str) {
 
 #[test]
 fn a_non_fatal_error_is_counted_and_in_no_figure() {
-    let mut workload = with_details(record::Details {
+    let mut workload = with_details(record::JobOptions {
         non_fatal: Some(record::NonFatal {
             reads: vec![libc::EIO],
             writes: vec![libc::ENOSPC],
         }),
-        ..record::Details::default()
+        ..record::JobOptions::default()
     });
     workload.pattern = Pattern::Sequential;
     let failing = |errno: i32| {
@@ -480,9 +480,9 @@ fn a_non_fatal_error_is_counted_and_in_no_figure() {
 
 #[test]
 fn a_write_that_follows_a_discard_waits_for_it_and_both_are_counted() {
-    let mut workload = with_details(record::Details {
+    let mut workload = with_details(record::JobOptions {
         trims_first: true,
-        ..record::Details::default()
+        ..record::JobOptions::default()
     });
     workload.read_fraction = 0.0;
     workload.depth = 4;
@@ -502,9 +502,9 @@ fn a_write_that_follows_a_discard_waits_for_it_and_both_are_counted() {
 /// Blocks that are discarded when the time is over are still written.
 #[test]
 fn no_block_is_left_discarded_at_the_end() {
-    let mut workload = with_details(record::Details {
+    let mut workload = with_details(record::JobOptions {
         trims_first: true,
-        ..record::Details::default()
+        ..record::JobOptions::default()
     });
     workload.read_fraction = 0.0;
     workload.depth = 4;
@@ -526,7 +526,7 @@ fn a_request_that_takes_too_long_ends_the_phase_unless_it_is_to_go_on_with_that_
         disk
     };
     let late = |reads: u64, ignored: &[i32]| {
-        with_details(record::Details {
+        with_details(record::JobOptions {
             max_latency: Some(record::MaxLatency {
                 reads: record::Nanos(reads),
                 writes: record::Nanos(1),
@@ -535,7 +535,7 @@ fn a_request_that_takes_too_long_ends_the_phase_unless_it_is_to_go_on_with_that_
                 reads: ignored.to_vec(),
                 writes: Vec::new(),
             }),
-            ..record::Details::default()
+            ..record::JobOptions::default()
         })
     };
     let error = run(&late(10 * MS, &[]), stalled(), 6, None).unwrap_err();

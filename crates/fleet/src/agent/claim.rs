@@ -5,7 +5,7 @@ use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
 use crate::host_line::{AgentVerb, LineVerb, parse};
-use crate::protocol::Order;
+use crate::protocol::VerbRequest;
 
 /// Name that is taken while a process measures (unix(7), abstract socket addresses). It is no file: it is gone
 /// with the process that has it, and is one for all users of a host.
@@ -13,17 +13,17 @@ const NAME: &str = "disksmith-fleet-measures";
 
 /// The right to measure on this host for a fleet, as long as this lives.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct MeasuringClaim {
     _name: UnixListener,
 }
 
-impl Claim {
+impl MeasuringClaim {
     /// Claims the host for a verb; `None` for a program and for a verb that does not measure, or where
     /// there is no such thing as a claim.
     ///
     /// # Errors
     /// A sentence without its end, where another process measures.
-    pub(super) fn of(order: &Order) -> Result<Option<Claim>, String> {
+    pub(super) fn of(order: &VerbRequest) -> Result<Option<MeasuringClaim>, String> {
         if !order.program && measures(&order.args) {
             claim(NAME)
         } else {
@@ -42,10 +42,10 @@ fn measures(words: &[String]) -> bool {
     }
 }
 
-fn claim(name: &str) -> Result<Option<Claim>, String> {
+fn claim(name: &str) -> Result<Option<MeasuringClaim>, String> {
     let address = SocketAddr::from_abstract_name(name);
     match address.and_then(|address| UnixListener::bind_addr(&address)) {
-        Ok(name) => Ok(Some(Claim { _name: name })),
+        Ok(name) => Ok(Some(MeasuringClaim { _name: name })),
         Err(why) if why.kind() == io::ErrorKind::AddrInUse => Err(
             "another run or race of a fleet is measuring on this host; two at once would measure each \
              other, so wait for its end, or end it"

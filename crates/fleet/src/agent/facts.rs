@@ -5,10 +5,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use linux::block::{Device, Devices, Kind};
 use linux::{Root, cloud, machine, process};
 
-use crate::protocol::{DiskFacts, Facts};
+use crate::protocol::{DiskFacts, HostFacts};
 
 /// Facts about this host. What cannot be found out stays unknown.
-pub(super) fn facts(root: &Root) -> Facts {
+pub(super) fn facts(root: &Root) -> HostFacts {
     let machine = machine::facts(root, None, None);
     let devices = Devices::read(root).unwrap_or_default();
     let disk = |device: &Device| DiskFacts {
@@ -20,7 +20,7 @@ pub(super) fn facts(root: &Root) -> Facts {
     let cloud = cloud::detect(root);
     // Last, so that it is as fresh as can be when it arrives.
     let clock = SystemTime::now().duration_since(UNIX_EPOCH);
-    Facts {
+    HostFacts {
         hostname: machine.hostname,
         kernel: machine.kernel,
         arch: machine.arch,

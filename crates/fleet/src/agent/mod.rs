@@ -24,13 +24,13 @@ use linux::Root;
 
 use crate::protocol;
 use crate::protocol::{
-    BEAT, EndedBy, FromAgent, Hello, PROTOCOL, SILENCE, SMALL_STACK, ToAgent, parse,
+    AgentHello, BEAT, EndedBy, FromAgent, PROTOCOL, SILENCE, SMALL_STACK, ToAgent, parse,
 };
-use claim::Claim;
+use claim::MeasuringClaim;
 use pipe::LineHandler;
 use sample::Sampler;
 use spool::Spool;
-use task::{GRACE, Task, is_interactive};
+use task::{GRACE, VerbTask, is_interactive};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Outcome};
 use ui::signals;
@@ -61,7 +61,7 @@ pub(crate) fn agent(context: &Context) -> Outcome {
     small_thread("input", hand_on).refused()?;
     let writer = MessageWriter::open(events.clone()).refused()?;
     let spool = Spool::of_user();
-    writer.send(FromAgent::Hello(Hello {
+    writer.send(FromAgent::Hello(AgentHello {
         protocol: PROTOCOL,
         disksmith: env!("CARGO_PKG_VERSION").to_owned(),
         left: spool.names(),
@@ -174,7 +174,7 @@ struct Agent {
     events: Sender<Event>,
     writer: MessageWriter,
     spool: Spool,
-    task: Option<Task>,
+    task: Option<VerbTask>,
     sampler: Option<Sampler>,
     last_received: Instant,
     last_sent: Instant,
@@ -262,13 +262,13 @@ impl Agent {
     }
 
     /// Runs a verb, which is interactive where its lines are handled.
-    fn run(&mut self, order: protocol::Order, on_line: Option<LineHandler>) {
+    fn run(&mut self, order: protocol::VerbRequest, on_line: Option<LineHandler>) {
         if self.task.is_some() {
             let why = "something is running on this host already; it must end first";
             self.writer.send(FromAgent::Failed(why.to_owned()));
             return;
         }
-        let claim = match Claim::of(&order) {
+        let claim = match MeasuringClaim::of(&order) {
             Ok(claim) => claim,
             Err(why) => {
                 self.writer.send(FromAgent::Busy(why));
@@ -284,7 +284,7 @@ impl Agent {
             true => order.args.first().cloned().unwrap_or_default(),
             false => "the verb".to_owned(),
         };
-        match Task::start(order, &self.root, on_line, done) {
+        match VerbTask::start(order, &self.root, on_line, done) {
             Ok(task) => self.task = Some(task),
             Err(why) => self.writer.send(FromAgent::Failed(format!(
                 "{what} could not be started: {why}"

@@ -10,7 +10,7 @@ use linux::network::Traffic;
 use linux::pulse::{KeptFile, load};
 
 use crate::agent::facts::is_disk;
-use crate::protocol::{DiskSample, Sample};
+use crate::protocol::{DiskSample, HostRates};
 
 /// Interval at which the list of disks is read again.
 const DISKS_INTERVAL: Duration = Duration::from_secs(10);
@@ -53,7 +53,7 @@ impl Sampler {
     }
 
     /// The sample of the time since the last one, where it is time for it.
-    pub(super) fn due(&mut self, root: &Root) -> Option<Sample> {
+    pub(super) fn due(&mut self, root: &Root) -> Option<HostRates> {
         let elapsed = self.last.elapsed();
         if elapsed < self.every {
             return None;
@@ -76,7 +76,7 @@ impl Sampler {
             self.looked = Instant::now();
             self.open_new_disks(root);
         }
-        Some(Sample {
+        Some(HostRates {
             seconds,
             received_per_s: rate(before.received, traffic.received),
             sent_per_s: rate(before.sent, traffic.sent),

@@ -177,12 +177,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::protocol::{EndedBy, Order};
+    use crate::protocol::{EndedBy, VerbRequest};
 
     fn ended(name: &str) -> Ended {
         Ended {
             name: name.to_owned(),
-            order: Order {
+            order: VerbRequest {
                 fleet: "f".to_owned(),
                 host: "h".to_owned(),
                 args: vec!["devices".to_owned()],

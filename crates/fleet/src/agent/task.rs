@@ -18,10 +18,10 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 use crate::agent::pipe::{LineHandler, VerbOutput};
-use crate::kept_pipe::{Keep, KeptPipe};
+use crate::kept_pipe::{KeptPart, KeptPipe};
 use crate::protocol;
 use crate::protocol::rounds::Round;
-use crate::protocol::{Ended, EndedBy, MOST_SAID, Order};
+use crate::protocol::{Ended, EndedBy, MOST_SAID, VerbRequest};
 use crate::rounds;
 
 /// Time for a verb to end where the connection is lost, before it is killed: its I/O ends within 10 s then,
@@ -35,14 +35,14 @@ const OUTPUT_TIMEOUT: Duration = Duration::from_secs(2);
 const PRIVATE: &str = "disksmith-agent-ledger.";
 
 /// A verb that runs.
-pub(super) struct Task {
+pub(super) struct VerbTask {
     stop: Arc<StopRequest>,
     /// Standard input of the verb; none where it is not talked with.
     input: Option<ChildStdin>,
 }
 
 /// True for a verb that reports all results while it runs.
-pub(super) fn is_interactive(order: &Order) -> bool {
+pub(super) fn is_interactive(order: &VerbRequest) -> bool {
     !order.program && order.args.first().is_some_and(|verb| verb == rounds::VERB)
 }
 
@@ -68,18 +68,18 @@ impl StopRequest {
     }
 }
 
-impl Task {
+impl VerbTask {
     /// Starts a verb; `done` is called when it has ended. Where its lines are handled, it is interactive:
     /// these lines are no part of its answer then.
     ///
     /// # Errors
     /// When it cannot be started.
     pub(super) fn start(
-        order: Order,
+        order: VerbRequest,
         root: &Root,
         on_line: Option<LineHandler>,
         done: impl FnOnce(Ended) + Send + 'static,
-    ) -> std::io::Result<Task> {
+    ) -> std::io::Result<VerbTask> {
         let stop = Arc::<StopRequest>::default();
         let request = Arc::clone(&stop);
         let private = Private::new(root, &order);
@@ -96,7 +96,7 @@ impl Task {
         };
         thread::Builder::new().name("task".to_owned()).spawn(run)?;
         match started.recv() {
-            Ok(Ok(input)) => Ok(Task { stop, input }),
+            Ok(Ok(input)) => Ok(VerbTask { stop, input }),
             Ok(Err(why)) => Err(why),
             Err(_) => Err(std::io::Error::other("its thread ended")),
         }
@@ -127,7 +127,7 @@ struct Running {
 impl Running {
     /// Starts it, and gives where it is talked to.
     fn start(
-        order: &Order,
+        order: &VerbRequest,
         private: Option<&Private>,
         on_line: Option<LineHandler>,
     ) -> std::io::Result<(Running, Option<ChildStdin>)> {
@@ -172,7 +172,7 @@ impl Running {
     }
 
     /// Waits for its end, or brings it about.
-    fn end(mut self, order: Order, request: &StopRequest, private: Option<Private>) -> Ended {
+    fn end(mut self, order: VerbRequest, request: &StopRequest, private: Option<Private>) -> Ended {
         let mut requested_at: Option<Instant> = None;
         let status = loop {
             match self.child.try_wait() {
@@ -227,11 +227,11 @@ impl Running {
 
 /// Keeps the beginning of a verb's output; `None` where there can be no more threads.
 fn keep(pipe: impl Into<OwnedFd>) -> Option<KeptPipe> {
-    KeptPipe::follow(pipe, Keep::First(MOST_SAID)).ok()
+    KeptPipe::follow(pipe, KeptPart::First(MOST_SAID)).ok()
 }
 
 /// Name of an answer: its fleet's run and the host's name, as far as both are good for the name of a file.
-fn name(order: &Order) -> String {
+fn name(order: &VerbRequest) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || "-_".contains(c) {
             c
@@ -255,7 +255,7 @@ struct Private {
 
 impl Private {
     /// One for a verb that measures; `None` for others, and where there is no place.
-    fn new(root: &Root, order: &Order) -> Option<Private> {
+    fn new(root: &Root, order: &VerbRequest) -> Option<Private> {
         if order.program || order.args.first().is_none_or(|verb| verb != "bench") {
             return None;
         }
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn an_answer_s_name_is_good_for_a_file() {
-        let order = Order {
+        let order = VerbRequest {
             fleet: "20260101-000000-abcd".to_owned(),
             host: "../etc/p@ss:wd".to_owned(),
             args: Vec::new(),

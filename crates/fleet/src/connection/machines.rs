@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::connection::session::{Incoming, Session};
+use crate::connection::session::{AgentSession, Incoming};
 use crate::connection::transport::ConnectionError;
 use crate::hosts::Host;
-use crate::protocol::{Facts, FromAgent, ToAgent};
+use crate::protocol::{FromAgent, HostFacts, ToAgent};
 
 /// Time limit for the facts about a host: the agent asks the cloud.
 const FACTS_TIMEOUT: Duration = Duration::from_secs(20);
@@ -22,7 +22,7 @@ impl MachineRegistry {
     /// # Errors
     /// Unfit, where it was met under another name: what is done twice at the same time on one machine
     /// measures itself. (Containers share the boot of their host, and have names of their own.)
-    pub(crate) fn meet(&self, facts: &Facts, host: &Host) -> Result<(), ConnectionError> {
+    pub(crate) fn meet(&self, facts: &HostFacts, host: &Host) -> Result<(), ConnectionError> {
         if facts.boot.is_empty() {
             return Ok(());
         }
@@ -44,7 +44,9 @@ impl MachineRegistry {
 ///
 /// # Errors
 /// Where the connection is lost.
-pub(crate) fn facts(session: &mut Session<'_>) -> Result<Option<(Facts, f64)>, ConnectionError> {
+pub(crate) fn facts(
+    session: &mut AgentSession<'_>,
+) -> Result<Option<(HostFacts, f64)>, ConnectionError> {
     let sent = now_ms();
     session.send(&ToAgent::Facts)?;
     let until = Instant::now() + FACTS_TIMEOUT;
@@ -93,10 +95,10 @@ mod tests {
             name: name.to_owned(),
             ..Host::default()
         };
-        let facts = |boot: &str, hostname: &str| Facts {
+        let facts = |boot: &str, hostname: &str| HostFacts {
             boot: boot.to_owned(),
             hostname: hostname.to_owned(),
-            ..Facts::default()
+            ..HostFacts::default()
         };
         let meet = |boot, hostname, name| met.meet(&facts(boot, hostname), &host(name));
         assert_eq!(meet("b1", "db1", "db1"), Ok(()));

@@ -30,7 +30,7 @@ use crate::connection::errors::{refusal, unreached};
 use crate::connection::program::Program;
 use crate::connection::transport::{ConnectionError, Transport, Wire, WireEnd};
 use crate::hosts::Host;
-use crate::kept_pipe::{Keep, KeptPipe};
+use crate::kept_pipe::{KeptPart, KeptPipe};
 use crate::protocol::{self, SMALL_STACK};
 
 const SCRIPT: &str = include_str!("bootstrap.sh");
@@ -226,7 +226,7 @@ impl Ssh {
             errors: None,
         };
         if let Some(errors) = errors {
-            end.errors = Some(KeptPipe::follow(errors, Keep::Last(KEPT)).map_err(failed)?);
+            end.errors = Some(KeptPipe::follow(errors, KeptPart::Last(KEPT)).map_err(failed)?);
         }
         let output: Box<dyn std::io::Read + Send> = match output {
             Some(output) => Box::new(output),

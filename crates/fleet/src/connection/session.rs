@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::connection::transport::{ConnectionError, Transport, Wire};
 use crate::hosts::Host;
-use crate::protocol::{BEAT, FromAgent, Hello, PROTOCOL, ToAgent, parse, send};
+use crate::protocol::{AgentHello, BEAT, FromAgent, PROTOCOL, ToAgent, parse, send};
 
 /// Time limit for the agent's first message.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
@@ -20,11 +20,11 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(100);
 
 /// A conversation with an agent.
-pub(crate) struct Session<'a> {
+pub(crate) struct AgentSession<'a> {
     host: &'a Host,
     wire: Wire,
     interrupt: &'a AtomicBool,
-    hello: Hello,
+    hello: AgentHello,
     last_received: Instant,
     last_sent: Instant,
 }
@@ -40,7 +40,7 @@ pub(crate) enum Incoming {
     Interrupt,
 }
 
-impl<'a> Session<'a> {
+impl<'a> AgentSession<'a> {
     /// Starts an agent on a host, and waits for its first message.
     ///
     /// # Errors
@@ -49,14 +49,14 @@ impl<'a> Session<'a> {
         transport: &dyn Transport,
         host: &'a Host,
         interrupt: &'a AtomicBool,
-    ) -> Result<Session<'a>, ConnectionError> {
+    ) -> Result<AgentSession<'a>, ConnectionError> {
         let wire = transport.open(host, interrupt)?;
         let now = Instant::now();
-        let mut session = Session {
+        let mut session = AgentSession {
             host,
             wire,
             interrupt,
-            hello: Hello {
+            hello: AgentHello {
                 protocol: PROTOCOL,
                 disksmith: String::new(),
                 left: Vec::new(),
@@ -130,7 +130,7 @@ impl<'a> Session<'a> {
     /// The same, for messages that must be received although the user wants the end.
     ///
     /// # Errors
-    /// As [`Session::receive`].
+    /// As [`AgentSession::receive`].
     pub(crate) fn receive_uninterrupted(
         &mut self,
         limit: Duration,

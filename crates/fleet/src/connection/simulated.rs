@@ -18,8 +18,8 @@ use crate::connection::transport::{ConnectionError, Transport, Wire, WireEnd};
 use crate::hosts::Host;
 use crate::protocol;
 use crate::protocol::{
-    BEAT, DiskSample, Ended, EndedBy, FromAgent, Hello, Order, PROTOCOL, SILENCE, SMALL_STACK,
-    Sample, ToAgent,
+    AgentHello, BEAT, DiskSample, Ended, EndedBy, FromAgent, HostRates, PROTOCOL, SILENCE,
+    SMALL_STACK, ToAgent, VerbRequest,
 };
 
 pub(crate) use racing::LATE_AFTER;
@@ -97,7 +97,7 @@ impl WireEnd for NoWord {
 }
 
 /// A verb's end.
-fn ended(name: String, order: Order, answer: Value) -> FromAgent {
+fn ended(name: String, order: VerbRequest, answer: Value) -> FromAgent {
     FromAgent::Ended(Box::new(Ended {
         name,
         order,
@@ -112,7 +112,7 @@ fn ended(name: String, order: Order, answer: Value) -> FromAgent {
 
 /// An answer of an earlier run of the fleet, which is as large as that of a bench.
 fn kept(name: String, host: &str) -> FromAgent {
-    let order = Order {
+    let order = VerbRequest {
         fleet: EARLIER.to_owned(),
         host: host.to_owned(),
         args: vec!["devices".to_owned()],
@@ -131,7 +131,7 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
         .starts_with("left")
         .then(|| format!("{EARLIER}.{name}.1"));
     let lines = protocol::lines(BufReader::new(wire.try_clone().unwrap())).unwrap();
-    let hello = Hello {
+    let hello = AgentHello {
         protocol: PROTOCOL,
         disksmith: env!("CARGO_PKG_VERSION").to_owned(),
         left: left.into_iter().collect(),
@@ -194,7 +194,7 @@ fn receive(line: &str, received: &mut Instant) -> ToAgent {
 }
 
 /// A sample of a host with four disks.
-fn sample() -> Sample {
+fn sample() -> HostRates {
     let disk = |at: usize| DiskSample {
         name: format!("nvme{at}n1"),
         reads_per_s: 1234.5678,
@@ -203,7 +203,7 @@ fn sample() -> Sample {
         write_bytes_per_s: 1e7 + 0.125,
         latency_ns: Some(123_456.789),
     };
-    Sample {
+    HostRates {
         seconds: 1.001,
         received_per_s: 1e6 + 0.5,
         sent_per_s: 1e5 + 0.5,

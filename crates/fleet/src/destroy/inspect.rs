@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use linux::Root;
 use linux::block::Devices;
-use linux::consent::{Consent, Uses, open_for_reading};
+use linux::consent::{Consent, DeviceUsers, open_for_reading};
 use linux::signature::Content;
 use record::Bytes;
 use serde::Serialize;
@@ -72,7 +72,7 @@ pub(crate) fn look(args: &LookArgs, context: &mut Context) -> Outcome {
 fn disk(consent: &OsString, devices: &Devices, root: &Root) -> Result<DiskReport, Failure> {
     let path = Consent::parse(consent).refused()?.path;
     let opened = open_for_reading(&path).refused()?;
-    let uses = Uses::read(root).refused()?;
+    let uses = DeviceUsers::read(root).refused()?;
     let listed = opened.device.map(|number| uses.partitions(number));
     let content = Content::of(&opened.file, &listed.unwrap_or_default()).refused()?;
     let seen =

@@ -17,8 +17,8 @@ use crate::args::{FleetZeroArgs, ReachArgs, RunArgs, SourceArgs};
 use crate::host_line::check;
 use crate::reach::find;
 use crate::run;
-use crate::run::{Limits, Work};
-use crate::store::{FleetRun, HostOutcome, HostRun, Kind};
+use crate::run::{HostWork, TimeLimits};
+use crate::store::{FleetRun, HostOutcome, HostRun, RunKind};
 use targets::DestroyTarget;
 use ui::confirm::confirm;
 use ui::context::Context;
@@ -27,7 +27,7 @@ use ui::json::Document;
 
 /// A look at the disks writes nothing, so that there is little to wait for and nothing to undo; one that
 /// takes longer waits for a disk that answers nothing, and holds up the plan of all.
-const INSPECTION: Limits = Limits {
+const INSPECTION: TimeLimits = TimeLimits {
     verb: Some(Duration::from_secs(60)),
     grace: Duration::from_secs(2),
 };
@@ -35,13 +35,13 @@ const INSPECTION: Limits = Limits {
 /// A verb that overwrites something, and its hosts.
 pub(crate) struct DestructiveVerb<'a> {
     /// Verb of `fleet`.
-    pub kind: Kind,
+    pub kind: RunKind,
     /// Command that reports on each host what would be overwritten.
     pub look: Vec<String>,
     /// The verb and its arguments.
     pub words: Vec<String>,
     /// Time limits of the verb.
-    pub limits: Limits,
+    pub limits: TimeLimits,
     /// Source of the hosts.
     pub source: &'a SourceArgs,
     /// True where only the hosts are meant on which it did not complete the last time.
@@ -64,10 +64,10 @@ impl<'a> DestructiveVerb<'a> {
     pub(crate) fn of_run(args: &'a RunArgs) -> Result<Option<DestructiveVerb<'a>>, Failure> {
         let words = check::checked(&args.verb, args.json)?;
         Ok(check::inspection(&words).map(|look| DestructiveVerb {
-            kind: Kind::Run,
+            kind: RunKind::Run,
             look,
             words,
-            limits: Limits::of_verb(args.limit),
+            limits: TimeLimits::of_verb(args.limit),
             source: &args.source,
             retry_failed: args.retry_failed,
             reach: &args.reach,
@@ -83,10 +83,10 @@ impl<'a> DestructiveVerb<'a> {
     /// Refused, where the arguments of `zero` make no sense.
     pub(crate) fn of_zero(args: &'a FleetZeroArgs) -> Result<DestructiveVerb<'a>, Failure> {
         Ok(DestructiveVerb {
-            kind: Kind::Zero,
+            kind: RunKind::Zero,
             look: check::zero(&args.zero, true)?,
             words: check::zero(&args.zero, false)?,
-            limits: Limits::NONE,
+            limits: TimeLimits::NONE,
             source: &args.source,
             retry_failed: false,
             reach: &args.reach,
@@ -100,14 +100,14 @@ impl<'a> DestructiveVerb<'a> {
     pub(crate) fn carry_out(self, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
         let mut found = find(self.source)?;
         if self.retry_failed {
-            found.hosts = run::failed(found.hosts, (Kind::Run, &self.words), context)?;
+            found.hosts = run::failed(found.hosts, (RunKind::Run, &self.words), context)?;
         }
         for one in &found.left_out {
             context.notice(one);
         }
-        let look = Work {
+        let look = HostWork {
             limits: INSPECTION,
-            ..Work::alike(self.kind, self.look.clone())
+            ..HostWork::alike(self.kind, self.look.clone())
         };
         let plan = run::on_all(look, &found.hosts, self.reach, context, interrupt)?;
         let (disks, refusals) = (targets_of(&plan), refusals(&plan));
@@ -139,10 +139,10 @@ impl<'a> DestructiveVerb<'a> {
                 return Err(Failure::refused("nothing was written"));
             }
         }
-        let work = Work {
+        let work = HostWork {
             own: plan.hosts.iter().map(bound).collect(),
             limits: self.limits,
-            ..Work::alike(self.kind, self.words)
+            ..HostWork::alike(self.kind, self.words)
         };
         let done = run::on_all(work, &found.hosts, self.reach, context, interrupt)?;
         run::answer(&done, self.json, context, interrupt)
@@ -284,7 +284,7 @@ mod tests {
         let plan = |outcome, answer: &Value| FleetRun {
             id: "f".to_owned(),
             began: jiff::Timestamp::UNIX_EPOCH,
-            kind: Kind::Zero,
+            kind: RunKind::Zero,
             args: Vec::new(),
             hosts: vec![host(outcome, answer.clone())],
             race: None,

@@ -118,7 +118,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use domain::plan_binding::Planned;
+    use domain::plan_binding::PlannedDisk;
 
     #[test]
     fn a_disk_shows_its_content_and_is_bound_to_it() {
@@ -128,7 +128,7 @@ mod tests {
             "model": "EBS", "serial": "vol-1", "seen": seen });
         let disk = DestroyTarget::of("db1", Some("a"), &answer);
         let bound = disk.bound();
-        let planned: Planned = bound[1].parse().unwrap();
+        let planned: PlannedDisk = bound[1].parse().unwrap();
         assert_eq!(planned.path.to_str(), Some("/dev/sdf"));
         let bare = DestroyTarget::of("db2", None, &json!({ "path": "/dev/sdf", "content": [] }));
         assert_eq!(bare.bound(), [""; 0]);

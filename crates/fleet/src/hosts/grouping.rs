@@ -5,19 +5,19 @@ use serde::{Deserialize, Serialize};
 /// Property that hosts of one group have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Per {
+pub enum GroupBy {
     /// The zone.
     Zone,
     /// The instance type.
     Type,
 }
 
-impl Per {
+impl GroupBy {
     /// The word for what makes a group.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Per::Zone => "zone",
-            Per::Type => "type",
+            GroupBy::Zone => "zone",
+            GroupBy::Type => "type",
         }
     }
 }
@@ -25,7 +25,7 @@ impl Per {
 /// Rule that breaks ties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Ties {
+pub enum TieBreak {
     /// By name, in the order of the alphabet
     Name,
     /// By price, the cheapest first, which each host of the list has as 'price=0.172'

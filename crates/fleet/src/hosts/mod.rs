@@ -22,7 +22,7 @@ use linux::aws;
 use command::{LIMIT, run};
 pub(crate) use ec2::now::{InstanceState, now as instances_now};
 pub(crate) use ec2::{Address, is_keep};
-pub(crate) use grouping::{Per, Ties};
+pub(crate) use grouping::{GroupBy, TieBreak};
 pub(crate) use host::{Host, HostList, user};
 pub(crate) use node_set::fold;
 pub(crate) use select::{Pattern, Selection};

@@ -16,8 +16,8 @@ use study::burnin::Rule;
 use study::burnin::rehearse::{Conditions, Rehearsal, Rng, TrueDisk, TrueHost, rehearse};
 use study::supply;
 
-use crate::hosts::Per;
-use past::{Past, PastHost};
+use crate::hosts::GroupBy;
+use past::{PastHost, PastHosts};
 
 /// Number of rehearsals of a race; of very many hosts only [`FEWER`].
 const REHEARSALS: usize = 21;
@@ -40,7 +40,7 @@ pub(crate) struct PlanGoals<'a> {
     /// Number of good hosts wanted of each group.
     pub want: usize,
     /// Property that makes a group.
-    pub per: Option<Per>,
+    pub per: Option<GroupBy>,
     /// The chance that enough come in all groups.
     pub chance: f64,
     /// Length of a round of the race, in seconds.
@@ -65,11 +65,11 @@ impl PlanGoals<'_> {
 
 /// A group of the plan.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Group {
+pub(crate) struct PlanGroup {
     /// The zone or type.
     pub name: String,
     /// Good hosts of the past.
-    pub past: supply::Past,
+    pub past: supply::PastResults,
     /// Number to start; `None` where the past does not show it.
     pub start: Option<usize>,
     /// Least probability that enough good ones are then among them.
@@ -78,7 +78,7 @@ pub(crate) struct Group {
 
 /// Cost of the race.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Cost {
+pub(crate) struct RaceCost {
     /// Rounds in the middle one of the rehearsals.
     pub rounds: usize,
     /// Rounds in all but one of twenty.
@@ -93,27 +93,27 @@ pub(crate) struct Cost {
 
 /// The plan.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct RacePlan {
     /// The groups, in the order of their names.
-    pub groups: Vec<Group>,
+    pub groups: Vec<PlanGroup>,
     /// Cost of the race; `None` where the past gives no number to start, or has no figures, or they are
     /// too many to rehearse.
-    pub cost: Option<Cost>,
+    pub cost: Option<RaceCost>,
 }
 
-impl Plan {
+impl RacePlan {
     /// Makes a plan.
     ///
     /// # Errors
     /// A sentence, where the group of a host of the past is not known.
-    pub(crate) fn of(past: &Past, goals: &PlanGoals<'_>) -> Result<Plan, String> {
+    pub(crate) fn of(past: &PastHosts, goals: &PlanGoals<'_>) -> Result<RacePlan, String> {
         let mut hosts: BTreeMap<String, Vec<&(PastHost, bool)>> = BTreeMap::new();
         let mut lost = 0;
         for one in &past.hosts {
             let group = match goals.per {
                 None => Some(ALL.to_owned()),
-                Some(Per::Zone) => one.0.zone.clone(),
-                Some(Per::Type) => one.0.kind.clone(),
+                Some(GroupBy::Zone) => one.0.zone.clone(),
+                Some(GroupBy::Type) => one.0.kind.clone(),
             };
             match group {
                 Some(group) => hosts.entry(group).or_default().push(one),
@@ -121,7 +121,7 @@ impl Plan {
             }
         }
         if lost > 0 {
-            let what = goals.per.map_or("group", Per::word);
+            let what = goals.per.map_or("group", GroupBy::word);
             return Err(format!(
                 "of {lost} of the {} hosts of the past no {what} is known; add it to them, or leave \
                  --per out",
@@ -130,7 +130,7 @@ impl Plan {
         }
         // What may go wrong is shared among the groups.
         let chance = 1.0 - (1.0 - goals.chance) / hosts.len().max(1) as f64;
-        let groups: Vec<Group> = hosts
+        let groups: Vec<PlanGroup> = hosts
             .iter()
             .map(|(name, hosts)| group(name, hosts, goals.want, chance))
             .collect();
@@ -138,7 +138,7 @@ impl Plan {
             .values()
             .map(|hosts| hosts.iter().map(|one| &one.0).collect())
             .collect();
-        let mut plan = Plan { groups, cost: None };
+        let mut plan = RacePlan { groups, cost: None };
         plan.cost = plan.rehearsed(&pools, goals);
         Ok(plan)
     }
@@ -149,7 +149,7 @@ impl Plan {
     }
 
     /// Rehearses the race among as many hosts as are to be started.
-    fn rehearsed(&self, pools: &[Vec<&PastHost>], goals: &PlanGoals<'_>) -> Option<Cost> {
+    fn rehearsed(&self, pools: &[Vec<&PastHost>], goals: &PlanGoals<'_>) -> Option<RaceCost> {
         let total = self.total().filter(|total| *total <= MOST)?;
         pools
             .iter()
@@ -173,7 +173,7 @@ impl Plan {
         let mut measured: Vec<usize> = races.iter().map(|race| race.host_rounds).collect();
         measured.sort_unstable();
         let hours = |rounds: usize| rounds as f64 * goals.round_s / 3600.0;
-        Some(Cost {
+        Some(RaceCost {
             rounds: middle.rounds,
             most_rounds: most.rounds,
             measured_h: hours(*measured.get(trials / 2)?),
@@ -204,13 +204,13 @@ impl Plan {
     }
 }
 
-fn group(name: &str, hosts: &[&(PastHost, bool)], want: usize, chance: f64) -> Group {
-    let past = supply::Past {
+fn group(name: &str, hosts: &[&(PastHost, bool)], want: usize, chance: f64) -> PlanGroup {
+    let past = supply::PastResults {
         good: hosts.iter().filter(|one| one.1).count(),
         all: hosts.len(),
     };
     let start = past.to_start(want, chance);
-    Group {
+    PlanGroup {
         name: name.to_owned(),
         past,
         start,
@@ -224,7 +224,7 @@ mod tests {
 
     const GOALS: PlanGoals<'static> = PlanGoals {
         want: 3,
-        per: Some(Per::Zone),
+        per: Some(GroupBy::Zone),
         chance: 0.95,
         round_s: 10.0,
         price: None,
@@ -246,8 +246,8 @@ mod tests {
         good.chain((0..bad).map(|_| host(5_000.0, false))).collect()
     }
 
-    fn past(hosts: Vec<(PastHost, bool)>) -> Past {
-        Past {
+    fn past(hosts: Vec<(PastHost, bool)>) -> PastHosts {
+        PastHosts {
             hosts,
             good: String::new(),
         }
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn a_poor_zone_needs_more_hosts() {
         let both = past([zone("a", 18, 2), zone("b", 10, 10)].concat());
-        let plan = Plan::of(&both, &GOALS).unwrap();
+        let plan = RacePlan::of(&both, &GOALS).unwrap();
         let starts: Vec<usize> = plan
             .groups
             .iter()
@@ -268,14 +268,14 @@ mod tests {
         let total = plan.total().unwrap() as f64;
         assert!(cost.rounds <= cost.most_rounds && cost.measured_h < cost.running_h);
         assert!((cost.running_h - total * cost.rounds as f64 / 360.0).abs() < 1e-9);
-        let one = Plan::of(&both, &PlanGoals { per: None, ..GOALS }).unwrap();
+        let one = RacePlan::of(&both, &PlanGoals { per: None, ..GOALS }).unwrap();
         assert_eq!((one.groups.len(), one.groups[0].past.all), (1, 40));
     }
 
     #[test]
     fn a_past_without_a_good_host_gives_no_number() {
         let none = past([zone("a", 18, 2), zone("b", 0, 10)].concat());
-        let plan = Plan::of(&none, &GOALS).unwrap();
+        let plan = RacePlan::of(&none, &GOALS).unwrap();
         assert_eq!((plan.total(), plan.cost), (None, None));
         assert!(plan.groups[0].start.is_some() && plan.groups[1].start.is_none());
     }
@@ -284,7 +284,7 @@ mod tests {
     fn a_host_without_a_zone_is_refused() {
         let mut hosts = zone("a", 3, 0);
         hosts[1].0.zone = None;
-        let error = Plan::of(&past(hosts), &GOALS).unwrap_err();
+        let error = RacePlan::of(&past(hosts), &GOALS).unwrap_err();
         assert!(
             error.starts_with("of 1 of the 3 hosts of the past no zone"),
             "{error}"

@@ -4,9 +4,9 @@ use serde::Serialize;
 use ui::table::{Column, layout, wrap};
 use ui::units::duration;
 
-use super::past::Past;
-use super::{Cost, Group, Plan, PlanGoals};
-use crate::hosts::Per;
+use super::past::PastHosts;
+use super::{PlanGoals, PlanGroup, RaceCost, RacePlan};
+use crate::hosts::GroupBy;
 use ui::json::Document;
 
 const COLUMNS: [Column; 4] = [
@@ -17,8 +17,13 @@ const COLUMNS: [Column; 4] = [
 ];
 
 /// A plan as text.
-pub(crate) fn text(plan: &Plan, goals: &PlanGoals<'_>, past: &Past, columns: usize) -> String {
-    let row = |group: &Group| {
+pub(crate) fn text(
+    plan: &RacePlan,
+    goals: &PlanGoals<'_>,
+    past: &PastHosts,
+    columns: usize,
+) -> String {
+    let row = |group: &PlanGroup| {
         vec![
             group.name.clone(),
             format!("{} of {}", group.past.good, group.past.all),
@@ -37,7 +42,7 @@ pub(crate) fn text(plan: &Plan, goals: &PlanGoals<'_>, past: &Past, columns: usi
     text
 }
 
-fn sentences(plan: &Plan, goals: &PlanGoals<'_>, past: &Past) -> Vec<String> {
+fn sentences(plan: &RacePlan, goals: &PlanGoals<'_>, past: &PastHosts) -> Vec<String> {
     let each = goals
         .per
         .map_or_else(String::new, |per| format!(" of each {}", per.word()));
@@ -112,7 +117,7 @@ struct GroupBody<'a> {
 }
 
 impl<'a> GroupBody<'a> {
-    fn of(group: &'a Group) -> GroupBody<'a> {
+    fn of(group: &'a PlanGroup) -> GroupBody<'a> {
         GroupBody {
             group: &group.name,
             past: PastBody {
@@ -147,7 +152,7 @@ struct RaceBody {
 }
 
 impl RaceBody {
-    fn of(cost: Cost, goals: &PlanGoals<'_>) -> RaceBody {
+    fn of(cost: RaceCost, goals: &PlanGoals<'_>) -> RaceBody {
         let price = |hours: f64| goals.host_hour().map(|price| price * hours);
         RaceBody {
             round_s: goals.round_s,
@@ -163,10 +168,10 @@ impl RaceBody {
 }
 
 /// A plan as one JSON document.
-pub(crate) fn json(plan: &Plan, goals: &PlanGoals<'_>, past: &Past) -> String {
+pub(crate) fn json(plan: &RacePlan, goals: &PlanGoals<'_>, past: &PastHosts) -> String {
     let body = PlanBody {
         want: goals.want,
-        per: goals.per.map(Per::word),
+        per: goals.per.map(GroupBy::word),
         asked_chance: goals.chance,
         good: &past.good,
         groups: plan.groups.iter().map(GroupBody::of).collect(),

@@ -48,9 +48,9 @@ pub(crate) enum ToAgent {
         every_ms: u64,
     },
     /// Run a verb.
-    Run(Order),
+    Run(VerbRequest),
     /// Run the verb that measures round by round, and pass on its messages.
-    Begin(Order),
+    Begin(VerbRequest),
     /// Measure a round.
     Round(Round),
     /// End what runs, in order.
@@ -68,7 +68,7 @@ pub(crate) enum ToAgent {
 
 /// A verb that is to be run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Order {
+pub(crate) struct VerbRequest {
     /// The run of the fleet that it belongs to.
     pub fleet: String,
     /// Name of the host in `fleet`.
@@ -85,13 +85,13 @@ pub(crate) struct Order {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FromAgent {
     /// The first word.
-    Hello(Hello),
+    Hello(AgentHello),
     /// It is there.
     Alive,
     /// Facts about the host.
-    Facts(Box<Facts>),
+    Facts(Box<HostFacts>),
     /// Sample of the host since the last one.
-    Sample(Box<Sample>),
+    Sample(Box<HostRates>),
     /// Message of the verb that measures round by round.
     Round(RoundMessage),
     /// The verb has ended.
@@ -106,7 +106,7 @@ pub(crate) enum FromAgent {
 
 /// First message of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Hello {
+pub(crate) struct AgentHello {
     /// The version of its messages.
     pub protocol: u32,
     /// The version of the program.
@@ -117,7 +117,7 @@ pub(crate) struct Hello {
 
 /// Facts about a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Facts {
+pub(crate) struct HostFacts {
     /// Its own name.
     pub hostname: String,
     /// The kernel's release.
@@ -153,7 +153,7 @@ pub(crate) struct DiskFacts {
 
 /// Rates and load of a host over a short while.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Sample {
+pub(crate) struct HostRates {
     /// Over how many seconds.
     pub seconds: f64,
     /// Bytes received in a second.
@@ -166,7 +166,7 @@ pub(crate) struct Sample {
     pub disks: Vec<DiskSample>,
 }
 
-impl Sample {
+impl HostRates {
     /// The disk whose requests take longest, with their mean time in nanoseconds.
     pub(crate) fn worst(&self) -> Option<(&DiskSample, f64)> {
         let disks = self.disks.iter();
@@ -212,7 +212,7 @@ pub(crate) struct Ended {
     /// Name of the answer until it is collected.
     pub name: String,
     /// The order.
-    pub order: Order,
+    pub order: VerbRequest,
     /// Cause of its end.
     pub by: EndedBy,
     /// Its exit status; `None` where a signal killed it or it never started.
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn messages_are_read_back() {
-        let order = Order {
+        let order = VerbRequest {
             fleet: "f".to_owned(),
             host: "db1".to_owned(),
             args: vec!["bench".to_owned(), "a 'b' \"c\"\n$(d)".to_owned()],

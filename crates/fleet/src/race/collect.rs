@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::args::RaceArgs;
 use crate::hosts::Host;
 use crate::protocol::rounds::TargetFacts;
-use crate::race::course::{Course, Replayed};
 use crate::race::groups;
-use crate::store::race::{Absent, Measurement, RoundRecord};
+use crate::race::running_race::{Replayed, RunningRace};
+use crate::store::race::{Measurement, MissedHost, RoundRecord};
 use crate::store::{FleetRun, HostOutcome, HostRun};
 use answer::{Answered, answers};
 use ui::exit::Failure;
@@ -50,7 +50,7 @@ pub(super) fn collect(
     let base = record.as_ref().clone();
     let replayed = Replayed::of(&base);
     let setup = replayed.setup(&base);
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     for round in rounds {
         let next = course.next();
         if next.is_empty() {
@@ -191,7 +191,7 @@ fn enter(
 fn recorded(round: Round, next: &[usize], hosts: &[Host]) -> RoundRecord {
     let next: BTreeSet<usize> = next.iter().copied().collect();
     let missing = next.iter().filter(|place| !round.hosts.contains_key(place));
-    let missed = missing.map(|place| Absent {
+    let missed = missing.map(|place| MissedHost {
         host: *place,
         why: format!(
             "{} has no answer of {}.",

@@ -4,8 +4,8 @@ mod doubts;
 
 use study::burnin::{End, HostStatus, Known};
 
-use crate::hosts::Ties;
-use crate::race::course::{Course, Group, OutReason, Replayed};
+use crate::hosts::TieBreak;
+use crate::race::running_race::{OutReason, RaceGroup, Replayed, RunningRace};
 use crate::race::setup;
 use crate::store::race::RaceRecord;
 use crate::store::{FleetRun, HostOutcome};
@@ -115,7 +115,7 @@ pub(crate) struct RaceConclusion {
 pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> RaceConclusion {
     let replayed = Replayed::of(record);
     let setup = replayed.setup(record);
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     for round in &record.rounds {
         course.take(round);
     }
@@ -221,8 +221,8 @@ struct Bounds {
 /// A host that took part.
 fn raced(
     place: usize,
-    group: &Group<'_>,
-    course: &Course<'_>,
+    group: &RaceGroup<'_>,
+    course: &RunningRace<'_>,
     record: &RaceRecord,
     run: &FleetRun,
     bounds: &Bounds,
@@ -289,8 +289,8 @@ fn raced(
 /// Decision on a host by its rank, the reason, and true where it was measured to be worse.
 fn of_rank(
     place: usize,
-    group: &Group<'_>,
-    course: &Course<'_>,
+    group: &RaceGroup<'_>,
+    course: &RunningRace<'_>,
     record: &RaceRecord,
     run: &FleetRun,
 ) -> (Decision, String, bool) {
@@ -321,8 +321,8 @@ fn of_rank(
             None => (Decision::Tie, ties, false),
             Some(by) => {
                 let word = match by {
-                    Ties::Name => "name",
-                    Ties::Price => "price",
+                    TieBreak::Name => "name",
+                    TieBreak::Price => "price",
                 };
                 let chosen = broken(&decision.tied, by, record, run);
                 if chosen.iter().take(places).any(|one| *one == place) {
@@ -358,7 +358,7 @@ fn of_rank(
 }
 
 /// Those that tie, in the order in which they are chosen.
-fn broken(tied: &[usize], by: Ties, record: &RaceRecord, run: &FleetRun) -> Vec<usize> {
+fn broken(tied: &[usize], by: TieBreak, record: &RaceRecord, run: &FleetRun) -> Vec<usize> {
     let name = |place: &usize| run.hosts.get(*place).map(|host| host.host.as_str());
     let price = |place: &usize| {
         let price = record.hosts.get(*place).and_then(|host| host.price);
@@ -366,8 +366,8 @@ fn broken(tied: &[usize], by: Ties, record: &RaceRecord, run: &FleetRun) -> Vec<
     };
     let mut tied = tied.to_vec();
     tied.sort_by(|a, b| match by {
-        Ties::Name => name(a).cmp(&name(b)),
-        Ties::Price => price(a).total_cmp(&price(b)).then(name(a).cmp(&name(b))),
+        TieBreak::Name => name(a).cmp(&name(b)),
+        TieBreak::Price => price(a).total_cmp(&price(b)).then(name(a).cmp(&name(b))),
     });
     tied
 }

@@ -16,18 +16,18 @@ use ui::output::{Format, HOST_LIST_MARK, OutputFile};
 const KEEP: &str = "keep.txt";
 const CULL: &str = "cull.txt";
 /// Files of the lists.
-pub(crate) struct Lists {
+pub(crate) struct ListFiles {
     keep: OutputFile,
     cull: OutputFile,
 }
 
-impl Lists {
+impl ListFiles {
     /// Checks that they can be written, and that no file of other origin is there unless `force` gives
     /// it up.
     ///
     /// # Errors
     /// Refused, where a list would be lost, or could not be written when the race is over.
-    pub(crate) fn at(folder: &Path, force: bool) -> Result<Lists, Failure> {
+    pub(crate) fn at(folder: &Path, force: bool) -> Result<ListFiles, Failure> {
         if !folder.is_dir() {
             return Err(Failure::refused(format!(
                 "{} is not a folder, so {KEEP} and {CULL} cannot be written there (--out)",
@@ -35,7 +35,7 @@ impl Lists {
             )));
         }
         let list = |name: &str| OutputFile::check(&folder.join(name), Format::HostList, force);
-        Ok(Lists {
+        Ok(ListFiles {
             keep: list(KEEP)?,
             cull: list(CULL)?,
         })
@@ -49,7 +49,7 @@ impl Lists {
     /// Writes both where the race is over and hosts were measured; true where it did.
     ///
     /// # Errors
-    /// As [`Lists::write`].
+    /// As [`ListFiles::write`].
     pub(crate) fn write_of(
         &self,
         run: &FleetRun,
@@ -156,7 +156,7 @@ mod tests {
         FleetRun {
             id: "20260101-000000-abcd".to_owned(),
             began: jiff::Timestamp::UNIX_EPOCH,
-            kind: crate::store::Kind::Race,
+            kind: crate::store::RunKind::Race,
             args: Vec::new(),
             hosts: hosts.iter().map(HostRun::waiting).collect(),
             race: None,
@@ -215,7 +215,7 @@ mod tests {
             proof_rounds: 0,
         };
         for _ in 0..2 {
-            let lists = Lists::at(place.path(), false).unwrap();
+            let lists = ListFiles::at(place.path(), false).unwrap();
             lists.write(&run(&hosts), &hosts, &concluded).unwrap();
             let [keep, cull] = lists.paths();
             let read = |path: &Path| listed("list", &fs::read(path).unwrap()).unwrap();
@@ -239,7 +239,7 @@ mod tests {
         }
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 2);
         // A race that was half as lucky says which list is whose.
-        let lists = Lists::at(place.path(), false).unwrap();
+        let lists = ListFiles::at(place.path(), false).unwrap();
         fs::remove_file(place.path().join(CULL)).unwrap();
         fs::create_dir(place.path().join(CULL)).unwrap();
         let failed = lists.write(&run(&hosts), &hosts, &concluded);
@@ -247,10 +247,10 @@ mod tests {
         assert!(why.contains("only keep.txt is of this race"), "{why}");
         fs::remove_dir(place.path().join(CULL)).unwrap();
         fs::write(place.path().join(CULL), "db1\n").unwrap();
-        let refused = Lists::at(place.path(), false).err().unwrap();
+        let refused = ListFiles::at(place.path(), false).err().unwrap();
         let why = format!("{:#}", refused.error());
         assert!(why.contains("is not a host list of disksmith"), "{why}");
-        assert!(Lists::at(place.path(), true).is_ok());
-        assert!(Lists::at(&place.path().join("none"), false).is_err());
+        assert!(ListFiles::at(place.path(), true).is_ok());
+        assert!(ListFiles::at(&place.path().join("none"), false).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use record::Bytes;
 
 use crate::args::RaceArgs;
-use crate::hosts::Per;
+use crate::hosts::GroupBy;
 use crate::protocol::rounds::TargetFacts;
 use crate::race::setup::{self, Setup};
 use crate::store::HostRun;
@@ -34,7 +34,10 @@ pub(super) fn enter(
 
 /// The group of each host that is ready, by its place. Where hosts differ in their type or their disks,
 /// that is part of their group's name: a larger one would win by its size.
-fn groups(hosts: &[Option<(&HostRun, &[TargetFacts])>], per: Option<Per>) -> Vec<Option<String>> {
+fn groups(
+    hosts: &[Option<(&HostRun, &[TargetFacts])>],
+    per: Option<GroupBy>,
+) -> Vec<Option<String>> {
     let ready = || hosts.iter().flatten();
     // A host without a type is of the only one that there is.
     let kinds = differ(ready().filter_map(|(host, _)| host.kind.clone()));
@@ -44,7 +47,7 @@ fn groups(hosts: &[Option<(&HostRun, &[TargetFacts])>], per: Option<Per>) -> Vec
         .map(|host| {
             let (host, targets) = (*host)?;
             let mut name = setup::name(host.zone.as_deref(), host.kind.as_deref(), per);
-            if kinds && per != Some(Per::Type) {
+            if kinds && per != Some(GroupBy::Type) {
                 let kind = host.kind.as_deref().unwrap_or(UNKNOWN_KIND);
                 name.push_str(&format!(", {kind}"));
             }
@@ -103,7 +106,7 @@ mod tests {
     fn hosts_of_one_size_are_distinguished_by_their_zones_alone() {
         let (a, b, two) = (host("a", Some("t")), host("b", Some("t")), disks(2, 100));
         let hosts = [Some((&a, &two[..])), None, Some((&b, &two[..]))];
-        let zones = groups(&hosts, Some(Per::Zone));
+        let zones = groups(&hosts, Some(GroupBy::Zone));
         assert_eq!(zones, [Some("a".to_owned()), None, Some("b".to_owned())]);
         assert_eq!(groups(&hosts, None)[2].as_deref(), Some("all"));
     }
@@ -113,11 +116,11 @@ mod tests {
         let (a, b) = (host("a", Some("t")), host("a", None));
         let one = disks(1, 100);
         let hosts = [Some((&a, &one[..])), Some((&b, &one[..]))];
-        let zones = groups(&hosts, Some(Per::Zone));
+        let zones = groups(&hosts, Some(GroupBy::Zone));
         assert_eq!(zones, [Some("a".to_owned()), Some("a".to_owned())]);
         let other = host("a", Some("u"));
         let hosts = [hosts[0], hosts[1], Some((&other, &one[..]))];
-        let zones = groups(&hosts, Some(Per::Zone));
+        let zones = groups(&hosts, Some(GroupBy::Zone));
         assert_eq!(zones[1].as_deref(), Some("a, unknown type"));
     }
 
@@ -126,10 +129,10 @@ mod tests {
         let (large, small) = (host("a", Some("x.large")), host("a", Some("x.small")));
         let (four, one) = (disks(4, 100), disks(1, 200));
         let hosts = [Some((&large, &four[..])), Some((&small, &one[..]))];
-        let names = groups(&hosts, Some(Per::Zone));
+        let names = groups(&hosts, Some(GroupBy::Zone));
         assert_eq!(names[0].as_deref(), Some("a, x.large, 4 disks of 100 GiB"));
         assert_eq!(names[1].as_deref(), Some("a, x.small, 1 disk of 200 GiB"));
-        let types = groups(&hosts, Some(Per::Type));
+        let types = groups(&hosts, Some(GroupBy::Type));
         assert_eq!(types[0].as_deref(), Some("x.large, 4 disks of 100 GiB"));
     }
 }

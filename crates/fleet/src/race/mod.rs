@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | `setup`, `groups` | groups that compete, and the rounds they get |
 //! | `runner` | one host: reached, prepared, sent its rounds |
-//! | `field` | all hosts: brought to the start, and through each round |
-//! | `course` | the decisions: hosts to measure next, and hosts that are out |
+//! | `entrants` | all hosts: brought to the start, and through each round |
+//! | `running_race` | the decisions: hosts to measure next, and hosts that are out |
 //! | `overwrite_plan` | data that is overwritten, agreed to first |
 //! | `outage` | rounds in which no host answers |
 //! | `run` | the race from start to end |
@@ -19,9 +19,8 @@ mod board;
 mod checkpoint;
 mod collect;
 mod conclude;
-mod course;
 mod dry_run;
-mod field;
+mod entrants;
 mod files;
 mod groups;
 mod html;
@@ -31,6 +30,7 @@ mod ranked_by;
 mod report;
 mod run;
 mod runner;
+mod running_race;
 pub(crate) mod setup;
 mod terminate;
 #[cfg(test)]
@@ -53,13 +53,13 @@ use study::burnin::End;
 use crate::args::RaceArgs;
 use crate::floor::Floor;
 use crate::host_line::{AgentVerb, LineVerb, parse};
-use crate::hosts::Ties;
+use crate::hosts::TieBreak;
 use crate::hosts::{Host, fold, is_keep};
 use crate::reach::{allow_connections, find, reach};
 use crate::rounds;
 use crate::run as fleet_run;
-use crate::store::{FleetRun, Kind};
-use files::Lists;
+use crate::store::{FleetRun, RunKind};
+use files::ListFiles;
 use job::{EndState, Store};
 use run::Conditions;
 use runner::RunnerContext;
@@ -101,7 +101,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
         context.print(&answer)?;
         return Ok(Answer::Done);
     }
-    let lists = Lists::at(&args.out, args.force)?;
+    let lists = ListFiles::at(&args.out, args.force)?;
     let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
     if let Some(folder) = &args.collect {
         return collected(
@@ -206,7 +206,7 @@ fn collected(
     args: &RaceArgs,
     asked: &RoundsCommand,
     hosts: &[Host],
-    (lists, page): (&Lists, Option<&OutputFile>),
+    (lists, page): (&ListFiles, Option<&OutputFile>),
     context: &mut Context,
 ) -> Outcome {
     let (run, next) = collect::collect(folder, args, hosts, begun(args, asked, hosts))?;
@@ -328,7 +328,7 @@ fn check_words(words: &[String]) -> Result<bool, Failure> {
 fn check_prices(args: &RaceArgs, hosts: &[Host]) -> Result<(), Failure> {
     let without = hosts.iter().find(|host| price(host).is_none());
     match without {
-        Some(host) if args.ties == Some(Ties::Price) => Err(Failure::refused(format!(
+        Some(host) if args.ties == Some(TieBreak::Price) => Err(Failure::refused(format!(
             "ties cannot be broken by price, since {} has none; write it behind each host of the \
              list, as in 'price=0.172', or its volumes, as in 'volumes=2xgp3:500GiB'",
             host.name
@@ -364,7 +364,10 @@ fn check_none_under_way(store: &Store, hosts: &[Host]) -> Result<(), Failure> {
         let work = work.refused()?;
         let (other, owner) = (work.document, work.summary.owner);
         let has = |host: &&Host| other.hosts.iter().any(|one| one.address == host.address);
-        let shared = hosts.iter().find(has).filter(|_| other.kind == Kind::Race);
+        let shared = hosts
+            .iter()
+            .find(has)
+            .filter(|_| other.kind == RunKind::Race);
         if let Some(host) = shared {
             return Err(Failure::refused(format!(
                 "the race {} is under way on {} (process {}); two at once would measure each other, \
@@ -392,7 +395,7 @@ fn begun(args: &RaceArgs, asked: &RoundsCommand, hosts: &[Host]) -> FleetRun {
         round_s: args.round.0.0 as f64 / 1e9,
         least_rounds: 2,
         most_rounds: args.rounds as usize,
-        silent_s: course::SILENT_S,
+        silent_s: running_race::SILENT_S,
         ties: args.ties,
         hosts: hosts.iter().map(raced).collect(),
         rounds: Vec::new(),
@@ -401,7 +404,7 @@ fn begun(args: &RaceArgs, asked: &RoundsCommand, hosts: &[Host]) -> FleetRun {
     };
     FleetRun {
         race: Some(Box::new(record)),
-        ..fleet_run::begun(Kind::Race, asked.words.clone(), hosts)
+        ..fleet_run::begun(RunKind::Race, asked.words.clone(), hosts)
     }
 }
 

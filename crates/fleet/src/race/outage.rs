@@ -71,7 +71,7 @@ impl Outage {
 mod tests {
     use super::*;
     use crate::protocol::rounds::TargetRound;
-    use crate::store::race::Absent;
+    use crate::store::race::MissedHost;
 
     /// Number of all rounds: one without any answer is not counted.
     const DARK: usize = 5;
@@ -85,7 +85,7 @@ mod tests {
             };
             hosts.iter().map(measurement).collect()
         };
-        let absent = |host: &usize| Absent {
+        let absent = |host: &usize| MissedHost {
             host: *host,
             why: "it is silent".to_owned(),
         };

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use crate::destroy::targets;
 use crate::destroy::targets::DestroyTarget;
 use crate::protocol::rounds::TargetFacts;
-use crate::race::field::{Field, State};
+use crate::race::entrants::{Entrants, State};
 use crate::store::FleetRun;
 use ui::confirm::confirm;
 use ui::context::notice;
@@ -21,7 +21,7 @@ pub(super) const DONE: &str = "overwritten";
 
 /// The plan.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Plan {
+pub(super) struct OverwritePlan {
     /// The disks that are overwritten.
     disks: Vec<DestroyTarget>,
     /// Reasons why hosts take no part, as sentences.
@@ -30,10 +30,10 @@ pub(super) struct Plan {
     away: Vec<String>,
 }
 
-impl Plan {
+impl OverwritePlan {
     /// The plan of a race whose hosts are in their groups.
-    pub(super) fn of(field: &Field<'_>, run: &FleetRun) -> Plan {
-        let mut plan = Plan::default();
+    pub(super) fn of(field: &Entrants<'_>, run: &FleetRun) -> OverwritePlan {
+        let mut plan = OverwritePlan::default();
         let raced = run.race.iter().flat_map(|record| &record.hosts);
         for ((host, raced), entrant) in run.hosts.iter().zip(raced).zip(&field.entrants) {
             if raced.group.is_none() {

@@ -6,8 +6,8 @@ use study::burnin::Known;
 
 use crate::protocol::rounds::TargetFacts;
 use crate::race::conclude::{Decision, GroupEnd, RaceConclusion, RankedHost};
-use crate::race::course::end_word;
 use crate::race::ranked_by::RankedBy;
+use crate::race::running_race::end_word;
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
 use crate::store::termination::{SparedHost, TerminationTarget};
@@ -107,7 +107,7 @@ pub(crate) struct RankedFigure {
 }
 
 /// Cells of a host, as the table and the page show them.
-pub(crate) struct Cells {
+pub(crate) struct HostCells {
     pub host: String,
     pub group: String,
     pub zone: String,
@@ -203,14 +203,14 @@ impl<'a> HostReport<'a> {
     }
 
     /// Its cells.
-    pub(crate) fn cells(&self) -> Cells {
+    pub(crate) fn cells(&self) -> HostCells {
         let word = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let of_figure = |shown: fn(&RankedFigure) -> String| {
             self.figure.as_ref().map_or_else(String::new, shown)
         };
         let worst = self.worst_target;
         let worst = worst.and_then(|worst| worst_name(worst, self.targets.unwrap_or_default()));
-        Cells {
+        HostCells {
             host: self.host.to_owned(),
             group: word(self.group),
             zone: word(self.zone),

@@ -16,12 +16,12 @@ use crate::hosts::Host;
 use crate::protocol::SMALL_STACK;
 use crate::protocol::rounds::Round;
 use crate::race::board::{Board, BoardView};
-use crate::race::course::{Course, Replayed};
-use crate::race::field::{Field, State};
+use crate::race::entrants::{Entrants, State};
 use crate::race::groups;
 use crate::race::outage::Outage;
-use crate::race::overwrite_plan::Plan;
-use crate::race::runner::{Runner, RunnerContext};
+use crate::race::overwrite_plan::OverwritePlan;
+use crate::race::runner::{HostRunner, RunnerContext};
+use crate::race::running_race::{Replayed, RunningRace};
 use crate::store::race::{RaceRecord, RoundRecord};
 use crate::store::{FleetRun, HostOutcome};
 use ui::exit::{ExitClass as _, Failure};
@@ -44,7 +44,7 @@ pub(super) struct Conditions<'a> {
     /// Pause after a loss before a host is tried again.
     pub after_loss: Duration,
     /// Asks for agreement to overwrite.
-    pub agree: &'a dyn Fn(&Plan) -> Result<(), Failure>,
+    pub agree: &'a dyn Fn(&OverwritePlan) -> Result<(), Failure>,
     /// True where a person watches it.
     pub watched: bool,
 }
@@ -74,7 +74,7 @@ impl Conditions<'_> {
         };
         let over: Vec<AtomicBool> = hosts.iter().map(|_| AtomicBool::new(false)).collect();
         let is_done = AtomicBool::new(false);
-        let (mut field, (events, receivers)) = Field::new(hosts, &over, self.interrupt);
+        let (mut field, (events, receivers)) = Entrants::new(hosts, &over, self.interrupt);
         let raced = thread::scope(|scope| {
             // A panic, too, must not wait for the threads for ever.
             let _over = [RaiseOnDrop(&over), RaiseOnDrop(from_ref(&is_done))];
@@ -88,7 +88,7 @@ impl Conditions<'_> {
                 if started.is_err() {
                     break;
                 }
-                let runner = Runner::new(&running, host, rounds, &over[place]);
+                let runner = HostRunner::new(&running, host, rounds, &over[place]);
                 let events = events.clone();
                 let thread = thread::Builder::new()
                     .name("host".to_owned())
@@ -112,7 +112,7 @@ impl Conditions<'_> {
     /// Brings the hosts to the start, and measures round by round.
     fn rounds(
         &self,
-        field: &mut Field<'_>,
+        field: &mut Entrants<'_>,
         args: &RaceArgs,
         run: &mut FleetRun,
         keep: &mut dyn FnMut(&FleetRun),
@@ -126,11 +126,11 @@ impl Conditions<'_> {
         note(field, run);
         keep(run);
         if !self.interrupt.load(Relaxed) {
-            (self.agree)(&Plan::of(field, run))?;
+            (self.agree)(&OverwritePlan::of(field, run))?;
         }
         let replayed = Replayed::of(&base);
         let setup = replayed.setup(&base);
-        let mut course = Course::new(&setup);
+        let mut course = RunningRace::new(&setup);
         let mut dark = Outage::new(self.ready);
         let mut board = Board::new(self.watched, || BoardView::of(&course, run, &base));
         loop {
@@ -205,7 +205,7 @@ fn small_thread(name: &str) -> thread::Builder {
 ///
 /// # Errors
 /// Refused, where a floor is watched for longer than the race.
-fn enter(field: &Field<'_>, args: &RaceArgs, record: &mut RaceRecord) -> Result<(), Failure> {
+fn enter(field: &Entrants<'_>, args: &RaceArgs, record: &mut RaceRecord) -> Result<(), Failure> {
     let ready: Vec<Option<_>> = field
         .entrants
         .iter()
@@ -225,14 +225,14 @@ fn enter(field: &Field<'_>, args: &RaceArgs, record: &mut RaceRecord) -> Result<
 }
 
 /// Puts what came of the hosts until now to the run.
-fn note(field: &Field<'_>, run: &mut FleetRun) {
+fn note(field: &Entrants<'_>, run: &mut FleetRun) {
     for (host, entrant) in run.hosts.iter_mut().zip(&field.entrants) {
         host.clone_from(&entrant.host_run);
     }
 }
 
 /// The race is over for all of them.
-fn end(field: &Field<'_>, interrupted: bool, run: &mut FleetRun) {
+fn end(field: &Entrants<'_>, interrupted: bool, run: &mut FleetRun) {
     note(field, run);
     let raced = run.race.iter_mut().flat_map(|record| &mut record.hosts);
     for (raced, entrant) in raced.zip(&field.entrants) {
@@ -260,7 +260,7 @@ fn end(field: &Field<'_>, interrupted: bool, run: &mut FleetRun) {
 
 /// Reports on standard error how the race stands after a round.
 fn notice(
-    course: &Course<'_>,
+    course: &RunningRace<'_>,
     next: &[usize],
     measured: &RoundRecord,
     out: &[usize],

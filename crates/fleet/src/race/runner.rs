@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use crate::connection::machines::{MachineRegistry, facts};
 use crate::connection::pool::ConnectionLimit;
-use crate::connection::session::{Incoming, Session};
+use crate::connection::session::{AgentSession, Incoming};
 use crate::connection::{ConnectionError, Transport};
 use crate::host_line::check::with;
 use crate::hosts::Host;
 use crate::protocol::rounds::{HostRound, Round, RoundMessage, TargetFacts};
-use crate::protocol::{FromAgent, Order, ToAgent};
+use crate::protocol::{FromAgent, ToAgent, VerbRequest};
 use crate::store::HostRun;
 
 /// Interval at which a round to measure is polled for.
@@ -77,7 +77,7 @@ impl From<ConnectionError> for Ended {
 }
 
 /// A host, and what was known of it.
-pub(super) struct Runner<'a> {
+pub(super) struct HostRunner<'a> {
     running: &'a RunnerContext<'a>,
     host: &'a Host,
     /// Its rounds; the end of the channel is the end of the race.
@@ -95,15 +95,15 @@ pub(super) struct Runner<'a> {
     is_ready: bool,
 }
 
-impl<'a> Runner<'a> {
+impl<'a> HostRunner<'a> {
     /// A host of which nothing is known yet.
     pub(super) fn new(
         running: &'a RunnerContext<'a>,
         host: &'a Host,
         rounds: Receiver<Round>,
         over: &'a AtomicBool,
-    ) -> Runner<'a> {
-        Runner {
+    ) -> HostRunner<'a> {
+        HostRunner {
             running,
             host,
             rounds,
@@ -178,7 +178,7 @@ impl<'a> Runner<'a> {
     fn converse(&mut self, notice: &dyn Fn(HostEvent)) -> Result<(), Ended> {
         let running = self.running;
         self.is_ready = false;
-        let open = || Session::open(running.transport, self.host, self.over);
+        let open = || AgentSession::open(running.transport, self.host, self.over);
         let opened = running.limit.pass(self.over, open);
         let mut session = opened.ok_or(ConnectionError::Interrupted)??;
         self.meet(&mut session, notice)?;
@@ -187,7 +187,7 @@ impl<'a> Runner<'a> {
             session.end();
             return Err(ConnectionError::Interrupted.into());
         }
-        session.send(&ToAgent::Begin(Order {
+        session.send(&ToAgent::Begin(VerbRequest {
             fleet: running.fleet.to_owned(),
             host: self.host.name.clone(),
             args: with(running.args, &self.bound),
@@ -232,7 +232,7 @@ impl<'a> Runner<'a> {
     /// Finds out which host it is.
     fn meet(
         &mut self,
-        session: &mut Session<'_>,
+        session: &mut AgentSession<'_>,
         notice: &dyn Fn(HostEvent),
     ) -> Result<(), ConnectionError> {
         let Some((facts, ahead)) = facts(session)? else {
@@ -274,7 +274,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Ends what measures, in order.
-    fn stop(&self, mut session: Session<'_>) -> Result<(), Ended> {
+    fn stop(&self, mut session: AgentSession<'_>) -> Result<(), Ended> {
         session.send(&ToAgent::Stop {
             grace_ms: STOP_GRACE.as_millis() as u64,
         })?;

@@ -6,8 +6,8 @@ use study::burnin::{Race, Rule};
 
 use crate::args::RaceArgs;
 use crate::floor::Floor;
+use crate::hosts::GroupBy;
 use crate::hosts::Host;
-use crate::hosts::Per;
 use ui::units::duration;
 
 /// Name of the group of hosts without a zone or type in their source.
@@ -138,11 +138,11 @@ impl Setup {
 }
 
 /// The group of a host of this zone and type.
-pub(crate) fn name(zone: Option<&str>, kind: Option<&str>, per: Option<Per>) -> String {
+pub(crate) fn name(zone: Option<&str>, kind: Option<&str>, per: Option<GroupBy>) -> String {
     let property = match per {
         None => Some(ALL),
-        Some(Per::Zone) => zone,
-        Some(Per::Type) => kind,
+        Some(GroupBy::Zone) => zone,
+        Some(GroupBy::Type) => kind,
     };
     property.unwrap_or(UNKNOWN).to_owned()
 }

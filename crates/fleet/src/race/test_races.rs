@@ -3,11 +3,11 @@
 use study::burnin::rehearse::Rng;
 
 use crate::hosts::Host;
-use crate::hosts::Ties;
+use crate::hosts::TieBreak;
 use crate::protocol::rounds::{TargetFacts, TargetRound};
-use crate::race::course::{Course, Replayed};
+use crate::race::running_race::{Replayed, RunningRace};
 use crate::store::race::{Measurement, RaceRecord, RacedHost, RoundRecord};
-use crate::store::{FleetRun, HostRun, Kind};
+use crate::store::{FleetRun, HostRun, RunKind};
 
 /// A race as [`with_ties`] makes it, in which ties stay.
 pub(crate) fn raced(levels: &[f64]) -> FleetRun {
@@ -15,7 +15,7 @@ pub(crate) fn raced(levels: &[f64]) -> FleetRun {
 }
 
 /// A race of hosts of one disk at these levels, through all its rounds, of which two are kept.
-pub(crate) fn with_ties(levels: &[f64], ties: Option<Ties>) -> FleetRun {
+pub(crate) fn with_ties(levels: &[f64], ties: Option<TieBreak>) -> FleetRun {
     let host = |at: usize| {
         HostRun::waiting(&Host {
             name: format!("db{at}"),
@@ -53,7 +53,7 @@ pub(crate) fn with_ties(levels: &[f64], ties: Option<Ties>) -> FleetRun {
     let base = record.clone();
     let replayed = Replayed::of(&base);
     let setup = replayed.setup(&base);
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     let mut rng = Rng::new(7);
     loop {
         let next = course.next();
@@ -78,7 +78,7 @@ pub(crate) fn with_ties(levels: &[f64], ties: Option<Ties>) -> FleetRun {
     FleetRun {
         id: "f".to_owned(),
         began: jiff::Timestamp::UNIX_EPOCH,
-        kind: Kind::Race,
+        kind: RunKind::Race,
         args: Vec::new(),
         hosts: (0..levels.len()).map(host).collect(),
         race: Some(Box::new(record)),

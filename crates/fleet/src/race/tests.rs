@@ -85,7 +85,7 @@ fn nothing_is_measured_before_the_overwrite_plan_is_confirmed() {
     let hosts = hosts(&["wipe0", "wipe1", "h2", "dead3"]);
     let (interrupt, args) = (AtomicBool::new(false), args(&ROUND));
     let said = std::cell::RefCell::new(Vec::new());
-    let refuse = |plan: &overwrite_plan::Plan| {
+    let refuse = |plan: &overwrite_plan::OverwritePlan| {
         said.borrow_mut().push((plan.text(100), plan.question()));
         Err(Failure::refused("nobody agrees"))
     };

@@ -7,7 +7,7 @@ use crate::args::RoundsArgs;
 use crate::host_line::{HostVerb, LineVerb, parse};
 use bench::args::BenchArgs;
 use bench::suite;
-use domain::plan_binding::Planned;
+use domain::plan_binding::PlannedDisk;
 use sweep::{Figure, why_never};
 
 /// Size of the test file in a directory where none is given: it must be the same on all hosts, so that it
@@ -45,7 +45,7 @@ pub(super) fn of_target(
     for consent in args.destroy.iter().filter(|text| names(text, target)) {
         words.extend(["--destroy".into(), consent.clone()]);
     }
-    let planned = args.planned.iter().flat_map(Planned::words);
+    let planned = args.planned.iter().flat_map(PlannedDisk::words);
     words.extend(planned.map(Into::into));
     let number = |option: &str, value: Option<u32>| {
         let value = value.map(|value| format!("--{option}={value}").into());

@@ -16,7 +16,7 @@ use anyhow::anyhow;
 use engine::{Engine, EngineError};
 use linux::Root;
 use linux::block::{self, Devices};
-use record::{Code, Finding};
+use record::{Finding, FindingCode};
 use rustix::io::Errno;
 
 use crate::args::RoundsArgs;
@@ -68,7 +68,7 @@ pub(crate) fn rounds(
 /// A target, and the doubts that were reported of it: they are the same in every round.
 struct RoundTarget {
     prepared: PreparedTarget,
-    reported: BTreeSet<(Code, Option<String>)>,
+    reported: BTreeSet<(FindingCode, Option<String>)>,
 }
 
 /// Prepares all targets, at the same time: each may have a file to lay out.
@@ -212,7 +212,7 @@ fn is_of_disk(error: &io::Error) -> bool {
 fn round_of(
     result: &RoundResult,
     figures: &[Figure],
-    reported: &mut BTreeSet<(Code, Option<String>)>,
+    reported: &mut BTreeSet<(FindingCode, Option<String>)>,
 ) -> TargetRound {
     let is_disk = |error: &&EngineError| matches!(error, EngineError::Io { source, .. } if is_of_disk(source));
     let ended = result.failed.as_ref();
@@ -239,7 +239,7 @@ fn round_of(
 
 /// True for a doubt that something else than the disk has slowed it.
 fn is_of_others(doubt: &Finding) -> bool {
-    matches!(doubt.code, Code::ForeignIo | Code::CpuBound)
+    matches!(doubt.code, FindingCode::ForeignIo | FindingCode::CpuBound)
 }
 
 #[cfg(test)]

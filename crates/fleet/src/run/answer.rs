@@ -9,17 +9,17 @@ use serde_json::Value;
 #[serde(tag = "command", rename_all = "lowercase")]
 pub(super) enum Answer {
     Bench {
-        phases: Vec<Phase>,
+        phases: Vec<MeasuredPhase>,
         verdict: Option<String>,
     },
     Zero {
-        disks: Vec<Disk>,
+        disks: Vec<ZeroedDisk>,
     },
     Warm {
-        volumes: Vec<Volume>,
+        volumes: Vec<WarmedVolume>,
     },
     Doctor {
-        checks: Vec<Check>,
+        checks: Vec<DoctorCheck>,
     },
     /// One by which hosts are not compared.
     #[serde(other)]
@@ -35,18 +35,18 @@ impl Answer {
 
 /// A phase of a run.
 #[derive(Debug, Deserialize)]
-pub(super) struct Phase {
+pub(super) struct MeasuredPhase {
     pub(super) name: String,
-    read: Option<Flow>,
-    write: Option<Flow>,
-    create: Option<Flow>,
-    stat: Option<Flow>,
-    delete: Option<Flow>,
+    read: Option<MeasuredFlow>,
+    write: Option<MeasuredFlow>,
+    create: Option<MeasuredFlow>,
+    stat: Option<MeasuredFlow>,
+    delete: Option<MeasuredFlow>,
 }
 
-impl Phase {
+impl MeasuredPhase {
     /// Its flows, of those that it has.
-    pub(super) fn flows(&self) -> impl Iterator<Item = &Flow> {
+    pub(super) fn flows(&self) -> impl Iterator<Item = &MeasuredFlow> {
         let all = [
             &self.read,
             &self.write,
@@ -60,25 +60,25 @@ impl Phase {
 
 /// Requests of one kind.
 #[derive(Debug, Deserialize)]
-pub(super) struct Flow {
-    pub(super) iops: Estimate,
+pub(super) struct MeasuredFlow {
+    pub(super) iops: MeanEstimate,
 }
 
 /// A disk that was zeroed.
 #[derive(Debug, Deserialize)]
-pub(super) struct Disk {
-    pub(super) bytes_per_s: Option<Estimate>,
+pub(super) struct ZeroedDisk {
+    pub(super) bytes_per_s: Option<MeanEstimate>,
 }
 
 /// A volume that was warmed.
 #[derive(Debug, Deserialize)]
-pub(super) struct Volume {
+pub(super) struct WarmedVolume {
     pub(super) bytes_per_s: Option<f64>,
 }
 
 /// A mean, and its bounds of 95 % where the verb reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-pub(super) struct Estimate {
+pub(super) struct MeanEstimate {
     pub(super) mean: Option<f64>,
     pub(super) low: Option<f64>,
     pub(super) high: Option<f64>,
@@ -86,7 +86,7 @@ pub(super) struct Estimate {
 
 /// A check of `doctor`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-pub(super) struct Check {
+pub(super) struct DoctorCheck {
     pub(super) result: CheckResult,
     pub(super) name: String,
     pub(super) value: String,

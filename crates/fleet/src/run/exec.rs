@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::{Kind, Limits, Work, answer, failed, on_all};
+use super::{HostWork, RunKind, TimeLimits, answer, failed, on_all};
 use crate::args::ExecArgs;
 use crate::reach::find;
 use ui::context::Context;
@@ -12,14 +12,14 @@ use ui::exit::Outcome;
 pub(crate) fn exec(args: &ExecArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let mut found = find(&args.source)?;
     if args.retry_failed {
-        found.hosts = failed(found.hosts, (Kind::Exec, &args.program), context)?;
+        found.hosts = failed(found.hosts, (RunKind::Exec, &args.program), context)?;
     }
     for one in &found.left_out {
         context.notice(one);
     }
-    let work = Work {
-        limits: Limits::of_verb(args.limit),
-        ..Work::alike(Kind::Exec, args.program.clone())
+    let work = HostWork {
+        limits: TimeLimits::of_verb(args.limit),
+        ..HostWork::alike(RunKind::Exec, args.program.clone())
     };
     let run = on_all(work, &found.hosts, &args.reach, context, interrupt)?;
     answer(&run, args.json, context, interrupt)

@@ -3,7 +3,7 @@
 use record::Verdict;
 use serde_json::Value;
 
-use super::answer::{Answer, Estimate, Phase};
+use super::answer::{Answer, MeanEstimate, MeasuredPhase};
 use crate::store::{HostOutcome, HostRun};
 
 /// The phase of the suite `database` that stands for all of it.
@@ -13,7 +13,7 @@ const NEAR: f64 = 0.1;
 
 /// The main figure of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Figure {
+pub(crate) struct MainFigure {
     /// Name, such as `page-mixed.iops`.
     pub name: String,
     /// Its value; of all main figures more is better.
@@ -24,7 +24,7 @@ pub(crate) struct Figure {
     pub verdict: Option<String>,
 }
 
-impl Figure {
+impl MainFigure {
     /// True unless its verdict is `invalid`.
     fn counts(&self) -> bool {
         self.verdict.as_deref() != Some(Verdict::Invalid.word())
@@ -32,7 +32,7 @@ impl Figure {
 }
 
 /// The main figure of an answer; `None` where the verb has none, or it was not measured.
-fn of(answer: &Value) -> Option<Figure> {
+fn of(answer: &Value) -> Option<MainFigure> {
     let mut run_verdict = None;
     let (name, (value, interval)) = match Answer::of(answer)? {
         Answer::Bench { phases, verdict } => {
@@ -51,7 +51,7 @@ fn of(answer: &Value) -> Option<Figure> {
         }
         Answer::Doctor { .. } | Answer::Other => return None,
     };
-    value.is_finite().then_some(Figure {
+    value.is_finite().then_some(MainFigure {
         name,
         value,
         interval,
@@ -62,12 +62,12 @@ fn of(answer: &Value) -> Option<Figure> {
 /// A mean, with its interval.
 type Bounded = (f64, Option<(f64, f64)>);
 
-fn estimate(of: Estimate) -> Option<Bounded> {
+fn estimate(of: MeanEstimate) -> Option<Bounded> {
     Some((of.mean?, of.low.zip(of.high)))
 }
 
 /// Requests a second of the phase that stands for the run.
-fn bench(phases: &[Phase]) -> Option<(String, Bounded)> {
+fn bench(phases: &[MeasuredPhase]) -> Option<(String, Bounded)> {
     let main = phases.iter().find(|phase| phase.name == MAIN_PHASE);
     let phase = main.or_else(|| phases.first())?;
     let flows = phase.flows().filter_map(|flow| estimate(flow.iops));
@@ -85,13 +85,13 @@ fn least(values: impl Iterator<Item = Bounded>) -> Option<Bounded> {
 
 /// Comparison of hosts.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Comparison {
+pub(crate) struct HostComparison {
     /// Name of the figure.
     pub name: Option<String>,
     /// The middle of the hosts that are compared.
     pub median: Option<f64>,
     /// For each host, its figure.
-    pub figures: Vec<Option<Figure>>,
+    pub figures: Vec<Option<MainFigure>>,
     /// For each host, whether it is not like the others.
     pub outlying: Vec<bool>,
 }
@@ -99,8 +99,8 @@ pub(crate) struct Comparison {
 /// Compares hosts, of those that have the figure which most of them have. Only what was measured to its
 /// end, and is not invalid, is compared: what a burst has lent, or the first seconds, would be taken for
 /// the host's own.
-pub(crate) fn compare(hosts: &[HostRun]) -> Comparison {
-    let figures: Vec<Option<Figure>> = hosts.iter().map(|host| of(&host.answer)).collect();
+pub(crate) fn compare(hosts: &[HostRun]) -> HostComparison {
+    let figures: Vec<Option<MainFigure>> = hosts.iter().map(|host| of(&host.answer)).collect();
     let name = figures
         .iter()
         .flatten()
@@ -113,11 +113,11 @@ pub(crate) fn compare(hosts: &[HostRun]) -> Comparison {
                 .count()
         });
     let name = name.cloned();
-    let figures: Vec<Option<Figure>> = figures
+    let figures: Vec<Option<MainFigure>> = figures
         .into_iter()
         .map(|figure| figure.filter(|one| Some(&one.name) == name.as_ref()))
         .collect();
-    let compared = |(host, figure): (&HostRun, &Option<Figure>)| {
+    let compared = |(host, figure): (&HostRun, &Option<MainFigure>)| {
         let outcome = matches!(host.outcome, HostOutcome::Done | HostOutcome::No);
         let figure = figure.as_ref().filter(|figure| outcome && figure.counts());
         figure.map(|figure| figure.value)
@@ -131,9 +131,9 @@ pub(crate) fn compare(hosts: &[HostRun]) -> Comparison {
         .iter()
         .map(|value| value.is_some() && marks.next().unwrap_or(false))
         .collect();
-    Comparison {
+    HostComparison {
         name,
-        median: study::outlying::median(&known),
+        median: study::median::median(known),
         figures,
         outlying,
     }

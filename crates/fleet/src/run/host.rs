@@ -12,9 +12,9 @@ use crate::store::answers::AnswerStore;
 use domain::values::Span;
 
 use crate::connection::machines::{MachineRegistry, facts};
-use crate::connection::session::{Incoming, Session};
+use crate::connection::session::{AgentSession, Incoming};
 use crate::connection::{ConnectionError, Transport};
-use crate::protocol::{Ended, FromAgent, Order, ToAgent};
+use crate::protocol::{Ended, FromAgent, ToAgent, VerbRequest};
 
 /// Time limit for the agent to send an answer that it has kept.
 const COLLECT: Duration = Duration::from_secs(30);
@@ -42,7 +42,7 @@ pub(crate) struct VerbRunner<'a> {
     /// Set by a signal.
     pub interrupt: &'a AtomicBool,
     /// Time limits of the verb.
-    pub limits: Limits,
+    pub limits: TimeLimits,
     /// The hosts that were lost, with when: they are tried once more when no other waits for its turn.
     pub lost: Mutex<Vec<(usize, Instant)>>,
     /// The machines that were met.
@@ -53,26 +53,26 @@ pub(crate) struct VerbRunner<'a> {
 
 /// Time limits of a verb.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct TimeLimits {
     /// Run time after which its end is ordered; `None` where it may take as long as it wants.
     pub verb: Option<Duration>,
     /// Further time to undo what it has begun, before it is killed.
     pub grace: Duration,
 }
 
-impl Limits {
+impl TimeLimits {
     /// A verb may take as long as it wants, and has as long to end as a Ctrl-C on the host itself would
     /// leave it in most cases: it takes arrays apart, and unmounts what must first be written.
-    pub(crate) const NONE: Limits = Limits {
+    pub(crate) const NONE: TimeLimits = TimeLimits {
         verb: None,
         grace: Duration::from_secs(60),
     };
 
     /// The time limit that the user gives a verb, if any.
-    pub(crate) fn of_verb(limit: Option<Span>) -> Limits {
-        Limits {
+    pub(crate) fn of_verb(limit: Option<Span>) -> TimeLimits {
+        TimeLimits {
             verb: limit.map(|limit| Duration::from_nanos(limit.0.0)),
-            ..Limits::NONE
+            ..TimeLimits::NONE
         }
     }
 }
@@ -104,7 +104,7 @@ impl VerbRunner<'_> {
         host: &Host,
         host_run: &mut HostRun,
     ) -> Result<(), ConnectionError> {
-        let mut session = Session::open(self.transport, host, self.interrupt)?;
+        let mut session = AgentSession::open(self.transport, host, self.interrupt)?;
         if let Some((facts, ahead)) = facts(&mut session)? {
             host_run.clock_ahead_s = Some(ahead);
             host_run.take_facts(&facts)?;
@@ -118,7 +118,7 @@ impl VerbRunner<'_> {
             session.end();
             return Err(ConnectionError::Interrupted);
         }
-        session.send(&ToAgent::Run(Order {
+        session.send(&ToAgent::Run(VerbRequest {
             fleet: self.fleet.to_owned(),
             host: host.name.clone(),
             args: words_of(self.args, self.own, at),
@@ -141,7 +141,7 @@ impl VerbRunner<'_> {
     /// Collects what the host has kept, with sentences about what cannot be collected.
     fn collect(
         &self,
-        session: &mut Session<'_>,
+        session: &mut AgentSession<'_>,
     ) -> Result<(Vec<Ended>, Vec<String>), ConnectionError> {
         let mut collected = Vec::new();
         let mut unread = Vec::new();
@@ -180,7 +180,7 @@ impl VerbRunner<'_> {
             thread::sleep(Duration::from_millis(100));
         }
         // Where it is still away, the next 'fleet run' collects it.
-        let opened = Session::open(self.transport, host, self.interrupt);
+        let opened = AgentSession::open(self.transport, host, self.interrupt);
         let _ = opened.and_then(|mut session| {
             self.collect(&mut session)?;
             session.end();
@@ -196,9 +196,9 @@ fn words_of(args: &[String], own: &[Vec<String>], at: usize) -> Vec<String> {
 
 /// Waits for the verb's end, which the user or its limit may bring about. Whether its limit did.
 fn wait(
-    session: &mut Session<'_>,
+    session: &mut AgentSession<'_>,
     host: &Host,
-    limits: Limits,
+    limits: TimeLimits,
 ) -> Result<(Ended, bool), ConnectionError> {
     let began = Instant::now();
     let mut stopped: Option<Instant> = None;

@@ -1,10 +1,10 @@
 //! `fleet run`: a verb on every host, with the answers in the ledger under one run of the fleet.
 
 mod answer;
+mod differences;
 mod exec;
 mod figure;
 mod host;
-mod odd;
 mod progress;
 mod retry;
 pub(crate) mod view;
@@ -27,9 +27,9 @@ use crate::host_line::check::checked;
 use crate::hosts::Host;
 use crate::reach::{allow_connections, find, reach};
 use crate::store::answers::AnswerStore;
-pub(crate) use crate::store::{FleetRun, HostOutcome, HostRun, Kind};
+pub(crate) use crate::store::{FleetRun, HostOutcome, HostRun, RunKind};
 pub(crate) use exec::exec;
-pub(crate) use host::Limits;
+pub(crate) use host::TimeLimits;
 use host::VerbRunner;
 use job::{Job, Store, Takeover};
 use progress::ProgressNotices;
@@ -43,7 +43,7 @@ const BATCH: &str = "hosts at the same time (--batch)";
 /// Runs a verb on every host.
 pub(crate) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let words = checked(&args.verb, args.json)?;
-    let limits = Limits::of_verb(args.limit);
+    let limits = TimeLimits::of_verb(args.limit);
     if args.dry_run {
         return Err(Failure::refused(format!(
             "--dry-run shows what would be overwritten, and '{}' overwrites nothing; if the verb \
@@ -53,39 +53,39 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool)
     }
     let mut found = find(&args.source)?;
     if args.retry_failed {
-        found.hosts = failed(found.hosts, (Kind::Run, &words), context)?;
+        found.hosts = failed(found.hosts, (RunKind::Run, &words), context)?;
     }
     for one in &found.left_out {
         context.notice(one);
     }
-    let work = Work {
+    let work = HostWork {
         limits,
-        ..Work::alike(Kind::Run, words)
+        ..HostWork::alike(RunKind::Run, words)
     };
     let run = on_all(work, &found.hosts, &args.reach, context, interrupt)?;
     answer(&run, args.json, context, interrupt)
 }
 
 /// Work on hosts.
-pub(crate) struct Work {
+pub(crate) struct HostWork {
     /// Verb of `fleet`.
-    pub kind: Kind,
+    pub kind: RunKind,
     /// The verb and its arguments.
     pub words: Vec<String>,
     /// Options of the verb that a host has for itself, by its place; none where all do the same.
     pub own: Vec<Vec<String>>,
     /// Time limits.
-    pub limits: Limits,
+    pub limits: TimeLimits,
 }
 
-impl Work {
+impl HostWork {
     /// The same on all hosts.
-    pub(crate) fn alike(kind: Kind, words: Vec<String>) -> Work {
-        Work {
+    pub(crate) fn alike(kind: RunKind, words: Vec<String>) -> HostWork {
+        HostWork {
             kind,
             words,
             own: Vec::new(),
-            limits: Limits::NONE,
+            limits: TimeLimits::NONE,
         }
     }
 }
@@ -96,7 +96,7 @@ impl Work {
 /// Refused, before any host is touched, where the ledger or the program that is to be sent is in the
 /// way; failed midway, where no thread can be started.
 pub(crate) fn on_all(
-    work: Work,
+    work: HostWork,
     hosts: &[Host],
     reach_args: &ReachArgs,
     context: &Context,
@@ -112,7 +112,7 @@ pub(crate) fn on_all(
         transport: &ssh,
         fleet: &fleet,
         args: &args,
-        program: work.kind == Kind::Exec,
+        program: work.kind == RunKind::Exec,
         own: &work.own,
         interrupt,
         limits: work.limits,
@@ -185,7 +185,7 @@ pub(crate) fn answer(
 }
 
 /// The run as it begins.
-pub(crate) fn begun(kind: Kind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
+pub(crate) fn begun(kind: RunKind, args: Vec<String>, hosts: &[Host]) -> FleetRun {
     let began = Timestamp::now();
     FleetRun {
         id: RunId::new(began, u64::from(std::process::id())).to_string(),

@@ -8,7 +8,7 @@ use ui::exit::{ExitClass as _, Failure};
 
 use crate::hosts::{Host, fold};
 use crate::store::past::{keys, newest, run_of};
-use crate::store::{FleetRun, HostOutcome, Kind};
+use crate::store::{FleetRun, HostOutcome, RunKind};
 
 /// The hosts on which the last `fleet run` or `fleet exec` of these words did not complete.
 ///
@@ -16,7 +16,7 @@ use crate::store::{FleetRun, HostOutcome, Kind};
 /// Refused, where the ledger has no such run, or all of its hosts completed.
 pub(crate) fn failed(
     hosts: Vec<Host>,
-    (kind, words): (Kind, &[String]),
+    (kind, words): (RunKind, &[String]),
     context: &mut Context,
 ) -> Result<Vec<Host>, Failure> {
     let none = || {

@@ -18,7 +18,7 @@ fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
 
 /// The same, with this ledger.
 fn run_with(path: &Path, hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
-    let run = begun(Kind::Run, vec!["devices".to_owned()], hosts);
+    let run = begun(RunKind::Run, vec!["devices".to_owned()], hosts);
     let job = Job::begin(store_at(path), &run.id, &run, Takeover::FromDead).unwrap();
     let id = run.id.clone();
     let answers = AnswerStore::new(run);
@@ -29,7 +29,7 @@ fn run_with(path: &Path, hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, F
         args: &["devices".to_owned()],
         own: &[],
         interrupt,
-        limits: Limits::NONE,
+        limits: TimeLimits::NONE,
         lost: Mutex::default(),
         met: MachineRegistry::default(),
         answers: &answers,
@@ -152,7 +152,7 @@ fn after_a_signal_nothing_is_begun() {
 
 #[test]
 fn a_signal_after_the_last_host_changes_nothing() {
-    let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
+    let mut run = begun(RunKind::Run, Vec::new(), &simulated_hosts(2));
     for host in &mut run.hosts {
         host.outcome = HostOutcome::Done;
     }
@@ -165,9 +165,9 @@ fn a_signal_after_the_last_host_changes_nothing() {
 
 #[test]
 fn an_answer_that_was_kept_alongside_its_run_is_shown_with_it() {
-    let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
+    let mut run = begun(RunKind::Run, Vec::new(), &simulated_hosts(2));
     run.hosts[0].zone = Some("z".to_owned());
-    let mut late = begun(Kind::Run, Vec::new(), &simulated_hosts(1));
+    let mut late = begun(RunKind::Run, Vec::new(), &simulated_hosts(1));
     late.hosts[0].outcome = HostOutcome::Lost;
     late.hosts[0].seconds = Some(2.0);
     run.merge(late);
@@ -182,7 +182,7 @@ fn an_answer_that_was_kept_alongside_its_run_is_shown_with_it() {
 
 #[test]
 fn the_exit_status_shows_whether_anything_was_touched() {
-    let mut run = begun(Kind::Run, Vec::new(), &simulated_hosts(2));
+    let mut run = begun(RunKind::Run, Vec::new(), &simulated_hosts(2));
     let mut set = |outcome: [HostOutcome; 2]| {
         for (host, outcome) in run.hosts.iter_mut().zip(outcome) {
             host.outcome = outcome;

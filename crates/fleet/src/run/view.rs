@@ -7,10 +7,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::hosts::fold;
-use crate::run::answer::Check;
-use crate::run::figure::{Comparison, compare};
-use crate::run::odd::{Checked, Difference};
-use crate::store::{FleetRun, HostOutcome, HostRun, Kind};
+use crate::run::answer::DoctorCheck;
+use crate::run::differences::{Difference, DoctorAnswers};
+use crate::run::figure::{HostComparison, compare};
+use crate::store::{FleetRun, HostOutcome, HostRun, RunKind};
 use ui::format;
 use ui::json::Document;
 use ui::table::{Column, layout, wrap};
@@ -22,7 +22,7 @@ const CLOCKS: f64 = 2.0;
 /// The table, its notes, and the answers that are text.
 pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
     let compared = compare(&run.hosts);
-    let checked = Checked::of(&run.hosts);
+    let checked = DoctorAnswers::of(&run.hosts);
     let report = RunReport::of(run, &compared, &checked);
     let figure = report.figure.unwrap_or_default();
     let titles = [
@@ -77,11 +77,11 @@ fn equal_answers(run: &FleetRun) -> Vec<(Vec<&str>, String)> {
 }
 
 /// Text that a host printed; of a program with its standard error, which may be all of its output.
-fn printed(host: &HostRun, kind: Kind) -> Option<String> {
+fn printed(host: &HostRun, kind: RunKind) -> Option<String> {
     let answer = host.answer.as_str()?.trim_end();
     let errors = match kind {
-        Kind::Exec => host.stderr.trim_end(),
-        Kind::Run | Kind::Zero | Kind::Race => "",
+        RunKind::Exec => host.stderr.trim_end(),
+        RunKind::Run | RunKind::Zero | RunKind::Race => "",
     };
     match (answer, errors) {
         ("", "") => None,
@@ -91,7 +91,7 @@ fn printed(host: &HostRun, kind: Kind) -> Option<String> {
 }
 
 /// All sentences: who failed, who is not like the others, whose clock is wrong, and where it is.
-fn sentences(run: &FleetRun, report: &RunReport<'_>, checked: &Checked) -> Vec<String> {
+fn sentences(run: &FleetRun, report: &RunReport<'_>, checked: &DoctorAnswers) -> Vec<String> {
     let mut sentences: Vec<String> = run
         .hosts
         .iter()
@@ -143,9 +143,9 @@ fn sentences(run: &FleetRun, report: &RunReport<'_>, checked: &Checked) -> Vec<S
 }
 
 /// Findings of `doctor`, each once with its hosts.
-fn findings(run: &FleetRun, checked: &Checked) -> Vec<String> {
+fn findings(run: &FleetRun, checked: &DoctorAnswers) -> Vec<String> {
     let name = |at: &usize| run.hosts.get(*at).map(|host| host.host.as_str());
-    let sentence = |(check, hosts): (&Check, Vec<usize>)| {
+    let sentence = |(check, hosts): (&DoctorCheck, Vec<usize>)| {
         let on = match hosts.len() {
             all if all == checked.count() && all > 1 => format!("all {all} hosts"),
             _ => hosts.iter().filter_map(name).collect::<Vec<_>>().join(", "),
@@ -244,7 +244,11 @@ struct HostReport<'a> {
 }
 
 impl<'a> RunReport<'a> {
-    fn of(run: &'a FleetRun, compared: &'a Comparison, checked: &'a Checked) -> RunReport<'a> {
+    fn of(
+        run: &'a FleetRun,
+        compared: &'a HostComparison,
+        checked: &'a DoctorAnswers,
+    ) -> RunReport<'a> {
         let hosts = run.hosts.iter().enumerate();
         RunReport {
             fleet: &run.id,
@@ -261,7 +265,7 @@ impl<'a> RunReport<'a> {
 }
 
 impl<'a> HostReport<'a> {
-    fn of(host: &'a HostRun, at: usize, compared: &'a Comparison) -> HostReport<'a> {
+    fn of(host: &'a HostRun, at: usize, compared: &'a HostComparison) -> HostReport<'a> {
         let figure = compared.figures.get(at).and_then(Option::as_ref);
         let bounds = figure.and_then(|figure| figure.interval);
         HostReport {
@@ -312,7 +316,7 @@ impl<'a> HostReport<'a> {
 /// The JSON document, with a line's end behind it.
 pub(crate) fn json(run: &FleetRun) -> String {
     let compared = compare(&run.hosts);
-    let checked = Checked::of(&run.hosts);
+    let checked = DoctorAnswers::of(&run.hosts);
     let report = RunReport::of(run, &compared, &checked);
     format!("{:#}", Document::of(run.kind.word(), report))
 }

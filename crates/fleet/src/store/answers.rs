@@ -10,7 +10,7 @@ use record::{Run, RunId};
 
 use crate::hosts::Host;
 use crate::protocol::{BEAT, Ended};
-use crate::store::{FleetRun, HostRun, Kind};
+use crate::store::{FleetRun, HostRun, RunKind};
 
 /// Answers to a run of the fleet, as its hosts give them.
 pub(crate) struct AnswerStore(SharedJob<FleetRun, Received>);
@@ -186,7 +186,7 @@ fn run_of(ended: &Ended) -> FleetRun {
     FleetRun {
         id: ended.order.fleet.clone(),
         began: jiff::Timestamp::now(),
-        kind: Kind::Run,
+        kind: RunKind::Run,
         args: ended.order.args.clone(),
         hosts: Vec::new(),
         race: None,

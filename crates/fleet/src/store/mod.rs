@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::connection::ConnectionError;
 use crate::hosts::Host;
-use crate::protocol::{Ended, EndedBy, Facts};
+use crate::protocol::{Ended, EndedBy, HostFacts};
 use race::RaceRecord;
 
 /// Characters kept from the end of a verb's standard error.
@@ -50,7 +50,7 @@ impl FleetRun {
 /// Verb of `fleet`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Kind {
+pub(crate) enum RunKind {
     /// `fleet run`.
     #[default]
     Run,
@@ -62,14 +62,14 @@ pub(crate) enum Kind {
     Race,
 }
 
-impl Kind {
+impl RunKind {
     /// The word in documents.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Kind::Run => "fleet run",
-            Kind::Exec => "fleet exec",
-            Kind::Zero => "fleet zero",
-            Kind::Race => "fleet race",
+            RunKind::Run => "fleet run",
+            RunKind::Exec => "fleet exec",
+            RunKind::Zero => "fleet zero",
+            RunKind::Race => "fleet race",
         }
     }
 }
@@ -83,7 +83,7 @@ pub(crate) struct FleetRun {
     pub began: Timestamp,
     /// Verb of `fleet`.
     #[serde(default)]
-    pub kind: Kind,
+    pub kind: RunKind,
     /// The verb and its arguments.
     pub args: Vec<String>,
     /// The hosts, in the order of their source.
@@ -261,7 +261,7 @@ impl HostRun {
     /// # Errors
     /// Unfit, where the address is another instance's by now: what is measured of this one must not be
     /// attributed to the other, which may be terminated for it.
-    pub(crate) fn take_facts(&mut self, facts: &Facts) -> Result<(), ConnectionError> {
+    pub(crate) fn take_facts(&mut self, facts: &HostFacts) -> Result<(), ConnectionError> {
         let Some(cloud) = &facts.cloud else {
             return Ok(());
         };
@@ -363,12 +363,12 @@ mod tests {
     use record::Cloud;
 
     use super::*;
-    use crate::protocol::Order;
+    use crate::protocol::VerbRequest;
 
     fn ended(by: EndedBy, status: Option<i32>, stderr: &str) -> Ended {
         Ended {
             name: "n".to_owned(),
-            order: Order {
+            order: VerbRequest {
                 fleet: "f".to_owned(),
                 host: "h".to_owned(),
                 args: Vec::new(),
@@ -422,14 +422,14 @@ mod tests {
             zone: zone.map(str::to_owned),
             ..Host::default()
         });
-        let facts = Facts {
+        let facts = HostFacts {
             cloud: Some(Cloud {
                 provider: "aws".to_owned(),
                 instance_type: Some("i4i.large".to_owned()),
                 zone: Some("us-east-1b".to_owned()),
                 instance_id: Some("i-new".to_owned()),
             }),
-            ..Facts::default()
+            ..HostFacts::default()
         };
         let known = host.take_facts(&facts);
         (host, known)
@@ -470,7 +470,7 @@ mod tests {
         let run: FleetRun = serde_json::from_str(text).unwrap();
         assert_eq!(
             (run.kind, run.hosts[0].outcome),
-            (Kind::Run, HostOutcome::No)
+            (RunKind::Run, HostOutcome::No)
         );
         let text = r#"{"doomed": [{"host": "db1", "id": "i-1", "why": "w", "state": "terminated"}], "spared": []}"#;
         let termination: termination::Termination = serde_json::from_str(text).unwrap();

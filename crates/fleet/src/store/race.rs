@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::hosts::Per;
-use crate::hosts::Ties;
+use crate::hosts::GroupBy;
+use crate::hosts::TieBreak;
 use crate::protocol::rounds::{TargetFacts, TargetRound};
 use crate::store::termination::Termination;
 use sweep::Figure;
@@ -16,7 +16,7 @@ pub(crate) struct RaceRecord {
     pub keep: usize,
     /// Property that competing hosts have in common, next to their size.
     #[serde(default)]
-    pub per: Option<Per>,
+    pub per: Option<GroupBy>,
     /// The figures that each round gives, in their order; the first is what hosts are ranked by.
     pub figures: Vec<Figure>,
     /// Floors that a host must reach throughout, as written by the user.
@@ -31,7 +31,7 @@ pub(crate) struct RaceRecord {
     #[serde(default)]
     pub silent_s: f64,
     /// Rule that breaks ties; `None` where they stay.
-    pub ties: Option<Ties>,
+    pub ties: Option<TieBreak>,
     /// Facts of the hosts, in the order of the run's.
     pub hosts: Vec<RacedHost>,
     /// The rounds, in their order.
@@ -76,13 +76,13 @@ pub(crate) struct RoundRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<Measurement>,
     /// Those that should have been, and why they were not.
-    pub missed: Vec<Absent>,
+    pub missed: Vec<MissedHost>,
     /// Those that should have been too, and are only missing since all were at once: that is not held against
     /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub excused: Vec<Absent>,
+    pub excused: Vec<MissedHost>,
     /// Those that are gone for good, and why.
-    pub gone: Vec<Absent>,
+    pub gone: Vec<MissedHost>,
 }
 
 /// A host measured in a round.
@@ -99,7 +99,7 @@ pub(crate) struct Measurement {
 
 /// A host that was not measured in a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Absent {
+pub(crate) struct MissedHost {
     /// Its place.
     pub host: usize,
     /// Reason, as a sentence.

@@ -13,12 +13,12 @@ use jiff::Timestamp;
 
 use crate::args::TopArgs;
 use crate::connection::pool::{ConnectionLimit, STACK};
-use crate::connection::session::{Incoming, Session};
+use crate::connection::session::{AgentSession, Incoming};
 use crate::connection::{ConnectionError, Transport};
 use crate::hosts::Host;
-use crate::protocol::{FromAgent, Sample, ToAgent};
+use crate::protocol::{FromAgent, HostRates, ToAgent};
 use crate::reach::{allow_connections, find, reach};
-use row::{Row, State, shown};
+use row::{HostRow, State, shown};
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::screen::{self, Inline};
@@ -42,11 +42,11 @@ pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool)
     let every = Duration::from_nanos(args.every.0.0);
     let lasts = args.lasts.map(|lasts| Duration::from_nanos(lasts.0.0));
     let mut was_seen = false;
-    let mut show = |rows: &[Row]| {
+    let mut show = |rows: &[HostRow]| {
         was_seen |= rows.iter().any(|row| row.sample().is_some());
         show.show(rows)
     };
-    let watching = Monitor {
+    let watching = HostMonitor {
         every,
         lasts,
         batch: args.reach.batch as usize,
@@ -77,7 +77,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    fn show(&mut self, rows: &[Row]) -> Result<(), Failure> {
+    fn show(&mut self, rows: &[HostRow]) -> Result<(), Failure> {
         let shown = shown(rows, self.args.sort, &self.args.only);
         if self.args.json {
             return self.context.print(&view::json(rows, &shown));
@@ -116,34 +116,34 @@ impl Drop for Output<'_> {
 
 /// Event of a host.
 enum HostEvent {
-    Sample(Box<Sample>),
+    Sample(Box<HostRates>),
     Dead(String),
     Connecting,
 }
 
 /// Parameters of watching hosts.
-pub(super) struct Monitor<'a> {
+pub(super) struct HostMonitor<'a> {
     every: Duration,
     lasts: Option<Duration>,
     batch: usize,
     interrupt: &'a AtomicBool,
 }
 
-impl Monitor<'_> {
+impl HostMonitor<'_> {
     /// Watches all hosts, each on a thread of its own, and calls `show` as often as is requested.
     /// Their last known state.
     fn watch(
         &self,
         transport: &dyn Transport,
         hosts: &[Host],
-        show: &mut dyn FnMut(&[Row]) -> Result<(), Failure>,
-    ) -> Result<Vec<Row>, Failure> {
-        let row = |host: &Host| Row {
+        show: &mut dyn FnMut(&[HostRow]) -> Result<(), Failure>,
+    ) -> Result<Vec<HostRow>, Failure> {
+        let row = |host: &Host| HostRow {
             host: host.name.clone(),
             zone: host.zone.clone(),
             state: State::Connecting,
         };
-        let mut rows: Vec<Row> = hosts.iter().map(row).collect();
+        let mut rows: Vec<HostRow> = hosts.iter().map(row).collect();
         let over = AtomicBool::new(false);
         let limit = ConnectionLimit::new(self.batch);
         let (sender, events) = channel();
@@ -186,8 +186,8 @@ impl Monitor<'_> {
     fn show_all(
         &self,
         events: &Receiver<(usize, HostEvent)>,
-        rows: &mut [Row],
-        show: &mut dyn FnMut(&[Row]) -> Result<(), Failure>,
+        rows: &mut [HostRow],
+        show: &mut dyn FnMut(&[HostRow]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let began = Instant::now();
         let mut next = began + self.every;
@@ -214,7 +214,7 @@ impl Monitor<'_> {
     }
 }
 
-impl Row {
+impl HostRow {
     fn take(&mut self, event: HostEvent) {
         self.state = match event {
             HostEvent::Sample(sample) => State::Live(sample, Instant::now()),
@@ -243,7 +243,7 @@ impl HostFollower<'_> {
         let mut pause = PAUSE[0];
         while !self.over.load(Relaxed) {
             notice(HostEvent::Connecting);
-            let open = || Session::open(self.transport, self.host, self.over);
+            let open = || AgentSession::open(self.transport, self.host, self.over);
             let Some(opened) = self.limit.pass(self.over, open) else {
                 return;
             };
@@ -266,7 +266,7 @@ impl HostFollower<'_> {
     /// Listens until the end, or until the connection is lost.
     fn listen(
         &self,
-        mut session: Session<'_>,
+        mut session: AgentSession<'_>,
         notice: &dyn Fn(HostEvent),
     ) -> Result<(), ConnectionError> {
         session.send(&ToAgent::Sample {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::protocol::{DiskSample, Sample};
+use crate::protocol::{DiskSample, HostRates};
 use crate::sort_key::{Condition, SortKey};
 
 /// State of a host.
@@ -11,14 +11,14 @@ pub(super) enum State {
     /// It is being connected to.
     Connecting,
     /// Its latest sample, and the time at which that came.
-    Live(Box<Sample>, Instant),
+    Live(Box<HostRates>, Instant),
     /// It cannot be reached, which is tried again.
     Dead(String),
 }
 
 /// A host's row.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct HostRow {
     /// Name of the host.
     pub host: String,
     /// Its zone.
@@ -27,9 +27,9 @@ pub(super) struct Row {
     pub state: State,
 }
 
-impl Row {
+impl HostRow {
     /// Its latest sample; `None` where it is not connected.
-    pub(super) fn sample(&self) -> Option<&Sample> {
+    pub(super) fn sample(&self) -> Option<&HostRates> {
         match &self.state {
             State::Live(sample, _) => Some(sample),
             _ => None,
@@ -48,9 +48,13 @@ impl Row {
 }
 
 /// The rows that are shown, in their order: those that cannot be reached last, unless it is the
-/// list's order. A bar is met by none of those.
-pub(super) fn shown<'a>(rows: &'a [Row], sort: SortKey, only: &[Condition]) -> Vec<&'a Row> {
-    let mut shown: Vec<&Row> = rows
+/// list's order. No condition is met by those.
+pub(super) fn shown<'a>(
+    rows: &'a [HostRow],
+    sort: SortKey,
+    only: &[Condition],
+) -> Vec<&'a HostRow> {
+    let mut shown: Vec<&HostRow> = rows
         .iter()
         .filter(|row| {
             only.iter()
@@ -58,7 +62,7 @@ pub(super) fn shown<'a>(rows: &'a [Row], sort: SortKey, only: &[Condition]) -> V
         })
         .collect();
     if sort != SortKey::Host {
-        let key = |row: &&Row| row.value(sort).unwrap_or(f64::NEG_INFINITY);
+        let key = |row: &&HostRow| row.value(sort).unwrap_or(f64::NEG_INFINITY);
         shown.sort_by(|a, b| key(b).total_cmp(&key(a)));
     }
     shown
@@ -68,7 +72,7 @@ pub(super) fn shown<'a>(rows: &'a [Row], sort: SortKey, only: &[Condition]) -> V
 pub(super) mod tests {
     use super::*;
 
-    pub(crate) fn row(host: &str, latency_ms: Option<f64>, iops: f64) -> Row {
+    pub(crate) fn row(host: &str, latency_ms: Option<f64>, iops: f64) -> HostRow {
         let disk = |name: &str, share: f64| DiskSample {
             name: name.to_owned(),
             reads_per_s: iops * share,
@@ -76,21 +80,21 @@ pub(super) mod tests {
             latency_ns: latency_ms.map(|ms| ms * 1e6 * share),
             ..DiskSample::default()
         };
-        let sample = Sample {
+        let sample = HostRates {
             seconds: 1.0,
             received_per_s: 1000.0,
             sent_per_s: 500.0,
             load: Some([1.0, 2.0, 3.0]),
             disks: vec![disk("sda", 0.25), disk("sdb", 0.75)],
         };
-        Row {
+        HostRow {
             host: host.to_owned(),
             zone: None,
             state: State::Live(Box::new(sample), Instant::now()),
         }
     }
 
-    fn names<'a>(rows: &[&'a Row]) -> Vec<&'a str> {
+    fn names<'a>(rows: &[&'a HostRow]) -> Vec<&'a str> {
         rows.iter().map(|row| row.host.as_str()).collect()
     }
 

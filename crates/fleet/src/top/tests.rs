@@ -4,8 +4,8 @@ use super::*;
 use crate::connection::{Simulated, simulated_hosts};
 use crate::test_process::{is_alone, resident, run_alone, used};
 
-fn watching(lasts: Duration, interrupt: &AtomicBool) -> Monitor<'_> {
-    Monitor {
+fn watching(lasts: Duration, interrupt: &AtomicBool) -> HostMonitor<'_> {
+    HostMonitor {
         every: Duration::from_secs(1),
         lasts: Some(lasts),
         batch: 64,
@@ -34,7 +34,7 @@ fn watch_a_thousand_hosts() {
     let before = resident();
     let mut seen = (0, 0);
     let mut since: Option<(Instant, f64)> = None;
-    let mut look = |rows: &[Row]| {
+    let mut look = |rows: &[HostRow]| {
         let live = rows.iter().filter(|row| row.sample().is_some()).count();
         let text = view::json(rows, &rows.iter().collect::<Vec<_>>());
         assert!(text.len() > 1000);
@@ -72,10 +72,10 @@ fn a_host_that_is_dead_is_tried_again_and_the_others_are_seen() {
     let interrupt = AtomicBool::new(false);
     let transport = Simulated::default();
     let is_dead =
-        |row: &Row| matches!(&row.state, State::Dead(why) if why.contains(row.host.as_str()));
-    let is_seen = |rows: &[Row]| rows[0].sample().is_some() && rows[1..].iter().all(is_dead);
+        |row: &HostRow| matches!(&row.state, State::Dead(why) if why.contains(row.host.as_str()));
+    let is_seen = |rows: &[HostRow]| rows[0].sample().is_some() && rows[1..].iter().all(is_dead);
     // Until each of the two was tried again, which is after 2 s, or later on a busy host.
-    let mut look = |rows: &[Row]| {
+    let mut look = |rows: &[HostRow]| {
         let are_tried = rows[1..].iter().all(|row| transport.tried(&row.host) > 1);
         interrupt.store(are_tried && is_seen(rows), Relaxed);
         Ok(())

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::protocol::DiskSample;
 use crate::sort_key::SortKey;
-use crate::top::row::{Row, State};
+use crate::top::row::{HostRow, State};
 use ratatui::text::Line;
 use ui::charset;
 use ui::charset::printable;
@@ -40,9 +40,9 @@ const COLUMNS: [Column; 12] = [
 /// Content and limits of the table.
 pub(super) struct TableView<'a> {
     /// All hosts.
-    pub all: &'a [Row],
+    pub all: &'a [HostRow],
     /// Those that are shown.
-    pub shown: Vec<&'a Row>,
+    pub shown: Vec<&'a HostRow>,
     /// The most lines that there is room for.
     pub height: Option<usize>,
     /// Its width, in columns.
@@ -59,7 +59,7 @@ pub(super) fn table(picture: &TableView<'_>, now: Timestamp) -> Vec<Line<'static
         .iter()
         .map(|row| cells(row, &slow, picture.late))
         .collect();
-    let live: Vec<&Row> = live(picture.all);
+    let live: Vec<&HostRow> = live(picture.all);
     rows.push(summary("all", &live, Aggregate::Sum));
     rows.push(summary("mean", &live, Aggregate::Mean));
     let text = layout(&COLUMNS, &rows, picture.width);
@@ -92,11 +92,11 @@ pub(super) fn table(picture: &TableView<'_>, now: Timestamp) -> Vec<Line<'static
     out
 }
 
-fn live(rows: &[Row]) -> Vec<&Row> {
+fn live(rows: &[HostRow]) -> Vec<&HostRow> {
     rows.iter().filter(|row| row.sample().is_some()).collect()
 }
 
-fn cells(row: &Row, slow: &[(&str, f64)], late: Duration) -> Vec<String> {
+fn cells(row: &HostRow, slow: &[(&str, f64)], late: Duration) -> Vec<String> {
     let mib = |what| {
         row.value(what)
             .map_or_else(String::new, |value| format::number(value / MIB))
@@ -139,7 +139,7 @@ fn cells(row: &Row, slow: &[(&str, f64)], late: Duration) -> Vec<String> {
 
 /// A line over all hosts that are live: sums, or means where it is divided by their number. Of
 /// latencies it is the worst, or the mean of the worst.
-fn summary(name: &str, live: &[&Row], by: Aggregate) -> Vec<String> {
+fn summary(name: &str, live: &[&HostRow], by: Aggregate) -> Vec<String> {
     let mib = |what| by.all(live, |row| row.value(what)).map(|value| value / MIB);
     let number = |what| by.all(live, |row| row.value(what));
     let load = |at: usize| {
@@ -179,7 +179,7 @@ enum Aggregate {
 
 impl Aggregate {
     /// One value of those of all hosts that have it; `None` where none has.
-    fn all(self, rows: &[&Row], of: impl Fn(&Row) -> Option<f64>) -> Option<f64> {
+    fn all(self, rows: &[&HostRow], of: impl Fn(&HostRow) -> Option<f64>) -> Option<f64> {
         let values: Vec<f64> = rows.iter().filter_map(|row| of(row)).collect();
         let sum = values.iter().copied().reduce(|a, b| a + b)?;
         Some(match self {
@@ -190,13 +190,13 @@ impl Aggregate {
 }
 
 /// The hosts whose worst disk is slow next to those of the others, and how many times as slow.
-fn slow(rows: &[Row]) -> Vec<(&str, f64)> {
+fn slow(rows: &[HostRow]) -> Vec<(&str, f64)> {
     let known: Vec<(&str, f64)> = rows
         .iter()
         .filter_map(|row| Some((row.host.as_str(), row.value(SortKey::Latency)?)))
         .collect();
     let values: Vec<f64> = known.iter().map(|(_, latency)| *latency).collect();
-    let middle = study::outlying::median(&values).unwrap_or(0.0);
+    let middle = study::median::median(values.clone()).unwrap_or(0.0);
     let marks = study::outlying::outlying(&values, NEAR).unwrap_or_default();
     known
         .into_iter()
@@ -260,7 +260,7 @@ struct Aggregates {
 }
 
 impl Aggregates {
-    fn of(live: &[&Row], by: Aggregate) -> Aggregates {
+    fn of(live: &[&HostRow], by: Aggregate) -> Aggregates {
         let total = |key| by.all(live, |row| row.value(key));
         Aggregates {
             received_bytes_per_s: total(SortKey::Received),
@@ -273,7 +273,7 @@ impl Aggregates {
 }
 
 impl<'a> HostReport<'a> {
-    fn of(row: &'a Row, slow: &[(&str, f64)]) -> HostReport<'a> {
+    fn of(row: &'a HostRow, slow: &[(&str, f64)]) -> HostReport<'a> {
         let (state, why, age_s) = match &row.state {
             State::Connecting => ("connecting", None, None),
             State::Live(_, since) => ("live", None, Some(since.elapsed().as_secs_f64())),
@@ -302,7 +302,7 @@ impl<'a> HostReport<'a> {
 }
 
 /// All as one JSON document in one line.
-pub(super) fn json(all: &[Row], shown: &[&Row]) -> String {
+pub(super) fn json(all: &[HostRow], shown: &[&HostRow]) -> String {
     let (slow, live) = (slow(all), live(all));
     let report = TopReport {
         at: Timestamp::now(),
@@ -323,8 +323,8 @@ mod tests {
     use crate::top::row::tests::row;
     use insta::assert_snapshot;
 
-    fn rows() -> Vec<Row> {
-        let mut rows: Vec<Row> = (0..6)
+    fn rows() -> Vec<HostRow> {
+        let mut rows: Vec<HostRow> = (0..6)
             .map(|at| row(&format!("db{at}"), Some(2.0 + 0.1 * f64::from(at)), 100.0))
             .collect();
         rows.push(row("slow", Some(80.0), 100.0));
@@ -334,7 +334,7 @@ mod tests {
         rows
     }
 
-    fn picture(rows: &[Row]) -> TableView<'_> {
+    fn picture(rows: &[HostRow]) -> TableView<'_> {
         TableView {
             all: rows,
             shown: rows.iter().collect(),

@@ -4,7 +4,7 @@
 //! A log is too long to be read as one document, may be cut at any byte, and another run may be
 //! appended behind the cut. So only the words are examined, and what they are in.
 
-use record::sample::{CpuShares, Fraction, Source, SourceKind};
+use record::sample::{CpuShares, Fraction, SampleSource, SourceKind};
 
 use super::calendar::Calendar;
 use super::columns::Column;
@@ -75,7 +75,7 @@ pub(crate) struct Json {
     second: Option<f64>,
     /// The line that is read.
     line: u64,
-    pub(crate) source: Source,
+    pub(crate) source: SampleSource,
 }
 
 impl Json {
@@ -94,9 +94,9 @@ impl Json {
             matrix: None,
             second: None,
             line: 0,
-            source: Source {
+            source: SampleSource {
                 kind: SourceKind::IostatJson,
-                ..Source::default()
+                ..SampleSource::default()
             },
         }
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use record::sample::{CpuShares, Fraction, Source};
+use record::sample::{CpuShares, Fraction, SampleSource};
 
 use super::number::{Number, number};
 use super::stamp;
@@ -106,7 +106,7 @@ impl Machine {
     }
 
     /// Tells it of the source.
-    pub(crate) fn note(self, source: &mut Source) {
+    pub(crate) fn note(self, source: &mut SampleSource) {
         source.kernel = Some(self.kernel);
         source.hostname = Some(self.hostname);
         source.cpus = self.cpus.or(source.cpus);

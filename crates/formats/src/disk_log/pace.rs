@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use jiff::Timestamp;
 use record::Nanos;
-use record::sample::{Gap, Moment};
+use record::sample::{Gap, SampleTime};
 
 /// The interval where nothing tells it: what most people give to iostat.
 const USUAL: Nanos = Nanos::from_secs(1);
@@ -27,7 +27,7 @@ pub(crate) struct Timing {
 /// The time of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    pub(crate) at: Moment,
+    pub(crate) at: SampleTime,
     pub(crate) length: Nanos,
     pub(crate) gap: Option<Gap>,
 }
@@ -180,8 +180,8 @@ impl Pace {
         }
     }
 
-    fn moment(&self, timing: &Timing) -> Moment {
-        Moment {
+    fn moment(&self, timing: &Timing) -> SampleTime {
+        SampleTime {
             wall: timing.wall,
             elapsed: self.elapsed,
         }

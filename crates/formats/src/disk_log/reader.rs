@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::BufRead;
 
-use record::sample::{Source, SourceKind};
+use record::sample::{SampleSource, SourceKind};
 
 use super::calendar::Calendar;
 use super::json::Json;
@@ -122,7 +122,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// Facts about the log as a whole, so far.
-    pub fn source(&self) -> &Source {
+    pub fn source(&self) -> &SampleSource {
         let (json, text) = (&self.parts.json.source, &self.parts.text.source);
         match json.hostname.is_some() || json.kind == SourceKind::Prometheus {
             true => json,

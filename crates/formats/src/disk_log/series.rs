@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use record::Nanos;
 use record::sample::{
-    BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Flow, HostSample, Moment,
-    PerSecond, Sample, disks_of_partition,
+    BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Flow, HostSample, PerSecond,
+    Sample, SampleTime, disks_of_partition,
 };
 
 use super::notes::Notes;
@@ -213,7 +213,12 @@ impl Series {
 
     /// The samples of a report's devices, in order of their names. Groups are left out where any of
     /// the members is there.
-    fn devices(&mut self, mut report: Report, at: Moment, notes: &mut Notes) -> Vec<DeviceSample> {
+    fn devices(
+        &mut self,
+        mut report: Report,
+        at: SampleTime,
+        notes: &mut Notes,
+    ) -> Vec<DeviceSample> {
         let has_members = report.rows.iter().any(|row| !row.group);
         report.rows.retain(|row| {
             let is_sum = row.group && has_members;
@@ -239,7 +244,7 @@ impl Series {
     }
 
     /// Remembers a device and what is told of it. Returns whether there is room for it.
-    fn meet(&mut self, name: &str, figures: &Figures, at: Moment) -> bool {
+    fn meet(&mut self, name: &str, figures: &Figures, at: SampleTime) -> bool {
         if let Some(known) = self.devices.get_mut(name) {
             known.told.join(figures);
             known.run = self.run;

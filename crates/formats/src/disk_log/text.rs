@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use record::sample::{Source, SourceKind};
+use record::sample::{SampleSource, SourceKind};
 
 use super::Columns;
 use super::calendar::Calendar;
@@ -60,7 +60,7 @@ pub(crate) struct Text {
     held_bytes: usize,
     /// The figures of them, and how many of these can be checked.
     rows: Vec<Vec<Number>>,
-    pub(crate) source: Source,
+    pub(crate) source: SampleSource,
 }
 
 impl Text {
@@ -74,9 +74,9 @@ impl Text {
             held: Vec::new(),
             held_bytes: 0,
             rows: Vec::new(),
-            source: Source {
+            source: SampleSource {
                 kind: SourceKind::IostatText,
-                ..Source::default()
+                ..SampleSource::default()
             },
         }
     }

@@ -1,6 +1,6 @@
 //! The options of a job that is written.
 
-use record::{Details, Pattern, PhaseSummary, RandomDistribution, Summary, TargetKind};
+use record::{JobOptions, Pattern, PhaseSummary, RandomDistribution, Summary, TargetKind};
 
 use super::details;
 
@@ -105,7 +105,7 @@ fn rate_of(rate: f64, reads: f64, clones: u32) -> String {
     }
 }
 
-fn distribution(details: &Details) -> Option<String> {
+fn distribution(details: &JobOptions) -> Option<String> {
     match details.spread {
         RandomDistribution::Uniform | RandomDistribution::Once => None,
         RandomDistribution::Zipf(theta) => Some(format!("zipf:{theta}")),

@@ -1,6 +1,6 @@
 //! Extended options of a job of fio: sizes that differ, the offset, the distribution of places.
 
-use record::{Bytes, Details, RandomDistribution, SizeShare};
+use record::{Bytes, JobOptions, RandomDistribution, SizeShare};
 
 use super::options::Options;
 
@@ -11,9 +11,9 @@ const PARETO: f64 = 0.2;
 /// The details of a job. `None` where any of them is not understood. How long it ramps up and when
 /// it ends does not change what it does, and is left to the options themselves. So is whether a
 /// block is drawn again before all were: `norandommap` has no value, and is not in the document.
-pub(super) fn details(options: &Options<'_>) -> Option<Box<Details>> {
+pub(super) fn details(options: &Options<'_>) -> Option<Box<JobOptions>> {
     let (read_sizes, write_sizes) = sizes(options)?;
-    Some(Box::new(Details {
+    Some(Box::new(JobOptions {
         read_sizes,
         write_sizes,
         offset: match options.get("offset") {
@@ -28,7 +28,7 @@ pub(super) fn details(options: &Options<'_>) -> Option<Box<Details>> {
             _ => return None,
         },
         full_sync: options.get("fdatasync").is_none_or(|every| every == "0"),
-        ..Details::default()
+        ..JobOptions::default()
     }))
 }
 
@@ -115,7 +115,7 @@ fn spread(text: &str) -> Option<RandomDistribution> {
 }
 
 /// The value of `bssplit=` that says the same as the sizes, and `None` where there are none.
-pub(super) fn split(details: &Details) -> Option<String> {
+pub(super) fn split(details: &JobOptions) -> Option<String> {
     let part = |share: &SizeShare| format!("{}/{}", share.size.0, (share.share * 100.0).round());
     let list = |shares: &[SizeShare]| shares.iter().map(part).collect::<Vec<_>>().join(":");
     let (reads, writes) = (list(&details.read_sizes), list(&details.write_sizes));

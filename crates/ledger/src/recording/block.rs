@@ -14,14 +14,14 @@ use jiff::Timestamp;
 use record::Nanos;
 use record::sample::{
     ArraySample, Device, DeviceId, DeviceKind, DeviceSample, Gap, KernelError, LatencySample,
-    Moment, ProcessSample, Sample, TracingSample,
+    ProcessSample, Sample, SampleTime, TracingSample,
 };
 use serde::{Deserialize, Serialize};
 
 use super::bytes::{
-    Aim, checksum, folded, put, put_figures, put_stream, take, take_stream, unfolded,
+    PackingGoal, checksum, folded, put, put_figures, put_stream, take, take_stream, unfolded,
 };
-use super::table::{Key, Row, put_table, take_table};
+use super::table::{Row, RowOwner, put_table, take_table};
 use super::{device, host};
 
 /// The form of the blocks that are written.
@@ -55,14 +55,14 @@ struct Head {
 }
 
 /// Packs samples.
-pub(super) fn pack<'a>(samples: impl IntoIterator<Item = &'a Sample>, aim: Aim) -> Vec<u8> {
+pub(super) fn pack<'a>(samples: impl IntoIterator<Item = &'a Sample>, aim: PackingGoal) -> Vec<u8> {
     pack_after(samples, aim, &mut LastHead::default())
 }
 
 /// The same, of samples that follow others with that head.
 pub(super) fn pack_after<'a>(
     samples: impl IntoIterator<Item = &'a Sample>,
-    aim: Aim,
+    aim: PackingGoal,
     last: &mut LastHead,
 ) -> Vec<u8> {
     let mut packer = Packer {
@@ -97,16 +97,16 @@ impl LastHead {
 /// Samples on their way into a block: what rarely changes, and rows of figures.
 #[derive(Default)]
 pub(super) struct Packer {
-    aim: Aim,
+    aim: PackingGoal,
     head: Head,
     devices: Numbering,
     device_rows: Vec<Row<{ device::FIGURES }>>,
-    device_keys: Vec<Key>,
+    device_keys: Vec<RowOwner>,
     net_rows: Vec<Row<{ host::NET_FIGURES }>>,
-    net_keys: Vec<Key>,
+    net_keys: Vec<RowOwner>,
     host_rows: Vec<Row<{ host::FIGURES }>>,
     states: HashMap<usize, ArraySample>,
-    times: Vec<(Moment, Nanos)>,
+    times: Vec<(SampleTime, Nanos)>,
 }
 
 impl Packer {
@@ -138,7 +138,7 @@ impl Packer {
             let figures = host::net_figures(interface, seconds);
             self.net_rows.push(host::row(&figures));
         }
-        let net_keys = links.iter().map(|own| Key::alone(*own));
+        let net_keys = links.iter().map(|own| RowOwner::alone(*own));
         self.net_keys.extend(net_keys);
         change(&mut self.head.links, nth, links);
         self.host_rows.push(host::row(&host::figures(&sample.host)));
@@ -222,7 +222,7 @@ fn assemble(head: Head, mut rest: &[u8]) -> Option<Vec<Sample>> {
     }
     let links = each(&head.links, samples.len());
     let own = links.iter().flat_map(|links| links.iter());
-    let net_keys: Vec<Key> = own.map(|own| Key::alone(*own)).collect();
+    let net_keys: Vec<RowOwner> = own.map(|own| RowOwner::alone(*own)).collect();
     let mut rows = take_table(&mut rest, &net_keys, &host::NET_UNITS)?.into_iter();
     let names: Vec<Arc<str>> = head
         .interfaces
@@ -251,7 +251,7 @@ fn fill_devices(samples: &mut [Sample], head: &Head, mut rest: &[u8]) -> Option<
     {
         return None;
     }
-    let device_keys: Vec<Key> = rosters
+    let device_keys: Vec<RowOwner> = rosters
         .iter()
         .flat_map(|roster| keys(roster, &head.devices))
         .collect();
@@ -319,7 +319,7 @@ impl Numbering {
 }
 
 /// The keys of a roster: a partition follows the disk that it is on.
-fn keys<'a>(roster: &'a [usize], devices: &'a [Device]) -> impl Iterator<Item = Key> + 'a {
+fn keys<'a>(roster: &'a [usize], devices: &'a [Device]) -> impl Iterator<Item = RowOwner> + 'a {
     roster.iter().map(move |own| {
         let device = &devices[*own];
         let disk = device
@@ -330,12 +330,12 @@ fn keys<'a>(roster: &'a [usize], devices: &'a [Device]) -> impl Iterator<Item = 
             let is_disk = |number: &&usize| devices[**number].id == *disk;
             roster.iter().find(is_disk).copied()
         });
-        Key { own: *own, twin }
+        RowOwner { own: *own, twin }
     })
 }
 
-fn host_keys(samples: usize) -> Vec<Key> {
-    vec![Key::alone(0); samples]
+fn host_keys(samples: usize) -> Vec<RowOwner> {
+    vec![RowOwner::alone(0); samples]
 }
 
 fn named(names: &mut Vec<String>, name: &str) -> usize {
@@ -369,7 +369,7 @@ fn each(lists: &[(usize, Vec<usize>)], samples: usize) -> Vec<&[usize]> {
 
 /// The times, exact: lengths as differences, the clock that continues as what it differs from the
 /// length, and the time of day as what that differs from it.
-fn put_times(out: &mut Vec<u8>, times: &[(Moment, Nanos)], aim: Aim) {
+fn put_times(out: &mut Vec<u8>, times: &[(SampleTime, Nanos)], aim: PackingGoal) {
     let mut stream = Vec::new();
     let (mut length, mut elapsed, mut wall) = (0_i128, 0_i128, 0_i128);
     for (at, own_length) in times {
@@ -445,7 +445,7 @@ fn take_times(rest: &mut &[u8], samples: usize) -> Option<Vec<Sample>> {
             }
         };
         found.push(Sample {
-            at: Moment {
+            at: SampleTime {
                 wall: time,
                 elapsed: Nanos(u64::try_from(elapsed).ok()?),
             },

@@ -1,6 +1,6 @@
 //! Blocks as they lie in the ledger.
 
-use record::sample::Recorded;
+use record::sample::RecordedInterval;
 use rusqlite::{Row, Transaction, params};
 
 use super::packed::Packed;
@@ -9,7 +9,7 @@ use crate::columns::sortable;
 use crate::{Error, Ledger, Result};
 
 /// A block as it is stored.
-pub(super) struct Body {
+pub(super) struct StoredBlock {
     pub(super) number: i64,
     pub(super) recording: i64,
     pub(super) step: u32,
@@ -20,12 +20,12 @@ pub(super) struct Body {
     pub(super) body: Vec<u8>,
 }
 
-impl Body {
-    /// The columns that [`Body::of`] takes, in its order.
+impl StoredBlock {
+    /// The columns that [`StoredBlock::of`] takes, in its order.
     const COLUMNS: &str = "number, recording, step, elapsed, began, body";
 
-    fn of(row: &Row<'_>) -> rusqlite::Result<Body> {
-        Ok(Body {
+    fn of(row: &Row<'_>) -> rusqlite::Result<StoredBlock> {
+        Ok(StoredBlock {
             number: row.get(0)?,
             recording: row.get(1)?,
             step: row.get(2)?,
@@ -40,7 +40,7 @@ impl Ledger {
     /// Puts blocks of samples in the place of blocks that were read before. Where another process
     /// has done so since they were read, this changes nothing: else the same samples would be there
     /// twice.
-    pub(super) fn replace(&self, blocks: &[Body], samples: &[Packed]) -> Result<()> {
+    pub(super) fn replace(&self, blocks: &[StoredBlock], samples: &[Packed]) -> Result<()> {
         self.demand_writable()?;
         let replaced = || {
             let change = self.change()?;
@@ -63,7 +63,7 @@ impl Ledger {
     }
 
     /// The samples of a block.
-    pub(super) fn unpacked(&self, block: &Body) -> Result<Vec<Recorded>> {
+    pub(super) fn unpacked(&self, block: &StoredBlock) -> Result<Vec<RecordedInterval>> {
         unpack(block.step, &block.body).map_err(|detail| Error::UnreadableRecording {
             path: self.path.clone(),
             number: block.recording,
@@ -79,7 +79,7 @@ impl Ledger {
         recording: i64,
         step: u32,
         within: Option<(&str, &str)>,
-    ) -> Result<Vec<Body>> {
+    ) -> Result<Vec<StoredBlock>> {
         let (from, to) = within.unzip();
         let read = || {
             let mut statement = self.connection.prepare_cached(&format!(
@@ -87,26 +87,31 @@ impl Ledger {
                  WHERE recording = ?1 AND step = ?2
                    AND (?3 IS NULL OR began >= ?3) AND (?4 IS NULL OR began < ?4)
                  ORDER BY elapsed, number",
-                Body::COLUMNS
+                StoredBlock::COLUMNS
             ))?;
-            let rows = statement.query_map(params![recording, step, from, to], Body::of)?;
-            rows.collect::<rusqlite::Result<Vec<Body>>>()
+            let rows = statement.query_map(params![recording, step, from, to], StoredBlock::of)?;
+            rows.collect::<rusqlite::Result<Vec<StoredBlock>>>()
         };
         read().map_err(|error| self.explain(error))
     }
 
     /// The last block of a step before another block of its recording, if it reaches beyond this
     /// time.
-    pub(super) fn last_before(&self, block: &Body, step: u32, time: &str) -> Result<Option<Body>> {
+    pub(super) fn last_before(
+        &self,
+        block: &StoredBlock,
+        step: u32,
+        time: &str,
+    ) -> Result<Option<StoredBlock>> {
         let read = || {
             let mut statement = self.connection.prepare_cached(&format!(
                 "SELECT {} FROM blocks
                  WHERE recording = ?1 AND step = ?2 AND elapsed < ?3 AND ended > ?4
                  ORDER BY elapsed DESC, number DESC LIMIT 1",
-                Body::COLUMNS
+                StoredBlock::COLUMNS
             ))?;
             let asked = params![block.recording, step, block.elapsed, time];
-            let mut rows = statement.query_map(asked, Body::of)?;
+            let mut rows = statement.query_map(asked, StoredBlock::of)?;
             rows.next().transpose()
         };
         read().map_err(|error| self.explain(error))
@@ -119,15 +124,15 @@ impl Ledger {
         recording: i64,
         step: u32,
         began: &str,
-    ) -> Result<Option<Body>> {
+    ) -> Result<Option<StoredBlock>> {
         let read = || {
             let mut statement = self.connection.prepare_cached(&format!(
                 "SELECT {} FROM blocks
                  WHERE number = ?1 AND recording = ?2 AND step = ?3 AND began = ?4",
-                Body::COLUMNS
+                StoredBlock::COLUMNS
             ))?;
             let mut rows =
-                statement.query_map(params![number, recording, step, began], Body::of)?;
+                statement.query_map(params![number, recording, step, began], StoredBlock::of)?;
             rows.next().transpose()
         };
         read().map_err(|error| self.explain(error))

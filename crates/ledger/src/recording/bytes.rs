@@ -16,7 +16,7 @@ const RAW: i32 = 0;
 
 /// Aim of packing: size or speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Aim {
+pub(super) enum PackingGoal {
     /// Little room, for what is kept.
     #[default]
     Room,
@@ -69,10 +69,10 @@ pub(super) fn put_stream(out: &mut Vec<u8>, stream: &[u8]) {
 }
 
 /// Appends a stream of figures, which is compressed only where that is worth its time.
-pub(super) fn put_figures(out: &mut Vec<u8>, stream: &[u8], aim: Aim) {
+pub(super) fn put_figures(out: &mut Vec<u8>, stream: &[u8], aim: PackingGoal) {
     match aim {
-        Aim::Room => put_stream(out, stream),
-        Aim::Time => {
+        PackingGoal::Room => put_stream(out, stream),
+        PackingGoal::Time => {
             put(out, stream.len() as u64);
             if !stream.is_empty() {
                 put_body(out, stream);
@@ -150,7 +150,7 @@ mod tests {
                 put(&mut out, folded(*value));
             }
             put_stream(&mut out, &stream);
-            put_figures(&mut out, &stream, Aim::Time);
+            put_figures(&mut out, &stream, PackingGoal::Time);
             let mut rest = &out[..];
             for value in values {
                 prop_assert_eq!(take(&mut rest).map(unfolded), Some(value));

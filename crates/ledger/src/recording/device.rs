@@ -11,7 +11,7 @@ use record::sample::{
 };
 use record::{Bytes, Nanos};
 
-use super::table::{Row, Unit};
+use super::table::{ColumnUnit, Row};
 
 /// Number of figures in a row.
 pub(super) const FIGURES: usize = 48;
@@ -35,26 +35,26 @@ const HAS_ARRAY: usize = FIGURES + 7;
 const HAS_VENDOR: usize = FIGURES + 8;
 const IS_EBS: usize = FIGURES + 9;
 
-const COUNT: Unit = Unit {
+const COUNT: ColumnUnit = ColumnUnit {
     coarse: 1.0,
     fine: 1.0 / 1024.0,
 };
-const SECTORS: Unit = Unit {
+const SECTORS: ColumnUnit = ColumnUnit {
     coarse: 512.0,
     fine: 1.0,
 };
-const MILLISECONDS: Unit = Unit {
+const MILLISECONDS: ColumnUnit = ColumnUnit {
     coarse: 1.0,
     fine: 1e-6,
 };
-const ONE: Unit = Unit::only(1.0);
+const ONE: ColumnUnit = ColumnUnit::only(1.0);
 /// Milliseconds beyond this, which are a generation's, do not fit the fine unit.
 const LONGEST: f64 = 1e12;
 
 /// The units of the figures.
-pub(super) const UNITS: [Unit; FIGURES] = units();
+pub(super) const UNITS: [ColumnUnit; FIGURES] = units();
 
-const fn units() -> [Unit; FIGURES] {
+const fn units() -> [ColumnUnit; FIGURES] {
     let mut units = [ONE; FIGURES];
     let mut flow = 0;
     while flow < 4 {

@@ -8,7 +8,7 @@ use record::sample::{
     PerSecond, Pressure, PressureLine,
 };
 
-use super::table::{Row, Unit};
+use super::table::{ColumnUnit, Row};
 
 /// Number of the host's figures: eight of pressure, three of load, five of memory, six of the processors.
 pub(super) const FIGURES: usize = 22;
@@ -21,28 +21,28 @@ const MEMORY: usize = 11;
 const CPU: usize = 16;
 
 /// Shares: in millionths, or finer.
-const SHARE: Unit = Unit {
+const SHARE: ColumnUnit = ColumnUnit {
     coarse: 1e-6,
     fine: 1e-9,
 };
 /// Unit of figures that the kernel prints with two digits after the point.
-const HUNDREDTHS: Unit = Unit {
+const HUNDREDTHS: ColumnUnit = ColumnUnit {
     coarse: 0.01,
     fine: 0.000_1,
 };
-const PAGES: Unit = Unit {
+const PAGES: ColumnUnit = ColumnUnit {
     coarse: 4096.0,
     fine: 1.0,
 };
-const COUNT: Unit = Unit {
+const COUNT: ColumnUnit = ColumnUnit {
     coarse: 1.0,
     fine: 1.0 / 1024.0,
 };
 
 /// The units of the host's figures.
-pub(super) const UNITS: [Unit; FIGURES] = units();
+pub(super) const UNITS: [ColumnUnit; FIGURES] = units();
 
-const fn units() -> [Unit; FIGURES] {
+const fn units() -> [ColumnUnit; FIGURES] {
     let mut units = [SHARE; FIGURES];
     let mut at = LOAD;
     while at < MEMORY {
@@ -57,7 +57,7 @@ const fn units() -> [Unit; FIGURES] {
 }
 
 /// The units of an interface's figures.
-pub(super) const NET_UNITS: [Unit; NET_FIGURES] = [COUNT; NET_FIGURES];
+pub(super) const NET_UNITS: [ColumnUnit; NET_FIGURES] = [COUNT; NET_FIGURES];
 
 /// The host's figures; each is `None` where it is not known.
 pub(super) fn figures(host: &HostSample) -> [Option<f64>; FIGURES] {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use record::sample::{Device, DeviceId, Gap, Moment, Recorded, Sample};
+use record::sample::{Device, DeviceId, Gap, RecordedInterval, Sample, SampleTime};
 use record::{Nanos, Subject};
 use study::watch::Event;
 
@@ -24,7 +24,7 @@ pub(super) struct Joiner {
     /// Offset that is added to the recording's own clock, and taken from it.
     added: Nanos,
     taken: Nanos,
-    last: Option<Moment>,
+    last: Option<SampleTime>,
     events: HashMap<u64, u64>,
     next_event: u64,
 }
@@ -43,12 +43,12 @@ impl Joiner {
     }
 
     /// The end of the last sample.
-    pub(super) fn last(&self) -> Option<Moment> {
+    pub(super) fn last(&self) -> Option<SampleTime> {
         self.last
     }
 
     /// Puts a sample into the series.
-    pub(super) fn join(&mut self, recorded: &mut Recorded) {
+    pub(super) fn join(&mut self, recorded: &mut RecordedInterval) {
         let own = recorded.sample.at.elapsed;
         let at = self.moment(recorded.sample.at);
         let length = recorded.sample.length;
@@ -83,14 +83,14 @@ impl Joiner {
         event
     }
 
-    fn moment(&self, moment: Moment) -> Moment {
-        Moment {
+    fn moment(&self, moment: SampleTime) -> SampleTime {
+        SampleTime {
             wall: moment.wall,
             elapsed: (moment.elapsed + self.added) - self.taken,
         }
     }
 
-    fn adopt(&mut self, sample: &mut Sample, at: Moment, gap: Option<Gap>) {
+    fn adopt(&mut self, sample: &mut Sample, at: SampleTime, gap: Option<Gap>) {
         sample.at = at;
         sample.gap = gap;
         for one in &sample.devices {
@@ -183,15 +183,15 @@ mod tests {
 
     use super::*;
 
-    fn recorded(second: u64, names: &[&str]) -> Recorded {
-        let at = Moment {
+    fn recorded(second: u64, names: &[&str]) -> RecordedInterval {
+        let at = SampleTime {
             wall: Timestamp::from_second(second as i64).ok(),
             elapsed: Nanos::from_secs(second),
         };
         let device = |(name, id): (&&str, u32)| {
             DeviceSample::unknown(Arc::new(Device::by_name(DeviceId(id), name, at)))
         };
-        Recorded::taken(Sample {
+        RecordedInterval::taken(Sample {
             at,
             length: Nanos::from_secs(1),
             devices: names.iter().zip(0..).map(device).collect(),
@@ -206,7 +206,7 @@ mod tests {
             severity: Severity::Warn,
             subject: Subject::Device(DeviceId(id)),
             name: name.to_owned(),
-            began: Moment::default(),
+            began: SampleTime::default(),
             ended: None,
             text: String::new(),
             advice: String::new(),

@@ -1,7 +1,7 @@
 //! Time for which recordings are kept, and how closely.
 
 use jiff::{SignedDuration, Timestamp};
-use record::sample::Recorded;
+use record::sample::RecordedInterval;
 use record::{Bytes, Nanos};
 use rusqlite::OptionalExtension as _;
 
@@ -28,7 +28,7 @@ const FORSAKEN: SignedDuration = SignedDuration::from_hours(24);
 
 /// Time for which samples are kept, how closely, and in how much room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keep {
+pub struct Retention {
     /// As they were taken. Older ones are thinned out to a minute.
     pub taken: Nanos,
     /// By the minute. Older ones are thinned out to an hour.
@@ -38,10 +38,10 @@ pub struct Keep {
     pub limit: Bytes,
 }
 
-impl Default for Keep {
+impl Default for Retention {
     /// Three days, sixty days, and 256 MiB.
-    fn default() -> Keep {
-        Keep {
+    fn default() -> Retention {
+        Retention {
             taken: Nanos::from_secs(3 * DAY as u64),
             minutes: Nanos::from_secs(60 * DAY as u64),
             limit: Bytes::mib(256),
@@ -81,7 +81,7 @@ impl Coarser {
 
     /// Number of the block that a sample belongs to. An interval that ends on the full hour belongs to the
     /// hour before, as it does in [`Thinner`].
-    fn block_of(&self, recorded: &Recorded) -> i64 {
+    fn block_of(&self, recorded: &RecordedInterval) -> i64 {
         let ended = recorded.sample.at.wall.unwrap_or_default();
         multiple(ended.as_nanosecond() - 1, self.block)
     }
@@ -94,7 +94,7 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub fn thin_out(&self, keep: &Keep, now: Timestamp) -> Result<()> {
+    pub fn thin_out(&self, keep: &Retention, now: Timestamp) -> Result<()> {
         let before = |age: Nanos| {
             let age = SignedDuration::from_nanos(i64::try_from(age.0).unwrap_or(i64::MAX));
             now.checked_sub(age).unwrap_or(Timestamp::MIN)

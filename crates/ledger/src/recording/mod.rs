@@ -17,7 +17,7 @@
 //!
 //! # For how long
 //!
-//! [`Keep`] says when samples are thinned out to one a minute, with the least, the mean and the most
+//! [`Retention`] says when samples are thinned out to one a minute, with the least, the mean and the most
 //! of each figure, and then to one an hour. Where that takes more room than is allowed, the oldest
 //! are thinned out sooner, and in the end dropped.
 
@@ -42,14 +42,14 @@ mod write;
 
 use jiff::Timestamp;
 use record::Bytes;
-use record::sample::{Moment, Recorded, Source};
+use record::sample::{RecordedInterval, SampleSource, SampleTime};
 use study::watch::Event;
 
-use bytes::Aim;
-pub use keep::Keep;
+use bytes::PackingGoal;
+pub use keep::Retention;
 pub use level::LARGEST_ERROR;
 pub use marks::{Mark, MarkReader};
-pub use read::{Played, Replay};
+pub use read::{RecordedSpan, ReplayedSample};
 pub use thin::{Thinner, thin};
 pub use write::Recording;
 
@@ -64,11 +64,11 @@ const HOURS: u32 = 3600;
 
 /// An event, and when it was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Noted {
+pub struct RecordedEvent {
     /// The event as it stands.
     pub event: Event,
     /// The end of the sample in which it was found.
-    pub found: Moment,
+    pub found: SampleTime,
 }
 
 /// A recording, as lists show it.
@@ -95,21 +95,24 @@ pub struct RecordingSummary {
     /// Bytes that its samples take.
     pub bytes: Bytes,
     /// The host.
-    pub source: Source,
+    pub source: SampleSource,
 }
 
 /// The body of a block of this step.
-fn pack(step: u32, samples: &[Recorded]) -> Vec<u8> {
+fn pack(step: u32, samples: &[RecordedInterval]) -> Vec<u8> {
     if step <= TAKEN {
-        return block::pack(samples.iter().map(|one| &one.sample), Aim::Room);
+        return block::pack(samples.iter().map(|one| &one.sample), PackingGoal::Room);
     }
     let mut out = Vec::new();
     bytes::put(&mut out, samples.len() as u64);
     for one in samples {
         bytes::put(&mut out, one.samples());
     }
-    let parts: [fn(&Recorded) -> &record::sample::Sample; 3] =
-        [|one| &one.sample, Recorded::least, Recorded::most];
+    let parts: [fn(&RecordedInterval) -> &record::sample::Sample; 3] = [
+        |one| &one.sample,
+        RecordedInterval::least,
+        RecordedInterval::most,
+    ];
     // What was taken so rarely that there was nothing to thin out has no extremes: they are left empty.
     let is_plain = samples.iter().all(|one| one.spread.is_none());
     for (nth, part) in parts.into_iter().enumerate() {
@@ -117,7 +120,7 @@ fn pack(step: u32, samples: &[Recorded]) -> Vec<u8> {
             bytes::put(&mut out, 0);
             continue;
         }
-        let packed = block::pack(samples.iter().map(part), Aim::Room);
+        let packed = block::pack(samples.iter().map(part), PackingGoal::Room);
         bytes::put(&mut out, packed.len() as u64);
         out.extend_from_slice(&packed);
     }
@@ -130,10 +133,10 @@ pub(crate) fn demand_readable(step: u32, body: &[u8]) -> Result<(), String> {
 }
 
 /// The samples of a body; what is wrong with them is reported as a clause.
-fn unpack(step: u32, body: &[u8]) -> Result<Vec<Recorded>, String> {
+fn unpack(step: u32, body: &[u8]) -> Result<Vec<RecordedInterval>, String> {
     if step <= TAKEN {
         let samples = block::unpack(body)?;
-        return Ok(samples.into_iter().map(Recorded::taken).collect());
+        return Ok(samples.into_iter().map(RecordedInterval::taken).collect());
     }
     let cut = || "it is cut short".to_owned();
     let mut rest = body;
@@ -160,12 +163,12 @@ fn unpack(step: u32, body: &[u8]) -> Result<Vec<Recorded>, String> {
     };
     let means = part()?.ok_or_else(cut)?;
     let (Some(leasts), Some(mosts)) = (part()?, part()?) else {
-        return Ok(means.map(Recorded::taken).collect());
+        return Ok(means.map(RecordedInterval::taken).collect());
     };
     let spreads = leasts.zip(mosts).zip(counts);
     Ok(means
         .zip(spreads)
-        .map(|(sample, ((least, most), samples))| Recorded {
+        .map(|(sample, ((least, most), samples))| RecordedInterval {
             sample,
             spread: Some(Box::new(record::sample::Spread {
                 least,

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 use record::Nanos;
-use record::sample::{Moment, Recorded, Sample};
+use record::sample::{RecordedInterval, Sample, SampleTime};
 
 use super::block::{self, LastHead, Packer};
-use super::bytes::Aim;
+use super::bytes::PackingGoal;
 use super::{BATCH, TAKEN, pack};
 
 /// Samples that were packed.
@@ -23,7 +23,7 @@ pub(super) struct Packed {
 
 impl Packed {
     /// Packs samples for this step. `None` of none.
-    pub(super) fn of(step: u32, samples: &[Recorded]) -> Option<Packed> {
+    pub(super) fn of(step: u32, samples: &[RecordedInterval]) -> Option<Packed> {
         let (first, last) = (samples.first()?, samples.last()?);
         let rows = samples.iter().map(|one| one.sample.devices.len()).sum();
         let times = Times::of(&first.sample);
@@ -35,7 +35,7 @@ impl Packed {
     pub(super) fn batch(samples: &[Sample], head: &mut LastHead) -> Option<Packed> {
         let (first, last) = (samples.first()?, samples.last()?);
         let rows = samples.iter().map(|one| one.devices.len()).sum();
-        let body = block::pack_after(samples, Aim::Time, head);
+        let body = block::pack_after(samples, PackingGoal::Time, head);
         Some(Times::of(first).packed(BATCH, last.at, samples.len(), rows, body))
     }
 }
@@ -46,7 +46,7 @@ impl Packed {
 pub(super) struct Gathered {
     packer: Packer,
     times: Option<Times>,
-    last: Moment,
+    last: SampleTime,
     samples: usize,
     rows: usize,
 }
@@ -84,7 +84,14 @@ impl Times {
         }
     }
 
-    fn packed(self, step: u32, last: Moment, samples: usize, rows: usize, body: Vec<u8>) -> Packed {
+    fn packed(
+        self,
+        step: u32,
+        last: SampleTime,
+        samples: usize,
+        rows: usize,
+        body: Vec<u8>,
+    ) -> Packed {
         Packed {
             step,
             body,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use jiff::Timestamp;
 use record::Bytes;
-use record::sample::Recorded;
+use record::sample::RecordedInterval;
 use rusqlite::params;
 use study::watch::Event;
 
@@ -15,9 +15,9 @@ use crate::{Ledger, Result};
 
 /// A sample of a recording, and what happened to events in it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Played {
+pub struct ReplayedSample {
     /// The sample.
-    pub recorded: Recorded,
+    pub recorded: RecordedInterval,
     /// Events that were found in it; in the first one also those that were found before and lasted.
     pub opened: Vec<Event>,
     /// Events that were over in it, and those that ended with a recording: it is unknown how they continued
@@ -30,7 +30,7 @@ pub struct Played {
 /// one series: devices have one number in all of them, the clock continues, and what lies between is a
 /// gap. A block is read when it is needed; one that cannot be read is an error, after which the next
 /// is read.
-pub struct Replay<'a> {
+pub struct RecordedSpan<'a> {
     ledger: &'a Ledger,
     host: String,
     from: Timestamp,
@@ -38,7 +38,7 @@ pub struct Replay<'a> {
     /// The latest time of a sample so far.
     reached: Timestamp,
     blocks: VecDeque<Block>,
-    samples: VecDeque<Recorded>,
+    samples: VecDeque<RecordedInterval>,
     recording: Option<i64>,
     joiner: Joiner,
     /// Events of the recording that is being read, by when they were found.
@@ -71,8 +71,8 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn replay(&self, host: &str, from: Timestamp, to: Timestamp) -> Result<Replay<'_>> {
-        Ok(Replay {
+    pub fn replay(&self, host: &str, from: Timestamp, to: Timestamp) -> Result<RecordedSpan<'_>> {
+        Ok(RecordedSpan {
             ledger: self,
             from,
             to,
@@ -205,7 +205,7 @@ impl Ledger {
     }
 }
 
-impl Replay<'_> {
+impl RecordedSpan<'_> {
     /// True if nothing was recorded in the span.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.samples.is_empty()
@@ -243,7 +243,7 @@ impl Replay<'_> {
         Ok(true)
     }
 
-    fn is_wanted(&self, recorded: &Recorded) -> bool {
+    fn is_wanted(&self, recorded: &RecordedInterval) -> bool {
         let sample = &recorded.sample;
         let began = sample.at.before(sample.length).wall;
         sample.at.wall.is_some_and(|ended| ended > self.from)
@@ -260,7 +260,7 @@ impl Replay<'_> {
         self.to_close.drain(..).map(end).collect()
     }
 
-    fn play(&mut self, mut recorded: Recorded) -> Played {
+    fn play(&mut self, mut recorded: RecordedInterval) -> ReplayedSample {
         self.joiner.join(&mut recorded);
         let now = recorded.sample.at.wall.unwrap_or_default();
         let (mut opened, mut closed) = (Vec::new(), std::mem::take(&mut self.left));
@@ -285,7 +285,7 @@ impl Replay<'_> {
         if self.ends.is_some_and(|ends| now >= ends) {
             closed.extend(self.end_all());
         }
-        Played {
+        ReplayedSample {
             recorded,
             opened,
             closed,
@@ -293,10 +293,10 @@ impl Replay<'_> {
     }
 }
 
-impl Iterator for Replay<'_> {
-    type Item = Result<Played>;
+impl Iterator for RecordedSpan<'_> {
+    type Item = Result<ReplayedSample>;
 
-    fn next(&mut self) -> Option<Result<Played>> {
+    fn next(&mut self) -> Option<Result<ReplayedSample>> {
         loop {
             if let Some(recorded) = self.samples.pop_front() {
                 return Some(Ok(self.play(recorded)));

@@ -24,7 +24,7 @@ impl Host {
         let mut devices = Vec::new();
         let mut add = |name: &str, kind: DeviceKind, lies_on: Vec<DeviceId>| {
             let id = DeviceId(devices.len() as u32);
-            let mut device = Device::by_name(id, name, Moment::default());
+            let mut device = Device::by_name(id, name, SampleTime::default());
             device.kind = kind;
             device.lies_on = lies_on;
             device.size = Some(Bytes::gib(500));
@@ -83,7 +83,7 @@ impl Host {
             devices.push(one);
         }
         Sample {
-            at: Moment {
+            at: SampleTime {
                 wall: Some(wall),
                 elapsed: self.elapsed,
             },

@@ -6,7 +6,7 @@
 //! rows, whichever makes the column smaller. A row may have a twin, as a partition has its disk:
 //! then what the twin did since is expected of it too.
 
-use super::bytes::{Aim, folded, put, put_figures, take, take_stream, unfolded};
+use super::bytes::{PackingGoal, folded, put, put_figures, take, take_stream, unfolded};
 use super::level;
 
 /// The most rows of a table; a block that says it has more is damaged.
@@ -18,17 +18,17 @@ const FINE: u32 = 4;
 
 /// Owner of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Key {
+pub(super) struct RowOwner {
     /// Its own number, counted from 0.
     pub(super) own: usize,
     /// The number of another whose figures its own follow.
     pub(super) twin: Option<usize>,
 }
 
-impl Key {
+impl RowOwner {
     /// A key that follows no other.
-    pub(super) fn alone(own: usize) -> Key {
-        Key { own, twin: None }
+    pub(super) fn alone(own: usize) -> RowOwner {
+        RowOwner { own, twin: None }
     }
 }
 
@@ -78,15 +78,15 @@ impl<const N: usize> Row<N> {
 /// The units in which a column may count: the coarse one where all of its figures are whole
 /// multiples of that, which the kernel's counters are, and else the fine one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Unit {
+pub(super) struct ColumnUnit {
     pub(super) coarse: f64,
     pub(super) fine: f64,
 }
 
-impl Unit {
+impl ColumnUnit {
     /// One unit for all.
-    pub(super) const fn only(unit: f64) -> Unit {
-        Unit {
+    pub(super) const fn only(unit: f64) -> ColumnUnit {
+        ColumnUnit {
             coarse: unit,
             fine: unit,
         }
@@ -123,12 +123,12 @@ impl Expected {
         }
     }
 
-    fn twin(&self, key: Key) -> Option<i64> {
+    fn twin(&self, key: RowOwner) -> Option<i64> {
         let seen = self.keys.get(key.twin?)?;
         seen.map(|seen| seen.last)
     }
 
-    fn of(&self, key: Key) -> i64 {
+    fn of(&self, key: RowOwner) -> i64 {
         let Some(seen) = self.keys.get(key.own).copied().flatten() else {
             return self.twin(key).unwrap_or(0);
         };
@@ -139,7 +139,7 @@ impl Expected {
         }
     }
 
-    fn learn(&mut self, key: Key, level: i64) {
+    fn learn(&mut self, key: RowOwner, level: i64) {
         let twin = self.twin(key).unwrap_or(0);
         let before = self.keys.get(key.own).copied().flatten();
         let fine = level << FINE;
@@ -155,7 +155,7 @@ impl Expected {
 }
 
 /// Number of keys.
-fn count(keys: &[Key]) -> usize {
+fn count(keys: &[RowOwner]) -> usize {
     keys.iter().map(|key| key.own + 1).max().unwrap_or(0)
 }
 
@@ -163,13 +163,13 @@ fn count(keys: &[Key]) -> usize {
 pub(super) fn put_table<const N: usize>(
     out: &mut Vec<u8>,
     rows: &[Row<N>],
-    keys: &[Key],
-    units: &[Unit; N],
-    aim: Aim,
+    keys: &[RowOwner],
+    units: &[ColumnUnit; N],
+    aim: PackingGoal,
 ) {
     put_masks(out, rows, aim);
     for (at, unit) in units.iter().enumerate() {
-        let known: Vec<(Key, f64)> = rows
+        let known: Vec<(RowOwner, f64)> = rows
             .iter()
             .zip(keys)
             .filter_map(|(row, key)| Some((*key, row.get(at)?)))
@@ -183,8 +183,8 @@ pub(super) fn put_table<const N: usize>(
 /// Takes a table off the front, of as many rows as there are keys.
 pub(super) fn take_table<const N: usize>(
     rest: &mut &[u8],
-    keys: &[Key],
-    units: &[Unit; N],
+    keys: &[RowOwner],
+    units: &[ColumnUnit; N],
 ) -> Option<Vec<Row<N>>> {
     let masks = take_masks(rest, keys.len())?;
     let mut rows: Vec<Row<N>> = masks
@@ -203,7 +203,7 @@ pub(super) fn take_table<const N: usize>(
 }
 
 /// The masks: each different one once, and which of them each row has.
-fn put_masks<const N: usize>(out: &mut Vec<u8>, rows: &[Row<N>], aim: Aim) {
+fn put_masks<const N: usize>(out: &mut Vec<u8>, rows: &[Row<N>], aim: PackingGoal) {
     let mut different: Vec<u64> = Vec::new();
     let mut which = Vec::with_capacity(rows.len());
     for row in rows {
@@ -247,12 +247,18 @@ fn is_whole(figure: f64, unit: f64) -> bool {
 
 /// A column: which unit, how it is expected, and the differences in two streams, of which the first
 /// has their low bytes: the high ones are mostly zero, and noise does not hide that there.
-fn put_column(out: &mut Vec<u8>, known: &[(Key, f64)], unit: Unit, keys: usize, aim: Aim) {
+fn put_column(
+    out: &mut Vec<u8>,
+    known: &[(RowOwner, f64)],
+    unit: ColumnUnit,
+    keys: usize,
+    aim: PackingGoal,
+) {
     let whole = known
         .iter()
         .all(|(_, figure)| is_whole(*figure, unit.coarse));
     let unit = if whole { unit.coarse } else { unit.fine };
-    let levels: Vec<(Key, i64)> = known
+    let levels: Vec<(RowOwner, i64)> = known
         .iter()
         .map(|(key, figure)| {
             (
@@ -263,7 +269,7 @@ fn put_column(out: &mut Vec<u8>, known: &[(Key, f64)], unit: Unit, keys: usize, 
         .collect();
     let packed = |how| differences(&levels, how, keys, aim);
     let mut shorter = (Expect::Last, packed(Expect::Last));
-    if aim == Aim::Room {
+    if aim == PackingGoal::Room {
         let other = packed(Expect::Mean);
         if other.len() < shorter.1.len() {
             shorter = (Expect::Mean, other);
@@ -274,7 +280,7 @@ fn put_column(out: &mut Vec<u8>, known: &[(Key, f64)], unit: Unit, keys: usize, 
     out.extend_from_slice(&packed);
 }
 
-fn differences(levels: &[(Key, i64)], how: Expect, keys: usize, aim: Aim) -> Vec<u8> {
+fn differences(levels: &[(RowOwner, i64)], how: Expect, keys: usize, aim: PackingGoal) -> Vec<u8> {
     let mut expected = Expected::new(how, keys);
     let (mut low, mut high) = (Vec::with_capacity(levels.len()), Vec::new());
     for (key, level) in levels {
@@ -293,8 +299,8 @@ fn take_column<const N: usize>(
     rest: &mut &[u8],
     rows: &mut [Row<N>],
     at: usize,
-    keys: &[Key],
-    unit: Unit,
+    keys: &[RowOwner],
+    unit: ColumnUnit,
 ) -> Option<()> {
     let (&head, tail) = rest.split_first()?;
     *rest = tail;

@@ -6,21 +6,25 @@ mod near;
 
 use jiff::Timestamp;
 use proptest::prelude::*;
-use record::sample::{Recorded, Sample};
+use record::sample::{RecordedInterval, Sample};
 
 use super::simulated::Host;
 use super::*;
 use near::assert_near;
 
-fn recorded(samples: &[Sample]) -> Vec<Recorded> {
-    samples.iter().cloned().map(Recorded::taken).collect()
+fn recorded(samples: &[Sample]) -> Vec<RecordedInterval> {
+    samples
+        .iter()
+        .cloned()
+        .map(RecordedInterval::taken)
+        .collect()
 }
 
 #[test]
 fn counts_of_the_kernel_come_back_exactly_while_they_are_small() {
     let mut host = Host::new(2, 3, Timestamp::UNIX_EPOCH);
     let samples: Vec<Sample> = (0..20).map(|_| host.next()).collect();
-    let back = block::unpack(&block::pack(&samples, Aim::Room)).unwrap();
+    let back = block::unpack(&block::pack(&samples, PackingGoal::Room)).unwrap();
     for (was, is) in samples.iter().zip(&back) {
         assert_eq!((was.at, was.length), (is.at, is.length));
         for (was, is) in was.devices.iter().zip(&is.devices) {
@@ -46,7 +50,7 @@ fn a_busy_hour_of_sixteen_disks_takes_a_twentyfourth_of_20_mib() {
     // A third of an hour is enough to tell, and soon done.
     for _ in 0..3 {
         let samples: Vec<Sample> = (0..400).map(|_| host.next()).collect();
-        bytes += block::pack(&samples, Aim::Room).len();
+        bytes += block::pack(&samples, PackingGoal::Room).len();
     }
     let a_day = bytes as f64 * 72.0 / f64::from(1 << 20);
     println!("a day of 16 disks, their array and a partition: {a_day:.2} MiB");
@@ -60,8 +64,8 @@ fn a_batch_is_the_same_whatever_was_packed_before_it() {
     // The same devices, others, and those from before again.
     for which in [0, 0, 1, 1, 0] {
         let samples: Vec<Sample> = (0..5).map(|_| hosts[which].next()).collect();
-        let packed = block::pack_after(&samples, Aim::Time, &mut last);
-        assert_eq!(packed, block::pack(&samples, Aim::Time));
+        let packed = block::pack_after(&samples, PackingGoal::Time, &mut last);
+        assert_eq!(packed, block::pack(&samples, PackingGoal::Time));
         let back = block::unpack(&packed).unwrap();
         assert_eq!(back[4].devices.len(), samples[4].devices.len());
     }
@@ -76,8 +80,8 @@ fn a_partition_of_a_whole_disk_takes_next_to_nothing() {
         sample.devices.retain(|one| one.device.name == "nvme0n1");
     }
     let (with, without) = (
-        block::pack(&with, Aim::Room).len(),
-        block::pack(&without, Aim::Room).len(),
+        block::pack(&with, PackingGoal::Room).len(),
+        block::pack(&without, PackingGoal::Room).len(),
     );
     assert!(with < without + without / 6, "{with} and {without}");
 }
@@ -86,7 +90,7 @@ fn a_partition_of_a_whole_disk_takes_next_to_nothing() {
 fn a_block_that_is_damaged_is_refused() {
     let mut host = Host::new(1, 7, Timestamp::UNIX_EPOCH);
     let samples: Vec<Sample> = (0..5).map(|_| host.next()).collect();
-    let whole = block::pack(&samples, Aim::Room);
+    let whole = block::pack(&samples, PackingGoal::Room);
     for at in (0..whole.len()).step_by(37) {
         let mut damaged = whole.clone();
         damaged[at] ^= 4;
@@ -130,7 +134,7 @@ fn samples_of_each_minute_do_not_grow_where_they_are_thinned_out_to_minutes() {
     let mut host = Host::new(4, 7, Timestamp::UNIX_EPOCH);
     let samples: Vec<Sample> = (0..60).map(|_| host.next()).collect();
     let alone = recorded(&samples);
-    let thinned: Vec<Recorded> = alone
+    let thinned: Vec<RecordedInterval> = alone
         .iter()
         .filter_map(|one| thin(std::slice::from_ref(one)))
         .collect();
@@ -148,12 +152,12 @@ proptest! {
 
     #[test]
     fn any_samples_come_back_within_the_bounds(samples in arbitrary::samples()) {
-        let back = block::unpack(&block::pack(&samples, Aim::Room)).unwrap();
+        let back = block::unpack(&block::pack(&samples, PackingGoal::Room)).unwrap();
         prop_assert_eq!(back.len(), samples.len());
         for (was, is) in samples.iter().zip(&back) {
             assert_near(was, is);
         }
-        prop_assert_eq!(block::unpack(&block::pack(&samples, Aim::Time)).unwrap(), back);
+        prop_assert_eq!(block::unpack(&block::pack(&samples, PackingGoal::Time)).unwrap(), back);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use record::sample::{
     BytesPerSecond, DeviceId, DeviceSample, Exceeded, Flow, Fraction, HostSample, InterfaceSample,
-    KernelError, LatencySample, PerSecond, ProcessSample, Recorded, Sample, Spread, TracingSample,
-    VendorSample,
+    KernelError, LatencySample, PerSecond, ProcessSample, RecordedInterval, Sample, Spread,
+    TracingSample, VendorSample,
 };
 use record::{Bytes, Nanos};
 
@@ -22,7 +22,7 @@ const MOST_PROCESSES: usize = 10;
 #[derive(Default)]
 pub struct Thinner {
     step: Nanos,
-    group: Vec<Recorded>,
+    group: Vec<RecordedInterval>,
 }
 
 impl Thinner {
@@ -35,7 +35,7 @@ impl Thinner {
     }
 
     /// Takes the next sample; gives the group before it, where it begins another.
-    pub fn take(&mut self, next: Recorded) -> Option<Recorded> {
+    pub fn take(&mut self, next: RecordedInterval) -> Option<RecordedInterval> {
         let is_other = self
             .group
             .last()
@@ -46,12 +46,12 @@ impl Thinner {
     }
 
     /// Gives the last group.
-    pub fn finish(&mut self) -> Option<Recorded> {
+    pub fn finish(&mut self) -> Option<RecordedInterval> {
         let group = std::mem::take(&mut self.group);
         thin(&group)
     }
 
-    fn slot(&self, recorded: &Recorded) -> i128 {
+    fn slot(&self, recorded: &RecordedInterval) -> i128 {
         let at = recorded.sample.at;
         let time = at
             .wall
@@ -62,7 +62,7 @@ impl Thinner {
 }
 
 /// Several samples that follow each other as one; `None` of none. One alone stays as it is.
-pub fn thin(samples: &[Recorded]) -> Option<Recorded> {
+pub fn thin(samples: &[RecordedInterval]) -> Option<RecordedInterval> {
     if let [one] = samples {
         return Some(one.clone());
     }
@@ -82,12 +82,12 @@ pub fn thin(samples: &[Recorded]) -> Option<Recorded> {
             removed: Vec::new(),
         }
     };
-    Some(Recorded {
+    Some(RecordedInterval {
         sample: part(FigureChoice::Mean),
         spread: Some(Box::new(Spread {
             least: part(FigureChoice::Least),
             most: part(FigureChoice::Most),
-            samples: samples.iter().map(Recorded::samples).sum(),
+            samples: samples.iter().map(RecordedInterval::samples).sum(),
         })),
     })
 }
@@ -102,7 +102,7 @@ enum FigureChoice {
 
 impl FigureChoice {
     /// The part of a sample that it is reckoned from.
-    fn of(self, recorded: &Recorded) -> &Sample {
+    fn of(self, recorded: &RecordedInterval) -> &Sample {
         match self {
             FigureChoice::Least => recorded.least(),
             FigureChoice::Mean => &recorded.sample,
@@ -139,7 +139,7 @@ impl FigureChoice {
 }
 
 /// All devices of the samples, each after the one that it was behind.
-fn order(samples: &[Recorded]) -> Vec<DeviceId> {
+fn order(samples: &[RecordedInterval]) -> Vec<DeviceId> {
     let mut order: Vec<DeviceId> = Vec::new();
     let mut known: HashSet<DeviceId> = HashSet::new();
     for recorded in samples {
@@ -162,7 +162,7 @@ fn order(samples: &[Recorded]) -> Vec<DeviceId> {
 /// Samples of each device, with the length of each. All in one go: looking for each of thousands of devices
 /// would take minutes of an hour.
 fn by_device(
-    samples: &[Recorded],
+    samples: &[RecordedInterval],
     which: FigureChoice,
 ) -> HashMap<DeviceId, Vec<(&DeviceSample, f64)>> {
     let mut found: HashMap<DeviceId, Vec<(&DeviceSample, f64)>> = HashMap::new();
@@ -259,7 +259,7 @@ pub(super) fn add_pages(a: &VendorSample, b: &VendorSample) -> VendorSample {
     }
 }
 
-fn merge_host(samples: &[Recorded], which: FigureChoice) -> HostSample {
+fn merge_host(samples: &[RecordedInterval], which: FigureChoice) -> HostSample {
     let all: Vec<(_, f64)> = samples
         .iter()
         .map(|recorded| {
@@ -315,7 +315,7 @@ fn add_tracing(a: TracingSample, b: TracingSample) -> TracingSample {
     }
 }
 
-fn merge_interfaces(samples: &[Recorded], which: FigureChoice) -> Vec<InterfaceSample> {
+fn merge_interfaces(samples: &[RecordedInterval], which: FigureChoice) -> Vec<InterfaceSample> {
     let mut names: Vec<Arc<str>> = Vec::new();
     for interface in samples.iter().flat_map(|one| &one.sample.host.interfaces) {
         if !names.contains(&interface.name) {

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
 use record::Nanos;
-use record::sample::{DeviceId, Sample, Source, VendorSample};
+use record::sample::{DeviceId, Sample, SampleSource, VendorSample};
 use rusqlite::{Transaction, params};
 
 use super::block::LastHead;
 use super::blocks::insert;
 use super::packed::{Gathered, Packed};
 use super::thin::add_pages;
-use super::{BATCH, Noted, TAKEN};
+use super::{BATCH, RecordedEvent, TAKEN};
 use crate::columns::{json, json_at, sortable, word_at};
 use crate::{Error, Ledger, Owner, OwnerLiveness, Result};
 
@@ -55,7 +55,7 @@ impl Ledger {
     pub fn begin_recording(
         &mut self,
         owner: &Owner,
-        source: &Source,
+        source: &SampleSource,
         liveness: impl Fn(&Owner) -> OwnerLiveness,
     ) -> Result<Recording> {
         self.demand_writable()?;
@@ -110,7 +110,7 @@ impl Ledger {
         &mut self,
         recording: &mut Recording,
         samples: &[Sample],
-        events: &[Noted],
+        events: &[RecordedEvent],
     ) -> Result<()> {
         let mut pages = recording.pages.clone();
         let summed = |sample: &Sample| {
@@ -266,7 +266,7 @@ fn is_there(change: &Transaction<'_>, recording: &Recording) -> rusqlite::Result
     )
 }
 
-fn note(change: &Transaction<'_>, recording: i64, noted: &Noted) -> rusqlite::Result<()> {
+fn note(change: &Transaction<'_>, recording: i64, noted: &RecordedEvent) -> rusqlite::Result<()> {
     let over = noted.event.ended.and_then(|ended| ended.wall);
     change.execute(
         "INSERT INTO events (recording, id, found, over, body) VALUES (?1, ?2, ?3, ?4, ?5)

@@ -120,7 +120,7 @@ fn fill_later(ledger: &mut Ledger) {
 
 /// Records a few samples.
 fn record(ledger: &mut Ledger, began: Timestamp) {
-    let source = record::sample::Source::default();
+    let source = record::sample::SampleSource::default();
     let dead = |_: &Owner| OwnerLiveness::Dead;
     let mut recording = ledger.begin_recording(&owner(7), &source, dead).unwrap();
     let mut host = Host::new(2, 1, began);

@@ -13,7 +13,7 @@ const MOST_VALUES: usize = 200;
 
 /// A volume.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Volume {
+pub struct EbsVolume {
     /// Its id, such as `vol-0123456789abcdef0`.
     pub id: String,
     /// Its type, such as `gp3`.
@@ -80,10 +80,10 @@ struct Tag {
     value: Option<String>,
 }
 
-impl From<VolumeResponse> for Volume {
-    fn from(answer: VolumeResponse) -> Volume {
+impl From<VolumeResponse> for EbsVolume {
+    fn from(answer: VolumeResponse) -> EbsVolume {
         let tags = answer.tags.into_iter().flatten();
-        Volume {
+        EbsVolume {
             id: answer.volume_id.unwrap_or_default(),
             kind: answer.volume_type,
             gib: answer.size,
@@ -109,7 +109,7 @@ pub fn by_id(
     ids: &[VolumeId],
     interrupt: &AtomicBool,
     run: RunProgram<'_>,
-) -> Result<Vec<Volume>, Error> {
+) -> Result<Vec<EbsVolume>, Error> {
     let mut found = Vec::new();
     for ids in ids.chunks(MOST_VALUES) {
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
@@ -128,7 +128,7 @@ pub fn describe(
     filter: &str,
     interrupt: &AtomicBool,
     run: RunProgram<'_>,
-) -> Result<Vec<Volume>, Error> {
+) -> Result<Vec<EbsVolume>, Error> {
     let mut program = command(&["ec2", "describe-volumes"]).args(["--filters", filter]);
     if let Some(region) = region {
         program = program.args(["--region", region]);
@@ -140,7 +140,7 @@ pub fn describe(
         interrupt,
         run,
         |page: Page| {
-            found.extend(page.volumes.into_iter().flatten().map(Volume::from));
+            found.extend(page.volumes.into_iter().flatten().map(EbsVolume::from));
             page.next_token
         },
     )?;

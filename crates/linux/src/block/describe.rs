@@ -8,8 +8,8 @@ use record::raid::MdLevel;
 
 use super::device::{Device, Kind};
 use super::serial::{Serial, serial_of};
-use crate::devnum::DevNum;
 use crate::root::{self, Result, attribute, last_part, number, path_attribute};
+use record::sample::DeviceNumber;
 
 /// Sizes in sysfs are in sectors of this many bytes, whatever the device's own block size.
 const SECTOR: u64 = 512;
@@ -23,7 +23,7 @@ pub(super) struct Raw {
 /// Reads the device at `class/block/NAME`. `None` when it has no number: it is going away.
 pub(super) fn read_device(
     folder: &Path,
-    serial: impl Fn(DevNum, &str) -> Serial,
+    serial: impl Fn(DeviceNumber, &str) -> Serial,
 ) -> Result<Option<Raw>> {
     let Some(number) = attribute(&folder.join("dev")).and_then(|text| text.parse().ok()) else {
         return Ok(None);
@@ -95,7 +95,7 @@ fn chosen(schedulers: &str) -> Option<String> {
 /// it in.
 fn kind_of(folder: &Path, sysfs_name: &str) -> (Kind, Option<String>) {
     if let Some(number) = number(&folder.join("partition")) {
-        let unknown = DevNum::new(0, 0);
+        let unknown = DeviceNumber::new(0, 0);
         return (
             Kind::Partition {
                 of: unknown,

@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use record::Bytes;
 use record::raid::MdLevel;
 
-use crate::devnum::DevNum;
 use crate::root::{Root, names_in, number};
+use record::sample::DeviceNumber;
 
 /// The number of a block device's node; `None` when the path leads to no such node.
-pub(super) fn number_of_node(path: &Path) -> Option<DevNum> {
+pub(super) fn number_of_node(path: &Path) -> Option<DeviceNumber> {
     let metadata = std::fs::metadata(path).ok()?;
     metadata
         .file_type()
         .is_block_device()
-        .then(|| DevNum::from_raw(metadata.rdev()))
+        .then(|| DeviceNumber::from_raw(metadata.rdev()))
 }
 
 /// Kind of a block device.
@@ -26,7 +26,7 @@ pub enum Kind {
     /// A part of a disk.
     Partition {
         /// Of which disk.
-        of: DevNum,
+        of: DeviceNumber,
         /// Its number in the partition table.
         number: u32,
     },
@@ -35,7 +35,7 @@ pub enum Kind {
         /// The file that it shows; `None` when it is not in use.
         backing_file: Option<PathBuf>,
         /// The device that it shows, when the file is a device's node.
-        backing_device: Option<DevNum>,
+        backing_device: Option<DeviceNumber>,
     },
     /// A device-mapper device: LVM, dm-crypt, multipath.
     Mapper {
@@ -63,7 +63,7 @@ pub struct Device {
     /// The kernel's name, such as `nvme1n1p2`; `cciss/c0d0` where sysfs says `cciss!c0d0`.
     pub name: String,
     /// Its number.
-    pub number: DevNum,
+    pub number: DeviceNumber,
     /// Its kind.
     pub kind: Kind,
     /// Its size; zero for a loop device that is not in use or a drive without medium.
@@ -160,7 +160,7 @@ impl Device {
     }
 
     /// The disk that it is a partition of.
-    pub fn partition_of(&self) -> Option<DevNum> {
+    pub fn partition_of(&self) -> Option<DeviceNumber> {
         match self.kind {
             Kind::Partition { of, .. } => Some(of),
             _ => None,
@@ -177,7 +177,7 @@ impl Device {
     }
 
     /// The device that it shows, for a loop device on another device.
-    pub fn loop_on(&self) -> Option<DevNum> {
+    pub fn loop_on(&self) -> Option<DeviceNumber> {
         match self.kind {
             Kind::Loop { backing_device, .. } => backing_device,
             _ => None,
@@ -236,13 +236,17 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_number_is_read_and_written_alike() {
-        let number: DevNum = "259:1048575".parse().unwrap();
-        assert_eq!(number, DevNum::new(259, 1_048_575));
+    fn a_number_is_read_and_written_in_all_its_forms() {
+        let number: DeviceNumber = "259:1048575".parse().unwrap();
+        assert_eq!(number, DeviceNumber::new(259, 1_048_575));
         assert_eq!(number.to_string(), "259:1048575");
-        assert!("8".parse::<DevNum>().is_err());
-        assert!("8:-1".parse::<DevNum>().is_err());
-        assert!(DevNum::new(0, 44).is_anonymous());
+        assert_eq!(
+            DeviceNumber::from_raw(rustix::fs::makedev(259, 1_048_575)),
+            number
+        );
+        assert!("8".parse::<DeviceNumber>().is_err());
+        assert!("8:-1".parse::<DeviceNumber>().is_err());
+        assert!(DeviceNumber::new(0, 44).is_anonymous());
     }
 
     #[test]
@@ -261,7 +265,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text: String) {
-            let _ = text.parse::<DevNum>();
+            let _ = text.parse::<DeviceNumber>();
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 
-use super::{DevNum, Devices};
+use super::{DeviceNumber, Devices};
 use crate::mounts::{Mount, Mounts};
 use crate::root::{self, Error, Result, Root};
 
@@ -15,10 +15,10 @@ const DEEPEST_OVERLAY: usize = 8;
 
 /// Place of a path's data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct DataLocation {
     /// The block devices: one as a rule, several for a btrfs over more than one. Empty where there
     /// is none: tmpfs, NFS, FUSE, ZFS.
-    pub devices: Vec<DevNum>,
+    pub devices: Vec<DeviceNumber>,
     /// The mount that the path lies on; `None` for a device's node, whose data is not on the mount
     /// that holds the node.
     pub mount: Option<Mount>,
@@ -28,7 +28,7 @@ pub struct Place {
 ///
 /// # Errors
 /// When the path, or the list of mounts, cannot be read.
-pub fn device_of(root: &Root, devices: &Devices, path: &Path) -> Result<Option<DevNum>> {
+pub fn device_of(root: &Root, devices: &Devices, path: &Path) -> Result<Option<DeviceNumber>> {
     Ok(place_of(root, devices, path)?.devices.first().copied())
 }
 
@@ -36,7 +36,7 @@ pub fn device_of(root: &Root, devices: &Devices, path: &Path) -> Result<Option<D
 ///
 /// # Errors
 /// When the path, or the list of mounts, cannot be read.
-pub fn place_of(root: &Root, devices: &Devices, path: &Path) -> Result<Place> {
+pub fn place_of(root: &Root, devices: &Devices, path: &Path) -> Result<DataLocation> {
     let failed = |source: io::Error| Error::Read {
         path: path.to_path_buf(),
         source,
@@ -44,8 +44,8 @@ pub fn place_of(root: &Root, devices: &Devices, path: &Path) -> Result<Place> {
     let located = root.locate(path);
     let metadata = fs::metadata(&located).map_err(failed)?;
     if metadata.file_type().is_block_device() {
-        return Ok(Place {
-            devices: vec![DevNum::from_raw(metadata.rdev())],
+        return Ok(DataLocation {
+            devices: vec![DeviceNumber::from_raw(metadata.rdev())],
             mount: None,
         });
     }
@@ -54,13 +54,13 @@ pub fn place_of(root: &Root, devices: &Devices, path: &Path) -> Result<Place> {
     let mount = mount_id(&located)
         .and_then(|id| mounts.by_id(id))
         .or_else(|| mounts.containing(&absolute));
-    let own = DevNum::from_raw(metadata.dev());
+    let own = DeviceNumber::from_raw(metadata.dev());
     let found = if own.is_anonymous() {
         mount.map_or_else(Vec::new, |mount| mount.devices(root, devices, &mounts))
     } else {
         vec![own]
     };
-    Ok(Place {
+    Ok(DataLocation {
         devices: found,
         mount: mount.cloned(),
     })
@@ -76,7 +76,7 @@ fn mount_id(path: &Path) -> Option<u64> {
 
 impl Mount {
     /// The block devices of the file system that is mounted here.
-    pub fn devices(&self, root: &Root, devices: &Devices, mounts: &Mounts) -> Vec<DevNum> {
+    pub fn devices(&self, root: &Root, devices: &Devices, mounts: &Mounts) -> Vec<DeviceNumber> {
         self.devices_to_depth(root, devices, mounts, DEEPEST_OVERLAY)
     }
 
@@ -86,7 +86,7 @@ impl Mount {
         devices: &Devices,
         mounts: &Mounts,
         depth: usize,
-    ) -> Vec<DevNum> {
+    ) -> Vec<DeviceNumber> {
         if !self.device.is_anonymous() {
             return vec![self.device];
         }
@@ -122,12 +122,12 @@ impl Mount {
 
 /// A btrfs may span several devices while mountinfo names one. All of them are listed under
 /// `/sys/fs/btrfs/UUID/devices` (Documentation of btrfs, section sysfs interface).
-fn btrfs_devices(root: &Root, devices: &Devices, source: &Path) -> Vec<DevNum> {
+fn btrfs_devices(root: &Root, devices: &Devices, source: &Path) -> Vec<DeviceNumber> {
     let Some(named) = devices.at_path(root, source) else {
         return Vec::new();
     };
     let file_systems = root.sys.join("fs/btrfs");
-    let members = |uuid: &PathBuf| -> Vec<DevNum> {
+    let members = |uuid: &PathBuf| -> Vec<DeviceNumber> {
         root::names_in(&file_systems.join(uuid).join("devices"))
             .unwrap_or_default()
             .iter()

@@ -1,12 +1,12 @@
 //! The stack of devices: each with those that it lies on.
 
-use super::{DevNum, Device, Devices};
+use super::{Device, DeviceNumber, Devices};
 
 impl Devices {
     /// The devices that a device lies on directly: a partition's disk, an array's members, a
     /// volume's physical volumes, the device that a loop device shows. A loop device on a file is
     /// the end: what it does to the file's disk passes through a file system.
-    pub fn parents(&self, number: DevNum) -> Vec<&Device> {
+    pub fn parents(&self, number: DeviceNumber) -> Vec<&Device> {
         let Some(device) = self.get(number) else {
             return Vec::new();
         };
@@ -21,7 +21,7 @@ impl Devices {
 
     /// The devices that lie on a device directly: its partitions, its holders, and loop devices
     /// that show it.
-    pub fn children(&self, number: DevNum) -> Vec<&Device> {
+    pub fn children(&self, number: DeviceNumber) -> Vec<&Device> {
         let Some(below) = self.get(number) else {
             return Vec::new();
         };
@@ -36,18 +36,18 @@ impl Devices {
     }
 
     /// Everything below a device, nearest first, without the device itself.
-    pub fn below(&self, number: DevNum) -> Vec<&Device> {
+    pub fn below(&self, number: DeviceNumber) -> Vec<&Device> {
         self.walk(number, |number| self.parents(number))
     }
 
     /// Everything that lies on a device, nearest first, without the device itself.
-    pub fn stack_above(&self, number: DevNum) -> Vec<&Device> {
+    pub fn stack_above(&self, number: DeviceNumber) -> Vec<&Device> {
         self.walk(number, |number| self.children(number))
     }
 
     /// The devices at the bottom of a stack, which do the work: the disks under a partition, an
     /// array or a volume. A disk is its own; one that the kernel does not list has none.
-    pub fn stack_below(&self, number: DevNum) -> Vec<&Device> {
+    pub fn stack_below(&self, number: DeviceNumber) -> Vec<&Device> {
         self.get(number)
             .into_iter()
             .chain(self.below(number))
@@ -58,8 +58,8 @@ impl Devices {
     /// All that `next` leads to. Each device comes once, so a loop in the links ends.
     fn walk<'a>(
         &'a self,
-        from: DevNum,
-        next: impl Fn(DevNum) -> Vec<&'a Device>,
+        from: DeviceNumber,
+        next: impl Fn(DeviceNumber) -> Vec<&'a Device>,
     ) -> Vec<&'a Device> {
         let mut seen: Vec<&Device> = Vec::new();
         let mut todo = next(from);

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
 use super::identity::Storage;
-use crate::block::{DevNum, Devices};
+use crate::block::{DeviceNumber, Devices};
 use crate::root::{Root, attribute, names_in};
 
 /// Classes of such devices in sysfs.
@@ -15,7 +15,7 @@ const NVME: &str = "nvme-generic";
 
 /// The character devices, each with the disk that its commands go to.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CommandDevices(Vec<(DevNum, DevNum)>);
+pub(super) struct CommandDevices(Vec<(DeviceNumber, DeviceNumber)>);
 
 impl CommandDevices {
     pub(super) fn read(root: &Root, devices: &Devices) -> CommandDevices {
@@ -49,7 +49,7 @@ impl CommandDevices {
         if !metadata.file_type().is_char_device() {
             return Storage::of(metadata);
         }
-        let number = DevNum::from_raw(metadata.rdev());
+        let number = DeviceNumber::from_raw(metadata.rdev());
         let of_it = self.0.iter().find(|(device, _)| *device == number);
         of_it.map(|(_, disk)| Storage::Device(*disk))
     }
@@ -57,7 +57,7 @@ impl CommandDevices {
 
 #[cfg(test)]
 mod tests {
-    use super::super::programs::{self, Hold};
+    use super::super::programs::{self, ProgramUse};
     use super::*;
     use std::fs;
 
@@ -111,7 +111,7 @@ mod tests {
                 .iter()
                 .map(|one| (one.pid, one.hold, one.storage))
                 .collect();
-            assert_eq!(found, [(pid, Hold::Writing, disk)]);
+            assert_eq!(found, [(pid, ProgramUse::Writing, disk)]);
         }
     }
 }

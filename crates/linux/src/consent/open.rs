@@ -15,11 +15,11 @@ use super::identity::Storage;
 use super::lease::has_writers;
 use super::lock::{LockKind, lasts, lock};
 use super::option::Consent;
-use super::programs::Hold;
+use super::programs::ProgramUse;
 use super::reason::{Reason, Refusal};
 use super::unjudged::OpenError;
-use super::uses::{Uses, add_content};
-use crate::block::DevNum;
+use super::uses::{DeviceUsers, add_content};
+use crate::block::DeviceNumber;
 use crate::root::Root;
 use crate::signature::Content;
 
@@ -27,18 +27,18 @@ use crate::signature::Content;
 ///
 /// It is open with `O_PATH`, which neither reads nor claims anything, and does not wake a device.
 #[derive(Debug)]
-pub struct Opened {
+pub struct PinnedTarget {
     path: PathBuf,
     handle: File,
     metadata: Metadata,
 }
 
-impl Opened {
+impl PinnedTarget {
     /// Follows a path to the file or block device that it leads to now.
     ///
     /// # Errors
     /// When it leads nowhere, or to something else.
-    pub fn at(path: &Path) -> Result<Opened, OpenError> {
+    pub fn at(path: &Path) -> Result<PinnedTarget, OpenError> {
         let refused = |errno| OpenError::Refused {
             path: path.to_path_buf(),
             errno,
@@ -56,7 +56,7 @@ impl Opened {
             });
         }
         if kind.is_file() || kind.is_block_device() {
-            return Ok(Opened {
+            return Ok(PinnedTarget {
                 path: path.to_path_buf(),
                 handle,
                 metadata,
@@ -69,11 +69,11 @@ impl Opened {
     }
 
     /// The number of the device that was opened; `None` for a file.
-    pub fn device(&self) -> Option<DevNum> {
+    pub fn device(&self) -> Option<DeviceNumber> {
         self.metadata
             .file_type()
             .is_block_device()
-            .then(|| DevNum::from_raw(self.metadata.rdev()))
+            .then(|| DeviceNumber::from_raw(self.metadata.rdev()))
     }
 
     /// Opens it for reading.
@@ -104,13 +104,13 @@ impl Opened {
     pub fn claim(self, root: &Root, consents: &[Consent]) -> Result<DestroyTarget, Refusal> {
         let mut reasons = Vec::new();
         let named = self.named_by(consents, &mut reasons);
-        let unseen = self.written_elsewhere().then_some(Hold::Writing);
+        let unseen = self.written_elsewhere().then_some(ProgramUse::Writing);
         let (file, failure) = self.open_exclusively(!named.is_empty());
         let mut unreadable = 0;
         let mut listed = Vec::new();
         let mut content = Content::default();
         let mut related = Vec::new();
-        match Uses::read(root) {
+        match DeviceUsers::read(root) {
             Ok(uses) => {
                 self.add_uses(&uses, &mut reasons, &mut unreadable);
                 listed.extend(
@@ -132,8 +132,10 @@ impl Opened {
         }
         reasons.extend(failure);
         if let Some(file) = &file {
-            let locked =
-                || (!named.is_empty() && !lock(file, LockKind::Exclusive)).then_some(Hold::Locked);
+            let locked = || {
+                (!named.is_empty() && !lock(file, LockKind::Exclusive))
+                    .then_some(ProgramUse::Locked)
+            };
             if !reasons.iter().any(Reason::is_use)
                 && let Some(hold) = unseen.or_else(locked)
             {
@@ -209,7 +211,8 @@ impl Opened {
     fn is_at(&self, path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|found| match self.device() {
             Some(number) => {
-                found.file_type().is_block_device() && DevNum::from_raw(found.rdev()) == number
+                found.file_type().is_block_device()
+                    && DeviceNumber::from_raw(found.rdev()) == number
             }
             None => (found.dev(), found.ino()) == (self.metadata.dev(), self.metadata.ino()),
         })
@@ -253,7 +256,7 @@ impl Opened {
     }
 
     /// Adds the users of it, by the kernel's lists and by the files that programs have open.
-    fn add_uses(&self, uses: &Uses, reasons: &mut Vec<Reason>, unreadable: &mut usize) {
+    fn add_uses(&self, uses: &DeviceUsers, reasons: &mut Vec<Reason>, unreadable: &mut usize) {
         let Some(own) = Storage::of(&self.metadata) else {
             return;
         };
@@ -346,7 +349,7 @@ pub struct ReadTarget {
     /// The open file.
     pub file: File,
     /// Its number, if it is a block device.
-    pub device: Option<DevNum>,
+    pub device: Option<DeviceNumber>,
     /// Its size.
     pub size: Bytes,
 }
@@ -371,7 +374,7 @@ pub struct DestroyTarget {
     /// The open file, for reading and writing.
     pub file: File,
     /// Its number, if it is a block device.
-    pub device: Option<DevNum>,
+    pub device: Option<DeviceNumber>,
     /// Its size.
     pub size: Bytes,
     /// Content when it was claimed.
@@ -420,7 +423,7 @@ pub fn open_again(file: &File, flags: OFlags) -> io::Result<File> {
 /// # Errors
 /// When it cannot be opened, or is neither.
 pub fn open_for_reading(path: &Path) -> Result<ReadTarget, OpenError> {
-    Opened::at(path)?.read()
+    PinnedTarget::at(path)?.read()
 }
 
 /// Opens a file or block device for being overwritten, and claims it.
@@ -432,7 +435,7 @@ pub fn open_for_destroying(
     path: &Path,
     consents: &[Consent],
 ) -> Result<DestroyTarget, Refusal> {
-    match Opened::at(path) {
+    match PinnedTarget::at(path) {
         Ok(opened) => opened.claim(root, consents),
         Err(error) => Err(Refusal {
             path: path.to_path_buf(),

@@ -22,7 +22,7 @@ mod threads;
 
 /// Use of storage by a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum ProgramUse {
     /// It has it open for writing.
     Writing,
     /// It has mapped it into its memory.
@@ -33,26 +33,26 @@ pub enum Hold {
     Registered,
 }
 
-impl fmt::Display for Hold {
+impl fmt::Display for ProgramUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Hold::Writing => "open for writing",
-            Hold::Mapped => "mapped into memory",
-            Hold::Locked => "locked",
-            Hold::Registered => "registered with io_uring",
+            ProgramUse::Writing => "open for writing",
+            ProgramUse::Mapped => "mapped into memory",
+            ProgramUse::Locked => "locked",
+            ProgramUse::Registered => "registered with io_uring",
         })
     }
 }
 
 /// A program that uses storage.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Program {
+pub(super) struct UsingProgram {
     /// Its process id.
     pub(super) pid: u32,
     /// Its name (`comm`).
     pub(super) name: String,
     /// Kind of use.
-    pub(super) hold: Hold,
+    pub(super) hold: ProgramUse,
     /// The storage.
     pub(super) storage: Storage,
 }
@@ -60,7 +60,7 @@ pub(super) struct Program {
 /// The programs found, and how many processes could not be examined.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Programs {
-    pub(super) found: Vec<Program>,
+    pub(super) found: Vec<UsingProgram>,
     pub(super) unreadable: usize,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn using(
         let mut pids: Vec<u32> = programs.found.iter().map(|program| program.pid).collect();
         pids.dedup();
         let again = pids.into_iter().map(|pid| search.of_process(pid));
-        let again: Vec<Program> = again.filter_map(Result::ok).flatten().collect();
+        let again: Vec<UsingProgram> = again.filter_map(Result::ok).flatten().collect();
         programs.found.retain(|program| again.contains(program));
     }
     Ok(programs)
@@ -129,14 +129,14 @@ impl Search<'_> {
     }
 
     /// The uses of the storage by one process.
-    fn of_process(&self, pid: u32) -> io::Result<Vec<Program>> {
+    fn of_process(&self, pid: u32) -> io::Result<Vec<UsingProgram>> {
         let folder = self.root.proc.join(pid.to_string());
         let holds = self.holds_of_threads(&folder, pid)?;
         if holds.is_empty() {
             return Ok(Vec::new());
         }
         let name = attribute(&folder.join("comm")).unwrap_or_else(|| "a program".to_owned());
-        let program = |(storage, hold)| Program {
+        let program = |(storage, hold)| UsingProgram {
             pid,
             name: name.clone(),
             hold,
@@ -146,7 +146,7 @@ impl Search<'_> {
     }
 
     /// Uses of the storage by a process, each once, with those of only some of its threads.
-    fn holds_of_threads(&self, process: &Path, pid: u32) -> io::Result<Vec<(Storage, Hold)>> {
+    fn holds_of_threads(&self, process: &Path, pid: u32) -> io::Result<Vec<(Storage, ProgramUse)>> {
         let is_own = |storage: Storage| pid == std::process::id() && storage == self.target;
         let mut all = self.holds(process)?;
         for thread in threads::with_own_files(process, pid) {
@@ -163,8 +163,8 @@ impl Search<'_> {
     }
 
     /// Uses of the storage by one process or thread: each once, the strongest.
-    fn holds(&self, process: &Path) -> io::Result<Vec<(Storage, Hold)>> {
-        let mut holds: Vec<(Storage, Hold)> = Vec::new();
+    fn holds(&self, process: &Path) -> io::Result<Vec<(Storage, ProgramUse)>> {
+        let mut holds: Vec<(Storage, ProgramUse)> = Vec::new();
         let mut unread = Ok(());
         let mut add = |storage, hold| {
             if !holds.iter().any(|(known, _)| *known == storage) {
@@ -185,7 +185,7 @@ impl Search<'_> {
                 match rings::registered_files(info) {
                     Ok(files) => {
                         for storage in files.iter().filter_map(|path| self.wanted_at(path)) {
-                            add(storage, Hold::Registered);
+                            add(storage, ProgramUse::Registered);
                         }
                     }
                     Err(error) => unread = Err(error),
@@ -194,7 +194,7 @@ impl Search<'_> {
         }
         for storage in mappings(process) {
             if self.storage.contains(&storage) {
-                add(storage, Hold::Mapped);
+                add(storage, ProgramUse::Mapped);
             }
         }
         if holds.is_empty() {
@@ -257,7 +257,7 @@ fn storage_at(link: &Path) -> Option<Storage> {
 
 /// The use that a descriptor's `fdinfo` tells of: `flags` in octal, and a line for each lock that was taken
 /// through it. A reader without a lock is no use that overwriting harms.
-fn hold_of(info: &str) -> Option<Hold> {
+fn hold_of(info: &str) -> Option<ProgramUse> {
     let flags = info
         .lines()
         .find_map(|line| line.strip_prefix("flags:"))
@@ -268,9 +268,9 @@ fn hold_of(info: &str) -> Option<Hold> {
     if flags.contains(OFlags::PATH) {
         None
     } else if locked {
-        Some(Hold::Locked)
+        Some(ProgramUse::Locked)
     } else {
-        writes.then_some(Hold::Writing)
+        writes.then_some(ProgramUse::Writing)
     }
 }
 
@@ -294,13 +294,17 @@ mod tests {
         };
         for (flags, lock, expected) in [
             ("02100000", String::new(), None),
-            ("02100002", String::new(), Some(Hold::Writing)),
-            ("0100001", String::new(), Some(Hold::Writing)),
+            ("02100002", String::new(), Some(ProgramUse::Writing)),
+            ("0100001", String::new(), Some(ProgramUse::Writing)),
             ("012000000", String::new(), None),
-            ("02100000", lock("FLOCK", "WRITE"), Some(Hold::Locked)),
-            ("02100000", lock("FLOCK", "READ"), Some(Hold::Locked)),
-            ("02100002", lock("OFDLCK", "WRITE"), Some(Hold::Locked)),
-            ("02100002", lock("POSIX", "READ"), Some(Hold::Locked)),
+            ("02100000", lock("FLOCK", "WRITE"), Some(ProgramUse::Locked)),
+            ("02100000", lock("FLOCK", "READ"), Some(ProgramUse::Locked)),
+            (
+                "02100002",
+                lock("OFDLCK", "WRITE"),
+                Some(ProgramUse::Locked),
+            ),
+            ("02100002", lock("POSIX", "READ"), Some(ProgramUse::Locked)),
         ] {
             let info = format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t29\nino:\t98\n{lock}");
             assert_eq!(hold_of(&info), expected, "{info}");

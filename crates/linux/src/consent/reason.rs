@@ -3,9 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::programs::Hold;
+use super::programs::ProgramUse;
 use super::unjudged::{OpenError, Unclear};
-use crate::block::DevNum;
+use crate::block::DeviceNumber;
 use crate::signature::{LocatedContent, SignatureKind};
 
 /// Relation of a device that is in use to the one that was to be overwritten.
@@ -107,7 +107,7 @@ pub enum Reason {
         /// The device, as a label, or "the file".
         storage: String,
         /// Use by the program.
-        hold: Hold,
+        hold: ProgramUse,
         /// The program's name.
         program: String,
         /// Its process id.
@@ -123,7 +123,7 @@ pub enum Reason {
         /// The target.
         path: PathBuf,
         /// Use by the program.
-        hold: Hold,
+        hold: ProgramUse,
     },
     /// A loop device shows a file through a file system that hides which storage that is.
     UnclearLoop {
@@ -195,7 +195,7 @@ pub enum Reason {
     /// The kernel does not list the device, so nothing is known about its use.
     Unlisted {
         /// Its number.
-        number: DevNum,
+        number: DeviceNumber,
     },
     /// The kernel's own lists could not be read.
     Unknown {

@@ -13,15 +13,19 @@ use rustix::io::Errno;
 
 use super::identity::Storage;
 use super::lock::{LockKind, lasts, lock};
-use super::programs::Hold;
+use super::programs::ProgramUse;
 use super::reason::{Reason, Relation};
-use super::uses::Uses;
-use crate::block::{DevNum, Device};
+use super::uses::DeviceUsers;
+use crate::block::{Device, DeviceNumber};
 
-impl Uses {
+impl DeviceUsers {
     /// Claims and locks what shares storage with a device and is not claimed together with it. To be called where
     /// no use is known. What is claimed stays so until the files are dropped.
-    pub(super) fn claim_related(&self, number: DevNum, reasons: &mut Vec<Reason>) -> Vec<File> {
+    pub(super) fn claim_related(
+        &self,
+        number: DeviceNumber,
+        reasons: &mut Vec<Reason>,
+    ) -> Vec<File> {
         let mut claims = Vec::new();
         for device in self.related(number) {
             match self.claim(device) {
@@ -30,7 +34,7 @@ impl Uses {
                 }
                 Ok(_) => reasons.push(Reason::Unseen {
                     path: device.node(),
-                    hold: Hold::Locked,
+                    hold: ProgramUse::Locked,
                 }),
                 Err(Errno::BUSY) => reasons.push(Reason::BusyBeside {
                     device: device.label(),
@@ -51,7 +55,7 @@ impl Uses {
             if lock(&file, LockKind::Shared) {
                 claims.push(file);
             } else {
-                let hold = Hold::Locked;
+                let hold = ProgramUse::Locked;
                 reasons.push(Reason::Unseen {
                     path: path.to_path_buf(),
                     hold,
@@ -81,7 +85,7 @@ impl Uses {
 
     /// The devices that share storage with one, without those that the kernel claims together with it, and those
     /// that what lies on them has claimed, such as the members of an array.
-    fn related(&self, number: DevNum) -> Vec<&Device> {
+    fn related(&self, number: DeviceNumber) -> Vec<&Device> {
         let disk = |device: &Device| device.partition_of().unwrap_or(device.number);
         let devices = self.devices();
         let Some(target) = devices.get(number) else {
@@ -122,7 +126,7 @@ impl Uses {
     }
 
     /// The files that loop devices at or below a device show, where their paths still lead to them.
-    fn files_below(&self, number: DevNum) -> Vec<(&Path, File)> {
+    fn files_below(&self, number: DeviceNumber) -> Vec<(&Path, File)> {
         let devices = self.devices();
         let family = devices.below(number).into_iter().chain(devices.get(number));
         let opened = |device| {

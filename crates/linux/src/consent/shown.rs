@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::ioctl::{Getter, ioctl};
 
 use super::identity::Storage;
-use crate::block::{DevNum, Device, Devices};
+use crate::block::{Device, DeviceNumber, Devices};
 use crate::root::{self, Root};
 
 /// `LOOP_GET_STATUS64` (linux, include/uapi/linux/loop.h).
@@ -44,7 +44,7 @@ fn storage_shown_by(device: &File) -> Result<Storage, Errno> {
     };
     info.map(|info| match info.shown_device {
         0 => Storage::File(info.device, info.inode),
-        number => Storage::Device(DevNum::from_raw(number)),
+        number => Storage::Device(DeviceNumber::from_raw(number)),
     })
 }
 
@@ -52,7 +52,7 @@ const _: () = assert!(size_of::<LoopInfo>() == 232);
 
 /// The storage that each loop device in use shows, where that can be determined. Those that are not in use any more are
 /// marked so.
-pub(super) fn shown_by_loops(root: &Root, devices: &mut Devices) -> Vec<(DevNum, Storage)> {
+pub(super) fn shown_by_loops(root: &Root, devices: &mut Devices) -> Vec<(DeviceNumber, Storage)> {
     let mut all = Vec::new();
     let mut free = Vec::new();
     for device in devices.iter() {

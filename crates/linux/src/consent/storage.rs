@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use record::Ranges;
 
-use crate::block::{DevNum, Device};
+use crate::block::{Device, DeviceNumber};
 use crate::mapping::Map;
 use crate::mounts::Mount;
 use crate::signature::Partition;
@@ -16,17 +16,17 @@ use crate::signature::Partition;
 use super::file_system::{FileSystem, file_system_of};
 use super::identity::Storage;
 use super::unjudged::Unclear;
-use super::uses::Uses;
+use super::uses::DeviceUsers;
 
 /// File systems whose inodes say nothing about the storage behind them: another path to the same bytes has another
 /// number. mountinfo gives FUSE's subtypes as `fuse.bindfs`.
 const PASS_THROUGH: [&str; 4] = ["overlay", "ecryptfs", "fuse", "aufs"];
 
-impl Uses {
+impl DeviceUsers {
     /// The devices that share storage with a device, without those that it is built on or that are built on it: loop
     /// devices that show the same file as it or as a device below it, and whatever lies on the same bytes of a
     /// device below it, such as overlapping partitions, tables of the device mapper, or loop devices over a disk.
-    pub(super) fn siblings(&self, number: DevNum) -> Vec<&Device> {
+    pub(super) fn siblings(&self, number: DeviceNumber) -> Vec<&Device> {
         let Some(target) = self.devices().get(number) else {
             return Vec::new();
         };
@@ -50,7 +50,7 @@ impl Uses {
     /// True if two devices lie on the same bytes of a device below both, as far as it is known how they lie there.
     fn overlap(&self, one: &Device, other: &Device) -> bool {
         let below = self.devices().below(other.number);
-        let bytes = |device: &Device, on: DevNum| {
+        let bytes = |device: &Device, on: DeviceNumber| {
             let map = Map::down(&self.root, self.devices(), device.number, on).ok()?;
             Some(map.ranges(&Ranges::all(device.size)))
         };
@@ -89,10 +89,10 @@ impl Uses {
 
     /// All storage whose use is a use of the device: itself, what lies on it, what shares its storage and what
     /// lies on that, and the files that loop devices among these show.
-    pub(super) fn storage_of(&self, number: DevNum) -> Vec<Storage> {
+    pub(super) fn storage_of(&self, number: DeviceNumber) -> Vec<Storage> {
         let mut devices = vec![number];
         devices.extend(self.siblings(number).iter().map(|device| device.number));
-        let above: Vec<DevNum> = devices
+        let above: Vec<DeviceNumber> = devices
             .iter()
             .flat_map(|&number| self.devices().stack_above(number))
             .map(|device| device.number)
@@ -128,7 +128,7 @@ impl Uses {
         let Some(shown @ Storage::File(dev, _)) = self.shown(device) else {
             return Some(Unclear::Unknown);
         };
-        let number = DevNum::from_raw(dev);
+        let number = DeviceNumber::from_raw(dev);
         let mounts = || self.mounts_of_all().filter(|mount| mount.device == number);
         if let Some(mount) = mounts().find(|mount| is_pass_through(mount)) {
             return Some(Unclear::Hidden(mount.kind.clone()));

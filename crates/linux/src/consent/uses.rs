@@ -8,10 +8,10 @@ use super::commands::CommandDevices;
 use super::exports::{Export, exports};
 use super::identity::Storage;
 use super::option::Consent;
-use super::programs::{self, Program, Programs};
+use super::programs::{self, Programs, UsingProgram};
 use super::reason::{Reason, Relation};
 use super::shown::shown_by_loops;
-use crate::block::{DevNum, Device, Devices, Kind};
+use crate::block::{Device, DeviceNumber, Devices, Kind};
 use crate::mounts::{Mount, Mounts};
 use crate::root::{self, Error, Result, Root};
 use crate::signature::{Content, LocatedContent, Partition, SignatureKind};
@@ -22,25 +22,25 @@ const SYSTEM: [&str; 5] = ["/", "/usr", "/boot", "/boot/efi", "/efi"];
 
 /// The kernel's lists, at one moment, of the users of each device.
 #[derive(Clone, Debug)]
-pub struct Uses {
+pub struct DeviceUsers {
     pub(super) root: Root,
     devices: Devices,
     /// The storage that each loop device in use shows, where that can be determined.
-    shown: Vec<(DevNum, Storage)>,
-    mounts: Vec<(Mount, Vec<DevNum>)>,
+    shown: Vec<(DeviceNumber, Storage)>,
+    mounts: Vec<(Mount, Vec<DeviceNumber>)>,
     /// Mounts in other mount namespaces, each with a process that is there.
-    elsewhere: Vec<(u32, Mount, Vec<DevNum>)>,
-    swaps: Vec<(Swap, Vec<DevNum>)>,
+    elsewhere: Vec<(u32, Mount, Vec<DeviceNumber>)>,
+    swaps: Vec<(Swap, Vec<DeviceNumber>)>,
     /// Storage that the kernel serves to other machines.
     exports: Vec<Export>,
 }
 
-impl Uses {
+impl DeviceUsers {
     /// Reads the lists.
     ///
     /// # Errors
     /// When one of them cannot be read or understood: then nothing may be called unused.
-    pub fn read(root: &Root) -> Result<Uses> {
+    pub fn read(root: &Root) -> Result<DeviceUsers> {
         let mut devices = Devices::read(root)?;
         let shown = shown_by_loops(root, &mut devices);
         for (number, storage) in &shown {
@@ -78,7 +78,7 @@ impl Uses {
                 (swap, on)
             })
             .collect();
-        let uses = Uses {
+        let uses = DeviceUsers {
             exports: exports(root, &devices),
             root: root.clone(),
             devices,
@@ -129,7 +129,7 @@ impl Uses {
     }
 
     /// Reasons for which a device may not be overwritten, apart from its content and exclusive claims on it.
-    pub fn reasons(&self, number: DevNum) -> Vec<Reason> {
+    pub fn reasons(&self, number: DeviceNumber) -> Vec<Reason> {
         let Some(target) = self.devices.get(number) else {
             return vec![Reason::Unlisted { number }];
         };
@@ -165,13 +165,13 @@ impl Uses {
 
     /// As [`reasons`](Uses::reasons), and what is on the device, which is opened for reading only. Who has
     /// claimed it is not tried: that would be a claim itself.
-    pub fn why_not_writable(&self, number: DevNum) -> Vec<Reason> {
+    pub fn why_not_writable(&self, number: DeviceNumber) -> Vec<Reason> {
         self.content_and_reasons(number).1
     }
 
     /// Content of a device, and the reasons for which it may not be overwritten, as
     /// [`why_not_writable`](Uses::why_not_writable). `None` of a content that cannot be read.
-    pub fn content_and_reasons(&self, number: DevNum) -> (Option<Content>, Vec<Reason>) {
+    pub fn content_and_reasons(&self, number: DeviceNumber) -> (Option<Content>, Vec<Reason>) {
         let mut reasons = self.reasons(number);
         let Some(device) = self.devices.get(number) else {
             return (None, reasons);
@@ -195,18 +195,18 @@ impl Uses {
         }
     }
 
-    fn content(&self, node: &Path, number: DevNum) -> std::io::Result<Content> {
+    fn content(&self, node: &Path, number: DeviceNumber) -> std::io::Result<Content> {
         let file = File::open(self.root.locate(node))?;
         let metadata = file.metadata()?;
         let is_device = metadata.file_type().is_block_device();
-        if is_device && DevNum::from_raw(metadata.rdev()) != number {
+        if is_device && DeviceNumber::from_raw(metadata.rdev()) != number {
             return Err(std::io::Error::other("its node stands for another device"));
         }
         Content::of(&file, &self.partitions(number))
     }
 
     /// The partitions of a device that the kernel knows, which need not be those of its table.
-    pub fn partitions(&self, number: DevNum) -> Vec<Partition> {
+    pub fn partitions(&self, number: DeviceNumber) -> Vec<Partition> {
         self.devices
             .children(number)
             .into_iter()
@@ -354,7 +354,7 @@ impl Uses {
         Ok((reasons.collect(), unreadable))
     }
 
-    fn in_use(&self, program: Program) -> Reason {
+    fn in_use(&self, program: UsingProgram) -> Reason {
         let storage = self.label(program.storage);
         if program.pid == std::process::id() {
             return Reason::AlsoTarget { other: storage };
@@ -368,7 +368,7 @@ impl Uses {
     }
 
     /// The disks under a device that also lie under the running system.
-    fn root_disks(&self, number: DevNum) -> Vec<Reason> {
+    fn root_disks(&self, number: DeviceNumber) -> Vec<Reason> {
         let mut reasons = Vec::new();
         for disk in self.devices.stack_below(number) {
             let point = SYSTEM
@@ -462,7 +462,7 @@ impl Uses {
                 process: *process,
             });
         }
-        let as_swap = |(swap, on): &(Swap, Vec<DevNum>)| {
+        let as_swap = |(swap, on): &(Swap, Vec<DeviceNumber>)| {
             swap.kind == SwapKind::Device && on.contains(&device.number)
         };
         if self.swaps.iter().any(as_swap) {
@@ -538,9 +538,9 @@ pub(super) fn add_content(
 }
 
 /// Reasons for which a device may not be overwritten, as far as can be determined without opening it for writing.
-/// Empty when nothing speaks against it. For many devices, [`Uses::read`] once is cheaper.
-pub fn why_not_writable(root: &Root, number: DevNum) -> Vec<Reason> {
-    match Uses::read(root) {
+/// Empty when nothing speaks against it. For many devices, [`DeviceUsers::read`] once is cheaper.
+pub fn why_not_writable(root: &Root, number: DeviceNumber) -> Vec<Reason> {
+    match DeviceUsers::read(root) {
         Ok(uses) => uses.why_not_writable(number),
         Err(error) => vec![Reason::Unknown {
             error: error.to_string(),

@@ -17,8 +17,8 @@ fn stats(reads: u64, sectors_read: u64, busy_ms: u64) -> DiskStats {
 fn seventeen_counters_are_read() {
     let stats = DiskStats::parse(STAT).unwrap();
     assert_eq!(stats.reads, 52782);
-    assert_eq!(stats.bytes_read(), Bytes(5_106_762 * 512));
-    assert_eq!(stats.bytes_written(), Bytes(2_206_088 * 512));
+    assert_eq!(stats.sectors_read, 5_106_762);
+    assert_eq!(stats.sectors_written, 2_206_088);
     assert_eq!(stats.busy_ms, 14024);
     assert_eq!(stats.sectors_discarded, 767_016);
     assert_eq!((stats.flushes, stats.flush_ms), (773, 27));
@@ -68,7 +68,7 @@ fn diskstats_lists_devices_by_number_and_name() {
     let text = b"   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n 254       0 vda 52782 7098 5106762 36907 11311 11671 2206088 4830 0 14024 42533\n   8       1 sda1 1 2 3 4\n";
     let all = parse_all(text);
     assert_eq!(all.len(), 2);
-    assert_eq!(all[1].0, DevNum::new(254, 0));
+    assert_eq!(all[1].0, DeviceNumber::new(254, 0));
     assert_eq!(all[1].1, "vda");
     assert_eq!(all[1].2.reads, 52782);
 }
@@ -139,14 +139,14 @@ fn a_counter_of_64_bits_wraps() {
 #[test]
 fn a_line_tells_what_its_kernel_counts() {
     let all = " 259       1 nvme0n1p1 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17";
-    let line = Line::parse(all).unwrap();
-    assert_eq!(line.number, DevNum::new(259, 1));
+    let line = DiskStatsLine::parse(all).unwrap();
+    assert_eq!(line.number, DeviceNumber::new(259, 1));
     assert_eq!(line.name, "nvme0n1p1");
     assert_eq!(line.stats.flush_ms, 17);
     assert!(line.counted.discards && line.counted.flushes);
-    let older = Line::parse("8 0 sda 1 2 3 4 5 6 7 8 9 10 11").unwrap();
+    let older = DiskStatsLine::parse("8 0 sda 1 2 3 4 5 6 7 8 9 10 11").unwrap();
     assert_eq!(older.counted, Counted::default());
-    assert_eq!(Line::parse("8 1 sda1 1 2 3 4"), None);
+    assert_eq!(DiskStatsLine::parse("8 1 sda1 1 2 3 4"), None);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn where_a_container_hides_the_list_each_device_is_read() {
         let lines: Vec<_> = all.read().unwrap().collect();
         assert_eq!(lines.len(), 2);
         assert_eq!((lines[0].name, lines[0].stats.reads), ("cciss/c0d0", 1));
-        assert_eq!(lines[1].number, DevNum::new(254, 0));
+        assert_eq!(lines[1].number, DeviceNumber::new(254, 0));
         assert!(lines[1].counted.discards && !lines[1].counted.flushes);
         device("vda", "254:0\n", "  10 2 3 4 5 6 7 8 9 10 11\n");
         let reads: Vec<u64> = all.read().unwrap().map(|line| line.stats.reads).collect();

@@ -13,7 +13,7 @@ use std::io;
 use record::Nanos;
 use record::sample::{Exceeded, LatencyBin, VendorPage, VendorSample};
 
-use super::{Counters, MAGIC, magic, read_page};
+use super::{MAGIC, VolumeCounters, magic, read_page};
 
 /// An instance store's page begins with this number.
 const INSTANCE_STORE_MAGIC: u32 = 0xEC2C_0D7E;
@@ -42,7 +42,7 @@ struct Bin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatsPage {
     page: VendorPage,
-    counters: Counters,
+    counters: VolumeCounters,
     reads: Vec<Bin>,
     writes: Vec<Bin>,
 }
@@ -78,7 +78,7 @@ impl StatsPage {
         };
         Some(StatsPage {
             page: owner,
-            counters: Counters::fields(page)?,
+            counters: VolumeCounters::fields(page)?,
             reads: bins(page.get(HISTOGRAMS..HISTOGRAMS + HISTOGRAM)?)?,
             writes: bins(page.get(HISTOGRAMS + HISTOGRAM..HISTOGRAMS + 2 * HISTOGRAM)?)?,
         })

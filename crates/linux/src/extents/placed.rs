@@ -12,13 +12,13 @@ use crate::space;
 
 /// A run of a file, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct LocatedExtent {
     /// Start in the file, in bytes.
     pub logical: u64,
     /// Length, in bytes.
     pub length: u64,
     /// Its place.
-    pub place: Place,
+    pub place: ExtentLocation,
     /// True if other files, or snapshots, have the same blocks.
     pub shared: bool,
     /// True if the blocks hold the file's bytes encrypted or compressed.
@@ -27,7 +27,7 @@ pub struct Placed {
 
 /// Place of a run of a file. Ranges are bytes of the file system's device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ExtentLocation {
     /// In blocks of its own, which a read of the file reads.
     Written(Range<u64>),
     /// In blocks that are allocated and were never written. A read of the file is answered with
@@ -39,31 +39,33 @@ pub enum Place {
     Nowhere,
 }
 
-impl Placed {
+impl LocatedExtent {
     /// The bytes of the device that a read of this run of the file reads. What was never written is
     /// not among them: it is allocated space, no more urgent than any other.
     pub fn on_device(&self) -> Option<Range<u64>> {
         match &self.place {
-            Place::Written(range) => Some(range.clone()),
-            Place::Unwritten(_) | Place::Unaligned | Place::Nowhere => None,
+            ExtentLocation::Written(range) => Some(range.clone()),
+            ExtentLocation::Unwritten(_) | ExtentLocation::Unaligned | ExtentLocation::Nowhere => {
+                None
+            }
         }
     }
 }
 
-impl From<Extent> for Placed {
-    fn from(extent: Extent) -> Placed {
+impl From<Extent> for LocatedExtent {
+    fn from(extent: Extent) -> LocatedExtent {
         let flags = extent.flags;
         let range = extent.physical..extent.physical.saturating_add(extent.length);
         let place = if flags.is_unknown() || flags.is_delayed() {
-            Place::Nowhere
+            ExtentLocation::Nowhere
         } else if flags.is_unaligned() {
-            Place::Unaligned
+            ExtentLocation::Unaligned
         } else if flags.is_unwritten() {
-            Place::Unwritten(range)
+            ExtentLocation::Unwritten(range)
         } else {
-            Place::Written(range)
+            ExtentLocation::Written(range)
         };
-        Placed {
+        LocatedExtent {
             logical: extent.logical,
             length: extent.length,
             place,
@@ -75,7 +77,7 @@ impl From<Extent> for Placed {
 
 /// Reason for which the place of a file's data on the device of its file system cannot be determined.
 #[derive(Debug, thiserror::Error)]
-pub enum NotPlaced {
+pub enum LocationUnknown {
     /// The file system, or this kind of file, has no FIEMAP.
     #[error("the file system does not list the places of this file's data")]
     NoMap,
@@ -115,20 +117,20 @@ pub enum NotPlaced {
 /// When the places cannot be determined, or the kernel fails to list them.
 pub fn placed(
     file: &File,
-    mut each: impl FnMut(Placed) -> ControlFlow<()>,
-) -> Result<(), NotPlaced> {
-    let kind = space::of_file(file).map_err(NotPlaced::Kind)?;
+    mut each: impl FnMut(LocatedExtent) -> ControlFlow<()>,
+) -> Result<(), LocationUnknown> {
+    let kind = space::of_file(file).map_err(LocationUnknown::Kind)?;
     match kind.magic {
         EXT => {}
         XFS => {
             if is_realtime(file)? {
-                return Err(NotPlaced::Realtime);
+                return Err(LocationUnknown::Realtime);
             }
         }
-        other => return Err(NotPlaced::OtherPlaces(other)),
+        other => return Err(LocationUnknown::OtherPlaces(other)),
     }
     let known = walk(file, 0..u64::MAX, Sync::Never, |extent| each(extent.into()))?;
-    known.then_some(()).ok_or(NotPlaced::NoMap)
+    known.then_some(()).ok_or(LocationUnknown::NoMap)
 }
 
 /// The magic numbers of ext2 to ext4, and of XFS (include/uapi/linux/magic.h).
@@ -151,11 +153,11 @@ const FS_IOC_FSGETXATTR: Opcode = opcode::read::<RawAttributes>(b'X', 31);
 const FS_XFLAG_REALTIME: u32 = 1;
 
 /// True if a file of an XFS has its data on the realtime device.
-fn is_realtime(file: &File) -> Result<bool, NotPlaced> {
+fn is_realtime(file: &File) -> Result<bool, LocationUnknown> {
     // SAFETY: the opcode is FS_IOC_FSGETXATTR, which writes one struct fsxattr. `RawAttributes` is
     // laid out so, and is made of integers, for which any bytes are valid.
     let answer = unsafe { ioctl(file, Getter::<FS_IOC_FSGETXATTR, RawAttributes>::new()) };
-    let attributes = answer.map_err(|error: Errno| NotPlaced::Kind(error.into()))?;
+    let attributes = answer.map_err(|error: Errno| LocationUnknown::Kind(error.into()))?;
     Ok(attributes.flags & FS_XFLAG_REALTIME != 0)
 }
 
@@ -164,8 +166,8 @@ mod tests {
     use super::super::Flags;
     use super::*;
 
-    fn of_flags(flags: u32) -> Placed {
-        Placed::from(Extent {
+    fn of_flags(flags: u32) -> LocatedExtent {
+        LocatedExtent::from(Extent {
             logical: 0,
             physical: 4096,
             length: 8192,
@@ -177,20 +179,20 @@ mod tests {
     fn only_what_was_written_in_blocks_of_its_own_is_read() {
         // The numbers are those of include/uapi/linux/fiemap.h.
         for (flags, place) in [
-            (0x0, Place::Written(4096..12288)),
-            (0x1, Place::Written(4096..12288)),
-            (0x1000, Place::Written(4096..12288)),
-            (0x800, Place::Unwritten(4096..12288)),
-            (0x2, Place::Nowhere),
-            (0x6, Place::Nowhere),
+            (0x0, ExtentLocation::Written(4096..12288)),
+            (0x1, ExtentLocation::Written(4096..12288)),
+            (0x1000, ExtentLocation::Written(4096..12288)),
+            (0x800, ExtentLocation::Unwritten(4096..12288)),
+            (0x2, ExtentLocation::Nowhere),
+            (0x6, ExtentLocation::Nowhere),
             // XFS and ext4 mark as unwritten what waits in memory to become written.
-            (0x806, Place::Nowhere),
-            (0x300, Place::Unaligned),
-            (0x500, Place::Unaligned),
+            (0x806, ExtentLocation::Nowhere),
+            (0x300, ExtentLocation::Unaligned),
+            (0x500, ExtentLocation::Unaligned),
         ] {
             let found = of_flags(flags);
             assert_eq!(found.place, place, "{flags:#x}");
-            let read = matches!(place, Place::Written(_)).then_some(4096..12288);
+            let read = matches!(place, ExtentLocation::Written(_)).then_some(4096..12288);
             assert_eq!(found.on_device(), read, "{flags:#x}");
         }
     }
@@ -210,7 +212,7 @@ mod tests {
         };
         let error = placed(&file, |_| ControlFlow::Continue(())).unwrap_err();
         assert!(
-            matches!(error, NotPlaced::OtherPlaces(0x0102_1994)),
+            matches!(error, LocationUnknown::OtherPlaces(0x0102_1994)),
             "{error}"
         );
         assert!(error.to_string().contains("(0x1021994)"), "{error}");

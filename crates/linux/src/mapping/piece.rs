@@ -10,7 +10,7 @@ use std::ops::Range;
 /// holds of a range is one range again: between the first and the last chunk of the range that the
 /// lane holds, it holds nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct MappedPiece {
     /// The part of the upper device, in bytes.
     pub upper: Range<u64>,
     /// Start on the lower device, in bytes.
@@ -42,10 +42,10 @@ impl ChunkLayout {
     };
 }
 
-impl Piece {
+impl MappedPiece {
     /// A part that lies on the lower device as it is.
-    pub(super) fn straight(upper: Range<u64>, lower: u64) -> Piece {
-        Piece {
+    pub(super) fn straight(upper: Range<u64>, lower: u64) -> MappedPiece {
+        MappedPiece {
             upper,
             lower,
             deal: ChunkLayout::STRAIGHT,
@@ -135,7 +135,7 @@ mod tests {
             (start, len) in (0_u64..300, 1_u64..300),
         ) {
             let deal = ChunkLayout { chunk, width, copies: copies.min(width), lane: lane % width };
-            let piece = Piece { upper: base..base + size, lower, deal };
+            let piece = MappedPiece { upper: base..base + size, lower, deal };
             let asked = start..start + len;
             let bytes = dealt(&deal, size).into_iter().filter(|(upper, _)| {
                 *upper < size && asked.contains(&(upper + base))
@@ -150,7 +150,7 @@ mod tests {
             chunk in 1_u64.., width in 1_u64.., lane: u64, start: u64, len: u64, lower: u64,
         ) {
             let deal = ChunkLayout { chunk, width, copies: 1, lane: lane % width };
-            let piece = Piece { upper: 0..u64::MAX, lower, deal };
+            let piece = MappedPiece { upper: 0..u64::MAX, lower, deal };
             let _ = piece.down(&(start..start.saturating_add(len)));
         }
     }

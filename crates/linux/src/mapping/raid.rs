@@ -5,15 +5,15 @@ use std::path::Path;
 
 use record::raid::{Level, MdLevel, Placement};
 
-use super::piece::{ChunkLayout, Piece};
+use super::piece::{ChunkLayout, MappedPiece};
 use super::units::{SECTOR, kib};
-use super::why::Why;
-use crate::block::{DevNum, Device, Devices};
+use super::why::MappingUnknown;
+use crate::block::{Device, DeviceNumber, Devices};
 use crate::root::{self, Root, attribute, number};
 
 /// A member that has a place in the array.
 struct Member {
-    number: DevNum,
+    number: DeviceNumber,
     slot: u64,
     /// Start of the array's data on it, in bytes.
     offset: u64,
@@ -37,17 +37,17 @@ pub(super) fn pieces(
     root: &Root,
     devices: &Devices,
     device: &Device,
-) -> Result<Vec<(DevNum, Piece)>, Why> {
+) -> Result<Vec<(DeviceNumber, MappedPiece)>, MappingUnknown> {
     let folder = root
         .sys
         .join("class/block")
         .join(device.sysfs_name())
         .join("md");
-    let says = |name: &'static str| Why::silent(device, name);
+    let says = |name: &'static str| MappingUnknown::silent(device, name);
     let level = attribute(&folder.join("level")).ok_or_else(|| says("md/level"))?;
     let level = MdLevel::from(level);
     if attribute(&folder.join("reshape_position")).is_some_and(|position| position != "none") {
-        return Err(Why::Reshaped(device.label()));
+        return Err(MappingUnknown::Reshaped(device.label()));
     }
     let shape = Shape {
         device,
@@ -57,7 +57,8 @@ pub(super) fn pieces(
     };
     let layout: Option<u64> = number(&folder.join("layout"));
     let component = || {
-        kib(&folder.join("component_size")).ok_or_else(|| Why::silent(device, "md/component_size"))
+        kib(&folder.join("component_size"))
+            .ok_or_else(|| MappingUnknown::silent(device, "md/component_size"))
     };
     match level.raid().map(Level::placement) {
         Some(Placement::Concatenated) => shape.linear(),
@@ -66,7 +67,7 @@ pub(super) fn pieces(
         Some(Placement::StripedCopies) => {
             shape.near(layout.ok_or_else(|| says("md/layout"))?, component()?)
         }
-        Some(Placement::Parity { .. }) | None => Err(Why::Level {
+        Some(Placement::Parity { .. }) | None => Err(MappingUnknown::Level {
             device: device.label(),
             level,
         }),
@@ -74,9 +75,15 @@ pub(super) fn pieces(
 }
 
 /// The members with a slot, in the order of these.
-fn members(folder: &Path, devices: &Devices, device: &Device) -> Result<Vec<Member>, Why> {
+fn members(
+    folder: &Path,
+    devices: &Devices,
+    device: &Device,
+) -> Result<Vec<Member>, MappingUnknown> {
     let mut members = Vec::new();
-    for entry in root::names_in(folder).map_err(|error| Why::Unread(error.to_string()))? {
+    for entry in
+        root::names_in(folder).map_err(|error| MappingUnknown::Unread(error.to_string()))?
+    {
         let entry = entry.to_string_lossy();
         let Some(name) = entry.strip_prefix("dev-") else {
             continue;
@@ -86,7 +93,7 @@ fn members(folder: &Path, devices: &Devices, device: &Device) -> Result<Vec<Memb
         let Some(slot) = number(&own.join("slot")) else {
             continue;
         };
-        let says = |what: &'static str| Why::silent(device, what);
+        let says = |what: &'static str| MappingUnknown::silent(device, what);
         // One that the kernel no longer lists as a device is as good as missing.
         let Some(member) = devices.named(&name.replace('!', "/")) else {
             continue;
@@ -107,13 +114,13 @@ fn members(folder: &Path, devices: &Devices, device: &Device) -> Result<Vec<Memb
 impl Shape<'_> {
     /// The members one after the other, each cut to whole chunks where there are such
     /// (drivers/md/md-linear.c, linear_conf).
-    fn linear(&self) -> Result<Vec<(DevNum, Piece)>, Why> {
+    fn linear(&self) -> Result<Vec<(DeviceNumber, MappedPiece)>, MappingUnknown> {
         self.expect_all()?;
         let mut pieces = Vec::new();
         let mut at = 0_u64;
         for member in &self.members {
             let end = at.saturating_add(self.whole_chunks(member.room));
-            pieces.push((member.number, Piece::straight(at..end, member.offset)));
+            pieces.push((member.number, MappedPiece::straight(at..end, member.offset)));
             at = end;
         }
         self.expect_size(at)?;
@@ -126,7 +133,10 @@ impl Shape<'_> {
     /// Behind the first zone, two forms are in use. Both lay a zone's chunks down row by row; which
     /// member a row begins with is counted from the beginning of the array in the first, which older
     /// kernels knew, and from that of the zone in the second (enum r0layout).
-    fn zones(&self, layout: Option<u64>) -> Result<Vec<(DevNum, Piece)>, Why> {
+    fn zones(
+        &self,
+        layout: Option<u64>,
+    ) -> Result<Vec<(DeviceNumber, MappedPiece)>, MappingUnknown> {
         self.expect_all()?;
         self.expect_chunk()?;
         let rooms: Vec<u64> = self
@@ -141,7 +151,7 @@ impl Shape<'_> {
             _ if ends.len() == 1 => false,
             Some(1) => true,
             Some(2) => false,
-            _ => return Err(Why::Zones(self.device.label())),
+            _ => return Err(MappingUnknown::Zones(self.device.label())),
         };
         let mut pieces = Vec::new();
         let (mut at, mut begin) = (0_u64, 0_u64);
@@ -174,21 +184,30 @@ impl Shape<'_> {
 
     /// RAID 1: every member has all of it (drivers/md/raid1.c,
     /// raid1_read_request).
-    fn mirrors(&self, component: u64) -> Result<Vec<(DevNum, Piece)>, Why> {
+    fn mirrors(&self, component: u64) -> Result<Vec<(DeviceNumber, MappedPiece)>, MappingUnknown> {
         self.expect_at_most(component)?;
         let whole = 0..self.device.size.0;
         let pieces = self.members.iter();
         Ok(pieces
-            .map(|member| (member.number, Piece::straight(whole.clone(), member.offset)))
+            .map(|member| {
+                (
+                    member.number,
+                    MappedPiece::straight(whole.clone(), member.offset),
+                )
+            })
             .collect())
     }
 
     /// RAID 10 with near copies: each chunk as many times in a row as it has copies, round the members
     /// (drivers/md/raid10.c, __raid10_find_phys; the layout's parts: setup_geo).
-    fn near(&self, layout: u64, component: u64) -> Result<Vec<(DevNum, Piece)>, Why> {
+    fn near(
+        &self,
+        layout: u64,
+        component: u64,
+    ) -> Result<Vec<(DeviceNumber, MappedPiece)>, MappingUnknown> {
         let (copies, far) = (layout & 0xff, (layout >> 8) & 0xff);
         if far != 1 || copies == 0 || copies > self.disks {
-            return Err(Why::FarCopies(self.device.label()));
+            return Err(MappingUnknown::FarCopies(self.device.label()));
         }
         self.expect_chunk()?;
         let chunks = u128::from(component / self.chunk) * u128::from(self.disks)
@@ -217,8 +236,8 @@ impl Shape<'_> {
         width: u64,
         copies: u64,
         lane: u64,
-    ) -> Piece {
-        Piece {
+    ) -> MappedPiece {
+        MappedPiece {
             upper: upper.clone(),
             lower: member.offset.saturating_add(begin),
             deal: ChunkLayout {
@@ -234,36 +253,36 @@ impl Shape<'_> {
         room - room.checked_rem(self.chunk).unwrap_or(0)
     }
 
-    fn expect_chunk(&self) -> Result<(), Why> {
+    fn expect_chunk(&self) -> Result<(), MappingUnknown> {
         match self.chunk {
-            0 => Err(Why::silent(self.device, "md/chunk_size")),
+            0 => Err(MappingUnknown::silent(self.device, "md/chunk_size")),
             _ => Ok(()),
         }
     }
 
     /// Checks that no member is missing: a part of the data would be too, and the others' could not be
     /// counted.
-    fn expect_all(&self) -> Result<(), Why> {
+    fn expect_all(&self) -> Result<(), MappingUnknown> {
         let slots = self.members.iter().map(|member| member.slot);
         if self.disks > 0 && slots.eq(0..self.disks) {
             return Ok(());
         }
-        Err(Why::Incomplete(self.device.label()))
+        Err(MappingUnknown::Incomplete(self.device.label()))
     }
 
     /// Checks that the members add up to the array's size.
-    fn expect_size(&self, found: u64) -> Result<(), Why> {
+    fn expect_size(&self, found: u64) -> Result<(), MappingUnknown> {
         if found == self.device.size.0 {
             return Ok(());
         }
-        Err(Why::sizes(self.device, found))
+        Err(MappingUnknown::sizes(self.device, found))
     }
 
     /// An array with copies may be made smaller than its members allow.
-    fn expect_at_most(&self, room: u64) -> Result<(), Why> {
+    fn expect_at_most(&self, room: u64) -> Result<(), MappingUnknown> {
         if self.device.size.0 <= room {
             return Ok(());
         }
-        Err(Why::sizes(self.device, room))
+        Err(MappingUnknown::sizes(self.device, room))
     }
 }

@@ -8,10 +8,10 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
-use super::piece::{ChunkLayout, Piece};
+use super::piece::{ChunkLayout, MappedPiece};
 use super::units::SECTOR;
-use super::why::Why;
-use crate::block::{DevNum, Device};
+use super::why::MappingUnknown;
+use crate::block::{Device, DeviceNumber};
 use crate::root::Root;
 
 /// A line of a table.
@@ -28,8 +28,11 @@ struct Target {
 }
 
 /// The pieces of a device, each with the device that it lies on.
-pub(super) fn pieces(root: &Root, device: &Device) -> Result<Vec<(DevNum, Piece)>, Why> {
-    let failed = |error: io::Error| Why::Table {
+pub(super) fn pieces(
+    root: &Root,
+    device: &Device,
+) -> Result<Vec<(DeviceNumber, MappedPiece)>, MappingUnknown> {
+    let failed = |error: io::Error| MappingUnknown::Table {
         device: device.label(),
         error: error.kind(),
     };
@@ -52,18 +55,21 @@ pub(super) fn kinds(root: &Root, device: &Device) -> io::Result<Vec<String>> {
     Ok(targets.into_iter().map(|target| target.kind).collect())
 }
 
-fn pieces_of(device: &Device, target: &Target) -> Result<Vec<(DevNum, Piece)>, Why> {
+fn pieces_of(
+    device: &Device,
+    target: &Target,
+) -> Result<Vec<(DeviceNumber, MappedPiece)>, MappingUnknown> {
     let found = match target.kind.as_str() {
         "linear" => linear(target),
         "striped" => striped(target),
         _ => {
-            return Err(Why::Target {
+            return Err(MappingUnknown::Target {
                 device: device.label(),
                 target: target.kind.clone(),
             });
         }
     };
-    found.ok_or_else(|| Why::Line {
+    found.ok_or_else(|| MappingUnknown::Line {
         device: device.label(),
         line: format!("{} {}", target.kind, target.parameters),
     })
@@ -77,17 +83,17 @@ impl Target {
 }
 
 /// `DEVICE OFFSET` (linux, Documentation/admin-guide/device-mapper/linear.rst).
-fn linear(target: &Target) -> Option<Vec<(DevNum, Piece)>> {
+fn linear(target: &Target) -> Option<Vec<(DeviceNumber, MappedPiece)>> {
     let (device, offset) = target.parameters.split_once(' ')?;
     let offset: u64 = offset.parse().ok()?;
-    let piece = Piece::straight(target.upper()?, offset.checked_mul(SECTOR)?);
+    let piece = MappedPiece::straight(target.upper()?, offset.checked_mul(SECTOR)?);
     Some(vec![(device.parse().ok()?, piece)])
 }
 
 /// `STRIPES CHUNK` and then `DEVICE OFFSET` for each stripe
 /// (linux, Documentation/admin-guide/device-mapper/striped.rst; drivers/md/dm-stripe.c,
 /// stripe_map_sector).
-fn striped(target: &Target) -> Option<Vec<(DevNum, Piece)>> {
+fn striped(target: &Target) -> Option<Vec<(DeviceNumber, MappedPiece)>> {
     let mut words = target.parameters.split(' ');
     let width: u64 = words.next()?.parse().ok().filter(|&width| width > 0)?;
     let chunk: u64 = words.next()?.parse().ok().filter(|&chunk| chunk > 0)?;
@@ -95,7 +101,7 @@ fn striped(target: &Target) -> Option<Vec<(DevNum, Piece)>> {
     for lane in 0..width {
         let device = words.next()?.parse().ok()?;
         let offset: u64 = words.next()?.parse().ok()?;
-        let piece = Piece {
+        let piece = MappedPiece {
             upper: target.upper()?,
             lower: offset.checked_mul(SECTOR)?,
             deal: ChunkLayout {
@@ -144,7 +150,7 @@ const TABLE: u32 = 1 << 4;
 /// DM_BUFFER_FULL_FLAG: there was no room for all of it.
 const FULL: u32 = 1 << 8;
 
-fn targets(control: &File, device: DevNum) -> io::Result<Vec<Target>> {
+fn targets(control: &File, device: DeviceNumber) -> io::Result<Vec<Target>> {
     let mut raw = Box::new(RawTable {
         head: RawHead {
             // The oldest interface that has what is needed; newer kernels take it.
@@ -178,7 +184,7 @@ fn targets(control: &File, device: DevNum) -> io::Result<Vec<Target>> {
 }
 
 /// The number as the kernel writes it in 64 bits (include/linux/kdev_t.h, huge_encode_dev).
-fn encoded(device: DevNum) -> u64 {
+fn encoded(device: DeviceNumber) -> u64 {
     let (major, minor) = (u64::from(device.major), u64::from(device.minor));
     (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
 }
@@ -266,15 +272,18 @@ mod tests {
     fn a_linear_part_is_moved() {
         let found = linear(&target("linear", "254:16 384")).unwrap();
         let (device, piece) = &found[0];
-        assert_eq!(*device, DevNum::new(254, 16));
-        assert_eq!(*piece, Piece::straight(1 << 20..3 << 20, 384 * SECTOR));
+        assert_eq!(*device, DeviceNumber::new(254, 16));
+        assert_eq!(
+            *piece,
+            MappedPiece::straight(1 << 20..3 << 20, 384 * SECTOR)
+        );
     }
 
     #[test]
     fn stripes_go_round_their_devices() {
         let found = striped(&target("striped", "2 128 254:0 6144 254:16 8")).unwrap();
         let second = &found[1];
-        assert_eq!(second.0, DevNum::new(254, 16));
+        assert_eq!(second.0, DeviceNumber::new(254, 16));
         let chunk = 128 * SECTOR;
         let begin = 1 << 20;
         let lower = 8 * SECTOR;
@@ -305,7 +314,7 @@ mod tests {
     fn the_layout_is_the_kernels() {
         assert_eq!(DM_TABLE_STATUS, 0xC138_FD0C);
         assert_eq!(size_of::<RawHead>(), 312);
-        assert_eq!(encoded(DevNum::new(0xfd, 0x103)), 0x10_fd03);
+        assert_eq!(encoded(DeviceNumber::new(0xfd, 0x103)), 0x10_fd03);
     }
 
     proptest! {

@@ -5,14 +5,14 @@ use std::io;
 use record::Bytes;
 use record::raid::MdLevel;
 
-use crate::block::{DevNum, Device};
+use crate::block::{Device, DeviceNumber};
 
 /// Reason for which a mapping is not known. Devices are named as a person knows them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
+pub enum MappingUnknown {
     /// The kernel does not list a device.
     #[error("the kernel lists no block device {0}; it may have been removed")]
-    Absent(DevNum),
+    Absent(DeviceNumber),
     /// The one is not below the other.
     #[error("the one is not built on the other")]
     Unrelated,
@@ -103,16 +103,16 @@ fn hint(error: io::ErrorKind) -> String {
     }
 }
 
-impl Why {
-    pub(super) fn silent(device: &Device, attribute: &'static str) -> Why {
-        Why::Silent {
+impl MappingUnknown {
+    pub(super) fn silent(device: &Device, attribute: &'static str) -> MappingUnknown {
+        MappingUnknown::Silent {
             device: device.label(),
             attribute,
         }
     }
 
-    pub(super) fn sizes(device: &Device, found: u64) -> Why {
-        Why::Sizes {
+    pub(super) fn sizes(device: &Device, found: u64) -> MappingUnknown {
+        MappingUnknown::Sizes {
             device: device.label(),
             size: device.size,
             found: Bytes(found),

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::sync::{Action, Sync};
+use record::sample::SyncAction;
+
+use super::sync::Sync;
 use crate::root::{attribute, names_in};
 
 /// An array that shares a disk with another one, and with which md is not idle.
@@ -15,7 +17,7 @@ pub struct CompetingArray {
     /// The kernel's name, such as `md1`.
     pub name: String,
     /// md's action on it, now or when its turn comes.
-    pub action: Action,
+    pub action: SyncAction,
 }
 
 impl Sync {
@@ -34,7 +36,8 @@ impl Sync {
                 let action = attribute(&block.join(name).join("md/sync_action"))?;
                 Some(CompetingArray {
                     name: name.to_owned(),
-                    action: Action::parse(&action).filter(|action| *action != Action::Idle)?,
+                    action: SyncAction::from_word(&action)
+                        .filter(|action| *action != SyncAction::Idle)?,
                 })
             })
             .collect();
@@ -101,7 +104,7 @@ mod tests {
         (place, root)
     }
 
-    fn competing(root: &Root) -> Vec<(String, Action)> {
+    fn competing(root: &Root) -> Vec<(String, SyncAction)> {
         let devices = Devices::read(root).unwrap();
         let sync = Sync::of(root, devices.named("md0").unwrap());
         let found = sync.competing().into_iter();
@@ -121,8 +124,8 @@ mod tests {
         assert_eq!(
             competing(&root),
             [
-                ("md1".to_owned(), Action::Recover),
-                ("md_home".to_owned(), Action::Resync)
+                ("md1".to_owned(), SyncAction::Recover),
+                ("md_home".to_owned(), SyncAction::Resync)
             ]
         );
         let (_place, root) = arrays(&[own]);

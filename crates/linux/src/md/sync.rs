@@ -17,6 +17,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use record::Bytes;
+use record::sample::SyncAction;
 
 use super::superblock;
 use crate::block::Device;
@@ -25,74 +26,25 @@ use crate::root::{Error, Result, Root, attribute, names_in, number, read_text};
 /// Positions are in sectors of this many bytes.
 const SECTOR: u64 = 512;
 
-/// md's action on the whole of an array: `sync_action`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Nothing.
-    Idle,
-    /// It compares copies or parity, and counts what differs.
-    Check,
-    /// The same, and what differs is written again.
-    Repair,
-    /// It makes all copies the same after a crash.
-    Resync,
-    /// It fills a new member.
-    Recover,
-    /// It moves the data to another shape.
-    Reshape,
-    /// Nothing may begin.
-    Frozen,
-}
-
-impl Action {
-    /// The kernel's word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Action::Idle => "idle",
-            Action::Check => "check",
-            Action::Repair => "repair",
-            Action::Resync => "resync",
-            Action::Recover => "recover",
-            Action::Reshape => "reshape",
-            Action::Frozen => "frozen",
-        }
-    }
-
-    /// The action of a word; `None` for a word that no kernel up to 6.18 writes.
-    pub fn parse(word: &str) -> Option<Action> {
-        [
-            Action::Idle,
-            Action::Check,
-            Action::Repair,
-            Action::Resync,
-            Action::Recover,
-            Action::Reshape,
-            Action::Frozen,
-        ]
-        .into_iter()
-        .find(|action| action.word() == word.trim())
-    }
-}
-
 /// A limit of md's speed, in KiB a second on each member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Speed {
+pub struct SpeedLimit {
     /// KiB a second.
     pub kib: u64,
     /// True if it was set for this array, and is not the system's.
     pub local: bool,
 }
 
-impl Speed {
+impl SpeedLimit {
     /// From what the kernel shows: `1000 (system)`, `5000 (local)`. `None` for anything else.
-    pub fn parse(text: &str) -> Option<Speed> {
+    pub fn parse(text: &str) -> Option<SpeedLimit> {
         let (kib, whose) = text.trim().split_once(' ')?;
         let local = match whose {
             "(local)" => true,
             "(system)" => false,
             _ => return None,
         };
-        Some(Speed {
+        Some(SpeedLimit {
             kib: kib.parse().ok()?,
             local,
         })
@@ -127,27 +79,27 @@ impl Sectors {
 
 /// Position at which a check stops and waits: `sync_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
+pub enum SyncMax {
     /// At the end.
     End,
     /// There.
     At(Sectors),
 }
 
-impl Until {
+impl SyncMax {
     /// From what the kernel shows: `max`, or a number of sectors.
-    pub fn parse(text: &str) -> Option<Until> {
+    pub fn parse(text: &str) -> Option<SyncMax> {
         match text.trim() {
-            "max" => Some(Until::End),
-            sectors => Some(Until::At(Sectors(sectors.parse().ok()?))),
+            "max" => Some(SyncMax::End),
+            sectors => Some(SyncMax::At(Sectors(sectors.parse().ok()?))),
         }
     }
 
     /// Text to write for it to be so.
     pub fn to_write(self) -> String {
         match self {
-            Until::End => "max".to_owned(),
-            Until::At(sectors) => sectors.0.to_string(),
+            SyncMax::End => "max".to_owned(),
+            SyncMax::At(sectors) => sectors.0.to_string(),
         }
     }
 }
@@ -213,10 +165,10 @@ impl Tunable {
     pub fn to_write(self, shown: &str) -> Option<String> {
         let shown = shown.trim();
         match self {
-            Tunable::Max => Until::parse(shown).map(Until::to_write),
+            Tunable::Max => SyncMax::parse(shown).map(SyncMax::to_write),
             // A depth is shown as a speed is, with whose it is.
             Tunable::SpeedMin | Tunable::SpeedMax | Tunable::IoDepth => {
-                Speed::parse(shown).map(Speed::to_write)
+                SpeedLimit::parse(shown).map(SpeedLimit::to_write)
             }
             Tunable::Min | Tunable::StripeCache | Tunable::SuspendLo | Tunable::SuspendHi => {
                 shown.parse::<u64>().ok().map(|number| number.to_string())
@@ -228,8 +180,8 @@ impl Tunable {
 /// State of an array's work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncState {
-    /// Action.
-    pub action: Action,
+    /// SyncAction.
+    pub action: SyncAction,
     /// `clean`, `active`, `read-auto`, …
     pub state: String,
     /// Number of members that are missing.
@@ -242,7 +194,7 @@ pub struct SyncState {
     /// Sectors that differed, since this check began.
     pub mismatches: u64,
     /// Position at which it stops and waits.
-    pub until: Until,
+    pub until: SyncMax,
 }
 
 /// The work of md on one array.
@@ -329,11 +281,11 @@ impl Sync {
         self.write(tunable.file(), text)
     }
 
-    /// Begins a check or repair, or ends whatever is under way with [`Action::Idle`].
+    /// Begins a check or repair, or ends whatever is under way with [`SyncAction::Idle`].
     ///
     /// # Errors
     /// The kernel's error: EBUSY while another action is running.
-    pub fn act(&self, action: Action) -> Result<()> {
+    pub fn act(&self, action: SyncAction) -> Result<()> {
         self.write("sync_action", action.word())
     }
 
@@ -344,14 +296,14 @@ impl Sync {
     pub fn state(&self) -> Result<SyncState> {
         let path = self.folder.join("sync_action");
         let text = read_text(&path)?;
-        let action = Action::parse(&text).ok_or_else(|| Error::Parse {
+        let action = SyncAction::from_word(&text).ok_or_else(|| Error::Parse {
             path,
             line: 1,
             what: format!("the action '{text}' is not known"),
         })?;
         let path = self.folder.join("sync_max");
         let text = read_text(&path)?;
-        let until = Until::parse(&text).ok_or_else(|| Error::Parse {
+        let until = SyncMax::parse(&text).ok_or_else(|| Error::Parse {
             path,
             line: 1,
             what: format!("'{text}' is neither 'max' nor a number"),
@@ -371,8 +323,8 @@ impl Sync {
     }
 
     /// Last action, or the present one (`last_sync_action`); `None` where that is not shown.
-    pub fn last_action(&self) -> Option<Action> {
-        Action::parse(&attribute(&self.folder.join("last_sync_action"))?)
+    pub fn last_action(&self) -> Option<SyncAction> {
+        SyncAction::from_word(&attribute(&self.folder.join("last_sync_action"))?)
     }
 
     /// Position of the thread at this moment, from /proc/mdstat, which is not rounded as `sync_completed` is:

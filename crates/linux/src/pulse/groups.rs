@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use record::sample::LimitKind;
+
 use super::pressure::PressureCounts;
-use crate::block::DevNum;
+use crate::block::DeviceNumber;
 use crate::root::{Result, Root, read_bytes};
 
 /// Groups are searched for again after so long,
@@ -21,55 +23,33 @@ const MOST_GROUPS: usize = 10_000;
 /// No more limits are followed.
 const MOST_LIMITS: usize = 256;
 
-/// Quantity that is limited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Limited {
-    /// Reads a second.
-    Reads,
-    /// Writes a second.
-    Writes,
-    /// Bytes read a second.
-    ReadBytes,
-    /// Bytes written a second.
-    WrittenBytes,
+/// The file of version 1 that sets a limit.
+fn limit_file(kind: LimitKind) -> &'static str {
+    match kind {
+        LimitKind::Reads => "blkio.throttle.read_iops_device",
+        LimitKind::Writes => "blkio.throttle.write_iops_device",
+        LimitKind::ReadBytes => "blkio.throttle.read_bps_device",
+        LimitKind::WrittenBytes => "blkio.throttle.write_bps_device",
+    }
 }
 
-impl Limited {
-    const ALL: [Limited; 4] = [
-        Limited::Reads,
-        Limited::Writes,
-        Limited::ReadBytes,
-        Limited::WrittenBytes,
-    ];
-
-    /// The file of version 1 that sets it.
-    fn file(self) -> &'static str {
-        match self {
-            Limited::Reads => "blkio.throttle.read_iops_device",
-            Limited::Writes => "blkio.throttle.write_iops_device",
-            Limited::ReadBytes => "blkio.throttle.read_bps_device",
-            Limited::WrittenBytes => "blkio.throttle.write_bps_device",
-        }
+/// The file of version 1 that counts what is limited, and the word in its lines.
+fn count_file(kind: LimitKind) -> (&'static str, &'static str) {
+    match kind {
+        LimitKind::Reads => ("blkio.throttle.io_serviced", "Read"),
+        LimitKind::Writes => ("blkio.throttle.io_serviced", "Write"),
+        LimitKind::ReadBytes => ("blkio.throttle.io_service_bytes", "Read"),
+        LimitKind::WrittenBytes => ("blkio.throttle.io_service_bytes", "Write"),
     }
+}
 
-    /// The file of version 1 that counts it, and the word in its lines.
-    fn counted(self) -> (&'static str, &'static str) {
-        match self {
-            Limited::Reads => ("blkio.throttle.io_serviced", "Read"),
-            Limited::Writes => ("blkio.throttle.io_serviced", "Write"),
-            Limited::ReadBytes => ("blkio.throttle.io_service_bytes", "Read"),
-            Limited::WrittenBytes => ("blkio.throttle.io_service_bytes", "Write"),
-        }
-    }
-
-    /// The keys of version 2 that set it and that count it.
-    fn keys(self) -> (&'static str, &'static str) {
-        match self {
-            Limited::Reads => ("riops", "rios"),
-            Limited::Writes => ("wiops", "wios"),
-            Limited::ReadBytes => ("rbps", "rbytes"),
-            Limited::WrittenBytes => ("wbps", "wbytes"),
-        }
+/// The keys of version 2 that set a limit and that count what is limited.
+fn keys(kind: LimitKind) -> (&'static str, &'static str) {
+    match kind {
+        LimitKind::Reads => ("riops", "rios"),
+        LimitKind::Writes => ("wiops", "wios"),
+        LimitKind::ReadBytes => ("rbps", "rbytes"),
+        LimitKind::WrittenBytes => ("wbps", "wbytes"),
     }
 }
 
@@ -79,9 +59,9 @@ pub struct GroupLimit {
     /// The group's path in its hierarchy, such as `/system.slice/db.service`.
     pub group: Arc<str>,
     /// The device.
-    pub device: DevNum,
+    pub device: DeviceNumber,
     /// Quantity that is limited.
-    pub limited: Limited,
+    pub kind: LimitKind,
     /// The limit, a second.
     pub limit: u64,
     /// Use since the group was made.
@@ -106,7 +86,7 @@ struct Group {
     /// Path of its pressure file.
     pressure: PathBuf,
     version: Version,
-    limits: Vec<(DevNum, Limited, u64)>,
+    limits: Vec<(DeviceNumber, LimitKind, u64)>,
 }
 
 /// Reads the limits of the groups of a host.
@@ -208,30 +188,30 @@ fn walk(
     }
 }
 
-fn limits(folder: &Path, version: Version) -> Vec<(DevNum, Limited, u64)> {
+fn limits(folder: &Path, version: Version) -> Vec<(DeviceNumber, LimitKind, u64)> {
     let text = |file: &str| {
         let bytes = read_bytes(&folder.join(file)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     };
     match version {
         Version::One => {
-            let of = |what: Limited| {
-                let pairs = pairs(&text(what.file()));
+            let of = |what: LimitKind| {
+                let pairs = pairs(&text(limit_file(what)));
                 pairs
                     .into_iter()
                     .map(move |(device, limit)| (device, what, limit))
             };
-            Limited::ALL.into_iter().flat_map(of).collect()
+            LimitKind::ALL.into_iter().flat_map(of).collect()
         }
         Version::Two => {
             let text = text("io.max");
             let of = |line: &str| {
                 let (device, rest) = numbered(line)?;
                 let rest = rest.to_owned();
-                let known = move |what: Limited| {
-                    Some((device, what, keyed(&rest, what.keys().0)?.parse().ok()?))
+                let known = move |what: LimitKind| {
+                    Some((device, what, keyed(&rest, keys(what).0)?.parse().ok()?))
                 };
-                Some(Limited::ALL.into_iter().filter_map(known))
+                Some(LimitKind::ALL.into_iter().filter_map(known))
             };
             text.lines().filter_map(of).flatten().collect()
         }
@@ -239,7 +219,7 @@ fn limits(folder: &Path, version: Version) -> Vec<(DevNum, Limited, u64)> {
 }
 
 /// Lines of a device and a number.
-fn pairs(text: &str) -> Vec<(DevNum, u64)> {
+fn pairs(text: &str) -> Vec<(DeviceNumber, u64)> {
     let pair = |line: &str| {
         let (device, rest) = numbered(line)?;
         Some((device, rest.trim().parse().ok()?))
@@ -248,7 +228,7 @@ fn pairs(text: &str) -> Vec<(DevNum, u64)> {
 }
 
 /// A line that begins with a device's number, and the rest of it.
-fn numbered(line: &str) -> Option<(DevNum, &str)> {
+fn numbered(line: &str) -> Option<(DeviceNumber, &str)> {
     let (device, rest) = line.trim().split_once(' ')?;
     Some((device.parse().ok()?, rest))
 }
@@ -266,9 +246,9 @@ impl Group {
         let pressure = pressure.map(|counts| counts.some.total);
         let mut texts: Vec<(&str, String)> = Vec::new();
         let mut found = Vec::with_capacity(self.limits.len());
-        for (device, limited, limit) in &self.limits {
+        for (device, kind, limit) in &self.limits {
             let file = match self.version {
-                Version::One => limited.counted().0,
+                Version::One => count_file(*kind).0,
                 Version::Two => "io.stat",
             };
             if !texts.iter().any(|(known, _)| *known == file) {
@@ -280,9 +260,9 @@ impl Group {
             found.push(GroupLimit {
                 group: Arc::clone(&self.name),
                 device: *device,
-                limited: *limited,
+                kind: *kind,
                 limit: *limit,
-                used: used(text, *device, *limited, self.version),
+                used: used(text, *device, *kind, self.version),
                 pressure,
             });
         }
@@ -291,12 +271,12 @@ impl Group {
 }
 
 /// Use of a device; zero where it is not listed, since nothing was used.
-fn used(text: &str, device: DevNum, limited: Limited, version: Version) -> u64 {
+fn used(text: &str, device: DeviceNumber, kind: LimitKind, version: Version) -> u64 {
     let of = |line: &str| {
         let (_, rest) = numbered(line).filter(|(of, _)| *of == device)?;
         match version {
-            Version::One => rest.strip_prefix(limited.counted().1)?.trim().parse().ok(),
-            Version::Two => keyed(rest, limited.keys().1)?.parse().ok(),
+            Version::One => rest.strip_prefix(count_file(kind).1)?.trim().parse().ok(),
+            Version::Two => keyed(rest, keys(kind).1)?.parse().ok(),
         }
     };
     text.lines().find_map(of).unwrap_or(0)
@@ -347,14 +327,14 @@ mod tests {
         let limits = reader.read();
         let shown: Vec<_> = limits
             .iter()
-            .map(|one| (one.device.minor, one.limited, one.limit, one.used))
+            .map(|one| (one.device.minor, one.kind, one.limit, one.used))
             .collect();
         assert_eq!(
             shown,
             [
-                (1, Limited::Reads, 100, 11),
-                (1, Limited::WrittenBytes, 1 << 20, 8192),
-                (0, Limited::Reads, 7, 0),
+                (1, LimitKind::Reads, 100, 11),
+                (1, LimitKind::WrittenBytes, 1 << 20, 8192),
+                (0, LimitKind::Reads, 7, 0),
             ]
         );
         assert!(
@@ -393,12 +373,12 @@ mod tests {
             ("unified/docker/7f/io.pressure", PRESSURE),
         ];
         let shown = |limits: &[GroupLimit]| {
-            let shown = limits.iter().map(|one| (one.limited, one.limit, one.used));
+            let shown = limits.iter().map(|one| (one.kind, one.limit, one.used));
             shown.collect::<Vec<_>>()
         };
         let expected = [
-            (Limited::Reads, 50, 120),
-            (Limited::WrittenBytes, 1 << 20, 4096),
+            (LimitKind::Reads, 50, 120),
+            (LimitKind::WrittenBytes, 1 << 20, 4096),
         ];
         let (_folder, mut hybrid) = tree(&files);
         let limits = hybrid.read();
@@ -421,9 +401,9 @@ mod tests {
         #[test]
         fn any_text_is_read(text: String, rest: String) {
             for version in [Version::One, Version::Two] {
-                for limited in Limited::ALL {
-                    used(&text, DevNum::new(8, 0), limited, version);
-                    used(&format!("8:0 {rest}"), DevNum::new(8, 0), limited, version);
+                for kind in LimitKind::ALL {
+                    used(&text, DeviceNumber::new(8, 0), kind, version);
+                    used(&format!("8:0 {rest}"), DeviceNumber::new(8, 0), kind, version);
                 }
             }
             pairs(&text);

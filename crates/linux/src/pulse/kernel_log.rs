@@ -20,22 +20,22 @@ const CORRECTED: &str = "read error corrected";
 
 /// A record of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record<'a> {
+pub struct LogRecord<'a> {
     /// Severity: 0 is an emergency, 3 an error, 4 a warning (syslog(2)).
     pub level: u32,
     /// Text.
     pub text: &'a str,
 }
 
-impl<'a> Record<'a> {
+impl<'a> LogRecord<'a> {
     /// Reads a record: `6,1234,5678,-;text`, and lines of keys behind it. `None` where it has
     /// another form, or does not come from the kernel.
-    pub fn parse(record: &'a [u8]) -> Option<Record<'a>> {
+    pub fn parse(record: &'a [u8]) -> Option<LogRecord<'a>> {
         let line = record.split(|&byte| byte == b'\n').next()?;
         let (head, text) = std::str::from_utf8(line).ok()?.split_once(';')?;
         let priority: u32 = head.split(',').next()?.parse().ok()?;
         // The facility is above the three bits of the level; 0 is the kernel.
-        (priority < 8).then_some(Record {
+        (priority < 8).then_some(LogRecord {
             level: priority,
             text,
         })
@@ -166,7 +166,7 @@ impl KernelLog {
             match self.file.read(self.buffer.as_mut_slice()) {
                 Ok(0) => break,
                 Ok(length) => {
-                    let record = Record::parse(&self.buffer[..length]);
+                    let record = LogRecord::parse(&self.buffer[..length]);
                     found.extend(record.and_then(|record| record.trouble()));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -250,21 +250,27 @@ mod tests {
             ),
         ] {
             let record = format!("3,1,2,-;{text}\n SUBSYSTEM=block\n");
-            let error = Record::parse(record.as_bytes()).unwrap().trouble().unwrap();
+            let error = LogRecord::parse(record.as_bytes())
+                .unwrap()
+                .trouble()
+                .unwrap();
             assert_eq!((error.kind, error.device.as_deref()), (kind, device));
             assert_eq!(error.text, text);
             let talk = format!("6,1,2,-;{text}");
-            assert_eq!(Record::parse(talk.as_bytes()).unwrap().trouble(), None);
+            assert_eq!(LogRecord::parse(talk.as_bytes()).unwrap().trouble(), None);
         }
         let talk = b"4,1,2,-;md: data-check of RAID array md0";
-        assert_eq!(Record::parse(talk).unwrap().trouble(), None);
+        assert_eq!(LogRecord::parse(talk).unwrap().trouble(), None);
     }
 
     #[test]
     fn corrections_of_md_are_errors_though_it_logs_them_as_information() {
         let text = "md/raid1:md0: read error corrected (8 sectors at 264192 on sdb1)";
         let record = format!("6,1,2,-;{text}");
-        let error = Record::parse(record.as_bytes()).unwrap().trouble().unwrap();
+        let error = LogRecord::parse(record.as_bytes())
+            .unwrap()
+            .trouble()
+            .unwrap();
         assert_eq!(error.kind, KernelErrorKind::Array);
         assert_eq!(error.device.as_deref(), Some("sdb1"));
     }
@@ -272,7 +278,7 @@ mod tests {
     #[test]
     fn records_of_programs_in_the_log_are_no_kernel_records() {
         assert_eq!(
-            Record::parse(b"12,5,6,-;I/O error, dev sda, sector 1"),
+            LogRecord::parse(b"12,5,6,-;I/O error, dev sda, sector 1"),
             None
         );
     }
@@ -280,8 +286,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_record_is_read_or_refused(record: Vec<u8>, text: String) {
-            let _ = Record::parse(&record);
-            let record = Record { level: 3, text: &text };
+            let _ = LogRecord::parse(&record);
+            let record = LogRecord { level: 3, text: &text };
             let _ = record.trouble();
             let _ = device_in(&text);
         }

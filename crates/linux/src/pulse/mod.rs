@@ -14,12 +14,12 @@ mod processes;
 mod processors;
 mod sizes;
 
-pub use groups::{GroupLimit, GroupReader, Limited};
+pub use groups::{GroupLimit, GroupReader};
 pub use kept::KeptFile;
-pub use kernel_log::{KernelLog, Record};
+pub use kernel_log::{KernelLog, LogRecord};
 pub use mdstat::{ArrayLine, MdStat, MemberWord};
 pub use memory::{MemoryCounts, MemoryReader};
-pub use network::{Interface, NetReader, Passed};
+pub use network::{DirectionCounts, Interface, NetReader};
 pub use pressure::{PressureCounts, PressureReader, Stalled, load};
 pub use processes::{ProcessIo, process_group, process_io, process_name, process_of_thread};
 pub use processors::ProcessorTime;

@@ -5,7 +5,7 @@ use crate::root::{Result, Root};
 
 /// Counts of one direction since the interface came up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Passed {
+pub struct DirectionCounts {
     /// Bytes.
     pub bytes: u64,
     /// Packets.
@@ -16,10 +16,10 @@ pub struct Passed {
     pub drops: u64,
 }
 
-impl Passed {
+impl DirectionCounts {
     /// Difference to an earlier reading. `None` when a count went back, as when the interface was made again.
-    pub fn since(&self, before: &Passed) -> Option<Passed> {
-        Some(Passed {
+    pub fn since(&self, before: &DirectionCounts) -> Option<DirectionCounts> {
+        Some(DirectionCounts {
             bytes: since(before.bytes, self.bytes)?,
             packets: since(before.packets, self.packets)?,
             errors: since(before.errors, self.errors)?,
@@ -45,9 +45,9 @@ pub struct Interface<'a> {
     /// Its name.
     pub name: &'a str,
     /// Received.
-    pub received: Passed,
+    pub received: DirectionCounts,
     /// Transmitted.
-    pub transmitted: Passed,
+    pub transmitted: DirectionCounts,
 }
 
 impl<'a> Interface<'a> {
@@ -58,7 +58,7 @@ impl<'a> Interface<'a> {
         let mut counts = counts.split_ascii_whitespace().map(str::parse::<u64>);
         let mut direction = || {
             let mut next = || counts.next()?.ok();
-            let passed = Passed {
+            let passed = DirectionCounts {
                 bytes: next()?,
                 packets: next()?,
                 errors: next()?,

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::kept::{KeptFile, lines};
-use crate::block::DevNum;
+use crate::block::DeviceNumber;
 use crate::root::{Result, Root};
 
 /// Reads `/proc/partitions`.
@@ -27,17 +27,17 @@ impl SizedReader {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn read(&mut self) -> Result<HashSet<DevNum>> {
+    pub fn read(&mut self) -> Result<HashSet<DeviceNumber>> {
         Ok(parse(self.file.read()?))
     }
 }
 
-fn parse(text: &[u8]) -> HashSet<DevNum> {
+fn parse(text: &[u8]) -> HashSet<DeviceNumber> {
     let device = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let mut number = || words.next()?.parse::<u64>().ok();
         let (major, minor, blocks) = (number()?, number()?, number()?);
-        let number = DevNum::new(u32::try_from(major).ok()?, u32::try_from(minor).ok()?);
+        let number = DeviceNumber::new(u32::try_from(major).ok()?, u32::try_from(minor).ok()?);
         (blocks > 0).then_some(number)
     };
     lines(text).filter_map(device).collect()
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn devices_with_a_size_are_listed() {
         let text = b"major minor  #blocks  name\n\n 254        0   10485760 vda\n   7        3          0 loop3\n";
-        assert_eq!(parse(text), HashSet::from([DevNum::new(254, 0)]));
+        assert_eq!(parse(text), HashSet::from([DeviceNumber::new(254, 0)]));
     }
 
     proptest! {

@@ -14,7 +14,7 @@ const TIME_STAMP: u32 = 31;
 
 /// An event as the buffer has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Raw<'a> {
+pub struct RawEvent<'a> {
     /// Time on the instance's clock.
     pub time: u64,
     /// Its fields, which begin with the number of its format.
@@ -23,29 +23,29 @@ pub struct Raw<'a> {
 
 /// A page.
 #[derive(Clone, Debug)]
-pub struct Page<'a> {
+pub struct TracePage<'a> {
     rest: &'a [u8],
     time: u64,
 }
 
-impl<'a> Page<'a> {
+impl<'a> TracePage<'a> {
     /// A page that was read whole; `None` where it is too short to be one.
-    pub fn new(bytes: &'a [u8]) -> Option<Page<'a>> {
+    pub fn new(bytes: &'a [u8]) -> Option<TracePage<'a>> {
         let time = number::<8>(bytes, 0)?;
         let commit = number::<8>(bytes, 8)?;
         let events = bytes.get(HEAD..)?;
         let length = (commit & LENGTH_BITS) as usize;
-        Some(Page {
+        Some(TracePage {
             rest: events.get(..length)?,
             time,
         })
     }
 }
 
-impl<'a> Iterator for Page<'a> {
-    type Item = Raw<'a>;
+impl<'a> Iterator for TracePage<'a> {
+    type Item = RawEvent<'a>;
 
-    fn next(&mut self) -> Option<Raw<'a>> {
+    fn next(&mut self) -> Option<RawEvent<'a>> {
         loop {
             let head = number::<4>(self.rest, 0)? as u32;
             // The bit fields of struct ring_buffer_event begin at the end that the byte order has first.
@@ -84,7 +84,7 @@ impl<'a> Iterator for Page<'a> {
                     };
                     let (bytes, rest) = self.rest.split_at_checked(length)?;
                     self.rest = rest;
-                    return Some(Raw {
+                    return Some(RawEvent {
                         time: self.time,
                         bytes,
                     });
@@ -151,7 +151,7 @@ mod tests {
         .concat();
         // With marks above the length.
         let bytes = page(1000, 3 << 30, &events);
-        let page = Page::new(&bytes).unwrap();
+        let page = TracePage::new(&bytes).unwrap();
         let found: Vec<(u64, u8, usize)> = page
             .map(|raw| (raw.time, raw.bytes[0], raw.bytes.len()))
             .collect();
@@ -170,11 +170,11 @@ mod tests {
     proptest! {
         #[test]
         fn no_page_makes_it_panic_or_go_on_for_ever(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-            if let Some(page) = Page::new(&bytes) {
+            if let Some(page) = TracePage::new(&bytes) {
                 prop_assert!(page.count() <= 300);
             }
             let page = page(0, 0, &bytes);
-            prop_assert!(Page::new(&page).unwrap().count() <= 300);
+            prop_assert!(TracePage::new(&page).unwrap().count() <= 300);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use linux::block::DevNum;
+use linux::block::DeviceNumber;
 use rustix::io::Result;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
@@ -47,7 +47,7 @@ pub type Line<'a> = (u64, &'a str, String);
 pub struct Mapped {
     control: File,
     name: String,
-    pub number: DevNum,
+    pub number: DeviceNumber,
 }
 
 impl Mapped {
@@ -66,7 +66,7 @@ impl Mapped {
                 let mapped = Mapped {
                     control,
                     name,
-                    number: DevNum::from_raw(device),
+                    number: DeviceNumber::from_raw(device),
                 };
                 send::<LOAD>(&mapped.control, &mapped.name, lines).unwrap();
                 send::<SUSPEND>(&mapped.control, &mapped.name, &[]).unwrap();

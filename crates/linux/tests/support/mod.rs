@@ -13,7 +13,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use linux::Root;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use tempfile::TempDir;
 
 /// A tree from `fixtures`, unpacked for one test.
@@ -43,7 +43,7 @@ impl Tree {
     }
 
     /// The number of the device of that name.
-    pub fn number(&self, name: &str) -> DevNum {
+    pub fn number(&self, name: &str) -> DeviceNumber {
         self.devices().named(name).unwrap().number
     }
 

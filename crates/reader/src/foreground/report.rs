@@ -2,7 +2,7 @@
 
 use record::Histogram;
 use serde::Serialize;
-use study::pace::{HeldBy, Outcome, Slice, Source};
+use study::pace::{HeldBy, Outcome, Slice, TargetSource};
 use ui::format::{percent, short_latency};
 
 /// Latency of the foreground, by probes: single reads of 4 KiB.
@@ -115,9 +115,9 @@ impl ForegroundReport {
             kept_p99_us: targets.and_then(|targets| targets.p99_s).map(us),
             kept_mean_us: targets.and_then(|targets| targets.mean_s).map(us),
             target_source: source.map(|source| match source {
-                Source::Asked => "asked",
-                Source::Measured => "measured",
-                Source::Unreachable => "unreachable",
+                TargetSource::Asked => "asked",
+                TargetSource::Measured => "measured",
+                TargetSource::Unreachable => "unreachable",
             }),
             above_target_s: outcome.above_s,
             least_rate_s: outcome.least_s,

@@ -56,7 +56,7 @@ impl SyncAction {
             SyncAction::Frozen,
         ]
         .into_iter()
-        .find(|action| action.word() == word)
+        .find(|action| action.word() == word.trim())
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ArraySample, BytesPerSecond, DeviceId, FlowKind, Fraction, LatencySample, Moment, PerSecond,
-    VendorSample,
+    ArraySample, BytesPerSecond, DeviceId, FlowKind, Fraction, LatencySample, PerSecond,
+    SampleTime, VendorSample,
 };
 use crate::raid::{Level, MdLevel};
 use crate::{Bytes, Nanos};
@@ -16,10 +16,31 @@ use crate::{Bytes, Nanos};
 /// The number by which the kernel knows a device: `major:minor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DeviceNumber {
-    /// The driver's part.
+    /// The driver's part. 0 stands for no device: file systems without one get numbers of this
+    /// major.
     pub major: u32,
     /// The device's part.
     pub minor: u32,
+}
+
+impl DeviceNumber {
+    /// A number from its parts.
+    pub const fn new(major: u32, minor: u32) -> DeviceNumber {
+        DeviceNumber { major, minor }
+    }
+
+    /// The number in a `st_dev` or `st_rdev`, of which glibc splits the bits so (sys/sysmacros.h).
+    pub const fn from_raw(raw: u64) -> DeviceNumber {
+        DeviceNumber {
+            major: (((raw >> 32) & 0xffff_f000) | ((raw >> 8) & 0xfff)) as u32,
+            minor: (((raw >> 12) & 0xffff_ff00) | (raw & 0xff)) as u32,
+        }
+    }
+
+    /// True if it stands for no block device of its own: tmpfs, NFS, overlay, and btrfs too.
+    pub const fn is_anonymous(self) -> bool {
+        self.major == 0
+    }
 }
 
 impl fmt::Display for DeviceNumber {
@@ -133,7 +154,7 @@ pub struct Device {
     /// of their disk). No two disks of a boot have the same.
     pub sequence: Option<u64>,
     /// Time at which it was first seen in this series.
-    pub first_seen: Moment,
+    pub first_seen: SampleTime,
     /// Its kind.
     pub kind: DeviceKind,
     /// The level of an array, such as `raid10`.
@@ -168,7 +189,7 @@ impl Device {
     }
 
     /// A device of which only the name is known, as in a log.
-    pub fn by_name(id: DeviceId, name: &str, first_seen: Moment) -> Device {
+    pub fn by_name(id: DeviceId, name: &str, first_seen: SampleTime) -> Device {
         Device {
             id,
             name: name.to_owned(),

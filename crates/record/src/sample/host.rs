@@ -111,6 +111,14 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
+    /// All kinds.
+    pub const ALL: [LimitKind; 4] = [
+        LimitKind::Reads,
+        LimitKind::Writes,
+        LimitKind::ReadBytes,
+        LimitKind::WrittenBytes,
+    ];
+
     /// The word for it in JSON.
     pub fn word(self) -> &'static str {
         match self {

@@ -27,7 +27,7 @@ pub use host::{
 };
 pub use latency::{Latencies, LatencySample, ProcessSample, TracingSample};
 pub use quantity::{BytesPerSecond, Fraction, PerSecond};
-pub use recorded::{Recorded, Spread};
+pub use recorded::{RecordedInterval, Spread};
 pub use vendor::{Exceeded, LatencyBin, VendorPage, VendorSample};
 
 use std::collections::HashSet;
@@ -40,7 +40,7 @@ use crate::Nanos;
 
 /// A point in time, by two clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moment {
+pub struct SampleTime {
     /// The time of day, which may be set forward or back. `None` in a log without timestamps.
     pub wall: Option<Timestamp>,
     /// Time since the first reading of this watch, log or recording. It never goes back, and
@@ -48,12 +48,12 @@ pub struct Moment {
     pub elapsed: Nanos,
 }
 
-impl Moment {
+impl SampleTime {
     /// The moment earlier by `span`, but not before the first reading.
     #[must_use]
-    pub fn before(self, span: Nanos) -> Moment {
+    pub fn before(self, span: Nanos) -> SampleTime {
         let signed = SignedDuration::from_nanos(i64::try_from(span.0).unwrap_or(i64::MAX));
-        Moment {
+        SampleTime {
             wall: self.wall.and_then(|wall| wall.checked_sub(signed).ok()),
             elapsed: self.elapsed - span,
         }
@@ -100,7 +100,7 @@ pub enum SourceKind {
 
 /// Facts about a series of samples as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct SampleSource {
     /// Source of the samples.
     pub kind: SourceKind,
     /// The host's name.
@@ -115,7 +115,7 @@ pub struct Source {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
     /// End of the interval.
-    pub at: Moment,
+    pub at: SampleTime,
     /// Length, without any time in which the machine slept. Rates are over this length.
     pub length: Nanos,
     /// Gap between this interval and the one before it; `None` where one follows the other.

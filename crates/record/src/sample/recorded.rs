@@ -4,7 +4,7 @@ use super::Sample;
 
 /// One interval of a recording.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Recorded {
+pub struct RecordedInterval {
     /// The sample; where samples were thinned out, the mean over their time.
     pub sample: Sample,
     /// Spread of the samples that were thinned out to this one; `None` for one as it was taken.
@@ -22,10 +22,10 @@ pub struct Spread {
     pub samples: u64,
 }
 
-impl Recorded {
+impl RecordedInterval {
     /// A sample as it was taken.
-    pub fn taken(sample: Sample) -> Recorded {
-        Recorded {
+    pub fn taken(sample: Sample) -> RecordedInterval {
+        RecordedInterval {
             sample,
             spread: None,
         }

@@ -4,7 +4,7 @@ use super::*;
 use crate::Bytes;
 
 fn device(id: u32, name: &str, lies_on: &[u32]) -> DeviceSample {
-    let mut device = Device::by_name(DeviceId(id), name, Moment::default());
+    let mut device = Device::by_name(DeviceId(id), name, SampleTime::default());
     device.lies_on = lies_on.iter().map(|id| DeviceId(*id)).collect();
     DeviceSample::unknown(Arc::new(device))
 }

@@ -1,6 +1,6 @@
 //! Tests of the findings of a replay.
 
-use record::{Code, Severity};
+use record::{FindingCode, Severity};
 
 use super::*;
 use crate::conclude;
@@ -11,7 +11,7 @@ fn a_trace_is_as_doubtful_here_as_where_it_is_shown() {
     let mut played = replayed(ios, 1, settings(Pace::Asap), &volume(10));
     let severity = |replay: &record::Replay| {
         let mut findings = conclude::findings(replay).into_iter();
-        let lost = findings.find(|finding| finding.code == Code::LostEvents);
+        let lost = findings.find(|finding| finding.code == FindingCode::LostEvents);
         lost.map(|finding| finding.severity)
     };
     for (lost, ambiguous, cut_off, expected) in [
@@ -39,7 +39,7 @@ fn what_is_clipped_is_not_advised_to_take_the_map_that_it_has() {
         let played = replayed(reads.clone(), 1, settings, &volume(10));
         assert!(played.replay.counts.clipped > 0);
         let findings = conclude::findings(&played.replay);
-        let clipped = findings.iter().find(|one| one.code == Code::Clipped);
+        let clipped = findings.iter().find(|one| one.code == FindingCode::Clipped);
         let advised = clipped.unwrap().text.contains("--map");
         assert_eq!(advised, map == OffsetMap::Exact, "{clipped:?}");
     }

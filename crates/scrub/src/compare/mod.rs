@@ -21,7 +21,7 @@ use linux::block::{Device, Devices};
 use linux::md::sync::Sectors;
 use record::{Bytes, Nanos, Ranges};
 
-use super::locate::{BLOCK, Geometry, Group, NotCompared, Opened, judge, open};
+use super::locate::{BLOCK, Geometry, NotCompared, Opened, RelatedParts, judge, open};
 use priority::give_way_to_others;
 pub(super) use readers::REQUEST;
 use readers::{Readers, Shares};
@@ -159,7 +159,7 @@ impl Work {
         let mut differ = Ranges::new();
         let behind = positions.subtract(&Ranges::from(0..self.geometry.span()));
         *unread = unread.union(&behind);
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<RelatedParts> = Vec::new();
         for range in positions.iter() {
             groups.extend(self.geometry.groups(&range));
         }
@@ -176,7 +176,12 @@ impl Work {
 }
 
 /// Adds the blocks of a group that differ, or all of it to what is `unread` where a part was not read.
-fn differing_of(group: &Group, shares: Option<&Shares>, differ: &mut Ranges, unread: &mut Ranges) {
+fn differing_of(
+    group: &RelatedParts,
+    shares: Option<&Shares>,
+    differ: &mut Ranges,
+    unread: &mut Ranges,
+) {
     let places = group.places();
     let parts: Option<Vec<&[u8]>> = places
         .iter()
@@ -186,7 +191,7 @@ fn differing_of(group: &Group, shares: Option<&Shares>, differ: &mut Ranges, unr
         unread.insert(group.position..group.position + group.length);
         return;
     };
-    if judge(&group.kin, &parts).is_none() {
+    if judge(&group.relation, &parts).is_none() {
         return;
     }
     let mut at = 0;
@@ -196,7 +201,7 @@ fn differing_of(group: &Group, shares: Option<&Shares>, differ: &mut Ranges, unr
             .iter()
             .filter_map(|part| part.get(at as usize..end as usize))
             .collect();
-        if judge(&group.kin, &block).is_some() {
+        if judge(&group.relation, &block).is_some() {
             differ.insert(group.position + at..group.position + end);
         }
         at = end;
@@ -206,7 +211,7 @@ fn differing_of(group: &Group, shares: Option<&Shares>, differ: &mut Ranges, unr
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-    use super::super::locate::{Copies, Kin, Parity, Rotation, Ten};
+    use super::super::locate::{Copies, Parity, PartRelation, Raid10, Rotation};
     use super::readers::tests::members;
     use super::*;
     use std::fs::File;
@@ -216,9 +221,9 @@ mod tests {
     const COMPONENT: u64 = 1 << 20;
 
     /// A RAID 10 of so many members in files, all of whose copies agree, and the files.
-    fn ten(disks: u64, layout: u64) -> (Work, Ten, Vec<File>) {
+    fn ten(disks: u64, layout: u64) -> (Work, Raid10, Vec<File>) {
         let copies = Copies::of(layout, disks).unwrap();
-        let ten = Ten::new(disks, CHUNK, copies, COMPONENT).unwrap();
+        let ten = Raid10::new(disks, CHUNK, copies, COMPONENT).unwrap();
         let (members, files) = members(disks as usize, COMPONENT);
         for chunk in 0..ten.span() / CHUNK {
             let bytes = vec![(chunk % 251) as u8; CHUNK as usize];
@@ -280,7 +285,7 @@ mod tests {
         let parity = Parity::new(disks, parities, CHUNK, rotation, COMPONENT).unwrap();
         let (members, files) = members(disks as usize, COMPONENT);
         for stripe in 0..COMPONENT / CHUNK {
-            let Kin::Stripe { data, p, q } = parity.kin(stripe * CHUNK) else {
+            let PartRelation::Stripe { data, p, q } = parity.relation(stripe * CHUNK) else {
                 panic!();
             };
             // With one byte in the first of the data, which Q multiplies by 1, both parities are that byte.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use record::{Bytes, Nanos};
 
-use super::super::locate::{Disks, Group};
+use super::super::locate::{Disks, RelatedParts};
 use super::priority::give_way_to_others;
 use reader::{Buffer, IdleGap};
 
@@ -135,7 +135,7 @@ impl Readers {
     /// to one, or with `None` at full speed; `None` where a thread is gone. Missing members are left out.
     pub(super) fn read<'a>(
         &mut self,
-        groups: impl Iterator<Item = &'a Group>,
+        groups: impl Iterator<Item = &'a RelatedParts>,
         spacing: Option<Duration>,
     ) -> Option<Shares> {
         let mut sent = 0;
@@ -178,7 +178,7 @@ fn requests_of(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
 }
 
 /// Ranges to be read from each member for these groups; neighbours are one.
-fn ranges<'a>(groups: impl Iterator<Item = &'a Group>) -> BTreeMap<u32, Vec<Range<u64>>> {
+fn ranges<'a>(groups: impl Iterator<Item = &'a RelatedParts>) -> BTreeMap<u32, Vec<Range<u64>>> {
     let mut all: BTreeMap<u32, Vec<Range<u64>>> = BTreeMap::new();
     for group in groups {
         for place in group.places() {

@@ -32,7 +32,7 @@ const LATER: Nanos = Nanos(20_000_000);
 
 /// State of the direct comparison.
 #[derive(Clone, Debug)]
-pub(super) struct Direct {
+pub(super) struct DirectComparison {
     /// Up to here is read, and what is behind is not yet.
     pub(super) at: Sectors,
     pub(super) of: Sectors,
@@ -56,12 +56,12 @@ pub(super) struct Direct {
     pub(super) suspects: VecDeque<Range<Sectors>>,
 }
 
-impl Direct {
+impl DirectComparison {
     /// From a multiple of `unit` on, to the end of the check, over so many members at once.
-    pub(super) fn new(at: Sectors, of: Sectors, unit: Sectors, wide: u64) -> Direct {
+    pub(super) fn new(at: Sectors, of: Sectors, unit: Sectors, wide: u64) -> DirectComparison {
         let request = Sectors::of(REQUEST).0.saturating_mul(wide);
         let whole = request / unit.0.max(1) * unit.0;
-        Direct {
+        DirectComparison {
             at,
             of,
             unit,

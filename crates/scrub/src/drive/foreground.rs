@@ -41,7 +41,7 @@ fn at(share: f64, noise: Noise) -> Load {
 }
 
 /// Lets it run for so many seconds.
-fn run(model: &mut Model, targets: Option<Targets>, seconds: u64) -> Ended {
+fn run(model: &mut Model, targets: Option<Targets>, seconds: u64) -> DriveResult {
     let end = (seconds * SECOND, Event::Stop(StopCause::Signal));
     model.events.push(end);
     drive(model, &task(targets))
@@ -134,7 +134,7 @@ fn a_deadline_far_away_leaves_the_steering_to_the_latency() {
             ..task(None)
         },
     );
-    let reported: Vec<&At> = model.reported.iter().filter(|at| at.live.0 > 0).collect();
+    let reported: Vec<&ScrubProgress> = model.reported.iter().filter(|at| at.live.0 > 0).collect();
     let measuring = reported.iter().filter(|at| at.measuring).count();
     let share = measuring as f64 / reported.len() as f64;
     assert!(share < 0.1, "it measures {share:.2} of the time");

@@ -9,12 +9,13 @@
 //! While members are read, md does nothing, and nothing delays work that it may have to do: `sync_max` is `max`. The
 //! progress is known at the end of each unit, where md can take over.
 
-use linux::md::sync::{Action, Sectors, SyncState, Tunable, Until};
+use linux::md::sync::{Sectors, SyncMax, SyncState, Tunable};
 use record::Nanos;
+use record::sample::SyncAction;
 use study::pace::Allowed;
 
-use super::direct::Direct;
-use super::{Drive, Ending, SyncWindow, TICK, TIMEOUT, Throttle, World};
+use super::direct::DirectComparison;
+use super::{ArrayControl, Drive, Ending, SyncWindow, TICK, TIMEOUT, Throttle};
 
 /// After so many steps in a row, of each of which much is suspected, md checks by itself: it is faster where much
 /// differs.
@@ -26,7 +27,7 @@ const LOST: Nanos = Nanos(600_000_000_000);
 /// (`md_check_recovery`, drivers/md/md.c).
 const REAPED: Nanos = Nanos(1_000_000_000);
 
-impl<W: World> Drive<'_, W> {
+impl<W: ArrayControl> Drive<'_, W> {
     /// Time for which nothing is to be done.
     pub(super) fn rest(&self, now: Nanos) -> Nanos {
         match &self.direct {
@@ -87,14 +88,14 @@ impl<W: World> Drive<'_, W> {
             let (unit, wide) = (self.window.unit(), self.task.wide);
             // Where it began is known, though it may be no place where md could stop.
             let from = self.window.stands_at(self.at.done);
-            self.direct = Some(Direct::new(from, self.at.of, unit, wide));
+            self.direct = Some(DirectComparison::new(from, self.at.of, unit, wide));
         }
         Ok(None)
     }
 
     /// Takes what md did up to where it was ended, as far as that is known.
     fn take_what_is_sure(&mut self) {
-        let repairs = self.task.action == Action::Repair;
+        let repairs = self.task.action == SyncAction::Repair;
         let found = self.at.mismatches_seen != self.at.mismatches;
         if let Some(reached) = self.reached().filter(|_| repairs || !found) {
             self.at.done = self.at.done.max(self.window.stands_at(reached));
@@ -133,7 +134,7 @@ impl<W: World> Drive<'_, W> {
                     return Ok(None);
                 }
                 // Before its thread has begun, md takes no notice.
-                self.world.act(Action::Idle)?;
+                self.world.act(SyncAction::Idle)?;
                 self.world.rest(TICK);
                 continue;
             }
@@ -144,7 +145,7 @@ impl<W: World> Drive<'_, W> {
             if let Some(ending) = not_left_alone(&state) {
                 return Ok(Some(ending));
             }
-            if state.until == Until::End && self.window.is_last() {
+            if state.until == SyncMax::End && self.window.is_last() {
                 return Ok(Some(self.done()));
             }
             self.began = false;
@@ -261,7 +262,7 @@ impl<W: World> Drive<'_, W> {
         if let Some(ending) = not_left_alone(&state) {
             return Ok(Some(ending));
         }
-        if state.until != Until::End {
+        if state.until != SyncMax::End {
             return Ok(Some(Ending::Turned(Tunable::Max)));
         }
         self.hurry(now);
@@ -281,8 +282,8 @@ impl<W: World> Drive<'_, W> {
 fn not_left_alone(state: &SyncState) -> Option<Ending> {
     match state.action {
         _ if state.degraded > 0 => Some(Ending::Degraded),
-        Action::Idle => None,
-        Action::Check | Action::Repair => Some(Ending::Begun),
+        SyncAction::Idle => None,
+        SyncAction::Check | SyncAction::Repair => Some(Ending::Begun),
         other => Some(Ending::Recovery(other)),
     }
 }

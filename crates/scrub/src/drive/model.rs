@@ -14,13 +14,14 @@ use std::ops::Range;
 
 use job::StopCause;
 use linux::md::competing::CompetingArray;
-use linux::md::sync::{Action, Sectors, Speed, SyncState, Tunable, Until};
+use linux::md::sync::{Sectors, SpeedLimit, SyncMax, SyncState, Tunable};
 use record::Nanos;
+use record::sample::SyncAction;
 
-use super::{At, Compared, ForegroundSample, Task, Waits, World};
+use super::{ArrayControl, Compared, ForegroundSample, ScrubProgress, Task, Waits};
 pub(super) use barrier::Barrier;
 use barrier::Crossing;
-use direct::Direct;
+use direct::DirectComparison;
 
 /// The step in which time goes on.
 const STEP: u64 = 1_000_000;
@@ -29,7 +30,7 @@ const SECOND: u64 = 1_000_000_000;
 /// A check of all, over so many members at once.
 pub(super) fn task(wide: u64) -> Task {
     Task {
-        action: Action::Check,
+        action: SyncAction::Check,
         from: Sectors(0),
         mismatches: 0,
         min: Sectors(0),
@@ -83,9 +84,9 @@ const ITS_SHARE: f64 = 0.1;
 pub(super) enum Event {
     Stop(StopCause),
     /// Another program writes this to `sync_action`.
-    Act(Action),
+    Act(SyncAction),
     /// md begins this by itself.
-    Begins(Action),
+    Begins(SyncAction),
     Fails,
     Turns(Tunable, u64),
     Gone,
@@ -100,15 +101,15 @@ pub(super) enum Event {
 
 pub(super) struct Model {
     pub now: u64,
-    pub action: Action,
+    pub action: SyncAction,
     pub position: f64,
     completed: u64,
     completed_at: u64,
     pub of: u64,
     pub min: u64,
-    pub until: Until,
-    pub speed_min: Speed,
-    pub speed_max: Speed,
+    pub until: SyncMax,
+    pub speed_min: SpeedLimit,
+    pub speed_max: SpeedLimit,
     /// Sectors a second that the members give.
     pub fastest: f64,
     sleeps_until: u64,
@@ -132,7 +133,7 @@ pub(super) struct Model {
     delayed: bool,
     pub load: Load,
     crossing: Crossing,
-    pub direct: Direct,
+    pub direct: DirectComparison,
     /// Number of direct comparisons.
     pub compared: u32,
     pub events: Vec<(u64, Event)>,
@@ -151,7 +152,7 @@ pub(super) struct Model {
     /// For each second: sectors checked, and the mean latency of the foreground.
     pub history: Vec<(f64, f64)>,
     second: (f64, f64, u32),
-    pub reported: Vec<At>,
+    pub reported: Vec<ScrubProgress>,
     /// Writes that were refused.
     pub refused: Vec<String>,
 }
@@ -160,18 +161,18 @@ impl Model {
     pub(super) fn new(of: u64, fastest: f64) -> Model {
         Model {
             now: 0,
-            action: Action::Idle,
+            action: SyncAction::Idle,
             position: 0.0,
             completed: 0,
             completed_at: 0,
             of,
             min: 0,
-            until: Until::End,
-            speed_min: Speed {
+            until: SyncMax::End,
+            speed_min: SpeedLimit {
                 kib: 1000,
                 local: false,
             },
-            speed_max: Speed {
+            speed_max: SpeedLimit {
                 kib: 200_000,
                 local: false,
             },
@@ -199,7 +200,7 @@ impl Model {
                 barrier: None,
             },
             crossing: Crossing::default(),
-            direct: Direct::default(),
+            direct: DirectComparison::default(),
             compared: 0,
             events: Vec::new(),
             order: None,
@@ -221,16 +222,16 @@ impl Model {
 
     fn window_end(&self) -> f64 {
         match self.until {
-            Until::End => self.of as f64,
-            Until::At(at) => (at.0 as f64).min(self.of as f64),
+            SyncMax::End => self.of as f64,
+            SyncMax::At(at) => (at.0 as f64).min(self.of as f64),
         }
     }
 
     /// Ends md's work before its end, as an error or a word does.
     fn break_off(&mut self) {
-        if self.action != Action::Idle {
+        if self.action != SyncAction::Idle {
             self.min = self.completed;
-            self.action = Action::Idle;
+            self.action = SyncAction::Idle;
             self.reaped = self.now + self.reaps;
         }
     }
@@ -246,7 +247,7 @@ impl Model {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Stop(order) => self.order = Some(order),
-            Event::Act(Action::Idle) => self.break_off(),
+            Event::Act(SyncAction::Idle) => self.break_off(),
             Event::Act(action) => self.action = action,
             Event::Begins(action) => {
                 self.break_off();
@@ -256,14 +257,18 @@ impl Model {
                 self.break_off();
                 self.degraded += 1;
             }
-            Event::Turns(Tunable::SpeedMin, kib) => self.speed_min = Speed { kib, local: true },
-            Event::Turns(Tunable::SpeedMax, kib) => self.speed_max = Speed { kib, local: true },
-            Event::Turns(_, sectors) => self.until = Until::At(Sectors(sectors)),
+            Event::Turns(Tunable::SpeedMin, kib) => {
+                self.speed_min = SpeedLimit { kib, local: true }
+            }
+            Event::Turns(Tunable::SpeedMax, kib) => {
+                self.speed_max = SpeedLimit { kib, local: true }
+            }
+            Event::Turns(_, sectors) => self.until = SyncMax::At(Sectors(sectors)),
             Event::Gone => self.there = false,
             Event::Waits => {
                 self.waits = Some(Waits::Competing(CompetingArray {
                     name: "md1".to_owned(),
-                    action: Action::Recover,
+                    action: SyncAction::Recover,
                 }));
             }
             Event::Delayed => self.delayed = true,
@@ -283,7 +288,7 @@ impl Model {
         due.into_iter().for_each(|event| self.happen(event));
         let seconds = STEP as f64 / SECOND as f64;
         let before = self.position;
-        if matches!(self.action, Action::Check | Action::Repair) && !self.delayed {
+        if matches!(self.action, SyncAction::Check | SyncAction::Repair) && !self.delayed {
             self.check(seconds);
         }
         let mut share = (self.position - before) / (self.fastest * seconds);
@@ -396,8 +401,8 @@ impl Model {
         }
         if self.position >= self.of as f64 {
             // It has come to the end, and forgets both ends.
-            (self.min, self.until) = (0, Until::End);
-            self.action = Action::Idle;
+            (self.min, self.until) = (0, SyncMax::End);
+            self.action = SyncAction::Idle;
             return;
         }
         if self.now < self.sleeps_until || stands {
@@ -427,7 +432,7 @@ impl Model {
             self.found = 0;
         }
         self.found += self.bad.iter().filter(passed).count() as u64;
-        if self.action == Action::Repair {
+        if self.action == SyncAction::Repair {
             self.bad.retain(|bad| !passed(&bad));
         }
         self.position = to;
@@ -446,7 +451,7 @@ fn busy(what: &str) -> linux::Error {
     }
 }
 
-impl World for Model {
+impl ArrayControl for Model {
     fn now(&mut self) -> Nanos {
         Nanos(self.now)
     }
@@ -462,7 +467,7 @@ impl World for Model {
         if !self.there {
             return Err(linux::Error::NoDevice("md0".to_owned()));
         }
-        let is_busy = self.action != Action::Idle;
+        let is_busy = self.action != SyncAction::Idle;
         Ok(SyncState {
             action: self.action,
             state: "clean".to_owned(),
@@ -476,11 +481,11 @@ impl World for Model {
     }
 
     fn live(&mut self) -> Option<Sectors> {
-        (self.action != Action::Idle && !self.delayed).then_some(Sectors(self.position as u64))
+        (self.action != SyncAction::Idle && !self.delayed).then_some(Sectors(self.position as u64))
     }
 
     fn tunable(&mut self, tunable: Tunable) -> Option<String> {
-        let speed = |speed: Speed| {
+        let speed = |speed: SpeedLimit| {
             let whose = if speed.local { "local" } else { "system" };
             format!("{} ({whose})", speed.kib)
         };
@@ -499,34 +504,34 @@ impl World for Model {
         if matches!(tunable, Tunable::Min | Tunable::Max) {
             self.is_reaped()?;
         }
-        let is_busy = self.action != Action::Idle;
+        let is_busy = self.action != SyncAction::Idle;
         match (tunable, text.parse::<u64>()) {
-            (Tunable::SpeedMin, Ok(kib)) => self.speed_min = Speed { kib, local: true },
-            (Tunable::SpeedMax, Ok(kib)) => self.speed_max = Speed { kib, local: true },
+            (Tunable::SpeedMin, Ok(kib)) => self.speed_min = SpeedLimit { kib, local: true },
+            (Tunable::SpeedMax, Ok(kib)) => self.speed_max = SpeedLimit { kib, local: true },
             (Tunable::Min, Ok(_)) if is_busy => return self.refuse("sync_min"),
             (Tunable::Min, Ok(at)) => self.min = at,
             (Tunable::Max, Ok(at)) if at < self.min => return self.refuse("sync_max"),
             (Tunable::Max, Ok(at)) => {
                 let lowers = match self.until {
-                    Until::End => true,
-                    Until::At(there) => at < there.0,
+                    SyncMax::End => true,
+                    SyncMax::At(there) => at < there.0,
                 };
                 if (is_busy && lowers) || !at.is_multiple_of(128) {
                     return self.refuse("sync_max");
                 }
-                self.until = Until::At(Sectors(at));
+                self.until = SyncMax::At(Sectors(at));
             }
-            (Tunable::Max, Err(_)) => self.until = Until::End,
+            (Tunable::Max, Err(_)) => self.until = SyncMax::End,
             _ => return self.refuse(tunable.file()),
         }
         Ok(())
     }
 
-    fn act(&mut self, action: Action) -> linux::Result<()> {
+    fn act(&mut self, action: SyncAction) -> linux::Result<()> {
         match action {
-            Action::Idle => self.break_off(),
+            SyncAction::Idle => self.break_off(),
             _ if self.now < self.reaped => return self.is_reaped(),
-            _ if self.action != Action::Idle => return self.refuse("sync_action"),
+            _ if self.action != SyncAction::Idle => return self.refuse("sync_action"),
             _ => {
                 self.action = action;
                 self.position = self.min as f64;
@@ -585,7 +590,7 @@ impl World for Model {
         self.order
     }
 
-    fn stands(&mut self, at: &At) {
+    fn stands(&mut self, at: &ScrubProgress) {
         self.reported.push(at.clone());
     }
 }

@@ -40,7 +40,7 @@ fn on_an_idle_array_it_is_as_fast_as_md() {
     let seconds = model.now as f64 / SECOND as f64;
     assert!(seconds < 2.5 + 60.0 / 0.97, "{seconds}");
     assert_eq!(model.refused, [""; 0]);
-    assert_eq!((model.min, model.until), (0, Until::End));
+    assert_eq!((model.min, model.until), (0, SyncMax::End));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn all_is_found_once_over_any_number_of_interruptions() {
 }
 
 /// Runs with something that happens after eleven seconds, and gives what came of it.
-fn with(event: Event) -> (Ended, Model) {
+fn with(event: Event) -> (DriveResult, Model) {
     let mut model = Model::new(600 * FASTEST as u64, FASTEST);
     model.events.push((11 * SECOND, event));
     let ended = drive(&mut model, &task());
@@ -169,17 +169,17 @@ fn with(event: Event) -> (Ended, Model) {
 
 #[test]
 fn what_others_do_ends_it_at_once() {
-    let (ended, _) = with(Event::Act(Action::Idle));
+    let (ended, _) = with(Event::Act(SyncAction::Idle));
     assert!(matches!(ended.ending, Ending::Stopped), "{ended:?}");
     let (ended, _) = with(Event::Fails);
     assert!(matches!(ended.ending, Ending::Degraded), "{ended:?}");
     let (ended, _) = with(Event::Gone);
     assert!(matches!(ended.ending, Ending::Gone), "{ended:?}");
     for action in [
-        Action::Recover,
-        Action::Resync,
-        Action::Reshape,
-        Action::Frozen,
+        SyncAction::Recover,
+        SyncAction::Resync,
+        SyncAction::Reshape,
+        SyncAction::Frozen,
     ] {
         let (ended, model) = with(Event::Begins(action));
         assert!(
@@ -194,14 +194,14 @@ fn what_others_do_ends_it_at_once() {
             matches!(ended.ending, Ending::Turned(turned) if turned == tunable),
             "{ended:?}"
         );
-        assert_eq!(model.action, Action::Idle, "the check is ended");
+        assert_eq!(model.action, SyncAction::Idle, "the check is ended");
     }
     let (ended, model) = with(Event::Turns(Tunable::Max, 1 << 40));
     assert!(
         matches!(ended.ending, Ending::Turned(Tunable::Max)),
         "{ended:?}"
     );
-    assert_eq!(model.action, Action::Idle);
+    assert_eq!(model.action, SyncAction::Idle);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_limit_that_somebody_sets_while_the_throttle_turns_is_not_overwritten() {
 fn a_recovery_of_an_array_on_the_same_disks_ends_it_at_once() {
     let (ended, model) = with(Event::Waits);
     assert!(matches!(ended.ending, Ending::Waits(_)), "{ended:?}");
-    assert_eq!(model.action, Action::Idle, "the check is ended");
+    assert_eq!(model.action, SyncAction::Idle, "the check is ended");
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn a_check_that_md_does_not_let_begin_does_not_stand_there_for_ever() {
     let ended = drive(&mut model, &task());
     assert!(matches!(ended.ending, Ending::Delayed), "{ended:?}");
     assert!(model.now < 10 * SECOND, "{}", model.now);
-    assert_eq!(model.action, Action::Idle, "the check is ended");
+    assert_eq!(model.action, SyncAction::Idle, "the check is ended");
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn an_order_ends_it_and_what_is_done_is_known() {
     for order in [StopCause::Signal, StopCause::Deadline] {
         let (ended, model) = with(Event::Stop(order));
         assert!(matches!(ended.ending, Ending::Ordered(given) if given == order));
-        assert_eq!(model.action, Action::Idle);
+        assert_eq!(model.action, SyncAction::Idle);
         assert!(ended.at.done.0 > 0, "{:?}", ended.at);
         assert_eq!(ended.at.done.0, model.position as u64, "md stands there");
     }
@@ -302,8 +302,8 @@ fn a_deadline_is_kept_against_the_latency() {
 #[test]
 fn a_check_that_is_refused_is_no_check() {
     let mut model = Model::new(1000, FASTEST);
-    model.action = Action::Recover;
+    model.action = SyncAction::Recover;
     let ended = drive(&mut model, &task());
     assert!(matches!(ended.ending, Ending::Failed(_)), "{ended:?}");
-    assert_eq!(model.action, Action::Recover, "it is let be");
+    assert_eq!(model.action, SyncAction::Recover, "it is let be");
 }

@@ -1,7 +1,8 @@
 //! Work that md does not begin before the check has ended.
 
 use linux::md::competing::CompetingArray;
-use linux::md::sync::{Action, Sync};
+use linux::md::sync::Sync;
+use record::sample::SyncAction;
 
 /// Work that md waits to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +19,11 @@ impl Waits {
     pub(crate) fn sentence(&self) -> String {
         match self {
             Waits::Competing(CompetingArray { name, action }) => format!(
-                "md has a {} of /dev/{name} to do, which shares a disk with it and comes first; nothing \
-                 holds it back",
+                "md has a {} of /dev/{name} to do, which shares a disk with it and comes first, and is not throttled",
                 action.word()
             ),
             Waits::Replacement => {
-                "md has one of its members to replace by a spare, which comes first; nothing holds it back"
+                "md has one of its members to replace by a spare, which comes first, and is not throttled"
                     .to_owned()
             }
         }
@@ -58,6 +58,9 @@ impl Waiting {
 }
 
 /// True if md makes an array whole, or reshapes it, which nothing should delay.
-pub(crate) fn makes_whole(action: Action) -> bool {
-    matches!(action, Action::Recover | Action::Resync | Action::Reshape)
+pub(crate) fn makes_whole(action: SyncAction) -> bool {
+    matches!(
+        action,
+        SyncAction::Recover | SyncAction::Resync | SyncAction::Reshape
+    )
 }

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use domain::raid::{Level, MdLevel, Placement};
 use linux::Root;
-use linux::block::{DevNum, Device, Devices};
+use linux::block::{Device, DeviceNumber, Devices};
 use linux::diskstats::{Counter, DiskStats};
 use linux::root::{attribute, names_in, number};
 use reader::IdleGap;
 use rustix::fs::OFlags;
 
-use super::geometry::{Copies, Geometry, Parity, Rotation, Ten};
+use super::geometry::{Copies, Geometry, Parity, Raid10, Rotation};
 use super::search::Members;
 
 /// Offsets in sysfs are in sectors of this many bytes.
@@ -45,12 +45,12 @@ impl std::fmt::Display for NotCompared {
             }
             NotCompared::Level(array, level) => write!(
                 out,
-                "{array} is of level {level}, whose members hold nothing twice; RAID {} are compared",
+                "{array} is of level {level}, which has no redundancy to compare; the members of RAID {} are compared",
                 Level::redundant_words()
             ),
             NotCompared::Layout(array, layout) => write!(
                 out,
-                "how {array} lies on its members (layout {layout:#x}) is not followed"
+                "{array} has the layout {layout:#x}, which is not supported"
             ),
             NotCompared::Reshaped(array) => {
                 write!(
@@ -58,10 +58,9 @@ impl std::fmt::Display for NotCompared {
                     "{array} is being reshaped; try again when that is done"
                 )
             }
-            NotCompared::External(array) => write!(
-                out,
-                "{array} has its metadata outside of the kernel, and its members are not followed"
-            ),
+            NotCompared::External(array) => {
+                write!(out, "{array} has external metadata, which is not supported")
+            }
             NotCompared::Member(member, error) => {
                 write!(
                     out,
@@ -238,7 +237,7 @@ pub(crate) fn geometry(folder: &Path, array: &Device) -> Result<Geometry, NotCom
             size: component,
         }),
         Some(Placement::StripedCopies) => Copies::of(layout, disks.into())
-            .and_then(|copies| Ten::new(disks.into(), chunk, copies, component))
+            .and_then(|copies| Raid10::new(disks.into(), chunk, copies, component))
             .map(Geometry::Ten)
             .ok_or_else(refused),
         Some(Placement::Parity { count, rotates }) => {
@@ -391,7 +390,7 @@ fn is_disk(file: &File, device: &Device) -> Result<(), NotCompared> {
     let meta = file
         .metadata()
         .map_err(|error| skipped(error.to_string()))?;
-    let number = DevNum::from_raw(meta.rdev());
+    let number = DeviceNumber::from_raw(meta.rdev());
     if meta.file_type().is_block_device() && number != device.number {
         return Err(skipped(format!("its node is that of {number} by now")));
     }
@@ -451,15 +450,18 @@ mod tests {
         let mut external = array("raid5", "2");
         external[6].1 = "external:/md127/0";
         for (attributes, words) in [
-            (array("raid0", "0"), "hold nothing twice"),
-            (array("raid6", "18"), "(layout 0x12) is not followed"),
-            (array("raid10", "0"), "is not followed"),
+            (array("raid0", "0"), "no redundancy to compare"),
+            (
+                array("raid6", "18"),
+                "the layout 0x12, which is not supported",
+            ),
+            (array("raid10", "0"), "is not supported"),
             (
                 array("raid5", "2")[..2].to_vec(),
                 "does not show its md/raid_disks",
             ),
             (reshaped, "is being reshaped"),
-            (external, "outside of the kernel"),
+            (external, "external metadata"),
         ] {
             let error = read(&attributes).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

@@ -51,21 +51,21 @@ impl Syndromes {
     }
 
     /// The one part that would explain all of them.
-    pub(crate) fn odd(&self) -> Odd {
-        let mut odd = Odd::None;
+    pub(crate) fn odd(&self) -> WrongPart {
+        let mut odd = WrongPart::None;
         for (p, q) in self.p.iter().zip(&self.q) {
             let one = match (p, q) {
                 (0, 0) => continue,
-                (_, 0) => Odd::P,
-                (0, _) => Odd::Q,
+                (_, 0) => WrongPart::P,
+                (0, _) => WrongPart::Q,
                 // Only a data disk is in both: by z powers of the generator more in Q.
                 (p, q) => {
                     let log = |byte: &u8| u16::from(LOGS[usize::from(*byte)]);
-                    Odd::Data(usize::from((log(q) + 255 - log(p)) % 255))
+                    WrongPart::Data(usize::from((log(q) + 255 - log(p)) % 255))
                 }
             };
-            if odd != Odd::None && odd != one {
-                return Odd::Several;
+            if odd != WrongPart::None && odd != one {
+                return WrongPart::Several;
             }
             odd = one;
         }
@@ -75,7 +75,7 @@ impl Syndromes {
 
 /// Part of a stripe that does not fit the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Odd {
+pub(crate) enum WrongPart {
     /// None.
     None,
     /// The first parity.
@@ -145,18 +145,18 @@ mod tests {
                 let data: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
                 Syndromes::of(&data, p, q).odd()
             };
-            prop_assert_eq!(odd(&data, &p, &q), Odd::None);
+            prop_assert_eq!(odd(&data, &p, &q), WrongPart::None);
             let which = which.index(data.len() + 2);
             let wanted = match which.checked_sub(data.len()) {
-                None => { data[which][at] ^= change; Odd::Data(which) }
-                Some(0) => { p[at] ^= change; Odd::P }
-                Some(_) => { q[at] ^= change; Odd::Q }
+                None => { data[which][at] ^= change; WrongPart::Data(which) }
+                Some(0) => { p[at] ^= change; WrongPart::P }
+                Some(_) => { q[at] ^= change; WrongPart::Q }
             };
             prop_assert_eq!(odd(&data, &p, &q), wanted);
             // Another byte of another part speaks against it.
             let other = (at + 1) % 16;
-            if wanted == Odd::P { q[other] ^= change } else { p[other] ^= change }
-            prop_assert_eq!(odd(&data, &p, &q), Odd::Several);
+            if wanted == WrongPart::P { q[other] ^= change } else { p[other] ^= change }
+            prop_assert_eq!(odd(&data, &p, &q), WrongPart::Several);
         }
     }
 }

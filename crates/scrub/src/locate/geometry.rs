@@ -13,7 +13,7 @@ mod parity;
 mod ten;
 
 pub(crate) use parity::{Parity, Rotation};
-pub(crate) use ten::{Copies, Ten};
+pub(crate) use ten::{Copies, Raid10};
 
 /// As much is compared at once at most, in bytes.
 pub(crate) const MOST: u64 = 128 << 10;
@@ -32,54 +32,54 @@ pub(crate) enum Geometry {
         size: u64,
     },
     /// RAID 10.
-    Ten(Ten),
+    Ten(Raid10),
     /// RAID 4, 5 and 6.
     Parity(Parity),
 }
 
 /// A place on a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct MemberOffset {
     /// The member's slot.
     pub slot: u32,
     /// In bytes from where the array's data begins on it.
     pub at: u64,
 }
 
-/// Parts of members that belong together at one position: [`Group::length`] bytes of each.
+/// Parts of members that belong together at one position: [`RelatedParts::length`] bytes of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct RelatedParts {
     /// The position of the check.
     pub position: u64,
     /// In bytes: at most [`MOST`].
     pub length: u64,
     /// Relation between the parts.
-    pub kin: Kin,
+    pub relation: PartRelation,
 }
 
 /// Relation between parts of members.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kin {
+pub(crate) enum PartRelation {
     /// They are copies of the array's bytes at the position.
-    Copies(Vec<Place>),
+    Copies(Vec<MemberOffset>),
     /// They are a part of a stripe.
     Stripe {
         /// The data, each with its offset in the array, in the order in which the second parity
         /// counts it: the first is multiplied by 1, the next by the generator, and so forth.
-        data: Vec<(Place, u64)>,
+        data: Vec<(MemberOffset, u64)>,
         /// The first parity.
-        p: Place,
+        p: MemberOffset,
         /// The second parity, of RAID 6.
-        q: Option<Place>,
+        q: Option<MemberOffset>,
     },
 }
 
-impl Kin {
+impl PartRelation {
     /// The places of all members in it: those of the data first.
-    pub(crate) fn places(&self) -> Vec<Place> {
+    pub(crate) fn places(&self) -> Vec<MemberOffset> {
         match self {
-            Kin::Copies(places) => places.clone(),
-            Kin::Stripe { data, p, q } => {
+            PartRelation::Copies(places) => places.clone(),
+            PartRelation::Stripe { data, p, q } => {
                 let data = data.iter().map(|(place, _)| *place);
                 data.chain([*p]).chain(*q).collect()
             }
@@ -87,18 +87,20 @@ impl Kin {
     }
 }
 
-impl Group {
+impl RelatedParts {
     /// The places of all members in it: those of the data first.
-    pub(crate) fn places(&self) -> Vec<Place> {
-        self.kin.places()
+    pub(crate) fn places(&self) -> Vec<MemberOffset> {
+        self.relation.places()
     }
 
     /// The bytes of the array that a part of the group holds, given in bytes from its begin.
     pub(crate) fn array(&self, part: &Range<u64>) -> Vec<Range<u64>> {
         let from = |offset: u64| offset + part.start..offset + part.end;
-        match &self.kin {
-            Kin::Copies(_) => vec![from(self.position)],
-            Kin::Stripe { data, .. } => data.iter().map(|(_, offset)| from(*offset)).collect(),
+        match &self.relation {
+            PartRelation::Copies(_) => vec![from(self.position)],
+            PartRelation::Stripe { data, .. } => {
+                data.iter().map(|(_, offset)| from(*offset)).collect()
+            }
         }
     }
 }
@@ -157,31 +159,34 @@ impl Geometry {
     }
 
     /// Parts that belong together from a position on; `None` behind the end.
-    pub(crate) fn group(&self, position: u64) -> Option<Group> {
+    pub(crate) fn group(&self, position: u64) -> Option<RelatedParts> {
         if position >= self.span() {
             return None;
         }
-        let (room, kin) = match self {
+        let (room, relation) = match self {
             Geometry::Mirror { disks, size } => {
-                let place = |slot| Place { slot, at: position };
+                let place = |slot| MemberOffset { slot, at: position };
                 (
                     size - position,
-                    Kin::Copies((0..*disks).map(place).collect()),
+                    PartRelation::Copies((0..*disks).map(place).collect()),
                 )
             }
-            Geometry::Ten(ten) => (ten.room(position), Kin::Copies(ten.places(position))),
-            Geometry::Parity(parity) => (parity.room(position), parity.kin(position)),
+            Geometry::Ten(ten) => (
+                ten.room(position),
+                PartRelation::Copies(ten.places(position)),
+            ),
+            Geometry::Parity(parity) => (parity.room(position), parity.relation(position)),
         };
         let room = room.min(self.span() - position);
-        Some(Group {
+        Some(RelatedParts {
             position,
             length: room.min(MOST - position % MOST),
-            kin,
+            relation,
         })
     }
 
     /// The groups of a range of positions, in order.
-    pub(crate) fn groups(&self, range: &Range<u64>) -> impl Iterator<Item = Group> + '_ {
+    pub(crate) fn groups(&self, range: &Range<u64>) -> impl Iterator<Item = RelatedParts> + '_ {
         let Range { start, end } = *range;
         let mut at = start;
         std::iter::from_fn(move || {
@@ -203,12 +208,12 @@ mod tests {
             disks: 2,
             size: MOST + 4096,
         };
-        let groups: Vec<Group> = mirror.groups(&(4096..u64::MAX)).collect();
+        let groups: Vec<RelatedParts> = mirror.groups(&(4096..u64::MAX)).collect();
         let lengths: Vec<u64> = groups.iter().map(|group| group.length).collect();
         assert_eq!(lengths, [MOST - 4096, 4096]);
         assert_eq!(
             groups[1].places(),
-            [0, 1].map(|slot| Place { slot, at: MOST })
+            [0, 1].map(|slot| MemberOffset { slot, at: MOST })
         );
         let array = groups[1].array(&(512..1024));
         assert_eq!((array.len(), &array[0]), (1, &(MOST + 512..MOST + 1024)));

@@ -7,14 +7,14 @@ use std::ops::Range;
 use record::Ranges;
 
 use super::galois::{self, Syndromes, xor_into};
-use super::geometry::{Group, Kin};
+use super::geometry::{PartRelation, RelatedParts};
 
 /// The finest part that is distinguished, in bytes: what a disk reads and writes at once.
 const SECTOR: u64 = 512;
 
 /// Member that is wrong, as far as the bytes tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Odd {
+pub(crate) enum WrongMember {
     /// The one in this slot: the others agree without it.
     Member(u32),
     /// More than one, so that none can be named.
@@ -23,22 +23,22 @@ pub(crate) enum Odd {
     Untold,
 }
 
-impl Odd {
+impl WrongMember {
     /// The slot of the member that is named, if one is.
     pub(crate) fn slot(self) -> Option<u32> {
         match self {
-            Odd::Member(slot) => Some(slot),
-            Odd::Several | Odd::Untold => None,
+            WrongMember::Member(slot) => Some(slot),
+            WrongMember::Several | WrongMember::Untold => None,
         }
     }
 }
 
 /// The bytes of the array that may be wrong in a part of a group, given in bytes from its begin: those of
 /// the odd member where one is named, which are none where it holds parity there; else those of all members.
-pub(super) fn doubtful(group: &Group, odd: Odd, part: &Range<u64>) -> Ranges {
+pub(super) fn doubtful(group: &RelatedParts, odd: WrongMember, part: &Range<u64>) -> Ranges {
     let parts = group.array(part);
-    match (&group.kin, odd) {
-        (Kin::Stripe { data, .. }, Odd::Member(slot)) => data
+    match (&group.relation, odd) {
+        (PartRelation::Stripe { data, .. }, WrongMember::Member(slot)) => data
             .iter()
             .zip(parts)
             .filter(|((place, _), _)| place.slot == slot)
@@ -50,7 +50,7 @@ pub(super) fn doubtful(group: &Group, odd: Odd, part: &Range<u64>) -> Ranges {
 
 /// The bytes of the odd member that are wrong in a part of a group, from where the array's data begins on
 /// it; none where no member is named.
-pub(super) fn on_member(group: &Group, odd: Odd, part: &Range<u64>) -> Ranges {
+pub(super) fn on_member(group: &RelatedParts, odd: WrongMember, part: &Range<u64>) -> Ranges {
     let places = group.places().into_iter();
     places
         .filter(|place| Some(place.slot) == odd.slot())
@@ -59,8 +59,8 @@ pub(super) fn on_member(group: &Group, odd: Odd, part: &Range<u64>) -> Ranges {
 }
 
 /// The sectors in which parts that belong together do not agree, in bytes from their begin.
-pub(super) fn differing(kin: &Kin, parts: &[&[u8]]) -> Ranges {
-    let errors = errors(kin, parts);
+pub(super) fn differing(relation: &PartRelation, parts: &[&[u8]]) -> Ranges {
+    let errors = errors(relation, parts);
     let sectors = errors.chunks(SECTOR as usize).enumerate();
     sectors
         .filter(|(_, errors)| errors.iter().any(|error| *error != 0))
@@ -72,7 +72,7 @@ pub(super) fn differing(kin: &Kin, parts: &[&[u8]]) -> Ranges {
 }
 
 /// For each byte, a number that is 0 where the parts agree.
-fn errors(kin: &Kin, parts: &[&[u8]]) -> Vec<u8> {
+fn errors(relation: &PartRelation, parts: &[&[u8]]) -> Vec<u8> {
     let Some((first, others)) = parts.split_first() else {
         return Vec::new();
     };
@@ -80,8 +80,8 @@ fn errors(kin: &Kin, parts: &[&[u8]]) -> Vec<u8> {
         let both = sum.iter_mut().zip(bytes);
         both.for_each(|(sum, byte)| *sum |= byte);
     };
-    match kin {
-        Kin::Copies(_) => {
+    match relation {
+        PartRelation::Copies(_) => {
             let mut all = vec![0; first.len()];
             for part in others {
                 let mut error = first.to_vec();
@@ -90,12 +90,12 @@ fn errors(kin: &Kin, parts: &[&[u8]]) -> Vec<u8> {
             }
             all
         }
-        Kin::Stripe { q: None, .. } => {
+        PartRelation::Stripe { q: None, .. } => {
             let mut sum = first.to_vec();
             others.iter().for_each(|part| xor_into(&mut sum, part));
             sum
         }
-        Kin::Stripe { data, .. } => {
+        PartRelation::Stripe { data, .. } => {
             let Some(Syndromes { mut p, q }) = syndromes(data.len(), parts) else {
                 return Vec::new();
             };
@@ -115,15 +115,18 @@ fn syndromes(data: usize, parts: &[&[u8]]) -> Option<Syndromes> {
 
 /// The index of the odd one of parts that belong together, and its bytes as the others say that they are to
 /// be; `None` where the parts agree or no single one is odd.
-pub(crate) fn restored(kin: &Kin, parts: &[&[u8]]) -> Option<(usize, Vec<u8>)> {
-    let slot = judge(kin, parts)?.slot()?;
-    let index = kin.places().iter().position(|place| place.slot == slot)?;
+pub(crate) fn restored(relation: &PartRelation, parts: &[&[u8]]) -> Option<(usize, Vec<u8>)> {
+    let slot = judge(relation, parts)?.slot()?;
+    let index = relation
+        .places()
+        .iter()
+        .position(|place| place.slot == slot)?;
     let own = parts.get(index)?;
-    let bytes = match kin {
+    let bytes = match relation {
         // All others are the same.
-        Kin::Copies(_) => parts.get(usize::from(index == 0))?.to_vec(),
-        Kin::Stripe { q: None, .. } => return None,
-        Kin::Stripe { data, .. } => {
+        PartRelation::Copies(_) => parts.get(usize::from(index == 0))?.to_vec(),
+        PartRelation::Stripe { q: None, .. } => return None,
+        PartRelation::Stripe { data, .. } => {
             let Syndromes { p, q } = syndromes(data.len(), parts)?;
             // An error in the data or in P is added to the first syndrome as it is, and one in Q to the second.
             let is_q = index == data.len() + 1;
@@ -143,32 +146,33 @@ pub(super) fn hash(parts: &[&[u8]]) -> u64 {
 }
 
 /// Compares parts that belong together: `None` where they agree, else the odd one.
-pub(crate) fn judge(kin: &Kin, parts: &[&[u8]]) -> Option<Odd> {
-    match kin {
-        Kin::Copies(places) => {
+pub(crate) fn judge(relation: &PartRelation, parts: &[&[u8]]) -> Option<WrongMember> {
+    match relation {
+        PartRelation::Copies(places) => {
             let odd = odd_copy(parts)?;
             let slot = odd
                 .and_then(|index| places.get(index))
                 .map(|place| place.slot);
-            Some(slot.map_or(Odd::Untold, Odd::Member))
+            Some(slot.map_or(WrongMember::Untold, WrongMember::Member))
         }
-        Kin::Stripe { q: None, .. } => {
-            let differs = errors(kin, parts).iter().any(|error| *error != 0);
-            differs.then_some(Odd::Untold)
+        PartRelation::Stripe { q: None, .. } => {
+            let differs = errors(relation, parts).iter().any(|error| *error != 0);
+            differs.then_some(WrongMember::Untold)
         }
-        Kin::Stripe {
+        PartRelation::Stripe {
             data,
             p,
             q: Some(q),
         } => match syndromes(data.len(), parts)?.odd() {
-            galois::Odd::None => None,
-            galois::Odd::P => Some(Odd::Member(p.slot)),
-            galois::Odd::Q => Some(Odd::Member(q.slot)),
-            galois::Odd::Data(index) => Some(
-                data.get(index)
-                    .map_or(Odd::Several, |(place, _)| Odd::Member(place.slot)),
-            ),
-            galois::Odd::Several => Some(Odd::Several),
+            galois::WrongPart::None => None,
+            galois::WrongPart::P => Some(WrongMember::Member(p.slot)),
+            galois::WrongPart::Q => Some(WrongMember::Member(q.slot)),
+            galois::WrongPart::Data(index) => {
+                Some(data.get(index).map_or(WrongMember::Several, |(place, _)| {
+                    WrongMember::Member(place.slot)
+                }))
+            }
+            galois::WrongPart::Several => Some(WrongMember::Several),
         },
     }
 }

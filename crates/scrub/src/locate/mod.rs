@@ -14,11 +14,11 @@ mod walk;
 
 pub(crate) use array::{Disks, NotCompared, Opened, Writer, folder, geometry, open};
 #[cfg(test)]
-pub(crate) use geometry::{Copies, Kin, Parity, Rotation, Ten};
-pub(crate) use geometry::{Geometry, Group, Place};
-pub(crate) use judge::{Odd, judge, restored};
-pub(crate) use owners::{Owner, Owners, What, owners};
-pub(crate) use search::{Again, BLOCK, Members, Mismatch, Summary, search};
+pub(crate) use geometry::{Copies, Parity, PartRelation, Raid10, Rotation};
+pub(crate) use geometry::{Geometry, MemberOffset, RelatedParts};
+pub(crate) use judge::{WrongMember, judge, restored};
+pub(crate) use owners::{Owner, OwnerKind, Owners, owners};
+pub(crate) use search::{BLOCK, Members, Mismatch, RereadSchedule, Summary, search};
 pub(crate) use upward::above;
 
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ pub(crate) fn locate(
     devices: &Devices,
     array: &Device,
     positions: &Ranges,
-    again: Again,
+    again: RereadSchedule,
     interrupt: &AtomicBool,
 ) -> anyhow::Result<Located> {
     let Opened {
@@ -112,7 +112,10 @@ pub(crate) fn locate(
     }
     let odd = located.mismatches.iter().map(|one| one.odd);
     let unreadable = located.summary.unreadable.iter().map(|one| one.slot);
-    let slots: Vec<u32> = odd.filter_map(Odd::slot).chain(unreadable).collect();
+    let slots: Vec<u32> = odd
+        .filter_map(WrongMember::slot)
+        .chain(unreadable)
+        .collect();
     for slot in slots {
         if let Some(label) = members.label(slot) {
             located.members.insert(slot, label.to_owned());

@@ -5,8 +5,8 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linux::block::{DevNum, Device, Devices};
-use linux::extents::{self, NotPlaced};
+use linux::block::{Device, DeviceNumber, Devices};
+use linux::extents::{self, LocationUnknown};
 use linux::mapping::Map;
 use linux::mounts::{Mount, Mounts};
 use linux::{Root, spacemap, swaps};
@@ -24,12 +24,12 @@ pub(crate) struct Owner {
     /// The bytes of the array.
     pub array: Ranges,
     /// The owner.
-    pub what: What,
+    pub what: OwnerKind,
 }
 
 /// Kinds of owners.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum OwnerKind {
     /// Parts of a file.
     File {
         /// The file.
@@ -76,7 +76,7 @@ pub(crate) struct Owners {
 pub(crate) fn owners(
     root: &Root,
     devices: &Devices,
-    array: DevNum,
+    array: DeviceNumber,
     wanted: &Ranges,
     interrupt: &AtomicBool,
 ) -> linux::Result<Owners> {
@@ -96,7 +96,7 @@ pub(crate) fn owners(
         let map = match Map::down(root, devices, device.number, array) {
             Ok(map) => map,
             Err(error) => {
-                found.add(Ranges::new(), What::Unknown(error.to_string()));
+                found.add(Ranges::new(), OwnerKind::Unknown(error.to_string()));
                 continue;
             }
         };
@@ -112,17 +112,17 @@ pub(crate) fn owners(
                 found: &mut found,
             }
             .run(interrupt),
-            None => found.add(down(&on), What::Swap(device.label())),
+            None => found.add(down(&on), OwnerKind::Swap(device.label())),
         }
     }
     if !rest.is_empty() {
-        found.add(rest, What::Unknown(unmounted(devices, array)));
+        found.add(rest, OwnerKind::Unknown(unmounted(devices, array)));
     }
     Ok(found)
 }
 
 /// Reason for which the rest has no name.
-fn unmounted(devices: &Devices, array: DevNum) -> String {
+fn unmounted(devices: &Devices, array: DeviceNumber) -> String {
     let above = devices.stack_above(array);
     let label = devices.get(array).map(Device::label).unwrap_or_default();
     match above.is_empty() {
@@ -136,17 +136,17 @@ fn unmounted(devices: &Devices, array: DevNum) -> String {
 }
 
 /// The mount that shows the most of a device's file system: one of its topmost folder.
-fn best_mount(mounts: &Mounts, device: DevNum) -> Option<&Mount> {
+fn best_mount(mounts: &Mounts, device: DeviceNumber) -> Option<&Mount> {
     let whole = mounts.on(device).find(|mount| mount.root == Path::new("/"));
     whole.or_else(|| mounts.on(device).next())
 }
 
 impl Owners {
-    fn add(&mut self, array: Ranges, what: What) {
+    fn add(&mut self, array: Ranges, what: OwnerKind) {
         self.list.push(Owner { array, what });
     }
 
-    fn add_file(&mut self, array: Ranges, what: What) {
+    fn add_file(&mut self, array: Ranges, what: OwnerKind) {
         if self.list.len() < MOST_FILES {
             self.add(array, what);
         } else {
@@ -176,12 +176,12 @@ impl Search<'_> {
         };
         if !free.is_empty() {
             let array = (self.down)(&free);
-            self.found.add(array, What::Free(point.clone()));
+            self.found.add(array, OwnerKind::Free(point.clone()));
         }
         let nameless = self.walk(self.wanted.subtract(&free), interrupt);
         if !nameless.is_empty() {
             let array = (self.down)(&nameless);
-            self.found.add(array, What::Nameless(point.clone()));
+            self.found.add(array, OwnerKind::Nameless(point.clone()));
         }
     }
 
@@ -200,7 +200,7 @@ impl Search<'_> {
                     left = left.subtract(&hits.written.union(&hits.unwritten));
                     self.name(path, hits);
                 }
-                Err(error @ NotPlaced::OtherPlaces(_)) => {
+                Err(error @ LocationUnknown::OtherPlaces(_)) => {
                     refusal = Some(error.to_string());
                     return ControlFlow::Break(());
                 }
@@ -224,7 +224,7 @@ impl Search<'_> {
         }
         if let Some(why) = refusal {
             let array = (self.down)(&left);
-            self.found.add(array, What::Unknown(why));
+            self.found.add(array, OwnerKind::Unknown(why));
             return Ranges::new();
         }
         left
@@ -233,7 +233,7 @@ impl Search<'_> {
     /// Adds what was found of a file.
     fn name(&mut self, path: &Path, hits: Hits) {
         if !hits.written.is_empty() {
-            let what = What::File {
+            let what = OwnerKind::File {
                 path: path.to_path_buf(),
                 parts: hits.parts.into_iter().collect(),
                 shared: hits.shared,
@@ -242,7 +242,7 @@ impl Search<'_> {
         }
         if !hits.unwritten.is_empty() {
             let path = path.to_path_buf();
-            let what = What::Unwritten { path };
+            let what = OwnerKind::Unwritten { path };
             self.found.add_file((self.down)(&hits.unwritten), what);
         }
     }
@@ -259,13 +259,13 @@ struct Hits {
 }
 
 impl Hits {
-    fn of(file: &File, sought: &[Range<u64>]) -> Result<Hits, NotPlaced> {
+    fn of(file: &File, sought: &[Range<u64>]) -> Result<Hits, LocationUnknown> {
         let mut hits = Hits::default();
         extents::placed(file, |placed| {
             let (range, is_written) = match &placed.place {
-                extents::Place::Written(range) => (range.clone(), true),
-                extents::Place::Unwritten(range) => (range.clone(), false),
-                extents::Place::Unaligned | extents::Place::Nowhere => {
+                extents::ExtentLocation::Written(range) => (range.clone(), true),
+                extents::ExtentLocation::Unwritten(range) => (range.clone(), false),
+                extents::ExtentLocation::Unaligned | extents::ExtentLocation::Nowhere => {
                     return ControlFlow::Continue(());
                 }
             };
@@ -317,7 +317,7 @@ mod tests {
 
     /// A search in the file system of a folder, as if it were mounted there.
     fn search(folder: &Path, wanted: &Ranges) -> Owners {
-        let device = DevNum::from_raw(fs::metadata(folder).unwrap().dev());
+        let device = DeviceNumber::from_raw(fs::metadata(folder).unwrap().dev());
         let line = format!("1 0 {device} / {} rw - ext4 /dev/x rw\n", folder.display());
         let mounts = Mounts::parse(line.as_bytes()).unwrap();
         let mut found = Owners::default();
@@ -352,7 +352,7 @@ mod tests {
         let found = search(folder.path(), &wanted);
         let owner = Owner {
             array: wanted,
-            what: What::File {
+            what: OwnerKind::File {
                 path,
                 parts: Ranges::from(logical + 4096..logical + 8192),
                 shared: false,

@@ -11,8 +11,8 @@ use std::{io, thread};
 
 use record::Ranges;
 
-use super::geometry::{self, Geometry, Group, Kin};
-use super::judge::{Odd, differing, doubtful, hash, judge, on_member};
+use super::geometry::{self, Geometry, PartRelation, RelatedParts};
+use super::judge::{WrongMember, differing, doubtful, hash, judge, on_member};
 use reader::Buffer;
 
 /// Bytes that are compared and distinguished at a time: a page, in which md compares RAID 5 and 6.
@@ -51,7 +51,7 @@ pub(crate) struct Mismatch {
     /// Ranges on the odd member, in bytes of its device; empty where none is named.
     pub device: Ranges,
     /// The odd member.
-    pub odd: Odd,
+    pub odd: WrongMember,
 }
 
 /// A part of a member that could not be read.
@@ -103,17 +103,17 @@ impl Summary {
 
 /// Schedule of further reads of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Again {
+pub(crate) struct RereadSchedule {
     /// Number of reads.
     pub rounds: u32,
     /// Pause before each.
     pub pause: Duration,
 }
 
-impl Again {
+impl RereadSchedule {
     /// As a live array wants it: md writes a block to its members within milliseconds, seldom within
     /// some hundred.
-    pub(crate) const LIVE: Again = Again {
+    pub(crate) const LIVE: RereadSchedule = RereadSchedule {
         rounds: 3,
         pause: Duration::from_millis(300),
     };
@@ -125,7 +125,7 @@ pub(crate) fn search(
     geometry: &Geometry,
     members: &mut dyn Members,
     range: &Range<u64>,
-    again: Again,
+    again: RereadSchedule,
     interrupt: &AtomicBool,
     each: &mut dyn FnMut(Mismatch),
 ) -> Summary {
@@ -156,7 +156,7 @@ struct Search<'a> {
     geometry: &'a Geometry,
     members: &'a mut dyn Members,
     buffer: Option<Buffer>,
-    again: Again,
+    again: RereadSchedule,
     interrupt: &'a AtomicBool,
     suspects: Vec<Suspect>,
     /// A mismatch that its neighbour may go on with.
@@ -189,14 +189,14 @@ impl Search<'_> {
     }
 
     /// The group without the members that are not there; `None` where there is nothing to compare.
-    fn present(&self, group: &Group) -> Option<Group> {
+    fn present(&self, group: &RelatedParts) -> Option<RelatedParts> {
         let mut group = group.clone();
-        match &mut group.kin {
-            Kin::Copies(places) => {
+        match &mut group.relation {
+            PartRelation::Copies(places) => {
                 places.retain(|place| self.members.has(place.slot));
                 (places.len() > 1).then_some(group)
             }
-            Kin::Stripe { .. } => {
+            PartRelation::Stripe { .. } => {
                 let all = group.places();
                 let is_whole = all.iter().all(|place| self.members.has(place.slot));
                 is_whole.then_some(group)
@@ -205,7 +205,7 @@ impl Search<'_> {
     }
 
     /// Compares a group, and suspects the places of it that differ.
-    fn compare_group(&mut self, group: &Group) {
+    fn compare_group(&mut self, group: &RelatedParts) {
         let Some(group) = self.present(group) else {
             self.summary.alone += group.length;
             return;
@@ -221,7 +221,7 @@ impl Search<'_> {
         while at < group.length {
             let end = (at + BLOCK).min(group.length);
             let parts = buffer.parts(at as usize..end as usize);
-            if judge(&group.kin, &parts).is_some() {
+            if judge(&group.relation, &parts).is_some() {
                 self.suspects.push(Suspect {
                     position: group.position + at,
                     hash: hash(&parts),
@@ -232,7 +232,7 @@ impl Search<'_> {
     }
 
     /// Reads a group whole; whether that went well.
-    fn read(&mut self, group: &Group) -> bool {
+    fn read(&mut self, group: &RelatedParts) -> bool {
         let places = group.places();
         let length = group.length as usize;
         let most = length.max(geometry::MOST as usize);
@@ -255,7 +255,7 @@ impl Search<'_> {
         went_well
     }
 
-    fn note_unreadable(&mut self, group: &Group, slot: u32, error: &io::Error) {
+    fn note_unreadable(&mut self, group: &RelatedParts, slot: u32, error: &io::Error) {
         if self.summary.unreadable.len() >= MOST_UNREADABLE {
             self.summary.more_unreadable += 1;
             return;
@@ -309,13 +309,13 @@ impl Search<'_> {
             return None;
         }
         let parts = self.buffer.as_ref()?.parts(0..group.length as usize);
-        let odd = judge(&group.kin, &parts)?;
+        let odd = judge(&group.relation, &parts)?;
         if hash(&parts) != suspect.hash {
             return None;
         }
         let offset = odd.slot().map_or(0, |slot| self.members.offset(slot));
         let shifted = |range: Range<u64>| range.start + offset..range.end + offset;
-        let sectors = differing(&group.kin, &parts);
+        let sectors = differing(&group.relation, &parts);
         let found = sectors.iter().map(|part| Mismatch {
             position: group.position + part.start..group.position + part.end,
             array: doubtful(&group, odd, &part),

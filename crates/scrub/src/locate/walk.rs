@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linux::block::DevNum;
+use linux::block::DeviceNumber;
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
@@ -32,7 +32,7 @@ pub(crate) struct Walked {
 /// When the folder itself cannot be opened.
 pub(crate) fn walk(
     folder: &Path,
-    device: DevNum,
+    device: DeviceNumber,
     interrupt: &AtomicBool,
     each: &mut dyn FnMut(&Path, &File) -> ControlFlow<()>,
 ) -> io::Result<Walked> {
@@ -93,14 +93,14 @@ enum Entry {
 
 /// Opens what a name in a folder leads to; `None` for what is neither a file nor a folder, or is on
 /// another device.
-fn enter(folder: BorrowedFd, name: &OsStr, device: DevNum) -> Result<Option<Entry>, Errno> {
+fn enter(folder: BorrowedFd, name: &OsStr, device: DeviceNumber) -> Result<Option<Entry>, Errno> {
     let opened = match open(folder, name, OFlags::empty()) {
         // A link, or a socket or device whose type the folder did not say.
         Err(Errno::LOOP | Errno::NXIO) => return Ok(None),
         opened => opened?,
     };
     let found = fstat(&opened)?;
-    if DevNum::from_raw(found.st_dev) != device {
+    if DeviceNumber::from_raw(found.st_dev) != device {
         return Ok(None);
     }
     Ok(match FileType::from_raw_mode(found.st_mode) {
@@ -130,8 +130,8 @@ mod tests {
 
     static GO_ON: AtomicBool = AtomicBool::new(false);
 
-    fn device(path: &Path) -> DevNum {
-        DevNum::from_raw(fs::metadata(path).unwrap().dev())
+    fn device(path: &Path) -> DeviceNumber {
+        DeviceNumber::from_raw(fs::metadata(path).unwrap().dev())
     }
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("a"), "x").unwrap();
         let mut go_on = |_: &Path, _: &File| ControlFlow::Continue(());
-        let other = DevNum::new(4095, 7);
+        let other = DeviceNumber::new(4095, 7);
         let walked = walk(place.path(), other, &GO_ON, &mut go_on).unwrap();
         assert_eq!((walked.files, walked.complete), (0, true));
         let stop = AtomicBool::new(true);

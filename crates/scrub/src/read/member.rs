@@ -11,7 +11,7 @@ use study::depth::{Bounds, Controller};
 
 use super::checkpoint::Checkpoint;
 use super::share::Share;
-use super::source::Part;
+use super::source::ReadPart;
 use reader::{BESIDE, Meter, ReadRequest, Work};
 use study::pace::Allowed;
 use ui::exit::sentence;
@@ -32,7 +32,7 @@ const NAP: Nanos = Nanos(10_000_000);
 
 /// Reads one member or disk.
 pub(crate) struct Member<'a> {
-    part: &'a Part,
+    part: &'a ReadPart,
     root: &'a Root,
     share: &'a Share,
     work: Work<()>,
@@ -47,7 +47,7 @@ pub(crate) struct Member<'a> {
 }
 
 /// Result of a member.
-pub(crate) struct Came {
+pub(crate) struct MemberResult {
     /// Where it stands.
     pub kept: Checkpoint,
     /// Bytes that were read at this start.
@@ -65,7 +65,7 @@ pub(crate) struct Came {
 impl<'a> Member<'a> {
     /// Reads what `kept` says is left.
     pub(crate) fn new(
-        part: &'a Part,
+        part: &'a ReadPart,
         root: &'a Root,
         share: &'a Share,
         kept: Checkpoint,
@@ -89,7 +89,7 @@ impl<'a> Member<'a> {
     }
 
     /// Result of the reading; `is_done` is true if all was requested. It is finished in the ledger then.
-    pub(crate) fn end(mut self, is_done: bool) -> Came {
+    pub(crate) fn end(mut self, is_done: bool) -> MemberResult {
         self.take();
         let finished = is_done && !self.gone;
         let state = match finished {
@@ -97,7 +97,7 @@ impl<'a> Member<'a> {
             false => EndState::Suspended,
         };
         let is_kept = self.writer.end(&self.kept, state);
-        Came {
+        MemberResult {
             read: self.work.read(),
             left: self.work.left(),
             gone: self.gone,

@@ -29,7 +29,7 @@ use crate::args::ScrubArgs;
 use checkpoint::Checkpoint;
 use reader::lock_disks;
 use report::ReadResult;
-use source::Source;
+use source::ReadSource;
 use ui::context::Context;
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 
@@ -94,15 +94,15 @@ fn find_all(
     words: &[String],
     devices: &Devices,
     context: &Context,
-) -> Result<Vec<Source>, Failure> {
-    let mut sources: Vec<Source> = Vec::new();
+) -> Result<Vec<ReadSource>, Failure> {
+    let mut sources: Vec<ReadSource> = Vec::new();
     let mut problems = Vec::new();
     for word in words {
-        match Source::find(word, &context.root, devices) {
+        match ReadSource::find(word, &context.root, devices) {
             Ok(source) => {
                 let disks = source.disks();
                 let is_shared =
-                    |other: &&Source| other.disks().iter().any(|disk| disks.contains(disk));
+                    |other: &&ReadSource| other.disks().iter().any(|disk| disks.contains(disk));
                 if let Some(other) = sources.iter().find(is_shared) {
                     problems.push(format!(
                         "{} and {} share a disk, so that each would hold back the other; read one after \
@@ -125,7 +125,7 @@ fn find_all(
 
 /// Begins with each part, or goes on where the ledger says that it was left.
 fn begin_all(
-    source: &Source,
+    source: &ReadSource,
     anew: bool,
     turns: &Arc<Turns>,
     context: &Context,
@@ -159,8 +159,7 @@ fn begin_all(
         })?;
         notes.extend(started.not_written.as_ref().map(|why| {
             format!(
-                "how far it is cannot be kept, so that after an interruption it begins from the \
-                 start: {why}"
+                "its progress cannot be saved, so that after an interruption it starts over: {why}"
             )
         }));
         for note in notes {

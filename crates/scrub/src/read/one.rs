@@ -14,14 +14,14 @@ use record::{Bytes, Nanos};
 use study::pace::{Allowed, Controller};
 
 use super::super::deadline::Deadline;
-use super::super::drive::At;
+use super::super::drive::ScrubProgress;
 use super::super::foreground::{Foreground, Own};
 use super::super::one::Shared;
 use super::super::progress;
 use super::checkpoint::Checkpoint;
-use super::member::{BLOCK, Came, MOST_DEPTH, Member, behind};
+use super::member::{BLOCK, MOST_DEPTH, Member, MemberResult, behind};
 use super::share::Share;
-use super::source::{Part, Source};
+use super::source::{ReadPart, ReadSource};
 
 /// Interval at which the rate is examined.
 const TICK: Duration = Duration::from_millis(20);
@@ -49,20 +49,24 @@ pub(crate) enum Ending {
 
 /// Result of an array or disk.
 pub(crate) struct Read {
-    pub source: Source,
+    pub source: ReadSource,
     /// Of each part.
-    pub parts: Vec<Came>,
+    pub parts: Vec<MemberResult>,
     pub ending: Ending,
     /// Duration of this start, in seconds.
     pub seconds: f64,
     /// Progress at the end.
-    pub at: At,
+    pub at: ScrubProgress,
     /// Result of the foreground; `None` where there was none.
     pub foreground: Option<ForegroundReport>,
 }
 
 /// Reads one array or disk.
-pub(crate) fn read(source: Source, begun: Vec<Started<Checkpoint>>, shared: &Shared<'_>) -> Read {
+pub(crate) fn read(
+    source: ReadSource,
+    begun: Vec<Started<Checkpoint>>,
+    shared: &Shared<'_>,
+) -> Read {
     let parts = source.parts.iter().zip(&begun);
     let passed: u64 = parts
         .map(|(part, one)| behind(&part.whole, &one.checkpoint))
@@ -93,7 +97,7 @@ pub(crate) fn read(source: Source, begun: Vec<Started<Checkpoint>>, shared: &Sha
             (None, Some(ordered)) => ordered,
             (None, None) => Ending::Interrupted,
         };
-        let parts: Vec<Came> = came.into_iter().map(|(came, _)| came).collect();
+        let parts: Vec<MemberResult> = came.into_iter().map(|(came, _)| came).collect();
         steering.line.end();
         let foreground = ForegroundReport::of(&steering.pace.outcome());
         (parts, ending, steering.at, foreground)
@@ -109,11 +113,11 @@ pub(crate) fn read(source: Source, begun: Vec<Started<Checkpoint>>, shared: &Sha
 }
 
 fn read_part(
-    part: &Part,
+    part: &ReadPart,
     begun: Started<Checkpoint>,
     share: &Share,
     shared: &Shared<'_>,
-) -> (Came, Ending) {
+) -> (MemberResult, Ending) {
     let mut member = Member::new(part, shared.root, share, begun.checkpoint, begun.writer);
     let path = part.volume.path.display();
     let ended = part
@@ -144,7 +148,7 @@ fn read_part(
 
 /// Sets the rate of all parts by the foreground's latency, until they are done.
 struct Steering<'a> {
-    source: &'a Source,
+    source: &'a ReadSource,
     share: &'a Share,
     shared: &'a Shared<'a>,
     foreground: Foreground,
@@ -158,11 +162,16 @@ struct Steering<'a> {
     line: ProgressLine,
     deadline: Deadline,
     of: u64,
-    at: At,
+    at: ScrubProgress,
 }
 
 impl<'a> Steering<'a> {
-    fn new(source: &'a Source, share: &'a Share, shared: &'a Shared<'a>, began: Instant) -> Self {
+    fn new(
+        source: &'a ReadSource,
+        share: &'a Share,
+        shared: &'a Shared<'a>,
+        began: Instant,
+    ) -> Self {
         let parts = source.parts.iter();
         Steering {
             foreground: Foreground::of(&source.watched, shared.root)
@@ -179,7 +188,7 @@ impl<'a> Steering<'a> {
                 share.passed(),
             ),
             of: parts.map(|part| part.whole.total().0).sum(),
-            at: At::default(),
+            at: ScrubProgress::default(),
             source,
             share,
             shared,
@@ -268,7 +277,7 @@ impl<'a> Steering<'a> {
 
     fn show(&mut self) {
         let passed = self.share.passed();
-        self.at = At {
+        self.at = ScrubProgress {
             live: Sectors::of(Bytes(passed)),
             of: Sectors::of(Bytes(self.of)),
             mean: self.pace.mean_s().or(self.at.mean),
@@ -281,7 +290,7 @@ impl<'a> Steering<'a> {
             measuring: self.pace.is_measuring(),
             above_s: self.pace.above_s(),
             held: self.pace.holds_back(),
-            ..At::default()
+            ..ScrubProgress::default()
         };
         let seconds = self.began.elapsed().as_secs_f64();
         let rate = self.deadline.rate(seconds, passed);

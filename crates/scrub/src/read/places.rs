@@ -1,7 +1,7 @@
 //! Which bytes of an array lie where a member cannot be read.
 
 use linux::Root;
-use linux::block::{DevNum, Device, Devices};
+use linux::block::{Device, DeviceNumber, Devices};
 use linux::mapping::Map;
 use linux::md::sync::Sync;
 use record::Ranges;
@@ -16,7 +16,7 @@ use super::super::locate::{above, geometry};
 pub(crate) fn of_array(
     (root, devices): (&Root, &Devices),
     array: &Device,
-    member: DevNum,
+    member: DeviceNumber,
     (slot, offset): (u32, u64),
     bad: &Ranges,
 ) -> Result<Ranges, String> {

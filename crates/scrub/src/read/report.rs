@@ -11,12 +11,12 @@ use record::{Bytes, Ranges};
 use serde::Serialize;
 
 use super::super::document::ForegroundDocument;
-use super::super::locate::{Owners, What, owners};
-use super::member::Came;
+use super::super::locate::{OwnerKind, Owners, owners};
+use super::super::progress::latency_cell;
+use super::member::MemberResult;
 use super::one::{Ending, Read};
 use super::places;
-use super::source::{OfArray, Part};
-use ui::format::short_latency;
+use super::source::{ArrayState, ReadPart};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
@@ -58,7 +58,7 @@ impl ReadResult {
             .all(|part| part.kept.unreadable.is_empty())
     }
 
-    fn parts(&self) -> impl Iterator<Item = (&Part, &Came)> {
+    fn parts(&self) -> impl Iterator<Item = (&ReadPart, &MemberResult)> {
         self.read.source.parts.iter().zip(&self.read.parts)
     }
 
@@ -89,14 +89,13 @@ pub(crate) fn look_up(
         let path = part.volume.path.display();
         if came.is_coarse {
             found.notes.push(format!(
-                "Bad places of {path} were too many or too slow to try each page of them: some of \
-                 what is listed is whole blocks, of which a part can be read perhaps."
+                "{path} has more unreadable places than could be read page by page in time: some of those listed are whole blocks, of which a part may be readable."
             ));
         }
         if let Err(error) = &came.is_kept {
-            found
-                .notes
-                .push(format!("How far {path} is could not be kept: {error}."));
+            found.notes.push(format!(
+                "The progress of {path} could not be saved: {error}."
+            ));
         }
         let bad = &came.kept.unreadable;
         if bad.is_empty() {
@@ -171,8 +170,7 @@ fn advice(found: &ReadResult) -> String {
     {
         return format!(
             "The other members have what lies there: 'disksmith scrub {path}' makes md read these places \
-             too, and write anew what it cannot read; the drive puts another place in their stead then. \
-             Should that come again, replace the disk."
+             too, and write anew what it cannot read; the drive remaps these sectors then. If it happens again, replace the disk."
         );
     }
     let files = if found.owners.is_some() {
@@ -181,9 +179,7 @@ fn advice(found: &ReadResult) -> String {
         " (--locate names the files)"
     };
     format!(
-        "No second copy of it is here{files}: restore what lies there from a backup or a replica. When \
-         such a place is written, the drive puts another one in its stead. Should that come again, \
-         replace the disk."
+        "No second copy of it is here{files}: restore what lies there from a backup or a replica. When such a sector is written, the drive remaps it. If it happens again, replace the disk."
     )
 }
 
@@ -195,19 +191,19 @@ fn owner_lines(owners: &Owners) -> Vec<String> {
         .take(MOST_LISTED)
         .map(|owner| {
             let what = match &owner.what {
-                What::File { path, parts, .. } => {
+                OwnerKind::File { path, parts, .. } => {
                     format!("the file {}, of it {}", path.display(), extents(parts))
                 }
-                What::Unwritten { path } => {
+                OwnerKind::Unwritten { path } => {
                     format!("space that {} has never written", path.display())
                 }
-                What::Free(point) => format!("free space of {}", point.display()),
-                What::Nameless(point) => format!(
+                OwnerKind::Free(point) => format!("free space of {}", point.display()),
+                OwnerKind::Nameless(point) => format!(
                     "of {}, but of no file that could be seen: metadata, a log, or a deleted file",
                     point.display()
                 ),
-                What::Swap(device) => format!("swap on {device}"),
-                What::Unknown(why) => format!("not known: {why}"),
+                OwnerKind::Swap(device) => format!("swap on {device}"),
+                OwnerKind::Unknown(why) => format!("not known: {why}"),
             };
             format!("What lies at {} is {what}.", extents(&owner.array))
         })
@@ -240,33 +236,10 @@ pub(crate) fn text(found: &[ReadResult], columns: usize) -> String {
     text
 }
 
-fn row(one: &ReadResult, part: &Part, came: &Came) -> Vec<String> {
+fn row(one: &ReadResult, part: &ReadPart, came: &MemberResult) -> Vec<String> {
     let array = match (&one.read.source.array, part.slot) {
         (Some(array), Some(_)) => format!("{} {}", one.read.source.path(), array.level_word()),
         _ => "itself".to_owned(),
-    };
-    let targets = one.read.at.targets.unwrap_or_default();
-    let latency = match (
-        one.read.at.p99,
-        targets.p99_s,
-        one.read.at.mean,
-        targets.mean_s,
-    ) {
-        (Some(latency), Some(target), _, _) => {
-            format!(
-                "p99 {} of {}",
-                short_latency(latency),
-                short_latency(target)
-            )
-        }
-        (_, _, Some(latency), Some(target)) => {
-            format!(
-                "mean {} of {}",
-                short_latency(latency),
-                short_latency(target)
-            )
-        }
-        _ => "none".to_owned(),
     };
     let bad = came.kept.unreadable.total();
     let mut now = match bad.0 {
@@ -286,7 +259,7 @@ fn row(one: &ReadResult, part: &Part, came: &Came) -> Vec<String> {
         came.read.to_string(),
         (done - came.read).to_string(),
         rate(came.read.0 as f64 / one.read.seconds),
-        latency,
+        latency_cell(&one.read.at),
         now,
     ]
 }
@@ -384,12 +357,12 @@ struct ExtentDocument {
 #[derive(Serialize)]
 struct OwnerDocument<'a> {
     extents: Vec<ExtentDocument>,
-    what: WhatDocument<'a>,
+    what: OwnerKindDocument<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum WhatDocument<'a> {
+enum OwnerKindDocument<'a> {
     File {
         path: &'a Path,
         parts: Vec<ExtentDocument>,
@@ -432,14 +405,14 @@ impl<'a> SourceDocument<'a> {
         let located = one.owners.as_ref().map(|owners| {
             let owners = owners.list.iter().map(|owner| OwnerDocument {
                 extents: extent_documents(&owner.array),
-                what: WhatDocument::of(&owner.what),
+                what: OwnerKindDocument::of(&owner.what),
             });
             owners.collect()
         });
         SourceDocument {
             device: one.read.source.path(),
             uuid: array.map(|array| array.uuid.as_str()),
-            level: array.map(OfArray::level_word),
+            level: array.map(ArrayState::level_word),
             disks: disks.collect(),
             unreadable: extent_documents(&one.bad),
             located,
@@ -461,23 +434,23 @@ fn extent_documents(ranges: &Ranges) -> Vec<ExtentDocument> {
     extents.collect()
 }
 
-impl<'a> WhatDocument<'a> {
-    fn of(what: &'a What) -> WhatDocument<'a> {
+impl<'a> OwnerKindDocument<'a> {
+    fn of(what: &'a OwnerKind) -> OwnerKindDocument<'a> {
         match what {
-            What::File {
+            OwnerKind::File {
                 path,
                 parts,
                 shared,
-            } => WhatDocument::File {
+            } => OwnerKindDocument::File {
                 path,
                 parts: extent_documents(parts),
                 shared: *shared,
             },
-            What::Unwritten { path } => WhatDocument::Unwritten { path },
-            What::Free(mount) => WhatDocument::Free { mount },
-            What::Nameless(mount) => WhatDocument::Nameless { mount },
-            What::Swap(device) => WhatDocument::Swap { device },
-            What::Unknown(why) => WhatDocument::Unknown { why },
+            OwnerKind::Unwritten { path } => OwnerKindDocument::Unwritten { path },
+            OwnerKind::Free(mount) => OwnerKindDocument::Free { mount },
+            OwnerKind::Nameless(mount) => OwnerKindDocument::Nameless { mount },
+            OwnerKind::Swap(device) => OwnerKindDocument::Swap { device },
+            OwnerKind::Unknown(why) => OwnerKindDocument::Unknown { why },
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use domain::raid::{Level, MdLevel};
 use linux::Root;
-use linux::block::{DevNum, Device, Devices};
+use linux::block::{Device, DeviceNumber, Devices};
 use linux::md::sync::Sync;
 use linux::md::{self, Array};
 use linux::root::number;
@@ -15,7 +15,7 @@ use super::super::lock;
 use reader::{NotOpened, Volume};
 
 /// An array, or a single disk.
-pub(crate) struct Source {
+pub(crate) struct ReadSource {
     /// The device whose users are not to be disturbed: the array, or the whole disk.
     pub watched: Device,
     /// The disks of an array of which members are partitions: who uses the rest of them is not to be
@@ -24,13 +24,13 @@ pub(crate) struct Source {
     /// The device that was named.
     pub device: Device,
     /// The array's state, of an array.
-    pub array: Option<OfArray>,
+    pub array: Option<ArrayState>,
     /// Parts of it that are read.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ReadPart>,
 }
 
 /// State of an array that matters here.
-pub(crate) struct OfArray {
+pub(crate) struct ArrayState {
     /// By what the ledger knows it.
     pub uuid: String,
     /// Its level, as the kernel has it.
@@ -39,7 +39,7 @@ pub(crate) struct OfArray {
     pub sync: Sync,
 }
 
-impl OfArray {
+impl ArrayState {
     /// md's word for its level.
     pub(crate) fn level_word(&self) -> &str {
         self.level.as_ref().map_or("", MdLevel::word)
@@ -53,7 +53,7 @@ impl OfArray {
 }
 
 /// A member, or a disk.
-pub(crate) struct Part {
+pub(crate) struct ReadPart {
     /// The device.
     pub volume: Volume,
     /// Of a member, its place in the array.
@@ -64,12 +64,12 @@ pub(crate) struct Part {
     pub whole: Ranges,
 }
 
-impl Source {
+impl ReadSource {
     /// The source that `word` names.
     ///
     /// # Errors
     /// A sentence for what speaks against reading it.
-    pub(crate) fn find(word: &str, root: &Root, devices: &Devices) -> Result<Source, String> {
+    pub(crate) fn find(word: &str, root: &Root, devices: &Devices) -> Result<ReadSource, String> {
         let source = match md::find(root, devices, word) {
             Some(device) => of_array(device, root, devices)
                 .map_err(|why| format!("{} cannot be read: {why}", device.node().display()))?,
@@ -87,16 +87,16 @@ impl Source {
     }
 
     /// The disks that it lies on.
-    pub(crate) fn disks(&self) -> Vec<DevNum> {
+    pub(crate) fn disks(&self) -> Vec<DeviceNumber> {
         let parts = self.parts.iter();
-        let mut disks: Vec<DevNum> = parts.map(|part| part.volume.disk.number).collect();
+        let mut disks: Vec<DeviceNumber> = parts.map(|part| part.volume.disk.number).collect();
         disks.sort();
         disks.dedup();
         disks
     }
 
     /// By what the ledger knows one of its parts.
-    pub(crate) fn key(&self, part: &Part) -> String {
+    pub(crate) fn key(&self, part: &ReadPart) -> String {
         match (&self.array, part.slot) {
             (Some(array), Some(slot)) => format!("{} slot {slot}", array.uuid),
             _ => part.volume.key.text().to_owned(),
@@ -104,17 +104,17 @@ impl Source {
     }
 }
 
-fn of_disk(word: &str, root: &Root, devices: &Devices) -> Result<Source, String> {
+fn of_disk(word: &str, root: &Root, devices: &Devices) -> Result<ReadSource, String> {
     let volume = Volume::open(Path::new(word), devices, root).map_err(|error| match error {
         NotOpened::File(path) => format!("{path} is a file; name the disk that it lies on"),
         NotOpened::Other(why) => why,
     })?;
-    Ok(Source {
+    Ok(ReadSource {
         watched: volume.disk.clone(),
         shared: Vec::new(),
         device: volume.device.clone(),
         array: None,
-        parts: vec![Part {
+        parts: vec![ReadPart {
             whole: Ranges::all(volume.size),
             volume,
             slot: None,
@@ -123,7 +123,7 @@ fn of_disk(word: &str, root: &Root, devices: &Devices) -> Result<Source, String>
     })
 }
 
-fn of_array(device: &Device, root: &Root, devices: &Devices) -> Result<Source, String> {
+fn of_array(device: &Device, root: &Root, devices: &Devices) -> Result<ReadSource, String> {
     let arrays = md::arrays(root, devices).map_err(|error| error.to_string())?;
     let array = arrays
         .into_iter()
@@ -135,7 +135,7 @@ fn of_array(device: &Device, root: &Root, devices: &Devices) -> Result<Source, S
         "the kernel does not show its id, by which its place would be known again; Linux does since \
          5.17. Name its members instead",
     )?;
-    let parts: Result<Vec<Part>, String> = array
+    let parts: Result<Vec<ReadPart>, String> = array
         .members
         .iter()
         .filter_map(|member| Some((member, member.slot?)))
@@ -157,7 +157,7 @@ fn of_array(device: &Device, root: &Root, devices: &Devices) -> Result<Source, S
             let offset = offset.saturating_mul(512);
             let used = member.used.unwrap_or(Bytes(0));
             let whole = Ranges::from(offset..offset.saturating_add(used.0));
-            Ok(Part {
+            Ok(ReadPart {
                 whole: whole.intersect(&Ranges::all(volume.size)),
                 volume,
                 slot: Some(slot),
@@ -170,12 +170,12 @@ fn of_array(device: &Device, root: &Root, devices: &Devices) -> Result<Source, S
         .iter()
         .map(|part| part.volume.device.clone())
         .collect();
-    Ok(Source {
+    Ok(ReadSource {
         watched: device.clone(),
         shared: Shared::of(&members, devices),
         device: device.clone(),
         parts,
-        array: Some(OfArray {
+        array: Some(ArrayState {
             uuid,
             level: array.level,
             sync,
@@ -227,7 +227,7 @@ mod tests {
     fn array() -> Array {
         let member = |slot| Member {
             name: format!("sd{slot}"),
-            number: Some(DevNum::from_raw(slot)),
+            number: Some(DeviceNumber::from_raw(slot)),
             slot: Some(slot as u32),
             state: vec!["in_sync".to_owned()],
             errors: None,
@@ -235,7 +235,7 @@ mod tests {
         };
         Array {
             name: "md0".to_owned(),
-            number: DevNum::from_raw(9),
+            number: DeviceNumber::from_raw(9),
             names: Vec::new(),
             level: Some(Level::Zero.into()),
             size: Bytes::mib(2),

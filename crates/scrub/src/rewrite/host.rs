@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use linux::Root;
 use linux::block::{Device, Devices};
-use linux::md::sync::{Action, Sectors, Sync, Tunable, Until};
+use linux::md::sync::{Sectors, Sync, SyncMax, Tunable};
 use record::Bytes;
+use record::sample::SyncAction;
 
 use super::super::guard::{self, Guard};
-use super::super::locate::{Disks, Geometry, Members as _, Place, Writer};
-use super::super::saved_tunables::{By, SavedTunables, Setting};
-use super::window::World;
+use super::super::locate::{Disks, Geometry, MemberOffset, Members as _, Writer};
+use super::super::saved_tunables::{RestoredBy, SavedTunables, Setting};
+use super::window::RewriteAccess;
 
 /// Writes to a window wait no longer than this.
 const HOLDS: Duration = Duration::from_secs(60);
@@ -39,11 +40,11 @@ pub(crate) struct OnHost<'a> {
     pub geometry: &'a Geometry,
     pub disks: &'a Disks,
     pub writers: BTreeMap<u32, Writer>,
-    pub held: Option<Held>,
+    pub held: Option<HeldWrites>,
 }
 
 /// Barrier that holds while writes to a window wait.
-pub(crate) struct Held {
+pub(crate) struct HeldWrites {
     pub old: SavedTunables,
     pub guard: Guard,
     pub until: Instant,
@@ -82,7 +83,7 @@ impl<'a> OnHost<'a> {
     /// Takes the tunables as they were, and the guard that puts them back after a kill; they are changed from
     /// now on.
     pub(crate) fn hold(&mut self, old: SavedTunables, guard: Guard) {
-        self.held = Some(Held {
+        self.held = Some(HeldWrites {
             old,
             guard,
             until: Instant::now() + HOLDS,
@@ -146,12 +147,13 @@ impl<'a> OnHost<'a> {
         self.turn(Tunable::Min, "0")?;
         self.turn(Tunable::Max, &to.0.to_string())?;
         self.turn(Tunable::Min, &from.0.to_string())?;
-        let counted = retried(|| self.sync.act(Action::Check)).and_then(|()| self.count(to));
+        let counted = retried(|| self.sync.act(SyncAction::Check)).and_then(|()| self.count(to));
         let until = Instant::now() + TIMEOUT;
-        let goes_on = || matches!(self.sync.state(), Ok(state) if state.action == Action::Check);
+        let goes_on =
+            || matches!(self.sync.state(), Ok(state) if state.action == SyncAction::Check);
         while goes_on() && Instant::now() < until {
             // Before its thread has begun, md takes no notice; that it has ended is seen next.
-            let _ = self.sync.act(Action::Idle);
+            let _ = self.sync.act(SyncAction::Idle);
             sleep(POLL);
         }
         self.turn(Tunable::Min, "0")?;
@@ -166,12 +168,12 @@ impl<'a> OnHost<'a> {
             let state = self.sync.state().map_err(|error| error.to_string())?;
             let is_there = |(done, _): (Sectors, Sectors)| done >= to;
             match state.action {
-                Action::Check if state.completed.is_some_and(is_there) => {
+                SyncAction::Check if state.completed.is_some_and(is_there) => {
                     return Ok(state.mismatches);
                 }
-                Action::Check => {}
+                SyncAction::Check => {}
                 // At the end of the array md takes the end of its check away.
-                Action::Idle if state.until == Until::End => return Ok(state.mismatches),
+                SyncAction::Idle if state.until == SyncMax::End => return Ok(state.mismatches),
                 other => {
                     return Err(format!(
                         "md's check of the stripes was ended by something else (sync_action is '{}')",
@@ -214,7 +216,7 @@ pub(crate) fn refusal(sync: &Sync) -> Option<String> {
         Ok(state) if state.degraded > 0 => {
             return Some("a member is missing; replace it first".to_owned());
         }
-        Ok(state) if state.action != Action::Idle => {
+        Ok(state) if state.action != SyncAction::Idle => {
             return Some(format!(
                 "md is at work on it (its sync_action is '{}')",
                 state.action.word()
@@ -244,7 +246,7 @@ pub(crate) fn refusal(sync: &Sync) -> Option<String> {
     })
 }
 
-impl World for OnHost<'_> {
+impl RewriteAccess for OnHost<'_> {
     fn suspend(&mut self, positions: &Range<u64>) -> Result<(), String> {
         refusal(self.sync).map_or(Ok(()), Err)?;
         let (low, high) = self.suspended(positions);
@@ -256,7 +258,7 @@ impl World for OnHost<'_> {
         let Some(held) = self.held.take() else {
             return Ok(());
         };
-        let back = held.old.put_back(self.sync, By::Another);
+        let back = held.old.put_back(self.sync, RestoredBy::Another);
         if back.is_all() {
             guard::note_back(self.uuid);
         }
@@ -284,11 +286,11 @@ impl World for OnHost<'_> {
         Ok(Some(sectors.div_ceil(COUNTED)))
     }
 
-    fn read(&mut self, place: Place, into: &mut [u8]) -> io::Result<()> {
+    fn read(&mut self, place: MemberOffset, into: &mut [u8]) -> io::Result<()> {
         self.disks.read_at(place.slot, place.at, into)
     }
 
-    fn write(&mut self, place: Place, bytes: &[u8]) -> io::Result<()> {
+    fn write(&mut self, place: MemberOffset, bytes: &[u8]) -> io::Result<()> {
         // As much as can be known: nothing holds a member back from failing meanwhile.
         let state = self.sync.state().map_err(io::Error::other)?;
         if state.degraded > 0 || !self.disks.has(place.slot) {

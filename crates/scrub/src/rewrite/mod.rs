@@ -27,9 +27,9 @@ use self::host::OnHost;
 use self::window::{Block, Window, rewrite};
 use super::checkpoint::Checkpoint;
 use super::guard::{self, Guard};
-use super::locate::{self, Geometry, Located, NotCompared, Odd, Opened};
+use super::locate::{self, Geometry, Located, NotCompared, Opened, WrongMember};
 use super::one::Scrubbed;
-use super::repair::{Fate, Intent, RepairMethod, Repaired, Sum, blocks};
+use super::repair::{BlockResult, Intent, RepairMethod, RepairTotals, Repaired, blocks};
 use super::start::FROM;
 use super::target::Target;
 use ui::context::Context;
@@ -102,8 +102,8 @@ pub(crate) fn repair(
         };
         let outcome = match refused {
             None => rewrite(&mut world, &geometry, window),
-            Some(why) => window::Outcome {
-                fates: vec![Fate::Refused(why.clone()); window.blocks.len()],
+            Some(why) => window::WindowResult {
+                fates: vec![BlockResult::Refused(why.clone()); window.blocks.len()],
                 trouble: Some(why),
             },
         };
@@ -141,13 +141,13 @@ fn hold(
 }
 
 /// Results known before anything is tried: blocks of which no single member is wrong.
-fn fates_of(located: &Located) -> BTreeMap<u64, Fate> {
+fn fates_of(located: &Located) -> BTreeMap<u64, BlockResult> {
     let mut fates = BTreeMap::new();
     for mismatch in &located.mismatches {
         let fate = match mismatch.odd {
-            Odd::Member(_) => continue,
-            Odd::Several => Fate::Ambiguous,
-            Odd::Untold => Fate::Untold,
+            WrongMember::Member(_) => continue,
+            WrongMember::Several => BlockResult::Ambiguous,
+            WrongMember::Untold => BlockResult::Untold,
         };
         fates.extend(blocks(&mismatch.position).map(|block| (block, fate.clone())));
     }
@@ -184,13 +184,13 @@ fn windows(located: &Located, geometry: &Geometry) -> Vec<Window> {
 }
 
 /// Blocks restored and left, also of what is not listed or could not be read.
-fn sum(located: &Located, repaired: &Repaired) -> Sum {
-    let mut sum = Sum::default();
+fn sum(located: &Located, repaired: &Repaired) -> RepairTotals {
+    let mut sum = RepairTotals::default();
     for mismatch in &located.mismatches {
         let bytes = mismatch.position.end - mismatch.position.start;
         match repaired.fate(&mismatch.position) {
-            Some(Fate::Restored) => sum.restored += bytes,
-            Some(Fate::Agrees) => {}
+            Some(BlockResult::Restored) => sum.restored += bytes,
+            Some(BlockResult::Agrees) => {}
             _ => sum.left += bytes,
         }
     }

@@ -5,14 +5,16 @@ use std::ops::Range;
 
 use reader::Buffer;
 
-use super::super::locate::{BLOCK, Geometry, Group, Odd, Place, judge, restored};
-use super::super::repair::Fate;
+use super::super::locate::{
+    BLOCK, Geometry, MemberOffset, RelatedParts, WrongMember, judge, restored,
+};
+use super::super::repair::BlockResult;
 
 /// So often it is tried to have md forget the stripes that it keeps in memory.
 const FORGETS: u32 = 4;
 
 /// The array as a rewrite needs it.
-pub(crate) trait World {
+pub(crate) trait RewriteAccess {
     /// Has writes to these positions wait, and those that are under way come to their end.
     fn suspend(&mut self, positions: &Range<u64>) -> Result<(), String>;
 
@@ -27,10 +29,10 @@ pub(crate) trait World {
     fn counted(&mut self, positions: &Range<u64>) -> Result<Option<u64>, String>;
 
     /// Reads a member itself, past all caches.
-    fn read(&mut self, place: Place, into: &mut [u8]) -> io::Result<()>;
+    fn read(&mut self, place: MemberOffset, into: &mut [u8]) -> io::Result<()>;
 
     /// Writes to a member itself. The bytes are on the disk when this returns.
-    fn write(&mut self, place: Place, bytes: &[u8]) -> io::Result<()>;
+    fn write(&mut self, place: MemberOffset, bytes: &[u8]) -> io::Result<()>;
 }
 
 /// A block of a member that all others contradict.
@@ -53,15 +55,19 @@ pub(crate) struct Window {
 
 /// The outcome for a window.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct WindowResult {
     /// For each of its blocks.
-    pub fates: Vec<Fate>,
+    pub fates: Vec<BlockResult>,
     /// Trouble that needs attention before anything else is written.
     pub trouble: Option<String>,
 }
 
 /// Rewrites the blocks of a window.
-pub(crate) fn rewrite(world: &mut dyn World, geometry: &Geometry, window: &Window) -> Outcome {
+pub(crate) fn rewrite(
+    world: &mut dyn RewriteAccess,
+    geometry: &Geometry,
+    window: &Window,
+) -> WindowResult {
     let ready = world
         .suspend(&window.positions)
         // Before anything is written: after a kill from here on md reads what is on the members.
@@ -70,14 +76,14 @@ pub(crate) fn rewrite(world: &mut dyn World, geometry: &Geometry, window: &Windo
     let (mut fates, mut trouble) = (Vec::new(), None);
     for block in &window.blocks {
         fates.push(match (&ready, &trouble) {
-            (Err(why), _) | (Ok(()), Some(why)) => Fate::Refused(why.clone()),
+            (Err(why), _) | (Ok(()), Some(why)) => BlockResult::Refused(why.clone()),
             (Ok(()), None) => one(world, geometry, *block, &mut buffer),
         });
-        if let Some(Fate::Failed(why)) = fates.last() {
+        if let Some(BlockResult::Failed(why)) = fates.last() {
             trouble = Some(why.clone());
         }
     }
-    if fates.contains(&Fate::Restored)
+    if fates.contains(&BlockResult::Restored)
         && let Err(why) = settle(world, geometry, &window.positions, &mut buffer)
     {
         trouble.get_or_insert(why);
@@ -85,58 +91,65 @@ pub(crate) fn rewrite(world: &mut dyn World, geometry: &Geometry, window: &Windo
     if let Err(why) = world.release() {
         trouble.get_or_insert(why);
     }
-    Outcome { fates, trouble }
+    WindowResult { fates, trouble }
 }
 
 /// Rewrites one block.
-fn one(world: &mut dyn World, geometry: &Geometry, block: Block, buffer: &mut Buffer) -> Fate {
+fn one(
+    world: &mut dyn RewriteAccess,
+    geometry: &Geometry,
+    block: Block,
+    buffer: &mut Buffer,
+) -> BlockResult {
     let Some(group) = group(geometry, block.position) else {
-        return Fate::Agrees;
+        return BlockResult::Agrees;
     };
     let places = group.places();
     let length = group.length as usize;
     if let Err(why) = read(world, &group, buffer) {
-        return Fate::Refused(why);
+        return BlockResult::Refused(why);
     }
     let parts = || 0..places.len();
     let read_parts: Vec<&[u8]> = parts().map(|index| buffer.part(index)).collect();
-    match judge(&group.kin, &read_parts) {
-        None => return Fate::Agrees,
-        Some(Odd::Member(slot)) if slot == block.slot => {}
-        Some(_) => return Fate::Ambiguous,
+    match judge(&group.relation, &read_parts) {
+        None => return BlockResult::Agrees,
+        Some(WrongMember::Member(slot)) if slot == block.slot => {}
+        Some(_) => return BlockResult::Ambiguous,
     }
-    let Some((index, bytes)) = restored(&group.kin, &read_parts) else {
-        return Fate::Ambiguous;
+    let Some((index, bytes)) = restored(&group.relation, &read_parts) else {
+        return BlockResult::Ambiguous;
     };
     let with = |at: usize| match at == index {
         true => bytes.as_slice(),
         false => read_parts[at],
     };
     let mended: Vec<&[u8]> = parts().map(with).collect();
-    if judge(&group.kin, &mended).is_some() {
-        return Fate::Ambiguous;
+    if judge(&group.relation, &mended).is_some() {
+        return BlockResult::Ambiguous;
     }
     // Behind the others, where memory is aligned as direct I/O wants it.
     let spare = places.len();
     buffer.set(spare + 1, length);
     buffer.part_mut(spare).copy_from_slice(&bytes);
     if let Err(error) = world.write(places[index], buffer.part(spare)) {
-        return Fate::Failed(format!("the write to the member failed: {error}"));
+        return BlockResult::Failed(format!("the write to the member failed: {error}"));
     }
     if let Err(why) = read(world, &group, buffer) {
-        return Fate::Failed(format!("after the write, {why}"));
+        return BlockResult::Failed(format!("after the write, {why}"));
     }
     let read_parts: Vec<&[u8]> = parts().map(|index| buffer.part(index)).collect();
-    match judge(&group.kin, &read_parts) {
-        None if read_parts[index] == bytes => Fate::Restored,
-        _ => Fate::Failed("after the write, the member reads back as something else".to_owned()),
+    match judge(&group.relation, &read_parts) {
+        None if read_parts[index] == bytes => BlockResult::Restored,
+        _ => BlockResult::Failed(
+            "after the write, the member reads back as something else".to_owned(),
+        ),
     }
 }
 
 /// Makes sure that md sees what is on the members: what it keeps in memory from before would come back to
 /// them with the next write to the stripe.
 fn settle(
-    world: &mut dyn World,
+    world: &mut dyn RewriteAccess,
     geometry: &Geometry,
     positions: &Range<u64>,
     buffer: &mut Buffer,
@@ -166,7 +179,7 @@ fn settle(
 
 /// Number of blocks that differ on the members.
 fn differing(
-    world: &mut dyn World,
+    world: &mut dyn RewriteAccess,
     geometry: &Geometry,
     positions: &Range<u64>,
     buffer: &mut Buffer,
@@ -179,20 +192,24 @@ fn differing(
         read(world, &group, buffer)?;
         let places = group.places().len();
         let parts: Vec<&[u8]> = (0..places).map(|index| buffer.part(index)).collect();
-        count += u64::from(judge(&group.kin, &parts).is_some());
+        count += u64::from(judge(&group.relation, &parts).is_some());
     }
     Ok(count)
 }
 
 /// The block of all members at a position.
-fn group(geometry: &Geometry, position: u64) -> Option<Group> {
+fn group(geometry: &Geometry, position: u64) -> Option<RelatedParts> {
     let mut group = geometry.group(position)?;
     group.length = group.length.min(BLOCK);
     Some(group)
 }
 
 /// Reads a block of all members.
-fn read(world: &mut dyn World, group: &Group, buffer: &mut Buffer) -> Result<(), String> {
+fn read(
+    world: &mut dyn RewriteAccess,
+    group: &RelatedParts,
+    buffer: &mut Buffer,
+) -> Result<(), String> {
     let places = group.places();
     buffer.hold(places.len(), group.length as usize);
     for (index, place) in places.iter().enumerate() {

@@ -113,7 +113,10 @@ fn tunables_of_a_killed_scrub_are_put_back() {
             }
             fs::write(&path, "idle\n").unwrap();
         });
-        assert_eq!(old().put_back(&sync, By::Another), RestoreResult::default());
+        assert_eq!(
+            old().put_back(&sync, RestoredBy::Another),
+            RestoreResult::default()
+        );
     });
     for (file, text) in [
         ("sync_min", "0"),
@@ -138,7 +141,7 @@ fn the_check_of_somebody_else_and_what_he_has_set_is_left() {
     ];
     let tunables = Tunables::new(&theirs);
     assert_eq!(
-        old().put_back(&tunables.sync, By::Another),
+        old().put_back(&tunables.sync, RestoredBy::Another),
         RestoreResult::default()
     );
     for (file, text) in theirs {
@@ -151,7 +154,7 @@ fn the_check_of_somebody_else_and_what_he_has_set_is_left() {
 #[test]
 fn a_scrub_whose_check_did_not_begin_ends_none() {
     let tunables = Tunables::new(&TURNED);
-    let by = By::Scrub {
+    let by = RestoredBy::Scrub {
         but_for: Some(Tunable::SpeedMin),
         ends: false,
         window_set: true,
@@ -173,7 +176,7 @@ fn tunables_that_others_set_during_a_scrub_are_left_at_its_end() {
     let tunables = Tunables::new(&TURNED);
     tunables.write(&theirs);
     // Of two that are turned at once one is seen.
-    let by = By::Scrub {
+    let by = RestoredBy::Scrub {
         but_for: Some(Tunable::SpeedMin),
         ends: false,
         window_set: true,
@@ -193,7 +196,7 @@ fn where_a_check_begins_is_put_back_when_md_has_recovered() {
     // As md refuses it while it works (EBUSY).
     fs::remove_file(tunables.path("sync_min")).unwrap();
     fs::create_dir(tunables.path("sync_min")).unwrap();
-    let back = old().put_back(&tunables.sync, By::Another);
+    let back = old().put_back(&tunables.sync, RestoredBy::Another);
     tunables.begins_with("sync_max", "max");
     tunables.is_untouched("sync_action", "recover");
     let mut later = back.later.clone().unwrap();
@@ -204,10 +207,10 @@ fn where_a_check_begins_is_put_back_when_md_has_recovered() {
 
     fs::remove_dir(tunables.path("sync_min")).unwrap();
     tunables.write(&[("sync_action", "idle"), ("sync_min", "8192")]);
-    assert!(later.put_back(&tunables.sync, By::Another).is_all());
+    assert!(later.put_back(&tunables.sync, RestoredBy::Another).is_all());
     tunables.is_untouched("sync_min", "8192");
     tunables.write(&[("sync_min", "4096")]);
-    assert!(later.put_back(&tunables.sync, By::Another).is_all());
+    assert!(later.put_back(&tunables.sync, RestoredBy::Another).is_all());
     tunables.begins_with("sync_min", "0");
 }
 

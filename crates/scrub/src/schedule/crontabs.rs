@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::files::{below, read};
-use super::scheduled::{Checker, Scheduled, ScheduledChecks, Source};
+use super::scheduled::{Checker, ScheduleSource, Scheduled, ScheduledChecks};
 
 /// root's own crontab, whose lines name no user: Debian's place, and Red Hat's.
 const OWN: [&str; 2] = ["/var/spool/cron/crontabs/root", "/var/spool/cron/root"];
@@ -35,7 +35,7 @@ pub(super) fn find(root: &Path, found: &mut ScheduledChecks) {
             let text = read(root, &file, &mut found.unread).unwrap_or_default();
             let lines = text.lines().filter(|line| !is_comment(line));
             let command = lines.collect::<Vec<&str>>().join("\n");
-            push(Source::Cron(file, None), &command, period, found);
+            push(ScheduleSource::Cron(file, None), &command, period, found);
         }
     }
 }
@@ -59,14 +59,14 @@ fn crontab(root: &Path, file: &Path, users: usize, found: &mut ScheduledChecks) 
         if let Some((times, rest)) = words.split_at_checked(fields) {
             let command = rest.get(users..).unwrap_or_default().join(" ");
             let times = format!("at '{}'{zone}", times.join(" "));
-            let source = Source::Cron(file.to_owned(), Some(number));
+            let source = ScheduleSource::Cron(file.to_owned(), Some(number));
             push(source, &command, &times, found);
         }
     }
 }
 
 /// Keeps a command that starts a check.
-fn push(source: Source, command: &str, times: &str, found: &mut ScheduledChecks) {
+fn push(source: ScheduleSource, command: &str, times: &str, found: &mut ScheduledChecks) {
     if let Some(checker) = Checker::of(command) {
         found.scheduled.push(Scheduled {
             times: Some(format!("cron starts it {times}.")),

@@ -17,7 +17,7 @@ use jiff::Zoned;
 
 pub(crate) use distribution::{DEBIAN, RED_HAT};
 pub(crate) use files::below;
-pub(crate) use scheduled::{Checker, Scheduled, ScheduledChecks, Source};
+pub(crate) use scheduled::{Checker, ScheduleSource, Scheduled, ScheduledChecks};
 
 /// Finds the checks that are scheduled on the host whose `/` is at `root`. Files that cannot be read are reported and
 /// passed over.

@@ -47,7 +47,7 @@ impl Checker {
 
 /// Source of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum ScheduleSource {
     /// A timer of systemd.
     Timer {
         /// The unit's name.
@@ -62,12 +62,14 @@ pub(crate) enum Source {
     Cron(PathBuf, Option<usize>),
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for ScheduleSource {
     fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
         match self {
-            Source::Timer { unit, .. } => out.write_str(unit),
-            Source::Cron(file, Some(line)) => write!(out, "{}, line {line}", file.display()),
-            Source::Cron(file, None) => write!(out, "{}", file.display()),
+            ScheduleSource::Timer { unit, .. } => out.write_str(unit),
+            ScheduleSource::Cron(file, Some(line)) => {
+                write!(out, "{}, line {line}", file.display())
+            }
+            ScheduleSource::Cron(file, None) => write!(out, "{}", file.display()),
         }
     }
 }
@@ -76,7 +78,7 @@ impl std::fmt::Display for Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Scheduled {
     /// Source of the schedule.
-    pub source: Source,
+    pub source: ScheduleSource,
     /// Program that is started.
     pub checker: Checker,
     /// The command that starts it.
@@ -95,7 +97,7 @@ pub(crate) struct Scheduled {
 }
 
 impl Scheduled {
-    pub(super) fn new(source: Source, checker: Checker, command: &str) -> Scheduled {
+    pub(super) fn new(source: ScheduleSource, checker: Checker, command: &str) -> Scheduled {
         Scheduled {
             source,
             checker,
@@ -159,7 +161,7 @@ impl Scheduled {
         };
         let is_stopped = matches!(
             &self.source,
-            Source::Timer {
+            ScheduleSource::Timer {
                 is_active: false,
                 is_enabled: false,
                 ..

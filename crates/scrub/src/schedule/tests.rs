@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use array::programs::Installed;
+use array::programs::InstalledPrograms;
 use jiff::Zoned;
-use linux::exec::{self, Exec, Output};
+use linux::exec::{self, Exec, ProgramOutput};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use tempfile::TempDir;
@@ -187,17 +187,17 @@ impl Systemd {
 }
 
 impl Programs for Systemd {
-    fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
+    fn run(&mut self, program: &Exec) -> Result<ProgramOutput, exec::Error> {
         let line = program.line();
         let Some((_, units)) = line.split_once("systemctl show ") else {
-            return Installed.run(program);
+            return InstalledPrograms.run(program);
         };
         if self.root.join("silent").exists() {
             return Err(exec::Error::Missing(line));
         }
         let (_, units) = units.split_once(" -- ").unwrap();
         let blocks: Vec<String> = units.split(' ').map(|unit| self.show(unit)).collect();
-        Ok(Output {
+        Ok(ProgramOutput {
             status: ExitStatus::from_raw(0),
             stdout: blocks.join("\n").into(),
             stderr: Vec::new(),
@@ -205,7 +205,7 @@ impl Programs for Systemd {
     }
 
     fn has(&self, program: &str) -> bool {
-        Installed.has(program)
+        InstalledPrograms.has(program)
     }
 }
 
@@ -265,7 +265,7 @@ fn times_of_cron_have_their_zone() {
 fn a_timer_that_is_enabled_and_not_started_may_start() {
     let mut check = Host::red_hat().found().scheduled.remove(0);
     check.next = None;
-    let stopped = |is_enabled| Source::Timer {
+    let stopped = |is_enabled| ScheduleSource::Timer {
         unit: "raid-check.timer".to_owned(),
         is_enabled,
         is_active: false,

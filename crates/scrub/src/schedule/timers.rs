@@ -5,7 +5,7 @@ use std::path::Path;
 use array::programs::Programs;
 use jiff::Zoned;
 
-use super::scheduled::{Checker, Scheduled, ScheduledChecks, Source};
+use super::scheduled::{Checker, ScheduleSource, Scheduled, ScheduledChecks};
 use super::systemd::{self, Unit};
 
 /// This program's own timer, which is no collision: one scrub refuses another.
@@ -57,8 +57,7 @@ fn query(root: &Path, now: &Zoned, programs: &mut dyn Programs) -> anyhow::Resul
     }
     // mdcheck_start.service starts mdcheck_continue.timer, which need not be enabled itself.
     for one in &mut scheduled {
-        let is_wanted =
-            matches!(&one.source, Source::Timer { unit, .. } if wanted.contains(&unit.as_str()));
+        let is_wanted = matches!(&one.source, ScheduleSource::Timer { unit, .. } if wanted.contains(&unit.as_str()));
         if is_wanted && one.off.as_deref() == Some(NOT_ENABLED) {
             one.off = None;
         }
@@ -78,7 +77,7 @@ fn of_units(timer: &Unit, service: &Unit, now: &Zoned) -> Option<Scheduled> {
         (false, true) => None,
         (false, false) => Some(NOT_ENABLED),
     };
-    let source = Source::Timer {
+    let source = ScheduleSource::Timer {
         unit: timer.get("Id").to_owned(),
         is_enabled,
         is_active,

@@ -181,7 +181,7 @@ fn an_array_is_read_again_before_its_round() {
             "uuid",
             "42a903bc-285c-4385-a4ec-0a93132a224d",
             "52a903bc-285c-4385-a4ec-0a93132a224d",
-            "its name is another array's",
+            "its name belongs to another array",
         ),
     ] {
         fs::write(md.join(file), format!("{now}\n")).unwrap();

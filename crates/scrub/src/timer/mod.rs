@@ -16,9 +16,9 @@ use linux::exec::{self, Exec};
 
 pub(crate) use units::Wanted;
 
-use super::schedule::{self, Checker, Scheduled, ScheduledChecks, Source, below, systemd};
+use super::schedule::{self, Checker, ScheduleSource, Scheduled, ScheduledChecks, below, systemd};
 use array::programs::Programs;
-use record::{Off, Replaced, replace};
+use record::{DisabledCheck, Replaced, replace};
 use ui::exit::{ExitClass as _, Failure};
 use units::MARK;
 
@@ -178,7 +178,10 @@ fn require_systemd(host: &TimerHost) -> Result<(), Failure> {
 }
 
 /// Ways to turn off the checks that run, and sentences on those that are left and on files that could not be read.
-fn plan(host: &TimerHost, found: &ScheduledChecks) -> anyhow::Result<(Vec<Off>, Vec<String>)> {
+fn plan(
+    host: &TimerHost,
+    found: &ScheduledChecks,
+) -> anyhow::Result<(Vec<DisabledCheck>, Vec<String>)> {
     let (mut plan, mut left) = (Vec::new(), Vec::new());
     for scheduled in found.running() {
         match off(host, scheduled)? {
@@ -197,11 +200,11 @@ fn plan(host: &TimerHost, found: &ScheduledChecks) -> anyhow::Result<(Vec<Off>, 
 }
 
 /// Way to turn a check off; `None` for one that an administrator has made.
-fn off(host: &TimerHost, scheduled: &Scheduled) -> anyhow::Result<Option<Off>> {
+fn off(host: &TimerHost, scheduled: &Scheduled) -> anyhow::Result<Option<DisabledCheck>> {
     if scheduled.checker == Checker::Own {
         return Ok(None);
     }
-    if let Source::Timer {
+    if let ScheduleSource::Timer {
         unit,
         is_enabled,
         is_active,
@@ -210,8 +213,8 @@ fn off(host: &TimerHost, scheduled: &Scheduled) -> anyhow::Result<Option<Off>> {
         let (unit, active) = (unit.clone(), *is_active);
         // A timer that is not enabled in /etc, and runs all the same, would run again.
         return Ok(Some(match is_enabled {
-            true => Off::Disabled { unit },
-            false => Off::Masked { unit, active },
+            true => DisabledCheck::Disabled { unit },
+            false => DisabledCheck::Masked { unit, active },
         }));
     }
     let (file, line) = match scheduled.checker {
@@ -221,7 +224,7 @@ fn off(host: &TimerHost, scheduled: &Scheduled) -> anyhow::Result<Option<Off>> {
     };
     let file = PathBuf::from(file);
     let (_, change) = keys::set(&host.text(&file)?, line);
-    Ok(Some(Off::Set { file, change }))
+    Ok(Some(DisabledCheck::Set { file, change }))
 }
 
 impl TimerHost<'_> {
@@ -258,11 +261,11 @@ impl TimerHost<'_> {
         Ok(ours)
     }
 
-    fn turn_off(&mut self, off: &Off) -> anyhow::Result<()> {
+    fn turn_off(&mut self, off: &DisabledCheck) -> anyhow::Result<()> {
         match off {
-            Off::Disabled { unit } => self.systemctl(&["disable", "--now", unit]),
-            Off::Masked { unit, .. } => self.systemctl(&["mask", "--now", unit]),
-            Off::Set { file, change } => {
+            DisabledCheck::Disabled { unit } => self.systemctl(&["disable", "--now", unit]),
+            DisabledCheck::Masked { unit, .. } => self.systemctl(&["mask", "--now", unit]),
+            DisabledCheck::Set { file, change } => {
                 (self.report)(&format!("+ set {} in {}\n", change.after, file.display()));
                 let (text, _) = keys::set(&self.text(file)?, &change.after);
                 self.edit(file, &text)
@@ -270,17 +273,17 @@ impl TimerHost<'_> {
         }
     }
 
-    fn turn_on(&mut self, off: &Off) -> anyhow::Result<()> {
+    fn turn_on(&mut self, off: &DisabledCheck) -> anyhow::Result<()> {
         match off {
-            Off::Disabled { unit } => self.systemctl(&["enable", "--now", unit]),
-            Off::Masked { unit, active } => {
+            DisabledCheck::Disabled { unit } => self.systemctl(&["enable", "--now", unit]),
+            DisabledCheck::Masked { unit, active } => {
                 self.systemctl(&["unmask", unit])?;
                 match active {
                     true => self.systemctl(&["start", unit]),
                     false => Ok(()),
                 }
             }
-            Off::Set { file, change } => {
+            DisabledCheck::Set { file, change } => {
                 let (after, name) = (&change.after, file.display());
                 let before = change.before.as_deref().unwrap_or("without it");
                 let Some(text) = keys::put_back(&self.text(file)?, change) else {

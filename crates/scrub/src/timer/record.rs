@@ -15,13 +15,13 @@ use super::keys::Change;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Replaced {
     /// In the order in which it was done.
-    pub list: Vec<Off>,
+    pub list: Vec<DisabledCheck>,
 }
 
 /// One thing that was turned off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub(crate) enum Off {
+pub(crate) enum DisabledCheck {
     /// A timer that was enabled and was disabled.
     Disabled {
         /// The unit.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
-use linux::exec::{self, Ended, Output};
+use linux::exec::{self, ProgramEnd, ProgramOutput};
 
 use super::super::schedule::tests::{Host, Systemd};
 use super::*;
@@ -30,7 +30,7 @@ impl Systemctl {
 }
 
 impl Programs for Systemctl {
-    fn run(&mut self, program: &Exec) -> Result<Output, exec::Error> {
+    fn run(&mut self, program: &Exec) -> Result<ProgramOutput, exec::Error> {
         let line = program.line();
         if line.starts_with("systemctl show") || line.starts_with("systemd-analyze") {
             return self.systemd.run(program);
@@ -40,7 +40,7 @@ impl Programs for Systemctl {
         if self.fails.is_some_and(|fails| line.contains(fails)) {
             return Err(exec::Error::Failed {
                 command: line,
-                status: Ended(status(1)),
+                status: ProgramEnd(status(1)),
                 stderr: "no".to_owned(),
             });
         }
@@ -60,7 +60,7 @@ impl Programs for Systemctl {
             "unmask" => fs::remove_file(null).unwrap(),
             _ => {}
         }
-        Ok(Output {
+        Ok(ProgramOutput {
             status: status(0),
             stdout: Vec::new(),
             stderr: Vec::new(),

@@ -7,9 +7,9 @@ const DIGITS: i32 = 4;
 
 /// A figure, written with four digits; what is not finite is `null`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Figure(pub(crate) f64);
+pub(crate) struct RoundedFigure(pub(crate) f64);
 
-impl Figure {
+impl RoundedFigure {
     /// The figure as it is written.
     pub(crate) fn rounded(self) -> Option<f64> {
         match self.0 {
@@ -24,7 +24,7 @@ impl Figure {
     }
 }
 
-impl Serialize for Figure {
+impl Serialize for RoundedFigure {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self.rounded() {
             // A whole number needs no point.
@@ -38,19 +38,19 @@ impl Serialize for Figure {
 }
 
 /// Figures of some values.
-pub(crate) fn figures(values: impl IntoIterator<Item = f64>) -> Vec<Figure> {
-    values.into_iter().map(Figure).collect()
+pub(crate) fn figures(values: impl IntoIterator<Item = f64>) -> Vec<RoundedFigure> {
+    values.into_iter().map(RoundedFigure).collect()
 }
 
 /// A figure over time: a value for each slot.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Line {
     /// Mean of each slot.
-    pub(crate) mean: Vec<Figure>,
+    pub(crate) mean: Vec<RoundedFigure>,
     /// Least of each slot; `None` where slots have one value each.
-    pub(crate) min: Option<Vec<Figure>>,
+    pub(crate) min: Option<Vec<RoundedFigure>>,
     /// Most of each slot.
-    pub(crate) max: Option<Vec<Figure>>,
+    pub(crate) max: Option<Vec<RoundedFigure>>,
 }
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn figures_have_four_digits() {
-        let written = |value| serde_json::to_string(&Figure(value)).unwrap();
+        let written = |value| serde_json::to_string(&RoundedFigure(value)).unwrap();
         for (value, text) in [
             (0.0, "0"),
             (123_456.0, "123500"),

@@ -12,12 +12,14 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub(crate) use disk_name::DiskName;
-pub(crate) use line::{Figure, Line, figures};
+pub(crate) use line::{Line, RoundedFigure, figures};
 pub(crate) use listing::{Error, Marker, Markers, Race, Run, Runs, TagRow, Tags};
-pub(crate) use now::{Array, Disk, Finding, FindingFigure, Flow, Host, HostSource, HostState, Now};
+pub(crate) use now::{
+    Array, DiskNow, Finding, FindingFigure, Flow, HostNow, HostSource, HostState, NowDocument,
+};
 pub(crate) use response_times::{DiskLines, HostLines, OpenFinding, ResponseTimes, SeriesLine};
 pub(crate) use verdicts::{
-    Change, DiskChange, LoadChange, NamedCause, SeriesChange, Span, Verdict, Verdicts,
+    Change, DiskChange, LoadChange, NamedCause, SeriesChange, TimeSpan, Verdict, Verdicts,
 };
 
 /// A document with its kind.
@@ -55,7 +57,7 @@ pub(crate) enum SourceState {
 
 /// A source of data and whether it answers.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Source {
+pub(crate) struct SourceDocument {
     /// Its address, without secrets.
     pub(crate) name: String,
     /// `ledger`, `tally`, `prometheus` or `disks`.

@@ -3,20 +3,20 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Document, Figure, Source};
+use super::{Document, RoundedFigure, SourceDocument};
 
 /// The document `now`.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Now {
+pub(crate) struct NowDocument {
     /// Time of the answer.
     pub(crate) time: Timestamp,
     /// Sources.
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<SourceDocument>,
     /// Hosts, this one first.
-    pub(crate) hosts: Vec<Host>,
+    pub(crate) hosts: Vec<HostNow>,
 }
 
-impl Document for Now {
+impl Document for NowDocument {
     const KIND: &'static str = "now";
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum HostState {
 
 /// A host.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Host {
+pub(crate) struct HostNow {
     /// Its name.
     pub(crate) hostname: String,
     /// Source of its figures.
@@ -50,26 +50,26 @@ pub(crate) struct Host {
     /// State of its figures.
     pub(crate) state: HostState,
     /// Age of its figures in seconds.
-    pub(crate) age_s: Figure,
+    pub(crate) age_s: RoundedFigure,
     /// Share of the processors' time that was not idle.
-    pub(crate) cpu_busy_fraction: Figure,
+    pub(crate) cpu_busy_fraction: RoundedFigure,
     /// Share of the processors' time in which they were idle and a task waited for a disk.
-    pub(crate) iowait_fraction: Figure,
+    pub(crate) iowait_fraction: RoundedFigure,
     /// Share of the time in which a task waited for I/O (PSI, some).
-    pub(crate) io_pressure_fraction: Figure,
+    pub(crate) io_pressure_fraction: RoundedFigure,
     /// Load average of one minute.
-    pub(crate) load_1: Figure,
+    pub(crate) load_1: RoundedFigure,
     /// Memory that waits to be written.
-    pub(crate) dirty_bytes: Figure,
+    pub(crate) dirty_bytes: RoundedFigure,
     /// Its disks.
-    pub(crate) disks: Vec<Disk>,
+    pub(crate) disks: Vec<DiskNow>,
     /// Findings that last.
     pub(crate) findings: Vec<Finding>,
 }
 
 /// A disk.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Disk {
+pub(crate) struct DiskNow {
     /// The kernel's name.
     pub(crate) name: String,
     /// The name that people gave it.
@@ -87,11 +87,11 @@ pub(crate) struct Disk {
     /// Writes.
     pub(crate) write: Flow,
     /// Mean latency of reads, writes and discards.
-    pub(crate) await_ms: Figure,
+    pub(crate) await_ms: RoundedFigure,
     /// Mean number of requests in flight.
-    pub(crate) queue: Figure,
+    pub(crate) queue: RoundedFigure,
     /// Share of the time in which a request was in flight.
-    pub(crate) busy_fraction: Figure,
+    pub(crate) busy_fraction: RoundedFigure,
     /// Codes of findings that last.
     pub(crate) findings: Vec<String>,
     /// State of an array.
@@ -104,11 +104,11 @@ pub(crate) struct Array {
     /// md's sync action, such as `check`; `idle` where none is under way.
     pub(crate) action: String,
     /// Share of it that is done.
-    pub(crate) done_fraction: Figure,
+    pub(crate) done_fraction: RoundedFigure,
     /// Its speed on each member.
-    pub(crate) speed_bytes_per_s: Figure,
+    pub(crate) speed_bytes_per_s: RoundedFigure,
     /// Number of members that are missing.
-    pub(crate) missing_members: Figure,
+    pub(crate) missing_members: RoundedFigure,
 }
 
 impl Array {
@@ -122,11 +122,11 @@ impl Array {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Flow {
     /// Requests a second.
-    pub(crate) iops: Figure,
+    pub(crate) iops: RoundedFigure,
     /// Bytes a second.
-    pub(crate) bytes_per_s: Figure,
+    pub(crate) bytes_per_s: RoundedFigure,
     /// Mean latency.
-    pub(crate) await_ms: Figure,
+    pub(crate) await_ms: RoundedFigure,
 }
 
 /// A finding that lasts.
@@ -154,5 +154,5 @@ pub(crate) struct FindingFigure {
     /// Its name with its unit.
     pub(crate) key: String,
     /// Its value.
-    pub(crate) value: Figure,
+    pub(crate) value: RoundedFigure,
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{DiskName, Document, Figure, Line, Marker, Source};
+use super::{DiskName, Document, Line, Marker, RoundedFigure, SourceDocument};
 
 /// The document `response-times`.
 #[derive(Clone, Debug, Serialize)]
@@ -23,7 +23,7 @@ pub(crate) struct ResponseTimes {
     /// Tags, the busiest first.
     pub(crate) tags: Vec<String>,
     /// Sources.
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<SourceDocument>,
     /// Start of each slot.
     pub(crate) time_s: Vec<i64>,
     /// Upper bounds of the classes of response times but the last.
@@ -31,9 +31,9 @@ pub(crate) struct ResponseTimes {
     /// Requests a second.
     pub(crate) requests_per_s: Line,
     /// Mean.
-    pub(crate) mean_ms: Vec<Figure>,
+    pub(crate) mean_ms: Vec<RoundedFigure>,
     /// Longest.
-    pub(crate) max_ms: Vec<Figure>,
+    pub(crate) max_ms: Vec<RoundedFigure>,
     /// Median.
     pub(crate) p50_ms: Line,
     /// 95th percentile.
@@ -41,7 +41,7 @@ pub(crate) struct ResponseTimes {
     /// 99th percentile.
     pub(crate) p99_ms: Line,
     /// Share of each class.
-    pub(crate) shares: Vec<Vec<Figure>>,
+    pub(crate) shares: Vec<Vec<RoundedFigure>>,
     /// Disks.
     pub(crate) disks: Vec<DiskLines>,
     /// Hosts.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Document, Figure, Marker, Source};
+use super::{Document, Marker, RoundedFigure, SourceDocument};
 
 /// The document `verdicts`.
 #[derive(Clone, Debug, Serialize)]
@@ -19,7 +19,7 @@ pub(crate) struct Verdicts {
     /// Tags, the busiest first.
     pub(crate) tags: Vec<String>,
     /// Sources.
-    pub(crate) sources: Vec<Source>,
+    pub(crate) sources: Vec<SourceDocument>,
     /// Verdicts, the latest first.
     pub(crate) verdicts: Vec<Verdict>,
 }
@@ -30,7 +30,7 @@ impl Document for Verdicts {
 
 /// A span of time.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Span {
+pub(crate) struct TimeSpan {
     /// Start.
     pub(crate) from: Timestamp,
     /// End.
@@ -53,9 +53,9 @@ pub(crate) struct Verdict {
     /// The evidence in sentences.
     pub(crate) why: Vec<String>,
     /// Slots before that are compared.
-    pub(crate) before: Span,
+    pub(crate) before: TimeSpan,
     /// Slots after that are compared.
-    pub(crate) after: Span,
+    pub(crate) after: TimeSpan,
     /// Earlier days that were compared too.
     pub(crate) earlier_days: usize,
     /// Causes.
@@ -85,19 +85,19 @@ pub(crate) struct Change {
     /// `p50_ms`, `p95_ms`, `p99_ms`, or `above_500_ms`: the share of slower requests.
     pub(crate) metric: String,
     /// Geometric mean before.
-    pub(crate) before: Figure,
+    pub(crate) before: RoundedFigure,
     /// Geometric mean after.
-    pub(crate) after: Figure,
+    pub(crate) after: RoundedFigure,
     /// Mean after over mean before.
-    pub(crate) ratio: Figure,
+    pub(crate) ratio: RoundedFigure,
     /// Lower end of its 95 % interval.
-    pub(crate) ratio_low: Figure,
+    pub(crate) ratio_low: RoundedFigure,
     /// Upper end.
-    pub(crate) ratio_high: Figure,
+    pub(crate) ratio_high: RoundedFigure,
     /// Probability of as large a difference where there is none.
-    pub(crate) p: Figure,
+    pub(crate) p: RoundedFigure,
     /// Probability that a slot after exceeds one before.
-    pub(crate) superiority: Figure,
+    pub(crate) superiority: RoundedFigure,
     /// True if it counts as a change.
     pub(crate) shows: bool,
 }
@@ -106,17 +106,17 @@ pub(crate) struct Change {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct LoadChange {
     /// Requests after over requests before.
-    pub(crate) rate_ratio: Figure,
+    pub(crate) rate_ratio: RoundedFigure,
     /// Lower end of its 95 % interval.
-    pub(crate) rate_ratio_low: Figure,
+    pub(crate) rate_ratio_low: RoundedFigure,
     /// Upper end.
-    pub(crate) rate_ratio_high: Figure,
+    pub(crate) rate_ratio_high: RoundedFigure,
     /// Probability of as large a difference where there is none.
-    pub(crate) rate_p: Figure,
+    pub(crate) rate_p: RoundedFigure,
     /// Response time after over that before, at equal rate; `null` where rates do not overlap.
-    pub(crate) at_equal_rate_ratio: Figure,
+    pub(crate) at_equal_rate_ratio: RoundedFigure,
     /// Probability of as large a difference where there is none.
-    pub(crate) at_equal_rate_p: Figure,
+    pub(crate) at_equal_rate_p: RoundedFigure,
 }
 
 /// Change of a disk.
@@ -125,21 +125,21 @@ pub(crate) struct DiskChange {
     /// Host and name.
     pub(crate) name: String,
     /// Latency after over that before.
-    pub(crate) latency_ratio: Figure,
+    pub(crate) latency_ratio: RoundedFigure,
     /// Lower end of its 95 % interval.
-    pub(crate) latency_ratio_low: Figure,
+    pub(crate) latency_ratio_low: RoundedFigure,
     /// Upper end.
-    pub(crate) latency_ratio_high: Figure,
+    pub(crate) latency_ratio_high: RoundedFigure,
     /// Probability of as large a difference where there is none.
-    pub(crate) latency_p: Figure,
+    pub(crate) latency_p: RoundedFigure,
     /// IOPS after over those before.
-    pub(crate) iops_ratio: Figure,
+    pub(crate) iops_ratio: RoundedFigure,
     /// I/Os of a request after over those before.
-    pub(crate) per_request_ratio: Figure,
+    pub(crate) per_request_ratio: RoundedFigure,
     /// Latency after over that before, at equal IOPS; `null` where IOPS do not overlap.
-    pub(crate) at_equal_iops_ratio: Figure,
+    pub(crate) at_equal_iops_ratio: RoundedFigure,
     /// Share of the time in which it was busy, after.
-    pub(crate) busy_fraction: Figure,
+    pub(crate) busy_fraction: RoundedFigure,
     /// Codes of findings that began.
     pub(crate) findings: Vec<String>,
 }
@@ -150,11 +150,11 @@ pub(crate) struct SeriesChange {
     /// Its name.
     pub(crate) name: String,
     /// Mean after over mean before.
-    pub(crate) ratio: Figure,
+    pub(crate) ratio: RoundedFigure,
     /// Lower end of its 95 % interval.
-    pub(crate) ratio_low: Figure,
+    pub(crate) ratio_low: RoundedFigure,
     /// Upper end.
-    pub(crate) ratio_high: Figure,
+    pub(crate) ratio_high: RoundedFigure,
     /// Probability of as large a difference where there is none.
-    pub(crate) p: Figure,
+    pub(crate) p: RoundedFigure,
 }

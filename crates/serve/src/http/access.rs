@@ -25,13 +25,13 @@ const LONGEST_TOKEN: usize = 256;
 
 /// The sender of a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Visitor {
+pub(crate) struct RequestSender {
     role: Option<Role>,
     /// True if he has signed in, so that he can sign out.
     pub(crate) signed_in: bool,
 }
 
-impl Visitor {
+impl RequestSender {
     /// True if he may set markers.
     pub(crate) fn can_write(self) -> bool {
         self.role == Some(Role::Write)
@@ -98,21 +98,21 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && token.len() <= LONGEST_TOKEN).then_some(token)
 }
 
-fn visitor(app: &App, headers: &HeaderMap) -> Visitor {
+fn visitor(app: &App, headers: &HeaderMap) -> RequestSender {
     let Some(tokens) = &app.tokens else {
-        return Visitor {
+        return RequestSender {
             role: Some(Role::Write),
             signed_in: false,
         };
     };
     if headers.contains_key(header::AUTHORIZATION) {
-        return Visitor {
+        return RequestSender {
             role: bearer(headers).and_then(|token| tokens.role(token)),
             signed_in: false,
         };
     }
     let role = session(app, headers).and_then(|secret| tokens.role_of_session(&secret));
-    Visitor {
+    RequestSender {
         role,
         signed_in: role.is_some(),
     }
@@ -137,7 +137,7 @@ fn is_open(path: &str) -> bool {
     matches!(path, "/healthz" | "/sign-in") || path.starts_with("/assets/")
 }
 
-fn refusal(app: &App, visitor: Visitor, request: &Request) -> Option<Refusal> {
+fn refusal(app: &App, visitor: RequestSender, request: &Request) -> Option<Refusal> {
     if app.tokens.is_none() || is_open(request.uri().path()) {
         return None;
     }
@@ -287,7 +287,7 @@ fn set_cookie(app: &App, response: &mut Response, value: &str, more: &str) {
 /// Ends a browser's session.
 pub(crate) async fn sign_out(
     State(app): State<Arc<App>>,
-    _visitor: Extension<Visitor>,
+    _visitor: Extension<RequestSender>,
     headers: HeaderMap,
 ) -> Response {
     if let (Some(tokens), Some(secret)) = (&app.tokens, session(&app, &headers)) {

@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use super::guard::Names;
+use super::guard::ServerNames;
 use super::reply::Problem;
 use super::tokens::Tokens;
 use crate::metrics::Metrics;
@@ -38,7 +38,7 @@ pub(crate) struct App {
     /// Tokens; without them all who reach the server may read and write.
     pub(crate) tokens: Option<Tokens>,
     /// Names under which it is reached.
-    pub(crate) names: Names,
+    pub(crate) names: ServerNames,
     /// True if browsers reach it by TLS.
     pub(crate) secure: bool,
     /// This host's name.
@@ -46,7 +46,7 @@ pub(crate) struct App {
     /// Counters.
     pub(crate) metrics: Arc<Metrics>,
     /// Events of the live page.
-    pub(crate) live: super::live::Live,
+    pub(crate) live: super::live::LatestEvents,
     /// True once the server ends.
     pub(crate) stop: watch::Receiver<bool>,
     readers: Semaphore,
@@ -58,10 +58,10 @@ pub(crate) struct Parts {
     pub(crate) sources: Arc<Sources>,
     pub(crate) engine: Engine,
     pub(crate) tokens: Option<Tokens>,
-    pub(crate) names: Names,
+    pub(crate) names: ServerNames,
     pub(crate) secure: bool,
     pub(crate) hostname: String,
-    pub(crate) live: super::live::Live,
+    pub(crate) live: super::live::LatestEvents,
     pub(crate) stop: watch::Receiver<bool>,
 }
 

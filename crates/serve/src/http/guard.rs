@@ -6,14 +6,14 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 
 /// Names under which the server is reached.
 #[derive(Clone, Debug)]
-pub(crate) struct Names {
+pub(crate) struct ServerNames {
     /// True if only this host can connect.
     pub(crate) loopback: bool,
     /// Names beside addresses and, on loopback, `localhost`; in lower case.
     pub(crate) named: Vec<String>,
 }
 
-impl Names {
+impl ServerNames {
     /// True if a request for this host is meant for this server. A page of a foreign site that lets its name point here
     /// (DNS rebinding) sends its own name.
     fn is_ours(&self, host: &str) -> bool {
@@ -53,7 +53,11 @@ pub(crate) type Refusal = (StatusCode, &'static str);
 ///
 /// # Errors
 /// The refusal.
-pub(crate) fn check(names: &Names, method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+pub(crate) fn check(
+    names: &ServerNames,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<(), Refusal> {
     let host = single(headers, header::HOST)?.unwrap_or_default();
     if !names.is_ours(host) {
         return Err((
@@ -119,7 +123,7 @@ mod tests {
 
     #[test]
     fn hosts_are_those_of_the_server() {
-        let loopback = Names {
+        let loopback = ServerNames {
             loopback: true,
             named: vec!["disks.example".to_owned()],
         };
@@ -145,7 +149,7 @@ mod tests {
         ] {
             assert!(!loopback.is_ours(host), "{host}");
         }
-        let open = Names {
+        let open = ServerNames {
             loopback: false,
             named: Vec::new(),
         };
@@ -155,7 +159,7 @@ mod tests {
 
     #[test]
     fn changes_come_from_no_foreign_page() {
-        let names = Names {
+        let names = ServerNames {
             loopback: true,
             named: Vec::new(),
         };

@@ -4,24 +4,24 @@ use axum::body::Bytes;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::documents::{Document as _, Host, Now};
+use crate::documents::{Document as _, HostNow, NowDocument};
 use crate::sources::Sources;
 
 /// The latest events.
 #[derive(Clone)]
-pub(crate) struct Live {
+pub(crate) struct LatestEvents {
     /// The document of now.
     pub(crate) now: watch::Sender<Bytes>,
     /// The markers of late.
     pub(crate) markers: watch::Sender<Bytes>,
     /// Hosts of Prometheus.
-    pub(crate) hosts: watch::Sender<Vec<Host>>,
+    pub(crate) hosts: watch::Sender<Vec<HostNow>>,
 }
 
-impl Live {
+impl LatestEvents {
     /// No event yet.
-    pub(crate) fn new() -> Live {
-        Live {
+    pub(crate) fn new() -> LatestEvents {
+        LatestEvents {
             now: watch::Sender::new(Bytes::new()),
             markers: watch::Sender::new(Bytes::new()),
             hosts: watch::Sender::new(Vec::new()),
@@ -29,10 +29,10 @@ impl Live {
     }
 
     /// The document of now.
-    pub(crate) fn document(&self, sources: &Sources) -> Now {
-        let mut hosts: Vec<Host> = sources.kernel.host().into_iter().collect();
+    pub(crate) fn document(&self, sources: &Sources) -> NowDocument {
+        let mut hosts: Vec<HostNow> = sources.kernel.host().into_iter().collect();
         hosts.extend(self.hosts.borrow().iter().cloned());
-        Now {
+        NowDocument {
             time: Timestamp::now(),
             sources: sources.states(),
             hosts,

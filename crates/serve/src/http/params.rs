@@ -1,6 +1,6 @@
 //! Parameters of requests.
 
-use domain::when::When;
+use domain::when::MomentOrDay;
 use jiff::Timestamp;
 use record::Nanos;
 use tally::query::Selection;
@@ -139,7 +139,7 @@ fn moment(text: &str) -> Result<Seconds, Problem> {
     let seconds = match text.parse::<f64>() {
         Ok(seconds) => Timestamp::from_second(seconds.floor() as i64)
             .map_err(|_| Problem::misused(format!("'{text}' is no time")))?,
-        Err(_) => text.parse::<When>().map_err(Problem::misused)?.at,
+        Err(_) => text.parse::<MomentOrDay>().map_err(Problem::misused)?.at,
     };
     Ok(seconds.as_second())
 }

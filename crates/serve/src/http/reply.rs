@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::documents::{self, Document as _};
 use ui::PROMETHEUS_TEXT;
+use ui::format::hex;
 
 /// Policy of all pages: nothing inline, nothing from elsewhere.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -101,11 +102,7 @@ pub(crate) fn csv(name: &str, body: impl Into<Body>) -> Response {
 /// A page, which a browser keeps and asks about.
 pub(crate) fn page(request: &HeaderMap, body: String) -> Response {
     let digest = Sha256::digest(body.as_bytes());
-    let tag = digest
-        .iter()
-        .take(12)
-        .fold(String::from("\""), |tag, byte| tag + &format!("{byte:02x}"))
-        + "\"";
+    let tag = format!("\"{}\"", hex(&digest[..12]));
     let is_known = request
         .get(header::IF_NONE_MATCH)
         .and_then(|known| known.to_str().ok())

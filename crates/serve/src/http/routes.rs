@@ -12,12 +12,12 @@ use axum::routing::{get, post};
 use fleet::FleetPage;
 use jiff::Timestamp;
 
-use super::access::{self, Visitor};
+use super::access::{self, RequestSender};
 use super::app::App;
 use super::events::events;
 use super::params::Params;
 use super::reply::{self, Problem};
-use crate::csv::Table;
+use crate::csv::CsvTable;
 use crate::documents::{Document, Marker, Markers, Race, Run, Runs, Verdicts};
 use crate::pages::{self, Frame, Page};
 use crate::{markers, view};
@@ -81,7 +81,7 @@ fn seconds_now() -> i64 {
     Timestamp::now().as_second()
 }
 
-async fn nothing(visitor: Extension<Visitor>, uri: Uri) -> Response {
+async fn nothing(visitor: Extension<RequestSender>, uri: Uri) -> Response {
     let problem = Problem::new(404, "There is nothing here.");
     match uri.path().starts_with("/api/") {
         true => problem.into_response(),
@@ -89,7 +89,7 @@ async fn nothing(visitor: Extension<Visitor>, uri: Uri) -> Response {
     }
 }
 
-fn frame(uri: &Uri, visitor: Visitor) -> Frame<'_> {
+fn frame(uri: &Uri, visitor: RequestSender) -> Frame<'_> {
     Frame {
         path: uri.path(),
         query: uri.query().unwrap_or_default(),
@@ -98,7 +98,7 @@ fn frame(uri: &Uri, visitor: Visitor) -> Frame<'_> {
     }
 }
 
-fn problem_page(uri: &Uri, visitor: Visitor, problem: Problem) -> Response {
+fn problem_page(uri: &Uri, visitor: RequestSender, problem: Problem) -> Response {
     let page = Page::Problem {
         status: problem.status.as_u16(),
         text: &problem.text,
@@ -115,7 +115,7 @@ fn problem_page(uri: &Uri, visitor: Visitor, problem: Problem) -> Response {
 /// A page with its document in it.
 async fn page(
     State(app): Shared,
-    Extension(visitor): Extension<Visitor>,
+    Extension(visitor): Extension<RequestSender>,
     Query(pairs): Pairs,
     uri: Uri,
     headers: HeaderMap,
@@ -222,7 +222,7 @@ async fn verdicts(State(app): Shared, Query(pairs): Pairs) -> Answer {
 async fn verdicts_csv(State(app): Shared, Query(pairs): Pairs) -> Answer {
     let found = app.read(move |app| judged(app, &Params(pairs))).await?;
     let head = ["time", "marker", "conclusion", "certainty", "sentence"];
-    let mut table = Table::new(head.map(str::to_owned));
+    let mut table = CsvTable::new(head.map(str::to_owned));
     for verdict in found.verdicts {
         table.row([
             verdict.time.to_string(),
@@ -297,7 +297,7 @@ async fn runs_csv(State(app): Shared, Query(pairs): Pairs) -> Answer {
     let head = [
         "run", "started", "hostname", "target", "device", "suite", "verdict",
     ];
-    let mut table = Table::new(head.map(str::to_owned));
+    let mut table = CsvTable::new(head.map(str::to_owned));
     for run in runs.runs {
         table.row([
             run.run,
@@ -359,7 +359,7 @@ async fn compare(State(app): Shared, Query(pairs): Pairs) -> Answer {
 
 async fn run_report(
     State(app): Shared,
-    visitor: Extension<Visitor>,
+    visitor: Extension<RequestSender>,
     Path(id): Path<String>,
     uri: Uri,
 ) -> Response {
@@ -368,7 +368,7 @@ async fn run_report(
 
 async fn report(
     State(app): Shared,
-    visitor: Extension<Visitor>,
+    visitor: Extension<RequestSender>,
     Query(pairs): Pairs,
     uri: Uri,
 ) -> Response {
@@ -383,7 +383,7 @@ async fn report(
 
 async fn sweep_report(
     State(app): Shared,
-    visitor: Extension<Visitor>,
+    visitor: Extension<RequestSender>,
     Path(key): Path<String>,
     uri: Uri,
 ) -> Response {
@@ -396,7 +396,7 @@ async fn sweep_report(
 /// A race has a page of its own; other runs of the fleet are text.
 async fn fleet_report(
     State(app): Shared,
-    visitor: Extension<Visitor>,
+    visitor: Extension<RequestSender>,
     Path(key): Path<String>,
     uri: Uri,
     headers: HeaderMap,
@@ -422,14 +422,18 @@ async fn fleet_report(
     }
 }
 
-async fn drawn(app: Arc<App>, visitor: Visitor, runs: Vec<String>, uri: &Uri) -> Response {
+async fn drawn(app: Arc<App>, visitor: RequestSender, runs: Vec<String>, uri: &Uri) -> Response {
     let body = app
         .read(move |app| of_ledger(app, |ledger| bench::runs::report_page(ledger, &runs)))
         .await;
     report_or_problem(body, visitor, uri)
 }
 
-fn report_or_problem(body: Result<Vec<u8>, Problem>, visitor: Visitor, uri: &Uri) -> Response {
+fn report_or_problem(
+    body: Result<Vec<u8>, Problem>,
+    visitor: RequestSender,
+    uri: &Uri,
+) -> Response {
     match body {
         Ok(body) => reply::report(body),
         Err(problem) => problem_page(uri, visitor, problem),
@@ -457,7 +461,7 @@ async fn list_markers(State(app): Shared, Query(pairs): Pairs) -> Answer {
 
 async fn markers_csv(State(app): Shared, Query(pairs): Pairs) -> Answer {
     let found = app.read(move |app| marked(app, &Params(pairs))).await?;
-    let mut table = Table::new(["id", "time", "hostname", "text"].map(str::to_owned));
+    let mut table = CsvTable::new(["id", "time", "hostname", "text"].map(str::to_owned));
     for marker in found.markers {
         let id = marker.id.to_string();
         table.row([id, marker.time.to_string(), marker.hostname, marker.text]);
@@ -483,7 +487,7 @@ async fn set_markers(
     Ok(response)
 }
 
-fn set(app: &App, wanted: Vec<markers::Wanted>) -> Result<Vec<Marker>, Problem> {
+fn set(app: &App, wanted: Vec<markers::NewMarker>) -> Result<Vec<Marker>, Problem> {
     let mut ledger = ledger::Ledger::open(app.sources.ledger.path())
         .map_err(|error| Problem::from(anyhow::Error::from(error)))?;
     let mut set = Vec::new();

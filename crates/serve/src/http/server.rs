@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::stream::Timed;
+use super::stream::TimedStream;
 use crate::metrics::Metrics;
 
 /// Connections at once. One that comes when all are taken is closed at once.
@@ -34,7 +34,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const END_TIME: Duration = Duration::from_secs(5);
 
 /// All that accepting needs.
-pub(crate) struct Server {
+pub(crate) struct Acceptor {
     /// Where connections come from.
     pub(crate) listener: TcpListener,
     /// TLS, if this ends it.
@@ -45,7 +45,7 @@ pub(crate) struct Server {
     pub(crate) metrics: Arc<Metrics>,
 }
 
-impl Server {
+impl Acceptor {
     /// Serves until `stop` says so, and then ends what is under way.
     pub(crate) async fn run(self, router: Router, mut stop: watch::Receiver<bool>) {
         let slots = Arc::new(Semaphore::new(CONNECTIONS));
@@ -86,7 +86,7 @@ async fn connect(
     stop: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
-    let stream = Timed::new(stream, WRITE_TIME);
+    let stream = TimedStream::new(stream, WRITE_TIME);
     match tls {
         None => serve(stream, router, stop).await,
         Some(tls) => {

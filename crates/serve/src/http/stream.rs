@@ -9,17 +9,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
 /// A stream on which each write ends within a time.
-pub(crate) struct Timed<S> {
+pub(crate) struct TimedStream<S> {
     stream: S,
     limit: Duration,
     /// The end of the write that waits.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Timed<S> {
+impl<S> TimedStream<S> {
     /// The stream with a limit.
-    pub(crate) fn new(stream: S, limit: Duration) -> Timed<S> {
-        Timed {
+    pub(crate) fn new(stream: S, limit: Duration) -> TimedStream<S> {
+        TimedStream {
             stream,
             limit,
             deadline: None,
@@ -44,7 +44,7 @@ impl<S> Timed<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -54,7 +54,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Timed<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

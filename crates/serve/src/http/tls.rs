@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use tokio_rustls::TlsAcceptor;
-use watch::tls::{Choices, server_config};
+use watch::tls::{TlsOptions, server_config};
 
 /// Acceptor of TLS with a certificate chain and its key.
 ///
@@ -14,7 +14,7 @@ use watch::tls::{Choices, server_config};
 /// When they cannot be read, or do not belong together.
 pub(crate) fn acceptor(certificate: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
     let read = |path: &Path| fs::read(path).with_context(|| path.display().to_string());
-    let config = server_config(&read(certificate)?, &read(key)?, Choices::default())
+    let config = server_config(&read(certificate)?, &read(key)?, TlsOptions::default())
         .with_context(|| format!("{} with {}", certificate.display(), key.display()))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

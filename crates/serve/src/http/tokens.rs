@@ -1,7 +1,6 @@
 //! Tokens, of which only hashes are kept, and the sessions of browsers that have signed in with one.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -13,6 +12,7 @@ use anyhow::{Context as _, bail};
 use sha2::{Digest as _, Sha256};
 
 use crate::sources::pool::lock;
+use ui::format::hex;
 
 /// Bytes of a token and of a session: none can be guessed, so that its hash needs no salt and no work.
 const SECRET: usize = 32;
@@ -155,13 +155,6 @@ fn role_of(entries: &[Entry], hash: &Hash) -> Option<Role> {
 
 fn hash(secret: &str) -> Hash {
     Sha256::digest(secret.as_bytes()).into()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn secret() -> anyhow::Result<String> {

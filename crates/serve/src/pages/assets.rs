@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
+use ui::format::hex;
 
 /// A file with its content's hash in its path.
 pub(crate) struct Asset {
@@ -22,11 +23,7 @@ pub(crate) struct Asset {
 impl Asset {
     fn new(name: &str, extension: &str, content_type: &'static str, content: &str) -> Asset {
         let hash = Sha256::digest(content);
-        let hash: String = hash
-            .iter()
-            .take(6)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hash = hex(&hash[..6]);
         let bytes = content.as_bytes().to_vec();
         Asset {
             path: format!("/assets/{name}.{hash}.{extension}"),

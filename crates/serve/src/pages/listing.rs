@@ -7,7 +7,7 @@ use super::address::address;
 use super::frame::FrameView;
 use super::text;
 use super::text::Ratio;
-use crate::documents::{Figure, Marker, Markers, Runs};
+use crate::documents::{Marker, Markers, RoundedFigure, Runs};
 
 #[derive(Template)]
 #[template(path = "runs.html")]
@@ -89,7 +89,7 @@ struct PhaseRow {
 
 pub(super) fn compare(frame: FrameView<'_>, document: &str) -> Result<String, askama::Error> {
     let of: Comparison = serde_json::from_str(document).map_err(askama::Error::custom)?;
-    let figure = |value: Option<f64>| Figure(value.unwrap_or(f64::NAN));
+    let figure = |value: Option<f64>| RoundedFigure(value.unwrap_or(f64::NAN));
     let row = |phase: &Phase| PhaseRow {
         name: phase.name.clone(),
         direction: phase.direction.clone(),

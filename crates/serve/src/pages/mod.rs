@@ -22,7 +22,7 @@ use frame::FrameView;
 /// A page.
 pub(crate) enum Page<'a> {
     /// Hosts and their disks.
-    Now(&'a documents::Now),
+    Now(&'a documents::NowDocument),
     /// Response times and disks on one axis.
     ResponseTimes(&'a documents::ResponseTimes),
     /// Verdicts.

@@ -4,17 +4,17 @@ use askama::Template;
 
 use super::frame::FrameView;
 use super::text;
-use crate::documents::{Disk, Host, Now};
+use crate::documents::{DiskNow, HostNow, NowDocument};
 
 #[derive(Template)]
 #[template(path = "now.html")]
 struct View<'a> {
     frame: FrameView<'a>,
-    now: &'a Now,
-    hosts: Vec<(&'a Host, Vec<(&'a Disk, usize)>)>,
+    now: &'a NowDocument,
+    hosts: Vec<(&'a HostNow, Vec<(&'a DiskNow, usize)>)>,
 }
 
-pub(super) fn page(frame: FrameView<'_>, now: &Now) -> Result<String, askama::Error> {
+pub(super) fn page(frame: FrameView<'_>, now: &NowDocument) -> Result<String, askama::Error> {
     let hosts = now.hosts.iter();
     View {
         frame,
@@ -28,10 +28,10 @@ pub(super) fn page(frame: FrameView<'_>, now: &Now) -> Result<String, askama::Er
 const DEEPEST: usize = 3;
 
 /// Disks with the depth of each: what others lie on is below the first of them.
-fn tree(disks: &[Disk]) -> Vec<(&Disk, usize)> {
-    let mut rows: Vec<(&Disk, usize)> = Vec::with_capacity(disks.len());
-    let is_below = |disk: &&Disk| disks.iter().any(|other| other.lies_on.contains(&disk.name));
-    let (below, top): (Vec<&Disk>, Vec<&Disk>) = disks.iter().partition(is_below);
+fn tree(disks: &[DiskNow]) -> Vec<(&DiskNow, usize)> {
+    let mut rows: Vec<(&DiskNow, usize)> = Vec::with_capacity(disks.len());
+    let is_below = |disk: &&DiskNow| disks.iter().any(|other| other.lies_on.contains(&disk.name));
+    let (below, top): (Vec<&DiskNow>, Vec<&DiskNow>) = disks.iter().partition(is_below);
     for disk in top {
         add(&mut rows, disks, disk, 0);
     }
@@ -42,7 +42,12 @@ fn tree(disks: &[Disk]) -> Vec<(&Disk, usize)> {
     rows
 }
 
-fn add<'a>(rows: &mut Vec<(&'a Disk, usize)>, disks: &'a [Disk], disk: &'a Disk, depth: usize) {
+fn add<'a>(
+    rows: &mut Vec<(&'a DiskNow, usize)>,
+    disks: &'a [DiskNow],
+    disk: &'a DiskNow,
+    depth: usize,
+) {
     if rows.iter().any(|(other, _)| other.name == disk.name) {
         return;
     }
@@ -58,16 +63,16 @@ fn add<'a>(rows: &mut Vec<(&'a Disk, usize)>, disks: &'a [Disk], disk: &'a Disk,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documents::{Figure, Flow};
+    use crate::documents::{Flow, RoundedFigure};
 
-    fn disk(name: &str, lies_on: &[&str]) -> Disk {
-        let unknown = Figure(f64::NAN);
+    fn disk(name: &str, lies_on: &[&str]) -> DiskNow {
+        let unknown = RoundedFigure(f64::NAN);
         let flow = Flow {
             iops: unknown,
             bytes_per_s: unknown,
             await_ms: unknown,
         };
-        Disk {
+        DiskNow {
             name: name.to_owned(),
             alias: None,
             kind: "disk",

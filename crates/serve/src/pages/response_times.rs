@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::controls::Controls;
 use super::frame::FrameView;
 use super::text;
-use crate::documents::{Document as _, Figure, Line, ResponseTimes};
+use crate::documents::{Document as _, Line, ResponseTimes, RoundedFigure};
 
 #[derive(Template)]
 #[template(path = "response_times.html")]
@@ -36,7 +36,7 @@ pub(super) fn page(frame: FrameView<'_>, view: &ResponseTimes) -> Result<String,
         bounds: view
             .bounds_ms
             .iter()
-            .map(|bound| text::duration(&Figure(*bound)))
+            .map(|bound| text::duration(&RoundedFigure(*bound)))
             .collect(),
         rows,
         summaries,
@@ -64,7 +64,7 @@ struct Row {
 }
 
 fn rows(view: &ResponseTimes) -> Vec<Row> {
-    let is_known = |figure: &Figure| figure.0.is_finite();
+    let is_known = |figure: &RoundedFigure| figure.0.is_finite();
     if !view.p50_ms.mean.iter().any(is_known) && !view.requests_per_s.mean.iter().any(is_known) {
         return Vec::new();
     }
@@ -119,7 +119,7 @@ struct Summary {
 }
 
 fn summaries(view: &ResponseTimes) -> Vec<Summary> {
-    let summary = |name: &str, figure, line: &Line, word: fn(&Figure) -> String| {
+    let summary = |name: &str, figure, line: &Line, word: fn(&RoundedFigure) -> String| {
         let has_figures = line.mean.iter().any(|value| value.0.is_finite());
         let least = line
             .min
@@ -129,7 +129,7 @@ fn summaries(view: &ResponseTimes) -> Vec<Summary> {
             .map(|value| -value.0);
         let cells = [
             mean(&line.mean),
-            Figure(-most_of(least).0),
+            RoundedFigure(-most_of(least).0),
             most(line.max.as_ref().unwrap_or(&line.mean)),
         ];
         has_figures.then(|| Summary {
@@ -170,21 +170,21 @@ fn summaries(view: &ResponseTimes) -> Vec<Summary> {
     disks.chain(hosts).chain(series).flatten().collect()
 }
 
-fn most(values: &[Figure]) -> Figure {
+fn most(values: &[RoundedFigure]) -> RoundedFigure {
     most_of(values.iter().map(|value| value.0))
 }
 
-fn most_of(values: impl Iterator<Item = f64>) -> Figure {
-    Figure(values.fold(f64::NAN, f64::max))
+fn most_of(values: impl Iterator<Item = f64>) -> RoundedFigure {
+    RoundedFigure(values.fold(f64::NAN, f64::max))
 }
 
-fn mean(values: &[Figure]) -> Figure {
+fn mean(values: &[RoundedFigure]) -> RoundedFigure {
     let known = values
         .iter()
         .map(|value| value.0)
         .filter(|value| value.is_finite());
     let (count, sum) = known.fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
-    Figure(sum / count)
+    RoundedFigure(sum / count)
 }
 
 #[cfg(test)]

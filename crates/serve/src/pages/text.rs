@@ -2,13 +2,13 @@
 
 use jiff::Timestamp;
 
-use crate::documents::{Disk, Figure, HostSource, HostState};
+use crate::documents::{DiskNow, HostSource, HostState, RoundedFigure};
 use ui::format;
 
 /// Sign of a figure that is not known.
 const UNKNOWN: &str = "–";
 
-fn known(figure: Figure, word: impl Fn(f64) -> String) -> String {
+fn known(figure: RoundedFigure, word: impl Fn(f64) -> String) -> String {
     match figure.0.is_finite() {
         true => word(figure.0),
         false => UNKNOWN.to_owned(),
@@ -16,22 +16,22 @@ fn known(figure: Figure, word: impl Fn(f64) -> String) -> String {
 }
 
 /// A number.
-pub(super) fn number(figure: &Figure) -> String {
+pub(super) fn number(figure: &RoundedFigure) -> String {
     known(*figure, format::number)
 }
 
 /// Bytes in MiB, without the unit.
-pub(super) fn mib(bytes: &Figure) -> String {
+pub(super) fn mib(bytes: &RoundedFigure) -> String {
     known(*bytes, |bytes| format::number(bytes / 1_048_576.0))
 }
 
 /// A response time or latency, of milliseconds.
-pub(super) fn duration(ms: &Figure) -> String {
+pub(super) fn duration(ms: &RoundedFigure) -> String {
     known(*ms, |ms| format::latency((ms * 1e6).round() as u64))
 }
 
 /// A share as percent.
-pub(super) fn percent(share: &Figure) -> String {
+pub(super) fn percent(share: &RoundedFigure) -> String {
     known(*share, |share| match share < 0.0995 {
         true => format!("{} %", (share * 1000.0).round() / 10.0),
         false => format!("{:.0} %", share * 100.0),
@@ -39,19 +39,19 @@ pub(super) fn percent(share: &Figure) -> String {
 }
 
 /// Length of a bar of 100.
-pub(super) fn bar(share: &Figure) -> String {
+pub(super) fn bar(share: &RoundedFigure) -> String {
     let share = share.0.clamp(0.0, 1.0);
     format!("{:.1}", if share.is_nan() { 0.0 } else { share * 100.0 })
 }
 
 /// The check or rebuild of an array that is under way; empty where there is none.
-pub(super) fn array_work(disk: &Disk) -> &str {
+pub(super) fn array_work(disk: &DiskNow) -> &str {
     let array = disk.array.as_ref().filter(|array| array.is_at_work());
     array.map_or("", |array| &array.action)
 }
 
 /// A probability.
-pub(super) fn probability(p: Figure) -> String {
+pub(super) fn probability(p: RoundedFigure) -> String {
     known(p, |p| match p < 0.001 {
         true => "< 0.001".to_owned(),
         false => format!("{p:.3}"),
@@ -78,7 +78,7 @@ pub(super) fn span(seconds: &i64) -> String {
 }
 
 /// Age of figures.
-pub(super) fn age(seconds: &Figure) -> String {
+pub(super) fn age(seconds: &RoundedFigure) -> String {
     known(*seconds, |seconds| span(&(seconds.round() as i64)))
 }
 
@@ -109,7 +109,7 @@ pub(super) fn source(source: &HostSource) -> &'static str {
 }
 
 /// Kind, size and model of a disk.
-pub(super) fn kind(disk: &Disk) -> String {
+pub(super) fn kind(disk: &DiskNow) -> String {
     let size = disk
         .size_bytes
         .map(|bytes| match bytes as f64 / f64::from(1 << 30) {
@@ -124,15 +124,15 @@ pub(super) fn kind(disk: &Disk) -> String {
 /// A ratio with its 95 % interval.
 #[derive(Clone, Copy)]
 pub(super) struct Ratio {
-    pub(super) mean: Figure,
-    pub(super) low: Figure,
-    pub(super) high: Figure,
+    pub(super) mean: RoundedFigure,
+    pub(super) low: RoundedFigure,
+    pub(super) high: RoundedFigure,
 }
 
 impl Ratio {
     /// A ratio whose interval is not known.
-    pub(super) fn alone(mean: Figure) -> Ratio {
-        let unknown = Figure(f64::NAN);
+    pub(super) fn alone(mean: RoundedFigure) -> Ratio {
+        let unknown = RoundedFigure(f64::NAN);
         Ratio {
             mean,
             low: unknown,
@@ -155,7 +155,7 @@ impl Ratio {
 
     /// Low end, mean and high end on an axis of 0 to 100 from one eighth to eight times, where they are known.
     pub(super) fn places(&self) -> Option<(String, String, String)> {
-        let place = |ratio: Figure| {
+        let place = |ratio: RoundedFigure| {
             let at = 50.0 + 50.0 * ratio.0.ln() / 8_f64.ln();
             at.is_finite()
                 .then(|| format!("{:.1}", at.clamp(1.0, 99.0)))
@@ -193,7 +193,7 @@ mod tests {
             (3456.0, "3.46 s"),
             (f64::NAN, "–"),
         ] {
-            assert_eq!(duration(&Figure(ms)), text);
+            assert_eq!(duration(&RoundedFigure(ms)), text);
         }
         for (share, text) in [
             (0.0, "0 %"),
@@ -201,7 +201,7 @@ mod tests {
             (0.5, "50 %"),
             (1.0, "100 %"),
         ] {
-            assert_eq!(percent(&Figure(share)), text);
+            assert_eq!(percent(&RoundedFigure(share)), text);
         }
         for (seconds, text) in [
             (1, "second"),
@@ -217,9 +217,9 @@ mod tests {
     #[test]
     fn ratios_lie_on_an_axis_of_which_equal_is_the_middle() {
         let ratio = |mean, low, high| Ratio {
-            mean: Figure(mean),
-            low: Figure(low),
-            high: Figure(high),
+            mean: RoundedFigure(mean),
+            low: RoundedFigure(low),
+            high: RoundedFigure(high),
         };
         let places = |ratio: Ratio| ratio.places().unwrap();
         let text = |a: &str, b: &str, c: &str| (a.to_owned(), b.to_owned(), c.to_owned());
@@ -228,10 +228,10 @@ mod tests {
             text("1.0", "50.0", "99.0")
         );
         assert_eq!(
-            places(Ratio::alone(Figure(1.0))),
+            places(Ratio::alone(RoundedFigure(1.0))),
             text("50.0", "50.0", "50.0")
         );
-        assert!(Ratio::alone(Figure(f64::NAN)).places().is_none());
+        assert!(Ratio::alone(RoundedFigure(f64::NAN)).places().is_none());
         assert_eq!(ratio(2.0, 1.5, 12.34).interval(), "1.50× to 12.3×");
     }
 }

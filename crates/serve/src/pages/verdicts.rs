@@ -7,7 +7,7 @@ use super::controls::Controls;
 use super::frame::FrameView;
 use super::text;
 use super::text::Ratio;
-use crate::documents::{Change, Figure, Verdict, Verdicts};
+use crate::documents::{Change, RoundedFigure, Verdict, Verdicts};
 
 #[derive(Template)]
 #[template(path = "verdicts.html")]
@@ -115,7 +115,7 @@ fn rows(verdict: &Verdict) -> Vec<Row> {
             low: disk.latency_ratio_low,
             high: disk.latency_ratio_high,
         };
-        let unknown = Figure(f64::NAN);
+        let unknown = RoundedFigure(f64::NAN);
         let other = |what: &str, ratio| {
             row(
                 format!("{}: {what}", disk.name),
@@ -153,13 +153,14 @@ fn rows(verdict: &Verdict) -> Vec<Row> {
 }
 
 fn change(change: &Change) -> Row {
-    let (name, word): (String, fn(&Figure) -> String) = match change.metric.strip_prefix("above_") {
-        Some(bound) => (
-            format!("share above {}", bound.replace("_ms", " ms")),
-            text::percent,
-        ),
-        None => (change.metric.replace("_ms", ""), text::duration),
-    };
+    let (name, word): (String, fn(&RoundedFigure) -> String) =
+        match change.metric.strip_prefix("above_") {
+            Some(bound) => (
+                format!("share above {}", bound.replace("_ms", " ms")),
+                text::percent,
+            ),
+            None => (change.metric.replace("_ms", ""), text::duration),
+        };
     let ratio = Ratio {
         mean: change.ratio,
         low: change.ratio_low,
@@ -182,7 +183,7 @@ fn change(change: &Change) -> Row {
     }
 }
 
-fn row(name: String, ratio: Ratio, p: Figure, note: String) -> Row {
+fn row(name: String, ratio: Ratio, p: RoundedFigure, note: String) -> Row {
     Row {
         name,
         before: String::new(),

@@ -46,7 +46,7 @@ pub(crate) struct Hosts {
 
 /// Disks that are examined closely.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Choice<'a> {
+pub(crate) struct ExaminedDisks<'a> {
     /// Names, as `disk` or `host/disk`; empty for the busiest.
     pub(crate) named: &'a [String],
     /// The most of them.
@@ -78,7 +78,7 @@ impl Hosts {
     }
 
     /// Disks of a choice that are known, the busiest first.
-    pub(crate) fn chosen(&self, choice: Choice<'_>) -> Vec<DiskName> {
+    pub(crate) fn chosen(&self, choice: ExaminedDisks<'_>) -> Vec<DiskName> {
         let is_named = |disk: &DiskName| {
             let is = |name: &String| {
                 disk.name == *name || format!("{}/{}", disk.hostname, disk.name) == *name
@@ -130,19 +130,19 @@ impl Hosts {
     }
 
     /// The disks as a verdict sees them, with their findings.
-    pub(crate) fn evidence(&self, axis: &Axis, most: usize) -> Vec<verdict::Disk> {
+    pub(crate) fn evidence(&self, axis: &Axis, most: usize) -> Vec<verdict::ObservedDisk> {
         let slots = axis.len();
         let evidence = |disk: DiskName| {
             let host = self.hosts.get(&disk.hostname)?;
             let series = host.disks.get(&disk.name)?;
             let mut others = host.disks.values();
-            Some(verdict::Disk {
+            Some(verdict::ObservedDisk {
                 name: format!("{}/{}", disk.hostname, disk.name),
                 iops: series.iops.means(slots),
                 await_ms: series.await_ms.means(slots),
                 busy: series.busy.means(slots),
                 findings: self.findings_on(&disk, axis),
-                layer: verdict::Layer {
+                layer: verdict::DiskLayer {
                     lies_on_others: !series.lies_on.is_empty(),
                     carries_others: others.any(|other| other.lies_on.contains(&disk.name)),
                 },

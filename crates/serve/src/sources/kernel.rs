@@ -13,7 +13,8 @@ use super::disks::severity;
 use super::pool::lock;
 use super::recordings::{await_ms, busy, cpu_busy, io_pressure};
 use crate::documents::{
-    self, Disk, Figure, Finding, FindingFigure, Host, HostSource, HostState, SourceState,
+    self, DiskNow, Finding, FindingFigure, HostNow, HostSource, HostState, RoundedFigure,
+    SourceState,
 };
 
 /// Interval of samples.
@@ -24,19 +25,19 @@ const STALE: Duration = Duration::from_secs(5);
 /// The last sample, with the findings that last.
 #[derive(Default)]
 struct LastSample {
-    host: Option<(Instant, Host)>,
+    host: Option<(Instant, HostNow)>,
     error: Option<(String, Timestamp)>,
 }
 
 /// The watch of this host.
-pub(crate) struct Kernel {
+pub(crate) struct HostWatch {
     seen: Arc<Mutex<LastSample>>,
     stop: Arc<AtomicBool>,
 }
 
-impl Kernel {
+impl HostWatch {
     /// Begins to watch, on a thread of its own. `publish` is called after each sample.
-    pub(crate) fn start(root: &Root, publish: impl Fn() + Send + 'static) -> Kernel {
+    pub(crate) fn start(root: &Root, publish: impl Fn() + Send + 'static) -> HostWatch {
         let seen = Arc::new(Mutex::new(LastSample::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let (root, shown, stopped) = (root.clone(), Arc::clone(&seen), Arc::clone(&stop));
@@ -57,30 +58,30 @@ impl Kernel {
         if let Err(error) = thread {
             lock(&seen).error = Some((error.to_string(), Timestamp::now()));
         }
-        Kernel { seen, stop }
+        HostWatch { seen, stop }
     }
 
     /// This host, once there is a sample.
-    pub(crate) fn host(&self) -> Option<Host> {
+    pub(crate) fn host(&self) -> Option<HostNow> {
         let seen = lock(&self.seen);
         let (at, host) = seen.host.as_ref()?;
         let age = at.elapsed();
-        Some(Host {
+        Some(HostNow {
             state: match age > STALE {
                 true => HostState::Stale,
                 false => HostState::Live,
             },
-            age_s: Figure(age.as_secs_f64()),
+            age_s: RoundedFigure(age.as_secs_f64()),
             ..host.clone()
         })
     }
 
     /// The source and its state.
-    pub(crate) fn source(&self) -> documents::Source {
+    pub(crate) fn source(&self) -> documents::SourceDocument {
         let error = lock(&self.seen).error.clone();
         let (error, since) =
             error.map_or((None, None), |(error, since)| (Some(error), Some(since)));
-        documents::Source {
+        documents::SourceDocument {
             name: "disks of this host".to_owned(),
             kind: "disks",
             state: match error {
@@ -93,22 +94,22 @@ impl Kernel {
     }
 }
 
-impl Drop for Kernel {
+impl Drop for HostWatch {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
     }
 }
 
-fn host(hostname: &str, sample: &Sample, open: &[&Event]) -> Host {
-    let known = |value: Option<f64>| Figure(value.unwrap_or(f64::NAN));
+fn host(hostname: &str, sample: &Sample, open: &[&Event]) -> HostNow {
+    let known = |value: Option<f64>| RoundedFigure(value.unwrap_or(f64::NAN));
     let figures = &sample.host;
     let iowait = figures.cpu.as_ref().map(|cpu| cpu.iowait.0);
     let dirty = figures.memory.and_then(|memory| memory.dirty);
-    Host {
+    HostNow {
         hostname: hostname.to_owned(),
         source: HostSource::Kernel,
         state: HostState::Live,
-        age_s: Figure(0.0),
+        age_s: RoundedFigure(0.0),
         cpu_busy_fraction: known(cpu_busy(figures)),
         iowait_fraction: known(iowait),
         io_pressure_fraction: known(io_pressure(figures)),
@@ -133,11 +134,11 @@ fn is_shown(device: &DeviceSample) -> bool {
     }
 }
 
-fn disk(device: &DeviceSample, sample: &Sample, open: &[&Event]) -> Disk {
+fn disk(device: &DeviceSample, sample: &Sample, open: &[&Event]) -> DiskNow {
     let facts = &device.device;
     let findings = open.iter().filter(|event| event.name == facts.name);
     let below = sample.below(facts).map(|below| below.device.name.clone());
-    Disk {
+    DiskNow {
         name: facts.name.clone(),
         alias: facts.alias.clone(),
         kind: facts.kind.word(),
@@ -146,16 +147,16 @@ fn disk(device: &DeviceSample, sample: &Sample, open: &[&Event]) -> Disk {
         lies_on: below.collect(),
         read: flow(&device.read),
         write: flow(&device.write),
-        await_ms: Figure(await_ms(device).unwrap_or(f64::NAN)),
-        queue: Figure(device.mean_in_flight.unwrap_or(f64::NAN)),
-        busy_fraction: Figure(busy(device).unwrap_or(f64::NAN)),
+        await_ms: RoundedFigure(await_ms(device).unwrap_or(f64::NAN)),
+        queue: RoundedFigure(device.mean_in_flight.unwrap_or(f64::NAN)),
+        busy_fraction: RoundedFigure(busy(device).unwrap_or(f64::NAN)),
         findings: findings.map(|event| event.code.word().to_owned()).collect(),
         array: device.array.as_ref().map(array),
     }
 }
 
 fn array(state: &ArraySample) -> documents::Array {
-    let known = |value: Option<f64>| Figure(value.unwrap_or(f64::NAN));
+    let known = |value: Option<f64>| RoundedFigure(value.unwrap_or(f64::NAN));
     let action = state.action.unwrap_or(SyncAction::Idle);
     let position = state.position.filter(|_| state.is_at_work());
     documents::Array {
@@ -168,16 +169,16 @@ fn array(state: &ArraySample) -> documents::Array {
 
 fn flow(flow: &Flow) -> documents::Flow {
     documents::Flow {
-        iops: Figure(flow.iops.map_or(f64::NAN, |iops| iops.0)),
-        bytes_per_s: Figure(flow.bytes.map_or(f64::NAN, |bytes| bytes.0)),
-        await_ms: Figure(flow.wait.map_or(f64::NAN, |wait| wait.0 as f64 / 1e6)),
+        iops: RoundedFigure(flow.iops.map_or(f64::NAN, |iops| iops.0)),
+        bytes_per_s: RoundedFigure(flow.bytes.map_or(f64::NAN, |bytes| bytes.0)),
+        await_ms: RoundedFigure(flow.wait.map_or(f64::NAN, |wait| wait.0 as f64 / 1e6)),
     }
 }
 
 fn finding(event: &Event) -> Finding {
     let figures = event.figures.iter().map(|figure| FindingFigure {
         key: figure.key.clone(),
-        value: Figure(figure.value),
+        value: RoundedFigure(figure.value),
     });
     Finding {
         code: event.code.word().to_owned(),

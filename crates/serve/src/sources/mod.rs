@@ -13,9 +13,9 @@ use study::verdict;
 use tally::query::{Selection, Series};
 
 use crate::axis::{Axis, Gathered, Seconds};
-use crate::documents::{self, DiskName, Marker, SeriesLine, Source};
-use disks::{Choice, Hosts};
-use kernel::Kernel;
+use crate::documents::{self, DiskName, Marker, SeriesLine, SourceDocument};
+use disks::{ExaminedDisks, Hosts};
+use kernel::HostWatch;
 use prometheus::Prometheus;
 use recordings::Recordings;
 use service::Stores;
@@ -29,12 +29,12 @@ pub(crate) struct Sources {
     /// Prometheus, if it is named.
     pub(crate) prometheus: Option<Prometheus>,
     /// This host's disks, now.
-    pub(crate) kernel: Kernel,
+    pub(crate) kernel: HostWatch,
 }
 
 impl Sources {
     /// State of each source.
-    pub(crate) fn states(&self) -> Vec<Source> {
+    pub(crate) fn states(&self) -> Vec<SourceDocument> {
         let mut states = vec![self.ledger.source(), self.stores.source()];
         states.extend(self.prometheus.as_ref().map(Prometheus::source));
         states.push(self.kernel.source());
@@ -76,7 +76,12 @@ impl Sources {
     }
 
     /// Hosts and disks on an axis. What a source that is away knows is missing; its state says so.
-    pub(crate) fn hosts(&self, axis: &Axis, host: Option<&str>, choice: Choice<'_>) -> Hosts {
+    pub(crate) fn hosts(
+        &self,
+        axis: &Axis,
+        host: Option<&str>,
+        choice: ExaminedDisks<'_>,
+    ) -> Hosts {
         let mut hosts = self.ledger.series(axis, host).unwrap_or_default();
         if let Some(prometheus) = &self.prometheus {
             hosts.extend(prometheus.hosts(axis, host, choice).unwrap_or_default());
@@ -96,9 +101,9 @@ impl Sources {
         axis: &Axis,
         host: Option<&str>,
         most: usize,
-    ) -> (Vec<verdict::Disk>, Vec<(String, Vec<f64>)>) {
+    ) -> (Vec<verdict::ObservedDisk>, Vec<(String, Vec<f64>)>) {
         let series = self.series(axis).into_iter();
-        let choice = Choice { named: &[], most };
+        let choice = ExaminedDisks { named: &[], most };
         (
             self.hosts(axis, host, choice).evidence(axis, most),
             series
@@ -122,7 +127,7 @@ impl Sources {
     /// When a store cannot be read.
     pub(crate) fn tag_list(&self, now: Seconds) -> anyhow::Result<documents::Tags> {
         let series = self.stores.series()?;
-        let none = Choice {
+        let none = ExaminedDisks {
             named: &[],
             most: 0,
         };

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-use crate::documents::{Source, SourceState};
+use crate::documents::{SourceDocument, SourceState};
 
 /// Connections that are kept for the next request.
 const KEPT: usize = 4;
@@ -73,10 +73,10 @@ impl<T> Pool<T> {
     }
 
     /// The source and its state.
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> SourceDocument {
         let away = lock(&self.away).clone();
         let (error, since) = away.map_or((None, None), |(error, since)| (Some(error), Some(since)));
-        Source {
+        SourceDocument {
             name: self.name.clone(),
             kind: self.kind,
             state: match error {

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use study::watch::EventCode;
 
-use super::disks::{Choice, Hosts, event_code};
+use super::disks::{ExaminedDisks, Hosts, event_code};
 use super::pool::{Pool, lock};
 use crate::axis::{Axis, Gathered, Value, timestamp};
-use crate::documents::{DiskName, OpenFinding, Source};
+use crate::documents::{DiskName, OpenFinding, SourceDocument};
 use answer::Series;
 use client::Client;
 
@@ -21,7 +21,7 @@ pub(crate) use client::Address;
 
 /// A series that is named on the command line: its name, and its expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamedExpression {
     /// Its name.
     pub(crate) name: String,
     /// Its expression in PromQL.
@@ -42,7 +42,7 @@ const MOST_OF_A_NAME: usize = 8;
 /// A server with Prometheus' query API.
 pub(crate) struct Prometheus {
     address: Address,
-    named: Vec<Named>,
+    named: Vec<NamedExpression>,
     pool: Pool<Client>,
     interval: Mutex<Option<(Instant, f64)>>,
 }
@@ -81,7 +81,7 @@ fn expression(of: &str, window: i64, labels: &str) -> String {
 
 impl Prometheus {
     /// A server, which need not answer yet.
-    pub(crate) fn new(address: Address, named: Vec<Named>) -> Prometheus {
+    pub(crate) fn new(address: Address, named: Vec<NamedExpression>) -> Prometheus {
         let name = address.to_string();
         Prometheus {
             address,
@@ -92,7 +92,7 @@ impl Prometheus {
     }
 
     /// The source and its state.
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> SourceDocument {
         self.pool.source()
     }
 
@@ -141,7 +141,7 @@ impl Prometheus {
         &self,
         axis: &Axis,
         host: Option<&str>,
-        choice: Choice<'_>,
+        choice: ExaminedDisks<'_>,
     ) -> anyhow::Result<Hosts> {
         let labels = host.map_or_else(String::new, |host| format!("instance={}", quoted(host)));
         self.ask(|client| {
@@ -252,7 +252,7 @@ impl Prometheus {
 
     /// The series of the command line on an axis. One that the server refuses is left out.
     pub(crate) fn named(&self, axis: &Axis) -> Vec<(String, Gathered)> {
-        let read = |named: &Named| {
+        let read = |named: &NamedExpression| {
             // A query that is refused says nothing about the server.
             let answer = self.ask(|client| Ok(client.range(&named.query, axis)));
             let series = answer.ok()?.ok()?;

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use ledger::{Ledger, Played};
+use ledger::{Ledger, ReplayedSample};
 use record::sample::{DeviceKind, DeviceSample, HostSample, Sample};
 
 use super::disks::{self, HostSeries, Hosts};
 use super::pool::Pool;
 use crate::axis::{Axis, Value, seconds};
-use crate::documents::{Marker, Source};
+use crate::documents::{Marker, SourceDocument};
 
 /// A ledger that is read. It need not be there yet.
 pub(crate) struct Recordings {
@@ -33,7 +33,7 @@ impl Recordings {
     }
 
     /// The source and its state.
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> SourceDocument {
         self.pool.source()
     }
 
@@ -118,7 +118,7 @@ fn add_host(ledger: &Ledger, name: &str, axis: &Axis, all: &mut Hosts) -> anyhow
     let mut events = Vec::new();
     for played in ledger.replay(name, from, to)? {
         // A block that cannot be read is a gap.
-        let Ok(Played {
+        let Ok(ReplayedSample {
             recorded,
             opened,
             closed,
@@ -148,7 +148,7 @@ fn add_host(ledger: &Ledger, name: &str, axis: &Axis, all: &mut Hosts) -> anyhow
     Ok(())
 }
 
-fn add_sample(recorded: &record::sample::Recorded, axis: &Axis, host: &mut HostSeries) {
+fn add_sample(recorded: &record::sample::RecordedInterval, axis: &Axis, host: &mut HostSeries) {
     let sample = &recorded.sample;
     let Some(at) = sample.at.wall.map(seconds) else {
         return;
@@ -259,13 +259,13 @@ pub(crate) fn io_pressure(host: &HostSample) -> Option<f64> {
 mod tests {
     use std::sync::Arc;
 
-    use record::sample::{Device, DeviceId, Moment};
+    use record::sample::{Device, DeviceId, SampleTime};
 
     use super::*;
     use crate::sources::disks::DiskSeries;
 
     fn device(id: u32, name: &str, kind: DeviceKind, lies_on: &[u32]) -> DeviceSample {
-        let mut device = Device::by_name(DeviceId(id), name, Moment::default());
+        let mut device = Device::by_name(DeviceId(id), name, SampleTime::default());
         device.kind = kind;
         device.lies_on = lies_on.iter().map(|id| DeviceId(*id)).collect();
         DeviceSample::unknown(Arc::new(device))

@@ -4,13 +4,13 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use study::verdict;
-use tally::level::{HOUR, Level, Seconds, Zone};
+use tally::level::{HOUR, RollUpLevel, Seconds, Zone};
 use tally::query::{Reader, RollUp, Selection, Series};
 use tally::store::Address;
 
 use super::pool::{Pool, lock};
 use crate::axis::{Axis, Gathered, Value};
-use crate::documents::{Figure, Line, Source, figures};
+use crate::documents::{Line, RoundedFigure, SourceDocument, figures};
 
 /// The most periods that a view reads.
 const MOST_PERIODS: i64 = 2200;
@@ -31,7 +31,7 @@ pub(crate) struct Stores {
 /// Roll-ups of a selection.
 pub(crate) struct Rows {
     /// The level that they are from.
-    pub(crate) level: Level,
+    pub(crate) level: RollUpLevel,
     /// Their zone.
     pub(crate) zone: Zone,
     /// Upper bounds of the classes but the last, in ms.
@@ -52,7 +52,7 @@ impl Stores {
     }
 
     /// The source and its state.
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> SourceDocument {
         self.pool.source()
     }
 
@@ -73,9 +73,9 @@ impl Stores {
         let series = self.read(|reader| {
             let mut found: Vec<Series> = Vec::new();
             let spans = [
-                (Level::Minute, HOUR),
-                (Level::Hour, 24 * HOUR),
-                (Level::Day, 12 * MONTH),
+                (RollUpLevel::Minute, HOUR),
+                (RollUpLevel::Hour, 24 * HOUR),
+                (RollUpLevel::Day, 12 * MONTH),
             ];
             for (level, span) in spans {
                 if found.len() >= MOST_TAGS {
@@ -115,7 +115,9 @@ impl Stores {
             loop {
                 let rows = rows_of(reader, selection, level, from, to)?;
                 match level.coarser() {
-                    Some(coarser) if rows.rows.is_empty() && level != Level::Day => level = coarser,
+                    Some(coarser) if rows.rows.is_empty() && level != RollUpLevel::Day => {
+                        level = coarser
+                    }
                     _ => return Ok(rows),
                 }
             }
@@ -129,7 +131,7 @@ impl Stores {
     pub(crate) fn rows_by(
         &self,
         selection: &Selection,
-        level: Level,
+        level: RollUpLevel,
         spans: &[(Seconds, Seconds)],
     ) -> anyhow::Result<Rows> {
         self.read(|reader| {
@@ -149,7 +151,7 @@ impl Stores {
 fn rows_of(
     reader: &mut Reader,
     selection: &Selection,
-    level: Level,
+    level: RollUpLevel,
     from: Seconds,
     to: Seconds,
 ) -> anyhow::Result<Rows> {
@@ -165,21 +167,21 @@ fn rows_of(
 }
 
 /// The finest level of which a span has not too many periods.
-fn level_of(span: Seconds) -> Level {
+fn level_of(span: Seconds) -> RollUpLevel {
     match span {
-        span if span <= MOST_PERIODS * 60 => Level::Minute,
-        span if span <= MOST_PERIODS * HOUR => Level::Hour,
-        _ => Level::Day,
+        span if span <= MOST_PERIODS * 60 => RollUpLevel::Minute,
+        span if span <= MOST_PERIODS * HOUR => RollUpLevel::Hour,
+        _ => RollUpLevel::Day,
     }
 }
 
 /// Usual length of a level's periods.
-pub(crate) fn usual_length(level: Level) -> Seconds {
+pub(crate) fn usual_length(level: RollUpLevel) -> Seconds {
     match level {
-        Level::Minute => 60,
-        Level::Hour => HOUR,
-        Level::Day => 24 * HOUR,
-        Level::Month => MONTH,
+        RollUpLevel::Minute => 60,
+        RollUpLevel::Hour => HOUR,
+        RollUpLevel::Day => 24 * HOUR,
+        RollUpLevel::Month => MONTH,
     }
 }
 
@@ -190,7 +192,7 @@ impl Rows {
         let length = usual_length(level);
         let periods = usize::try_from((to - from) / length + 1).unwrap_or(1);
         let together = periods.div_ceil(slots.max(1)).max(1);
-        if level == Level::Minute {
+        if level == RollUpLevel::Minute {
             return Axis::uniform(from, to, length * together as i64);
         }
         let mut starts = Vec::new();
@@ -309,12 +311,12 @@ impl ServiceFigures {
     }
 
     /// Longest.
-    pub(crate) fn max_ms(&self) -> Vec<Figure> {
+    pub(crate) fn max_ms(&self) -> Vec<RoundedFigure> {
         figures(self.each(|row| Some(row.values?.max)))
     }
 
     /// Share of each class of response times.
-    pub(crate) fn shares(&self) -> Vec<Vec<Figure>> {
+    pub(crate) fn shares(&self) -> Vec<Vec<RoundedFigure>> {
         let classes = self.bounds_ms.len() + 1;
         let share = |class: usize| {
             self.each(|row| {
@@ -326,7 +328,7 @@ impl ServiceFigures {
     }
 
     /// The service as a verdict sees it.
-    pub(crate) fn evidence(&self) -> verdict::Service {
+    pub(crate) fn evidence(&self) -> verdict::ServiceTimes {
         let above = |nth: usize| {
             self.each(|row| {
                 let classes = &row.values?.classes;
@@ -336,7 +338,7 @@ impl ServiceFigures {
         };
         let bounds = self.bounds_ms.iter().enumerate();
         let requests = self.slots.iter();
-        verdict::Service {
+        verdict::ServiceTimes {
             requests: requests
                 .map(|slot| slot.as_ref().map_or(0.0, |row| row.count))
                 .collect(),

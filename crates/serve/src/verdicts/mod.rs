@@ -10,8 +10,8 @@ mod written;
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use study::verdict::{self, Conclusion, Moment, Observed, Windows};
-use tally::level::{Level, Seconds};
+use study::verdict::{self, Conclusion, Moment, Observations, Windows};
+use tally::level::{RollUpLevel, Seconds};
 use tally::query::Selection;
 
 use crate::axis::{Axis, timestamp};
@@ -121,9 +121,10 @@ impl Engine {
             (question.to + margin).min(complete),
             self.slot_s,
         );
-        let rows = sources
-            .stores
-            .rows_by(selection, Level::Minute, &[(axis.from(), axis.to())])?;
+        let rows =
+            sources
+                .stores
+                .rows_by(selection, RollUpLevel::Minute, &[(axis.from(), axis.to())])?;
         let service = rows.figures(&axis).evidence();
         let name = crate::sources::service::written(&selection.0);
         let mut found = self.search.changes(&name, &axis, &service);
@@ -219,13 +220,15 @@ impl Engine {
             .map(|(from, to)| Axis::uniform(*from, *to, self.slot_s))
             .collect();
         let joined = Axis::joined(&axes);
-        let rows = sources.stores.rows_by(selection, Level::Minute, &spans)?;
+        let rows = sources
+            .stores
+            .rows_by(selection, RollUpLevel::Minute, &spans)?;
         let service = rows.figures(&joined).evidence();
         let length = last - first;
         let offset = length * DAYS as usize;
         let today = &axes[DAYS as usize];
         let (disks, series) = sources.evidence(today, question.host.as_deref(), MOST_DISKS);
-        let observed = Observed {
+        let observed = Observations {
             slot_s: self.slot_s as f64,
             disks: disks
                 .into_iter()
@@ -278,7 +281,7 @@ impl Engine {
 }
 
 /// True if no figure of response times shows a change.
-fn is_nothing(verdict: &verdict::Verdict) -> bool {
+fn is_nothing(verdict: &verdict::CauseVerdict) -> bool {
     verdict.conclusion == Conclusion::NothingChanged
         || (verdict.conclusion == Conclusion::NotEnoughData
             && !verdict
@@ -288,12 +291,12 @@ fn is_nothing(verdict: &verdict::Verdict) -> bool {
 }
 
 /// A disk's series behind so many slots of which nothing is known.
-fn shifted(disk: verdict::Disk, by: usize) -> verdict::Disk {
+fn shifted(disk: verdict::ObservedDisk, by: usize) -> verdict::ObservedDisk {
     let shift = |finding: verdict::DiskFinding| verdict::DiskFinding {
         slots: finding.slots.start + by..finding.slots.end.saturating_add(by),
         ..finding
     };
-    verdict::Disk {
+    verdict::ObservedDisk {
         iops: padded(disk.iops, by),
         await_ms: padded(disk.await_ms, by),
         busy: padded(disk.busy, by),

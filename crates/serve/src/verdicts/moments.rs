@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use study::change_points::{ChangePoint, LEAST_STRETCH, change_points};
-use study::verdict::Service;
+use study::verdict::ServiceTimes;
 
 use crate::axis::{Axis, Seconds};
 use crate::sources::pool::lock;
@@ -41,7 +41,12 @@ pub(crate) struct Search {
 
 impl Search {
     /// Changes of a tag's response times, in order.
-    pub(crate) fn changes(&self, tag: &str, axis: &Axis, service: &Service) -> Vec<FoundChange> {
+    pub(crate) fn changes(
+        &self,
+        tag: &str,
+        axis: &Axis,
+        service: &ServiceTimes,
+    ) -> Vec<FoundChange> {
         let figures = [("p50", &service.p50_ms), ("p95", &service.p95_ms)];
         let found = figures
             .iter()
@@ -134,11 +139,11 @@ fn search(values: &[f64]) -> Vec<ChangePoint> {
 mod tests {
     use super::*;
 
-    fn service(values: Vec<f64>) -> Service {
-        Service {
+    fn service(values: Vec<f64>) -> ServiceTimes {
+        ServiceTimes {
             p50_ms: values.clone(),
             p95_ms: values,
-            ..Service::default()
+            ..ServiceTimes::default()
         }
     }
 

@@ -2,7 +2,8 @@
 
 use study::shift::{LEAST_SLOTS, Shift};
 use study::verdict::{
-    Cause, Conclusion, DiskEvidence, LoadEvidence, Metric, Observed, Verdict, Windows,
+    Cause, CauseVerdict, Conclusion, DiskEvidence, LoadEvidence, Observations, ResponseFigure,
+    Windows,
 };
 use ui::format;
 
@@ -18,21 +19,21 @@ pub(crate) fn shows(shift: &Shift) -> bool {
 }
 
 /// Key of a figure of response times.
-pub(crate) fn metric_key(metric: Metric) -> String {
+pub(crate) fn metric_key(metric: ResponseFigure) -> String {
     match metric {
-        Metric::P50 => "p50_ms".to_owned(),
-        Metric::P95 => "p95_ms".to_owned(),
-        Metric::P99 => "p99_ms".to_owned(),
-        Metric::Above(bound) => format!("above_{bound}_ms"),
+        ResponseFigure::P50 => "p50_ms".to_owned(),
+        ResponseFigure::P95 => "p95_ms".to_owned(),
+        ResponseFigure::P99 => "p99_ms".to_owned(),
+        ResponseFigure::Above(bound) => format!("above_{bound}_ms"),
     }
 }
 
-fn metric_name(metric: Metric) -> String {
+fn metric_name(metric: ResponseFigure) -> String {
     match metric {
-        Metric::P50 => "The median response time".to_owned(),
-        Metric::P95 => "p95".to_owned(),
-        Metric::P99 => "p99".to_owned(),
-        Metric::Above(bound) => format!("The share of requests over {bound} ms"),
+        ResponseFigure::P50 => "The median response time".to_owned(),
+        ResponseFigure::P95 => "p95".to_owned(),
+        ResponseFigure::P99 => "p99".to_owned(),
+        ResponseFigure::Above(bound) => format!("The share of requests over {bound} ms"),
     }
 }
 
@@ -60,17 +61,17 @@ fn change(shift: &Shift) -> String {
 
 /// A change of a figure of response times that counts, with its level before and after: `p99 rose to 2.1 times …`. Of a
 /// share, which may rise from nothing, the levels tell more than their ratio.
-pub(crate) fn clause(metric: Metric, shift: &Shift, levels: (f64, f64)) -> String {
+pub(crate) fn clause(metric: ResponseFigure, shift: &Shift, levels: (f64, f64)) -> String {
     match metric {
-        Metric::Above(_) => format!("{} {}", metric_name(metric), between(levels)),
+        ResponseFigure::Above(_) => format!("{} {}", metric_name(metric), between(levels)),
         _ => format!("{} {}", metric_name(metric), change(shift)),
     }
 }
 
 /// A figure that did not change beyond chance.
-pub(crate) fn no_change(metric: Metric, shift: &Shift, levels: (f64, f64)) -> String {
+pub(crate) fn no_change(metric: ResponseFigure, shift: &Shift, levels: (f64, f64)) -> String {
     let seen = match metric {
-        Metric::Above(_) => format!("it {}", between(levels)),
+        ResponseFigure::Above(_) => format!("it {}", between(levels)),
         _ => format!(
             "{:.2} times (95 %: {:.2} to {:.2})",
             shift.ratio.ratio, shift.ratio.low, shift.ratio.high
@@ -92,7 +93,7 @@ fn between((before, after): (f64, f64)) -> String {
 
 /// The conclusion in a sentence; `seen` is the clause of the change that decided.
 pub(crate) fn sentence(
-    verdict: &Verdict,
+    verdict: &CauseVerdict,
     seen: Option<&String>,
     marker: Option<&Marker>,
 ) -> String {
@@ -125,7 +126,7 @@ fn code(marker: Option<&Marker>) -> String {
     format!("the release{name} changed it")
 }
 
-fn cause_clause(cause: &Cause, verdict: &Verdict, marker: Option<&Marker>) -> String {
+fn cause_clause(cause: &Cause, verdict: &CauseVerdict, marker: Option<&Marker>) -> String {
     match cause {
         Cause::Code => code(marker),
         Cause::Load => "the load changed".to_owned(),
@@ -146,10 +147,10 @@ fn cause_clause(cause: &Cause, verdict: &Verdict, marker: Option<&Marker>) -> St
 
 /// The evidence in sentences.
 pub(crate) fn why(
-    verdict: &Verdict,
+    verdict: &CauseVerdict,
     clauses: &[String],
     windows: &Windows,
-    observed: &Observed,
+    observed: &Observations,
 ) -> Vec<String> {
     let mut sentences = vec![format!(
         "{} slots before are compared with {} after, and with the same hours of {}.",
@@ -178,7 +179,7 @@ pub(crate) fn why(
     sentences
 }
 
-fn load(load: &LoadEvidence, metric: Metric) -> String {
+fn load(load: &LoadEvidence, metric: ResponseFigure) -> String {
     let rate = format!(
         "Requests went to {:.2} times (95 %: {:.2} to {:.2})",
         load.rate.ratio.ratio, load.rate.ratio.low, load.rate.ratio.high

@@ -4,19 +4,20 @@ use std::ops::Range;
 
 use study::shift::{Effect, Shift};
 use study::verdict::{
-    Cause, Certainty, Conclusion, DiskEvidence, LoadEvidence, Metric, Observed, Verdict, Windows,
+    Cause, CauseVerdict, Certainty, Conclusion, DiskEvidence, LoadEvidence, Observations,
+    ResponseFigure, Windows,
 };
 
 use super::sentences::{self, shows};
 use crate::axis::{Axis, Seconds, timestamp};
 use crate::documents::{
-    self, Change, DiskChange, Figure, LoadChange, Marker, NamedCause, SeriesChange, Span,
+    self, Change, DiskChange, LoadChange, Marker, NamedCause, RoundedFigure, SeriesChange, TimeSpan,
 };
 
 /// All that a document is made of.
 pub(crate) struct View<'a> {
     /// The series.
-    pub(crate) observed: &'a Observed,
+    pub(crate) observed: &'a Observations,
     /// Slots that were compared.
     pub(crate) windows: &'a Windows,
     /// Times of the slots.
@@ -29,9 +30,9 @@ pub(crate) struct View<'a> {
 
 impl View<'_> {
     /// The document of a verdict.
-    pub(crate) fn document(&self, verdict: &Verdict) -> documents::Verdict {
+    pub(crate) fn document(&self, verdict: &CauseVerdict) -> documents::Verdict {
         let changes = verdict.changes.iter();
-        let clause = |(metric, shift): &(Metric, Shift)| match shows(shift) {
+        let clause = |(metric, shift): &(ResponseFigure, Shift)| match shows(shift) {
             true => sentences::clause(*metric, shift, self.levels(*metric)),
             false => sentences::no_change(*metric, shift, self.levels(*metric)),
         };
@@ -59,25 +60,25 @@ impl View<'_> {
         }
     }
 
-    fn span(&self, slots: &Range<usize>) -> Span {
+    fn span(&self, slots: &Range<usize>) -> TimeSpan {
         let start = |slot: usize| {
             let start = self.axis.starts().get(slot).copied();
             timestamp(start.unwrap_or(self.axis.to()))
         };
-        Span {
+        TimeSpan {
             from: start(slots.start),
             to: start(slots.end.max(slots.start)),
         }
     }
 
     /// Level of a figure before and after.
-    fn levels(&self, metric: Metric) -> (f64, f64) {
+    fn levels(&self, metric: ResponseFigure) -> (f64, f64) {
         let service = &self.observed.service;
         let values = match metric {
-            Metric::P50 => Some(&service.p50_ms),
-            Metric::P95 => Some(&service.p95_ms),
-            Metric::P99 => Some(&service.p99_ms),
-            Metric::Above(bound) => service
+            ResponseFigure::P50 => Some(&service.p50_ms),
+            ResponseFigure::P95 => Some(&service.p95_ms),
+            ResponseFigure::P99 => Some(&service.p99_ms),
+            ResponseFigure::Above(bound) => service
                 .above
                 .iter()
                 .find(|(other, _)| *other == bound)
@@ -85,22 +86,25 @@ impl View<'_> {
         };
         let mean = |slots: &Range<usize>| {
             let part = values.and_then(|values| values.get(slots.clone()));
-            typical(part.unwrap_or_default(), matches!(metric, Metric::Above(_)))
+            typical(
+                part.unwrap_or_default(),
+                matches!(metric, ResponseFigure::Above(_)),
+            )
         };
         (mean(&self.windows.before), mean(&self.windows.after))
     }
 
-    fn change(&self, metric: Metric, shift: &Shift) -> Change {
+    fn change(&self, metric: ResponseFigure, shift: &Shift) -> Change {
         let (before, after) = self.levels(metric);
         Change {
             metric: sentences::metric_key(metric),
-            before: Figure(before),
-            after: Figure(after),
-            ratio: Figure(shift.ratio.ratio),
-            ratio_low: Figure(shift.ratio.low),
-            ratio_high: Figure(shift.ratio.high),
-            p: Figure(shift.p),
-            superiority: Figure(shift.superiority),
+            before: RoundedFigure(before),
+            after: RoundedFigure(after),
+            ratio: RoundedFigure(shift.ratio.ratio),
+            ratio_low: RoundedFigure(shift.ratio.low),
+            ratio_high: RoundedFigure(shift.ratio.high),
+            p: RoundedFigure(shift.p),
+            superiority: RoundedFigure(shift.superiority),
             shows: shows(shift),
         }
     }
@@ -154,12 +158,12 @@ fn cause(cause: &Cause) -> NamedCause {
 
 fn load(load: &LoadEvidence) -> LoadChange {
     LoadChange {
-        rate_ratio: Figure(load.rate.ratio.ratio),
-        rate_ratio_low: Figure(load.rate.ratio.low),
-        rate_ratio_high: Figure(load.rate.ratio.high),
-        rate_p: Figure(load.rate.p),
-        at_equal_rate_ratio: Figure(of_effect(load.at_equal_rate.as_ref())),
-        at_equal_rate_p: Figure(load.at_equal_rate.map_or(f64::NAN, |effect| effect.p)),
+        rate_ratio: RoundedFigure(load.rate.ratio.ratio),
+        rate_ratio_low: RoundedFigure(load.rate.ratio.low),
+        rate_ratio_high: RoundedFigure(load.rate.ratio.high),
+        rate_p: RoundedFigure(load.rate.p),
+        at_equal_rate_ratio: RoundedFigure(of_effect(load.at_equal_rate.as_ref())),
+        at_equal_rate_p: RoundedFigure(load.at_equal_rate.map_or(f64::NAN, |effect| effect.p)),
     }
 }
 
@@ -171,14 +175,14 @@ fn disk(disk: &DiskEvidence) -> DiskChange {
     let per_request = disk.per_request.as_ref();
     DiskChange {
         name: disk.name.clone(),
-        latency_ratio: Figure(disk.latency.ratio.ratio),
-        latency_ratio_low: Figure(disk.latency.ratio.low),
-        latency_ratio_high: Figure(disk.latency.ratio.high),
-        latency_p: Figure(disk.latency.p),
-        iops_ratio: Figure(disk.iops.ratio.ratio),
-        per_request_ratio: Figure(per_request.map_or(f64::NAN, |shift| shift.ratio.ratio)),
-        at_equal_iops_ratio: Figure(of_effect(disk.at_equal_iops.as_ref())),
-        busy_fraction: Figure(disk.busy),
+        latency_ratio: RoundedFigure(disk.latency.ratio.ratio),
+        latency_ratio_low: RoundedFigure(disk.latency.ratio.low),
+        latency_ratio_high: RoundedFigure(disk.latency.ratio.high),
+        latency_p: RoundedFigure(disk.latency.p),
+        iops_ratio: RoundedFigure(disk.iops.ratio.ratio),
+        per_request_ratio: RoundedFigure(per_request.map_or(f64::NAN, |shift| shift.ratio.ratio)),
+        at_equal_iops_ratio: RoundedFigure(of_effect(disk.at_equal_iops.as_ref())),
+        busy_fraction: RoundedFigure(disk.busy),
         findings: disk
             .began
             .iter()
@@ -190,9 +194,9 @@ fn disk(disk: &DiskEvidence) -> DiskChange {
 fn one_series(name: &str, shift: &Shift) -> SeriesChange {
     SeriesChange {
         name: name.to_owned(),
-        ratio: Figure(shift.ratio.ratio),
-        ratio_low: Figure(shift.ratio.low),
-        ratio_high: Figure(shift.ratio.high),
-        p: Figure(shift.p),
+        ratio: RoundedFigure(shift.ratio.ratio),
+        ratio_low: RoundedFigure(shift.ratio.low),
+        ratio_high: RoundedFigure(shift.ratio.high),
+        p: RoundedFigure(shift.p),
     }
 }

@@ -1,6 +1,6 @@
 //! Distance of two hosts from which one is better beyond doubt, in every round together.
 
-use super::entrant::Entrant;
+use super::entrant::RacedHost;
 use super::noise::Noise;
 use super::rule::Rule;
 use crate::distribution::{student_quantile, student_tail};
@@ -78,7 +78,7 @@ impl Bounds {
     }
 
     /// Largest error of the difference of the levels of two hosts.
-    pub(super) fn radius(&mut self, a: &Entrant, b: &Entrant) -> f64 {
+    pub(super) fn radius(&mut self, a: &RacedHost, b: &RacedHost) -> f64 {
         let shared = a.calm.min(b.calm);
         if shared == 0 || self.degrees < 1.0 {
             return f64::INFINITY;
@@ -87,7 +87,7 @@ impl Bounds {
     }
 
     /// Largest error of the level of one host.
-    pub(super) fn radius_of_one(&mut self, host: &Entrant) -> f64 {
+    pub(super) fn radius_of_one(&mut self, host: &RacedHost) -> f64 {
         if host.calm == 0 || self.degrees < 1.0 {
             return f64::INFINITY;
         }

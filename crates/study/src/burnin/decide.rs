@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::bounds::Bounds;
-use super::{COMPANY, Decision, End, HostStatus, Race};
+use super::{Decision, End, HostStatus, LEAST_MEASURED, Race};
 
 impl Race {
     /// State of a group's race; empty where there is none of this number.
@@ -92,8 +92,8 @@ impl Race {
             }
         }
         let others = order.into_iter().filter(|host| !left.contains(host));
-        let lacking = COMPANY.saturating_sub(left.len());
-        self.groups[group].company = others.take(lacking).collect();
+        let lacking = LEAST_MEASURED.saturating_sub(left.len());
+        self.groups[group].references = others.take(lacking).collect();
         self.groups[group].left = left;
         self.groups[group].end = end;
     }

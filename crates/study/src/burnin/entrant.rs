@@ -1,21 +1,21 @@
 //! One host in the race: its disks, and what they make of it.
 
 use super::noise::Noise;
-use super::order::median;
-use super::rows::Row;
+use super::rows::DiskRounds;
 use super::shares;
 use super::status::HostStatus;
+use crate::median::median;
 
 /// Weight of the common noise in that of one disk, in degrees of freedom (Smyth 2004).
 const PRIOR: f64 = 4.0;
 
 /// A host.
 #[derive(Clone, Debug)]
-pub(super) struct Entrant {
+pub(super) struct RacedHost {
     pub(super) group: usize,
     pub(super) status: HostStatus,
     /// One a disk.
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<DiskRounds>,
     /// The bounds of each disk by its slow rounds.
     shares: Vec<(f64, f64)>,
     /// Number of rounds in which it was measured.
@@ -31,9 +31,9 @@ pub(super) struct Entrant {
     pub(super) calm: usize,
 }
 
-impl Entrant {
-    pub(super) fn new(group: usize) -> Entrant {
-        Entrant {
+impl RacedHost {
+    pub(super) fn new(group: usize) -> RacedHost {
+        RacedHost {
             group,
             status: HostStatus::In,
             rows: Vec::new(),
@@ -58,12 +58,12 @@ impl Entrant {
     /// Distance of its disks from their own levels, at the median; `None` before they have levels.
     pub(super) fn off(&self, logs: &[f64]) -> Option<f64> {
         let off = self.rows.iter().zip(logs).map(|(row, log)| log - row.level);
-        (!self.rows.is_empty()).then(|| median(off.collect()))
+        median(off.collect())
     }
 
     /// Adds a round, less what the hour did.
     pub(super) fn push(&mut self, logs: &[f64], hour: f64) {
-        self.rows.resize(logs.len(), Row::default());
+        self.rows.resize(logs.len(), DiskRounds::default());
         self.shares.resize(logs.len(), (0.0, 0.0));
         for (row, log) in self.rows.iter_mut().zip(logs) {
             row.push(log - hour);
@@ -72,7 +72,7 @@ impl Entrant {
     }
 
     /// The worst disk.
-    pub(super) fn worst_row(&self) -> Option<&Row> {
+    pub(super) fn worst_row(&self) -> Option<&DiskRounds> {
         self.rows.get(self.worst)
     }
 
@@ -109,7 +109,7 @@ impl Entrant {
 }
 
 /// The variance of a disk, where its own scatter says that it is above the common one.
-fn moderated(row: &Row, noise: Noise) -> f64 {
+fn moderated(row: &DiskRounds, noise: Noise) -> f64 {
     let own = row.calm.saturating_sub(1) as f64;
     let mixed = (PRIOR * noise.variance + row.squares) / (PRIOR + own);
     mixed.max(noise.variance)

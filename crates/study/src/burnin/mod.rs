@@ -15,7 +15,7 @@
 //!
 //! **The hour** is what all hosts of a group have in common in a round. Rounds are simultaneous, so it
 //! is the median over the hosts of what each is off its own level, and is taken out. A median needs
-//! company: at least [`COMPANY`] hosts of a group are measured until its end, though fewer may still
+//! references: at least [`LEAST_MEASURED`] hosts of a group are measured until its end, though fewer may still
 //! be in question.
 //!
 //! **A host drops out** when as many others as are kept are ahead of it beyond doubt, by what is known
@@ -50,7 +50,6 @@ mod bounds;
 mod decide;
 mod entrant;
 mod noise;
-mod order;
 pub mod rehearse;
 mod rows;
 mod rule;
@@ -61,16 +60,17 @@ mod tests;
 
 use std::cell::RefCell;
 
+use crate::median::median;
 use bounds::Bounds;
-use entrant::Entrant;
+use entrant::RacedHost;
 use noise::Noise;
-use rows::Row;
+use rows::DiskRounds;
 pub use rule::Rule;
 pub use status::HostStatus;
 
 /// Least number of hosts of a group that are measured, if it has them: the hour is distinguished from a host by the
 /// others.
-pub const COMPANY: usize = 3;
+pub const LEAST_MEASURED: usize = 3;
 
 /// A host measured in a round.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,7 +133,7 @@ pub struct Decision {
 #[derive(Clone, Debug)]
 pub struct Race {
     rule: Rule,
-    hosts: Vec<Entrant>,
+    hosts: Vec<RacedHost>,
     groups: Vec<Group>,
     noise: Noise,
     /// Number of rounds measured.
@@ -153,8 +153,8 @@ struct Group {
     hours: (f64, usize),
     /// Those that are in, the best first.
     left: Vec<usize>,
-    /// Those that are measured for company.
-    company: Vec<usize>,
+    /// Hosts that are measured only to tell the hour from the hosts.
+    references: Vec<usize>,
     end: Option<End>,
 }
 
@@ -169,7 +169,10 @@ impl Race {
         }
         let mut race = Race {
             rule,
-            hosts: group_of.iter().map(|group| Entrant::new(*group)).collect(),
+            hosts: group_of
+                .iter()
+                .map(|group| RacedHost::new(*group))
+                .collect(),
             groups,
             noise: Noise::default(),
             rounds: 0,
@@ -198,7 +201,7 @@ impl Race {
     /// The hosts to measure in the next round, all at the same time; none when the race is over.
     pub fn next(&self) -> Vec<usize> {
         let going = self.groups.iter().filter(|group| group.end.is_none());
-        let both = going.flat_map(|group| group.left.iter().chain(&group.company));
+        let both = going.flat_map(|group| group.left.iter().chain(&group.references));
         let mut next: Vec<usize> = both.copied().collect();
         next.sort_unstable();
         next
@@ -228,9 +231,9 @@ impl Race {
             let entrant = &mut self.hosts[host];
             entrant.push(&logs, hours[entrant.group]);
         }
-        let own_hour = |group: &&Group| group.members.len() >= COMPANY;
+        let own_hour = |group: &&Group| group.members.len() >= LEAST_MEASURED;
         let groups = self.groups.iter().filter(own_hour).count().max(1);
-        let rows: Vec<&Row> = self.hosts.iter().flat_map(|host| &host.rows).collect();
+        let rows: Vec<&DiskRounds> = self.hosts.iter().flat_map(|host| &host.rows).collect();
         self.noise.learn(&rows, groups);
         *self.told.get_mut() = None;
         self.judge();
@@ -306,8 +309,10 @@ impl Race {
     /// Common part of each group in a round, in logarithms.
     fn hours(&mut self, logs: &[(usize, Vec<f64>)]) -> Vec<f64> {
         let first = |logs: &[(usize, Vec<f64>)]| {
-            let own = logs.iter().map(|(_, logs)| order::median(logs.clone()));
-            order::median(own.collect())
+            let own = logs
+                .iter()
+                .map(|(_, logs)| median(logs.clone()).unwrap_or(0.0));
+            median(own.collect()).unwrap_or(0.0)
         };
         if logs.is_empty() {
             return vec![0.0; self.groups.len()];
@@ -322,16 +327,16 @@ impl Race {
         }
         let all: Vec<f64> = off.iter().flatten().copied().collect();
         // Too few of all the groups together tell nothing of the hour.
-        let shared = if all.len() < COMPANY {
+        let shared = if all.len() < LEAST_MEASURED {
             centre
         } else {
-            order::median(all)
+            median(all).unwrap_or(0.0)
         };
         let hours: Vec<f64> = off
             .into_iter()
             .map(|off| match off.len() {
-                few if few < COMPANY => shared,
-                _ => order::median(off),
+                few if few < LEAST_MEASURED => shared,
+                _ => median(off).unwrap_or(0.0),
             })
             .collect();
         for (group, hour) in self.groups.iter_mut().zip(&hours) {

@@ -1,7 +1,7 @@
 //! Scatter of one round of a disk.
 
-use super::order::median;
-use super::rows::Row;
+use super::rows::DiskRounds;
+use crate::median::median;
 
 /// Once so much is known of the noise, it is learned no further: the rounds to come are of few hosts.
 const ENOUGH: f64 = 2_000.0;
@@ -31,7 +31,7 @@ impl Noise {
 
     /// Learns from the rows. First from what most of them scatter, which a few with slow rounds do
     /// not change; then from their calm rounds. So many `groups` have hours of their own.
-    pub(super) fn learn(&mut self, rows: &[&Row], groups: usize) {
+    pub(super) fn learn(&mut self, rows: &[&DiskRounds], groups: usize) {
         if self.degrees >= ENOUGH {
             return;
         }
@@ -40,7 +40,7 @@ impl Noise {
             let variance = row.plain_variance()?;
             Some(variance / median_share(row.rounds() as f64))
         });
-        let usual = median(shares.collect());
+        let usual = median(shares.collect()).unwrap_or(0.0);
         let repeated = rows().any(|row| row.rounds() > 1);
         if !repeated || !usual.is_finite() {
             return;
@@ -55,7 +55,7 @@ impl Noise {
         let squares: f64 = calm.iter().map(|row| row.0).sum();
         let degrees: usize = calm.iter().map(|row| row.1.saturating_sub(1)).sum();
         // Each hour but the first was taken from the same values.
-        let rounds = rows().map(Row::rounds).max().unwrap_or(0);
+        let rounds = rows().map(DiskRounds::rounds).max().unwrap_or(0);
         let hours = rounds.saturating_sub(1) * groups;
         let degrees = degrees as f64 - hours as f64;
         if degrees >= 1.0 {

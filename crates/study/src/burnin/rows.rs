@@ -1,7 +1,5 @@
 //! The rounds of one disk: its level, and the rounds in which it was slow.
 
-use super::order::median_of;
-
 /// A round is slow when it lies so many standard deviations of the noise below the others. Of normal
 /// noise one round in three million does.
 pub(super) const SLOW: f64 = 5.0;
@@ -14,7 +12,7 @@ const MAD: f64 = 0.674_49;
 
 /// A disk over the rounds, in logarithms and without the hours.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Row {
+pub(super) struct DiskRounds {
     /// One value a round; four bytes, of which there may be millions.
     logs: Vec<f32>,
     /// The mean of the calm rounds.
@@ -30,7 +28,7 @@ pub(super) struct Row {
     judged: (usize, f64),
 }
 
-impl Row {
+impl DiskRounds {
     pub(super) fn push(&mut self, log: f64) {
         self.logs.push(log as f32);
         if self.logs.len() == 1 {
@@ -64,7 +62,7 @@ impl Row {
         }
         self.judged = state;
         // The upper middle: of two rounds the better one, and calm where half of them are slow.
-        let usual = median_of(&self.logs, 0.5);
+        let usual = upper_median(&self.logs);
         self.classify(usual, self.far(usual, deviation));
         true
     }
@@ -72,7 +70,7 @@ impl Row {
     /// The same, where the scatter of other disks alone says how far off a round must be. A disk that drops
     /// on the way has two levels, which its own scatter would take for noise.
     pub(super) fn judge_by_others(&mut self, deviation: f64) {
-        let usual = median_of(&self.logs, 0.5);
+        let usual = upper_median(&self.logs);
         self.classify(usual, self.reach(deviation));
     }
 
@@ -113,7 +111,7 @@ impl Row {
                 .iter()
                 .map(|x| (f64::from(*x) - usual).abs() as f32)
                 .collect();
-            median_of(&off, 0.5) / MAD
+            upper_median(&off) / MAD
         };
         self.reach(deviation.max(own))
     }
@@ -128,4 +126,15 @@ impl Row {
     pub(super) fn figure(&self, share: f64, tail: f64) -> f64 {
         self.level - (share / tail).min(1.0) * self.depth
     }
+}
+
+/// The value in the middle, the upper one of two; zero of nothing.
+fn upper_median(values: &[f32]) -> f64 {
+    let mut values = values.to_vec();
+    let middle = values.len() / 2;
+    if values.is_empty() {
+        return 0.0;
+    }
+    let (_, at, _) = values.select_nth_unstable_by(middle, f32::total_cmp);
+    f64::from(*at)
 }

@@ -7,7 +7,7 @@ pub const MERGE_BYTES: u64 = 256 << 10;
 
 /// Work to do, and the limits of its speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Work {
+pub struct WarmingWork {
     /// Bytes to read.
     pub bytes: u64,
     /// The size of a request in bytes.
@@ -56,7 +56,7 @@ pub struct Forecast {
 /// end of a burst is not foreseen.
 ///
 /// `None` where something is zero, negative or not finite; nothing to read takes no time.
-pub fn forecast(work: &Work) -> Option<Forecast> {
+pub fn forecast(work: &WarmingWork) -> Option<Forecast> {
     let latencies = work.cold_s > 0.0 && work.warm_s > 0.0;
     let caps = [work.bytes_per_s, work.iops];
     let limits = caps.iter().flatten().all(|cap| *cap > 0.0);
@@ -76,7 +76,7 @@ pub fn forecast(work: &Work) -> Option<Forecast> {
 }
 
 /// The time if this share is cold, and what decides it.
-fn seconds(work: &Work, cold: f64) -> (f64, Limit) {
+fn seconds(work: &WarmingWork, cold: f64) -> (f64, Limit) {
     let bytes = work.bytes as f64;
     let requests = (bytes / work.request_bytes as f64).ceil();
     let ops = requests * work.request_bytes.div_ceil(MERGE_BYTES) as f64;
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const WORK: Work = Work {
+    const WORK: WarmingWork = WarmingWork {
         bytes: 1 << 40,
         request_bytes: 512 << 10,
         cold: Proportion {
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!((got.seconds, got.limit), (8388.608, Limit::Bytes));
         assert_eq!((got.low, got.high), (got.seconds, got.seconds));
         // 2 Mi requests are 4 Mi operations.
-        let few = forecast(&Work {
+        let few = forecast(&WarmingWork {
             iops: Some(100.0),
             ..WORK
         });
@@ -127,7 +127,7 @@ mod tests {
             few.map(|f| (f.seconds, f.limit)),
             Some((41943.04, Limit::Iops))
         );
-        let shallow = forecast(&Work { depth: 1, ..WORK }).unwrap();
+        let shallow = forecast(&WarmingWork { depth: 1, ..WORK }).unwrap();
         assert_eq!(shallow.limit, Limit::Latency);
         assert!((shallow.seconds - 2097152.0 * 0.0255).abs() < 1e-6);
         assert!(shallow.low < shallow.seconds && shallow.seconds < shallow.high);
@@ -135,23 +135,23 @@ mod tests {
 
     #[test]
     fn nothing_to_read_takes_no_time_and_nonsense_none() {
-        let nothing = Work { bytes: 0, ..WORK };
+        let nothing = WarmingWork { bytes: 0, ..WORK };
         assert_eq!(forecast(&nothing).map(|f| f.seconds), Some(0.0));
         for bad in [0.0, -1.0, f64::NAN] {
-            let cap = Work {
+            let cap = WarmingWork {
                 iops: Some(bad),
                 ..WORK
             };
             assert_eq!(forecast(&cap), None);
             assert_eq!(
-                forecast(&Work {
+                forecast(&WarmingWork {
                     cold_s: bad,
                     ..WORK
                 }),
                 None
             );
         }
-        assert_eq!(forecast(&Work { depth: 0, ..WORK }), None);
+        assert_eq!(forecast(&WarmingWork { depth: 0, ..WORK }), None);
     }
 
     proptest! {
@@ -161,13 +161,13 @@ mod tests {
             cold_s: f64, warm_s: f64, bytes_per_s: Option<f64>, iops: Option<f64>, depth: usize,
         ) {
             let cold = Proportion { share, low, high };
-            let work = Work {
+            let work = WarmingWork {
                 bytes, request_bytes, cold, cold_s, warm_s, bytes_per_s, iops, depth,
             };
             if let Some(got) = forecast(&work) {
                 prop_assert!(got.low <= got.seconds && got.seconds <= got.high);
             }
-            let sure = Work { cold: Proportion { share: 0.5, low: 0.0, high: 1.0 }, ..work };
+            let sure = WarmingWork { cold: Proportion { share: 0.5, low: 0.0, high: 1.0 }, ..work };
             if let Some(got) = forecast(&sure) {
                 prop_assert!(got.low <= got.seconds && got.seconds <= got.high);
             }

@@ -40,7 +40,7 @@ pub enum Temperature {
 /// Little's law, whatever was read. Fewer than about 3 cold reads in 100 may go unseen among
 /// warm ones that scatter much.
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub struct ReadClassifier {
     warm_s: Option<f64>,
     bins: Vec<f64>,
     reads: f64,
@@ -50,11 +50,11 @@ pub struct Stream {
     warm: u64,
 }
 
-impl Stream {
+impl ReadClassifier {
     /// Knows nothing yet but, if given, the latency of a warm read in seconds, such as that of
     /// [`super::sample::Sample`].
-    pub fn new(warm_s: Option<f64>) -> Stream {
-        Stream {
+    pub fn new(warm_s: Option<f64>) -> ReadClassifier {
+        ReadClassifier {
             warm_s: warm_s.filter(|warm| *warm > 0.0 && warm.is_finite()),
             bins: vec![0.0; BINS],
             reads: 0.0,
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn two_heaps_are_parted_and_one_is_not() {
-        let mut stream = Stream::new(None);
+        let mut stream = ReadClassifier::new(None);
         for _ in 0..64 {
             assert_eq!(stream.watch(0.001), None);
         }
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_read_as_fast_as_a_warm_one_is_warm() {
-        let mut stream = Stream::new(Some(0.001));
+        let mut stream = ReadClassifier::new(Some(0.001));
         assert_eq!(stream.watch(0.0011), Some(Temperature::Warm));
         assert_eq!(stream.watch(0.05), None);
         assert_eq!(stream.cold_share(), Some(0.0));
@@ -232,7 +232,7 @@ mod tests {
         fn any_input_is_answered_or_refused(
             warm: Option<f64>, latencies in prop::collection::vec(any::<f64>(), 0..300),
         ) {
-            let mut stream = Stream::new(warm);
+            let mut stream = ReadClassifier::new(warm);
             for latency in latencies {
                 let told = stream.watch(latency);
                 prop_assert!(told.is_none() || latency > 0.0);

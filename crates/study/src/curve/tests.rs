@@ -43,7 +43,7 @@ impl Disk {
             };
             let count = rng.poisson(rate * SLICE_S);
             let over = rng.poisson(count * here).min(count);
-            trial.slices.push(Tail { count, over });
+            trial.slices.push(SliceCompletions { count, over });
             trial.seconds += SLICE_S;
             if trial.slices.len() >= 20 && trial.slices.len().is_multiple_of(5) {
                 let now = judge(&trial) == TargetKept::No;
@@ -110,7 +110,7 @@ fn the_bounds_hold_the_truth_at_many_rates() {
 
 /// A trial of which each slice has so many requests, of which so many are over the target.
 fn even(rate: f64, over: f64) -> Trial {
-    let slices = (0..40).map(|slice| Tail {
+    let slices = (0..40).map(|slice| SliceCompletions {
         count: rate * SLICE_S,
         over: over + f64::from(slice % 2) * over.min(1.0),
     });

@@ -1,6 +1,6 @@
 //! Doubling, until that brings too little.
 
-use super::window::Gathering;
+use super::window::GatheredIntervals;
 use super::{Controller, Phase, SAME, WAIT, Window, gain};
 
 /// A doubling is worth it that brings this share of what it should: 1.2 times the throughput.
@@ -23,7 +23,7 @@ impl Controller {
                 before: Some(before),
                 again: true,
             };
-            self.gathering = Gathering::careful(0.0);
+            self.gathering = GatheredIntervals::careful(0.0);
             return;
         }
         if share >= WORTH {
@@ -69,6 +69,6 @@ impl Controller {
         self.level = None;
         self.out_of_depth = false;
         self.depth = before.depth.saturating_mul(2).min(self.bounds.most);
-        self.gathering = Gathering::brief(before.latency_s);
+        self.gathering = GatheredIntervals::brief(before.latency_s);
     }
 }

@@ -33,10 +33,10 @@ mod trial;
 pub mod verdict;
 mod window;
 
-pub use window::{Interval, Window};
+pub use window::{DepthInterval, Window};
 
 use trial::{Judgement, Spread, Trial};
-use window::Gathering;
+use window::GatheredIntervals;
 
 /// Throughputs that differ by less are the same.
 const SAME: f64 = 0.02;
@@ -96,7 +96,7 @@ pub struct Controller {
     bounds: Bounds,
     depth: usize,
     phase: Phase,
-    gathering: Gathering,
+    gathering: GatheredIntervals,
     /// True once any request has been answered.
     has_answers: bool,
     /// Throughput of the depth it stays at, averaged over the windows.
@@ -127,7 +127,7 @@ impl Controller {
                 again: false,
             },
             // The interval of the first answers is part of it.
-            gathering: Gathering::brief(f64::MIN_POSITIVE),
+            gathering: GatheredIntervals::brief(f64::MIN_POSITIVE),
             has_answers: false,
             level: None,
             latest: None,
@@ -160,7 +160,7 @@ impl Controller {
     ///
     /// An interval is left out if it is invalid, or if in it far fewer were in flight than wanted:
     /// then it was not the device that limited the work.
-    pub fn observe(&mut self, interval: &Interval) -> usize {
+    pub fn observe(&mut self, interval: &DepthInterval) -> usize {
         // What comes before the first answers says how long they take, and nothing of the throughput.
         self.has_answers |= interval.requests > 0.0;
         if !self.has_answers {
@@ -201,7 +201,7 @@ impl Controller {
             self.phase = Phase::Holding {
                 windows_left: windows_left.saturating_sub(1),
             };
-            self.gathering = Gathering::careful(0.0);
+            self.gathering = GatheredIntervals::careful(0.0);
         } else {
             self.try_other(now);
         }
@@ -253,7 +253,7 @@ impl Controller {
         self.level = None;
         self.latest = None;
         self.out_of_depth = false;
-        self.gathering = Gathering::brief(now.latency_s);
+        self.gathering = GatheredIntervals::brief(now.latency_s);
     }
 
     fn try_other(&mut self, now: Window) {
@@ -293,7 +293,7 @@ impl Controller {
         };
         self.phase = phase;
         self.depth = trial.depth();
-        self.gathering = Gathering::careful(latency);
+        self.gathering = GatheredIntervals::careful(latency);
     }
 
     fn tried_fewer(&mut self, run: i32, mut trial: Trial, now: Window) {
@@ -382,14 +382,14 @@ impl Controller {
         self.latest = None;
         self.changed = 0;
         self.rest();
-        self.gathering = Gathering::careful(latency);
+        self.gathering = GatheredIntervals::careful(latency);
     }
 
     fn rest(&mut self) {
         self.phase = Phase::Holding {
             windows_left: self.wait,
         };
-        self.gathering = Gathering::careful(0.0);
+        self.gathering = GatheredIntervals::careful(0.0);
     }
 }
 

@@ -1,13 +1,13 @@
 use proptest::prelude::*;
 
-use super::verdict::{Binds, Caps, Verdict, of_one, shared};
+use super::verdict::{BindingLimit, KnownCaps, Verdict, of_one, shared};
 use super::*;
 
 /// A device that answers at once in `latency_s` and lets through `cap` requests a second, watched for
 /// half a second.
-fn interval(depth: usize, cap: f64, latency_s: f64) -> Interval {
+fn interval(depth: usize, cap: f64, latency_s: f64) -> DepthInterval {
     let rate = (depth as f64 / latency_s).min(cap);
-    Interval {
+    DepthInterval {
         seconds: 0.5,
         in_flight: depth as f64,
         requests: 0.5 * rate,
@@ -51,17 +51,17 @@ fn a_bound_is_kept_and_reported() {
             .all(|depth| *depth <= 8)
     );
     assert!(controller.out_of_depth());
-    let verdict = of_one(&controller, &Caps::default()).unwrap();
+    let verdict = of_one(&controller, &KnownCaps::default()).unwrap();
     assert_eq!(
         (verdict.binds, verdict.share_of_limit),
-        (Binds::Latency, None)
+        (BindingLimit::Latency, None)
     );
 }
 
 #[test]
 fn an_idle_reader_teaches_nothing() {
     let mut controller = controller(64);
-    let idle = Interval {
+    let idle = DepthInterval {
         in_flight: 0.1,
         ..interval(1, 250.0, 0.05)
     };
@@ -79,7 +79,7 @@ fn senseless_bounds_are_refused() {
 
 #[test]
 fn devices_that_bring_less_together_share_a_limit() {
-    let one = |bytes_per_s: f64, binds: Binds| Verdict {
+    let one = |bytes_per_s: f64, binds: BindingLimit| Verdict {
         binds,
         bytes_per_s,
         iops: bytes_per_s / 262144.0,
@@ -87,34 +87,34 @@ fn devices_that_bring_less_together_share_a_limit() {
         latency_s: 0.05,
         share_of_limit: None,
     };
-    let half = one(5e8, Binds::Unknown);
+    let half = one(5e8, BindingLimit::Unknown);
     let both = shared(&[(half, 1e9), (half, 1e9)]).unwrap();
     assert_eq!(
         (both.binds, both.share_of_limit),
-        (Binds::Shared, Some(0.5))
+        (BindingLimit::Shared, Some(0.5))
     );
     assert_eq!((both.bytes_per_s, both.depth), (1e9, 26));
     assert!((both.latency_s - 0.05).abs() < 1e-12);
     // Each at its own limit, or as good as alone: nothing is shared.
-    let full = one(5e8, Binds::VolumeBytes);
+    let full = one(5e8, BindingLimit::VolumeBytes);
     assert_eq!(shared(&[(full, 1e9), (full, 1e9)]), None);
     assert_eq!(shared(&[(half, 5e8), (half, 5e8)]), None);
     assert_eq!(shared(&[(half, 1e9)]), None);
     assert_eq!(shared(&[(half, f64::NAN), (half, 1e9)]), None);
 }
 
-fn any_interval() -> impl Strategy<Value = Interval> {
+fn any_interval() -> impl Strategy<Value = DepthInterval> {
     let wild = any::<(f64, f64, f64, f64, f64)>();
     let tame = (0.01..2.0, 0.0..600.0, 0.0..1000.0, 0.0..1e9, 0.0..1.0);
-    prop_oneof![wild, tame].prop_map(
-        |(seconds, in_flight, requests, bytes, latency_s)| Interval {
+    prop_oneof![wild, tame].prop_map(|(seconds, in_flight, requests, bytes, latency_s)| {
+        DepthInterval {
             seconds,
             in_flight,
             requests,
             bytes,
             latency_s,
-        },
-    )
+        }
+    })
 }
 
 proptest! {
@@ -127,7 +127,7 @@ proptest! {
         for interval in intervals {
             let depth = controller.observe(&interval);
             prop_assert!((least..=least + more).contains(&depth));
-            let verdict = of_one(&controller, &Caps { bytes_per_s: Some(1e8), iops: None });
+            let verdict = of_one(&controller, &KnownCaps { bytes_per_s: Some(1e8), iops: None });
             prop_assert!(verdict.is_none_or(|v| v.bytes_per_s > 0.0 && v.iops > 0.0));
         }
     }

@@ -11,7 +11,7 @@ const TOGETHER: f64 = 0.9;
 
 /// The limits a volume is known to have. `None` where one is not known or does not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Caps {
+pub struct KnownCaps {
     /// Bytes a second.
     pub bytes_per_s: Option<f64>,
     /// Operations a second, each of at most 256 KiB.
@@ -20,7 +20,7 @@ pub struct Caps {
 
 /// The limit that binds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binds {
+pub enum BindingLimit {
     /// The volume's limit of bytes a second.
     VolumeBytes,
     /// The volume's limit of operations a second.
@@ -37,7 +37,7 @@ pub enum Binds {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
     /// The limit that binds.
-    pub binds: Binds,
+    pub binds: BindingLimit,
     /// The throughput in bytes a second.
     pub bytes_per_s: f64,
     /// Operations a second, large requests counted once for each 256 KiB.
@@ -54,7 +54,7 @@ pub struct Verdict {
 /// Limit of one device that works alone. `None` while its depth is still growing.
 ///
 /// A limit is taken to bind where the plateau reaches 94 % of it; of two, the one of which more is used.
-pub fn of_one(controller: &Controller, caps: &Caps) -> Option<Verdict> {
+pub fn of_one(controller: &Controller, caps: &KnownCaps) -> Option<Verdict> {
     let level = controller.level()?;
     let request = level.bytes_per_s / level.requests_per_s;
     let iops = level.requests_per_s * (request / MERGE_BYTES as f64).ceil().max(1.0);
@@ -64,10 +64,10 @@ pub fn of_one(controller: &Controller, caps: &Caps) -> Option<Verdict> {
     };
     let shares = [
         (
-            Binds::VolumeBytes,
+            BindingLimit::VolumeBytes,
             share(level.bytes_per_s, caps.bytes_per_s),
         ),
-        (Binds::VolumeIops, share(iops, caps.iops)),
+        (BindingLimit::VolumeIops, share(iops, caps.iops)),
     ];
     let known = shares
         .iter()
@@ -75,8 +75,8 @@ pub fn of_one(controller: &Controller, caps: &Caps) -> Option<Verdict> {
     let fullest = known.max_by(|a, b| a.1.total_cmp(&b.1));
     let (binds, share_of_limit) = match fullest {
         Some((cap, share)) if share >= AT => (cap, Some(share)),
-        _ if controller.out_of_depth() => (Binds::Latency, None),
-        _ => (Binds::Unknown, None),
+        _ if controller.out_of_depth() => (BindingLimit::Latency, None),
+        _ => (BindingLimit::Unknown, None),
     };
     Some(Verdict {
         binds,
@@ -107,12 +107,14 @@ pub fn shared(devices: &[(Verdict, f64)]) -> Option<Verdict> {
     let bytes_per_s = sum(|(now, _)| now.bytes_per_s);
     let iops = sum(|(now, _)| now.iops);
     let share = bytes_per_s / sum(|(_, alone)| *alone);
-    let unexplained = devices.iter().any(|(now, _)| now.binds == Binds::Unknown);
+    let unexplained = devices
+        .iter()
+        .any(|(now, _)| now.binds == BindingLimit::Unknown);
     if !unexplained || share >= TOGETHER {
         return None;
     }
     Some(Verdict {
-        binds: Binds::Shared,
+        binds: BindingLimit::Shared,
         bytes_per_s,
         iops,
         depth: devices

@@ -12,7 +12,7 @@ const NEWEST: f64 = 0.3;
 
 /// Result of an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
+pub struct DepthInterval {
     /// Length, in seconds.
     pub seconds: f64,
     /// Requests in flight, on average.
@@ -25,7 +25,7 @@ pub struct Interval {
     pub latency_s: f64,
 }
 
-impl Interval {
+impl DepthInterval {
     fn is_sensible(&self) -> bool {
         let positive = [self.requests, self.bytes, self.latency_s];
         self.seconds > 0.0
@@ -68,7 +68,7 @@ impl Window {
 
 /// The intervals of a window so far.
 #[derive(Clone, Debug)]
-pub(super) struct Gathering {
+pub(super) struct GatheredIntervals {
     /// Seconds still to be left out.
     unsettled_s: f64,
     least_s: f64,
@@ -80,19 +80,19 @@ pub(super) struct Gathering {
     in_flight: f64,
 }
 
-impl Gathering {
+impl GatheredIntervals {
     /// For telling a doubling from none. `latency_s` is the latency before the change.
-    pub(super) fn brief(latency_s: f64) -> Gathering {
-        Gathering::of(latency_s, 0.2, 30.0)
+    pub(super) fn brief(latency_s: f64) -> GatheredIntervals {
+        GatheredIntervals::of(latency_s, 0.2, 30.0)
     }
 
     /// For telling a hundredth.
-    pub(super) fn careful(latency_s: f64) -> Gathering {
-        Gathering::of(latency_s, 1.0, 100.0)
+    pub(super) fn careful(latency_s: f64) -> GatheredIntervals {
+        GatheredIntervals::of(latency_s, 1.0, 100.0)
     }
 
-    fn of(latency_s: f64, least_s: f64, least_requests: f64) -> Gathering {
-        Gathering {
+    fn of(latency_s: f64, least_s: f64, least_requests: f64) -> GatheredIntervals {
+        GatheredIntervals {
             unsettled_s: SETTLE * latency_s,
             least_s,
             least_requests,
@@ -104,7 +104,7 @@ impl Gathering {
     }
 
     /// Adds an interval, and answers the window when it is long enough. It begins again then.
-    pub(super) fn add(&mut self, interval: &Interval, depth: usize) -> Option<Window> {
+    pub(super) fn add(&mut self, interval: &DepthInterval, depth: usize) -> Option<Window> {
         if !interval.is_sensible() {
             return None;
         }
@@ -131,7 +131,7 @@ impl Gathering {
         if !long_enough || !sensible.iter().all(|x| *x > 0.0 && x.is_finite()) {
             return None;
         }
-        *self = Gathering::of(0.0, self.least_s, self.least_requests);
+        *self = GatheredIntervals::of(0.0, self.least_s, self.least_requests);
         Some(window)
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::detector::{Presence, Watch};
+use super::detector::{Presence, PresenceWatch};
 use super::guard::{BackOff, FASTEST, MeanGuard, SlowGuard};
 use super::outcome::{HeldBy, Outcome, Slice};
 use super::own::{ENOUGH, Own, Throughput};
-use super::{Allowed, Sample, Source, Targets};
+use super::{Allowed, Sample, TargetSource, Targets};
 
 /// Room above what the foreground has by itself: its p99 may become so many times as long, …
 pub const ROOM: f64 = 1.5;
@@ -70,7 +70,7 @@ const SHOWN: usize = 200;
 
 /// Stage of the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Phase {
+pub enum ControllerStage {
     /// There is no foreground.
     Alone,
     /// A foreground may be hidden by the background's speed, which pauses to see.
@@ -87,13 +87,13 @@ pub enum Phase {
 #[derive(Clone, Debug)]
 pub struct Controller {
     asked: Targets,
-    watch: Watch,
-    phase: Phase,
+    watch: PresenceWatch,
+    phase: ControllerStage,
     now_s: f64,
     own: Own,
     learned_s: Option<f64>,
     throughput: Throughput,
-    kept: Option<(Targets, Source)>,
+    kept: Option<(Targets, TargetSource)>,
     /// Latencies by which the rate is steered, a little below the targets.
     aims: Targets,
     rate: f64,
@@ -149,8 +149,8 @@ impl Controller {
     pub fn new(asked: Targets) -> Controller {
         Controller {
             asked,
-            watch: Watch::new(),
-            phase: Phase::Learning(0.0),
+            watch: PresenceWatch::new(),
+            phase: ControllerStage::Learning(0.0),
             now_s: 0.0,
             own: Own::default(),
             learned_s: None,
@@ -239,18 +239,24 @@ impl Controller {
     }
 
     /// The stage.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> ControllerStage {
         self.phase
     }
 
     /// True if the foreground is being measured by itself.
     pub fn is_measuring(&self) -> bool {
-        matches!(self.phase, Phase::Learning(_) | Phase::Pausing(_))
+        matches!(
+            self.phase,
+            ControllerStage::Learning(_) | ControllerStage::Pausing(_)
+        )
     }
 
     /// True if probes are wanted. On a device without a foreground they would only delay the background.
     pub fn probes(&self) -> bool {
-        !matches!(self.phase, Phase::Alone | Phase::Listening)
+        !matches!(
+            self.phase,
+            ControllerStage::Alone | ControllerStage::Listening
+        )
     }
 
     /// Mean time from the completion of one probe to the next, in seconds; `None` where none are wanted.
@@ -265,16 +271,18 @@ impl Controller {
     }
 
     /// Targets that are kept, once they are known, and their source.
-    pub fn targets(&self) -> Option<(Targets, Source)> {
+    pub fn targets(&self) -> Option<(Targets, TargetSource)> {
         self.kept
     }
 
     /// Amount of I/O that the background may do.
     pub fn allowed(&self) -> Allowed {
         match self.phase {
-            Phase::Alone => Allowed::All,
-            Phase::Working(_) => Allowed::Rate(self.rate.max(self.floor)),
-            Phase::Listening | Phase::Learning(_) | Phase::Pausing(_) => Allowed::Nothing,
+            ControllerStage::Alone => Allowed::All,
+            ControllerStage::Working(_) => Allowed::Rate(self.rate.max(self.floor)),
+            ControllerStage::Listening
+            | ControllerStage::Learning(_)
+            | ControllerStage::Pausing(_) => Allowed::Nothing,
         }
     }
 
@@ -323,10 +331,10 @@ impl Controller {
             self.show(sample);
         }
         match self.phase {
-            Phase::Alone | Phase::Listening => {}
-            Phase::Learning(so_far) => self.learn(so_far, sample),
-            Phase::Working(so_far) => self.work(so_far, sample),
-            Phase::Pausing(so_far) => self.pause(so_far, sample),
+            ControllerStage::Alone | ControllerStage::Listening => {}
+            ControllerStage::Learning(so_far) => self.learn(so_far, sample),
+            ControllerStage::Working(so_far) => self.work(so_far, sample),
+            ControllerStage::Pausing(so_far) => self.pause(so_far, sample),
         }
         self.allowed()
     }
@@ -334,13 +342,13 @@ impl Controller {
     /// Takes the presence of a foreground, and changes the stage.
     fn meet(&mut self, presence: Presence) {
         match (presence, self.phase) {
-            (Presence::Absent, Phase::Working(_) | Phase::Pausing(_)) => {
+            (Presence::Absent, ControllerStage::Working(_) | ControllerStage::Pausing(_)) => {
                 self.settled = self.start.is_none().then_some(self.log_rate);
-                self.phase = Phase::Alone;
+                self.phase = ControllerStage::Alone;
             }
-            (Presence::Absent, _) => self.phase = Phase::Alone,
-            (Presence::Suspected, _) => self.phase = Phase::Listening,
-            (Presence::Present, Phase::Alone | Phase::Listening) => {
+            (Presence::Absent, _) => self.phase = ControllerStage::Alone,
+            (Presence::Suspected, _) => self.phase = ControllerStage::Listening,
+            (Presence::Present, ControllerStage::Alone | ControllerStage::Listening) => {
                 let is_known = self
                     .learned_s
                     .is_some_and(|then| self.now_s - then < STALE_S);
@@ -351,10 +359,10 @@ impl Controller {
                         self.start = None;
                         self.set(log_rate + TAKEN_BACK.ln());
                     }
-                    self.phase = Phase::Pausing(0.0);
+                    self.phase = ControllerStage::Pausing(0.0);
                 } else {
                     self.own = Own::default();
-                    self.phase = Phase::Learning(0.0);
+                    self.phase = ControllerStage::Learning(0.0);
                 }
             }
             (Presence::Present, _) => {}
@@ -392,7 +400,7 @@ impl Controller {
             ..Slice::default()
         };
         // What was asked before the pause counts as beside.
-        let is_alone = matches!(self.phase, Phase::Learning(s) | Phase::Pausing(s) if s > 0.0)
+        let is_alone = matches!(self.phase, ControllerStage::Learning(s) | ControllerStage::Pausing(s) if s > 0.0)
             && !sample.is_busy
             && sample.background <= 0.0;
         self.outcome.pass(&interval, sample.latencies_s, is_alone);
@@ -407,11 +415,11 @@ impl Controller {
         let is_mean = targets.p99_s.is_none()
             || targets.mean_s.is_some() && self.mean.log_rate < self.slow.log_rate;
         match self.phase {
-            Phase::Working(_) if self.start.is_some() => HeldBy::Search,
-            Phase::Working(_) if is_bound => HeldBy::Throughput,
-            Phase::Working(_) if !self.may_grow() => HeldBy::Itself,
-            Phase::Working(_) if is_mean => HeldBy::Mean,
-            Phase::Working(_) => HeldBy::P99,
+            ControllerStage::Working(_) if self.start.is_some() => HeldBy::Search,
+            ControllerStage::Working(_) if is_bound => HeldBy::Throughput,
+            ControllerStage::Working(_) if !self.may_grow() => HeldBy::Itself,
+            ControllerStage::Working(_) if is_mean => HeldBy::Mean,
+            ControllerStage::Working(_) => HeldBy::P99,
             _ => HeldBy::Measuring,
         }
     }
@@ -437,7 +445,7 @@ impl Controller {
 
     fn learn(&mut self, so_far: f64, sample: &Sample<'_>) {
         let so_far = self.measure(so_far, sample);
-        self.phase = Phase::Learning(so_far);
+        self.phase = ControllerStage::Learning(so_far);
         let is_enough = so_far >= LEARN_S && self.own.len() >= ENOUGH;
         if is_enough || so_far >= LEARN_MOST_S {
             self.throughput = Throughput::default();
@@ -448,7 +456,7 @@ impl Controller {
 
     fn pause(&mut self, so_far: f64, sample: &Sample<'_>) {
         let so_far = self.measure(so_far, sample);
-        self.phase = Phase::Pausing(so_far);
+        self.phase = ControllerStage::Pausing(so_far);
         if so_far >= PAUSE_S {
             self.throughput.cycle();
             self.bound = self.throughput.bound();
@@ -472,13 +480,13 @@ impl Controller {
                 .map(|own_s| room(self.room_of_mean, own_s, 0.5 * self.request_s)),
             p99_s: own.p99_s.map(|own_s| room(ROOM, own_s, self.request_s)),
         };
-        let mut source = Source::Asked;
+        let mut source = TargetSource::Asked;
         let mut kept = |asked: Option<f64>, own: Option<f64>, measured: Option<f64>| {
             let asked = asked?;
             if own.is_none_or(|own| own <= asked) {
                 return Some(asked);
             }
-            source = Source::Unreachable;
+            source = TargetSource::Unreachable;
             measured
         };
         let targets = Targets {
@@ -486,7 +494,7 @@ impl Controller {
             p99_s: kept(self.asked.p99_s, own.p99_s, measured.p99_s),
         };
         let kept = match self.asked.is_empty() {
-            true => (measured, Source::Measured),
+            true => (measured, TargetSource::Measured),
             false => (targets, source),
         };
         self.aims = Targets {
@@ -494,7 +502,7 @@ impl Controller {
             p99_s: aim(kept.0.p99_s, self.asked.p99_s, own.p99_s),
         };
         self.kept = Some(kept);
-        self.phase = Phase::Working(0.0);
+        self.phase = ControllerStage::Working(0.0);
     }
 
     fn work(&mut self, so_far: f64, sample: &Sample<'_>) {
@@ -524,9 +532,9 @@ impl Controller {
         let is_sought = self.start.is_some() && self.may_grow();
         let work_s = if is_sought { SEARCH_S } else { WORK_S };
         self.phase = if so_far >= work_s && !self.is_driven() {
-            Phase::Pausing(0.0)
+            ControllerStage::Pausing(0.0)
         } else {
-            Phase::Working(so_far)
+            ControllerStage::Working(so_far)
         };
     }
 

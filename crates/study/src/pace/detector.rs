@@ -19,9 +19,9 @@ const COMMIT_PAGES: f64 = 64.0;
 /// The latency of own requests is that of so many seconds, and never more than that.
 const LATENCY_S: f64 = 1.0;
 
-/// What the kernel counted on a device since the last look, and the background's own part of it, in bytes.
+/// Bytes that the kernel counted on a device since the last poll, and the background's own part of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Counts {
+pub struct IoCounts {
     /// Read, of everybody.
     pub read: f64,
     /// Written, of everybody.
@@ -43,7 +43,7 @@ pub struct Foreground {
 
 /// Subtracts the background's own I/O from what the kernel counts.
 #[derive(Clone, Debug, Default)]
-pub struct Detector {
+pub struct ForegroundDetector {
     now_s: f64,
     /// Time since which the background's queue is deep.
     deep_s: f64,
@@ -59,7 +59,7 @@ pub struct Detector {
     own_in_flight: f64,
 }
 
-impl Detector {
+impl ForegroundDetector {
     /// A commit of the ledger to this device is under way.
     pub fn commits(&mut self) {
         if !self.is_after_commit() {
@@ -75,7 +75,7 @@ impl Detector {
 
     /// Takes what was counted in so many seconds; `None` where nothing counts. Gives the foreground's part: at
     /// once, or where the background's queue is `deep`, what surely is.
-    pub fn take(&mut self, seconds: f64, counts: Option<Counts>, deep: bool) -> Foreground {
+    pub fn take(&mut self, seconds: f64, counts: Option<IoCounts>, deep: bool) -> Foreground {
         self.now_s += seconds;
         let Some(counts) = counts else {
             return Foreground::default();
@@ -120,7 +120,7 @@ impl Detector {
         }
     }
 
-    fn note_own(&mut self, seconds: f64, counts: &Counts) {
+    fn note_own(&mut self, seconds: f64, counts: &IoCounts) {
         if seconds > 0.0 {
             let weight = (seconds / LATENCY_S).min(1.0);
             self.own_per_s += weight * (counts.own / seconds - self.own_per_s);
@@ -160,7 +160,7 @@ const STILL_S: f64 = 0.4;
 const AGAIN_S: f64 = 5.0;
 const AGAIN_MOST_S: f64 = 60.0;
 
-/// Whether a device has a foreground.
+/// Presence of a foreground on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     /// None.
@@ -173,7 +173,7 @@ pub(super) enum Presence {
 
 /// Decides on the [`Presence`].
 #[derive(Clone, Debug)]
-pub(super) struct Watch {
+pub(super) struct PresenceWatch {
     now_s: f64,
     /// Seconds, requests and seconds waited of the last [`OVER_S`].
     recent: VecDeque<(f64, f64, f64)>,
@@ -187,9 +187,9 @@ pub(super) struct Watch {
     listened_s: Option<f64>,
 }
 
-impl Watch {
-    pub(super) fn new() -> Watch {
-        Watch {
+impl PresenceWatch {
+    pub(super) fn new() -> PresenceWatch {
+        PresenceWatch {
             now_s: 0.0,
             recent: VecDeque::new(),
             presence: Presence::Present,

@@ -1,6 +1,6 @@
 //! Rate of background I/O beside a foreground: docs/design/pacing.md has the rule and its proofs.
 //!
-//! - [`Detector`]: foreground I/O, from what the kernel counts less the background's own;
+//! - [`ForegroundDetector`]: foreground I/O, from what the kernel counts less the background's own;
 //! - [`Controller`]: samples in, the rate that the background is allowed out;
 //! - `own`: latency and throughput of the foreground without the background;
 //! - `guard`: integrators, one for each thing that is kept.
@@ -13,8 +13,8 @@ mod guard;
 mod outcome;
 mod own;
 
-pub use controller::{Controller, LEAST, Phase, ROOM, least_rate};
-pub use detector::{Counts, Detector, Foreground};
+pub use controller::{Controller, ControllerStage, LEAST, ROOM, least_rate};
+pub use detector::{Foreground, ForegroundDetector, IoCounts};
 pub use outcome::{HeldBy, Outcome, Slice};
 
 /// Amount of I/O that the background may do now.
@@ -53,7 +53,7 @@ impl Targets {
 
 /// Source of the targets that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum TargetSource {
     /// `--keep-p99`, `--keep-mean`.
     Asked,
     /// 1.5 times what the foreground has without the background.

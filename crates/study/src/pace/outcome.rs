@@ -2,7 +2,7 @@
 
 use record::Histogram;
 
-use super::{Source, Targets};
+use super::{TargetSource, Targets};
 
 /// Slices of time that are kept at most: then each two become one of twice the length.
 const MOST_SLICES: usize = 480;
@@ -70,7 +70,7 @@ pub struct Outcome {
     /// Beside the background.
     pub beside: Histogram,
     /// Targets kept at last, and where they came from.
-    pub targets: Option<(Targets, Source)>,
+    pub targets: Option<(Targets, TargetSource)>,
     /// Seconds with a foreground.
     pub foreground_s: f64,
     /// Seconds of those in which a target was exceeded.

@@ -93,8 +93,8 @@ fn a_target_below_what_the_foreground_has_alone_is_unreachable() {
         p99_s: Some(0.005),
     };
     for (own_s, source, kept_s) in [
-        (0.002, Source::Asked, 0.005),
-        (0.010, Source::Unreachable, 0.015),
+        (0.002, TargetSource::Asked, 0.005),
+        (0.010, TargetSource::Unreachable, 0.015),
     ] {
         let mut controller = Controller::new(asked);
         pass(&mut controller, 5.0, 300.0, |_| own_s);
@@ -130,7 +130,7 @@ fn a_foreground_that_waits_behind_the_background_is_listened_to() {
         looks += 1;
         assert!(looks < 10);
     }
-    assert_eq!(controller.phase(), Phase::Listening);
+    assert_eq!(controller.phase(), ControllerStage::Listening);
     // Alone it makes three hundred.
     (0..2).for_each(|_| {
         look(&mut controller, 30.0, 0.1);
@@ -166,8 +166,8 @@ fn a_deadline_sets_the_least_rate_and_ends_pauses() {
     assert_eq!(controller.allowed(), Allowed::Rate(5e8));
 }
 
-fn counts(read: f64, written: f64, own: f64) -> Option<Counts> {
-    Some(Counts {
+fn counts(read: f64, written: f64, own: f64) -> Option<IoCounts> {
+    Some(IoCounts {
         read,
         written,
         own,
@@ -177,7 +177,7 @@ fn counts(read: f64, written: f64, own: f64) -> Option<Counts> {
 
 #[test]
 fn own_requests_that_the_kernel_counts_earlier_are_no_foreground() {
-    let mut detector = Detector::default();
+    let mut detector = ForegroundDetector::default();
     let block = 524_288.0;
     let mut seen = 0.0;
     for look in 0..100 {
@@ -211,9 +211,9 @@ fn own_requests_that_the_kernel_counts_earlier_are_no_foreground() {
 #[test]
 fn a_background_that_gets_no_processor_is_not_its_own_foreground() {
     let block = 524_288.0;
-    let mut detector = Detector::default();
+    let mut detector = ForegroundDetector::default();
     let mut behind = 0.0;
-    let mut seen_in = |detector: &mut Detector, looks: u32, foreground: f64| {
+    let mut seen_in = |detector: &mut ForegroundDetector, looks: u32, foreground: f64| {
         let mut seen = 0.0;
         for look in 0..looks {
             // Longer than a lag between two looks; of five of six the kernel is ahead, by other numbers of blocks.
@@ -237,13 +237,13 @@ fn a_background_that_gets_no_processor_is_not_its_own_foreground() {
 #[test]
 fn the_own_requests_in_flight_are_no_foreground_beside_one() {
     let request = 65_536.0;
-    let mut detector = Detector::default();
+    let mut detector = ForegroundDetector::default();
     let mut behind = 0.0;
     let mut seen = 0.0;
     for look in 0..60 {
         // Two are outstanding, of which the kernel has counted none, one or both.
         let ahead = f64::from(look % 3) * request;
-        let counts = Counts {
+        let counts = IoCounts {
             read: 10.0 * request + 4096.0,
             written: 0.0,
             own: 10.0 * request + behind - ahead,
@@ -259,7 +259,10 @@ fn the_own_requests_in_flight_are_no_foreground_beside_one() {
 
 #[test]
 fn few_requests_behind_a_deep_queue_are_listened_to_without_a_probe() {
-    let (mut detector, mut controller) = (Detector::default(), Controller::new(Targets::default()));
+    let (mut detector, mut controller) = (
+        ForegroundDetector::default(),
+        Controller::new(Targets::default()),
+    );
     pass(&mut controller, 5.0, 0.0, |_| 0.001);
     let mut is_heard = |per_s: f64| {
         (0..100).any(|look| {
@@ -267,7 +270,7 @@ fn few_requests_behind_a_deep_queue_are_listened_to_without_a_probe() {
             let pages = is_due(look + 1) - is_due(look);
             // 8 MiB in flight at 40 MiB/s: each waits for 0.2 s.
             let own = TICK_S * 40.0 * 1_048_576.0;
-            let counts = Counts {
+            let counts = IoCounts {
                 read: 4096.0 * pages,
                 written: own,
                 own,
@@ -290,10 +293,10 @@ fn few_requests_behind_a_deep_queue_are_listened_to_without_a_probe() {
 
 #[test]
 fn a_commit_of_the_ledger_is_no_foreground_and_what_is_more_is() {
-    let mut detector = Detector::default();
+    let mut detector = ForegroundDetector::default();
     detector.take(0.1, counts(0.0, 0.0, 0.0), false);
     detector.commits();
-    let of = |detector: &mut Detector, pages: f64| {
+    let of = |detector: &mut ForegroundDetector, pages: f64| {
         let seen = detector.take(0.1, counts(0.0, pages * 4096.0, 0.0), false);
         seen.requests.unwrap()
     };

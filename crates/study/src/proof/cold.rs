@@ -2,7 +2,7 @@
 
 use super::{error, share};
 use crate::cold::sample::{Pair, Sample, assess};
-use crate::cold::stream::{Stream, Temperature};
+use crate::cold::stream::{ReadClassifier, Temperature};
 use crate::simulate::Rng;
 
 /// A volume of which the truth is known.
@@ -236,9 +236,14 @@ fn table_of_cold_shares() {
 }
 
 /// The share of the reads judged, and of these the share judged wrongly.
-fn judged(volume: Volume, warm_s: Option<f64>, reads: usize, seed: u64) -> (f64, f64, Stream) {
+fn judged(
+    volume: Volume,
+    warm_s: Option<f64>,
+    reads: usize,
+    seed: u64,
+) -> (f64, f64, ReadClassifier) {
     let mut rng = Rng::new(seed);
-    let mut stream = Stream::new(warm_s);
+    let mut stream = ReadClassifier::new(warm_s);
     let (mut told, mut wrong) = (0.0, 0.0);
     for _ in 0..reads {
         let (latency, is_cold) = volume.first_s(&mut rng);

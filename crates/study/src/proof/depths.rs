@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::depth::verdict::{Binds, Caps, of_one};
-use crate::depth::{Bounds, Controller, Interval};
+use crate::depth::verdict::{BindingLimit, KnownCaps, of_one};
+use crate::depth::{Bounds, Controller, DepthInterval};
 use crate::simulate::Rng;
 
 const MIB: f64 = 1048576.0;
@@ -162,7 +162,7 @@ fn run(parts: &[Part], mut controller: Controller, seed: u64, noise: Noise) -> R
             continue;
         }
         let seconds = now - tick_began;
-        controller.observe(&Interval {
+        controller.observe(&DepthInterval {
             seconds,
             in_flight: area / seconds,
             requests: done,
@@ -350,25 +350,25 @@ fn what_binds_is_named() {
         cap,
         cold: 1.0,
     };
-    let binds = |cap: f64, most: usize, caps: Caps| {
+    let binds = |cap: f64, most: usize, caps: KnownCaps| {
         let bounds = Bounds::new(4, most).unwrap();
         let run = run(&[part(cap)], Controller::new(bounds, 8), 2, QUIET);
         of_one(&run.controller, &caps).map(|verdict| verdict.binds)
     };
-    let gp3 = Caps {
+    let gp3 = KnownCaps {
         bytes_per_s: Some(125.0 * MIB),
         iops: Some(3000.0),
     };
-    assert_eq!(binds(250.0, 512, gp3), Some(Binds::VolumeBytes));
-    let few = Caps {
+    assert_eq!(binds(250.0, 512, gp3), Some(BindingLimit::VolumeBytes));
+    let few = KnownCaps {
         iops: Some(400.0),
         ..gp3
     };
-    assert_eq!(binds(200.0, 512, few), Some(Binds::VolumeIops));
-    let large = Caps {
+    assert_eq!(binds(200.0, 512, few), Some(BindingLimit::VolumeIops));
+    let large = KnownCaps {
         bytes_per_s: Some(1000.0 * MIB),
         iops: Some(16000.0),
     };
-    assert_eq!(binds(2000.0, 32, large), Some(Binds::Latency));
-    assert_eq!(binds(250.0, 512, large), Some(Binds::Unknown));
+    assert_eq!(binds(2000.0, 32, large), Some(BindingLimit::Latency));
+    assert_eq!(binds(250.0, 512, large), Some(BindingLimit::Unknown));
 }

@@ -2,7 +2,7 @@
 
 use super::{LENGTHS, LONG, error};
 use crate::level::find_drop;
-use crate::simulate::{PROCESSES, Process, Rng};
+use crate::simulate::{PROCESSES, Rng, StationaryProcess};
 use crate::steady::{assess, warmup_end};
 
 /// The shares of series that are called unsteady, trimmed of a warm-up, and given a drop.
@@ -32,7 +32,7 @@ fn findings(
 /// noise of the memory `phi` and the standard deviation `noise` (a fraction).
 fn shaped(change: fn(f64) -> f64, phi: f64, noise: f64) -> impl Fn(&mut Rng, usize) -> Vec<f64> {
     move |rng, slices| {
-        let series = Process::Ar(phi).series(rng, slices);
+        let series = StationaryProcess::Ar(phi).series(rng, slices);
         let value = |(t, x): (usize, &f64)| {
             1000.0 * (1.0 + change(t as f64 / slices as f64)) + 10.0 * noise * (x - 1000.0)
         };

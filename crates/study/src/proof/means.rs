@@ -3,10 +3,10 @@
 use super::{LENGTHS, LONG, error, hopeless, share};
 use crate::compare::ratio;
 use crate::interval::mean_interval;
-use crate::simulate::{PROCESSES, Process, Rng};
+use crate::simulate::{PROCESSES, Rng, StationaryProcess};
 use crate::stop::{StopDecision, StopRule, Stopper};
 
-fn coverage(process: Process, slices: usize, trials: usize) -> f64 {
+fn coverage(process: StationaryProcess, slices: usize, trials: usize) -> f64 {
     share(trials, 1, |rng| {
         mean_interval(&process.series(rng, slices))
             .unwrap()
@@ -15,7 +15,7 @@ fn coverage(process: Process, slices: usize, trials: usize) -> f64 {
 }
 
 /// The mean half width relative to that of someone who knows the process.
-fn relative_width(process: Process, slices: usize, trials: usize) -> f64 {
+fn relative_width(process: StationaryProcess, slices: usize, trials: usize) -> f64 {
     let mut rng = Rng::new(2);
     let width = |_| {
         mean_interval(&process.series(&mut rng, slices))
@@ -42,7 +42,7 @@ fn the_interval_covers() {
 #[test]
 fn the_interval_is_not_needlessly_wide() {
     // The ideal interval knows the deviation; Student's for 80 values is 1.5 % wider.
-    assert!(relative_width(Process::Ar(0.0), 80, 1000) <= 1.35 * 1.015);
+    assert!(relative_width(StationaryProcess::Ar(0.0), 80, 1000) <= 1.35 * 1.015);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn table_of_coverage() {
 
 /// End of a phase that stops itself, on a process scaled so that 50 slices give `width` of the precision
 /// wanted: the share that covers, and the share that stops early.
-fn stopped(process: Process, width: f64, trials: usize) -> (f64, f64) {
+fn stopped(process: StationaryProcess, width: f64, trials: usize) -> (f64, f64) {
     let scale = width * 0.03 / process.ideal_half_width(50);
     let mut early = 0;
     let covered = share(trials, 3, |rng| {
@@ -126,7 +126,7 @@ fn table_of_coverage_when_stopped() {
     }
 }
 
-fn no_difference(process: Process, slices: usize, trials: usize) -> f64 {
+fn no_difference(process: StationaryProcess, slices: usize, trials: usize) -> f64 {
     share(trials, 5, |rng| {
         let (a, b) = (process.series(rng, slices), process.series(rng, 80));
         ratio(&a, &b).is_none_or(|ratio| !ratio.shows_difference())

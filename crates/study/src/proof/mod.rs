@@ -14,7 +14,7 @@ mod races;
 mod warmups;
 mod watch;
 
-use crate::simulate::{Process, Rng};
+use crate::simulate::{Rng, StationaryProcess};
 
 /// Lengths of series to prove on, in slices.
 const LENGTHS: [usize; 6] = [30, 50, 80, 200, 600, 3000];
@@ -33,6 +33,6 @@ pub(crate) fn error(p: f64, trials: usize) -> f64 {
 }
 
 /// Regimes a third as long as the series or longer leave no method a chance.
-fn hopeless(process: Process, slices: usize) -> bool {
-    matches!(process, Process::Regimes { .. }) && slices < 80
+fn hopeless(process: StationaryProcess, slices: usize) -> bool {
+    matches!(process, StationaryProcess::Regimes { .. }) && slices < 80
 }

@@ -2,7 +2,7 @@
 
 use super::{LONG, error, hopeless};
 use crate::interval::mean_interval;
-use crate::simulate::{PROCESSES, Process, Rng};
+use crate::simulate::{PROCESSES, Rng, StationaryProcess};
 use crate::steady::{burst_end, warmup_end};
 
 const LEVEL: f64 = 300.0;
@@ -50,7 +50,7 @@ impl Opening {
 /// Series after its beginning: a cap, or noise of the memory `phi`, with this standard deviation as a share of the level.
 fn opened(opening: Opening, phi: f64, noise: f64) -> impl Fn(&mut Rng, usize) -> Made {
     move |rng, slices| {
-        let around = Process::Ar(phi).series(rng, slices);
+        let around = StationaryProcess::Ar(phi).series(rng, slices);
         let value = |(at, x): (usize, &f64)| {
             (LEVEL * (opening.factor(at) + 10.0 * noise * (x / 1000.0 - 1.0))).round()
         };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::measurement::Measurement;
 use crate::compare::RatioInterval;
 use crate::distribution::{student_quantile, student_tail};
+use crate::median::median;
 
 /// Distance beyond the usual at which an entrant's scatter is an exception, in normal deviations. So far that
 /// no noise is taken for one that is merely three times as large on some layouts as on others: leaving out
@@ -196,7 +197,7 @@ fn centred(cells: &Cells, entrants: &[usize], blocks: usize) -> BTreeMap<usize, 
         }
     }
     for block in 0..blocks {
-        let middle = median(rows.values().map(|row| row[block]).collect());
+        let middle = median(rows.values().map(|row| row[block]).collect()).unwrap_or(0.0);
         for row in rows.values_mut() {
             row[block] -= middle;
         }
@@ -221,7 +222,7 @@ impl Scatter {
             widen: count / (count - 1.0),
         };
         let variances = rows.values().map(|row| scatter.of(row)).collect();
-        scatter.usual = median(variances) / chi_square_share(0.0, blocks);
+        scatter.usual = median(variances).unwrap_or(0.0) / chi_square_share(0.0, blocks);
         scatter
     }
 
@@ -273,7 +274,7 @@ fn without_farthest(row: &[f64]) -> Option<(usize, Vec<f64>)> {
     if row.len() < 3 {
         return None;
     }
-    let middle = median(row.to_vec());
+    let middle = median(row.to_vec())?;
     let distance = |at: &usize| (row[*at] - middle).abs();
     let worst = (0..row.len()).max_by(|a, b| distance(a).total_cmp(&distance(b)))?;
     let mut others = row.to_vec();
@@ -290,13 +291,4 @@ fn mean(values: &[f64]) -> f64 {
 fn variance(values: &[f64]) -> f64 {
     let mean = mean(values);
     values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
-}
-
-/// The median; zero of nothing.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        count => 0.5 * (values[(count - 1) / 2] + values[count / 2]),
-    }
 }

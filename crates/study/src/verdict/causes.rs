@@ -1,7 +1,7 @@
 //! From the evidence to causes, and from causes to a conclusion.
 
 use super::disks::DiskEvidence;
-use super::inputs::{Metric, Moment, Observed, Windows, part};
+use super::inputs::{Moment, Observations, ResponseFigure, Windows, part};
 use super::load::LoadEvidence;
 use super::usual::unusual_shift;
 use super::{LEAST_CHANGE, LEVEL};
@@ -61,7 +61,7 @@ pub enum Certainty {
 
 /// A conclusion with the figures that led to it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Verdict {
+pub struct CauseVerdict {
     /// The answer.
     pub conclusion: Conclusion,
     /// Its strength.
@@ -69,7 +69,7 @@ pub struct Verdict {
     /// The causes, in the order in which they were found.
     pub causes: Vec<Cause>,
     /// The change of each figure of response times that could be compared; the one that decided comes first.
-    pub changes: Vec<(Metric, Shift)>,
+    pub changes: Vec<(ResponseFigure, Shift)>,
     /// Evidence on the load.
     pub load: Option<LoadEvidence>,
     /// Evidence on each disk that could be compared.
@@ -79,11 +79,13 @@ pub struct Verdict {
 }
 
 /// Judges a moment.
-pub fn judge(observed: &Observed, moment: Moment, windows: &Windows) -> Verdict {
+pub fn judge(observed: &Observations, moment: Moment, windows: &Windows) -> CauseVerdict {
     let metrics = observed.service.metrics();
-    let mut changes: Vec<(Metric, Shift)> = metrics
+    let mut changes: Vec<(ResponseFigure, Shift)> = metrics
         .iter()
-        .filter(|(metric, values)| !matches!(metric, Metric::Above(_)) || varies(values, windows))
+        .filter(|(metric, values)| {
+            !matches!(metric, ResponseFigure::Above(_)) || varies(values, windows)
+        })
         .filter_map(|(metric, values)| Some((*metric, unusual_shift(values, windows)?)))
         .collect();
     correct_for_many(&mut changes);
@@ -93,7 +95,7 @@ pub fn judge(observed: &Observed, moment: Moment, windows: &Windows) -> Verdict 
             .partial_cmp(&order(b))
             .unwrap_or(std::cmp::Ordering::Equal)
     });
-    let mut verdict = Verdict {
+    let mut verdict = CauseVerdict {
         conclusion: Conclusion::NotEnoughData,
         certainty: Certainty::Low,
         causes: Vec::new(),
@@ -148,7 +150,7 @@ fn varies(values: &[f64], windows: &Windows) -> bool {
 
 /// Corrects p for the number of figures (Benjamini and Hochberg, 1995). They are of the same requests: where all of them
 /// moved, none counts for less.
-fn correct_for_many(changes: &mut [(Metric, Shift)]) {
+fn correct_for_many(changes: &mut [(ResponseFigure, Shift)]) {
     let tests = changes.len();
     changes.sort_by(|(_, a), (_, b)| b.p.total_cmp(&a.p));
     let mut least: f64 = 1.0;
@@ -160,10 +162,10 @@ fn correct_for_many(changes: &mut [(Metric, Shift)]) {
 
 /// Certainty that no percentile changed: the intervals of all hold changes that do not count, and none that is large.
 /// `None` where an interval excludes that.
-fn nothing_changed(changes: &[(Metric, Shift)]) -> Option<Certainty> {
+fn nothing_changed(changes: &[(ResponseFigure, Shift)]) -> Option<Certainty> {
     let percentiles = changes
         .iter()
-        .filter(|(metric, _)| !matches!(metric, Metric::Above(_)));
+        .filter(|(metric, _)| !matches!(metric, ResponseFigure::Above(_)));
     let mut farthest: Option<f64> = None;
     for (_, shift) in percentiles {
         let (low, high) = (shift.ratio.low, shift.ratio.high);
@@ -181,14 +183,14 @@ fn nothing_changed(changes: &[(Metric, Shift)]) -> Option<Certainty> {
 
 /// Reasons about a change of response times in one direction: 1 slower, -1 faster.
 struct Reasoning<'a> {
-    observed: &'a Observed,
+    observed: &'a Observations,
     windows: &'a Windows,
     marked: bool,
     direction: f64,
 }
 
 impl Reasoning<'_> {
-    fn conclude(&self, mut verdict: Verdict) -> Verdict {
+    fn conclude(&self, mut verdict: CauseVerdict) -> CauseVerdict {
         let load = verdict.load.as_ref();
         let by_load = load.is_some_and(|load| load.explains(self.direction));
         let changed = verdict
@@ -217,7 +219,7 @@ impl Reasoning<'_> {
 
     /// The cause where neither load nor disks explain all: a series that changed where each request asks for
     /// other I/O or nothing is marked; else the code, if there is a marker.
-    fn other_cause(&self, verdict: &Verdict) -> Option<Cause> {
+    fn other_cause(&self, verdict: &CauseVerdict) -> Option<Cause> {
         let telling = |(_, shift): &&(String, Shift)| {
             shift.p <= LEVEL
                 && (shift.superiority - 0.5).abs() >= LEAST_SUPERIORITY - 0.5

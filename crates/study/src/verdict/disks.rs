@@ -1,8 +1,8 @@
 //! A disk as a cause: latency that rose without more I/O to explain it.
 
-use crate::watch::{EventCode, Says};
+use crate::watch::{EventCode, FindingMeaning};
 
-use super::inputs::{Disk, Layer, Observed, Windows, pairs, part};
+use super::inputs::{DiskLayer, Observations, ObservedDisk, Windows, pairs, part};
 use super::{LEAST_CHANGE, LEVEL};
 use crate::shift::{Effect, Shift, shift, shift_at_equal_load};
 
@@ -29,12 +29,16 @@ pub struct DiskEvidence {
     /// Milliseconds of disk latency in the I/O of one request: before, after.
     pub per_request_ms: (f64, f64),
     /// Its place among disks that lie on each other.
-    pub layer: Layer,
+    pub layer: DiskLayer,
 }
 
 impl DiskEvidence {
     /// Compares the disk's series; `None` where too little was recorded.
-    pub(crate) fn new(observed: &Observed, disk: &Disk, windows: &Windows) -> Option<Self> {
+    pub(crate) fn new(
+        observed: &Observations,
+        disk: &ObservedDisk,
+        windows: &Windows,
+    ) -> Option<Self> {
         let (before, after) = (&windows.before, &windows.after);
         let change = |values: &[f64]| shift(part(values, before), part(values, after));
         let ios = disk.iops.iter().map(|iops| iops * observed.slot_s);
@@ -72,9 +76,9 @@ impl DiskEvidence {
     pub(crate) fn changed(&self, direction: f64) -> bool {
         let more_io = self.iops.shows(LEVEL, LEAST_CHANGE) && self.iops.size() > 0.0;
         let own = |code: &EventCode| match code.says() {
-            Says::Changed => true,
-            Says::AtALimit => !more_io,
-            Says::HowItIsUsed => false,
+            FindingMeaning::Changed => true,
+            FindingMeaning::AtALimit => !more_io,
+            FindingMeaning::HowItIsUsed => false,
         };
         if direction > 0.0 && self.began.iter().any(own) {
             return true;

@@ -6,7 +6,7 @@ use crate::watch::EventCode;
 
 /// Response times of a service, a value per slot. Slots without requests have NaN for times and shares.
 #[derive(Clone, Debug, Default)]
-pub struct Service {
+pub struct ServiceTimes {
     /// Requests in the slot.
     pub requests: Vec<f64>,
     /// Mean, in milliseconds.
@@ -23,7 +23,7 @@ pub struct Service {
 
 /// One figure of response times.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Metric {
+pub enum ResponseFigure {
     /// Median.
     P50,
     /// 95th percentile.
@@ -34,10 +34,10 @@ pub enum Metric {
     Above(f64),
 }
 
-impl Service {
+impl ServiceTimes {
     /// The series of each figure, with NaN where a slot has too few requests for it: a percentile says
     /// nothing unless about one request lies beyond it.
-    pub(crate) fn metrics(&self) -> Vec<(Metric, Vec<f64>)> {
+    pub(crate) fn metrics(&self) -> Vec<(ResponseFigure, Vec<f64>)> {
         let with = |values: &[f64], least: f64| -> Vec<f64> {
             let pairs = values.iter().zip(&self.requests);
             pairs
@@ -45,9 +45,9 @@ impl Service {
                 .collect()
         };
         let percentiles = [
-            (Metric::P50, with(&self.p50_ms, 2.0)),
-            (Metric::P95, with(&self.p95_ms, 20.0)),
-            (Metric::P99, with(&self.p99_ms, 100.0)),
+            (ResponseFigure::P50, with(&self.p50_ms, 2.0)),
+            (ResponseFigure::P95, with(&self.p95_ms, 20.0)),
+            (ResponseFigure::P99, with(&self.p99_ms, 100.0)),
         ];
         // Half a request of a usual slot more, so that a share that rises from nothing is a ratio. The same in all
         // slots: a share that stays what it is must not change with the number of requests.
@@ -56,7 +56,7 @@ impl Service {
         let half = 0.5 / crate::noise::mean(&known).max(1.0);
         let shares = self.above.iter().map(|(bound, shares)| {
             let shares: Vec<f64> = shares.iter().map(|share| share + half).collect();
-            (Metric::Above(*bound), with(&shares, 20.0))
+            (ResponseFigure::Above(*bound), with(&shares, 20.0))
         });
         percentiles.into_iter().chain(shares).collect()
     }
@@ -73,7 +73,7 @@ pub struct DiskFinding {
 
 /// A disk below the service, a value per slot; NaN where it was not recorded.
 #[derive(Clone, Debug, Default)]
-pub struct Disk {
+pub struct ObservedDisk {
     /// Its name, with the host's where there are several.
     pub name: String,
     /// I/Os a second.
@@ -85,12 +85,12 @@ pub struct Disk {
     /// Its findings.
     pub findings: Vec<DiskFinding>,
     /// Its place among disks that lie on each other.
-    pub layer: Layer,
+    pub layer: DiskLayer,
 }
 
 /// Place of a disk among disks that lie on each other: arrays, mapped devices, their members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Layer {
+pub struct DiskLayer {
     /// It lies on others, whose latency is in its own.
     pub lies_on_others: bool,
     /// Others lie on it: not all of its I/O is the service's, since a check of an array reads the members too.
@@ -108,13 +108,13 @@ pub struct NamedSeries {
 
 /// All that is known of a service and what is below it, on one time axis.
 #[derive(Clone, Debug, Default)]
-pub struct Observed {
+pub struct Observations {
     /// Length of a slot, in seconds.
     pub slot_s: f64,
     /// The service.
-    pub service: Service,
+    pub service: ServiceTimes,
     /// Its disks.
-    pub disks: Vec<Disk>,
+    pub disks: Vec<ObservedDisk>,
     /// Other series.
     pub series: Vec<NamedSeries>,
 }
@@ -210,10 +210,10 @@ mod tests {
 
     #[test]
     fn a_share_that_stays_does_not_change_with_the_rate() {
-        let service = Service {
+        let service = ServiceTimes {
             requests: vec![50.0, 500.0, 5000.0],
             above: vec![(200.0, vec![0.0; 3])],
-            ..Service::default()
+            ..ServiceTimes::default()
         };
         let metrics = service.metrics();
         let (_, shares) = metrics.last().unwrap();
@@ -222,12 +222,12 @@ mod tests {
 
     #[test]
     fn percentiles_of_few_requests_are_left_out() {
-        let service = Service {
+        let service = ServiceTimes {
             requests: vec![1.0, 50.0, 500.0],
             p50_ms: vec![5.0; 3],
             p95_ms: vec![9.0; 3],
             p99_ms: vec![20.0; 3],
-            ..Service::default()
+            ..ServiceTimes::default()
         };
         let known: Vec<usize> = service
             .metrics()

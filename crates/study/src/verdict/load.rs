@@ -1,6 +1,6 @@
 //! Load as a cause: a response time that moved along its curve over the request rate.
 
-use super::inputs::{Observed, Windows, pairs};
+use super::inputs::{Observations, Windows, pairs};
 use super::usual::unusual_shift;
 use super::{LEAST_CHANGE, LEVEL};
 use crate::shift::{Effect, Shift, shift_at_equal_load};
@@ -18,7 +18,7 @@ pub struct LoadEvidence {
 impl LoadEvidence {
     /// Compares the rate and the response time `metric`. Earlier days count as before, so that a rate that is new
     /// today can be compared where it occurred then.
-    pub(crate) fn new(observed: &Observed, metric: &[f64], windows: &Windows) -> Option<Self> {
+    pub(crate) fn new(observed: &Observations, metric: &[f64], windows: &Windows) -> Option<Self> {
         let requests = &observed.service.requests;
         let rate = unusual_shift(requests, windows)?;
         let earlier = windows.days.iter().rev();

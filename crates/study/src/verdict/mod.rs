@@ -22,10 +22,11 @@ mod proof;
 mod stacked;
 mod usual;
 
-pub use causes::{Cause, Certainty, Conclusion, Verdict, judge};
+pub use causes::{Cause, CauseVerdict, Certainty, Conclusion, judge};
 pub use disks::DiskEvidence;
 pub use inputs::{
-    Disk, DiskFinding, Layer, Metric, Moment, NamedSeries, Observed, Service, Windows,
+    DiskFinding, DiskLayer, Moment, NamedSeries, Observations, ObservedDisk, ResponseFigure,
+    ServiceTimes, Windows,
 };
 pub use load::LoadEvidence;
 

@@ -29,12 +29,12 @@ impl<'a> Table<'a> {
         figures.collect()
     }
 
-    fn service(&self) -> Service {
+    fn service(&self) -> ServiceTimes {
         let bounds = self.head.iter().filter_map(|name| {
             let bound = name.strip_prefix("above_")?.strip_suffix("_ms")?;
             Some((bound.parse().unwrap(), self.column(name)))
         });
-        Service {
+        ServiceTimes {
             requests: self.column("requests"),
             mean_ms: self.column("mean_ms"),
             p50_ms: self.column("p50_ms"),
@@ -79,19 +79,19 @@ fn text(name: &str) -> String {
 }
 
 /// The verdict on a case, whose change is in its middle.
-fn judged(case: &Case) -> Verdict {
+fn judged(case: &Case) -> CauseVerdict {
     let text = text(case.name);
     let table = Table::new(&text);
-    let observed = Observed {
+    let observed = Observations {
         slot_s: 1.0,
         service: table.service(),
-        disks: vec![Disk {
+        disks: vec![ObservedDisk {
             name: "loop".to_owned(),
             iops: table.column("iops"),
             await_ms: table.column("await_ms"),
             busy: table.column("busy"),
             findings: Vec::new(),
-            layer: Layer::default(),
+            layer: DiskLayer::default(),
         }],
         series: vec![NamedSeries {
             name: "cache reads".to_owned(),
@@ -128,9 +128,9 @@ fn petshops_issues_of_five_points_are_not_enough() {
     let all = table.service();
     for first in (0..table.rows.len()).step_by(5) {
         let part = |values: &[f64]| values[first..first + 5].to_vec();
-        let observed = Observed {
+        let observed = Observations {
             slot_s: 300.0,
-            service: Service {
+            service: ServiceTimes {
                 requests: part(&all.requests),
                 mean_ms: part(&all.mean_ms),
                 p50_ms: part(&all.p50_ms),
@@ -138,7 +138,7 @@ fn petshops_issues_of_five_points_are_not_enough() {
                 p99_ms: part(&all.p99_ms),
                 above: Vec::new(),
             },
-            ..Observed::default()
+            ..Observations::default()
         };
         for (slot, marked) in (1..5).flat_map(|slot| [(slot, false), (slot, true)]) {
             let windows = Windows::around(slot, 40, 5, 288, 0..5);

@@ -142,7 +142,7 @@ fn queued(service_ms: f64, load: f64) -> f64 {
     service_ms / (1.0 - load.min(0.97)) + service_ms * 200.0 * (load - 0.97).max(0.0)
 }
 
-fn simulate(events: &[Event], rng: &mut Rng) -> Observed {
+fn simulate(events: &[Event], rng: &mut Rng) -> Observations {
     const RATE: f64 = 200.0;
     const CPU_MS: f64 = 4.0;
     const CORES: f64 = 2.0;
@@ -161,15 +161,15 @@ fn simulate(events: &[Event], rng: &mut Rng) -> Observed {
         state: 0.0,
         memory: 0.5,
     };
-    let mut observed = Observed {
+    let mut observed = Observations {
         slot_s: 60.0,
-        ..Observed::default()
+        ..Observations::default()
     };
     let bounds = [200.0, 500.0];
     observed.service.above = bounds.map(|bound| (bound, Vec::new())).to_vec();
-    let mut disk = Disk {
+    let mut disk = ObservedDisk {
         name: "vda".to_owned(),
-        ..Disk::default()
+        ..ObservedDisk::default()
     };
     let mut evictions = Vec::new();
     for slot in 0..MOMENT + 2 * WIDTH {
@@ -324,7 +324,7 @@ fn three_points_against_three_are_not_enough() {
     };
     let verdict = judge(&observed, moment, &windows);
     assert_eq!(verdict.conclusion, Conclusion::NotEnoughData);
-    let nothing = judge(&Observed::default(), moment, &windows);
+    let nothing = judge(&Observations::default(), moment, &windows);
     assert_eq!(nothing.conclusion, Conclusion::NotEnoughData);
 }
 

@@ -16,7 +16,7 @@ fn step(rng: &mut Rng, before: f64, after: f64) -> Vec<f64> {
 }
 
 /// A service on a mirror of two, of which a check begins at the moment.
-fn checked(found: &[EventCode]) -> Observed {
+fn checked(found: &[EventCode]) -> Observations {
     let mut rng = Rng::new(1);
     let response = step(&mut rng, 20.0, 40.0);
     let above = |bound: f64| (bound, vec![0.0; COUNT]);
@@ -24,7 +24,7 @@ fn checked(found: &[EventCode]) -> Observed {
         code: *code,
         slots: MOMENT + 1..COUNT,
     };
-    let mut disk = |name: &str, iops: (f64, f64), await_ms: (f64, f64), layer| Disk {
+    let mut disk = |name: &str, iops: (f64, f64), await_ms: (f64, f64), layer| ObservedDisk {
         name: name.to_owned(),
         iops: step(&mut rng, iops.0, iops.1),
         await_ms: step(&mut rng, await_ms.0, await_ms.1),
@@ -32,11 +32,11 @@ fn checked(found: &[EventCode]) -> Observed {
         findings: Vec::new(),
         layer,
     };
-    let above_them = Layer {
+    let above_them = DiskLayer {
         lies_on_others: true,
         carries_others: false,
     };
-    let below = Layer {
+    let below = DiskLayer {
         lies_on_others: false,
         carries_others: true,
     };
@@ -47,9 +47,9 @@ fn checked(found: &[EventCode]) -> Observed {
         disk("vdb", (200.0, 900.0), (1.0, 4.0), below),
     ];
     disks[0].findings = found.iter().map(finding).collect();
-    Observed {
+    Observations {
         slot_s: 60.0,
-        service: Service {
+        service: ServiceTimes {
             requests: step(&mut rng, 6000.0, 6000.0),
             mean_ms: response.clone(),
             p50_ms: response.clone(),
@@ -62,7 +62,7 @@ fn checked(found: &[EventCode]) -> Observed {
     }
 }
 
-fn judged(observed: &Observed, marked: bool) -> Verdict {
+fn judged(observed: &Observations, marked: bool) -> CauseVerdict {
     let windows = Windows::around(MOMENT, 40, COUNT, 0, 0..COUNT);
     let moment = Moment {
         slot: MOMENT,

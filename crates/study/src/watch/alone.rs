@@ -9,9 +9,9 @@ use record::sample::{DeviceKind, DeviceSample, Flow, Sample};
 use record::{Nanos, Severity};
 
 use super::format::{digits, time};
-use super::history::median;
 use super::rule::{Devices, Sighting};
 use super::rules::{EventCode, stalled};
+use crate::median::median;
 
 /// Multiple of the others' median from which a member is unequal.
 const UNEQUAL: f64 = 1.5;
@@ -195,8 +195,8 @@ fn most<'a>(
 }
 
 fn unequal(sample: &Sample, group: &Group<'_>) -> Option<Sighting> {
-    type Kind = (&'static str, fn(&DeviceSample) -> f64);
-    let kinds: [Kind; 2] = [
+    type FlowKindPoint = (&'static str, fn(&DeviceSample) -> f64);
+    let kinds: [FlowKindPoint; 2] = [
         ("reads", |one| ops(&one.read)),
         ("requests", |one| ops(&one.all)),
     ];
@@ -226,8 +226,8 @@ fn slower(sample: &Sample, group: &Group<'_>) -> Option<Sighting> {
     } else {
         SLOW
     };
-    type Kind = (&'static str, fn(&DeviceSample) -> &Flow);
-    let kinds: [Kind; 3] = [
+    type FlowKindPoint = (&'static str, fn(&DeviceSample) -> &Flow);
+    let kinds: [FlowKindPoint; 3] = [
         ("Reads", |one| &one.read),
         ("Writes", |one| &one.write),
         ("Requests", |one| &one.all),

@@ -1,6 +1,6 @@
 //! A finding of a watch: an event with a start and an end.
 
-use record::sample::Moment;
+use record::sample::SampleTime;
 use record::{Severity, Subject};
 use serde::{Deserialize, Serialize};
 
@@ -30,9 +30,9 @@ pub struct Event {
     /// The subject's name: the device's, or `host`.
     pub name: String,
     /// Start of its cause, which is before it was found.
-    pub began: Moment,
+    pub began: SampleTime,
     /// Last time at which its cause was seen; `None` while it lasts.
-    pub ended: Option<Moment>,
+    pub ended: Option<SampleTime>,
     /// A sentence: what was seen, with its figures.
     pub text: String,
     /// Advice, in a sentence.
@@ -56,7 +56,7 @@ pub enum ChangeKind {
 
 /// An event, and what happened to it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Change {
+pub struct EventChange {
     /// The change.
     pub kind: ChangeKind,
     /// The event as it stands.

@@ -1,9 +1,9 @@
 //! Makes events of what is seen again and again.
 
 use record::Nanos;
-use record::sample::Moment;
+use record::sample::SampleTime;
 
-use super::event::{Change, ChangeKind, Event, Figure};
+use super::event::{ChangeKind, Event, EventChange, Figure};
 use super::rule::Sighting;
 use super::rules::EventCode;
 
@@ -14,7 +14,7 @@ const UPDATE: Nanos = Nanos::from_secs(60);
 struct Entry {
     event: Event,
     /// Last time at which its cause was seen.
-    seen: Moment,
+    seen: SampleTime,
     /// Last time at which it was reported.
     reported: Nanos,
 }
@@ -32,8 +32,8 @@ impl EventTracker {
         &mut self,
         code: EventCode,
         sighting: Sighting,
-        now: Moment,
-    ) -> Option<Change> {
+        now: SampleTime,
+    ) -> Option<EventChange> {
         let same = |entry: &&mut Entry| {
             entry.event.code == code && entry.event.subject == sighting.subject
         };
@@ -58,7 +58,7 @@ impl EventTracker {
             seen: now,
             reported: now.elapsed,
         });
-        Some(Change {
+        Some(EventChange {
             kind: ChangeKind::Opened,
             event,
         })
@@ -69,8 +69,8 @@ impl EventTracker {
         &mut self,
         code: EventCode,
         sighting: Sighting,
-        now: Moment,
-    ) -> Option<Change> {
+        now: SampleTime,
+    ) -> Option<EventChange> {
         let mut change = self.enter(code, sighting, now)?;
         let id = change.event.id;
         self.entries.retain(|entry| entry.event.id != id);
@@ -83,8 +83,8 @@ impl EventTracker {
         &mut self,
         code: EventCode,
         linger: Nanos,
-        now: Moment,
-    ) -> Vec<Change> {
+        now: SampleTime,
+    ) -> Vec<EventChange> {
         let is_over =
             |entry: &Entry| entry.event.code == code && now.elapsed - entry.seen.elapsed > linger;
         self.close(is_over)
@@ -92,19 +92,19 @@ impl EventTracker {
 
     /// Ends all events where no sample follows the one at `last`. Those seen in it are unfinished: a rule looks once a
     /// second.
-    pub(super) fn finish(&mut self, last: Moment) -> Vec<Change> {
+    pub(super) fn finish(&mut self, last: SampleTime) -> Vec<EventChange> {
         let mut changes =
             self.close(|entry| last.elapsed - entry.seen.elapsed >= Nanos::from_secs(1));
-        changes.extend(self.entries.drain(..).map(|entry| Change {
+        changes.extend(self.entries.drain(..).map(|entry| EventChange {
             kind: ChangeKind::Unfinished,
             event: entry.event,
         }));
         changes
     }
 
-    fn close(&mut self, is_over: impl Fn(&Entry) -> bool) -> Vec<Change> {
+    fn close(&mut self, is_over: impl Fn(&Entry) -> bool) -> Vec<EventChange> {
         let over = self.entries.extract_if(.., |entry| is_over(entry));
-        over.map(|entry| Change {
+        over.map(|entry| EventChange {
             kind: ChangeKind::Closed,
             event: Event {
                 ended: Some(entry.seen),
@@ -121,7 +121,7 @@ impl EventTracker {
 }
 
 impl Entry {
-    fn go_on(&mut self, sighting: Sighting, now: Moment) -> Option<Change> {
+    fn go_on(&mut self, sighting: Sighting, now: SampleTime) -> Option<EventChange> {
         let is_worse = sighting.severity > self.event.severity;
         self.seen = now;
         self.event.severity = self.event.severity.max(sighting.severity);
@@ -133,7 +133,7 @@ impl Entry {
             return None;
         }
         self.reported = now.elapsed;
-        Some(Change {
+        Some(EventChange {
             kind: ChangeKind::Updated,
             event: self.event.clone(),
         })
@@ -155,8 +155,8 @@ mod tests {
     use super::*;
     use record::{Severity, Subject};
 
-    fn at(seconds: u64) -> Moment {
-        Moment {
+    fn at(seconds: u64) -> SampleTime {
+        SampleTime {
             wall: None,
             elapsed: Nanos::from_secs(seconds),
         }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use record::Nanos;
-use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Flow, Moment, Sample};
+use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Flow, Sample, SampleTime};
 
 /// Samples that are shorter are put together until they make a point of this length.
 const POINT: Nanos = Nanos(950_000_000);
@@ -18,7 +18,7 @@ const STEP: usize = 32;
 
 /// Requests of one kind in a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Part {
+pub(super) struct FlowPoint {
     /// Requests a second.
     pub(super) ops: f64,
     /// Bytes a second.
@@ -28,21 +28,21 @@ pub(super) struct Part {
 }
 
 /// A kind of requests within a point.
-pub(super) type Kind = fn(&Point) -> &Part;
+pub(super) type FlowKindPoint = fn(&Point) -> &FlowPoint;
 
 /// A device in about a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {
     /// End.
-    pub(super) end: Moment,
+    pub(super) end: SampleTime,
     /// Length, in seconds.
     pub(super) seconds: f64,
     /// Reads.
-    pub(super) read: Part,
+    pub(super) read: FlowPoint,
     /// Writes.
-    pub(super) write: Part,
+    pub(super) write: FlowPoint,
     /// Reads, writes and discards.
-    pub(super) all: Part,
+    pub(super) all: FlowPoint,
     /// Requests in flight on average.
     pub(super) in_flight: Option<f64>,
     /// Requests in flight at the end.
@@ -80,8 +80,8 @@ impl PartSums {
         }
     }
 
-    fn part(&self, seconds: f64) -> Part {
-        Part {
+    fn part(&self, seconds: f64) -> FlowPoint {
+        FlowPoint {
             ops: self.ops / seconds,
             bytes: self.bytes / seconds,
             wait: (self.timed > 0.0).then(|| self.waited / self.timed),
@@ -109,7 +109,7 @@ impl Sums {
         self.in_flight_at_end = sample.in_flight.map(|count| count as f64);
     }
 
-    fn point(&self, end: Moment) -> Point {
+    fn point(&self, end: SampleTime) -> Point {
         let seconds = self.seconds;
         Point {
             end,
@@ -137,14 +137,14 @@ struct Series {
 
 /// The points of all devices.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(super) struct DeviceHistory {
     series: HashMap<DeviceId, Series>,
     length: Nanos,
     count: u64,
     ended_point: bool,
 }
 
-impl History {
+impl DeviceHistory {
     /// Takes a sample; tells whether it completes a point.
     pub(super) fn take(&mut self, sample: &Sample) -> bool {
         self.ended_point = self.add(sample);
@@ -231,7 +231,7 @@ impl Series {
     }
 
     /// `in_use`: it belongs to something that is at work, even if it does nothing itself.
-    fn end_point(&mut self, end: Moment, most: usize, in_use: bool) {
+    fn end_point(&mut self, end: SampleTime, most: usize, in_use: bool) {
         if self.sums.seconds <= 0.0 {
             return;
         }
@@ -282,7 +282,7 @@ fn is_worked_on(array: &DeviceSample) -> bool {
 
 /// Requests a second and mean wait of one kind over points. `None` of the wait where no request was
 /// timed.
-pub(super) fn mean_of(points: &[Point], part: Kind) -> Part {
+pub(super) fn mean_of(points: &[Point], part: FlowKindPoint) -> FlowPoint {
     let mut sums = PartSums::default();
     let mut seconds = 0.0;
     for point in points {
@@ -299,7 +299,7 @@ pub(super) fn mean_of(points: &[Point], part: Kind) -> Part {
     if seconds > 0.0 {
         sums.part(seconds)
     } else {
-        Part::default()
+        FlowPoint::default()
     }
 }
 
@@ -310,17 +310,6 @@ pub(super) fn mean_known(points: &[Point], value: fn(&Point) -> Option<f64>) -> 
         sum += value(point)?;
     }
     (!points.is_empty()).then(|| sum / points.len() as f64)
-}
-
-/// The middle of some values; `None` where there are none.
-pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    let upper = values.get(middle)?;
-    if values.len() % 2 == 1 {
-        return Some(*upper);
-    }
-    Some(0.5 * (values.get(middle.checked_sub(1)?)? + upper))
 }
 
 /// The standard deviation of values as a share of their mean; infinite where the mean is zero.
@@ -347,8 +336,8 @@ pub(super) fn jitter(in_flight: f64, ops_in_point: f64) -> f64 {
 }
 
 /// Start of a stretch of points.
-pub(super) fn beginning(points: &[Point]) -> Moment {
-    points.first().map_or_else(Moment::default, |first| {
+pub(super) fn beginning(points: &[Point]) -> SampleTime {
+    points.first().map_or_else(SampleTime::default, |first| {
         first.end.before(Nanos((first.seconds * 1e9) as u64))
     })
 }

@@ -2,10 +2,10 @@
 
 use record::sample::{DeviceKind, DeviceSample, Sample, SyncAction};
 
-use super::history::{History, Point};
+use super::history::{DeviceHistory, Point};
 
 /// A member and what it did lately.
-pub(super) struct Side<'a> {
+pub(super) struct MemberLoad<'a> {
     /// The member.
     pub(super) device: &'a DeviceSample,
     /// Its points.
@@ -31,10 +31,10 @@ pub(super) fn is_rebuilt(array: &DeviceSample) -> bool {
 pub(super) fn sides<'a>(
     array: &'a DeviceSample,
     sample: &'a Sample,
-    history: &'a History,
+    history: &'a DeviceHistory,
     seconds: f64,
     least: usize,
-) -> Vec<Side<'a>> {
+) -> Vec<MemberLoad<'a>> {
     let state = array.array.as_ref();
     let takes_part = |device: &&DeviceSample| {
         let member = state.and_then(|state| {
@@ -51,7 +51,7 @@ pub(super) fn sides<'a>(
         .filter(takes_part)
         .map(|device| {
             let points = history.last(device.device.id, seconds, least)?;
-            Some(Side { device, points })
+            Some(MemberLoad { device, points })
         })
         .collect::<Option<Vec<_>>>()
         .unwrap_or_default()

@@ -22,25 +22,25 @@ pub(crate) mod simulated;
 mod tests;
 
 use record::Subject;
-use record::sample::{Gap, Moment, Sample};
+use record::sample::{Gap, Sample, SampleTime};
 
-pub use event::{Change, ChangeKind, Event, Figure};
+pub use event::{ChangeKind, Event, EventChange, Figure};
 use event_tracker::EventTracker;
-use history::History;
+use history::DeviceHistory;
 pub use rule::Settings;
-use rule::{Devices, Now, Rule};
+use rule::{Devices, Rule, RuleInput};
 pub use rules::EventCode;
-pub(crate) use rules::Says;
+pub(crate) use rules::FindingMeaning;
 
 /// Watches a host.
 pub struct Watch {
     rules: Vec<(EventCode, Box<dyn Rule + Send>)>,
     /// The devices that are requested; none means all.
     names: Vec<String>,
-    history: History,
+    history: DeviceHistory,
     tracker: EventTracker,
     /// The moment of the last sample.
-    last: Moment,
+    last: SampleTime,
     /// Findings of the last sample without a predecessor.
     alone: Vec<(EventCode, Subject)>,
 }
@@ -51,16 +51,16 @@ impl Watch {
         Watch {
             rules: rules::all(&settings),
             names: settings.names,
-            history: History::default(),
+            history: DeviceHistory::default(),
             tracker: EventTracker::default(),
-            last: Moment::default(),
+            last: SampleTime::default(),
             alone: Vec::new(),
         }
     }
 
     /// Examines a sample, and returns which events began, continued or ended. Samples come in order of
     /// their time.
-    pub fn see(&mut self, sample: &Sample) -> Vec<Change> {
+    pub fn see(&mut self, sample: &Sample) -> Vec<EventChange> {
         if let Some(Gap::Suspended(_) | Gap::Unseen(_)) = sample.gap {
             self.history.clear();
             for (_, rule) in &mut self.rules {
@@ -69,7 +69,7 @@ impl Watch {
         }
         self.last = sample.at;
         let is_point = self.history.take(sample);
-        let now = Now {
+        let now = RuleInput {
             sample,
             history: &self.history,
             devices: Devices::of(sample, &self.names),
@@ -90,7 +90,7 @@ impl Watch {
 
     /// Examines a sample that no other of its run comes before or after, as in a log of one report. What it shows
     /// begins and ends with it, and is not repeated where the run before showed it too.
-    pub fn see_alone(&mut self, sample: &Sample) -> Vec<Change> {
+    pub fn see_alone(&mut self, sample: &Sample) -> Vec<EventChange> {
         let mut changes = Vec::new();
         let mut seen = Vec::new();
         for (code, sighting) in alone::observe(sample, &self.names) {
@@ -105,7 +105,7 @@ impl Watch {
     }
 
     /// Ends all events: the log is over.
-    pub fn finish(&mut self) -> Vec<Change> {
+    pub fn finish(&mut self) -> Vec<EventChange> {
         self.tracker.finish(self.last)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use record::Nanos;
-use record::sample::{DeviceId, Exceeded, Moment, Sample, VendorPage};
+use record::sample::{DeviceId, Exceeded, Sample, SampleTime, VendorPage};
 
 /// Pages are examined so far back, or over so many of them where they are longer.
 const WINDOW: Nanos = Nanos::from_secs(10);
@@ -17,7 +17,7 @@ const PAGES: usize = 2;
 #[derive(Clone, Copy, Debug)]
 struct PageContent {
     page: VendorPage,
-    at: Moment,
+    at: SampleTime,
     length: Nanos,
     /// Shares of the page's time over the caps on operations and on bytes.
     ops: f64,
@@ -34,7 +34,7 @@ pub(super) struct TimeOverCap {
     /// Over the cap on bytes.
     pub(super) bytes: f64,
     /// Start.
-    pub(super) began: Moment,
+    pub(super) began: SampleTime,
 }
 
 /// The pages of the last seconds.

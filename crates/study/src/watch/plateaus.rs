@@ -13,7 +13,7 @@ use std::iter;
 
 use record::sample::DeviceId;
 
-use super::history::{History, Kind, Point, jitter, mean_known, mean_of, variation};
+use super::history::{DeviceHistory, FlowKindPoint, Point, jitter, mean_known, mean_of, variation};
 use crate::noise::mean;
 use crate::plateau::{
     LEAST_SLICES_OFTEN, Plateau, Throughput, assess_often, few, without_outliers,
@@ -50,12 +50,12 @@ pub(super) struct Held {
 }
 
 /// The points that a plateau of a disk would be seen in.
-pub(super) fn window(history: &History, id: DeviceId) -> Option<&[Point]> {
+pub(super) fn window(history: &DeviceHistory, id: DeviceId) -> Option<&[Point]> {
     history.last(id, WINDOW_S, LEAST_POINTS)
 }
 
 /// The level at which a disk is held, if it is.
-pub(super) fn held(history: &History, id: DeviceId) -> Option<Held> {
+pub(super) fn held(history: &DeviceHistory, id: DeviceId) -> Option<Held> {
     let points = window(history, id)?;
     held_in(points, || least_wait(history.all(id), |point| &point.all))
 }
@@ -137,7 +137,7 @@ pub(super) fn calm_variation(counts: &[f64], one: f64) -> f64 {
 }
 
 /// The least mean wait of requests of a kind over a few points in a row, in seconds.
-pub(super) fn least_wait(points: &[Point], part: Kind) -> Option<f64> {
+pub(super) fn least_wait(points: &[Point], part: FlowKindPoint) -> Option<f64> {
     points
         .windows(RUN)
         .filter_map(|run| {
@@ -150,9 +150,9 @@ pub(super) fn least_wait(points: &[Point], part: Kind) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use record::sample::Moment;
+    use record::sample::SampleTime;
 
-    use super::super::history::Part;
+    use super::super::history::FlowPoint;
     use super::*;
 
     /// A second of a disk that is held at 400 IOPS while 32 are in flight; `share` of it has work, in which
@@ -161,16 +161,16 @@ mod tests {
         // A grant may come just before or just after the second ends.
         let late = [1.0, -1.0, 0.0][number % 3];
         let ops = (done * (400.0 * share + late)).round();
-        let part = Part {
+        let part = FlowPoint {
             ops,
             bytes: 16_384.0 * ops,
             wait: (ops > 0.0).then_some(0.08),
         };
         Point {
-            end: Moment::default(),
+            end: SampleTime::default(),
             seconds: 1.0,
             read: part,
-            write: Part::default(),
+            write: FlowPoint::default(),
             all: part,
             in_flight: Some(32.0 * share),
             in_flight_at_end: None,

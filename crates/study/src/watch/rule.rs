@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use record::sample::{DeviceId, DeviceKind, DeviceSample, Moment, Sample};
+use record::sample::{DeviceId, DeviceKind, DeviceSample, Sample, SampleTime};
 use record::{Nanos, Severity, Subject};
 
-use super::history::History;
+use super::history::DeviceHistory;
 
 /// Settings that a person may choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) struct Sighting {
     pub(super) name: String,
     pub(super) severity: Severity,
     /// Start of the cause.
-    pub(super) began: Moment,
+    pub(super) began: SampleTime,
     pub(super) text: String,
     pub(super) advice: &'static str,
     pub(super) figures: Vec<(&'static str, f64)>,
@@ -40,7 +40,7 @@ pub(super) struct Sighting {
 
 impl Sighting {
     /// Something about a device.
-    pub(super) fn of(device: &DeviceSample, severity: Severity, began: Moment) -> Sighting {
+    pub(super) fn of(device: &DeviceSample, severity: Severity, began: SampleTime) -> Sighting {
         Sighting {
             subject: Subject::Device(device.device.id),
             name: device.device.name.clone(),
@@ -54,13 +54,13 @@ impl Sighting {
 }
 
 /// Data shown to a rule.
-pub(super) struct Now<'a> {
+pub(super) struct RuleInput<'a> {
     pub(super) sample: &'a Sample,
-    pub(super) history: &'a History,
+    pub(super) history: &'a DeviceHistory,
     pub(super) devices: Devices<'a>,
 }
 
-impl<'a> Now<'a> {
+impl<'a> RuleInput<'a> {
     /// The devices that do the work.
     pub(super) fn disks(&self) -> impl Iterator<Item = &'a DeviceSample> {
         self.devices.disks.iter().copied()
@@ -147,7 +147,7 @@ pub(super) trait Rule {
     }
 
     /// Sightings at this moment.
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>);
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>);
 
     /// Forgets what it remembers: what comes next does not follow it.
     fn forget(&mut self) {}

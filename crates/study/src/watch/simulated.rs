@@ -6,7 +6,7 @@ use super::Event;
 use record::raid::Level;
 use record::sample::{
     ArraySample, BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Flow, Fraction,
-    Moment, PerSecond, Progress, Sample, SyncAction,
+    PerSecond, Progress, Sample, SampleTime, SyncAction,
 };
 use record::{Bytes, Nanos};
 
@@ -202,7 +202,7 @@ impl Host {
     /// The next second.
     pub(crate) fn second(&mut self, rng: &mut Rng) -> Sample {
         self.now += Nanos::from_secs(1);
-        let at = Moment {
+        let at = SampleTime {
             wall: None,
             elapsed: self.now,
         };

@@ -12,8 +12,8 @@ use super::simulated::{Disk, Host};
 use super::*;
 use crate::simulate::Rng;
 
-fn at(seconds: u64) -> Moment {
-    Moment {
+fn at(seconds: u64) -> SampleTime {
+    SampleTime {
         wall: None,
         elapsed: Nanos::from_secs(seconds),
     }
@@ -38,7 +38,7 @@ fn second(number: u64, iops: f64, in_flight: Option<u64>) -> Sample {
     }
 }
 
-fn kinds(changes: &[Change]) -> Vec<(ChangeKind, EventCode)> {
+fn kinds(changes: &[EventChange]) -> Vec<(ChangeKind, EventCode)> {
     changes
         .iter()
         .map(|change| (change.kind, change.event.code))
@@ -417,7 +417,7 @@ fn short_samples_are_put_together() {
     let mut found: Vec<Event> = Vec::new();
     for tenth in 0..400_u64 {
         let mut sample = host.second(&mut rng);
-        sample.at = Moment {
+        sample.at = SampleTime {
             wall: None,
             elapsed: Nanos((tenth + 1) * 100_000_000),
         };

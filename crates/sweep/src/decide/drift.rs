@@ -1,6 +1,6 @@
 //! Drift of the baseline over the sweep.
 
-use crate::decision::Drift;
+use crate::decision::BaselineDrift;
 use crate::record::Value;
 use ui::units::span;
 
@@ -11,7 +11,7 @@ use super::measurements::{Measurements, is_positive};
 const JUMP: f64 = 0.2;
 
 /// The drift over all measurements of the baseline's layout. `None` before it was measured twice.
-pub(super) fn of(measurements: &Measurements) -> Option<Drift> {
+pub(super) fn of(measurements: &Measurements) -> Option<BaselineDrift> {
     let record = measurements.record;
     let figure = measurements.speed();
     let cells = record
@@ -46,7 +46,7 @@ pub(super) fn of(measurements: &Measurements) -> Option<Drift> {
             amount(assessed.jump)
         ),
     };
-    Some(Drift {
+    Some(BaselineDrift {
         points,
         change: assessed.change.map(|ratio| Value {
             mean: ratio.ratio - 1.0,
@@ -59,7 +59,7 @@ pub(super) fn of(measurements: &Measurements) -> Option<Drift> {
 }
 
 /// The doubt that a drift raises: comparisons within a block are valid, absolute figures are not.
-pub(super) fn doubt(drift: &Drift, tie: f64) -> Option<String> {
+pub(super) fn doubt(drift: &BaselineDrift, tie: f64) -> Option<String> {
     let shown = drift.change.filter(|change| {
         let excludes_zero = change.low > Some(0.0) || change.high < Some(0.0);
         excludes_zero && change.mean.abs() > tie
@@ -81,10 +81,10 @@ pub(super) fn doubt(drift: &Drift, tie: f64) -> Option<String> {
 mod tests {
     use super::super::decide;
     use super::super::testing::{Truth, raid10, sweep};
-    use crate::decision::Decision;
+    use crate::decision::SweepDecision;
     use crate::layout::Layout;
 
-    fn decision(drift: f64, blocks: usize) -> Decision {
+    fn decision(drift: f64, blocks: usize) -> SweepDecision {
         let of = |_: &Layout| vec![("page-mixed.iops", 5000.0)];
         let truth = Truth {
             of: &of,

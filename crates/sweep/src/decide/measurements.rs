@@ -129,7 +129,7 @@ impl<'a> Measurements<'a> {
         if let Objective::Figure(figure) | Objective::PerDollar(figure) = &settings.objective {
             return figure.clone();
         }
-        let required = settings.requires.first().map(|bar| bar.figure.clone());
+        let required = settings.requires.first().map(|one| one.figure.clone());
         required.unwrap_or_else(|| {
             let phase = settings.phases.first().map_or("workload", String::as_str);
             Figure::of(phase, Metric::Iops)

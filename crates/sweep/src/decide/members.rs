@@ -3,6 +3,7 @@
 
 use study::compare::RatioInterval;
 use study::effects::{Effect, Pair, effect};
+use study::median::median;
 use study::scaling::{Point, Share, knee, odd_against_even};
 
 use crate::figure::{Figure, Metric};
@@ -242,7 +243,8 @@ pub(super) fn slow(measurements: &Measurements, curves: &[MeasuredCurve]) -> Vec
         return Vec::new();
     };
     let count = probe.alone.len();
-    let Some(usual) = median(&probe.alone).filter(|_| count > 2) else {
+    let alone = probe.alone.iter().map(|value| value.mean).collect();
+    let Some(usual) = median(alone).filter(|_| count > 2) else {
         return Vec::new();
     };
     let slow = probe
@@ -299,7 +301,6 @@ fn studied(one: &MeasuredCurve) -> Vec<Point> {
             members: point.members,
             value: value.mean,
             half_width: half.map(|half| half / value.mean),
-            ideal: point.ideal,
         }
     });
     points.collect()
@@ -316,19 +317,11 @@ fn sum_of(values: &[Value], of: impl Fn(&Value) -> f64) -> f64 {
     values.iter().map(of).sum()
 }
 
-fn median(values: &[Value]) -> Option<f64> {
-    let mut means: Vec<f64> = values.iter().map(|value| value.mean).collect();
-    means.sort_by(f64::total_cmp);
-    let count = means.len();
-    let low = means.get(count.checked_sub(1)? / 2)?;
-    Some(0.5 * (low + means.get(count / 2)?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::decide;
     use super::super::testing::{Truth, probed, raid10, sweep};
-    use crate::decision::Decision;
+    use crate::decision::SweepDecision;
     use crate::layout::Layout;
     use domain::raid::Level;
 
@@ -346,7 +339,7 @@ mod tests {
         of: &dyn Fn(&Layout) -> f64,
         alone: &[f64],
         share: f64,
-    ) -> Decision {
+    ) -> SweepDecision {
         with_depth(64, members, level, of, alone, share)
     }
 
@@ -357,7 +350,7 @@ mod tests {
         of: &dyn Fn(&Layout) -> f64,
         alone: &[f64],
         share: f64,
-    ) -> Decision {
+    ) -> SweepDecision {
         let layouts = members.iter().map(|members| Layout {
             level: Some(level),
             ..raid10(*members)
@@ -374,7 +367,7 @@ mod tests {
         decide(&truth.all(record, 5))
     }
 
-    fn has(decision: &Decision, words: &[&str]) {
+    fn has(decision: &SweepDecision, words: &[&str]) {
         for word in words {
             assert!(
                 decision.answers.iter().any(|text| text.contains(word)),
@@ -432,7 +425,7 @@ mod tests {
     #[test]
     fn with_few_requests_in_flight_neither_the_array_nor_a_knee_is_blamed_alone() {
         let of = |layout: &Layout| (3000.0 * layout.members as f64 / io(layout)).min(9000.0);
-        let blames = |decision: &Decision, word: &str| {
+        let blames = |decision: &SweepDecision, word: &str| {
             let mut answers = decision.answers.iter();
             answers.any(|text| text.contains(word))
         };

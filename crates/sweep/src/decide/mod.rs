@@ -27,7 +27,7 @@ use candidates::{Candidates, Eligibility, Ranking};
 use measurements::Measurements;
 use summary::Summaries;
 
-use super::decision::{Decision, LayoutOutcome, Row};
+use super::decision::{LayoutOutcome, LayoutResult, SweepDecision};
 use super::objective::Objective;
 use super::price::Cost;
 use super::record::{SweepRecord, Value};
@@ -41,7 +41,7 @@ fn rank(candidates: &Candidates) -> Ranking {
 
 /// Conclusions from a record. They may be drawn after every cell; the layouts to measure next are chosen after whole
 /// blocks, by [`next_layouts`].
-pub(crate) fn decide(record: &SweepRecord) -> Decision {
+pub(crate) fn decide(record: &SweepRecord) -> SweepDecision {
     let measurements = Measurements::of(record);
     let mut candidates = Candidates::of(&measurements, false);
     let mut ranking = rank(&candidates);
@@ -57,7 +57,7 @@ pub(crate) fn decide(record: &SweepRecord) -> Decision {
         over = true;
     }
     let summaries = Summaries::of(&measurements);
-    let mut rows: Vec<Row> = (0..record.layouts.len())
+    let mut rows: Vec<LayoutResult> = (0..record.layouts.len())
         .map(|layout| row(&candidates, &ranking, &summaries, layout, over))
         .collect();
     sort(
@@ -84,7 +84,7 @@ pub(crate) fn decide(record: &SweepRecord) -> Decision {
     let effects = effects::of(&measurements);
     let curves = scaling::of(&measurements);
     let answers = answers::of(&measurements, &effects, &curves);
-    Decision {
+    SweepDecision {
         winner: ranking.leader,
         ties: ties.map(|row| row.layout).collect(),
         survivors: survivors::of(&rows, record),
@@ -100,11 +100,11 @@ pub(crate) fn decide(record: &SweepRecord) -> Decision {
 }
 
 /// Indices of the layouts that the next block measures. Called between blocks.
-pub(crate) fn next_layouts(record: &SweepRecord, decision: &Decision) -> Vec<usize> {
+pub(crate) fn next_layouts(record: &SweepRecord, decision: &SweepDecision) -> Vec<usize> {
     if decision.over {
         return Vec::new();
     }
-    let is_wanted = |row: &&Row| match row.outcome {
+    let is_wanted = |row: &&LayoutResult| match row.outcome {
         LayoutOutcome::Failed => false,
         LayoutOutcome::Missed | LayoutOutcome::Dropped => record.settings.full,
         LayoutOutcome::Winner
@@ -140,7 +140,7 @@ fn row(
     summaries: &Summaries,
     layout: usize,
     over: bool,
-) -> Row {
+) -> LayoutResult {
     let record = candidates.measurements.record;
     let place = record.layouts.get(layout);
     let sizes = record.settings.sizes();
@@ -168,7 +168,7 @@ fn row(
         }
         Objective::Cost => cost.map(Value::plain),
     };
-    Row {
+    LayoutResult {
         layout,
         blocks: candidates.measurements.measured(layout),
         value,
@@ -227,10 +227,10 @@ fn outcome(
 
 /// Sorts the rows, the best first: the winner, eligible layouts, those that were dropped or miss a requirement, those
 /// that failed; within these by the share of the leader's objective or, without one, by the value.
-fn sort(rows: &mut [Row], ranking: &Ranking, less_is_better: bool) {
+fn sort(rows: &mut [LayoutResult], ranking: &Ranking, less_is_better: bool) {
     let leader = rows.iter().find(|row| Some(row.layout) == ranking.leader);
     let best = leader.and_then(|row| row.value).map(|value| value.mean);
-    let merit = |row: &Row| {
+    let merit = |row: &LayoutResult| {
         let plain = || Some(row.value?.mean / best.unwrap_or(1.0));
         let share = row.of_winner.map(|value| value.mean).or_else(plain);
         match (share, less_is_better) {
@@ -239,7 +239,7 @@ fn sort(rows: &mut [Row], ranking: &Ranking, less_is_better: bool) {
             (None, _) => f64::INFINITY,
         }
     };
-    let class = |row: &Row| match row.outcome {
+    let class = |row: &LayoutResult| match row.outcome {
         _ if Some(row.layout) == ranking.leader => 0,
         LayoutOutcome::Winner => 0,
         LayoutOutcome::Tie => 1,

@@ -8,7 +8,7 @@ use super::tests::{by_members, growing, run};
 use super::{decide, next_layouts};
 use crate::decision::LayoutOutcome;
 use crate::layout::Layout;
-use crate::record::{Block, Cell, CellOutcome, SweepRecord, Value};
+use crate::record::{Cell, CellOutcome, RaceBlock, SweepRecord, Value};
 use domain::filesystem::Fs;
 use domain::raid::Level;
 
@@ -129,7 +129,7 @@ proptest! {
     fn every_sweep_with_a_requirement_ends(
         seed in 0_u64..1000,
         noise in 0.0..0.3_f64,
-        bar in 70.0..90.0_f64,
+        threshold in 70.0..90.0_f64,
     ) {
         // The fastest layout may miss the requirement after the others were dropped behind it.
         let of = |layout: &Layout| {
@@ -138,14 +138,14 @@ proptest! {
         };
         let truth = Truth { of: &of, noise, drift: 0.0, seed };
         let mut record = sweep("page-mixed.iops", growing());
-        let bar = format!("page-mixed.p99<{bar:.1}ms");
-        record.settings.requires = vec![bar.parse().unwrap()];
+        let threshold = format!("page-mixed.p99<{threshold:.1}ms");
+        record.settings.requires = vec![threshold.parse().unwrap()];
         for block in 0..record.settings.blocks {
             let wanted = next_layouts(&record, &decide(&record));
             if wanted.is_empty() {
                 break;
             }
-            record.blocks.push(Block { wanted: wanted.clone(), order: wanted.clone() });
+            record.blocks.push(RaceBlock { wanted: wanted.clone(), order: wanted.clone() });
             truth.measure(&mut record, block, &wanted);
         }
         prop_assert!(decide(&record).over);

@@ -241,8 +241,8 @@ mod tests {
         noisy(text, &[value], 0.0, false)
     }
 
-    fn is_missed(bar: &RequirementResult) -> bool {
-        matches!(bar, RequirementResult::Missed(_))
+    fn is_missed(result: &RequirementResult) -> bool {
+        matches!(result, RequirementResult::Missed(_))
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use record::Workload;
 
-use crate::decision::{Curve, Point};
+use crate::decision::{Point, ScalingCurve};
 use crate::figure::{Figure, Metric};
 use crate::layout::{Factor, Layout};
 use crate::measure::bench_args;
@@ -19,7 +19,7 @@ use super::summary::in_average_block;
 /// A curve of measured layouts.
 pub(super) struct MeasuredCurve {
     /// The curve.
-    pub curve: Curve,
+    pub curve: ScalingCurve,
     /// The layouts of its points.
     pub layouts: Vec<usize>,
 }
@@ -68,7 +68,7 @@ pub(super) fn of(measurements: &Measurements) -> Vec<MeasuredCurve> {
                     ideal: ideal(measurements, *at),
                 })
             });
-            let curve = Curve {
+            let curve = ScalingCurve {
                 label: layouts
                     .first()
                     .map_or_else(String::new, |at| label(measurements, *at)),

@@ -3,15 +3,15 @@
 //! Layouts are compared with the best of all, so that those of a slower class may have been dropped early: within a
 //! class, layouts tie whose intervals overlap.
 
-use crate::decision::{LayoutOutcome, Row, Survivor};
+use crate::decision::{LayoutOutcome, LayoutResult, Survivor};
 use crate::record::SweepRecord;
 
 /// Highest number of failed members that is considered.
 const MAX_LOSSES: usize = 2;
 
 /// The best layout for each number of failed members, from the required number on. `rows` are sorted, the best first.
-pub(crate) fn of(rows: &[Row], record: &SweepRecord) -> Vec<Survivor> {
-    let contends = |row: &&Row| {
+pub(crate) fn of(rows: &[LayoutResult], record: &SweepRecord) -> Vec<Survivor> {
+    let contends = |row: &&LayoutResult| {
         let is_out = matches!(row.outcome, LayoutOutcome::Missed | LayoutOutcome::Failed);
         !is_out && row.value.is_some()
     };
@@ -33,12 +33,12 @@ pub(crate) fn of(rows: &[Row], record: &SweepRecord) -> Vec<Survivor> {
 }
 
 /// True if two rows are not distinguishable by their shares of the best of all, or by their values.
-fn overlap(a: &Row, b: &Row) -> bool {
+fn overlap(a: &LayoutResult, b: &LayoutResult) -> bool {
     // The best of all has no share: its ties are known.
     if a.of_winner.is_none() {
         return b.outcome == LayoutOutcome::Tie;
     }
-    let bounds = |row: &Row| {
+    let bounds = |row: &LayoutResult| {
         let share = row.of_winner?;
         Some((share.low?, share.high?))
     };
@@ -50,7 +50,11 @@ fn overlap(a: &Row, b: &Row) -> bool {
 }
 
 /// Warning where the best layout survives no failure.
-pub(super) fn doubt(record: &SweepRecord, rows: &[Row], winner: Option<usize>) -> Option<String> {
+pub(super) fn doubt(
+    record: &SweepRecord,
+    rows: &[LayoutResult],
+    winner: Option<usize>,
+) -> Option<String> {
     let winner = winner?;
     let row = rows.iter().find(|row| row.layout == winner)?;
     let layout = record.layouts.get(winner).filter(|_| row.survives == 0)?;

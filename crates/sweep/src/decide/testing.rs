@@ -9,7 +9,7 @@ use record::{Bytes, Machine, Nanos, RunId};
 use crate::figure::Figure;
 use crate::layout::Layout;
 use crate::price::Prices;
-use crate::record::{Cell, CellOutcome, Probe, Settings, SweepRecord, Value, Volume};
+use crate::record::{Cell, CellOutcome, Probe, SweepRecord, SweepSettings, SweptVolume, Value};
 use domain::filesystem::Fs;
 use domain::raid::Level;
 
@@ -39,7 +39,7 @@ pub(super) struct Truth<'a> {
 
 /// A sweep without measurements, of eight volumes of 100 GiB.
 pub(super) fn sweep(objective: &str, layouts: Vec<Layout>) -> SweepRecord {
-    let volume = |at: usize| Volume {
+    let volume = |at: usize| SweptVolume {
         path: PathBuf::from(format!("/dev/nvme{at}n1")),
         id: None,
         serial: Some(format!("vol-{at}")),
@@ -52,7 +52,7 @@ pub(super) fn sweep(objective: &str, layouts: Vec<Layout>) -> SweepRecord {
         disksmith: "0.1.0".to_owned(),
         command: Vec::new(),
         machine: Machine::default(),
-        settings: Settings {
+        settings: SweepSettings {
             devices: (1..=8).map(volume).collect(),
             objective: objective.parse().unwrap(),
             requires: Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::testing::{Truth, failed, priced, raid10, sweep};
 use super::{decide, next_layouts};
-use crate::decision::{Decision, LayoutOutcome, Row};
+use crate::decision::{LayoutOutcome, LayoutResult, SweepDecision};
 use crate::layout::Layout;
 use crate::record::{CellOutcome, SweepRecord, Value};
 use domain::raid::Level;
@@ -29,7 +29,7 @@ fn truth(of: &dyn Fn(&Layout) -> Vec<(&'static str, f64)>) -> Truth<'_> {
     }
 }
 
-fn row(decision: &Decision, layout: usize) -> &Row {
+fn row(decision: &SweepDecision, layout: usize) -> &LayoutResult {
     decision
         .rows
         .iter()
@@ -38,7 +38,7 @@ fn row(decision: &Decision, layout: usize) -> &Row {
 }
 
 /// Runs a sweep block by block, and returns its final decision.
-pub(super) fn run(record: &mut SweepRecord, truth: &Truth) -> Decision {
+pub(super) fn run(record: &mut SweepRecord, truth: &Truth) -> SweepDecision {
     for block in 0..record.settings.blocks {
         let decision = decide(record);
         let layouts = next_layouts(record, &decision);

@@ -8,7 +8,7 @@ use study::compare::ratio_of_intervals;
 use study::few::means_of_blocks;
 use study::interval::Interval;
 
-use super::checkpoint::{Checkpoint, DOCUMENT, VolumeSpec};
+use super::checkpoint::{DOCUMENT, TypeSweepCheckpoint, VolumeSpec};
 use super::plan::{MONTH_H, figures};
 use crate::figure::{Figure, Metric};
 use crate::objective::Objective;
@@ -25,9 +25,9 @@ pub(crate) struct TypeResult {
     price_per_month: f64,
     currency: String,
     /// Means of the requested figures over the rounds; latencies in nanoseconds.
-    figures: BTreeMap<String, Mean>,
+    figures: BTreeMap<String, TypeMean>,
     /// The objective; `None` where it was not measured.
-    objective: Option<Mean>,
+    objective: Option<TypeMean>,
     /// Requirements that it misses.
     missed: Vec<String>,
     /// Runs in the ledger.
@@ -40,7 +40,7 @@ pub(crate) struct TypeResult {
 
 /// A mean with its 95 % interval, where there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(crate) struct Mean {
+pub(crate) struct TypeMean {
     mean: f64,
     low: Option<f64>,
     high: Option<f64>,
@@ -64,8 +64,8 @@ pub(crate) struct TypeComparison {
 }
 
 /// Compares the volumes.
-pub(crate) fn compare(checkpoint: &Checkpoint) -> TypeComparison {
-    let of_figure: BTreeMap<&Figure, Vec<Option<Mean>>> =
+pub(crate) fn compare(checkpoint: &TypeSweepCheckpoint) -> TypeComparison {
+    let of_figure: BTreeMap<&Figure, Vec<Option<TypeMean>>> =
         figures(&checkpoint.objective, &checkpoint.requires)
             .into_iter()
             .map(|figure| (figure, means(checkpoint, figure)))
@@ -127,7 +127,7 @@ fn month(spec: &VolumeSpec) -> f64 {
 }
 
 /// Means of a figure, one for each type, without the differences between rounds.
-fn means(checkpoint: &Checkpoint, figure: &Figure) -> Vec<Option<Mean>> {
+fn means(checkpoint: &TypeSweepCheckpoint, figure: &Figure) -> Vec<Option<TypeMean>> {
     let values = |at: usize| -> Vec<(usize, f64)> {
         let cells = checkpoint.cells.iter().filter(|cell| cell.spec == at);
         cells
@@ -139,14 +139,14 @@ fn means(checkpoint: &Checkpoint, figure: &Figure) -> Vec<Option<Mean>> {
     let alone = |group: &Vec<(usize, f64)>| {
         // A single round has no interval.
         let sum: f64 = group.iter().map(|(_, value)| value).sum();
-        (!group.is_empty()).then(|| Mean {
+        (!group.is_empty()).then(|| TypeMean {
             mean: sum / group.len() as f64,
             low: None,
             high: None,
         })
     };
     let mean = |(group, interval): (&Vec<(usize, f64)>, Option<Interval>)| match interval {
-        Some(interval) => Some(Mean {
+        Some(interval) => Some(TypeMean {
             mean: interval.mean,
             low: Some(interval.low),
             high: Some(interval.high),
@@ -157,19 +157,19 @@ fn means(checkpoint: &Checkpoint, figure: &Figure) -> Vec<Option<Mean>> {
 }
 
 fn objective(
-    checkpoint: &Checkpoint,
+    checkpoint: &TypeSweepCheckpoint,
     at: usize,
-    mean: &dyn Fn(&Figure, usize) -> Option<Mean>,
-) -> Option<Mean> {
+    mean: &dyn Fn(&Figure, usize) -> Option<TypeMean>,
+) -> Option<TypeMean> {
     let price = month(&checkpoint.specs[at]);
     match &checkpoint.objective {
         Objective::Figure(figure) => mean(figure, at),
-        Objective::PerDollar(figure) => mean(figure, at).map(|found| Mean {
+        Objective::PerDollar(figure) => mean(figure, at).map(|found| TypeMean {
             mean: found.mean / price,
             low: found.low.map(|low| low / price),
             high: found.high.map(|high| high / price),
         }),
-        Objective::Cost => Some(Mean {
+        Objective::Cost => Some(TypeMean {
             mean: price,
             low: None,
             high: None,
@@ -307,7 +307,7 @@ impl TypeComparison {
     }
 }
 
-impl Mean {
+impl TypeMean {
     /// The mean in the unit of a figure, with half the width of its interval.
     fn shown(&self, figure: &str) -> String {
         let metric = figure.parse::<Figure>().map(|figure| figure.metric);

@@ -46,7 +46,7 @@ impl VolumeSpec {
 /// Stage of a volume of the sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Stage {
+pub(crate) enum VolumeStage {
     /// Its creation may have been requested: it may or may not exist.
     Requested,
     /// It was created.
@@ -59,14 +59,14 @@ pub(crate) enum Stage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct VolumeState {
     /// Its stage.
-    pub stage: Stage,
+    pub stage: VolumeStage,
     /// Its id, once it is known.
     pub id: Option<String>,
 }
 
 /// Measurement of a volume in a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Cell {
+pub(crate) struct RoundMeasurement {
     /// Index of the type.
     pub spec: usize,
     /// The round.
@@ -83,7 +83,7 @@ pub(crate) struct Cell {
 
 /// A sweep of volume types.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Checkpoint {
+pub(crate) struct TypeSweepCheckpoint {
     /// Its name, which the volumes carry as a tag.
     pub id: String,
     /// Start.
@@ -105,12 +105,12 @@ pub(crate) struct Checkpoint {
     /// Number of rounds.
     pub rounds: usize,
     /// Measurements, in order of time.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<RoundMeasurement>,
     /// True if it was ended before all was measured.
     pub given_up: bool,
 }
 
-impl LongWork for Checkpoint {
+impl LongWork for TypeSweepCheckpoint {
     const KIND: &'static str = "sweep-ec2";
     const FORM: u32 = 1;
 }

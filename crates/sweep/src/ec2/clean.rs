@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use linux::aws::volumes::Volume;
+use linux::aws::volumes::EbsVolume;
 
-use super::checkpoint::{Checkpoint, Stage, VolumeState};
-use super::clock::Clock;
+use super::checkpoint::{TypeSweepCheckpoint, VolumeStage, VolumeState};
+use super::clock::SweepClock;
 use super::cloud::{Ec2, TAG, is_gone, is_of};
 
 /// Timeout for detaching a volume.
@@ -21,10 +21,10 @@ const LISTING_ATTEMPTS: usize = 5;
 
 /// Deletes all volumes of a sweep, and returns the remaining ones, as sentences. `save` writes the state after each.
 pub(crate) fn clean(
-    checkpoint: &mut Checkpoint,
+    checkpoint: &mut TypeSweepCheckpoint,
     ec2: &mut Ec2<'_>,
-    clock: &mut dyn Clock,
-    save: &mut dyn FnMut(&Checkpoint),
+    clock: &mut dyn SweepClock,
+    save: &mut dyn FnMut(&TypeSweepCheckpoint),
 ) -> Vec<String> {
     let mut left = Vec::new();
     if let Err(why) = adopt(checkpoint, ec2, clock) {
@@ -36,11 +36,11 @@ pub(crate) fn clean(
     save(checkpoint);
     for at in 0..checkpoint.volumes.len() {
         let VolumeState { stage, id } = checkpoint.volumes[at].clone();
-        let (Some(id), true) = (id, stage != Stage::Gone) else {
+        let (Some(id), true) = (id, stage != VolumeStage::Gone) else {
             continue;
         };
         match remove(&id, checkpoint, ec2, clock) {
-            Ok(()) => checkpoint.volumes[at].stage = Stage::Gone,
+            Ok(()) => checkpoint.volumes[at].stage = VolumeStage::Gone,
             Err(why) => left.push(why),
         }
         save(checkpoint);
@@ -51,11 +51,11 @@ pub(crate) fn clean(
 /// Adds volumes with the sweep's tag to the checkpoint that are missing there, after a kill between request and
 /// response.
 fn adopt(
-    checkpoint: &mut Checkpoint,
+    checkpoint: &mut TypeSweepCheckpoint,
     ec2: &mut Ec2<'_>,
-    clock: &mut dyn Clock,
+    clock: &mut dyn SweepClock,
 ) -> Result<(), linux::aws::Error> {
-    let is_open = |made: &VolumeState| made.stage == Stage::Requested && made.id.is_none();
+    let is_open = |made: &VolumeState| made.stage == VolumeStage::Requested && made.id.is_none();
     for attempt in 0..LISTING_ATTEMPTS {
         for volume in ec2.tagged(&checkpoint.id)? {
             let known = |made: &VolumeState| made.id.as_ref() == Some(&volume.id);
@@ -63,7 +63,7 @@ fn adopt(
                 continue;
             }
             let found = VolumeState {
-                stage: Stage::Created,
+                stage: VolumeStage::Created,
                 id: Some(volume.id),
             };
             match checkpoint.volumes.iter_mut().find(|made| is_open(made)) {
@@ -79,7 +79,7 @@ fn adopt(
         }
     }
     let open = checkpoint.volumes.iter_mut().filter(|made| is_open(made));
-    open.for_each(|made| made.stage = Stage::Gone);
+    open.for_each(|made| made.stage = VolumeStage::Gone);
     Ok(())
 }
 
@@ -89,9 +89,9 @@ fn adopt(
 /// The reason for which it remains, as a sentence.
 fn remove(
     id: &str,
-    checkpoint: &Checkpoint,
+    checkpoint: &TypeSweepCheckpoint,
     ec2: &mut Ec2<'_>,
-    clock: &mut dyn Clock,
+    clock: &mut dyn SweepClock,
 ) -> Result<(), String> {
     let failed = |why: linux::aws::Error| format!("{id}: {why}");
     let began = clock.now();
@@ -128,7 +128,10 @@ fn remove(
 
 /// # Errors
 /// The reason for which the sweep may not remove a volume, as a sentence.
-pub(crate) fn may_be_removed(volume: &Volume, checkpoint: &Checkpoint) -> Result<(), String> {
+pub(crate) fn may_be_removed(
+    volume: &EbsVolume,
+    checkpoint: &TypeSweepCheckpoint,
+) -> Result<(), String> {
     if !is_of(volume, &checkpoint.id) {
         return Err(format!(
             "{} does not carry the tag {TAG}={} any more, and is not touched",
@@ -151,7 +154,7 @@ pub(crate) fn may_be_removed(volume: &Volume, checkpoint: &Checkpoint) -> Result
 }
 
 /// State of the attachment of a volume; `None` where it has none.
-fn attached(volume: &Volume) -> Option<&str> {
+fn attached(volume: &EbsVolume) -> Option<&str> {
     let states = volume.attachments.iter();
     states
         .map(|one| one.state.as_deref().unwrap_or("attached"))

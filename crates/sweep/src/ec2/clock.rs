@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// A clock.
-pub(crate) trait Clock {
+pub(crate) trait SweepClock {
     /// Time since an arbitrary start.
     fn now(&self) -> Duration;
     /// Waits.
@@ -19,7 +19,7 @@ impl HostClock {
     }
 }
 
-impl Clock for HostClock {
+impl SweepClock for HostClock {
     fn now(&self) -> Duration {
         self.0.elapsed()
     }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use linux::aws::volumes::{self, Volume};
+use linux::aws::volumes::{self, EbsVolume};
 use linux::aws::{self, Error, RunProgram};
 use linux::exec::Exec;
 use serde::Deserialize;
@@ -26,7 +26,7 @@ pub(crate) struct Ec2<'a> {
 
 /// The instance that volumes are attached to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Instance {
+pub(crate) struct HostInstance {
     pub(crate) id: String,
     pub(crate) zone: String,
     /// Device names in use, such as `/dev/sdf`.
@@ -102,7 +102,7 @@ impl<'a> Ec2<'a> {
     ///
     /// # Errors
     /// A sentence.
-    pub(crate) fn instance(&mut self, id: &str) -> Result<Instance, String> {
+    pub(crate) fn instance(&mut self, id: &str) -> Result<HostInstance, String> {
         let program = self
             .command("describe-instances")
             .args(["--instance-ids", id]);
@@ -121,7 +121,7 @@ impl<'a> Ec2<'a> {
         let zone = found.placement.and_then(|place| place.availability_zone);
         let zone = zone.ok_or_else(|| format!("aws does not say the zone of {id}"))?;
         self.region = self.region.take().or_else(|| region_of(&zone));
-        Ok(Instance {
+        Ok(HostInstance {
             id: id.to_owned(),
             zone,
             taken: found
@@ -132,7 +132,7 @@ impl<'a> Ec2<'a> {
         })
     }
 
-    fn creation(&self, spec: &VolumeSpec, place: &Instance, sweep: &str, token: &str) -> Exec {
+    fn creation(&self, spec: &VolumeSpec, place: &HostInstance, sweep: &str, token: &str) -> Exec {
         let tags = format!(
             "ResourceType=volume,Tags=[{{Key={TAG},Value={sweep}}},{{Key={INSTANCE_TAG},Value={}}},\
              {{Key=Name,Value=disksmith-{sweep}}}]",
@@ -165,7 +165,7 @@ impl<'a> Ec2<'a> {
     pub(crate) fn may_create(
         &mut self,
         spec: &VolumeSpec,
-        place: &Instance,
+        place: &HostInstance,
         sweep: &str,
     ) -> Result<(), String> {
         let program = self.creation(spec, place, sweep, sweep).arg("--dry-run");
@@ -185,7 +185,7 @@ impl<'a> Ec2<'a> {
     pub(crate) fn create(
         &mut self,
         spec: &VolumeSpec,
-        place: &Instance,
+        place: &HostInstance,
         sweep: &str,
         token: &str,
     ) -> Result<String, Error> {
@@ -222,7 +222,7 @@ impl<'a> Ec2<'a> {
     }
 
     /// The volumes that carry the tag of a sweep.
-    pub(crate) fn tagged(&mut self, sweep: &str) -> Result<Vec<Volume>, Error> {
+    pub(crate) fn tagged(&mut self, sweep: &str) -> Result<Vec<EbsVolume>, Error> {
         let mut found = self.describe(&format!("Name=tag:{TAG},Values={sweep}"))?;
         // A filter may have wildcards, and `aws` may be another program.
         found.retain(|volume| is_of(volume, sweep));
@@ -230,12 +230,12 @@ impl<'a> Ec2<'a> {
     }
 
     /// A volume by its id; `None` where it is gone.
-    pub(crate) fn volume(&mut self, id: &str) -> Result<Option<Volume>, Error> {
+    pub(crate) fn volume(&mut self, id: &str) -> Result<Option<EbsVolume>, Error> {
         let found = self.describe(&format!("Name=volume-id,Values={id}"))?;
         Ok(found.into_iter().find(|volume| volume.id == id))
     }
 
-    fn describe(&mut self, filter: &str) -> Result<Vec<Volume>, Error> {
+    fn describe(&mut self, filter: &str) -> Result<Vec<EbsVolume>, Error> {
         // Cleaning up is not interrupted.
         volumes::describe(
             self.region.as_deref(),
@@ -247,11 +247,11 @@ impl<'a> Ec2<'a> {
 }
 
 /// True if a volume carries the tag of a sweep.
-pub(crate) fn is_of(volume: &Volume, sweep: &str) -> bool {
+pub(crate) fn is_of(volume: &EbsVolume, sweep: &str) -> bool {
     volume.tags.get(TAG).is_some_and(|value| value == sweep)
 }
 
 /// True if it is deleted or being deleted: EC2 lists such volumes for a while.
-pub(crate) fn is_gone(volume: &Volume) -> bool {
+pub(crate) fn is_gone(volume: &EbsVolume) -> bool {
     matches!(volume.state.as_deref(), Some("deleting" | "deleted"))
 }

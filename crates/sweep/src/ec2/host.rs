@@ -13,7 +13,7 @@ use linux::volume_id::name_disk;
 use record::{Bytes, Severity};
 use rustix::fs::OFlags;
 
-use super::checkpoint::{Cell, Checkpoint};
+use super::checkpoint::{RoundMeasurement, TypeSweepCheckpoint};
 use super::rounds::MeasuringHost;
 use crate::args::SweepArgs;
 use crate::figures::figures_of;
@@ -38,7 +38,7 @@ pub(crate) struct HostBench<'a> {
     pub(crate) engine: &'a dyn Engine,
     pub(crate) interrupt: &'a AtomicBool,
     /// The job, with the ledger of the runs.
-    pub(crate) job: Job<Checkpoint>,
+    pub(crate) job: Job<TypeSweepCheckpoint>,
 }
 
 /// Arguments of `bench` for a disk, which the sweep has filled.
@@ -114,14 +114,19 @@ impl MeasuringHost for HostBench<'_> {
         file.sync_all().map_err(failed)
     }
 
-    fn measure(&mut self, disk: &Path, spec: usize, round: usize) -> Result<Option<Cell>, Failure> {
+    fn measure(
+        &mut self,
+        disk: &Path,
+        spec: usize,
+        round: usize,
+    ) -> Result<Option<RoundMeasurement>, Failure> {
         let args = bench_args(self.args, &self.phases, self.span, disk, round)
             .map_err(Failure::refused)?;
         let ran = bench::run_once(&args, self.context, self.engine, self.interrupt);
         if self.interrupt.load(Relaxed) {
             return Ok(None);
         }
-        let mut cell = Cell {
+        let mut cell = RoundMeasurement {
             spec,
             round,
             run: None,
@@ -157,7 +162,7 @@ impl MeasuringHost for HostBench<'_> {
         Ok(Some(cell))
     }
 
-    fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
+    fn save(&mut self, checkpoint: &TypeSweepCheckpoint) -> Result<(), Failure> {
         self.job.save(checkpoint).midway()
     }
 

@@ -31,15 +31,15 @@ use record::RunId;
 
 use crate::args::SweepArgs;
 use crate::ready::open;
-use crate::run::Ending;
+use crate::run::SweepEnd;
 use crate::saved::AbandonedBody;
 use answer::{TypeComparison, compare};
-use checkpoint::{Checkpoint, DOCUMENT, PREFIX, Stage, VolumeState, region_of};
+use checkpoint::{DOCUMENT, PREFIX, TypeSweepCheckpoint, VolumeStage, VolumeState, region_of};
 use clean::clean;
 use clock::HostClock;
-use cloud::{Ec2, Instance, TAG, is_gone};
+use cloud::{Ec2, HostInstance, TAG, is_gone};
 use host::HostBench;
-use plan::Plan;
+use plan::TypeSweepPlan;
 use rounds::{Rounds, free_names};
 use ui::confirm::confirm;
 use ui::context::Context;
@@ -57,7 +57,7 @@ pub(crate) fn sweep(
     engine: &dyn Engine,
     interrupt: &AtomicBool,
 ) -> Outcome {
-    let plan = Plan::of(args).map_err(|problems| refused(&problems))?;
+    let plan = TypeSweepPlan::of(args).map_err(|problems| refused(&problems))?;
     if !args.dry_run && !rustix::process::geteuid().is_root() {
         return Err(refused(&[
             "the disks of the volumes are written to, which needs root".to_owned(),
@@ -97,7 +97,7 @@ pub(crate) fn sweep(
     if !args.yes && !confirm("Create and measure these volumes?", "created", interrupt)? {
         return Err(refused(&["the plan was not confirmed".to_owned()]));
     }
-    let checkpoint = Checkpoint {
+    let checkpoint = TypeSweepCheckpoint {
         id: sweep.clone(),
         started,
         instance: place.id.clone(),
@@ -126,8 +126,8 @@ pub(crate) fn sweep(
 
 /// Runs a sweep, and removes its volumes also after an error.
 fn carry_out(
-    mut checkpoint: Checkpoint,
-    place: &Instance,
+    mut checkpoint: TypeSweepCheckpoint,
+    place: &HostInstance,
     ec2: &mut Ec2<'_>,
     mut bench: HostBench<'_>,
 ) -> Outcome {
@@ -143,7 +143,7 @@ fn carry_out(
     }
     .run(&mut checkpoint);
     let HostBench { context, job, .. } = bench;
-    let given_up = !matches!(ended, Ok(Ending::Over));
+    let given_up = !matches!(ended, Ok(SweepEnd::Over));
     let left = end(&mut checkpoint, given_up, job, ec2, &mut clock, context).err();
     let compared = compare(&checkpoint);
     if compared.is_measured() {
@@ -161,10 +161,10 @@ fn carry_out(
             left.error()
         ))),
         (Ok(_), Some(left)) => Err(left),
-        (Ok(Ending::Interrupted), None) => Err(Failure::Midway(anyhow!(
+        (Ok(SweepEnd::Interrupted), None) => Err(Failure::Midway(anyhow!(
             "interrupted; all of its volumes are deleted"
         ))),
-        (Ok(Ending::Over), None) => status(&compared),
+        (Ok(SweepEnd::Over), None) => status(&compared),
     }
 }
 
@@ -174,9 +174,9 @@ fn carry_out(
 /// Failed midway, where volumes remain; the sweep is then unfinished, and the next start tries again. Also when the
 /// ledger cannot be written.
 fn end(
-    checkpoint: &mut Checkpoint,
+    checkpoint: &mut TypeSweepCheckpoint,
     given_up: bool,
-    mut job: Job<Checkpoint>,
+    mut job: Job<TypeSweepCheckpoint>,
     ec2: &mut Ec2<'_>,
     clock: &mut HostClock,
     context: &Context,
@@ -248,7 +248,7 @@ fn instance(args: &SweepArgs, context: &Context) -> Result<String, Failure> {
 /// # Errors
 /// When the ledger cannot be read, or volumes remain.
 fn repair(mut store: Store, dry_run: bool, context: &Context) -> Result<Store, Failure> {
-    for summary in store.abandoned::<Checkpoint>().refused()? {
+    for summary in store.abandoned::<TypeSweepCheckpoint>().refused()? {
         let key = summary.key;
         if dry_run {
             context.notice(&format!(
@@ -266,7 +266,7 @@ fn repair(mut store: Store, dry_run: bool, context: &Context) -> Result<Store, F
 
 /// Removes the volumes of an unfinished sweep of the ledger, and saves it as finished.
 fn give_up(store: Store, key: &str, from: Takeover, context: &Context) -> Result<Store, Failure> {
-    let (job, work) = Job::<Checkpoint>::claim(store, key, from).refused()?;
+    let (job, work) = Job::<TypeSweepCheckpoint>::claim(store, key, from).refused()?;
     let mut checkpoint = work.document;
     let mut run = aws::run;
     let mut ec2 = Ec2::new(&mut run, checkpoint.region.clone());
@@ -282,7 +282,7 @@ pub(crate) fn abandon(
     interrupt: &AtomicBool,
 ) -> Outcome {
     let store = Store::open(context)?;
-    match store.find::<Checkpoint>(key).refused()? {
+    match store.find::<TypeSweepCheckpoint>(key).refused()? {
         Some(work) if work.summary.finished.is_none() => {
             // Only the user can know that a sweep of another host no longer runs, and confirms it by its full id.
             give_up(store, key, Takeover::WithTarget, context)?;
@@ -315,7 +315,7 @@ fn lost(
         )));
     };
     let zone = first.zone.clone().unwrap_or_default();
-    let mut checkpoint = Checkpoint {
+    let mut checkpoint = TypeSweepCheckpoint {
         id: key.to_owned(),
         started: Timestamp::now(),
         // A host that is no instance has no volumes attached.
@@ -326,7 +326,7 @@ fn lost(
         volumes: volumes
             .iter()
             .map(|volume| VolumeState {
-                stage: Stage::Created,
+                stage: VolumeStage::Created,
                 id: Some(volume.id.clone()),
             })
             .collect(),
@@ -373,7 +373,7 @@ fn lost(
 pub(crate) fn show(args: &SweepArgs, key: &str, context: &mut Context) -> Outcome {
     let store = Store::open_if_there(context)?;
     let work = match &store {
-        Some(store) => store.find::<Checkpoint>(key).refused()?,
+        Some(store) => store.find::<TypeSweepCheckpoint>(key).refused()?,
         None => None,
     };
     let Some(work) = work else {

@@ -7,7 +7,7 @@ use record::Bytes;
 use serde::Serialize;
 
 use super::checkpoint::{DOCUMENT, VolumeSpec};
-use super::cloud::{Instance, TAG};
+use super::cloud::{HostInstance, TAG};
 use crate::args::SweepArgs;
 use crate::figure::{Figure, Metric};
 use crate::objective::{Objective, Requirement};
@@ -25,7 +25,7 @@ const DEFAULT_SPAN: Bytes = Bytes::gib(1);
 
 /// The plan of a sweep.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Plan {
+pub(crate) struct TypeSweepPlan {
     pub(crate) specs: Vec<VolumeSpec>,
     pub(crate) objective: Objective,
     pub(crate) requires: Vec<Requirement>,
@@ -38,12 +38,12 @@ pub(crate) struct Plan {
     pub(crate) prices_of: String,
 }
 
-impl Plan {
+impl TypeSweepPlan {
     /// The plan of these arguments.
     ///
     /// # Errors
     /// All errors in them, as sentences.
-    pub(crate) fn of(args: &SweepArgs) -> Result<Plan, Vec<String>> {
+    pub(crate) fn of(args: &SweepArgs) -> Result<TypeSweepPlan, Vec<String>> {
         let mut problems = Vec::new();
         let mut keep = |result: Result<(), String>| problems.extend(result.err());
         let mut specs: Vec<VolumeSpec> = Vec::new();
@@ -104,7 +104,7 @@ impl Plan {
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(Plan {
+        Ok(TypeSweepPlan {
             prices_of: args
                 .ec2
                 .first()
@@ -133,7 +133,7 @@ impl Plan {
     }
 
     /// The plan as text.
-    pub(crate) fn text(&self, place: &Instance, sweep: &str, columns: usize) -> String {
+    pub(crate) fn text(&self, place: &HostInstance, sweep: &str, columns: usize) -> String {
         const COLUMNS: [Column; 5] = [
             Column::words("volume"),
             Column::numbers("GiB", 0),
@@ -172,7 +172,7 @@ impl Plan {
     }
 
     /// The plan as a document.
-    pub(crate) fn document(&self, place: &Instance) -> String {
+    pub(crate) fn document(&self, place: &HostInstance) -> String {
         ui::json::document(
             DOCUMENT,
             &PlanDocument {

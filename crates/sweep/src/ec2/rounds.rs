@@ -7,11 +7,11 @@ use std::time::Duration;
 use anyhow::anyhow;
 use record::Bytes;
 
-use super::checkpoint::{Cell, Checkpoint, Stage, VolumeState};
+use super::checkpoint::{RoundMeasurement, TypeSweepCheckpoint, VolumeStage, VolumeState};
 use super::clean::POLL_INTERVAL;
-use super::clock::Clock;
-use super::cloud::{Ec2, Instance};
-use crate::run::Ending;
+use super::clock::SweepClock;
+use super::cloud::{Ec2, HostInstance};
+use crate::run::SweepEnd;
 use ui::exit::Failure;
 
 /// Last letters of the names that EC2 recommends for volumes of data (EC2 User Guide, "Device names for volumes").
@@ -35,12 +35,12 @@ pub(crate) trait MeasuringHost {
         disk: &std::path::Path,
         spec: usize,
         round: usize,
-    ) -> Result<Option<Cell>, Failure>;
+    ) -> Result<Option<RoundMeasurement>, Failure>;
     /// Writes the state.
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure>;
+    fn save(&mut self, checkpoint: &TypeSweepCheckpoint) -> Result<(), Failure>;
     /// Reports progress to the user.
     fn report(&mut self, text: &str);
 }
@@ -49,8 +49,8 @@ pub(crate) trait MeasuringHost {
 pub(crate) struct Rounds<'a, 'b> {
     pub(crate) ec2: &'a mut Ec2<'b>,
     pub(crate) bench: &'a mut dyn MeasuringHost,
-    pub(crate) clock: &'a mut dyn Clock,
-    pub(crate) place: &'a Instance,
+    pub(crate) clock: &'a mut dyn SweepClock,
+    pub(crate) place: &'a HostInstance,
     /// Timeout for a volume to be created, and to be listed as a disk.
     pub(crate) timeout: Duration,
     pub(crate) interrupt: &'a AtomicBool,
@@ -61,11 +61,14 @@ impl Rounds<'_, '_> {
     ///
     /// # Errors
     /// The error that ended it. The volumes still exist.
-    pub(crate) fn run(&mut self, checkpoint: &mut Checkpoint) -> Result<Ending, Failure> {
+    pub(crate) fn run(
+        &mut self,
+        checkpoint: &mut TypeSweepCheckpoint,
+    ) -> Result<SweepEnd, Failure> {
         let names = free_names(self.place, checkpoint.specs.len()).map_err(midway)?;
         for at in 0..checkpoint.specs.len() {
             if self.interrupt.load(Relaxed) {
-                return Ok(Ending::Interrupted);
+                return Ok(SweepEnd::Interrupted);
             }
             self.create(checkpoint, at)?;
         }
@@ -73,12 +76,12 @@ impl Rounds<'_, '_> {
         for (at, name) in names.iter().enumerate() {
             let id = checkpoint.volumes[at].id.clone().unwrap_or_default();
             if !self.until_available(&id)? {
-                return Ok(Ending::Interrupted);
+                return Ok(SweepEnd::Interrupted);
             }
             let attached = self.ec2.attach(&id, &checkpoint.instance, name);
             attached.map_err(|why| midway(format!("{id} cannot be attached: {why}")))?;
             let Some(disk) = self.until_seen(&id, checkpoint.specs[at].size())? else {
-                return Ok(Ending::Interrupted);
+                return Ok(SweepEnd::Interrupted);
             };
             self.bench.report(&format!(
                 "disksmith: {}: {id} is {}.",
@@ -93,22 +96,22 @@ impl Rounds<'_, '_> {
                 // Rotated, so that changes during a round do not always affect the same volume.
                 let at = (step + round) % disks.len();
                 if self.interrupt.load(Relaxed) {
-                    return Ok(Ending::Interrupted);
+                    return Ok(SweepEnd::Interrupted);
                 }
                 match self.bench.measure(&disks[at], at, round)? {
                     Some(cell) => checkpoint.cells.push(cell),
-                    None => return Ok(Ending::Interrupted),
+                    None => return Ok(SweepEnd::Interrupted),
                 }
                 self.bench.save(checkpoint)?;
             }
         }
-        Ok(Ending::Over)
+        Ok(SweepEnd::Over)
     }
 
     /// Creates a volume. The request is saved before, and the id after it.
-    fn create(&mut self, checkpoint: &mut Checkpoint, at: usize) -> Result<(), Failure> {
+    fn create(&mut self, checkpoint: &mut TypeSweepCheckpoint, at: usize) -> Result<(), Failure> {
         checkpoint.volumes.push(VolumeState {
-            stage: Stage::Requested,
+            stage: VolumeStage::Requested,
             id: None,
         });
         self.bench.save(checkpoint)?;
@@ -118,7 +121,7 @@ impl Rounds<'_, '_> {
         let id =
             created.map_err(|why| midway(format!("{} cannot be created: {why}", spec.text)))?;
         checkpoint.volumes[at] = VolumeState {
-            stage: Stage::Created,
+            stage: VolumeStage::Created,
             id: Some(id),
         };
         self.bench.save(checkpoint)
@@ -193,7 +196,7 @@ fn midway(why: String) -> Failure {
 ///
 /// # Errors
 /// When there are too few, as a sentence.
-pub(crate) fn free_names(place: &Instance, count: usize) -> Result<Vec<String>, String> {
+pub(crate) fn free_names(place: &HostInstance, count: usize) -> Result<Vec<String>, String> {
     let is_taken = |letter: char| {
         let named = |name: &String| {
             let name = name.strip_prefix("/dev/").unwrap_or(name);

@@ -14,14 +14,16 @@ use record::Bytes;
 use serde_json::json;
 
 use super::answer::compare;
-use super::checkpoint::{Cell, Checkpoint, Stage, VolumeSpec, VolumeState};
+use super::checkpoint::{
+    RoundMeasurement, TypeSweepCheckpoint, VolumeSpec, VolumeStage, VolumeState,
+};
 use super::clean::clean;
-use super::clock::Clock;
-use super::cloud::{Ec2, Instance, TAG};
+use super::clock::SweepClock;
+use super::cloud::{Ec2, HostInstance, TAG};
 use super::rounds::{MeasuringHost, Rounds, free_names};
 use crate::objective::Objective;
 use crate::record::Value;
-use crate::run::Ending;
+use crate::run::SweepEnd;
 use ui::exit::Failure;
 
 const SWEEP: &str = "ec2-20261128-101500-bcdf";
@@ -157,7 +159,7 @@ impl World {
 #[derive(Default)]
 struct SimulatedClock(Duration);
 
-impl Clock for SimulatedClock {
+impl SweepClock for SimulatedClock {
     fn now(&self) -> Duration {
         self.0
     }
@@ -170,7 +172,7 @@ impl Clock for SimulatedClock {
 /// The host and its ledger.
 struct Host {
     /// The last saved state.
-    saved: Checkpoint,
+    saved: TypeSweepCheckpoint,
     /// Number of saves before a kill.
     saves: usize,
     /// Size of each disk; `None` where none is listed.
@@ -182,7 +184,7 @@ struct Host {
 }
 
 impl Host {
-    fn of(checkpoint: &Checkpoint) -> Host {
+    fn of(checkpoint: &TypeSweepCheckpoint) -> Host {
         Host {
             saved: checkpoint.clone(),
             saves: usize::MAX,
@@ -206,7 +208,12 @@ impl MeasuringHost for Host {
         }
     }
 
-    fn measure(&mut self, disk: &Path, spec: usize, round: usize) -> Result<Option<Cell>, Failure> {
+    fn measure(
+        &mut self,
+        disk: &Path,
+        spec: usize,
+        round: usize,
+    ) -> Result<Option<RoundMeasurement>, Failure> {
         if self.measured.len() == self.signal_after {
             return Ok(None);
         }
@@ -214,7 +221,7 @@ impl MeasuringHost for Host {
         Ok(Some(cell(spec, round, 1000.0 * (spec + 1) as f64)))
     }
 
-    fn save(&mut self, checkpoint: &Checkpoint) -> Result<(), Failure> {
+    fn save(&mut self, checkpoint: &TypeSweepCheckpoint) -> Result<(), Failure> {
         if self.saves == 0 {
             return Err(Failure::Midway(anyhow!("killed")));
         }
@@ -226,9 +233,9 @@ impl MeasuringHost for Host {
     fn report(&mut self, _: &str) {}
 }
 
-fn cell(spec: usize, round: usize, iops: f64) -> Cell {
+fn cell(spec: usize, round: usize, iops: f64) -> RoundMeasurement {
     let figure = "page-mixed.iops".parse().unwrap();
-    Cell {
+    RoundMeasurement {
         spec,
         round,
         run: Some(record::RunId::new(Timestamp::UNIX_EPOCH, round as u64)),
@@ -250,8 +257,8 @@ fn spec(kind: &str, per_hour: f64) -> VolumeSpec {
     }
 }
 
-fn checkpoint() -> Checkpoint {
-    Checkpoint {
+fn checkpoint() -> TypeSweepCheckpoint {
+    TypeSweepCheckpoint {
         id: SWEEP.to_owned(),
         started: Timestamp::UNIX_EPOCH,
         instance: INSTANCE.to_owned(),
@@ -267,8 +274,8 @@ fn checkpoint() -> Checkpoint {
     }
 }
 
-fn place() -> Instance {
-    Instance {
+fn place() -> HostInstance {
+    HostInstance {
         id: INSTANCE.to_owned(),
         zone: "us-east-1a".to_owned(),
         taken: vec![
@@ -283,8 +290,8 @@ fn place() -> Instance {
 fn run(
     world: &RefCell<World>,
     host: &mut Host,
-    checkpoint: &mut Checkpoint,
-) -> Result<Ending, Failure> {
+    checkpoint: &mut TypeSweepCheckpoint,
+) -> Result<SweepEnd, Failure> {
     let mut answer = |program: &Exec| world.borrow_mut().answer(program);
     Rounds {
         ec2: &mut Ec2::new(&mut answer, None),
@@ -297,7 +304,7 @@ fn run(
     .run(checkpoint)
 }
 
-fn cleaned(world: &RefCell<World>, checkpoint: &mut Checkpoint) -> Vec<String> {
+fn cleaned(world: &RefCell<World>, checkpoint: &mut TypeSweepCheckpoint) -> Vec<String> {
     let mut answer = |program: &Exec| world.borrow_mut().answer(program);
     let mut ec2 = Ec2::new(&mut answer, None);
     clean(
@@ -327,7 +334,7 @@ fn volumes_are_created_measured_in_turn_and_deleted() {
     let world = with_other_volumes();
     let mut state = checkpoint();
     let mut host = Host::of(&state);
-    assert_eq!(run(&world, &mut host, &mut state).unwrap(), Ending::Over);
+    assert_eq!(run(&world, &mut host, &mut state).unwrap(), SweepEnd::Over);
     let (a, b) = ("/dev/vol-00000002", "/dev/vol-00000003");
     let wanted = [(a, 0), (b, 0), (b, 1), (a, 1)].map(|(disk, round)| (disk.to_owned(), round));
     assert_eq!(host.measured, wanted);
@@ -347,7 +354,12 @@ fn volumes_are_created_measured_in_turn_and_deleted() {
             "delete-volume vol-00000003",
         ]
     );
-    assert!(state.volumes.iter().all(|made| made.stage == Stage::Gone));
+    assert!(
+        state
+            .volumes
+            .iter()
+            .all(|made| made.stage == VolumeStage::Gone)
+    );
     let compared = compare(&state);
     assert!(
         compared
@@ -393,7 +405,7 @@ fn after_any_failure_no_volume_is_left_and_no_other_volume_is_changed() {
         let mut host = Host::of(&state);
         change(&mut world.borrow_mut(), &mut host);
         match run(&world, &mut host, &mut state) {
-            Ok(ending) => assert_eq!((ending, words), (Ending::Interrupted, "")),
+            Ok(ending) => assert_eq!((ending, words), (SweepEnd::Interrupted, "")),
             Err(error) => {
                 let text = format!("{:#}", error.error());
                 assert!(!words.is_empty() && text.contains(words), "{text}");
@@ -427,7 +439,7 @@ fn after_a_kill_at_any_moment_the_volumes_are_found_again() {
 #[test]
 fn a_volume_is_changed_only_with_the_tag_and_on_this_instance() {
     let made = |id: &str| VolumeState {
-        stage: Stage::Created,
+        stage: VolumeStage::Created,
         id: Some(id.to_owned()),
     };
     for (tag, attached, words) in [
@@ -442,7 +454,7 @@ fn a_volume_is_changed_only_with_the_tag_and_on_this_instance() {
         let left = cleaned(&world, &mut state);
         assert!(left.len() == 1 && left[0].contains(words), "{left:?}");
         assert!(world.borrow().log.is_empty(), "{:?}", world.borrow().log);
-        assert_eq!(state.volumes[0].stage, Stage::Created);
+        assert_eq!(state.volumes[0].stage, VolumeStage::Created);
     }
 }
 

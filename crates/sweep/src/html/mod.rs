@@ -15,11 +15,11 @@ use askama::Template;
 use record::Run;
 
 use crate::views::sentences;
-use crate::{Decision, LeftOut, SweepRecord};
+use crate::{LeftOut, SweepDecision, SweepRecord};
 use page::charts::Chart;
 use page::{ChartView, Figures};
 use ui::format;
-use view::View;
+use view::PageView;
 
 /// A section of charts.
 struct Section {
@@ -32,10 +32,10 @@ struct Section {
 #[derive(Template)]
 #[template(path = "sweep.html")]
 struct Page<'a> {
-    verdict: verdict::Verdict,
+    verdict: verdict::VerdictView,
     commands: &'a [String],
     sections: Vec<Section>,
-    table: table::Table,
+    table: table::LayoutTable,
     left_out: &'a [LeftOut],
     effects: Vec<&'a str>,
     facts: Vec<(&'static str, String)>,
@@ -48,11 +48,11 @@ struct Page<'a> {
 /// When a template fails.
 pub(crate) fn of(
     record: &SweepRecord,
-    decision: &Decision,
+    decision: &SweepDecision,
     finalists: &[(String, Run)],
     commands: &[String],
 ) -> anyhow::Result<Vec<u8>> {
-    let view = View {
+    let view = PageView {
         record,
         decision,
         finalists,
@@ -60,8 +60,8 @@ pub(crate) fn of(
     page(view, commands)
 }
 
-fn page(view: View<'_>, commands: &[String]) -> anyhow::Result<Vec<u8>> {
-    let View {
+fn page(view: PageView<'_>, commands: &[String]) -> anyhow::Result<Vec<u8>> {
+    let PageView {
         record, decision, ..
     } = view;
     let mut figures = Figures::default();
@@ -92,7 +92,7 @@ fn page(view: View<'_>, commands: &[String]) -> anyhow::Result<Vec<u8>> {
 }
 
 /// The sections that have a chart.
-fn sections(view: View<'_>, figures: &mut Figures) -> Vec<Section> {
+fn sections(view: PageView<'_>, figures: &mut Figures) -> Vec<Section> {
     let mut add = |anchor, title, charts: Vec<Chart>| Section {
         anchor,
         title,

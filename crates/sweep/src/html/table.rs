@@ -1,12 +1,12 @@
 //! The table of layouts, the best first.
 
-use super::view::View;
+use super::view::PageView;
 use crate::views::sentences::{figure_title, further_figures, plus_minus, rank, varying};
-use crate::views::units::{Unit, outcome_word, share, share_interval};
-use crate::{Factor, LayoutOutcome, Objective, Row};
+use crate::views::units::{FigureUnit, outcome_word, share, share_interval};
+use crate::{Factor, LayoutOutcome, LayoutResult, Objective};
 
 /// One layout.
-pub(super) struct Line {
+pub(super) struct LayoutLine {
     pub(super) rank: usize,
     /// Its settings of the factors that vary.
     pub(super) settings: Vec<String>,
@@ -30,19 +30,19 @@ pub(super) struct Line {
 }
 
 /// The whole table.
-pub(super) struct Table {
+pub(super) struct LayoutTable {
     pub(super) factors: Vec<&'static str>,
     pub(super) unit: &'static str,
     pub(super) figures: Vec<String>,
     /// The unit of the rate for each dollar, where prices are known and it is not the objective.
     pub(super) priced: bool,
     pub(super) per_dollar: Option<&'static str>,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<LayoutLine>,
 }
 
-pub(super) fn of(view: View<'_>) -> Table {
+pub(super) fn of(view: PageView<'_>) -> LayoutTable {
     let settings = &view.record.settings;
-    let unit = Unit::of_objective(&settings.objective);
+    let unit = FigureUnit::of_objective(&settings.objective);
     let factors = varying(view.record);
     let rows = &view.decision.rows;
     let priced = rows.iter().any(|row| row.cost.is_some()) && settings.objective != Objective::Cost;
@@ -50,7 +50,7 @@ pub(super) fn of(view: View<'_>) -> Table {
         .iter()
         .any(|row| row.cost.is_some_and(|cost| cost.rate_per_dollar.is_some()));
     let shown = rates && matches!(settings.objective, Objective::Figure(_));
-    Table {
+    LayoutTable {
         factors: factors.iter().map(|factor| factor.word()).collect(),
         unit: unit.word(),
         figures: further_figures(settings)
@@ -66,7 +66,12 @@ pub(super) fn of(view: View<'_>) -> Table {
     }
 }
 
-fn line(view: View<'_>, factors: &[Factor], unit: Unit, row: &Row) -> Line {
+fn line(
+    view: PageView<'_>,
+    factors: &[Factor],
+    unit: FigureUnit,
+    row: &LayoutResult,
+) -> LayoutLine {
     let layout = view.record.layouts.get(row.layout);
     let dash = || "–".to_owned();
     let figures = further_figures(&view.record.settings)
@@ -74,12 +79,12 @@ fn line(view: View<'_>, factors: &[Factor], unit: Unit, row: &Row) -> Line {
         .map(|figure| {
             let value = row.figures.get(figure);
             value.map_or_else(dash, |value| {
-                Unit::of_metric(figure.metric).digits(value.mean)
+                FigureUnit::of_metric(figure.metric).digits(value.mean)
             })
         })
         .collect();
     let rate = row.cost.and_then(|cost| cost.rate_per_dollar);
-    Line {
+    LayoutLine {
         rank: rank(view.decision, row.layout).unwrap_or_default(),
         settings: factors
             .iter()
@@ -95,7 +100,7 @@ fn line(view: View<'_>, factors: &[Factor], unit: Unit, row: &Row) -> Line {
         figures,
         cost: row
             .cost
-            .map_or_else(dash, |cost| Unit::Dollars.digits(cost.per_month)),
+            .map_or_else(dash, |cost| FigureUnit::Dollars.digits(cost.per_month)),
         per_dollar: rate.map_or_else(dash, |rate| unit.per_dollar().digits(rate)),
         survives: row.survives,
         capacity: row.capacity.to_string(),
@@ -106,7 +111,7 @@ fn line(view: View<'_>, factors: &[Factor], unit: Unit, row: &Row) -> Line {
 }
 
 /// Share of the winner's merit in percent; longer is better, for latencies too.
-fn bar(unit: Unit, row: &Row) -> u32 {
+fn bar(unit: FigureUnit, row: &LayoutResult) -> u32 {
     let share = match row.of_winner {
         Some(share) if unit.less_is_better() => 1.0 / share.mean.max(f64::EPSILON),
         Some(share) => share.mean,

@@ -4,11 +4,11 @@ use super::*;
 use crate::views::sample;
 
 pub(super) fn render(
-    (record, decision): &(SweepRecord, Decision),
+    (record, decision): &(SweepRecord, SweepDecision),
     finalists: &[(String, Run)],
     commands: &[String],
 ) -> String {
-    let view = View {
+    let view = PageView {
         record,
         decision,
         finalists,

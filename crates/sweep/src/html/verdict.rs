@@ -1,12 +1,12 @@
 //! The head of the page: the best layout, the conclusions and the doubts.
 
-use super::view::View;
+use super::view::PageView;
 use crate::views::sentences;
-use crate::views::units::Unit;
+use crate::views::units::FigureUnit;
 use ui::format;
 
 /// Verdict at the top.
-pub(super) struct Verdict {
+pub(super) struct VerdictView {
     /// The winner's layout, or the reason for which there is none.
     pub(super) title: String,
     /// The winner's value with its interval; empty without a winner.
@@ -27,13 +27,13 @@ pub(super) struct Verdict {
     pub(super) alike: String,
 }
 
-pub(super) fn of(view: View<'_>) -> Verdict {
+pub(super) fn of(view: PageView<'_>) -> VerdictView {
     let (record, decision) = (view.record, view.decision);
-    let unit = Unit::of_objective(&record.settings.objective);
+    let unit = FigureUnit::of_objective(&record.settings.objective);
     let value = decision
         .winner
         .and_then(|winner| sentences::row(decision, winner)?.value);
-    Verdict {
+    VerdictView {
         title: match decision.winner {
             Some(winner) => sentences::layout(record, winner),
             None => sentences::winner(record, decision),
@@ -64,7 +64,7 @@ pub(super) fn of(view: View<'_>) -> Verdict {
     }
 }
 
-fn badge(view: View<'_>) -> (&'static str, &'static str, &'static str) {
+fn badge(view: PageView<'_>) -> (&'static str, &'static str, &'static str) {
     let decision = view.decision;
     match (decision.over, decision.winner) {
         (false, _) => ("not over", "…", "doubtful"),

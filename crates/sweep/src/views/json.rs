@@ -11,17 +11,21 @@ use serde::Serialize;
 use ui::json::SCHEMA;
 
 use super::sentences::resume_command;
-use super::units::{Unit, objective, outcome_word, side};
+use super::units::{FigureUnit, objective, outcome_word, side};
 use crate::layout::{Factor, Layout};
 use crate::price::{Cost, Prices};
 use crate::{
-    Cell, CellOutcome, Curve, Decision, Drift, Effect, Figure, LeftOut, Probe, Requirement,
-    Settings, Survivor, SweepRecord, Value,
+    BaselineDrift, Cell, CellOutcome, Effect, Figure, LeftOut, Probe, Requirement, ScalingCurve,
+    Survivor, SweepDecision, SweepRecord, SweepSettings, Value,
 };
 
 /// The document of one sweep, with a newline at the end. Layouts are in the order of the plan, and identified by their
 /// index; `ranking` has the best first.
-pub(crate) fn document(record: &SweepRecord, decision: &Decision, commands: &[String]) -> String {
+pub(crate) fn document(
+    record: &SweepRecord,
+    decision: &SweepDecision,
+    commands: &[String],
+) -> String {
     let document = SweepDocument::of(record, decision, commands);
     // Serialization into memory cannot fail.
     serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
@@ -71,7 +75,7 @@ struct SweepDocument<'a> {
 impl<'a> SweepDocument<'a> {
     fn of(
         record: &'a SweepRecord,
-        decision: &'a Decision,
+        decision: &'a SweepDecision,
         commands: &'a [String],
     ) -> SweepDocument<'a> {
         let layouts = record.layouts.iter().enumerate();
@@ -179,7 +183,7 @@ struct RequirementDocument<'a> {
 }
 
 impl<'a> SettingsDocument<'a> {
-    fn of(settings: &'a Settings) -> SettingsDocument<'a> {
+    fn of(settings: &'a SweepSettings) -> SettingsDocument<'a> {
         let devices = settings.devices.iter().map(|device| VolumeDocument {
             path: device.path.to_string_lossy().into_owned(),
             serial: device.serial.as_deref(),
@@ -190,13 +194,13 @@ impl<'a> SettingsDocument<'a> {
         let requires = requires.map(|requirement: &Requirement| RequirementDocument {
             figure: &requirement.figure,
             side: side(requirement.side),
-            bar: requirement.bar,
-            unit: Unit::of_metric(requirement.figure.metric).code(),
+            bar: requirement.threshold,
+            unit: FigureUnit::of_metric(requirement.figure.metric).code(),
         });
         SettingsDocument {
             devices: devices.collect(),
             objective: objective(&settings.objective),
-            unit: Unit::of_objective(&settings.objective).code(),
+            unit: FigureUnit::of_objective(&settings.objective).code(),
             requires: requires.collect(),
             survives: settings.factors.survives,
             phases: &settings.phases,
@@ -249,12 +253,12 @@ struct LayoutDocument<'a> {
 impl<'a> LayoutDocument<'a> {
     fn of(
         record: &SweepRecord,
-        decision: &'a Decision,
+        decision: &'a SweepDecision,
         index: usize,
         layout: &'a Layout,
     ) -> LayoutDocument<'a> {
         let row = super::sentences::row(decision, index);
-        let unit = Unit::of_objective(&record.settings.objective);
+        let unit = FigureUnit::of_objective(&record.settings.objective);
         let value = row.and_then(|row| row.value);
         LayoutDocument {
             index,
@@ -303,7 +307,7 @@ struct FigureDocument {
 }
 
 impl FigureDocument {
-    fn of(value: Value, unit: Unit) -> FigureDocument {
+    fn of(value: Value, unit: FigureUnit) -> FigureDocument {
         FigureDocument {
             mean: value.mean,
             low: value.low,
@@ -316,7 +320,7 @@ impl FigureDocument {
 /// Figures by the names that users write.
 fn figures(figures: &BTreeMap<Figure, Value>) -> BTreeMap<String, FigureDocument> {
     let named = |(figure, value): (&Figure, &Value)| {
-        let unit = Unit::of_metric(figure.metric);
+        let unit = FigureUnit::of_metric(figure.metric);
         (figure.to_string(), FigureDocument::of(*value, unit))
     };
     figures.iter().map(named).collect()
@@ -380,7 +384,7 @@ struct DriftPointDocument {
 }
 
 impl<'a> DriftDocument<'a> {
-    fn of(drift: &'a Drift) -> DriftDocument<'a> {
+    fn of(drift: &'a BaselineDrift) -> DriftDocument<'a> {
         let points = drift.points.iter();
         let points = points.map(|&(began_s, value)| DriftPointDocument { began_s, value });
         DriftDocument {
@@ -439,7 +443,7 @@ struct PointDocument<'a> {
 }
 
 impl<'a> CurveDocument<'a> {
-    fn of(curve: &'a Curve) -> CurveDocument<'a> {
+    fn of(curve: &'a ScalingCurve) -> CurveDocument<'a> {
         let points = curve.points.iter().map(|point| PointDocument {
             members: point.members,
             value: &point.value,
@@ -477,7 +481,7 @@ mod tests {
     use super::super::sample;
     use super::*;
 
-    fn parsed(sample: &(SweepRecord, Decision)) -> Json {
+    fn parsed(sample: &(SweepRecord, SweepDecision)) -> Json {
         serde_json::from_str(&document(&sample.0, &sample.1, &sample::commands())).unwrap()
     }
 

@@ -1,5 +1,5 @@
 //! Views of a sweep as text and as JSON, and the parts that its page shares with them. They show the measurements of a
-//! [`SweepRecord`](crate::SweepRecord) and the conclusions of a [`Decision`](crate::Decision).
+//! [`SweepRecord`](crate::SweepRecord) and the conclusions of a [`SweepDecision`](crate::Decision).
 
 pub(crate) mod json;
 #[cfg(test)]

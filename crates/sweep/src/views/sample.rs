@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use record::{Bytes, Nanos, Run, RunId};
 
 use crate::{
-    Cell, CellOutcome, Comparison, Decision, Figure, Layout, LeftOut, Metric, Objective, Probe,
-    Requirement, Row, Settings, SweepRecord, Value, Volume,
+    Cell, CellOutcome, Figure, Layout, LayoutResult, LeftOut, Metric, Objective, Probe,
+    Requirement, SweepDecision, SweepRecord, SweepSettings, SweptVolume, ThresholdSide, Value,
 };
 use bench::views::sample as runs;
 use domain::filesystem::Fs;
@@ -31,7 +31,7 @@ struct Factors<'a> {
 }
 
 /// Twenty-five layouts of eight priced volumes, completely measured.
-pub(crate) fn measured() -> (SweepRecord, Decision) {
+pub(crate) fn measured() -> (SweepRecord, SweepDecision) {
     let factors = Factors {
         levels: &[Level::Zero, Level::One, Level::Ten, Level::Five],
         members: &[2, 4, 8],
@@ -42,15 +42,15 @@ pub(crate) fn measured() -> (SweepRecord, Decision) {
     let mut record = record(&factors, Objective::Figure(iops()));
     record.settings.requires = vec![Requirement {
         figure: read_p99(),
-        side: Comparison::Below,
-        bar: 25e6,
+        side: ThresholdSide::Below,
+        threshold: 25e6,
     }];
     let decision = decide::all(&record, true);
     (record, decision)
 }
 
 /// Ninety-six layouts, ranked by latency, without prices and probe.
-pub(crate) fn large() -> (SweepRecord, Decision) {
+pub(crate) fn large() -> (SweepRecord, SweepDecision) {
     let factors = Factors {
         levels: &[Level::Zero, Level::Ten, Level::Five, Level::Six],
         members: &[4, 6, 8],
@@ -65,7 +65,10 @@ pub(crate) fn large() -> (SweepRecord, Decision) {
 }
 
 /// The sweep of [`measured`] by another objective. The ranking stays the same.
-fn by(objective: Objective, value: impl Fn(&Row) -> Option<f64>) -> (SweepRecord, Decision) {
+fn by(
+    objective: Objective,
+    value: impl Fn(&LayoutResult) -> Option<f64>,
+) -> (SweepRecord, SweepDecision) {
     let (mut record, mut decision) = measured();
     record.settings.objective = objective;
     for row in &mut decision.rows {
@@ -75,19 +78,19 @@ fn by(objective: Objective, value: impl Fn(&Row) -> Option<f64>) -> (SweepRecord
 }
 
 /// A sweep with the objective of requests for each dollar.
-pub(crate) fn per_dollar() -> (SweepRecord, Decision) {
+pub(crate) fn per_dollar() -> (SweepRecord, SweepDecision) {
     by(Objective::PerDollar(iops()), |row| {
         row.cost?.rate_per_dollar
     })
 }
 
 /// A sweep with the objective of the lowest cost.
-pub(crate) fn cheapest() -> (SweepRecord, Decision) {
+pub(crate) fn cheapest() -> (SweepRecord, SweepDecision) {
     by(Objective::Cost, |row| Some(row.cost?.per_month))
 }
 
 /// A sweep that was interrupted in its first block: some layouts were not measured yet.
-pub(crate) fn unfinished() -> (SweepRecord, Decision) {
+pub(crate) fn unfinished() -> (SweepRecord, SweepDecision) {
     let (mut record, _) = measured();
     record.cells.truncate(9);
     record.starts = 2;
@@ -98,7 +101,7 @@ pub(crate) fn unfinished() -> (SweepRecord, Decision) {
 }
 
 /// A sweep in which no layout could be built.
-pub(crate) fn all_failed() -> (SweepRecord, Decision) {
+pub(crate) fn all_failed() -> (SweepRecord, SweepDecision) {
     let (mut record, _) = measured();
     for cell in &mut record.cells {
         cell.outcome = CellOutcome::Failed("mdadm ended with status 1.".to_owned());
@@ -125,7 +128,7 @@ pub(crate) fn commands() -> Vec<String> {
 }
 
 /// The runs of the winner and its ties.
-pub(crate) fn finalists(record: &SweepRecord, decision: &Decision) -> Vec<(String, Run)> {
+pub(crate) fn finalists(record: &SweepRecord, decision: &SweepDecision) -> Vec<(String, Run)> {
     let of = |index: usize| record.layouts[index].to_string();
     decision
         .winner
@@ -148,8 +151,8 @@ pub(crate) fn read_p99() -> Figure {
 fn record(factors: &Factors<'_>, objective: Objective) -> SweepRecord {
     let started = Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1_795_293_912);
     let (run, _) = runs::interrupted_run(1);
-    let devices: Vec<Volume> = ('f'..='m').enumerate().map(volume).collect();
-    let settings = Settings {
+    let devices: Vec<SweptVolume> = ('f'..='m').enumerate().map(volume).collect();
+    let settings = SweepSettings {
         devices,
         objective,
         requires: Vec::new(),
@@ -209,8 +212,8 @@ fn record(factors: &Factors<'_>, objective: Objective) -> SweepRecord {
     record
 }
 
-fn volume((nth, letter): (usize, char)) -> Volume {
-    Volume {
+fn volume((nth, letter): (usize, char)) -> SweptVolume {
+    SweptVolume {
         path: format!("/dev/sd{letter}").into(),
         id: None,
         serial: Some(format!("vol0123456789abcde{nth:02}")),

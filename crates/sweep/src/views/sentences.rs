@@ -6,11 +6,11 @@ use std::ffi::OsString;
 use linux::exec;
 
 use super::units::{
-    Unit, figure, objective, outcome_word, share as share_of, share_interval, side,
+    FigureUnit, figure, objective, outcome_word, share as share_of, share_interval, side,
 };
 use crate::{
-    CellOutcome, Decision, Factor, Figure, Layout, LayoutOutcome, Objective, Row, Settings,
-    SweepRecord,
+    CellOutcome, Factor, Figure, Layout, LayoutOutcome, LayoutResult, Objective, SweepDecision,
+    SweepRecord, SweepSettings,
 };
 use ui::format::count;
 use ui::relative;
@@ -25,18 +25,18 @@ pub(crate) fn layout(record: &SweepRecord, index: usize) -> String {
 }
 
 /// The row of a layout.
-pub(crate) fn row(decision: &Decision, layout: usize) -> Option<&Row> {
+pub(crate) fn row(decision: &SweepDecision, layout: usize) -> Option<&LayoutResult> {
     decision.rows.iter().find(|row| row.layout == layout)
 }
 
 /// The rank of a layout in the table, from 1.
-pub(crate) fn rank(decision: &Decision, layout: usize) -> Option<usize> {
+pub(crate) fn rank(decision: &SweepDecision, layout: usize) -> Option<usize> {
     let place = decision.rows.iter().position(|row| row.layout == layout)?;
     Some(place + 1)
 }
 
-/// The devices: `/dev/sdf … /dev/sdm (8 × 100 GiB, Amazon Elastic Block Store)`.
-pub(crate) fn devices(settings: &Settings) -> String {
+/// The devices: `/dev/sdf … /dev/sdm (8 × 100 GiB, Amazon Elastic RaceBlock Store)`.
+pub(crate) fn devices(settings: &SweepSettings) -> String {
     let devices = &settings.devices;
     let paths: Vec<String> = devices
         .iter()
@@ -79,8 +79,8 @@ pub(crate) fn place(record: &SweepRecord) -> String {
 }
 
 /// Objective and requirements: `most page-mixed.iops, with page-mixed.read.p99 < 10.0 ms`.
-pub(crate) fn goal(settings: &Settings) -> String {
-    let direction = if Unit::of_objective(&settings.objective).less_is_better() {
+pub(crate) fn goal(settings: &SweepSettings) -> String {
+    let direction = if FigureUnit::of_objective(&settings.objective).less_is_better() {
         "least"
     } else {
         "most"
@@ -104,7 +104,7 @@ fn requirement(requirement: &crate::Requirement) -> String {
         "{} {} {}",
         requirement.figure,
         side(requirement.side),
-        Unit::of_metric(requirement.figure.metric).show(requirement.bar)
+        FigureUnit::of_metric(requirement.figure.metric).show(requirement.threshold)
     )
 }
 
@@ -165,12 +165,12 @@ pub(crate) fn alike(record: &SweepRecord) -> String {
 }
 
 /// The best layout, or the reason for which there is none.
-pub(crate) fn winner(record: &SweepRecord, decision: &Decision) -> String {
+pub(crate) fn winner(record: &SweepRecord, decision: &SweepDecision) -> String {
     let Some(winner) = decision.winner else {
         return no_winner(decision);
     };
     let so_far = if decision.over { "Best" } else { "Best so far" };
-    let unit = Unit::of_objective(&record.settings.objective);
+    let unit = FigureUnit::of_objective(&record.settings.objective);
     let row = row(decision, winner);
     let value = row
         .and_then(|row| row.value)
@@ -178,7 +178,7 @@ pub(crate) fn winner(record: &SweepRecord, decision: &Decision) -> String {
     format!("{so_far}: {}{value}.", layout(record, winner))
 }
 
-fn no_winner(decision: &Decision) -> String {
+fn no_winner(decision: &SweepDecision) -> String {
     let all = |wanted: LayoutOutcome| {
         !decision.rows.is_empty() && decision.rows.iter().all(|row| row.outcome == wanted)
     };
@@ -200,7 +200,7 @@ fn no_winner(decision: &Decision) -> String {
 }
 
 /// Layouts not distinguishable from the winner; `None` where there are none.
-pub(crate) fn ties(record: &SweepRecord, decision: &Decision) -> Option<String> {
+pub(crate) fn ties(record: &SweepRecord, decision: &SweepDecision) -> Option<String> {
     if decision.ties.is_empty() {
         return None;
     }
@@ -211,7 +211,7 @@ pub(crate) fn ties(record: &SweepRecord, decision: &Decision) -> Option<String> 
 }
 
 /// The best layout for each number of members that may fail.
-pub(crate) fn survivors(record: &SweepRecord, decision: &Decision) -> Vec<String> {
+pub(crate) fn survivors(record: &SweepRecord, decision: &SweepDecision) -> Vec<String> {
     let lines = decision.survivors.iter().map(|survivor| {
         let losses = match survivor.losses {
             0 => "Best with or without redundancy".to_owned(),
@@ -242,7 +242,7 @@ pub(crate) fn survivors(record: &SweepRecord, decision: &Decision) -> Vec<String
 }
 
 /// The Pareto frontier of cost, speed and redundancy, where prices are known.
-pub(crate) fn frontier(record: &SweepRecord, decision: &Decision) -> Option<String> {
+pub(crate) fn frontier(record: &SweepRecord, decision: &SweepDecision) -> Option<String> {
     (!decision.frontier.is_empty()).then(|| {
         format!(
             "Not beaten in cost, speed and redundancy at once: {}.",
@@ -252,7 +252,7 @@ pub(crate) fn frontier(record: &SweepRecord, decision: &Decision) -> Option<Stri
 }
 
 /// Layouts with their ranks in the table.
-fn named(record: &SweepRecord, decision: &Decision, layouts: &[usize]) -> String {
+fn named(record: &SweepRecord, decision: &SweepDecision, layouts: &[usize]) -> String {
     let name = |index: &usize| match rank(decision, *index) {
         Some(rank) => format!("#{rank} {}", layout(record, *index)),
         None => layout(record, *index),
@@ -262,7 +262,7 @@ fn named(record: &SweepRecord, decision: &Decision, layouts: &[usize]) -> String
 }
 
 /// Command that resumes a sweep that is not over.
-pub(crate) fn resume(record: &SweepRecord, decision: &Decision) -> Option<String> {
+pub(crate) fn resume(record: &SweepRecord, decision: &SweepDecision) -> Option<String> {
     if decision.over {
         None
     } else if record.given_up {
@@ -285,7 +285,7 @@ pub(crate) fn resume_command(record: &SweepRecord) -> String {
 
 /// Reasons for which layouts failed or miss a requirement: each reason once, with the ranks of its layouts in the
 /// table.
-pub(crate) fn outs(decision: &Decision) -> Vec<String> {
+pub(crate) fn outs(decision: &SweepDecision) -> Vec<String> {
     let mut reasons: BTreeMap<(&'static str, &str), Vec<usize>> = BTreeMap::new();
     for (place, row) in decision.rows.iter().enumerate() {
         if matches!(row.outcome, LayoutOutcome::Failed | LayoutOutcome::Missed) {
@@ -322,7 +322,7 @@ fn ranges(places: &[usize]) -> String {
 
 /// The figures besides the objective's that the table shows: those of the requirements, and the rate of a rate for
 /// each dollar.
-pub(crate) fn further_figures(settings: &Settings) -> Vec<&Figure> {
+pub(crate) fn further_figures(settings: &SweepSettings) -> Vec<&Figure> {
     let mut figures: Vec<&Figure> = Vec::new();
     if let Objective::PerDollar(figure) = &settings.objective {
         figures.push(figure);
@@ -338,7 +338,7 @@ pub(crate) fn further_figures(settings: &Settings) -> Vec<&Figure> {
 }
 
 /// Title of a figure's column. The phase is left out where it is the objective's.
-pub(crate) fn figure_title(settings: &Settings, shown: &Figure) -> String {
+pub(crate) fn figure_title(settings: &SweepSettings, shown: &Figure) -> String {
     let phase = figure(&settings.objective).map(|figure| figure.phase.as_str());
     let mut parts = Vec::new();
     if phase != Some(shown.phase.as_str()) {
@@ -347,8 +347,8 @@ pub(crate) fn figure_title(settings: &Settings, shown: &Figure) -> String {
     if let Some(direction) = shown.direction {
         parts.push(direction.word());
     }
-    let unit = Unit::of_metric(shown.metric);
-    if unit == Unit::Time {
+    let unit = FigureUnit::of_metric(shown.metric);
+    if unit == FigureUnit::Time {
         parts.push(shown.metric.word());
     }
     parts.push(unit.word());
@@ -356,7 +356,7 @@ pub(crate) fn figure_title(settings: &Settings, shown: &Figure) -> String {
 }
 
 /// The interval of a row's objective (see [`relative::interval`]); `?` where there is none.
-pub(crate) fn plus_minus(row: &Row, unit: Unit) -> String {
+pub(crate) fn plus_minus(row: &LayoutResult, unit: FigureUnit) -> String {
     match row.value {
         None => String::new(),
         Some(value) => {

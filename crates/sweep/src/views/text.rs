@@ -6,8 +6,8 @@ use super::sentences::{
     alike, devices, effort, figure_title, frontier, further_figures, goal, layout as layout_name,
     outs, place, plus_minus, resume, survivors, ties, varying, winner,
 };
-use super::units::{Unit, outcome_word, share, share_interval};
-use crate::{Decision, Factor, Figure, Objective, Row, SweepRecord};
+use super::units::{FigureUnit, outcome_word, share, share_interval};
+use crate::{Factor, Figure, LayoutResult, Objective, SweepDecision, SweepRecord};
 use ui::format::count;
 use ui::table::{Column, layout, wrap};
 
@@ -15,7 +15,7 @@ use ui::table::{Column, layout, wrap};
 /// shell.
 pub(crate) fn sweep(
     record: &SweepRecord,
-    decision: &Decision,
+    decision: &SweepDecision,
     commands: &[String],
     columns: usize,
 ) -> String {
@@ -83,7 +83,7 @@ fn head(record: &SweepRecord, columns: usize) -> String {
 }
 
 /// Text of a column in a row, by the index of the row.
-type Cell<'a> = dyn Fn(usize, &Row) -> String + 'a;
+type Cell<'a> = dyn Fn(usize, &LayoutResult) -> String + 'a;
 
 /// A column and its text.
 struct Field<'a> {
@@ -99,7 +99,7 @@ impl<'a> Field<'a> {
     fn new(
         title: impl Into<String>,
         rank: u8,
-        cell: impl Fn(usize, &Row) -> String + 'a,
+        cell: impl Fn(usize, &LayoutResult) -> String + 'a,
     ) -> Field<'a> {
         Field {
             title: title.into(),
@@ -125,7 +125,7 @@ impl<'a> Field<'a> {
     }
 }
 
-fn table(record: &SweepRecord, decision: &Decision, columns: usize) -> String {
+fn table(record: &SweepRecord, decision: &SweepDecision, columns: usize) -> String {
     let fields = fields(record);
     let rows: Vec<Vec<String>> = decision
         .rows
@@ -145,7 +145,7 @@ fn table(record: &SweepRecord, decision: &Decision, columns: usize) -> String {
 /// All columns. The factors, the objective and the outcome are never dropped.
 fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
     let settings = &record.settings;
-    let unit = Unit::of_objective(&settings.objective);
+    let unit = FigureUnit::of_objective(&settings.objective);
     let mut fields = vec![Field::new("#", 0, |place, _| (place + 1).to_string())];
     fields.extend(
         varying(record)
@@ -169,8 +169,9 @@ fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
     }
     if settings.objective != Objective::Cost {
         fields.push(Field::new("$/month", 3, |_, row| {
-            row.cost
-                .map_or_else(String::new, |cost| Unit::Dollars.digits(cost.per_month))
+            row.cost.map_or_else(String::new, |cost| {
+                FigureUnit::Dollars.digits(cost.per_month)
+            })
         }));
     }
     if matches!(settings.objective, Objective::Figure(_)) {
@@ -188,7 +189,7 @@ fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
 
 /// A figure besides the objective's.
 fn further(title: String, figure: &Figure) -> Field<'_> {
-    let unit = Unit::of_metric(figure.metric);
+    let unit = FigureUnit::of_metric(figure.metric);
     Field::new(title, 2, move |_, row| {
         row.figures
             .get(figure)
@@ -221,7 +222,7 @@ fn short_size(text: &str) -> String {
         .replace(" GiB", "G")
 }
 
-fn effects(decision: &Decision, columns: usize) -> String {
+fn effects(decision: &SweepDecision, columns: usize) -> String {
     if decision.effects.is_empty() {
         return String::new();
     }
@@ -236,7 +237,7 @@ fn effects(decision: &Decision, columns: usize) -> String {
     text
 }
 
-fn to_build(record: &SweepRecord, decision: &Decision, commands: &[String]) -> String {
+fn to_build(record: &SweepRecord, decision: &SweepDecision, commands: &[String]) -> String {
     let (Some(winner), false) = (decision.winner, commands.is_empty()) else {
         return String::new();
     };
@@ -252,7 +253,7 @@ mod tests {
     use super::super::sample;
     use super::*;
 
-    fn shown(sample: &(SweepRecord, Decision), columns: usize) -> String {
+    fn shown(sample: &(SweepRecord, SweepDecision), columns: usize) -> String {
         sweep(&sample.0, &sample.1, &sample::commands(), columns)
     }
 

@@ -1,11 +1,11 @@
 //! Units in which figures of a sweep are shown, and their digits.
 
-use crate::{Comparison, Figure, LayoutOutcome, Metric, Objective, Value};
+use crate::{Figure, LayoutOutcome, Metric, Objective, ThresholdSide, Value};
 use ui::format::number;
 
 /// Unit of a figure. The record has requests, bytes, nanoseconds and dollars.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Unit {
+pub(crate) enum FigureUnit {
     /// Requests a second.
     Iops,
     /// Bytes a second, shown as MiB/s.
@@ -20,68 +20,68 @@ pub(crate) enum Unit {
     Dollars,
 }
 
-impl Unit {
+impl FigureUnit {
     /// The unit of a metric.
-    pub(crate) fn of_metric(metric: Metric) -> Unit {
+    pub(crate) fn of_metric(metric: Metric) -> FigureUnit {
         match metric {
-            Metric::Iops => Unit::Iops,
-            Metric::Bytes => Unit::Bytes,
-            _ => Unit::Time,
+            Metric::Iops => FigureUnit::Iops,
+            Metric::Bytes => FigureUnit::Bytes,
+            _ => FigureUnit::Time,
         }
     }
 
     /// The unit of the objective's value.
-    pub(crate) fn of_objective(objective: &Objective) -> Unit {
+    pub(crate) fn of_objective(objective: &Objective) -> FigureUnit {
         match objective {
-            Objective::Figure(figure) => Unit::of_metric(figure.metric),
-            Objective::PerDollar(figure) => Unit::of_metric(figure.metric).per_dollar(),
-            Objective::Cost => Unit::Dollars,
+            Objective::Figure(figure) => FigureUnit::of_metric(figure.metric),
+            Objective::PerDollar(figure) => FigureUnit::of_metric(figure.metric).per_dollar(),
+            Objective::Cost => FigureUnit::Dollars,
         }
     }
 
     /// The unit for each dollar a month.
-    pub(crate) fn per_dollar(self) -> Unit {
+    pub(crate) fn per_dollar(self) -> FigureUnit {
         match self {
-            Unit::Bytes | Unit::BytesPerDollar => Unit::BytesPerDollar,
-            _ => Unit::IopsPerDollar,
+            FigureUnit::Bytes | FigureUnit::BytesPerDollar => FigureUnit::BytesPerDollar,
+            _ => FigureUnit::IopsPerDollar,
         }
     }
 
     /// Its name in the title of a column or after a number.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Unit::Iops => "IOPS",
-            Unit::Bytes => "MiB/s",
-            Unit::Time => "ms",
-            Unit::IopsPerDollar => "IOPS/$",
-            Unit::BytesPerDollar => "MiB/s/$",
-            Unit::Dollars => "$/month",
+            FigureUnit::Iops => "IOPS",
+            FigureUnit::Bytes => "MiB/s",
+            FigureUnit::Time => "ms",
+            FigureUnit::IopsPerDollar => "IOPS/$",
+            FigureUnit::BytesPerDollar => "MiB/s/$",
+            FigureUnit::Dollars => "$/month",
         }
     }
 
     /// Its code in JSON, where values are not converted.
     pub(crate) fn code(self) -> &'static str {
         match self {
-            Unit::Iops => "per_s",
-            Unit::Bytes => "bytes_per_s",
-            Unit::Time => "ns",
-            Unit::IopsPerDollar => "per_s_per_dollar",
-            Unit::BytesPerDollar => "bytes_per_s_per_dollar",
-            Unit::Dollars => "dollars_per_month",
+            FigureUnit::Iops => "per_s",
+            FigureUnit::Bytes => "bytes_per_s",
+            FigureUnit::Time => "ns",
+            FigureUnit::IopsPerDollar => "per_s_per_dollar",
+            FigureUnit::BytesPerDollar => "bytes_per_s_per_dollar",
+            FigureUnit::Dollars => "dollars_per_month",
         }
     }
 
     /// True if less of it is better.
     pub(crate) fn less_is_better(self) -> bool {
-        matches!(self, Unit::Time | Unit::Dollars)
+        matches!(self, FigureUnit::Time | FigureUnit::Dollars)
     }
 
     /// A recorded number in the unit that is shown.
     pub(crate) fn scaled(self, value: f64) -> f64 {
         match self {
-            Unit::Iops | Unit::IopsPerDollar | Unit::Dollars => value,
-            Unit::Bytes | Unit::BytesPerDollar => value / (1 << 20) as f64,
-            Unit::Time => value / 1e6,
+            FigureUnit::Iops | FigureUnit::IopsPerDollar | FigureUnit::Dollars => value,
+            FigureUnit::Bytes | FigureUnit::BytesPerDollar => value / (1 << 20) as f64,
+            FigureUnit::Time => value / 1e6,
         }
     }
 
@@ -89,7 +89,7 @@ impl Unit {
     pub(crate) fn digits(self, value: f64) -> String {
         let value = self.scaled(value);
         match self {
-            Unit::Iops | Unit::Bytes => number(value),
+            FigureUnit::Iops | FigureUnit::Bytes => number(value),
             _ => fine(value),
         }
     }
@@ -152,12 +152,12 @@ pub(crate) fn objective(objective: &Objective) -> String {
 }
 
 /// Sign of a comparison on the command line.
-pub(crate) fn side(side: Comparison) -> &'static str {
+pub(crate) fn side(side: ThresholdSide) -> &'static str {
     match side {
-        Comparison::Below => "<",
-        Comparison::AtMost => "<=",
-        Comparison::Above => ">",
-        Comparison::AtLeast => ">=",
+        ThresholdSide::Below => "<",
+        ThresholdSide::AtMost => "<=",
+        ThresholdSide::Above => ">",
+        ThresholdSide::AtLeast => ">=",
     }
 }
 
@@ -190,10 +190,10 @@ mod tests {
             (Metric::Bytes, "2.2 MiB/s (2.2 – 2.3)"),
             (Metric::P99, "2.35 ms (2.30 – 2.40)"),
         ] {
-            assert_eq!(Unit::of_metric(metric).show_value(value), text);
+            assert_eq!(FigureUnit::of_metric(metric).show_value(value), text);
         }
-        assert_eq!(Unit::Time.show(1e3), "0.001 ms");
-        assert_eq!(Unit::Dollars.show(1234.5), "1,234 $/month");
+        assert_eq!(FigureUnit::Time.show(1e3), "0.001 ms");
+        assert_eq!(FigureUnit::Dollars.show(1234.5), "1,234 $/month");
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use super::{Config, Off, Rule, When};
-use crate::level::Level;
+use super::{Config, DisabledParts, RouteRule, TagPattern};
+use crate::level::RollUpLevel;
 
 /// Number of hashes of tags.
 const HASHES: f64 = 65_536.0;
@@ -41,12 +41,12 @@ struct OffTable {
 
 /// Reason for which a file is refused, with its line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct ConfigError {
     line: Option<usize>,
     reason: String,
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, ", line {line}: {}", self.reason),
@@ -60,7 +60,7 @@ struct Lines<'a>(&'a str);
 
 impl Lines<'_> {
     /// An error in the nth line that begins so.
-    fn wrong(&self, begin: &str, nth: usize, reason: String) -> Wrong {
+    fn wrong(&self, begin: &str, nth: usize, reason: String) -> ConfigError {
         let mut lines = self.0.lines().enumerate();
         let line = lines
             .by_ref()
@@ -69,21 +69,21 @@ impl Lines<'_> {
                 line.starts_with(begin) || line.trim_start_matches(['"', '[']).starts_with(begin)
             })
             .nth(nth);
-        Wrong {
+        ConfigError {
             line: line.map(|(line, _)| line + 1),
             reason,
         }
     }
 
     /// An error of the reader of TOML. The line of an unknown key is that of the key, and not of its table's end.
-    fn unread(&self, reason: &str) -> Wrong {
+    fn unread(&self, reason: &str) -> ConfigError {
         let key = reason.strip_prefix("unknown field `");
         match key.and_then(|rest| rest.split_once('`')) {
             Some((key, _)) => {
                 let reason = reason.split(" at line ").next().unwrap_or(reason);
                 self.wrong(key, 0, reason.to_owned())
             }
-            None => Wrong {
+            None => ConfigError {
                 line: None,
                 reason: reason.to_owned(),
             },
@@ -92,7 +92,7 @@ impl Lines<'_> {
 }
 
 /// Reads and checks a file.
-pub(super) fn parse(text: &str) -> Result<Config, Wrong> {
+pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
     let lines = Lines(text);
     let document: Document =
         basic_toml::from_str(text).map_err(|error| lines.unread(&error.to_string()))?;
@@ -107,13 +107,13 @@ pub(super) fn parse(text: &str) -> Result<Config, Wrong> {
     }
     let rules = rules(&document, &lines)?;
     let wrong = |reason| lines.wrong("[off]", 0, reason);
-    let levels: Result<Vec<Level>, Wrong> = document
+    let levels: Result<Vec<RollUpLevel>, ConfigError> = document
         .off
         .levels
         .iter()
         .map(|name| {
-            Level::named(name)
-                .filter(|level| *level != Level::Minute)
+            RollUpLevel::named(name)
+                .filter(|level| *level != RollUpLevel::Minute)
                 .ok_or_else(|| {
                     wrong(format!(
                         "'{name}' is no level that can be off; there are hour, day and month"
@@ -133,7 +133,7 @@ pub(super) fn parse(text: &str) -> Result<Config, Wrong> {
     Ok(Config {
         stores,
         rules,
-        off: Off {
+        off: DisabledParts {
             sources: document.off.sources,
             levels,
             tags: document.off.tags,
@@ -141,12 +141,12 @@ pub(super) fn parse(text: &str) -> Result<Config, Wrong> {
     })
 }
 
-fn rules(document: &Document, lines: &Lines<'_>) -> Result<Vec<Rule>, Wrong> {
+fn rules(document: &Document, lines: &Lines<'_>) -> Result<Vec<RouteRule>, ConfigError> {
     if document.route.is_empty() {
         let mut names = document.stores.keys();
         return match (names.next(), names.next()) {
-            (Some(store), None) => Ok(vec![Rule {
-                when: When::Rest,
+            (Some(store), None) => Ok(vec![RouteRule {
+                when: TagPattern::Rest,
                 store: store.clone(),
             }]),
             (None, _) => Err(lines.wrong("[stores]", 0, "no store is named".to_owned())),
@@ -171,19 +171,19 @@ fn rules(document: &Document, lines: &Lines<'_>) -> Result<Vec<Rule>, Wrong> {
         let when = route.when(&mut taken).map_err(wrong)?;
         let is_last = nth + 1 == document.route.len();
         match (&when, is_last) {
-            (When::Rest, false) => {
+            (TagPattern::Rest, false) => {
                 return Err(wrong(
                     "it fits each tag, so that no route below it is used".to_owned(),
                 ));
             }
-            (When::Rest, true) | (_, false) => {}
+            (TagPattern::Rest, true) | (_, false) => {}
             (_, true) => {
                 return Err(wrong(
                     "the last route takes what is left, and has neither tag, prefix, hash nor percent".to_owned(),
                 ));
             }
         }
-        rules.push(Rule {
+        rules.push(RouteRule {
             when,
             store: route.store.clone(),
         });
@@ -192,11 +192,11 @@ fn rules(document: &Document, lines: &Lines<'_>) -> Result<Vec<Rule>, Wrong> {
 }
 
 impl Route {
-    fn when(&self, taken: &mut f64) -> Result<When, String> {
+    fn when(&self, taken: &mut f64) -> Result<TagPattern, String> {
         match (&self.tag, &self.prefix, &self.hash, self.percent) {
-            (Some(tag), None, None, None) => Ok(When::Tag(tag.clone())),
-            (None, Some(prefix), None, None) => Ok(When::Prefix(prefix.clone())),
-            (None, None, Some(range), None) => When::hash(range),
+            (Some(tag), None, None, None) => Ok(TagPattern::Tag(tag.clone())),
+            (None, Some(prefix), None, None) => Ok(TagPattern::Prefix(prefix.clone())),
+            (None, None, Some(range), None) => TagPattern::hash(range),
             (None, None, None, Some(percent)) => {
                 let first = *taken;
                 *taken += percent;
@@ -206,9 +206,9 @@ impl Route {
                     ));
                 }
                 let at = |percent: f64| (percent / 100.0 * HASHES).round() as u32;
-                Ok(When::Hash(at(first), at(*taken)))
+                Ok(TagPattern::Hash(at(first), at(*taken)))
             }
-            (None, None, None, None) => Ok(When::Rest),
+            (None, None, None, None) => Ok(TagPattern::Rest),
             _ => Err("a route has one of tag, prefix, hash and percent".to_owned()),
         }
     }
@@ -228,13 +228,13 @@ mod tests {
              [[route]]\nstore = \"a\"\n[off]\nsources = [\"http\"]\nlevels = [\"day\", \"month\"]\ntags = [\"debug.*\"]\n"
         );
         let config = parse(&text).unwrap();
-        let when: Vec<When> = config.rules.into_iter().map(|rule| rule.when).collect();
+        let when: Vec<TagPattern> = config.rules.into_iter().map(|rule| rule.when).collect();
         let expected = [
-            When::Tag("login".to_owned()),
-            When::Hash(0, 16_384),
-            When::Hash(16_384, 32_768),
-            When::Hash(0xf000, 0x1_0000),
-            When::Rest,
+            TagPattern::Tag("login".to_owned()),
+            TagPattern::Hash(0, 16_384),
+            TagPattern::Hash(16_384, 32_768),
+            TagPattern::Hash(0xf000, 0x1_0000),
+            TagPattern::Rest,
         ];
         assert_eq!(when, expected);
         assert!(config.off.has_source("http://127.0.0.1:1/events") && !config.off.has_source("-"));

@@ -9,16 +9,16 @@ use crate::level::Seconds;
 
 /// A configuration with its file.
 #[derive(Clone, Debug)]
-pub struct File {
+pub struct ConfigFile {
     path: PathBuf,
     /// Keeps the rules that were in force, for events of those hours.
     history: PathBuf,
 }
 
-impl File {
+impl ConfigFile {
     /// The file at a path; `history` keeps its earlier rules.
-    pub fn new(path: &Path, history: &Path) -> File {
-        File {
+    pub fn new(path: &Path, history: &Path) -> ConfigFile {
+        ConfigFile {
             path: path.to_owned(),
             history: history.to_owned(),
         }

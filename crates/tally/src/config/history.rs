@@ -4,16 +4,20 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use super::Rule;
-use super::routes::Version;
+use super::RouteRule;
+use super::routes::RouteVersion;
 use crate::level::{HOUR, Seconds};
 
 /// Versions that are kept.
 const KEPT: usize = 100;
 
 /// All versions, with these rules as the last.
-pub(super) fn keep(path: &Path, rules: &[Rule], now: Seconds) -> io::Result<Vec<Version>> {
-    let mut versions: Vec<Version> = match std::fs::read(path) {
+pub(super) fn keep(
+    path: &Path,
+    rules: &[RouteRule],
+    now: Seconds,
+) -> io::Result<Vec<RouteVersion>> {
+    let mut versions: Vec<RouteVersion> = match std::fs::read(path) {
         Ok(text) => serde_json::from_slice(&text)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error),
@@ -27,7 +31,7 @@ pub(super) fn keep(path: &Path, rules: &[Rule], now: Seconds) -> io::Result<Vec<
     };
     // One that did not come into force yet never does.
     versions.retain(|version| version.from < from || from == 0);
-    versions.push(Version {
+    versions.push(RouteVersion {
         from,
         rules: rules.to_vec(),
     });
@@ -48,7 +52,7 @@ fn write(path: &Path, text: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::When;
+    use super::super::TagPattern;
     use super::*;
 
     #[test]
@@ -56,8 +60,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("h");
         let rules = |store: &str| {
-            [Rule {
-                when: When::Rest,
+            [RouteRule {
+                when: TagPattern::Rest,
                 store: store.to_owned(),
             }]
         };

@@ -7,11 +7,11 @@ mod file;
 mod history;
 mod routes;
 
-use crate::level::Level;
+use crate::level::RollUpLevel;
 use crate::store::Address;
 
-pub use file::File;
-pub use routes::{Routes, Rule, When};
+pub use file::ConfigFile;
+pub use routes::{RouteRule, Routes, TagPattern};
 
 /// Name of the file beside the ledger.
 pub(crate) const FILE: &str = "tally.toml";
@@ -22,23 +22,23 @@ pub struct Config {
     /// Names and addresses of stores.
     pub stores: Vec<(String, Address)>,
     /// Rules, the first that fits a tag decides; the last fits each.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<RouteRule>,
     /// Parts that are switched off.
-    pub off: Off,
+    pub off: DisabledParts,
 }
 
 /// Parts that are switched off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Off {
+pub struct DisabledParts {
     /// Schemes or addresses of sources from which nothing is taken.
     pub sources: Vec<String>,
     /// Levels that are not rolled up.
-    pub levels: Vec<Level>,
+    pub levels: Vec<RollUpLevel>,
     /// Tags whose events are left out: names, or beginnings with `*` behind them.
     pub tags: Vec<String>,
 }
 
-impl Off {
+impl DisabledParts {
     /// True of a source from which nothing is taken.
     pub fn has_source(&self, address: &str) -> bool {
         let scheme = match address.split_once("://") {

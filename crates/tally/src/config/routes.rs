@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Config, Off};
+use super::{Config, DisabledParts};
 use crate::identity::fingerprint;
 use crate::level::Seconds;
 
 /// Tags that a rule fits. What is meant is the tag without its labels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum When {
+pub enum TagPattern {
     /// One tag.
     Tag(String),
     /// All that begin so.
@@ -20,19 +20,19 @@ pub enum When {
     Rest,
 }
 
-impl When {
+impl TagPattern {
     /// A range of hashes: `0000-7fff`, its last included.
     ///
     /// # Errors
     /// A sentence.
-    pub fn hash(range: &str) -> Result<When, String> {
+    pub fn hash(range: &str) -> Result<TagPattern, String> {
         let number = |text: &str| u32::from(u16::from_str_radix(text, 16).unwrap_or(0));
         let is_hash = |text: &str| u16::from_str_radix(text, 16).is_ok();
         match range.split_once('-') {
             Some((first, last))
                 if is_hash(first) && is_hash(last) && number(first) <= number(last) =>
             {
-                Ok(When::Hash(number(first), number(last) + 1))
+                Ok(TagPattern::Hash(number(first), number(last) + 1))
             }
             _ => Err(format!(
                 "'{range}' is no range of a hash; write it as 0000-7fff"
@@ -43,10 +43,10 @@ impl When {
     /// True of a tag that it fits.
     pub fn fits(&self, tag: &[u8]) -> bool {
         match self {
-            When::Tag(name) => tag == name.as_bytes(),
-            When::Prefix(begin) => tag.starts_with(begin.as_bytes()),
-            When::Hash(first, end) => (*first..*end).contains(&hash(tag)),
-            When::Rest => true,
+            TagPattern::Tag(name) => tag == name.as_bytes(),
+            TagPattern::Prefix(begin) => tag.starts_with(begin.as_bytes()),
+            TagPattern::Hash(first, end) => (*first..*end).contains(&hash(tag)),
+            TagPattern::Rest => true,
         }
     }
 }
@@ -61,30 +61,30 @@ fn hash(tag: &[u8]) -> u32 {
 
 /// A rule: the tags that it fits go to this store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rule {
+pub struct RouteRule {
     /// Its tags.
-    pub when: When,
+    pub when: TagPattern,
     /// Name of the store.
     pub store: String,
 }
 
 /// Rules that hold from a moment of event time on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Version {
+pub(super) struct RouteVersion {
     pub(super) from: Seconds,
-    pub(super) rules: Vec<Rule>,
+    pub(super) rules: Vec<RouteRule>,
 }
 
 /// The routes of all events.
 #[derive(Clone, Debug)]
 pub struct Routes {
     /// Rules with indexes of stores, the newest first.
-    versions: Vec<(Seconds, Vec<(When, usize)>)>,
-    off: Off,
+    versions: Vec<(Seconds, Vec<(TagPattern, usize)>)>,
+    off: DisabledParts,
 }
 
 impl Routes {
-    pub(super) fn new(config: &Config, versions: Vec<Version>) -> Routes {
+    pub(super) fn new(config: &Config, versions: Vec<RouteVersion>) -> Routes {
         let place = |name: &str| config.stores.iter().position(|(store, _)| store == name);
         let versions = versions.into_iter().rev().map(|version| {
             // Of a store that is gone, the tags go by newer rules.
@@ -105,7 +105,7 @@ impl Routes {
         if self.off.has_tag(tag) {
             return None;
         }
-        let of = |rules: &[(When, usize)]| {
+        let of = |rules: &[(TagPattern, usize)]| {
             let rule = rules.iter().find(|(when, _)| when.fits(tag));
             rule.map(|(_, store)| *store)
         };
@@ -125,27 +125,30 @@ mod tests {
     use super::*;
     use crate::store::Address;
 
-    fn config(rules: &[(When, &str)]) -> Config {
+    fn config(rules: &[(TagPattern, &str)]) -> Config {
         Config {
             stores: ["a", "b"]
                 .map(|name| (name.to_owned(), Address::Sqlite(name.into())))
                 .to_vec(),
             rules: rules
                 .iter()
-                .map(|(when, store)| Rule {
+                .map(|(when, store)| RouteRule {
                     when: when.clone(),
                     store: store.to_string(),
                 })
                 .collect(),
-            off: Off::default(),
+            off: DisabledParts::default(),
         }
     }
 
     #[test]
     fn the_rules_of_an_events_hour_decide() {
-        let old = config(&[(When::Rest, "a")]);
-        let new = config(&[(When::Prefix("api.".to_owned()), "b"), (When::Rest, "a")]);
-        let version = |from, config: &Config| Version {
+        let old = config(&[(TagPattern::Rest, "a")]);
+        let new = config(&[
+            (TagPattern::Prefix("api.".to_owned()), "b"),
+            (TagPattern::Rest, "a"),
+        ]);
+        let version = |from, config: &Config| RouteVersion {
             from,
             rules: config.rules.clone(),
         };
@@ -154,14 +157,14 @@ mod tests {
         assert_eq!(routes.store(b"api.get;host=x", 7200), Some(1));
         assert_eq!(routes.store(b"login", 9000), Some(0));
         // A store that is gone.
-        let gone = version(0, &config(&[(When::Rest, "c")]));
+        let gone = version(0, &config(&[(TagPattern::Rest, "c")]));
         let routes = Routes::new(&new, vec![gone, version(7200, &new)]);
         assert_eq!(routes.store(b"api.get", 0), Some(1));
     }
 
     #[test]
     fn hashes_spread_tags_evenly() {
-        let halves = When::Hash(0, 0x8000);
+        let halves = TagPattern::Hash(0, 0x8000);
         for form in ["t{}", "shop.page.{}", "{}.requests.count"] {
             let tags = (0..10_000).map(|tag: u32| form.replace("{}", &tag.to_string()));
             let share = tags.filter(|tag| halves.fits(tag.as_bytes())).count();

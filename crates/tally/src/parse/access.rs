@@ -8,7 +8,7 @@ use jiff::tz::Offset;
 
 use super::labels::tag_with_labels;
 use super::number::number;
-use crate::event::{Each, Event, Figure, Rejection};
+use crate::event::{EventFigure, EventSink, ParsedEvent, Rejection};
 use crate::level::Seconds;
 
 /// The combined format; the common one is its beginning.
@@ -147,11 +147,11 @@ struct LineFields<'a> {
 }
 
 /// Hands the event of a line to `each`.
-pub(super) fn line(format: &LogFormat, line: &[u8], tag: &mut Vec<u8>, each: &mut impl Each) {
+pub(super) fn line(format: &LogFormat, line: &[u8], tag: &mut Vec<u8>, each: &mut impl EventSink) {
     each(line, event(format, line, tag).ok_or(Rejection::AccessLog));
 }
 
-fn event<'a>(format: &LogFormat, line: &[u8], tag: &'a mut Vec<u8>) -> Option<Event<'a>> {
+fn event<'a>(format: &LogFormat, line: &[u8], tag: &'a mut Vec<u8>) -> Option<ParsedEvent<'a>> {
     let found = find(format, line)?;
     let mut name = Vec::with_capacity(found.path.len() + 8);
     if !found.method.is_empty() {
@@ -165,11 +165,11 @@ fn event<'a>(format: &LogFormat, line: &[u8], tag: &'a mut Vec<u8>) -> Option<Ev
         }
         _ => tag_with_labels(&name, &mut [], tag),
     }
-    Some(Event {
+    Some(ParsedEvent {
         tag,
         count: 1.0,
         at: found.at,
-        figure: found.millis.map_or(Figure::None, Figure::Time),
+        figure: found.millis.map_or(EventFigure::None, EventFigure::Time),
     })
 }
 
@@ -307,7 +307,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn read(format: &str, line: &str) -> Option<(String, Option<Seconds>, Figure)> {
+    fn read(format: &str, line: &str) -> Option<(String, Option<Seconds>, EventFigure)> {
         let format = match format {
             "" => LogFormat::default(),
             format => format.parse().unwrap(),
@@ -327,28 +327,28 @@ mod tests {
                 r#"127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET /apache_pb.gif HTTP/1.0" 200 2326"#,
                 "GET /apache_pb.gif;status=2xx",
                 971_211_336,
-                Figure::None,
+                EventFigure::None,
             ),
             (
                 "",
                 r#"::1 - - [24/Nov/2026:10:00:00 +0100] "POST /users/17/files/3f2a-99b0c1?x=1 HTTP/1.1" 503 0 "-" "curl/8""#,
                 "POST /users/*/files/*;status=5xx",
                 1_795_510_800,
-                Figure::None,
+                EventFigure::None,
             ),
             (
                 r#"$remote_addr [$time_local] "$request" $status rt=$request_time ua="$upstream_response_time""#,
                 r#"10.0.0.1 [24/Nov/2026:09:00:00 +0000] "GET / HTTP/2.0" 200 rt=0.250 ua="0.1, 0.1""#,
                 "GET /;status=2xx",
                 1_795_510_800,
-                Figure::Time(200.0),
+                EventFigure::Time(200.0),
             ),
             (
                 r#"%h %l %u %t "%r" %>s %b %D"#,
                 r#"10.0.0.1 - - [24/Nov/2026:09:00:00 +0000] "GET /a HTTP/1.1" 404 12 1500"#,
                 "GET /a;status=4xx",
                 1_795_510_800,
-                Figure::Time(1.5),
+                EventFigure::Time(1.5),
             ),
         ] {
             assert_eq!(

@@ -13,11 +13,11 @@ use serde_json::Value;
 use super::labels::tag_with_labels;
 use super::number::leading;
 use super::time;
-use crate::event::{Each, Event, Figure, Rejection};
+use crate::event::{EventFigure, EventSink, ParsedEvent, Rejection};
 use crate::level::Seconds;
 
 /// Hands the events of a line to `each`.
-pub(super) fn line(line: &[u8], tag: &mut Vec<u8>, each: &mut impl Each) {
+pub(super) fn line(line: &[u8], tag: &mut Vec<u8>, each: &mut impl EventSink) {
     if let Some(event) = plain(line) {
         return each(line, event);
     }
@@ -54,7 +54,7 @@ enum Time<'a> {
 }
 
 impl Fields<'_> {
-    fn event<'a>(&'a self, tag: &'a mut Vec<u8>) -> Result<Event<'a>, Rejection> {
+    fn event<'a>(&'a self, tag: &'a mut Vec<u8>) -> Result<ParsedEvent<'a>, Rejection> {
         let at = match &self.ts {
             None => None,
             Some(Time::Number(number)) => Some(time::of_number(*number)),
@@ -92,14 +92,14 @@ fn event(
     ms: Option<f64>,
     gauge: Option<f64>,
     at: Option<Seconds>,
-) -> Result<Event<'_>, Rejection> {
+) -> Result<ParsedEvent<'_>, Rejection> {
     let figure = match (ms, gauge) {
-        (None, None) => Figure::None,
-        (Some(ms), None) => Figure::Time(ms),
-        (None, Some(gauge)) => Figure::Gauge(gauge),
+        (None, None) => EventFigure::None,
+        (Some(ms), None) => EventFigure::Time(ms),
+        (None, Some(gauge)) => EventFigure::Gauge(gauge),
         (Some(_), Some(_)) => return Err(Rejection::Json),
     };
-    Ok(Event {
+    Ok(ParsedEvent {
         tag,
         count: count.unwrap_or(1.0),
         at,
@@ -108,7 +108,7 @@ fn event(
 }
 
 /// The event of a plain line; `None` of any other, whether it is an event or not.
-fn plain(line: &[u8]) -> Option<Result<Event<'_>, Rejection>> {
+fn plain(line: &[u8]) -> Option<Result<ParsedEvent<'_>, Rejection>> {
     let mut rest = line.trim_ascii().strip_prefix(b"{")?;
     let (mut tag, mut count, mut ms, mut gauge, mut at) = (None, None, None, None, None);
     loop {
@@ -196,48 +196,48 @@ mod tests {
     #[test]
     fn plain_and_other_lines_are_read_alike() {
         for (line, tag, count, at, figure) in [
-            (r#"{"tag":"login"}"#, "login", 1.0, None, Figure::None),
+            (r#"{"tag":"login"}"#, "login", 1.0, None, EventFigure::None),
             (
                 r#"{ "n" : 3, "tag" : "login" } "#,
                 "login",
                 3.0,
                 None,
-                Figure::None,
+                EventFigure::None,
             ),
             (
                 r#"{"tag":"api","ms":12.5,"ts":1763600000.25}"#,
                 "api",
                 1.0,
                 Some(1_763_600_000),
-                Figure::Time(12.5),
+                EventFigure::Time(12.5),
             ),
             (
                 r#"{"tag":"a","ts":1763600000250}"#,
                 "a",
                 1.0,
                 Some(1_763_600_000),
-                Figure::None,
+                EventFigure::None,
             ),
             (
                 r#"{"tag":"a","ts":"2026-11-24T00:00:00Z"}"#,
                 "a",
                 1.0,
                 Some(1_795_478_400),
-                Figure::None,
+                EventFigure::None,
             ),
             (
                 r#"{"tag":"a\n\u00e9","gauge":-1}"#,
                 "a\né",
                 1.0,
                 None,
-                Figure::Gauge(-1.0),
+                EventFigure::Gauge(-1.0),
             ),
             (
                 r#"{"tag":"a","labels":{"z":"1","host":7},"more":[{}]}"#,
                 "a;host=7;z=1",
                 1.0,
                 None,
-                Figure::None,
+                EventFigure::None,
             ),
         ] {
             let found = parsed(Format::Json, line);

@@ -7,7 +7,7 @@ mod number;
 mod statsd;
 mod time;
 
-use crate::event::{Each, Event, Rejection};
+use crate::event::{EventSink, ParsedEvent, Rejection};
 
 pub use access::LogFormat;
 
@@ -56,7 +56,7 @@ impl Parser {
     pub fn lines(
         &mut self,
         text: &[u8],
-        each: &mut impl FnMut(&[u8], Result<Event<'_>, Rejection>),
+        each: &mut impl FnMut(&[u8], Result<ParsedEvent<'_>, Rejection>),
     ) {
         let mut begin = 0;
         while begin < text.len() {
@@ -70,7 +70,7 @@ impl Parser {
         }
     }
 
-    fn line(&mut self, line: &[u8], each: &mut impl Each) {
+    fn line(&mut self, line: &[u8], each: &mut impl EventSink) {
         match self.format {
             Format::Json => json::line(line, &mut self.tag, each),
             Format::Statsd => statsd::line(line, &mut self.tag, each),
@@ -112,7 +112,7 @@ pub(crate) fn parsed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Figure;
+    use crate::event::EventFigure;
     use crate::level::Seconds;
 
     /// An event of its own.
@@ -121,7 +121,7 @@ mod tests {
         pub(crate) tag: String,
         pub(crate) count: f64,
         pub(crate) at: Option<Seconds>,
-        pub(crate) figure: Figure,
+        pub(crate) figure: EventFigure,
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::labels::tag_with_labels;
 use super::number::number;
 use super::time;
-use crate::event::{Each, Event, Figure, Rejection};
+use crate::event::{EventFigure, EventSink, ParsedEvent, Rejection};
 
 /// Fields behind a value's type.
 #[derive(Default)]
@@ -17,7 +17,7 @@ struct Fields<'a> {
 }
 
 /// Hands the events of a line to `each`.
-pub(super) fn line(line: &[u8], tag: &mut Vec<u8>, each: &mut impl Each) {
+pub(super) fn line(line: &[u8], tag: &mut Vec<u8>, each: &mut impl EventSink) {
     let Some(colon) = memchr::memchr(b':', line) else {
         return each(line, Err(Rejection::StatsD));
     };
@@ -92,20 +92,20 @@ fn event<'a>(
     value: &[u8],
     kind: &[u8],
     fields: &Fields<'_>,
-) -> Result<Event<'a>, Rejection> {
+) -> Result<ParsedEvent<'a>, Rejection> {
     if kind == b"s" {
         return Err(Rejection::Set);
     }
     let figure = number(value).ok_or(Rejection::StatsD)?;
     let times = fields.rate.map_or(1.0, times);
     let (count, figure) = match kind {
-        b"c" => (figure * times, Figure::None),
-        b"ms" | b"h" | b"d" => (times, Figure::Time(figure)),
+        b"c" => (figure * times, EventFigure::None),
+        b"ms" | b"h" | b"d" => (times, EventFigure::Time(figure)),
         b"g" if matches!(value, [b'+' | b'-', ..]) => return Err(Rejection::RelativeGauge),
-        b"g" => (1.0, Figure::Gauge(figure)),
+        b"g" => (1.0, EventFigure::Gauge(figure)),
         _ => return Err(Rejection::StatsD),
     };
-    Ok(Event {
+    Ok(ParsedEvent {
         tag,
         count,
         at: fields.at,
@@ -146,7 +146,7 @@ mod tests {
     use super::super::{Format, parsed};
     use super::*;
 
-    fn events(text: &str) -> Vec<(String, f64, Figure)> {
+    fn events(text: &str) -> Vec<(String, f64, EventFigure)> {
         let found = parsed(Format::Statsd, text);
         found
             .into_iter()
@@ -157,20 +157,25 @@ mod tests {
 
     #[test]
     fn lines_of_the_protocol_are_read() {
-        let none = Figure::None;
+        let none = EventFigure::None;
         for (line, tag, count, figure) in [
             ("gorets:1|c", "gorets", 1.0, none),
             ("gorets:-3|c", "gorets", -3.0, none),
             ("gorets:3|c|@0.1", "gorets", 30.0, none),
-            ("glork:320|ms", "glork", 1.0, Figure::Time(320.0)),
-            ("glork:320.5|ms|@0.1", "glork", 10.0, Figure::Time(320.5)),
-            ("gaugor:333|g", "gaugor", 1.0, Figure::Gauge(333.0)),
+            ("glork:320|ms", "glork", 1.0, EventFigure::Time(320.0)),
+            (
+                "glork:320.5|ms|@0.1",
+                "glork",
+                10.0,
+                EventFigure::Time(320.5),
+            ),
+            ("gaugor:333|g", "gaugor", 1.0, EventFigure::Gauge(333.0)),
             ("a b/c:1|c", "a b/c", 1.0, none),
             (
                 "api:7|d|@0.5|#zone:b,host:a",
                 "api;host=a;zone=b",
                 2.0,
-                Figure::Time(7.0),
+                EventFigure::Time(7.0),
             ),
             (
                 "api:1|c|#x,y;z=:1|T1656581400|c:83c0",
@@ -185,8 +190,8 @@ mod tests {
 
     #[test]
     fn several_values_are_several_events() {
-        let times: Vec<Figure> = events("a:1:2:3|ms").into_iter().map(|one| one.2).collect();
-        assert_eq!(times, [1.0, 2.0, 3.0].map(Figure::Time));
+        let times: Vec<EventFigure> = events("a:1:2:3|ms").into_iter().map(|one| one.2).collect();
+        assert_eq!(times, [1.0, 2.0, 3.0].map(EventFigure::Time));
         let counts: Vec<f64> = events("a:1|c:2|c|@0.5:3|c")
             .into_iter()
             .map(|one| one.1)

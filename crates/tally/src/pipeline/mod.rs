@@ -19,15 +19,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crate::parse::Parser;
-use crate::source::{Polled, Source};
+use crate::source::{PollResult, Source};
 use crate::store::Batch;
 
 pub use dead_letters::DeadLetters;
 use meter::Meter;
 pub(crate) use open::open_when_it_answers;
 pub(crate) use plan::join;
-pub use plan::{Plan, Plans};
-pub use shared::{FlushRule, Shared};
+pub use plan::{Plans, SumTargets};
+pub use shared::{FlushRule, SharedState};
 use store_sums::StoreSums;
 use summing::Summing;
 pub use timing::now;
@@ -40,7 +40,7 @@ const LAST_FLUSH: Duration = Duration::from_secs(20);
 
 /// End of a pipeline.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct PipelineEnd {
     /// Events that were summed and are in no store, since a store was down to the end.
     pub unstored: u64,
     /// Reason for which they are not.
@@ -52,7 +52,7 @@ pub struct Pipeline {
     source: Box<dyn Source>,
     intake: Summing,
     writer: Writer,
-    shared: Shared,
+    shared: SharedState,
     /// Number of the batch that is being summed.
     number: u64,
     /// The batch that the writer has.
@@ -71,7 +71,7 @@ impl Pipeline {
     pub fn new(
         source: Box<dyn Source>,
         parser: Parser,
-        shared: Shared,
+        shared: SharedState,
         meter: Arc<Meter>,
     ) -> crate::store::Result<Pipeline> {
         let plan = shared.plans.current();
@@ -100,7 +100,7 @@ impl Pipeline {
     }
 
     /// Runs until the source ends or a stop is requested, and flushes.
-    pub fn run(mut self) -> Ended {
+    pub fn run(mut self) -> PipelineEnd {
         loop {
             while !self.ended && !self.is_stopped() {
                 self.step();
@@ -186,12 +186,12 @@ impl Pipeline {
             .store(self.source.unidentified(), Relaxed);
         meter.lost.store(self.source.lost(), Relaxed);
         match polled {
-            Polled::More | Polled::Idle => {
+            PollResult::More | PollResult::Idle => {
                 self.retry = TICK;
                 meter.source_is_up();
             }
-            Polled::End => self.ended = true,
-            Polled::Down(reason) => {
+            PollResult::End => self.ended = true,
+            PollResult::Down(reason) => {
                 meter.source_is_down(self.source.address(), &reason);
                 self.pause();
             }
@@ -259,7 +259,7 @@ impl Pipeline {
     }
 
     /// The last flush, and the end; `None` if the source has to deliver again what another process counted in part.
-    fn end(&mut self) -> Option<Ended> {
+    fn end(&mut self) -> Option<PipelineEnd> {
         self.writer.give_up_after(Some(Instant::now() + LAST_FLUSH));
         while self.has_sums() {
             if self.in_flight.is_none() {
@@ -274,13 +274,13 @@ impl Pipeline {
                 None => "the store does not answer".to_owned(),
             };
             let summed = self.intake.stores.iter().map(StoreSums::events).max();
-            return Some(Ended {
+            return Some(PipelineEnd {
                 unstored: summed.unwrap_or(0),
                 reason: Some(reason),
             });
         }
         if self.ended || self.is_stopped() {
-            return Some(Ended::default());
+            return Some(PipelineEnd::default());
         }
         self.writer.give_up_after(None);
         None

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use super::meter::Meter;
-use super::plan::Plan;
-use super::shared::Shared;
+use super::plan::SumTargets;
+use super::shared::SharedState;
 use super::store_sums::StoreSums;
 use super::timing::{SLOWEST_RETRY, TICK};
 use super::writer::Writer;
@@ -49,8 +49,8 @@ pub(crate) fn open_when_it_answers(
 
 /// Lanes of a source to the stores of a plan, and their writer. Each store is opened twice: to write, and to look up identities.
 pub(super) fn open_stores(
-    plan: &Plan,
-    shared: &Shared,
+    plan: &SumTargets,
+    shared: &SharedState,
     meter: Arc<Meter>,
 ) -> Result<(Vec<StoreSums>, Writer)> {
     let open = |address: &Address| {

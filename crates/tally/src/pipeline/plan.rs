@@ -5,33 +5,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::timing::TICK;
 use crate::config::Routes;
-use crate::store::{Address, Limits, Result, Store};
+use crate::store::{Address, Result, Store, StoreLimits};
 
 /// Identities that are copied at once.
 const COPIED: usize = 10_000;
 
 /// Where sums go.
 #[derive(Debug)]
-pub struct Plan {
+pub struct SumTargets {
     /// Stores.
     pub stores: Vec<Address>,
     /// The store of each event; without them each store has all.
     pub routes: Option<Routes>,
     /// Retention of the stores.
-    pub limits: Limits,
+    pub limits: StoreLimits,
 }
 
 /// The plan in force. To change it, the pipelines are held: each writes all that it has summed by the old one first.
 #[derive(Debug)]
 pub struct Plans {
-    current: Mutex<Arc<Plan>>,
+    current: Mutex<Arc<SumTargets>>,
     hold: AtomicBool,
     held: AtomicUsize,
 }
 
 impl Plans {
     /// The first plan.
-    pub fn new(plan: Plan) -> Plans {
+    pub fn new(plan: SumTargets) -> Plans {
         Plans {
             current: Mutex::new(Arc::new(plan)),
             hold: AtomicBool::new(false),
@@ -40,7 +40,7 @@ impl Plans {
     }
 
     /// The plan in force.
-    pub fn current(&self) -> Arc<Plan> {
+    pub fn current(&self) -> Arc<SumTargets> {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -55,7 +55,7 @@ impl Plans {
     }
 
     /// Changes the plan, while the pipelines wait.
-    pub(crate) fn change(&self, plan: Plan) {
+    pub(crate) fn change(&self, plan: SumTargets) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
     }
 

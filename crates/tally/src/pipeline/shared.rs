@@ -30,7 +30,7 @@ impl Default for FlushRule {
 
 /// State that all pipelines share.
 #[derive(Clone)]
-pub struct Shared {
+pub struct SharedState {
     /// The end was requested.
     pub stop: Arc<AtomicBool>,
     /// Rejected events.

@@ -2,7 +2,7 @@
 
 use hashbrown::{HashMap, HashSet};
 
-use crate::event::{Event, Rejection};
+use crate::event::{ParsedEvent, Rejection};
 use crate::identity::unique;
 use crate::level::Seconds;
 use crate::source::{Delivery, Identity};
@@ -135,7 +135,7 @@ impl StoreSums {
 
     pub(super) fn add(
         &mut self,
-        event: &Event<'_>,
+        event: &ParsedEvent<'_>,
         now: Seconds,
     ) -> std::result::Result<(), Rejection> {
         self.sums.add(event, now)

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::meter::Meter;
 use super::store_sums::StoreSums;
 use super::timing::{SLOWEST_RETRY, TICK, now};
-use super::{DeadLetters, Plan};
+use super::{DeadLetters, SumTargets};
 use crate::level::Seconds;
 use crate::parse::Parser;
 use crate::source::{Delivery, Intake, Stopped};
@@ -15,7 +15,7 @@ use crate::source::{Delivery, Intake, Stopped};
 /// The receiver of a source's deliveries.
 pub(super) struct Summing {
     pub(super) stores: Vec<StoreSums>,
-    pub(super) plan: Arc<Plan>,
+    pub(super) plan: Arc<SumTargets>,
     pub(super) parser: Parser,
     pub(super) meter: Arc<Meter>,
     pub(super) stop: Arc<AtomicBool>,

@@ -3,21 +3,21 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::level::{Level, Seconds};
+use crate::level::{RollUpLevel, Seconds};
 use crate::parse::Format;
 use crate::query::Reader;
 use crate::source::file::FileSource;
 use crate::source::{Delivery, Identity, Intake};
-use crate::store::{Address, Advance, Key, Limits};
+use crate::store::{Address, Advance, Key, StoreLimits};
 use crate::sums::Sums;
 
-fn run(source: Box<dyn Source>, stores: &[Address], stop: bool) -> Ended {
-    let plan = Plan {
+fn run(source: Box<dyn Source>, stores: &[Address], stop: bool) -> PipelineEnd {
+    let plan = SumTargets {
         stores: stores.to_vec(),
         routes: None,
-        limits: Limits::default(),
+        limits: StoreLimits::default(),
     };
-    let shared = Shared {
+    let shared = SharedState {
         stop: Arc::new(AtomicBool::new(false)),
         dead_letters: Arc::new(DeadLetters::at(Path::new("/dev/null"))),
         flush: FlushRule {
@@ -37,7 +37,7 @@ fn run(source: Box<dyn Source>, stores: &[Address], stop: bool) -> Ended {
             || pipeline.since.is_some()
             || !matches!(
                 pipeline.source.poll(TICK, &mut pipeline.intake),
-                Polled::Idle
+                PollResult::Idle
             )
         {
             pipeline.step();
@@ -50,7 +50,12 @@ fn run(source: Box<dyn Source>, stores: &[Address], stop: bool) -> Ended {
 
 fn count(store: &Address) -> f64 {
     let mut reader = Reader::open(std::slice::from_ref(store)).unwrap();
-    let rows = reader.rows(&"a".parse().unwrap(), Level::Minute, 0, Seconds::MAX / 2);
+    let rows = reader.rows(
+        &"a".parse().unwrap(),
+        RollUpLevel::Minute,
+        0,
+        Seconds::MAX / 2,
+    );
     rows.unwrap().iter().map(|row| row.count).sum()
 }
 
@@ -67,7 +72,7 @@ impl Source for Raced {
         "raced"
     }
 
-    fn poll(&mut self, _wait: Duration, intake: &mut dyn Intake) -> Polled {
+    fn poll(&mut self, _wait: Duration, intake: &mut dyn Intake) -> PollResult {
         let from = intake.position("raced").unwrap().unwrap_or(0);
         let identity = Identity::Step {
             source: "raced",
@@ -77,10 +82,13 @@ impl Source for Raced {
         let lines = &TEXT[from as usize..];
         intake.take(&[Delivery { identity, lines }]).unwrap();
         if let Some(batch) = self.other.take() {
-            let mut store = self.store.open(None, None, &Limits::default()).unwrap();
+            let mut store = self
+                .store
+                .open(None, None, &StoreLimits::default())
+                .unwrap();
             store.apply(&batch, now()).unwrap();
         }
-        Polled::End
+        PollResult::End
     }
 
     fn rewind(&mut self) {}
@@ -90,7 +98,7 @@ impl Source for Raced {
 fn events_that_another_process_counted_in_part_are_read_to_their_end() {
     let folder = tempfile::tempdir().unwrap();
     let store = Address::Sqlite(folder.path().join("t.db"));
-    let mut sums = Sums::new(crate::classes::Bounds::default());
+    let mut sums = Sums::new(crate::classes::ClassBounds::default());
     Parser::new(Format::Statsd).lines(&TEXT[..6], &mut |_, event| {
         sums.add(&event.unwrap(), now()).unwrap();
     });
@@ -109,7 +117,7 @@ fn events_that_another_process_counted_in_part_are_read_to_their_end() {
         other: Some(other),
     };
     let ended = run(Box::new(source), std::slice::from_ref(&store), false);
-    assert_eq!((ended, count(&store)), (Ended::default(), 3.0));
+    assert_eq!((ended, count(&store)), (PipelineEnd::default(), 3.0));
 }
 
 #[test]
@@ -119,12 +127,12 @@ fn a_store_that_is_added_keeps_nothing_of_a_rotated_file_from_the_others() {
     let stores = ["a.db", "b.db"].map(|name| Address::Sqlite(path(name)));
     let follow = || Box::new(FileSource::open(&path("a.log"), true).unwrap());
     fs::write(path("a.log"), "a:1|c\n").unwrap();
-    assert_eq!(run(follow(), &stores[..1], true), Ended::default());
+    assert_eq!(run(follow(), &stores[..1], true), PipelineEnd::default());
     let mut text = fs::read(path("a.log")).unwrap();
     text.extend_from_slice(b"a:10|c\n");
     fs::write(path("a.log"), text).unwrap();
     fs::rename(path("a.log"), path("a.log.1")).unwrap();
     fs::write(path("a.log"), "a:100|c\n").unwrap();
-    assert_eq!(run(follow(), &stores, true), Ended::default());
+    assert_eq!(run(follow(), &stores, true), PipelineEnd::default());
     assert_eq!(stores.each_ref().map(count), [111.0, 111.0]);
 }

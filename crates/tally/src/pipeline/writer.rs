@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::meter::Meter;
-use super::shared::Shared;
+use super::shared::SharedState;
 use super::timing::{SLOWEST_RETRY, TICK, now};
-use crate::store::{Applied, Batch, Limits, Store, StoreError};
+use crate::store::{Applied, Batch, Store, StoreError, StoreLimits};
 
 /// Interval between two polls of what is to be rolled up or removed.
 const MAINTENANCE: Duration = Duration::from_secs(10);
@@ -38,8 +38,8 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn start(
         stores: Vec<Box<dyn Store>>,
-        shared: Shared,
-        limits: Limits,
+        shared: SharedState,
+        limits: StoreLimits,
         meter: Arc<Meter>,
     ) -> Writer {
         let (batches, from) = sync_channel(1);
@@ -95,8 +95,8 @@ impl Drop for Writer {
 struct Work {
     stores: Vec<Box<dyn Store>>,
     applied: Vec<Applied>,
-    shared: Shared,
-    limits: Limits,
+    shared: SharedState,
+    limits: StoreLimits,
     meter: Arc<Meter>,
     deadline: Arc<Mutex<Option<Instant>>>,
     /// Moment up to which the stores' running time has been counted.

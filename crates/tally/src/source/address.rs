@@ -25,14 +25,14 @@ pub enum Address {
     /// A file.
     File(PathBuf),
     /// A function of gearmand.
-    Gearman(gearman::Place),
+    Gearman(gearman::GearmanFunction),
     /// A server of HTTP.
-    Http(http::Place),
+    Http(http::HttpAddress),
     /// A port of StatsD: `host:port`.
     Statsd(String),
     /// A topic of Kafka.
     #[cfg(feature = "kafka")]
-    Kafka(kafka::Place),
+    Kafka(kafka::KafkaTopic),
 }
 
 /// Options of sources.
@@ -51,10 +51,12 @@ impl FromStr for Address {
         match text.split_once("://") {
             _ if text == "-" => Ok(Address::Stdin),
             None if !text.is_empty() => Ok(Address::File(text.into())),
-            Some(("gearman", place)) => gearman::Place::parse(place).map(Address::Gearman),
-            Some(("http", place)) => http::Place::parse(place).map(Address::Http),
+            Some(("gearman", place)) => {
+                gearman::GearmanFunction::parse(place).map(Address::Gearman)
+            }
+            Some(("http", place)) => http::HttpAddress::parse(place).map(Address::Http),
             #[cfg(feature = "kafka")]
-            Some(("kafka", place)) => kafka::Place::parse(place).map(Address::Kafka),
+            Some(("kafka", place)) => kafka::KafkaTopic::parse(place).map(Address::Kafka),
             #[cfg(not(feature = "kafka"))]
             Some(("kafka", _)) => Err(crate::features::left_out("kafka")),
             Some(("statsd", place)) if place.contains(':') => Ok(Address::Statsd(place.to_owned())),

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
+use ui::format::hex;
 
-use super::{Delivery, Identity, Intake, Polled, Source, Stopped};
+use super::{Delivery, Identity, Intake, PollResult, Source, Stopped};
 use crate::identity::fingerprint;
 use crate::lines::Lines;
 
@@ -94,7 +95,7 @@ impl FileSource {
         })
     }
 
-    fn step(&mut self, intake: &mut dyn Intake) -> io::Result<Polled> {
+    fn step(&mut self, intake: &mut dyn Intake) -> io::Result<PollResult> {
         let open = match &mut self.open {
             Some(open) => open,
             None => {
@@ -108,7 +109,7 @@ impl FileSource {
                             });
                             (file, true, is_later)
                         }
-                        Err(_) => return Ok(Polled::More),
+                        Err(_) => return Ok(PollResult::More),
                     },
                     None => match self.first.take() {
                         Some(file) => (file, false, false),
@@ -138,31 +139,31 @@ impl FileSource {
             match open.recognize(intake, grows) {
                 Ok(true) if open.is_rotated && !open.is_begun => return Ok(self.end()),
                 Ok(true) => {}
-                Ok(false) if grows => return Ok(Polled::Idle),
+                Ok(false) if grows => return Ok(PollResult::Idle),
                 Ok(false) => return Ok(self.end()),
-                Err(Failed::Stopped(Stopped)) => return Ok(Polled::Idle),
+                Err(Failed::Stopped(Stopped)) => return Ok(PollResult::Idle),
                 Err(Failed::Read(error)) => return Err(error),
             }
         }
         match open.read(intake, grows)? {
-            true => Ok(Polled::More),
+            true => Ok(PollResult::More),
             // The end of a file that was made shorter is its end.
             false if !grows || open.file.metadata()?.len() < open.at => Ok(self.end()),
-            false => Ok(Polled::Idle),
+            false => Ok(PollResult::Idle),
         }
     }
 
     /// The end of this file: of the source, or the beginning of the next file.
-    fn end(&mut self) -> Polled {
+    fn end(&mut self) -> PollResult {
         let ended = self.open.take();
         if !self.follow {
-            return Polled::End;
+            return PollResult::End;
         }
         if ended.is_some_and(|ended| ended.replaced.is_some()) {
             // There may have been more than one rotation.
             self.rotated = rotated(&self.path);
         }
-        Polled::More
+        PollResult::More
     }
 }
 
@@ -192,10 +193,7 @@ impl Open {
         if count == 0 || (follow && line == count && count < HEAD) {
             return Ok(false);
         }
-        let hash: String = fingerprint(&head[..line])[..8]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hash = hex(&fingerprint(&head[..line])[..8]);
         let facts = self.file.metadata()?;
         let born = facts.created().ok();
         let born = born.and_then(|born| born.duration_since(UNIX_EPOCH).ok());
@@ -304,14 +302,14 @@ impl Source for FileSource {
         &self.address
     }
 
-    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> Polled {
+    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> PollResult {
         match self.step(intake) {
-            Ok(Polled::Idle) => {
+            Ok(PollResult::Idle) => {
                 std::thread::sleep(wait.min(POLL));
-                Polled::Idle
+                PollResult::Idle
             }
             Ok(polled) => polled,
-            Err(error) => Polled::Down(error.to_string()),
+            Err(error) => PollResult::Down(error.to_string()),
         }
     }
 

@@ -67,7 +67,7 @@ pub struct Stopped;
 
 /// Outcome of a poll.
 #[derive(Debug)]
-pub enum Polled {
+pub enum PollResult {
     /// There may be more at once.
     More,
     /// Nothing came in the time that was given.
@@ -92,7 +92,7 @@ pub trait Source: Send {
     }
 
     /// Waits at most so long for deliveries, and hands over some.
-    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> Polled;
+    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> PollResult;
 
     /// All that was taken since the last call belongs to this batch.
     fn sealed(&mut self, batch: u64) {

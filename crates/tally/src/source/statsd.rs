@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use linux::datagrams::{self, Datagrams};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::{Delivery, Identity, Intake, Polled, Source};
+use super::{Delivery, Identity, Intake, PollResult, Source};
 use crate::lines::Lines;
 
 /// Connections at once.
@@ -208,10 +208,10 @@ impl Source for Statsd {
         &self.address
     }
 
-    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> Polled {
+    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> PollResult {
         self.wait(wait);
         if let Err(error) = self.receive() {
-            return Polled::Down(error.to_string());
+            return PollResult::Down(error.to_string());
         }
         let mut came = !self.buffer.is_empty();
         if came {
@@ -228,7 +228,11 @@ impl Source for Statsd {
             came |= connection.read(intake);
         }
         self.connections.retain(|connection| !connection.ended);
-        if came { Polled::More } else { Polled::Idle }
+        if came {
+            PollResult::More
+        } else {
+            PollResult::Idle
+        }
     }
 
     fn rewind(&mut self) {}

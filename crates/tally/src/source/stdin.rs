@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::{Delivery, Identity, Intake, Polled, Source};
+use super::{Delivery, Identity, Intake, PollResult, Source};
 use crate::lines::Lines;
 
 /// Standard input.
@@ -26,19 +26,21 @@ impl Source for Stdin {
         "-"
     }
 
-    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> Polled {
+    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> PollResult {
         let input = std::io::stdin();
         let limit = wait.try_into().unwrap_or_default();
         match poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&limit)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => return Polled::Idle,
+            Ok(0) | Err(rustix::io::Errno::INTR) => return PollResult::Idle,
             Ok(_) | Err(_) => {}
         }
         let read = self.lines.fill(|room| input.lock().read(room));
         let (lines, polled) = match read {
-            Ok(0) => (self.lines.rest(), Polled::End),
-            Ok(_) => (self.lines.whole(), Polled::More),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => return Polled::Idle,
-            Err(error) => return Polled::Down(error.to_string()),
+            Ok(0) => (self.lines.rest(), PollResult::End),
+            Ok(_) => (self.lines.whole(), PollResult::More),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
+                return PollResult::Idle;
+            }
+            Err(error) => return PollResult::Down(error.to_string()),
         };
         let delivery = Delivery {
             identity: Identity::None,
@@ -49,7 +51,7 @@ impl Source for Stdin {
                 self.lines.consume();
                 polled
             }
-            Err(_) => Polled::Idle,
+            Err(_) => PollResult::Idle,
         }
     }
 

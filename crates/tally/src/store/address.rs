@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use super::piece::Movable;
 use super::redact::without_password;
-use super::{Archive, Limits, Result, Settings, Store, StoreError, sqlite};
-use crate::classes::Bounds;
+use super::{Archive, Result, Settings, Store, StoreError, StoreLimits, sqlite};
+use crate::classes::ClassBounds;
 use crate::level::Zone;
 
 /// Address of a store.
@@ -17,10 +17,10 @@ pub enum Address {
     Sqlite(PathBuf),
     /// A database of MySQL or MariaDB.
     #[cfg(feature = "mysql")]
-    Mysql(super::mysql::Server),
+    Mysql(super::mysql::MysqlAddress),
     /// A database of ClickHouse.
     #[cfg(feature = "clickhouse")]
-    Clickhouse(super::clickhouse::Server),
+    Clickhouse(super::clickhouse::ClickhouseAddress),
 }
 
 impl FromStr for Address {
@@ -73,9 +73,9 @@ impl Address {
     /// Where it cannot be had, or has other settings.
     pub fn open(
         &self,
-        bounds: Option<&Bounds>,
+        bounds: Option<&ClassBounds>,
         zone: Option<&Zone>,
-        limits: &Limits,
+        limits: &StoreLimits,
     ) -> Result<Box<dyn Store>> {
         let new = Settings {
             bounds: bounds.cloned().unwrap_or_default(),
@@ -103,7 +103,7 @@ impl Address {
     ///
     /// # Errors
     /// Where it has other settings.
-    pub fn check(&self, bounds: Option<&Bounds>, zone: Option<&Zone>) -> Result<()> {
+    pub fn check(&self, bounds: Option<&ClassBounds>, zone: Option<&Zone>) -> Result<()> {
         match self {
             Address::Sqlite(path) => match sqlite::open_archive(path) {
                 Ok(store) => self.fits(bounds, zone, store.settings()),
@@ -114,7 +114,12 @@ impl Address {
         }
     }
 
-    fn fits(&self, bounds: Option<&Bounds>, zone: Option<&Zone>, found: &Settings) -> Result<()> {
+    fn fits(
+        &self,
+        bounds: Option<&ClassBounds>,
+        zone: Option<&Zone>,
+        found: &Settings,
+    ) -> Result<()> {
         if let Some(bounds) = bounds.filter(|bounds| **bounds != found.bounds) {
             return Err(StoreError::refused(format!(
                 "{self} has the classes {}, and not {bounds}; leave --classes out, or take another store",

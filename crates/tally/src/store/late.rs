@@ -1,17 +1,17 @@
 //! Events of periods that are rolled up already: their sums go to the coarser levels too.
 
-use crate::level::{Level, Seconds, Zone};
+use crate::level::{RollUpLevel, Seconds, Zone};
 use crate::sums::Sums;
 
 /// The sums that each level is to be given: all to minutes, and to each coarser level those before its watermark.
 pub fn levels<'a>(
     sums: &'a Sums,
     zone: &'a Zone,
-    watermark: impl Fn(Level) -> Seconds + 'a,
-) -> impl Iterator<Item = (Level, std::borrow::Cow<'a, Sums>)> + 'a {
+    watermark: impl Fn(RollUpLevel) -> Seconds + 'a,
+) -> impl Iterator<Item = (RollUpLevel, std::borrow::Cow<'a, Sums>)> + 'a {
     let earliest = sums.rows().map(|row| row.start).min();
-    Level::ALL.into_iter().filter_map(move |level| {
-        if level == Level::Minute {
+    RollUpLevel::ALL.into_iter().filter_map(move |level| {
+        if level == RollUpLevel::Minute {
             return Some((level, std::borrow::Cow::Borrowed(sums)));
         }
         let before = watermark(level);

@@ -19,11 +19,11 @@ mod tests;
 
 use std::time::Duration;
 
-use crate::level::{Level, Seconds};
+use crate::level::{RollUpLevel, Seconds};
 use crate::sums::{Sums, Values};
 
 pub use address::Address;
-pub use settings::{Limits, Settings};
+pub use settings::{Settings, StoreLimits};
 
 /// The schema that this version writes and reads.
 pub const SCHEMA: u32 = 1;
@@ -162,7 +162,7 @@ pub trait Store: Send {
 
     /// Rolls up what is over, and removes what is older than the limits: a bounded part of it, and true if more is
     /// left. `ran` is added to the store's running time.
-    fn maintain(&mut self, limits: &Limits, now: Seconds, ran: Duration) -> Result<bool>;
+    fn maintain(&mut self, limits: &StoreLimits, now: Seconds, ran: Duration) -> Result<bool>;
 }
 
 /// A tag of a store's dictionary.
@@ -218,15 +218,15 @@ pub trait Archive: Send {
     fn entries(&mut self) -> Result<Vec<Entry>>;
 
     /// Moment up to which a level is rolled up; of minutes there is none.
-    fn watermark(&mut self, level: Level) -> Result<Seconds>;
+    fn watermark(&mut self, level: RollUpLevel) -> Result<Seconds>;
 
     /// The earliest and the latest start of a period in a level's table.
-    fn span(&mut self, level: Level) -> Result<Option<(Seconds, Seconds)>>;
+    fn span(&mut self, level: RollUpLevel) -> Result<Option<(Seconds, Seconds)>>;
 
     /// The rows of some tags in a level's table whose periods begin in `[from, to)`.
     fn rows(
         &mut self,
-        level: Level,
+        level: RollUpLevel,
         tags: &[i64],
         from: Seconds,
         to: Seconds,
@@ -235,7 +235,7 @@ pub trait Archive: Send {
     /// The buckets of the same.
     fn buckets(
         &mut self,
-        level: Level,
+        level: RollUpLevel,
         tags: &[i64],
         from: Seconds,
         to: Seconds,
@@ -244,7 +244,7 @@ pub trait Archive: Send {
     /// The tags with the most events among a level's periods that begin in `[from, to)`, and those counts.
     fn top(
         &mut self,
-        level: Level,
+        level: RollUpLevel,
         from: Seconds,
         to: Seconds,
         most: usize,

@@ -8,20 +8,20 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::{Result, Settings, Store, StoredBucket, StoredRow};
-use crate::classes::{Bounds, MOST_CLASSES};
-use crate::level::{Level, Seconds};
+use crate::classes::{ClassBounds, MOST_CLASSES};
+use crate::level::{RollUpLevel, Seconds};
 use crate::sums::{Sums, Values};
 
-/// Moments up to which a store's levels are rolled up, by [`Level`].
-pub type Marks = [Seconds; Level::ALL.len()];
+/// Moments up to which a store's levels are rolled up, by [`RollUpLevel`].
+pub type Watermarks = [Seconds; RollUpLevel::ALL.len()];
 
 /// Rows of one level, as they were in a store with these marks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {
     /// Level of the rows.
-    pub level: Level,
+    pub level: RollUpLevel,
     /// Marks of the store: the coarser levels have these rows before them, and keep them.
-    pub marks: Marks,
+    pub marks: Watermarks,
     /// The rows.
     pub rows: Vec<PieceRow>,
 }
@@ -39,9 +39,9 @@ pub struct PieceRow {
 
 /// Rows that are to be moved.
 #[derive(Clone, Debug)]
-pub struct Slice {
+pub struct MovedRows {
     /// Level.
-    pub level: Level,
+    pub level: RollUpLevel,
     /// Numbers of tags; `None` for all.
     pub tags: Option<Vec<i64>>,
     /// Time that holds their periods whole.
@@ -71,7 +71,7 @@ pub trait Movable: Store {
     fn pending(&mut self) -> Result<Option<Pending>>;
 
     /// Takes a piece of a slice out for a store, unless there is one; false if nothing is left of the slice.
-    fn take_out(&mut self, slice: &Slice, target: &str) -> Result<bool>;
+    fn take_out(&mut self, slice: &MovedRows, target: &str) -> Result<bool>;
 
     /// Adds a piece of the store of this name, once.
     fn put(&mut self, name: &str, pending: &Pending, now: Seconds) -> Result<()>;
@@ -83,8 +83,8 @@ pub trait Movable: Store {
 impl Piece {
     /// Puts rows and buckets of the same periods and tags together.
     pub(super) fn new(
-        level: Level,
-        marks: Marks,
+        level: RollUpLevel,
+        marks: Watermarks,
         rows: Vec<StoredRow>,
         buckets: &[StoredBucket],
         name: impl Fn(i64) -> String,
@@ -108,9 +108,15 @@ impl Piece {
 
     /// The sums of each level that a store with these marks is given: the rows, and to each coarser level those that it
     /// has rolled up and the other store had not.
-    pub(super) fn levels(&self, settings: &Settings, marks: &Marks) -> Vec<(Level, Sums)> {
+    pub(super) fn levels(
+        &self,
+        settings: &Settings,
+        marks: &Watermarks,
+    ) -> Vec<(RollUpLevel, Sums)> {
         let sums = self.sums(&settings.bounds);
-        let coarser = Level::ALL.into_iter().filter(|level| *level > self.level);
+        let coarser = RollUpLevel::ALL
+            .into_iter()
+            .filter(|level| *level > self.level);
         let late = coarser.filter_map(|level| {
             let range = self.marks[level as usize]..marks[level as usize];
             let late = sums.coarser(level, &settings.zone, range);
@@ -120,7 +126,7 @@ impl Piece {
         std::iter::once((self.level, sums)).chain(late).collect()
     }
 
-    fn sums(&self, bounds: &Bounds) -> Sums {
+    fn sums(&self, bounds: &ClassBounds) -> Sums {
         let mut sums = Sums::new(bounds.clone());
         for one in &self.rows {
             let row = &one.row;
@@ -164,8 +170,8 @@ impl Piece {
     pub(super) fn of(text: &str) -> Option<Piece> {
         let (head, rows) = text.split_once('\n')?;
         let mut head = head.split('\t');
-        let level = Level::named(head.next()?)?;
-        let mut marks = Marks::default();
+        let level = RollUpLevel::named(head.next()?)?;
+        let mut marks = Watermarks::default();
         for mark in &mut marks {
             *mark = head.next()?.parse().ok()?;
         }
@@ -261,8 +267,8 @@ mod tests {
         #[test]
         fn a_piece_is_read_as_it_was_written(
             rows in prop::collection::vec(rows(), 0..4),
-            marks in any::<Marks>(),
-            level in prop::sample::select(Level::ALL.to_vec()),
+            marks in any::<Watermarks>(),
+            level in prop::sample::select(RollUpLevel::ALL.to_vec()),
         ) {
             let piece = Piece { level, marks, rows };
             prop_assert_eq!(Piece::of(&piece.text()), (!piece.rows.is_empty()).then_some(piece));

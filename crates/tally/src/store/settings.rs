@@ -3,14 +3,14 @@
 use record::Bytes;
 
 use super::{Result, SCHEMA, StoreError};
-use crate::classes::Bounds;
-use crate::level::{Level, Seconds, Zone};
+use crate::classes::ClassBounds;
+use crate::level::{RollUpLevel, Seconds, Zone};
 
 /// Settings with which a store is made, and which it keeps.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Classes of response times.
-    pub bounds: Bounds,
+    pub bounds: ClassBounds,
     /// Zone of hours, days and months.
     pub zone: Zone,
 }
@@ -46,7 +46,7 @@ impl Settings {
 
 /// Limits on what a store keeps.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct StoreLimits {
     /// Seconds for which minutes are kept.
     pub minutes: Seconds,
     /// Seconds for which hours are kept.
@@ -56,12 +56,12 @@ pub struct Limits {
     /// Number of tags.
     pub tags: u64,
     /// Levels that are not rolled up.
-    pub off: Vec<Level>,
+    pub off: Vec<RollUpLevel>,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for StoreLimits {
+    fn default() -> StoreLimits {
+        StoreLimits {
             minutes: 14 * 86_400,
             hours: 366 * 86_400,
             size: Bytes::gib(10),
@@ -71,13 +71,13 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl StoreLimits {
     /// Seconds for which a level is kept; `None` without a limit.
-    pub fn kept(&self, level: Level) -> Option<Seconds> {
+    pub fn kept(&self, level: RollUpLevel) -> Option<Seconds> {
         match level {
-            Level::Minute => Some(self.minutes),
-            Level::Hour => Some(self.hours),
-            Level::Day | Level::Month => None,
+            RollUpLevel::Minute => Some(self.minutes),
+            RollUpLevel::Hour => Some(self.hours),
+            RollUpLevel::Day | RollUpLevel::Month => None,
         }
     }
 }

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::classes::Bounds;
-use crate::event::{Event, Figure};
+use crate::classes::ClassBounds;
+use crate::event::{EventFigure, ParsedEvent};
 use crate::level::Zone;
 use crate::query::{Reader, Selection};
 
 fn batch(name: u64, events: &[(&str, Seconds, f64)]) -> Batch {
-    let mut sums = Sums::new(Bounds::default());
+    let mut sums = Sums::new(ClassBounds::default());
     for (tag, at, value) in events {
-        let event = Event {
+        let event = ParsedEvent {
             tag: tag.as_bytes(),
             count: 1.0,
             at: Some(*at),
-            figure: Figure::Time(*value),
+            figure: EventFigure::Time(*value),
         };
         sums.add(&event, 0).unwrap();
     }
@@ -27,7 +27,7 @@ fn batch(name: u64, events: &[(&str, Seconds, f64)]) -> Batch {
     }
 }
 
-fn rows(address: &Address, tag: &str, level: Level) -> Vec<(Seconds, f64, f64, f64)> {
+fn rows(address: &Address, tag: &str, level: RollUpLevel) -> Vec<(Seconds, f64, f64, f64)> {
     let mut reader = Reader::open(std::slice::from_ref(address)).unwrap();
     let selection: Selection = tag.parse().unwrap();
     let rows = reader.rows(&selection, level, 0, Seconds::MAX / 2).unwrap();
@@ -45,7 +45,7 @@ fn address(folder: &tempfile::TempDir) -> Address {
     Address::Sqlite(folder.path().join("t.db"))
 }
 
-fn open(address: &Address, limits: &Limits) -> Box<dyn Store> {
+fn open(address: &Address, limits: &StoreLimits) -> Box<dyn Store> {
     address.open(None, None, limits).unwrap()
 }
 
@@ -53,7 +53,7 @@ fn open(address: &Address, limits: &Limits) -> Box<dyn Store> {
 fn a_batch_counts_once_however_often_it_is_applied() {
     let folder = tempfile::tempdir().unwrap();
     let address = address(&folder);
-    let mut store = open(&address, &Limits::default());
+    let mut store = open(&address, &StoreLimits::default());
     let mut first = batch(1, &[("a", 0, 5.0), ("a", 59, 7.0), ("b", 61, 1.0)]);
     first.keys.push(Key::new("job", &[b"1"]));
     first.advances.push(Advance {
@@ -64,7 +64,10 @@ fn a_batch_counts_once_however_often_it_is_applied() {
     for _ in 0..3 {
         store.apply(&first, 0).unwrap();
     }
-    assert_eq!(rows(&address, "a", Level::Minute), [(0, 2.0, 12.0, 7.0)]);
+    assert_eq!(
+        rows(&address, "a", RollUpLevel::Minute),
+        [(0, 2.0, 12.0, 7.0)]
+    );
     assert_eq!(store.position("f").unwrap(), Some(10));
     let keys = [Key::new("job", &[b"1"]), Key::new("job", &[b"2"])];
     assert_eq!(store.known(&keys).unwrap(), [true, false]);
@@ -80,18 +83,21 @@ fn a_batch_counts_once_however_often_it_is_applied() {
     });
     assert!(matches!(store.apply(&third, 0), Err(StoreError::Conflict)));
     assert_eq!(store.known(&keys).unwrap(), [true, false]);
-    assert_eq!(rows(&address, "a", Level::Minute), [(0, 2.0, 12.0, 7.0)]);
+    assert_eq!(
+        rows(&address, "a", RollUpLevel::Minute),
+        [(0, 2.0, 12.0, 7.0)]
+    );
 }
 
 #[test]
 fn every_level_has_all_events_however_late_and_whatever_is_rolled_up() {
     let folder = tempfile::tempdir().unwrap();
     let address = address(&folder);
-    let limits = Limits::default();
+    let limits = StoreLimits::default();
     let mut store = open(&address, &limits);
     // A month in steps of 11 hours, each event up to a day late, with upkeep at a moving time.
     let mut random = 1_u64;
-    let mut truth: BTreeMap<(Level, Seconds), (f64, f64)> = BTreeMap::new();
+    let mut truth: BTreeMap<(RollUpLevel, Seconds), (f64, f64)> = BTreeMap::new();
     let zone = Zone::utc();
     for step in 0..80_i64 {
         let now = 1_760_000_000 + step * 11 * HOUR_SECONDS;
@@ -104,7 +110,7 @@ fn every_level_has_all_events_however_late_and_whatever_is_rolled_up() {
             events.push(("a", now - late, (late % 100) as f64));
         }
         for (_, at, value) in &events {
-            for level in Level::ALL {
+            for level in RollUpLevel::ALL {
                 let place = truth.entry((level, zone.start(level, *at))).or_default();
                 place.0 += 1.0;
                 place.1 += value;
@@ -116,7 +122,7 @@ fn every_level_has_all_events_however_late_and_whatever_is_rolled_up() {
         while step % 3 == 0
             && store
                 .maintain(
-                    &Limits {
+                    &StoreLimits {
                         minutes: Seconds::MAX / 4,
                         ..limits.clone()
                     },
@@ -126,7 +132,7 @@ fn every_level_has_all_events_however_late_and_whatever_is_rolled_up() {
                 .unwrap()
         {}
     }
-    for level in Level::ALL {
+    for level in RollUpLevel::ALL {
         let found: BTreeMap<Seconds, (f64, f64)> = rows(&address, "a", level)
             .into_iter()
             .map(|row| (row.0, (row.1, row.2)))
@@ -141,28 +147,28 @@ fn every_level_has_all_events_however_late_and_whatever_is_rolled_up() {
     // Minutes go by age; what they were rolled up to stays.
     let end = 1_760_000_000 + 80 * 11 * HOUR_SECONDS;
     while store.maintain(&limits, end, Duration::ZERO).unwrap() {}
-    let earliest = rows(&address, "a", Level::Minute)[0].0;
+    let earliest = rows(&address, "a", RollUpLevel::Minute)[0].0;
     assert!(
         earliest >= end - limits.minutes - 12 * HOUR_SECONDS,
         "{earliest}"
     );
-    let all: f64 = rows(&address, "a", Level::Day)
+    let all: f64 = rows(&address, "a", RollUpLevel::Day)
         .iter()
         .map(|row| row.1)
         .sum();
     assert_eq!(all, 400.0);
     // By size, all that is rolled up goes.
-    let small = Limits {
+    let small = StoreLimits {
         size: record::Bytes(1),
         ..limits
     };
     while store.maintain(&small, end, Duration::ZERO).unwrap() {}
-    let all: f64 = rows(&address, "a", Level::Month)
+    let all: f64 = rows(&address, "a", RollUpLevel::Month)
         .iter()
         .map(|row| row.1)
         .sum();
     assert_eq!(all, 400.0);
-    assert!(rows(&address, "a", Level::Minute).len() < 120);
+    assert!(rows(&address, "a", RollUpLevel::Minute).len() < 120);
 }
 
 const HOUR_SECONDS: Seconds = crate::level::HOUR;
@@ -171,7 +177,7 @@ const HOUR_SECONDS: Seconds = crate::level::HOUR;
 fn identities_age_by_the_time_that_a_store_is_written_and_by_no_clock() {
     let folder = tempfile::tempdir().unwrap();
     let address = address(&folder);
-    let limits = Limits::default();
+    let limits = StoreLimits::default();
     let mut store = open(&address, &limits);
     let mut first = batch(1, &[("a", 0, 5.0)]);
     first.keys.push(Key::new("job", &[b"1"]));
@@ -204,22 +210,22 @@ fn two_events_a_century_apart_are_found_at_once() {
     let address = address(&folder);
     let last = crate::level::LATEST - 60;
     let events = [("a", 0, 1.0), ("a", 60, 1.0), ("a", last, 2.0)];
-    open(&address, &Limits::default())
+    open(&address, &StoreLimits::default())
         .apply(&batch(1, &events), 0)
         .unwrap();
-    let found = rows(&address, "a", Level::Minute);
+    let found = rows(&address, "a", RollUpLevel::Minute);
     assert_eq!(
         found.iter().map(|row| row.0).collect::<Vec<_>>(),
         [0, 60, last]
     );
-    assert_eq!(rows(&address, "a", Level::Month).len(), 2);
+    assert_eq!(rows(&address, "a", RollUpLevel::Month).len(), 2);
 }
 
 #[test]
 fn a_reader_holds_no_transaction_between_its_answers() {
     let folder = tempfile::tempdir().unwrap();
     let address = address(&folder);
-    let mut store = open(&address, &Limits::default());
+    let mut store = open(&address, &StoreLimits::default());
     store.apply(&batch(1, &[("a", 0, 1.0)]), 0).unwrap();
     let mut reader = Reader::open(std::slice::from_ref(&address)).unwrap();
     assert_eq!(reader.series().unwrap().len(), 1);
@@ -242,7 +248,7 @@ fn a_day_of_late_and_disordered_events_is_summed_exactly() {
         .or_else(|_| tempfile::tempdir())
         .unwrap();
     let address = address(&folder);
-    let limits = Limits::default();
+    let limits = StoreLimits::default();
     let mut store = open(&address, &limits);
     let mut random = 9_u64;
     let mut draw = |below: u64| {
@@ -251,7 +257,7 @@ fn a_day_of_late_and_disordered_events_is_summed_exactly() {
             .wrapping_add(1);
         (random >> 33) % below
     };
-    let mut truth: BTreeMap<(Level, Seconds), (f64, f64)> = BTreeMap::new();
+    let mut truth: BTreeMap<(RollUpLevel, Seconds), (f64, f64)> = BTreeMap::new();
     let mut waiting: Vec<Batch> = Vec::new();
     let begin = 1_760_000_000;
     for minute in 0..24 * 60_i64 {
@@ -266,7 +272,7 @@ fn a_day_of_late_and_disordered_events_is_summed_exactly() {
             events.push(("a", now - late, draw(100) as f64));
         }
         for (_, at, value) in &events {
-            for level in Level::ALL {
+            for level in RollUpLevel::ALL {
                 let place = truth
                     .entry((level, Zone::utc().start(level, *at)))
                     .or_default();
@@ -293,7 +299,7 @@ fn a_day_of_late_and_disordered_events_is_summed_exactly() {
         .iter()
         .for_each(|one| assert!(store.apply(one, end).is_ok()));
     while store.maintain(&limits, end, Duration::ZERO).unwrap() {}
-    for level in Level::ALL {
+    for level in RollUpLevel::ALL {
         let found: BTreeMap<Seconds, (f64, f64)> = rows(&address, "a", level)
             .into_iter()
             .map(|row| (row.0, (row.1, row.2)))
@@ -310,9 +316,9 @@ fn tags_beyond_the_bound_are_summed_as_other() {
     let address = address(&folder);
     let mut store = open(
         &address,
-        &Limits {
+        &StoreLimits {
             tags: 2,
-            ..Limits::default()
+            ..StoreLimits::default()
         },
     );
     let events = [("a", 0, 1.0), ("b", 0, 1.0), ("c", 0, 1.0), ("d", 0, 1.0)];
@@ -320,18 +326,21 @@ fn tags_beyond_the_bound_are_summed_as_other() {
     assert_eq!(applied.others, 2);
     store.apply(&batch(2, &events), 0).unwrap();
     assert_eq!(
-        rows(&address, "(other)", Level::Minute),
+        rows(&address, "(other)", RollUpLevel::Minute),
         [(0, 4.0, 4.0, 1.0)]
     );
-    assert_eq!(rows(&address, "a", Level::Minute), [(0, 2.0, 2.0, 1.0)]);
+    assert_eq!(
+        rows(&address, "a", RollUpLevel::Minute),
+        [(0, 2.0, 2.0, 1.0)]
+    );
 }
 
 #[test]
 fn a_store_keeps_what_it_was_made_with() {
     let folder = tempfile::tempdir().unwrap();
     let address = address(&folder);
-    let limits = Limits::default();
-    let bounds: Bounds = "10,20".parse().unwrap();
+    let limits = StoreLimits::default();
+    let bounds: ClassBounds = "10,20".parse().unwrap();
     let zone = Zone::named("Asia/Kolkata").unwrap();
     drop(address.open(Some(&bounds), Some(&zone), &limits).unwrap());
     let store = open(&address, &limits);
@@ -340,7 +349,9 @@ fn a_store_keeps_what_it_was_made_with() {
         (&bounds, "Asia/Kolkata")
     );
     for error in [
-        address.open(Some(&Bounds::default()), None, &limits).err(),
+        address
+            .open(Some(&ClassBounds::default()), None, &limits)
+            .err(),
         address.open(None, Some(&Zone::utc()), &limits).err(),
     ] {
         assert!(matches!(error, Some(StoreError::Refused(_))));
@@ -351,7 +362,7 @@ fn a_store_keeps_what_it_was_made_with() {
 fn a_newer_schema_and_another_programs_file_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let address = address(&folder);
-    drop(open(&address, &Limits::default()));
+    drop(open(&address, &StoreLimits::default()));
     let Address::Sqlite(path) = &address else {
         panic!("{address}")
     };
@@ -364,7 +375,7 @@ fn a_newer_schema_and_another_programs_file_are_refused() {
     change("UPDATE tally_setting SET value = '2' WHERE name = 'schema'");
     let refused = |words: &str| {
         for error in [
-            address.open(None, None, &Limits::default()).err(),
+            address.open(None, None, &StoreLimits::default()).err(),
             address.open_archive().err(),
         ] {
             let Some(StoreError::Refused(error)) = error else {

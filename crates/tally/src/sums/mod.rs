@@ -12,10 +12,10 @@ use hashbrown::HashTable;
 use std::hash::BuildHasher as _;
 use std::ops::Range;
 
-use crate::classes::Bounds;
-use crate::event::{Event, Figure, Rejection};
+use crate::classes::ClassBounds;
+use crate::event::{EventFigure, ParsedEvent, Rejection};
 use crate::histogram;
-use crate::level::{Level, MINUTE, Seconds, Zone};
+use crate::level::{MINUTE, RollUpLevel, Seconds, Zone};
 
 use buckets::Buckets;
 pub use values::Values;
@@ -62,7 +62,7 @@ impl Name {
 /// Sums that are being made.
 #[derive(Clone, Debug)]
 pub struct Sums {
-    bounds: Bounds,
+    bounds: ClassBounds,
     hasher: FixedState,
     names: Vec<u8>,
     sums: Vec<Sum>,
@@ -79,7 +79,7 @@ pub struct Sums {
 
 impl Sums {
     /// No sums. Tags are hashed with a seed of this process's own, so that no client can choose tags that collide.
-    pub fn new(bounds: Bounds) -> Sums {
+    pub fn new(bounds: ClassBounds) -> Sums {
         static SEED: std::sync::LazyLock<u64> =
             std::sync::LazyLock::new(|| std::hash::RandomState::new().hash_one(0_u8));
         Sums {
@@ -138,21 +138,21 @@ impl Sums {
     ///
     /// # Errors
     /// The reason for which it is not counted.
-    pub fn add(&mut self, event: &Event<'_>, now: Seconds) -> Result<(), Rejection> {
+    pub fn add(&mut self, event: &ParsedEvent<'_>, now: Seconds) -> Result<(), Rejection> {
         event.check()?;
         let at = event.at.unwrap_or(now);
         let sum = self.sum(event.tag, at - at.rem_euclid(MINUTE))?;
         self.sums[sum as usize].count += event.count;
         match event.figure {
-            Figure::None => {}
-            Figure::Time(value) => {
+            EventFigure::None => {}
+            EventFigure::Time(value) => {
                 let class = self.bounds.class(value);
                 let values = self.values_of(sum);
                 values.add(value, event.count);
                 values.classes[class] += event.count;
                 self.buckets.add(sum, histogram::bucket(value), event.count);
             }
-            Figure::Gauge(value) => {
+            EventFigure::Gauge(value) => {
                 let values = self.values_of(sum);
                 values.add(value, event.count);
                 values.last = Some(value);
@@ -290,7 +290,7 @@ impl Sums {
     }
 
     /// The sums that begin in a range, as sums of a coarser level.
-    pub fn coarser(&self, level: Level, zone: &Zone, range: Range<Seconds>) -> Sums {
+    pub fn coarser(&self, level: RollUpLevel, zone: &Zone, range: Range<Seconds>) -> Sums {
         let mut coarse = Sums::new(self.bounds.clone());
         let mut places = vec![NONE; self.sums.len()];
         let mut order: Vec<usize> = (0..self.sums.len()).collect();

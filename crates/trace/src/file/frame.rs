@@ -22,7 +22,7 @@ pub(super) const LONGEST: usize = 1 << 20;
 
 /// Kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BlockKind {
     /// Description of the trace.
     Head,
     /// I/Os.
@@ -33,25 +33,25 @@ pub(super) enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl BlockKind {
     fn code(self) -> u8 {
         match self {
-            Kind::Unknown => 0,
-            Kind::Head => 1,
-            Kind::Ios => 2,
-            Kind::End => 3,
+            BlockKind::Unknown => 0,
+            BlockKind::Head => 1,
+            BlockKind::Ios => 2,
+            BlockKind::End => 3,
         }
     }
 
-    fn of(code: u8) -> Kind {
-        let known = [Kind::Head, Kind::Ios, Kind::End].into_iter();
+    fn of(code: u8) -> BlockKind {
+        let known = [BlockKind::Head, BlockKind::Ios, BlockKind::End].into_iter();
         let mut found = known.filter(|kind| kind.code() == code);
-        found.next().unwrap_or(Kind::Unknown)
+        found.next().unwrap_or(BlockKind::Unknown)
     }
 }
 
 /// A frame around a block.
-pub(super) fn pack(kind: Kind, block: &[u8]) -> Vec<u8> {
+pub(super) fn pack(kind: BlockKind, block: &[u8]) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(4));
     // Into memory it does not fail.
     let _ = encoder.write_all(block);
@@ -75,7 +75,7 @@ fn checksum(described: &[u8], packed: &[u8]) -> u32 {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// A block.
-    Whole(Kind, Vec<u8>),
+    Whole(BlockKind, Vec<u8>),
     /// The checksum is not the bytes'; the next frame is behind them.
     Damaged(&'static str),
     /// No frame begins here.
@@ -122,7 +122,7 @@ pub(super) fn read(source: &mut impl BufRead) -> io::Result<(Frame, u64)> {
         return Ok((Frame::Damaged("the checksum of a block is wrong"), taken));
     }
     let frame = match unpack(&packed, length) {
-        Some(block) => Frame::Whole(Kind::of(described[0]), block),
+        Some(block) => Frame::Whole(BlockKind::of(described[0]), block),
         None => Frame::Damaged("a block cannot be unpacked"),
     };
     Ok((frame, taken))

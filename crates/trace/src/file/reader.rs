@@ -6,7 +6,7 @@ use std::vec::IntoIter;
 use record::Nanos;
 
 use super::block::{self, Block};
-use super::frame::{self, Frame, Kind};
+use super::frame::{self, BlockKind, Frame};
 use super::{EndBlock, HeadBlock, MAGIC, Tick, VERSION};
 use crate::input::Input;
 use crate::io::{Caveats, Device, DeviceIndex, Header, Io, NameIndex, ReadError, TraceReader};
@@ -43,7 +43,7 @@ impl FileReader {
         };
         std::io::Read::read_exact(&mut input, &mut [0; MAGIC.len()]).map_err(failed)?;
         let (frame, taken) = frame::read(&mut input).map_err(failed)?;
-        let Frame::Whole(Kind::Head, head) = frame else {
+        let Frame::Whole(BlockKind::Head, head) = frame else {
             return Err(damaged("the trace's description is not whole".to_owned()));
         };
         let head: HeadBlock = serde_json::from_slice(&head)
@@ -89,13 +89,13 @@ impl FileReader {
             })?;
             self.at += taken;
             match frame {
-                Frame::Whole(Kind::Ios, bytes) => {
+                Frame::Whole(BlockKind::Ios, bytes) => {
                     let block = block::read(&bytes, self.tick)
                         .map_err(|detail| self.damaged(offset, detail))?;
                     self.take(block, offset)?;
                     return Ok(true);
                 }
-                Frame::Whole(Kind::End, bytes) => {
+                Frame::Whole(BlockKind::End, bytes) => {
                     self.at_end = true;
                     if let Ok(end) = serde_json::from_slice::<EndBlock>(&bytes) {
                         self.caveats.lost = end.lost;
@@ -103,7 +103,7 @@ impl FileReader {
                     }
                     return Ok(false);
                 }
-                Frame::Whole(Kind::Head | Kind::Unknown, _) => {}
+                Frame::Whole(BlockKind::Head | BlockKind::Unknown, _) => {}
                 // A block that was being written when the machine stopped has its length, and not its bytes.
                 Frame::Damaged(detail) if !self.is_at_end()? => {
                     return Err(self.damaged(offset, detail));

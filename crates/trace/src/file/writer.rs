@@ -6,7 +6,7 @@ use std::io::{self, Seek as _, Write as _};
 use record::Bytes;
 
 use super::block::Builder;
-use super::frame::{Kind, pack};
+use super::frame::{BlockKind, pack};
 use super::{EndBlock, HeadBlock, MAGIC, Tick, VERSION};
 use crate::io::{Caveats, Described, Header, Io};
 
@@ -45,7 +45,7 @@ impl TraceWriter {
             whole: 0,
             caveats: Caveats::default(),
         };
-        let head = pack(Kind::Head, &serde_json::to_vec(&head)?);
+        let head = pack(BlockKind::Head, &serde_json::to_vec(&head)?);
         writer.append(&[&MAGIC[..], &head].concat())?;
         Ok(writer)
     }
@@ -78,7 +78,7 @@ impl TraceWriter {
             return Ok(());
         }
         let block = self.block.build(self.tick, self.caveats);
-        self.append(&pack(Kind::Ios, &block))?;
+        self.append(&pack(BlockKind::Ios, &block))?;
         self.ios += ios as u64;
         Ok(())
     }
@@ -99,7 +99,7 @@ impl TraceWriter {
             lost: self.caveats.lost,
             ambiguous: self.caveats.ambiguous,
         };
-        let end = pack(Kind::End, &serde_json::to_vec(&end)?);
+        let end = pack(BlockKind::End, &serde_json::to_vec(&end)?);
         self.append(&end)?;
         Ok(self.ios)
     }

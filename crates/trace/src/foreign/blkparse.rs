@@ -5,7 +5,7 @@ use record::{Bytes, Nanos};
 
 use super::ordered::Ordered;
 use crate::decode::{Sink, Zero};
-use crate::event::{Event, Step, of_rwbs};
+use crate::event::{Event, RequestStep, of_rwbs};
 use crate::text::{Fields, LineError, LineFormat, Malformed};
 
 /// Its name.
@@ -71,10 +71,10 @@ impl LineFormat for Blkparse {
         }
         let head = head_of(line)?;
         let step = match head.action {
-            "Q" => Step::Queued,
-            "D" => Step::Issued,
-            "R" => Step::Requeued,
-            "C" => Step::Completed { failed: false },
+            "Q" => RequestStep::Queued,
+            "D" => RequestStep::Issued,
+            "R" => RequestStep::Requeued,
+            "C" => RequestStep::Completed { failed: false },
             _ => return Ok(()),
         };
         let mut rest = head.rest;
@@ -99,9 +99,9 @@ impl LineFormat for Blkparse {
             return Ok(());
         };
         let (step, process) = match step {
-            Step::Completed { .. } => {
+            RequestStep::Completed { .. } => {
                 let failed = !matches!(in_brackets, "0" | "");
-                (Step::Completed { failed }, None)
+                (RequestStep::Completed { failed }, None)
             }
             step if in_brackets.is_empty() => (step, None),
             step => (step, Some(sink.names.number(in_brackets))),

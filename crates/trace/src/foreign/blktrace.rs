@@ -9,7 +9,7 @@ use record::{Bytes, Nanos};
 
 use super::ordered::Ordered;
 use crate::decode::{Decode, Sink, Zero};
-use crate::event::{Event, Step};
+use crate::event::{Event, RequestStep};
 use crate::input::Input;
 use crate::io::{NameIndex, Op, ReadError};
 
@@ -239,10 +239,10 @@ impl Blktrace {
         let failed = raw.error != 0;
         // The bit above is set where a cgroup's number is in front of the data.
         let step = match raw.action as u8 {
-            1 => Step::Queued,
-            6 => Step::Requeued,
-            7 => Step::Issued,
-            8 => Step::Completed { failed },
+            1 => RequestStep::Queued,
+            6 => RequestStep::Requeued,
+            7 => RequestStep::Issued,
+            8 => RequestStep::Completed { failed },
             _ => return Ok(None),
         };
         let has = |bits: u32| category & bits != 0;

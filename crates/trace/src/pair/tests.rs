@@ -2,9 +2,9 @@ use super::*;
 use proptest::prelude::*;
 
 const DISK: DeviceIndex = DeviceIndex(0);
-const DONE: Step = Step::Completed { failed: false };
+const DONE: RequestStep = RequestStep::Completed { failed: false };
 
-fn event(time: u64, step: Step, op: Op, offset: u64, length: u64) -> Event {
+fn event(time: u64, step: RequestStep, op: Op, offset: u64, length: u64) -> Event {
     Event {
         time: Nanos(time),
         device: DISK,
@@ -45,10 +45,10 @@ fn times(io: &Io) -> (Option<u64>, u64, Option<u64>) {
 #[test]
 fn io_leaves_in_the_order_of_its_issue() {
     let (ios, ambiguous) = paired(&[
-        event(0, Step::Queued, Op::Read, 0, 8),
-        event(1, Step::Queued, Op::Read, 100, 8),
-        event(2, Step::Issued, Op::Read, 0, 8),
-        event(3, Step::Issued, Op::Read, 100, 8),
+        event(0, RequestStep::Queued, Op::Read, 0, 8),
+        event(1, RequestStep::Queued, Op::Read, 100, 8),
+        event(2, RequestStep::Issued, Op::Read, 0, 8),
+        event(3, RequestStep::Issued, Op::Read, 100, 8),
         event(4, DONE, Op::Read, 100, 8),
         event(9, DONE, Op::Read, 0, 8),
     ]);
@@ -60,12 +60,12 @@ fn io_leaves_in_the_order_of_its_issue() {
 #[test]
 fn merged_bios_are_queued_with_the_first_and_parts_of_one_with_the_whole() {
     let (ios, _) = paired(&[
-        event(1, Step::Queued, Op::Write, 8, 8),
-        event(2, Step::Queued, Op::Write, 0, 8),
-        event(3, Step::Issued, Op::Write, 0, 16),
-        event(4, Step::Queued, Op::Write, 100, 20),
-        event(5, Step::Issued, Op::Write, 100, 10),
-        event(6, Step::Issued, Op::Write, 110, 10),
+        event(1, RequestStep::Queued, Op::Write, 8, 8),
+        event(2, RequestStep::Queued, Op::Write, 0, 8),
+        event(3, RequestStep::Issued, Op::Write, 0, 16),
+        event(4, RequestStep::Queued, Op::Write, 100, 20),
+        event(5, RequestStep::Issued, Op::Write, 100, 10),
+        event(6, RequestStep::Issued, Op::Write, 110, 10),
     ]);
     assert_eq!(times(&ios[0]), (Some(1), 3, None));
     assert_eq!(times(&ios[1]), (Some(4), 5, None));
@@ -75,16 +75,16 @@ fn merged_bios_are_queued_with_the_first_and_parts_of_one_with_the_whole() {
 #[test]
 fn completions_of_parts_add_up() {
     let (ios, ambiguous) = paired(&[
-        event(1, Step::Issued, Op::Read, 0, 24),
+        event(1, RequestStep::Issued, Op::Read, 0, 24),
         event(2, DONE, Op::Read, 0, 8),
         event(3, DONE, Op::Read, 8, 8),
         event(4, DONE, Op::Read, 16, 8),
         // The driver goes on with the rest behind an error (scsi_io_completion), or ends all at once.
-        event(5, Step::Issued, Op::Write, 0, 24),
-        event(6, Step::Completed { failed: true }, Op::Write, 0, 8),
+        event(5, RequestStep::Issued, Op::Write, 0, 24),
+        event(6, RequestStep::Completed { failed: true }, Op::Write, 0, 8),
         event(7, DONE, Op::Write, 8, 16),
-        event(8, Step::Issued, Op::Write, 0, 24),
-        event(9, Step::Completed { failed: true }, Op::Write, 0, 24),
+        event(8, RequestStep::Issued, Op::Write, 0, 24),
+        event(9, RequestStep::Completed { failed: true }, Op::Write, 0, 24),
     ]);
     assert_eq!(times(&ios[0]), (None, 1, Some(4)));
     assert_eq!(times(&ios[1]), (None, 5, Some(7)));
@@ -98,13 +98,13 @@ fn completions_of_parts_add_up() {
 #[test]
 fn a_bio_that_was_split_ends_with_its_last_part() {
     let (ios, ambiguous) = paired(&[
-        event(0, Step::Queued, Op::Read, 1024, 8),
+        event(0, RequestStep::Queued, Op::Read, 1024, 8),
         event(1, DONE, Op::Read, 1024, 8),
-        event(2, Step::Queued, Op::Read, 0, 768),
-        event(3, Step::Queued, Op::Read, 1024, 8),
+        event(2, RequestStep::Queued, Op::Read, 0, 768),
+        event(3, RequestStep::Queued, Op::Read, 1024, 8),
         event(4, DONE, Op::Read, 256, 256),
         event(5, DONE, Op::Read, 1024, 8),
-        event(6, Step::Completed { failed: true }, Op::Read, 0, 256),
+        event(6, RequestStep::Completed { failed: true }, Op::Read, 0, 256),
         event(7, DONE, Op::Read, 512, 256),
     ]);
     assert_eq!(times(&ios[1]), (None, 2, Some(7)));
@@ -118,11 +118,11 @@ fn a_bio_that_was_split_ends_with_its_last_part() {
 #[test]
 fn a_bio_that_was_trimmed_ends_with_what_is_left_of_it() {
     let (ios, ambiguous) = paired(&[
-        event(0, Step::Queued, Op::Read, 1024, 8),
+        event(0, RequestStep::Queued, Op::Read, 1024, 8),
         event(1, DONE, Op::Read, 1024, 8),
-        event(2, Step::Queued, Op::Read, 0, 768),
+        event(2, RequestStep::Queued, Op::Read, 0, 768),
         event(3, DONE, Op::Read, 512, 256),
-        event(4, Step::Queued, Op::Read, 0, 768),
+        event(4, RequestStep::Queued, Op::Read, 0, 768),
         event(5, DONE, Op::Read, 768, 0),
     ]);
     let times: Vec<_> = ios[1..].iter().map(times).collect();
@@ -134,7 +134,7 @@ fn a_bio_that_was_trimmed_ends_with_what_is_left_of_it() {
 #[test]
 fn a_trimmed_bio_shows_a_device_without_requests() {
     let mut pairing = Pairing::default();
-    pairing.push(event(1, Step::Queued, Op::Read, 0, 768));
+    pairing.push(event(1, RequestStep::Queued, Op::Read, 0, 768));
     pairing.push(event(2, DONE, Op::Read, 512, 256));
     assert_eq!(times(&pairing.pop().unwrap()), (None, 1, Some(2)));
 }
@@ -146,10 +146,10 @@ fn an_io_is_of_the_process_that_made_its_bio() {
     let dispatcher = Some(NameIndex(1));
     for process in [None, Some(NameIndex(2))] {
         let (ios, _) = paired(&[
-            of(process, event(1, Step::Queued, Op::Write, 0, 8)),
-            of(dispatcher, event(2, Step::Issued, Op::Write, 0, 8)),
+            of(process, event(1, RequestStep::Queued, Op::Write, 0, 8)),
+            of(dispatcher, event(2, RequestStep::Issued, Op::Write, 0, 8)),
             // One whose bio was not seen.
-            of(dispatcher, event(3, Step::Issued, Op::Write, 8, 8)),
+            of(dispatcher, event(3, RequestStep::Issued, Op::Write, 8, 8)),
         ]);
         assert_eq!(ios[0].process, process);
         assert_eq!(ios[1].process, dispatcher);
@@ -159,10 +159,10 @@ fn an_io_is_of_the_process_that_made_its_bio() {
 #[test]
 fn a_request_that_was_given_back_is_one_io() {
     let (ios, _) = paired(&[
-        event(1, Step::Queued, Op::Read, 0, 8),
-        event(2, Step::Issued, Op::Read, 0, 8),
-        event(3, Step::Requeued, Op::Read, 0, 8),
-        event(4, Step::Issued, Op::Read, 0, 8),
+        event(1, RequestStep::Queued, Op::Read, 0, 8),
+        event(2, RequestStep::Issued, Op::Read, 0, 8),
+        event(3, RequestStep::Requeued, Op::Read, 0, 8),
+        event(4, RequestStep::Issued, Op::Read, 0, 8),
         event(5, DONE, Op::Read, 0, 8),
     ]);
     assert_eq!(ios.len(), 1);
@@ -172,11 +172,11 @@ fn a_request_that_was_given_back_is_one_io() {
 #[test]
 fn a_request_whose_rest_was_given_back_keeps_what_was_completed() {
     let (ios, ambiguous) = paired(&[
-        event(1, Step::Queued, Op::Read, 100, 24),
-        event(2, Step::Issued, Op::Read, 100, 24),
+        event(1, RequestStep::Queued, Op::Read, 100, 24),
+        event(2, RequestStep::Issued, Op::Read, 100, 24),
         event(3, DONE, Op::Read, 100, 8),
-        event(4, Step::Requeued, Op::Read, 108, 16),
-        event(5, Step::Issued, Op::Read, 108, 16),
+        event(4, RequestStep::Requeued, Op::Read, 108, 16),
+        event(5, RequestStep::Issued, Op::Read, 108, 16),
         event(6, DONE, Op::Read, 108, 16),
     ]);
     assert_eq!(times(&ios[0]), (Some(1), 5, Some(6)));
@@ -187,8 +187,8 @@ fn a_request_whose_rest_was_given_back_keeps_what_was_completed() {
 #[test]
 fn requests_of_one_place_are_distinguished_by_their_length_and_counted() {
     let (ios, ambiguous) = paired(&[
-        event(1, Step::Issued, Op::Read, 8, 8),
-        event(2, Step::Issued, Op::Read, 0, 16),
+        event(1, RequestStep::Issued, Op::Read, 8, 8),
+        event(2, RequestStep::Issued, Op::Read, 0, 16),
         event(3, DONE, Op::Read, 8, 8),
         event(4, DONE, Op::Read, 0, 16),
         // Of a request that nobody saw.
@@ -203,8 +203,8 @@ fn requests_of_one_place_are_distinguished_by_their_length_and_counted() {
 #[test]
 fn devices_without_requests_are_traced_by_their_bios() {
     let (ios, ambiguous) = paired(&[
-        event(1, Step::Queued, Op::Read, 0, 8),
-        event(2, Step::Queued, Op::Write, 8, 8),
+        event(1, RequestStep::Queued, Op::Read, 0, 8),
+        event(2, RequestStep::Queued, Op::Write, 8, 8),
         event(3, DONE, Op::Read, 0, 8),
         event(4, DONE, Op::Write, 8, 8),
     ]);
@@ -220,7 +220,7 @@ fn a_flush_before_a_write_is_recorded_of_devices_without_requests() {
         flush_first: true,
         ..event(time, step, Op::Write, 8, 8)
     };
-    let (ios, ambiguous) = paired(&[write(1, Step::Queued), write(5, DONE)]);
+    let (ios, ambiguous) = paired(&[write(1, RequestStep::Queued), write(5, DONE)]);
     let told: Vec<_> = ios.iter().map(|io| (io.op, io.fua, times(io))).collect();
     assert_eq!(
         told,
@@ -232,10 +232,10 @@ fn a_flush_before_a_write_is_recorded_of_devices_without_requests() {
     assert_eq!(ambiguous, 0);
     // The kernel makes a request of its own of it where there are requests.
     let (ios, _) = paired(&[
-        write(1, Step::Queued),
-        event(2, Step::Issued, Op::Flush, 0, 0),
+        write(1, RequestStep::Queued),
+        event(2, RequestStep::Issued, Op::Flush, 0, 0),
         event(3, DONE, Op::Flush, 0, 0),
-        event(4, Step::Issued, Op::Write, 8, 8),
+        event(4, RequestStep::Issued, Op::Write, 8, 8),
         event(5, DONE, Op::Write, 8, 8),
     ]);
     assert_eq!(ios.len(), 2);
@@ -249,9 +249,9 @@ fn a_repeated_completion_ends_no_later_flush() {
         ..event(time, step, Op::Flush, 0, 0)
     };
     let (ios, ambiguous) = paired(&[
-        event(1, Step::Issued, Op::Flush, 0, 0),
+        event(1, RequestStep::Issued, Op::Flush, 0, 0),
         event(2, DONE, Op::Flush, 0, 0),
-        event(3, Step::Issued, Op::Flush, 0, 0),
+        event(3, RequestStep::Issued, Op::Flush, 0, 0),
         asked(4, DONE),
         event(5, DONE, Op::Flush, 0, 0),
         asked(6, DONE),
@@ -261,9 +261,9 @@ fn a_repeated_completion_ends_no_later_flush() {
     assert_eq!(ambiguous, 0);
     // Arrays have no requests, and the bio is the flush.
     let (ios, _) = paired(&[
-        asked(1, Step::Queued),
+        asked(1, RequestStep::Queued),
         asked(2, DONE),
-        event(3, Step::Queued, Op::Read, 0, 8),
+        event(3, RequestStep::Queued, Op::Read, 0, 8),
         event(4, DONE, Op::Read, 0, 8),
     ]);
     assert_eq!(ios[0].completed, Some(Nanos(2)));
@@ -272,10 +272,10 @@ fn a_repeated_completion_ends_no_later_flush() {
 #[test]
 fn a_request_that_hangs_holds_back_a_bounded_number() {
     let mut pairing = Pairing::default();
-    pairing.push(event(0, Step::Issued, Op::Read, 0, 8));
+    pairing.push(event(0, RequestStep::Issued, Op::Read, 0, 8));
     let mut left = 0;
     for n in 1..=MOST_HELD as u64 + 10 {
-        pairing.push(event(n, Step::Issued, Op::Write, n * 8, 8));
+        pairing.push(event(n, RequestStep::Issued, Op::Write, n * 8, 8));
         pairing.push(event(n, DONE, Op::Write, n * 8, 8));
         while pairing.pop().is_some() {
             left += 1;
@@ -288,8 +288,8 @@ fn a_request_that_hangs_holds_back_a_bounded_number() {
 #[test]
 fn a_request_that_hangs_holds_back_others_for_a_while() {
     let mut pairing = Pairing::default();
-    pairing.push(event(0, Step::Issued, Op::Read, 0, 8));
-    pairing.push(event(1, Step::Issued, Op::Write, 8, 8));
+    pairing.push(event(0, RequestStep::Issued, Op::Read, 0, 8));
+    pairing.push(event(1, RequestStep::Issued, Op::Write, 8, 8));
     pairing.push(event(2, DONE, Op::Write, 8, 8));
     pairing.advance(LONGEST_HELD - Nanos(1));
     assert!(pairing.pop().is_none());
@@ -306,11 +306,11 @@ fn where_events_were_lost_what_was_under_way_has_no_completion() {
             true => Pairing::by_completion(),
             false => Pairing::default(),
         };
-        pairing.push(event(1, Step::Issued, Op::Flush, 0, 0));
-        pairing.push(event(2, Step::Issued, Op::Read, 0, 8));
+        pairing.push(event(1, RequestStep::Issued, Op::Flush, 0, 0));
+        pairing.push(event(2, RequestStep::Issued, Op::Read, 0, 8));
         pairing.give_up();
         for begin in [10, 20, 30] {
-            pairing.push(event(begin, Step::Issued, Op::Flush, 0, 0));
+            pairing.push(event(begin, RequestStep::Issued, Op::Flush, 0, 0));
             pairing.push(event(begin + 1, DONE, Op::Flush, 0, 0));
         }
         // Not lost after all.
@@ -331,10 +331,10 @@ fn where_events_were_lost_what_was_under_way_has_no_completion() {
 #[test]
 fn by_completion_a_request_that_hangs_leaves_when_it_ends() {
     let mut pairing = Pairing::by_completion();
-    pairing.push(event(0, Step::Issued, Op::Read, 0, 8));
+    pairing.push(event(0, RequestStep::Issued, Op::Read, 0, 8));
     let mut left = 0;
     for n in 1..=3 * MOST_UNDER_WAY as u64 {
-        pairing.push(event(n, Step::Issued, Op::Write, n * 8, 8));
+        pairing.push(event(n, RequestStep::Issued, Op::Write, n * 8, 8));
         pairing.push(event(n, DONE, Op::Write, n * 8, 8));
         while let Some(io) = pairing.pop() {
             assert_eq!(io.op, Op::Write);
@@ -356,7 +356,7 @@ proptest! {
         let mut events = Vec::new();
         for (n, (offset, length, latency)) in requests.iter().enumerate() {
             let n = n as u64;
-            events.push(event(n * 2, Step::Issued, Op::Read, offset * 8, length * 8));
+            events.push(event(n * 2, RequestStep::Issued, Op::Read, offset * 8, length * 8));
             events.push(event(n * 2 + latency * 2 + 1, DONE, Op::Read, offset * 8, length * 8));
         }
         events.sort_by_key(|event| event.time);

@@ -12,7 +12,7 @@ use record::{Bytes, Nanos};
 
 use super::target::Target;
 use crate::args::RecordArgs;
-use crate::event::{Event, Step};
+use crate::event::{Event, RequestStep};
 use crate::io::{Caveats, Described, Device, DeviceIndex, Io, NameIndex, Op};
 use crate::names::Names;
 use crate::pair::Pairing;
@@ -123,7 +123,7 @@ impl Capture {
         read_directly(&node, offset)
             .map_err(|error| CaptureError::Check(node.display().to_string(), error))?;
         let is_it = |event: &Event| {
-            let is_done = matches!(event.step, Step::Completed { .. });
+            let is_done = matches!(event.step, RequestStep::Completed { .. });
             let is_it = event.device == index && event.op == Op::Read && event.time >= since;
             is_it && is_done && event.end() == offset + CHECKED as u64
         };

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use linux::Root;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::extents::map_placed;
 
 use super::target::Target;
@@ -42,7 +42,7 @@ pub(super) struct Dataset {
 struct Folder {
     path: PathBuf,
     /// Recorded devices by the numbers that files have, and where these begin on them.
-    devices: HashMap<DevNum, (DeviceIndex, u64)>,
+    devices: HashMap<DeviceNumber, (DeviceIndex, u64)>,
 }
 
 /// State of a walk through a folder: places found so far, and folders that are left.
@@ -91,7 +91,7 @@ impl Dataset {
         let own = fs::metadata(&path)
             .map_err(|error| refused(&error.to_string()))?
             .dev();
-        if !known.contains_key(&DevNum::from_raw(own)) {
+        if !known.contains_key(&DeviceNumber::from_raw(own)) {
             return Err(refused(
                 "its file system does not lie on a recorded device or a partition of one. Record the device that it is \
                  mounted from",
@@ -162,7 +162,9 @@ impl Folder {
         let Ok(found) = fs::metadata(&path) else {
             return;
         };
-        let is_recorded = self.devices.contains_key(&DevNum::from_raw(found.dev()));
+        let is_recorded = self
+            .devices
+            .contains_key(&DeviceNumber::from_raw(found.dev()));
         if !is_recorded || !walk.seen.insert((found.dev(), found.ino())) {
             return;
         }
@@ -176,7 +178,7 @@ impl Folder {
 
     fn add(&self, path: &Path, runs: &mut Vec<Run>) -> Option<()> {
         let file = File::open(path).ok()?;
-        let number = DevNum::from_raw(file.metadata().ok()?.dev());
+        let number = DeviceNumber::from_raw(file.metadata().ok()?.dev());
         let (device, start) = *self.devices.get(&number)?;
         let name: Arc<str> = path.strip_prefix(&self.path).ok()?.to_string_lossy().into();
         for extent in map_placed(&file).ok()?? {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use linux::Root;
-use linux::block::{self, DevNum, Device as BlockDevice, Devices};
+use linux::block::{self, Device as BlockDevice, DeviceNumber, Devices};
 
 use crate::io::{Device, WriteCache};
 use crate::pair::Traced;
@@ -16,7 +16,7 @@ use ui::exit::{ExitClass as _, Failure};
 pub(super) struct Target {
     pub(super) device: BlockDevice,
     /// Its partitions, whose bios bear their numbers.
-    pub(super) partitions: Vec<DevNum>,
+    pub(super) partitions: Vec<DeviceNumber>,
     pub(super) traced: Traced,
 }
 

@@ -2,9 +2,9 @@
 
 use record::{Bytes, Nanos};
 
-use linux::tracefs::{EventFormat, Field, Instance, Raw, TracefsError};
+use linux::tracefs::{EventFormat, Field, Instance, RawEvent, TracefsError};
 
-use crate::event::{Event, Step, of_rwbs};
+use crate::event::{Event, RequestStep, of_rwbs};
 use crate::io::{DeviceIndex, Op};
 
 const SECTOR: u64 = 512;
@@ -96,7 +96,7 @@ impl Decoder {
     }
 
     /// The event; `None` of what moves no data of a user.
-    pub(super) fn decode<'a>(&self, raw: Raw<'a>) -> Option<Decoded<'a>> {
+    pub(super) fn decode<'a>(&self, raw: RawEvent<'a>) -> Option<Decoded<'a>> {
         let bytes = raw.bytes;
         let length = Bytes(self.sectors.number(bytes)?.saturating_mul(SECTOR));
         let rwbs = self.rwbs.text(bytes)?;
@@ -115,10 +115,12 @@ impl Decoder {
                 time: Nanos(raw.time),
                 device: DeviceIndex(0),
                 step: match self.tracepoint {
-                    Tracepoint::Queue => Step::Queued,
-                    Tracepoint::Issue => Step::Issued,
-                    Tracepoint::Requeue => Step::Requeued,
-                    Tracepoint::Complete | Tracepoint::BioComplete => Step::Completed { failed },
+                    Tracepoint::Queue => RequestStep::Queued,
+                    Tracepoint::Issue => RequestStep::Issued,
+                    Tracepoint::Requeue => RequestStep::Requeued,
+                    Tracepoint::Complete | Tracepoint::BioComplete => {
+                        RequestStep::Completed { failed }
+                    }
                 },
                 op: kind.op,
                 fua: kind.fua,

@@ -7,9 +7,9 @@ use std::io;
 use std::ops::RangeInclusive;
 
 use linux::Root;
-use linux::block::{DevNum, Device};
+use linux::block::{Device, DeviceNumber};
 use linux::machine::memory;
-use linux::tracefs::{Instance, Page, Readers, Tracefs, TracefsError, now};
+use linux::tracefs::{Instance, Readers, TracePage, Tracefs, TracefsError, now};
 use record::{Bytes, Nanos};
 
 use crate::event::Event;
@@ -32,7 +32,7 @@ const LONGEST_FILTER: usize = 4000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// Number of the device, or of a partition of it, whose bios bear it.
-    pub(crate) number: DevNum,
+    pub(crate) number: DeviceNumber,
     pub(crate) index: DeviceIndex,
     pub(crate) traced: Traced,
 }
@@ -124,7 +124,7 @@ impl Tracepoints {
         let began = now();
         let most = readers.read(|page| {
             let mut last = Nanos(0);
-            for raw in Page::new(page).into_iter().flatten() {
+            for raw in TracePage::new(page).into_iter().flatten() {
                 last = Nanos(raw.time);
                 let id = raw.bytes.first_chunk().map(|id| u16::from_ne_bytes(*id));
                 let Some(decoder) = id.and_then(|id| decoders.get(&id)) else {
@@ -226,13 +226,13 @@ pub(crate) fn traced(root: &Root, device: &Device) -> Traced {
 }
 
 /// The kernel's own form of a device's number (MKDEV).
-fn kernel_number(number: DevNum) -> u32 {
+fn kernel_number(number: DeviceNumber) -> u32 {
     number.major << 20 | number.minor
 }
 
 /// A filter that lets these devices through; `None` of no device. Of more devices than the kernel's filters hold it
 /// lets all through.
-fn filter(devices: impl Iterator<Item = DevNum>) -> Option<String> {
+fn filter(devices: impl Iterator<Item = DeviceNumber>) -> Option<String> {
     let terms: Vec<String> = devices
         .map(|number| format!("dev == {}", kernel_number(number)))
         .collect();

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::events::EventOutput;
 use super::kernel::{number_of, rwbs};
-use crate::event::{Event, Step};
+use crate::event::{Event, RequestStep};
 use crate::io::{Described, Op};
 
 /// Writer.
@@ -29,13 +29,13 @@ impl<W: Write> EventOutput for Blkparse<W> {
             .map_or("", |device| &device.name);
         let (major, minor) = number_of(name, place);
         let (action, bracket) = match event.step {
-            Step::Completed { failed: false } => ('C', "0"),
-            Step::Completed { failed: true } => ('C', "-5"),
+            RequestStep::Completed { failed: false } => ('C', "0"),
+            RequestStep::Completed { failed: true } => ('C', "-5"),
             step => {
                 let process = event.process.and_then(|index| described.name(index));
                 let letter = match step {
-                    Step::Queued => 'Q',
-                    Step::Requeued => 'R',
+                    RequestStep::Queued => 'Q',
+                    RequestStep::Requeued => 'R',
                     _ => 'D',
                 };
                 (letter, process.unwrap_or_default())

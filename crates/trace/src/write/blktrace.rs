@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::events::EventOutput;
 use super::kernel::number_of;
-use crate::event::{Event, Step};
+use crate::event::{Event, RequestStep};
 use crate::io::{Described, Op};
 
 const MAGIC: u32 = 0x6561_7407;
@@ -101,10 +101,10 @@ impl<W: Write> EventOutput for Blktrace<W> {
     fn event(&mut self, event: &Event, described: &dyn Described) -> io::Result<()> {
         let pid = self.process(event, described)?;
         let (act, step, failed) = match event.step {
-            Step::Queued => (1, 1 << 4, false),
-            Step::Requeued => (6, 1 << 5, false),
-            Step::Issued => (7, 1 << 6, false),
-            Step::Completed { failed } => (8, 1 << 7, failed),
+            RequestStep::Queued => (1, 1 << 4, false),
+            RequestStep::Requeued => (6, 1 << 5, false),
+            RequestStep::Issued => (7, 1 << 6, false),
+            RequestStep::Completed { failed } => (8, 1 << 7, failed),
         };
         let kind = match event.op {
             Op::Read => 1,

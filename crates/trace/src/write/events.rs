@@ -5,7 +5,7 @@ use std::io;
 use record::Nanos;
 
 use super::output::Output;
-use crate::event::{Event, Step};
+use crate::event::{Event, RequestStep};
 use crate::io::{Described, Io, Op};
 use crate::order::{HELD, Reorder};
 
@@ -86,9 +86,9 @@ impl<W: EventOutput> Output for Events<W> {
             }
         };
         // fio's reader and others take the events of queueing alone, so that there is always one.
-        push(Some(io.queued.unwrap_or(io.issued)), Step::Queued);
-        push(Some(io.issued), Step::Issued);
-        push(io.completed, Step::Completed { failed: io.failed });
+        push(Some(io.queued.unwrap_or(io.issued)), RequestStep::Queued);
+        push(Some(io.issued), RequestStep::Issued);
+        push(io.completed, RequestStep::Completed { failed: io.failed });
         self.give(HELD)
     }
 

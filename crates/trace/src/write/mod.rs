@@ -31,7 +31,7 @@ pub(crate) enum Format {
 
 /// A part of an I/O that not every format holds, or that a format cannot leave open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum IoPart {
     /// The time of completion.
     Completion,
     /// The time at which it came to the block layer.
@@ -58,66 +58,73 @@ pub(crate) enum Part {
     NoFlushes,
 }
 
-impl Part {
+impl IoPart {
     /// True if it is in an I/O that `writer` has written.
     fn is_in(self, io: &Io, writer: &dyn Output) -> bool {
         match self {
-            Part::Completion => io.completed.is_some(),
-            Part::Queued => io.queued.is_some(),
-            Part::Fua => io.fua,
-            Part::Failure => io.failed,
-            Part::Process => io.process.is_some(),
-            Part::Thread => io.thread.is_some(),
-            Part::File => io.file.is_some(),
-            Part::Nanoseconds => !io.issued.0.is_multiple_of(1000),
-            Part::ShortWait => writer.has_moved(io),
-            Part::OddLength => !io.offset.0.is_multiple_of(512) || !io.length.0.is_multiple_of(512),
-            Part::NoQueued => io.queued.is_none(),
-            Part::NoFlushes => true,
+            IoPart::Completion => io.completed.is_some(),
+            IoPart::Queued => io.queued.is_some(),
+            IoPart::Fua => io.fua,
+            IoPart::Failure => io.failed,
+            IoPart::Process => io.process.is_some(),
+            IoPart::Thread => io.thread.is_some(),
+            IoPart::File => io.file.is_some(),
+            IoPart::Nanoseconds => !io.issued.0.is_multiple_of(1000),
+            IoPart::ShortWait => writer.has_moved(io),
+            IoPart::OddLength => {
+                !io.offset.0.is_multiple_of(512) || !io.length.0.is_multiple_of(512)
+            }
+            IoPart::NoQueued => io.queued.is_none(),
+            IoPart::NoFlushes => true,
         }
     }
 
     /// Its name, in the plural.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Part::Completion => "times of completion",
-            Part::Queued => "times before the scheduler",
-            Part::Fua => "FUA flags",
-            Part::Failure => "errors",
-            Part::Process => "names of processes",
-            Part::Thread => "numbers of threads",
-            Part::File => "names of files",
-            Part::Nanoseconds => "times of issue below a microsecond",
-            Part::ShortWait => "waits below 100 µs",
-            Part::OddLength => "offsets or lengths that are no multiples of 512 bytes",
-            Part::NoQueued => "no queue times (Q events repeat the issue time)",
-            Part::NoFlushes => "whether there were flushes: they were not recorded",
+            IoPart::Completion => "times of completion",
+            IoPart::Queued => "times before the scheduler",
+            IoPart::Fua => "FUA flags",
+            IoPart::Failure => "errors",
+            IoPart::Process => "names of processes",
+            IoPart::Thread => "numbers of threads",
+            IoPart::File => "names of files",
+            IoPart::Nanoseconds => "times of issue below a microsecond",
+            IoPart::ShortWait => "waits below 100 µs",
+            IoPart::OddLength => "offsets or lengths that are no multiples of 512 bytes",
+            IoPart::NoQueued => "no queue times (Q events repeat the issue time)",
+            IoPart::NoFlushes => "whether there were flushes: they were not recorded",
         }
     }
 }
 
 impl Format {
     /// Parts that the format cannot hold of a trace.
-    fn lacks(self, header: &Header) -> Vec<Part> {
+    fn lacks(self, header: &Header) -> Vec<IoPart> {
         let mut lacks = match self {
             Format::Own => return Vec::new(),
             Format::Blktrace | Format::Blkparse => {
-                vec![Part::Thread, Part::File, Part::OddLength, Part::NoQueued]
+                vec![
+                    IoPart::Thread,
+                    IoPart::File,
+                    IoPart::OddLength,
+                    IoPart::NoQueued,
+                ]
             }
             Format::Iolog2 | Format::Iolog3 => vec![
-                Part::Completion,
-                Part::Queued,
-                Part::Fua,
-                Part::Failure,
-                Part::Process,
-                Part::Thread,
-                Part::File,
-                Part::Nanoseconds,
-                Part::ShortWait,
+                IoPart::Completion,
+                IoPart::Queued,
+                IoPart::Fua,
+                IoPart::Failure,
+                IoPart::Process,
+                IoPart::Thread,
+                IoPart::File,
+                IoPart::Nanoseconds,
+                IoPart::ShortWait,
             ],
         };
         if !header.has_flushes {
-            lacks.push(Part::NoFlushes);
+            lacks.push(IoPart::NoFlushes);
         }
         lacks
     }
@@ -160,7 +167,7 @@ impl Output for TraceWriter {
 /// A trace that is being written.
 pub(crate) struct Conversion {
     writer: Box<dyn Output>,
-    lost: Vec<(Part, u64)>,
+    lost: Vec<(IoPart, u64)>,
     ios: u64,
 }
 
@@ -169,7 +176,7 @@ pub(crate) struct Conversion {
 pub(crate) struct Converted {
     pub(crate) ios: u64,
     /// Parts that the format could not hold, and of how many I/Os.
-    pub(crate) lost: Vec<(Part, u64)>,
+    pub(crate) lost: Vec<(IoPart, u64)>,
 }
 
 impl Conversion {

@@ -103,9 +103,9 @@ fn fields_of_fio_come_back_and_the_rest_is_counted() {
     for format in [Format::Iolog2, Format::Iolog3] {
         let path = folder.path().join("t.log");
         let lost = write(format, &path).lost;
-        assert!(lost.iter().all(|(part, _)| *part != Part::ShortWait));
-        assert_eq!(lost[0], (Part::Completion, 200));
-        assert!(lost.contains(&(Part::Fua, 40)));
+        assert!(lost.iter().all(|(part, _)| *part != IoPart::ShortWait));
+        assert_eq!(lost[0], (IoPart::Completion, 200));
+        assert!(lost.contains(&(IoPart::Fua, 40)));
         let back = read(&path);
         assert_eq!(back.len(), 200);
         for (io, back) in ios().iter().zip(&back) {
@@ -137,18 +137,18 @@ fn what_a_format_makes_up_or_moves_is_counted_too() {
         (Format::Own, &[][..]),
         (
             Format::Blkparse,
-            &[(Part::NoQueued, 4), (Part::NoFlushes, 4)],
+            &[(IoPart::NoQueued, 4), (IoPart::NoFlushes, 4)],
         ),
         (
             Format::Blktrace,
-            &[(Part::NoQueued, 4), (Part::NoFlushes, 4)],
+            &[(IoPart::NoQueued, 4), (IoPart::NoFlushes, 4)],
         ),
         // Those at 60 and 180 µs come too early, and the wait before the one at 120 µs is of both.
         (
             Format::Iolog2,
-            &[(Part::ShortWait, 2), (Part::NoFlushes, 4)],
+            &[(IoPart::ShortWait, 2), (IoPart::NoFlushes, 4)],
         ),
-        (Format::Iolog3, &[(Part::NoFlushes, 4)]),
+        (Format::Iolog3, &[(IoPart::NoFlushes, 4)]),
     ] {
         let file = File::create(folder.path().join("t")).unwrap();
         let mut conversion = format.begin(file, &header).unwrap();

@@ -16,7 +16,7 @@ use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::Widget as _;
 
-use super::output::Output;
+use super::output::TerminalOutput;
 use super::text::Capabilities;
 
 /// The time that a terminal may take until the lines are gone.
@@ -24,7 +24,7 @@ const HIDING: Duration = Duration::from_millis(200);
 
 /// The part of a terminal on which lines are drawn in place. They go with it.
 pub struct Inline {
-    out: Output,
+    out: TerminalOutput,
     capabilities: Capabilities,
     /// The number of lines that are drawn.
     drawn: u16,
@@ -36,7 +36,7 @@ impl Inline {
     /// # Errors
     /// When the terminal cannot be opened.
     pub fn on_stderr() -> io::Result<Inline> {
-        Ok(Inline::on(Output::open(2, io::stderr().as_fd())?))
+        Ok(Inline::on(TerminalOutput::open(2, io::stderr().as_fd())?))
     }
 
     /// On standard output; nothing is drawn yet.
@@ -44,10 +44,10 @@ impl Inline {
     /// # Errors
     /// When the terminal cannot be opened.
     pub fn on_stdout() -> io::Result<Inline> {
-        Ok(Inline::on(Output::open(1, io::stdout().as_fd())?))
+        Ok(Inline::on(TerminalOutput::open(1, io::stdout().as_fd())?))
     }
 
-    fn on(out: Output) -> Inline {
+    fn on(out: TerminalOutput) -> Inline {
         Inline {
             out,
             capabilities: Capabilities::of_process(),
@@ -117,7 +117,7 @@ impl Drop for Inline {
 
 /// Writes the rows of a buffer as lines. A letter beyond the last column starts no line meanwhile: a line that became
 /// two would not be counted.
-fn write(out: &mut Output, buffer: &Buffer) -> io::Result<()> {
+fn write(out: &mut TerminalOutput, buffer: &Buffer) -> io::Result<()> {
     queue!(out, DisableLineWrap)?;
     let blank = Cell::default();
     for row in buffer.content.chunks(usize::from(buffer.area.width).max(1)) {
@@ -151,7 +151,7 @@ mod tests {
     fn written(draw: impl FnOnce(&mut Inline)) -> String {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("terminal");
-        let mut inline = Inline::on(Output::of(File::create(&path).unwrap()));
+        let mut inline = Inline::on(TerminalOutput::of(File::create(&path).unwrap()));
         inline.capabilities = Capabilities {
             unicode: true,
             colour: true,

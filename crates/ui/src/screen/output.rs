@@ -18,16 +18,16 @@ const USUAL: Size = Size {
 };
 
 /// A terminal that is written to.
-pub(super) struct Output {
+pub(super) struct TerminalOutput {
     file: File,
     /// Bytes that the terminal has not taken yet.
     pending: Vec<u8>,
 }
 
-impl Output {
+impl TerminalOutput {
     /// Opens a terminal that this process has as `standard` (1 or 2) again: the flag would hold for all who share
     /// what is open, such as the shell.
-    pub(super) fn open(standard: u8, shared: BorrowedFd<'_>) -> io::Result<Output> {
+    pub(super) fn open(standard: u8, shared: BorrowedFd<'_>) -> io::Result<TerminalOutput> {
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
         let own = File::options()
             .write(true)
@@ -38,19 +38,19 @@ impl Output {
             // In a container the terminal may have no name. A write may wait then.
             Err(_) => File::from(shared.try_clone_to_owned()?),
         };
-        Ok(Output::of(file))
+        Ok(TerminalOutput::of(file))
     }
 
-    pub(super) fn of(file: File) -> Output {
-        Output {
+    pub(super) fn of(file: File) -> TerminalOutput {
+        TerminalOutput {
             file,
             pending: Vec::new(),
         }
     }
 
     /// The same terminal, for someone who writes after it.
-    pub(super) fn try_clone(&self) -> io::Result<Output> {
-        Ok(Output::of(self.file.try_clone()?))
+    pub(super) fn try_clone(&self) -> io::Result<TerminalOutput> {
+        Ok(TerminalOutput::of(self.file.try_clone()?))
     }
 
     /// Its size.
@@ -105,8 +105,8 @@ impl Output {
     }
 }
 
-impl io::Write for Output {
-    /// Takes all bytes; [`Output::flush`] writes them.
+impl io::Write for TerminalOutput {
+    /// Takes all bytes; [`TerminalOutput::flush`] writes them.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.pending.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -117,7 +117,7 @@ impl io::Write for Output {
     }
 }
 
-impl AsFd for Output {
+impl AsFd for TerminalOutput {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }

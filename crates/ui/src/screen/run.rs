@@ -17,7 +17,7 @@ const AWAY: Duration = Duration::from_millis(500);
 
 /// The result of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
+pub enum KeyResult {
     /// The screen continues.
     Continue,
     /// The screen ends.
@@ -44,7 +44,7 @@ pub trait App {
     fn draw(&mut self, area: Rect, buffer: &mut Buffer, capabilities: Capabilities);
 
     /// Does what a key asks for.
-    fn press(&mut self, key: Key) -> Flow;
+    fn press(&mut self, key: Key) -> KeyResult;
 }
 
 /// Shows a screen until the flag is raised, the person quits or the terminal is gone. The terminal is put back
@@ -79,9 +79,9 @@ pub fn run(mut terminal: Terminal, app: &mut dyn App, interrupt: &AtomicBool) ->
         for key in input.keys {
             is_stale = true;
             match app.press(key) {
-                Flow::Continue => {}
-                Flow::Quit => return Ok(()),
-                Flow::Suspend => terminal.suspend()?,
+                KeyResult::Continue => {}
+                KeyResult::Quit => return Ok(()),
+                KeyResult::Suspend => terminal.suspend()?,
             }
         }
         if input.is_gone {

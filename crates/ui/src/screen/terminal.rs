@@ -25,7 +25,7 @@ use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
 use super::keys::{Key, Keys};
-use super::output::{Output, timespec};
+use super::output::{TerminalOutput, timespec};
 use super::text::Capabilities;
 use crate::signals;
 
@@ -39,7 +39,7 @@ const STOPPING: Duration = Duration::from_millis(300);
 const CANCEL: char = '\u{18}';
 
 /// Changes to the other screen, without breaking at the edge and without a cursor.
-fn enter(out: &mut Output) -> io::Result<()> {
+fn enter(out: &mut TerminalOutput) -> io::Result<()> {
     queue!(
         out,
         EnterAlternateScreen,
@@ -50,7 +50,7 @@ fn enter(out: &mut Output) -> io::Result<()> {
 }
 
 /// Takes all of that back.
-fn leave(out: &mut Output) -> io::Result<()> {
+fn leave(out: &mut TerminalOutput) -> io::Result<()> {
     queue!(
         out,
         Print(CANCEL),
@@ -68,7 +68,7 @@ static TAKEN: Mutex<Option<SavedTerminal>> = Mutex::new(None);
 /// Saved settings of a terminal, and its descriptor.
 struct SavedTerminal {
     keys: File,
-    out: Output,
+    out: TerminalOutput,
     before: Termios,
 }
 
@@ -137,7 +137,7 @@ pub(super) struct Input {
 /// The terminal of this process.
 pub struct Terminal {
     keys: File,
-    out: Output,
+    out: TerminalOutput,
     signals: UnixStream,
     /// Raised when the process was stopped and continues.
     continued: Arc<AtomicBool>,
@@ -164,7 +164,7 @@ impl Terminal {
             true => File::from(io::stdin().as_fd().try_clone_to_owned()?),
             false => File::options().read(true).open("/dev/tty")?,
         };
-        let out = Output::open(1, io::stdout().as_fd())?;
+        let out = TerminalOutput::open(1, io::stdout().as_fd())?;
         let (bell, heard) = UnixStream::pair()?;
         heard.set_nonblocking(true)?;
         for signal in signals::ending().chain([SIGWINCH, SIGCONT, SIGQUIT]) {

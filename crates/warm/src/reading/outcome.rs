@@ -3,7 +3,7 @@
 use reader::ForegroundReport;
 use record::{Bytes, Ranges};
 use study::cold::forecast::MERGE_BYTES;
-use study::depth::verdict::{self, Binds, Caps, Verdict};
+use study::depth::verdict::{self, BindingLimit, KnownCaps, Verdict};
 
 use super::{Over, Reading};
 
@@ -51,7 +51,7 @@ impl Reading<'_> {
 
     /// Limit of the rate; `None` when the reading was over before that was known.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
-        verdict::of_one(self.depth.as_ref()?, &Caps::default())
+        verdict::of_one(self.depth.as_ref()?, &KnownCaps::default())
     }
 
     /// Limit while all volumes were read together, and the bytes a second that this one gave alone.
@@ -60,7 +60,7 @@ impl Reading<'_> {
         let depth = self.wanted();
         let binds = match self.verdict() {
             Some(verdict) => verdict.binds,
-            None => Binds::Unknown,
+            None => BindingLimit::Unknown,
         };
         let requests_per_s = bytes_per_s / self.block.0 as f64;
         let together = Verdict {

@@ -298,7 +298,7 @@ fn rounded(value: f64) -> f64 {
 mod tests {
     use std::sync::Arc;
 
-    use record::sample::{Device, DeviceId, Moment, PerSecond};
+    use record::sample::{Device, DeviceId, PerSecond, SampleTime};
     use record::{Nanos, Subject};
 
     use super::*;
@@ -336,7 +336,7 @@ mod tests {
             severity,
             subject: Subject::Host,
             name: "host".to_owned(),
-            began: Moment::default(),
+            began: SampleTime::default(),
             ended: None,
             text: "It is so | so.".to_owned(),
             advice: String::new(),
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn an_interval_of_which_nothing_is_known_changes_no_mean() {
-        let device = Device::by_name(DeviceId(0), "md_home", Moment::default());
+        let device = Device::by_name(DeviceId(0), "md_home", SampleTime::default());
         let mut device = DeviceSample::unknown(Arc::new(device));
         let mut seen = Observations::default();
         let sample = |device: &DeviceSample| Sample {

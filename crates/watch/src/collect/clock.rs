@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use record::Nanos;
-use record::sample::{Gap, Moment};
+use record::sample::{Gap, SampleTime};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// The clocks are read one after the other, and the time of day is slewed; less is no jump.
@@ -11,7 +11,7 @@ const JUMP: Nanos = Nanos::from_secs(1);
 
 /// The clocks at one moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading {
+pub(super) struct ClockReading {
     /// The time of day.
     pub(super) wall: Timestamp,
     /// Time since the boot without sleep: CLOCK_MONOTONIC.
@@ -20,10 +20,10 @@ pub(super) struct Reading {
     pub(super) boot: Nanos,
 }
 
-impl Reading {
+impl ClockReading {
     /// The clocks of now.
-    pub(super) fn now() -> Reading {
-        Reading {
+    pub(super) fn now() -> ClockReading {
+        ClockReading {
             wall: Timestamp::now(),
             monotonic: nanos(clock_gettime(ClockId::Monotonic)),
             boot: nanos(clock_gettime(ClockId::Boottime)),
@@ -39,9 +39,9 @@ fn nanos(time: Timespec) -> Nanos {
 
 /// Time between two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Interval {
+pub(super) struct ReadingInterval {
     /// Its end.
-    pub(super) at: Moment,
+    pub(super) at: SampleTime,
     /// Length without sleep; zero for the first reading.
     pub(super) length: Nanos,
     /// Sleep, or a time of day that was set, within it.
@@ -51,13 +51,13 @@ pub(super) struct Interval {
 /// The readings so far.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
-    last: Option<Reading>,
+    last: Option<ClockReading>,
     elapsed: Nanos,
 }
 
 impl Timeline {
     /// Goes on to a reading. `None` when less than `least` has passed.
-    pub(super) fn advance(&mut self, now: Reading, least: Nanos) -> Option<Interval> {
+    pub(super) fn advance(&mut self, now: ClockReading, least: Nanos) -> Option<ReadingInterval> {
         let Some(last) = self.last else {
             self.last = Some(now);
             return Some(self.interval(now, Nanos(0), None));
@@ -84,9 +84,9 @@ impl Timeline {
         Some(self.interval(now, length, gap))
     }
 
-    fn interval(&self, now: Reading, length: Nanos, gap: Option<Gap>) -> Interval {
-        Interval {
-            at: Moment {
+    fn interval(&self, now: ClockReading, length: Nanos, gap: Option<Gap>) -> ReadingInterval {
+        ReadingInterval {
+            at: SampleTime {
                 wall: Some(now.wall),
                 elapsed: self.elapsed,
             },
@@ -101,8 +101,8 @@ mod tests {
     use super::*;
 
     /// Milliseconds by each clock.
-    fn reading(wall: i64, monotonic: u64, boot: u64) -> Reading {
-        Reading {
+    fn reading(wall: i64, monotonic: u64, boot: u64) -> ClockReading {
+        ClockReading {
             wall: Timestamp::from_millisecond(1_700_000_000_000 + wall).unwrap(),
             monotonic: Nanos(monotonic * 1_000_000),
             boot: Nanos(boot * 1_000_000),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     /// The second of two readings.
-    fn after(wall: i64, monotonic: u64, boot: u64) -> Interval {
+    fn after(wall: i64, monotonic: u64, boot: u64) -> ReadingInterval {
         let mut timeline = Timeline::default();
         let first = timeline.advance(reading(0, 500, 600), Nanos(1)).unwrap();
         assert_eq!((first.length, first.gap), (Nanos(0), None));
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_clocks_of_now_go_forward() {
-        let (first, second) = (Reading::now(), Reading::now());
+        let (first, second) = (ClockReading::now(), ClockReading::now());
         assert!(second.monotonic >= first.monotonic && second.boot >= first.boot);
     }
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linux::Root;
-use linux::block::DevNum;
 use linux::pulse::{
-    self, GroupReader, KeptFile, KernelLog, Limited, MemoryReader, NetReader, Passed,
+    self, DirectionCounts, GroupReader, KeptFile, KernelLog, MemoryReader, NetReader,
     PressureReader, Stalled, load,
 };
 use record::Nanos;
@@ -26,14 +25,14 @@ pub(super) struct Host {
     memory: Option<MemoryReader>,
     processors: Option<Processors>,
     network: Option<NetReader>,
-    interfaces: HashMap<Arc<str>, (Passed, Passed)>,
+    interfaces: HashMap<Arc<str>, (DirectionCounts, DirectionCounts)>,
     log: Option<KernelLog>,
     groups: GroupReader,
     limits: HashMap<LimitKey, pulse::GroupLimit>,
 }
 
 /// A limit: of which group, on which device, of what.
-type LimitKey = (Arc<str>, DevNum, Limited);
+type LimitKey = (Arc<str>, DeviceNumber, LimitKind);
 
 impl Host {
     /// Opens what there is; why something is not goes into the notes.
@@ -87,17 +86,14 @@ impl Host {
         let mut now = HashMap::with_capacity(limits.len());
         let mut samples = Vec::with_capacity(limits.len());
         for one in limits {
-            let key = (Arc::clone(&one.group), one.device, one.limited);
+            let key = (Arc::clone(&one.group), one.device, one.kind);
             let before = self.limits.get(&key).filter(|_| seconds > 0.0);
             let used = before.and_then(|before| one.used.checked_sub(before.used));
             let waited = before.and_then(|before| one.pressure?.checked_sub(before.pressure?));
             samples.push(GroupLimit {
                 group: Arc::clone(&one.group),
-                device: DeviceNumber {
-                    major: one.device.major,
-                    minor: one.device.minor,
-                },
-                kind: kind(one.limited),
+                device: one.device,
+                kind: one.kind,
                 limit: one.limit as f64,
                 used: used.map(|used| used as f64 / seconds),
                 // The file is read a little later than the clock.
@@ -192,16 +188,7 @@ impl Host {
     }
 }
 
-fn kind(limited: Limited) -> LimitKind {
-    match limited {
-        Limited::Reads => LimitKind::Reads,
-        Limited::Writes => LimitKind::Writes,
-        Limited::ReadBytes => LimitKind::ReadBytes,
-        Limited::WrittenBytes => LimitKind::WrittenBytes,
-    }
-}
-
-fn flow(passed: Passed, seconds: f64) -> NetFlow {
+fn flow(passed: DirectionCounts, seconds: f64) -> NetFlow {
     let each = |count: u64| PerSecond(count as f64 / seconds);
     NetFlow {
         bytes: BytesPerSecond(passed.bytes as f64 / seconds),

@@ -19,10 +19,10 @@ use linux::pulse::SizedReader;
 use linux::tracefs::TracefsError;
 use linux::{Root, machine};
 use record::Nanos;
-use record::sample::{DeviceSample, Sample, Source, SourceKind};
+use record::sample::{DeviceSample, Sample, SampleSource, SourceKind};
 
 use arrays::Arrays;
-use clock::{Reading, Timeline};
+use clock::{ClockReading, Timeline};
 use host::Host;
 use requests::Requests;
 use roster::{DeviceReading, Roster};
@@ -85,10 +85,10 @@ impl Collector {
     /// # Errors
     /// When the counters cannot be read any more.
     pub(crate) fn sample(&mut self) -> linux::Result<Option<Sample>> {
-        self.sample_at(Reading::now())
+        self.sample_at(ClockReading::now())
     }
 
-    fn sample_at(&mut self, now: Reading) -> linux::Result<Option<Sample>> {
+    fn sample_at(&mut self, now: ClockReading) -> linux::Result<Option<Sample>> {
         let Some(interval) = self.timeline.advance(now, LEAST.into()) else {
             return Ok(None);
         };
@@ -159,9 +159,9 @@ impl Collector {
     }
 
     /// The host.
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> SampleSource {
         let facts = machine::facts(&self.root, None, None);
-        Source {
+        SampleSource {
             kind: SourceKind::Live,
             hostname: Some(facts.hostname).filter(|name| !name.is_empty()),
             kernel: Some(facts.kernel).filter(|kernel| !kernel.is_empty()),

@@ -86,11 +86,11 @@ fn fill(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linux::block::DevNum;
-    use record::sample::{DeviceId, Moment};
+    use linux::block::DeviceNumber;
+    use record::sample::{DeviceId, SampleTime};
 
     fn device(name: &str) -> Arc<Device> {
-        Arc::new(Device::by_name(DeviceId(0), name, Moment::default()))
+        Arc::new(Device::by_name(DeviceId(0), name, SampleTime::default()))
     }
 
     fn seen(moved: DiskStats) -> DeviceReading {
@@ -106,7 +106,7 @@ mod tests {
                 discards: true,
                 flushes: true,
             },
-            number: DevNum::new(8, 0),
+            number: DeviceNumber::new(8, 0),
             reset: false,
         }
     }

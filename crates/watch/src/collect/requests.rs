@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use linux::Root;
-use linux::block::{DevNum, Devices};
+use linux::block::{DeviceNumber, Devices};
 use linux::tracefs::{TracefsError, thread_cpu_time};
 use record::sample::{FlowKind, LatencySample, Sample, TracingSample};
 use record::{Histogram, Nanos};
@@ -33,7 +33,7 @@ pub(super) struct Requests {
 /// Requests since the last sample.
 struct Taken {
     live: Live,
-    times: HashMap<DevNum, [Histogram; 4]>,
+    times: HashMap<DeviceNumber, [Histogram; 4]>,
     /// Requests by the thread that issued them.
     threads: HashMap<u32, u64>,
     requests: u64,
@@ -122,9 +122,7 @@ impl Requests {
         let ids = sample.wanted(names);
         let named = sample.devices.iter();
         let named = named.filter(|one| ids.contains(&one.device.id));
-        let numbers: HashSet<DevNum> = named
-            .filter_map(|one| one.device.number.map(devnum))
-            .collect();
+        let numbers: HashSet<DeviceNumber> = named.filter_map(|one| one.device.number).collect();
         let wanted = (!names.is_empty()).then_some(&numbers);
         self.taken().live.trace(root, devices, wanted)
     }
@@ -140,7 +138,7 @@ impl Requests {
             ));
         }
         for device in &mut sample.devices {
-            let number = device.device.number.map(devnum);
+            let number = device.device.number;
             let times = number.and_then(|number| taken.times.get_mut(&number));
             let times = times.filter(|kinds| kinds.iter().any(|kind| !kind.is_empty()));
             if let Some(times) = times {
@@ -177,12 +175,5 @@ impl Drop for Requests {
 fn take_over(taken: &Mutex<Taken>, ended: &Receiver<()>) {
     while ended.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
         taken.lock().unwrap_or_else(PoisonError::into_inner).poll();
-    }
-}
-
-fn devnum(number: record::sample::DeviceNumber) -> DevNum {
-    DevNum {
-        major: number.major,
-        minor: number.minor,
     }
 }

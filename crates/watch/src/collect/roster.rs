@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linux::block::{self, DevNum, Devices, Kind};
-use linux::diskstats::{Counted, DiskStats, Line};
+use linux::block::{self, Devices, Kind};
+use linux::diskstats::{Counted, DiskStats, DiskStatsLine};
 use linux::ebs::StatsPage;
 use linux::{Root, md};
 use record::Nanos;
-use record::sample::{Device, DeviceId, DeviceKind, DeviceNumber, Moment, disks_of_partition};
+use record::sample::{Device, DeviceId, DeviceKind, DeviceNumber, SampleTime, disks_of_partition};
 
 /// Longest time between two readings of sysfs, since members come and go silently.
 const FRESH: Nanos = Nanos::from_secs(60);
@@ -23,7 +23,7 @@ const REMEMBERED: usize = 1000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeviceReading {
     /// Its number in the kernel.
-    pub(super) number: DevNum,
+    pub(super) number: DeviceNumber,
     /// Its counters.
     pub(super) stats: DiskStats,
     /// Counts since the last reading; `None` at the first, and when one went back.
@@ -62,21 +62,21 @@ enum Presence {
 #[derive(PartialEq, Eq)]
 struct Departed {
     id: DeviceId,
-    first_seen: Moment,
+    first_seen: SampleTime,
     name: String,
-    number: DevNum,
+    number: DeviceNumber,
     sequence: u64,
 }
 
 /// The devices that are there, and who they are.
 pub(super) struct Roster {
     root: Root,
-    known: HashMap<DevNum, Known>,
+    known: HashMap<DeviceNumber, Known>,
     departed: VecDeque<Departed>,
     devices: Devices,
     next: u32,
     reading: u64,
-    now: Moment,
+    now: SampleTime,
     seen: usize,
     changed: bool,
     /// Devices in whose place another is.
@@ -99,7 +99,7 @@ impl Roster {
             devices: Devices::default(),
             next: 0,
             reading: 0,
-            now: Moment::default(),
+            now: SampleTime::default(),
             seen: 0,
             changed: false,
             replaced: Vec::new(),
@@ -127,14 +127,14 @@ impl Roster {
     }
 
     /// Begins a reading.
-    pub(super) fn begin(&mut self, at: Moment) {
+    pub(super) fn begin(&mut self, at: SampleTime) {
         self.reading += 1;
         self.now = at;
         self.seen = 0;
     }
 
     /// Takes a line of the counters.
-    pub(super) fn see(&mut self, line: &Line<'_>) -> DeviceReading {
+    pub(super) fn see(&mut self, line: &DiskStatsLine<'_>) -> DeviceReading {
         self.seen += 1;
         let mut seen = DeviceReading {
             number: line.number,
@@ -163,11 +163,11 @@ impl Roster {
     }
 
     /// A device that was not there in the last reading.
-    fn welcome(&mut self, line: &Line<'_>) {
+    fn welcome(&mut self, line: &DiskStatsLine<'_>) {
         self.changed = true;
         let id = self.take_id();
         let mut device = Device::by_name(id, line.name, self.now);
-        device.number = Some(number(line.number));
+        device.number = Some(line.number);
         let known = Known {
             device: Arc::new(device),
             stats: line.stats,
@@ -186,7 +186,7 @@ impl Roster {
 
     /// Ends a reading: which devices were there in the one before and are no longer. `sized`: those that have a
     /// size; `None` where that is not known.
-    pub(super) fn settle(&mut self, sized: Option<&HashSet<DevNum>>) -> Vec<Arc<Device>> {
+    pub(super) fn settle(&mut self, sized: Option<&HashSet<DeviceNumber>>) -> Vec<Arc<Device>> {
         let mut removed = Vec::new();
         for (number, known) in &mut self.known {
             let is_there =
@@ -215,7 +215,7 @@ impl Roster {
         id
     }
 
-    fn remember(&mut self, number: DevNum, device: &Device) {
+    fn remember(&mut self, number: DeviceNumber, device: &Device) {
         if let Some(sequence) = device.sequence {
             self.departed.push_back(Departed {
                 id: device.id,
@@ -322,7 +322,7 @@ impl Roster {
     fn forget_the_gone(&mut self) {
         let reading = self.reading;
         let is_gone = |known: &Known| known.reading != reading;
-        let gone: Vec<DevNum> = self
+        let gone: Vec<DeviceNumber> = self
             .known
             .iter()
             .filter(|(_, known)| is_gone(known))
@@ -364,9 +364,9 @@ impl Roster {
     }
 
     fn describe_all(&mut self, root: &Root) {
-        let mut ids: HashMap<DevNum, DeviceId> = HashMap::new();
-        let mut sequences: HashMap<DevNum, Option<u64>> = HashMap::new();
-        let numbers: Vec<DevNum> = self.known.keys().copied().collect();
+        let mut ids: HashMap<DeviceNumber, DeviceId> = HashMap::new();
+        let mut sequences: HashMap<DeviceNumber, Option<u64>> = HashMap::new();
+        let numbers: Vec<DeviceNumber> = self.known.keys().copied().collect();
         for number in numbers {
             let sequence = sequence_of(&self.devices, number, root);
             self.recognize(number, sequence);
@@ -429,7 +429,7 @@ impl Roster {
     }
 
     /// A device that came just now and was there before gets its old number again.
-    fn recognize(&mut self, number: DevNum, sequence: Option<u64>) {
+    fn recognize(&mut self, number: DeviceNumber, sequence: Option<u64>) {
         let Some(known) = self.known.get_mut(&number) else {
             return;
         };
@@ -482,15 +482,8 @@ impl Roster {
     }
 }
 
-fn number(number: DevNum) -> DeviceNumber {
-    DeviceNumber {
-        major: number.major,
-        minor: number.minor,
-    }
-}
-
 /// The place of a disk in the sequence of all; a partition has that of its disk.
-fn sequence_of(devices: &Devices, number: DevNum, root: &Root) -> Option<u64> {
+fn sequence_of(devices: &Devices, number: DeviceNumber, root: &Root) -> Option<u64> {
     let device = devices.get(number)?;
     let disk = device.partition_of().and_then(|disk| devices.get(disk));
     disk.unwrap_or(device).sequence(root)
@@ -501,7 +494,7 @@ fn describe(
     before: &Device,
     sequence: Option<u64>,
     devices: &Devices,
-    ids: &HashMap<DevNum, DeviceId>,
+    ids: &HashMap<DeviceNumber, DeviceId>,
     root: &Root,
 ) -> Device {
     let (kind, level, alias) = match &device.kind {
@@ -517,7 +510,7 @@ fn describe(
         id: before.id,
         name: device.name.clone(),
         alias,
-        number: Some(number(device.number)),
+        number: Some(device.number),
         sequence,
         first_seen: before.first_seen,
         kind,

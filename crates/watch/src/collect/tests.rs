@@ -77,7 +77,7 @@ impl Fake {
         self.second += 1;
         let since = Nanos::from_secs(self.second);
         let wall = i64::try_from(self.second).unwrap();
-        let reading = Reading {
+        let reading = ClockReading {
             wall: Timestamp::from_second(1_700_000_000 + wall).unwrap(),
             monotonic: since,
             boot: since,

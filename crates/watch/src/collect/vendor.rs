@@ -162,7 +162,7 @@ mod tests {
     use std::sync::Arc;
 
     use record::Nanos;
-    use record::sample::{Device, Moment};
+    use record::sample::{Device, SampleTime};
 
     use super::*;
 
@@ -188,7 +188,7 @@ mod tests {
             };
             answers.send(answer).unwrap();
         };
-        let device = Device::by_name(DeviceId(3), "nvme1n1", Moment::default());
+        let device = Device::by_name(DeviceId(3), "nvme1n1", SampleTime::default());
         let device = DeviceSample::unknown(Arc::new(device));
         let mut give = || {
             let mut samples = [device.clone()];

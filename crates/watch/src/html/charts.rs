@@ -13,7 +13,7 @@ use record::sample::DeviceId;
 use record::{Severity, Subject};
 use study::watch::Event;
 
-use super::course::{Band, Course, DEVICE, DeviceCourse, HOST, Step};
+use super::course::{Band, DEVICE, DeviceSeries, FigureSeries, HOST, Step};
 use page::charts::{Chart, Figure, Marker, axis, layout, markers, rounded};
 use page::escape::plain;
 use ui::format;
@@ -30,8 +30,8 @@ const MOST_COLUMNS: usize = 240;
 const MOST_SHADES: usize = 40;
 
 /// Data that all charts of a page share.
-pub(super) struct Frame<'a> {
-    pub(super) course: &'a Course,
+pub(super) struct ChartFrame<'a> {
+    pub(super) course: &'a FigureSeries,
     pub(super) marks: &'a [Mark],
     /// One offset for all of the time: else the hour that is repeated in autumn would be drawn over
     /// itself.
@@ -39,7 +39,7 @@ pub(super) struct Frame<'a> {
 }
 
 /// A line of a chart.
-pub(super) struct Series<'a> {
+pub(super) struct ChartSeries<'a> {
     pub(super) name: String,
     pub(super) colour: usize,
     pub(super) bands: Box<dyn Fn(usize) -> Option<Band> + 'a>,
@@ -47,7 +47,7 @@ pub(super) struct Series<'a> {
 
 /// Unit of a chart's figures.
 #[derive(Clone, Copy)]
-pub(super) struct Unit {
+pub(super) struct ChartUnit {
     pub(super) axis: &'static str,
     pub(super) scale: f64,
     pub(super) word: fn(f64) -> String,
@@ -61,7 +61,7 @@ struct Column {
     steps: Range<usize>,
 }
 
-impl Frame<'_> {
+impl ChartFrame<'_> {
     /// A place on the time axis: a time of day as the script reads it, or seconds where none is known.
     pub(super) fn place(&self, seconds: f64) -> String {
         match self.course.wall(seconds) {
@@ -186,12 +186,12 @@ impl Frame<'_> {
     pub(super) fn lines(
         &self,
         title: &str,
-        unit: Unit,
-        series: Vec<Series<'_>>,
+        unit: ChartUnit,
+        series: Vec<ChartSeries<'_>>,
         devices: &[DeviceId],
     ) -> Option<Chart> {
         let steps = self.course.steps.len();
-        let known: Vec<Series<'_>> = series
+        let known: Vec<ChartSeries<'_>> = series
             .into_iter()
             .filter(|series| (0..steps).any(|at| (series.bands)(at).is_some()))
             .collect();
@@ -229,7 +229,7 @@ impl Frame<'_> {
         Some(Chart {
             title: title.to_owned(),
             caption: if has_bands {
-                "Mean; pale: from the least to the most".to_owned()
+                "Mean; pale: from minimum to maximum".to_owned()
             } else {
                 String::new()
             },
@@ -242,7 +242,7 @@ impl Frame<'_> {
 
     /// The space between the least and the most: around each stretch in which both are known, since
     /// what is filled from line to line crosses the gaps.
-    fn band(&self, series: &Series<'_>, unit: Unit) -> Trace {
+    fn band(&self, series: &ChartSeries<'_>, unit: ChartUnit) -> Trace {
         let steps = &self.course.steps;
         let (mut x, mut y) = (Vec::new(), Vec::new());
         let mut stretch: Vec<(usize, Band)> = Vec::new();
@@ -343,8 +343,8 @@ impl Frame<'_> {
     pub(super) fn map(
         &self,
         title: &str,
-        unit: Unit,
-        devices: &[&DeviceCourse],
+        unit: ChartUnit,
+        devices: &[&DeviceSeries],
         at: usize,
     ) -> Option<Chart> {
         let (columns, times) = self.map_columns()?;
@@ -353,7 +353,7 @@ impl Frame<'_> {
             let most = values.reduce(f32::max)?;
             (most > 0.0).then(|| rounded((f64::from(most) * unit.scale).log10()))
         };
-        let row = |device: &&DeviceCourse| -> Vec<Option<f64>> {
+        let row = |device: &&DeviceSeries| -> Vec<Option<f64>> {
             let column = |steps: &Range<usize>| most(device.steps.get(steps.clone())?);
             columns.iter().map(column).collect()
         };
@@ -383,7 +383,7 @@ impl Frame<'_> {
         let ids: Vec<DeviceId> = Vec::new();
         Some(Chart {
             title: title.to_owned(),
-            caption: "The most of each moment".to_owned(),
+            caption: "Maximum of each step".to_owned(),
             figure: Figure {
                 layout: self.decorate(layout, &ids),
                 data: vec![trace],
@@ -406,7 +406,7 @@ fn key_ticks(low: f64, high: f64) -> Vec<f64> {
 
 /// The names of a map's rows, of which the last is the topmost. Rows of one name would be drawn over
 /// each other: the second device of a name, as after a volume was replaced, has a number.
-fn rows(devices: &[&DeviceCourse]) -> Vec<String> {
+fn rows(devices: &[&DeviceSeries]) -> Vec<String> {
     let mut seen: HashMap<&str, usize> = HashMap::new();
     let mut names = Vec::with_capacity(devices.len());
     for device in devices.iter().rev() {
@@ -424,12 +424,12 @@ fn rows(devices: &[&DeviceCourse]) -> Vec<String> {
 
 /// A line of a device.
 pub(super) fn of_device<'a>(
-    device: &'a DeviceCourse,
+    device: &'a DeviceSeries,
     name: &str,
     colour: usize,
     at: usize,
-) -> Series<'a> {
-    Series {
+) -> ChartSeries<'a> {
+    ChartSeries {
         name: name.to_owned(),
         colour,
         bands: Box::new(move |step| device.steps.get(step)?[at]),
@@ -437,9 +437,14 @@ pub(super) fn of_device<'a>(
 }
 
 /// A line of the host.
-pub(super) fn of_host<'a>(course: &'a Course, name: &str, colour: usize, at: usize) -> Series<'a> {
+pub(super) fn of_host<'a>(
+    course: &'a FigureSeries,
+    name: &str,
+    colour: usize,
+    at: usize,
+) -> ChartSeries<'a> {
     debug_assert!(at < HOST);
-    Series {
+    ChartSeries {
         name: name.to_owned(),
         colour,
         bands: Box::new(move |step| course.host.get(step)?[at]),
@@ -447,39 +452,39 @@ pub(super) fn of_host<'a>(course: &'a Course, name: &str, colour: usize, at: usi
 }
 
 /// Requests a second.
-pub(super) const RATE: Unit = Unit {
+pub(super) const RATE: ChartUnit = ChartUnit {
     axis: "requests per second",
     scale: 1.0,
     word: |value| format!("{}/s", format::number(value)),
 };
 /// MiB a second.
-pub(super) const BYTES: Unit = Unit {
+pub(super) const BYTES: ChartUnit = ChartUnit {
     axis: "MiB per second",
     scale: 1.0 / 1_048_576.0,
     word: |value| format!("{} MiB/s", format::number(value)),
 };
 /// Waits in milliseconds.
-pub(super) const WAIT: Unit = Unit {
+pub(super) const WAIT: ChartUnit = ChartUnit {
     axis: "await, ms",
     scale: 1e3,
     word: |value| format::latency((value * 1e6) as u64),
 };
 /// Times of single requests in milliseconds.
-pub(super) const TIME: Unit = Unit { axis: "ms", ..WAIT };
+pub(super) const TIME: ChartUnit = ChartUnit { axis: "ms", ..WAIT };
 /// Requests.
-pub(super) const FLIGHT: Unit = Unit {
+pub(super) const FLIGHT: ChartUnit = ChartUnit {
     axis: "requests",
     scale: 1.0,
     word: format::number,
 };
 /// Percent.
-pub(super) const PERCENT: Unit = Unit {
+pub(super) const PERCENT: ChartUnit = ChartUnit {
     axis: "percent of the time",
     scale: 1.0,
     word: |value| format!("{value:.1} %"),
 };
 /// MiB.
-pub(super) const MEMORY: Unit = Unit {
+pub(super) const MEMORY: ChartUnit = ChartUnit {
     axis: "MiB",
     scale: 1.0 / 1_048_576.0,
     word: |value| format!("{} MiB", format::number(value)),
@@ -492,27 +497,29 @@ mod tests {
     use jiff::SignedDuration;
     use jiff::tz::Offset;
     use record::Nanos;
-    use record::sample::{Device, DeviceSample, Gap, Moment, PerSecond, Recorded, Sample};
+    use record::sample::{
+        Device, DeviceSample, Gap, PerSecond, RecordedInterval, Sample, SampleTime,
+    };
 
     use super::super::fixed;
     use super::*;
 
     /// Reads of an hour from a moment on, whose clock is set back by some minutes at half time.
-    fn course(began: &str, back: i64, names: &[&str]) -> Course {
+    fn course(began: &str, back: i64, names: &[&str]) -> FigureSeries {
         let began: Timestamp = began.parse().unwrap();
-        let mut course = Course::default();
+        let mut course = FigureSeries::default();
         for minute in 1..=60 {
             let off = if minute > 30 { back } else { 0 };
             let devices = names.iter().zip(0..).map(|(name, id)| {
-                let device = Device::by_name(DeviceId(id), name, Moment::default());
+                let device = Device::by_name(DeviceId(id), name, SampleTime::default());
                 let mut one = DeviceSample::unknown(Arc::new(device));
                 one.read.iops = Some(PerSecond(f64::from(id) + 1.0));
                 one
             });
             let is_set = back > 0 && minute == 31;
             course.see(
-                &Recorded::taken(Sample {
-                    at: Moment {
+                &RecordedInterval::taken(Sample {
+                    at: SampleTime {
                         wall: Some(began + SignedDuration::from_mins(minute - off)),
                         elapsed: Nanos::from_secs(60 * minute as u64),
                     },
@@ -527,9 +534,9 @@ mod tests {
         course
     }
 
-    fn frame(course: &Course) -> Frame<'_> {
+    fn frame(course: &FigureSeries) -> ChartFrame<'_> {
         let zone = TimeZone::get("Europe/Berlin").unwrap();
-        Frame {
+        ChartFrame {
             course,
             marks: &[],
             zone: fixed(course, &zone),
@@ -578,7 +585,7 @@ mod tests {
     #[test]
     fn devices_of_one_name_have_rows_of_their_own() {
         let course = course("2026-11-20T02:00:00Z", 0, &["vda", "vdb", "vda"]);
-        let from_below: Vec<&DeviceCourse> = course.devices.iter().rev().collect();
+        let from_below: Vec<&DeviceSeries> = course.devices.iter().rev().collect();
         assert_eq!(rows(&from_below), ["vda (2)", "vdb", "vda"]);
     }
 }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use record::Nanos;
 use record::sample::{
-    Device, DeviceId, DeviceSample, Gap, HostSample, Latencies, Moment, ProcessSample, Recorded,
+    Device, DeviceId, DeviceSample, Gap, HostSample, Latencies, ProcessSample, RecordedInterval,
+    SampleTime,
 };
-use study::watch::Change;
 use study::watch::Event;
+use study::watch::EventChange;
 
 /// With more steps than this, each two become one.
 const MOST_STEPS: usize = 1_200;
@@ -127,7 +128,7 @@ pub(super) struct Step {
 }
 
 /// A device's figures, one set a step.
-pub(super) struct DeviceCourse {
+pub(super) struct DeviceSeries {
     pub(super) device: Arc<Device>,
     pub(super) steps: Vec<[Option<Band>; DEVICE]>,
     /// Times of its requests, one set a step; empty where they were not traced.
@@ -136,7 +137,7 @@ pub(super) struct DeviceCourse {
     pub(super) total: [Option<Band>; DEVICE],
 }
 
-impl DeviceCourse {
+impl DeviceSeries {
     /// True if it did something.
     pub(super) fn is_active(&self) -> bool {
         self.total.iter().flatten().any(|band| band.most > 0.0)
@@ -145,9 +146,9 @@ impl DeviceCourse {
 
 /// All figures.
 #[derive(Default)]
-pub(crate) struct Course {
+pub(crate) struct FigureSeries {
     pub(super) steps: Vec<Step>,
-    pub(super) devices: Vec<DeviceCourse>,
+    pub(super) devices: Vec<DeviceSeries>,
     places: HashMap<DeviceId, usize>,
     pub(super) host: Vec<[Option<Band>; HOST]>,
     /// I/O of processes over all of the time, by number and name.
@@ -164,9 +165,9 @@ pub(crate) struct Course {
     filled: u64,
 }
 
-impl Course {
+impl FigureSeries {
     /// Takes a sample and what was found in it.
-    pub(crate) fn see(&mut self, recorded: &Recorded, changes: &[Change]) {
+    pub(crate) fn see(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
         let sample = &recorded.sample;
         let gap = sample.gap.filter(|_| self.samples > 0);
         let is_gap = matches!(gap, Some(Gap::Unseen(_) | Gap::Suspended(_)));
@@ -208,7 +209,7 @@ impl Course {
     }
 
     /// Takes what became of events.
-    pub(crate) fn close(&mut self, changes: &[Change]) {
+    pub(crate) fn close(&mut self, changes: &[EventChange]) {
         for change in changes {
             let id = change.event.id;
             match self.events.iter_mut().find(|event| event.id == id) {
@@ -239,7 +240,7 @@ impl Course {
         }
     }
 
-    fn see_host(&mut self, recorded: &Recorded) {
+    fn see_host(&mut self, recorded: &RecordedInterval) {
         let seconds = recorded.sample.length.as_secs_f64();
         let (least, most) = (host(&recorded.least().host), host(&recorded.most().host));
         let mean = host(&recorded.sample.host);
@@ -273,11 +274,11 @@ impl Course {
         (MOST_CELLS / self.devices.len().max(1)).clamp(FEWEST_STEPS, MOST_STEPS)
     }
 
-    fn see_device(&mut self, nth: usize, recorded: &Recorded) {
+    fn see_device(&mut self, nth: usize, recorded: &RecordedInterval) {
         let one = &recorded.sample.devices[nth];
         let id = one.device.id;
         let place = *self.places.entry(id).or_insert_with(|| {
-            self.devices.push(DeviceCourse {
+            self.devices.push(DeviceSeries {
                 device: Arc::clone(&one.device),
                 steps: vec![[None; DEVICE]; self.steps.len()],
                 latency: Vec::new(),
@@ -390,7 +391,7 @@ impl Course {
     }
 
     /// The seconds at a moment, within what was seen.
-    pub(super) fn seconds(&self, moment: Moment) -> f64 {
+    pub(super) fn seconds(&self, moment: SampleTime) -> f64 {
         let first = self.steps.first().map_or(0.0, |step| step.begin);
         moment.elapsed.as_secs_f64().max(first)
     }
@@ -404,7 +405,7 @@ impl Course {
     }
 
     /// The device of a number.
-    pub(super) fn device(&self, id: DeviceId) -> Option<&DeviceCourse> {
+    pub(super) fn device(&self, id: DeviceId) -> Option<&DeviceSeries> {
         self.places.get(&id).map(|place| &self.devices[*place])
     }
 }
@@ -451,12 +452,12 @@ mod tests {
 
     use super::*;
 
-    fn recorded(second: u64, iops: f64) -> Recorded {
-        let device = Arc::new(Device::by_name(DeviceId(0), "vda", Moment::default()));
+    fn recorded(second: u64, iops: f64) -> RecordedInterval {
+        let device = Arc::new(Device::by_name(DeviceId(0), "vda", SampleTime::default()));
         let mut one = DeviceSample::unknown(device);
         one.read.iops = Some(PerSecond(iops));
-        Recorded::taken(Sample {
-            at: Moment {
+        RecordedInterval::taken(Sample {
+            at: SampleTime {
                 wall: None,
                 elapsed: Nanos::from_secs(second),
             },
@@ -468,7 +469,7 @@ mod tests {
 
     #[test]
     fn a_long_course_keeps_its_extremes_its_mean_and_its_ends() {
-        let mut course = Course::default();
+        let mut course = FigureSeries::default();
         for second in 1..=10_000 {
             let iops = if second == 7_777 { 50_000.0 } else { 100.0 };
             course.see(&recorded(second, iops), &[]);
@@ -492,12 +493,12 @@ mod tests {
 
     #[test]
     fn thousands_of_devices_have_fewer_steps_each() {
-        let mut course = Course::default();
+        let mut course = FigureSeries::default();
         let mut one = recorded(1, 1.0);
         let device = one.sample.devices[0].clone();
         one.sample.devices = (0..3_000)
             .map(|id| DeviceSample {
-                device: Arc::new(Device::by_name(DeviceId(id), "vda", Moment::default())),
+                device: Arc::new(Device::by_name(DeviceId(id), "vda", SampleTime::default())),
                 ..device.clone()
             })
             .collect();
@@ -517,7 +518,7 @@ mod tests {
 
     #[test]
     fn steps_are_not_made_one_across_a_gap() {
-        let mut course = Course::default();
+        let mut course = FigureSeries::default();
         for second in 1..=3_000 {
             let mut one = recorded(second + if second > 1_001 { 500 } else { 0 }, 1.0);
             if second == 1_002 {

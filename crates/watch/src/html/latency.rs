@@ -8,8 +8,8 @@ use record::Nanos;
 use record::sample::{Latencies, ProcessSample};
 use ui::format;
 
-use super::charts::{Frame, Series, TIME};
-use super::course::{Band, Course, DeviceCourse};
+use super::charts::{ChartFrame, ChartSeries, TIME};
+use super::course::{Band, DeviceSeries, FigureSeries};
 
 /// Processes in the table.
 const MOST: usize = 20;
@@ -25,9 +25,9 @@ const PERCENTILES: [Percentile; 4] = [
 ];
 
 /// The charts of a device, where its requests were traced.
-pub(super) fn charts(frame: &Frame<'_>, device: &DeviceCourse) -> [Option<Chart>; 2] {
+pub(super) fn charts(frame: &ChartFrame<'_>, device: &DeviceSeries) -> [Option<Chart>; 2] {
     let lines = PERCENTILES.iter().enumerate();
-    let lines = lines.map(|(colour, (name, of))| Series {
+    let lines = lines.map(|(colour, (name, of))| ChartSeries {
         name: (*name).to_owned(),
         colour,
         bands: Box::new(move |step| {
@@ -41,7 +41,7 @@ pub(super) fn charts(frame: &Frame<'_>, device: &DeviceCourse) -> [Option<Chart>
 }
 
 /// A row a doubling of time: how many requests took so long, in colours.
-fn map(frame: &Frame<'_>, device: &DeviceCourse) -> Option<Chart> {
+fn map(frame: &ChartFrame<'_>, device: &DeviceSeries) -> Option<Chart> {
     let (columns, times) = frame.map_columns()?;
     let counts: Vec<BTreeMap<u32, u64>> = columns
         .iter()
@@ -100,7 +100,7 @@ fn map(frame: &Frame<'_>, device: &DeviceCourse) -> Option<Chart> {
 }
 
 /// The processes that did most, with their cells: group, bytes read and written, requests.
-pub(super) fn processes(course: &Course) -> Vec<(String, [String; 4])> {
+pub(super) fn processes(course: &FigureSeries) -> Vec<(String, [String; 4])> {
     let mut all: Vec<&ProcessSample> = course.processes.values().collect();
     all.sort_by_key(|one| (std::cmp::Reverse(one.weight()), one.pid));
     let row = |one: &ProcessSample| {

@@ -15,12 +15,14 @@ use jiff::tz::TimeZone;
 use ledger::Mark;
 use record::Subject;
 use record::raid::MdLevel;
-use record::sample::{DeviceId, DeviceKind, Source};
+use record::sample::{DeviceId, DeviceKind, SampleSource};
 use study::watch::EventCode;
 
-use charts::{BYTES, FLIGHT, Frame, MEMORY, PERCENT, RATE, Unit, WAIT, of_device, of_host};
+use charts::{
+    BYTES, ChartFrame, ChartUnit, FLIGHT, MEMORY, PERCENT, RATE, WAIT, of_device, of_host,
+};
 use course::{
-    ALL_WAIT, BUSY, DIRTY, DeviceCourse, FULL, IN_FLIGHT, LOAD, READ_BYTES, READ_WAIT, READS,
+    ALL_WAIT, BUSY, DIRTY, DeviceSeries, FULL, IN_FLIGHT, LOAD, READ_BYTES, READ_WAIT, READS,
     RECEIVED, SENT, SOME, WRITE_BYTES, WRITE_WAIT, WRITES,
 };
 use page::charts::Chart;
@@ -28,7 +30,7 @@ use page::{ChartView, Figures};
 use ui::format;
 use ui::output::OutputFile;
 
-pub(crate) use course::Course;
+pub(crate) use course::FigureSeries;
 
 /// With more disks than this, only those that stand out have charts of their own; all are in the maps
 /// and in the table.
@@ -64,7 +66,7 @@ struct Page {
     findings: Vec<FindingView>,
     marks: Vec<(String, String)>,
     heads: Vec<&'static str>,
-    table: Vec<table::Line>,
+    table: Vec<table::TableRow>,
     processes: Vec<(String, [String; 4])>,
     sections: Vec<Section>,
 }
@@ -75,9 +77,9 @@ struct Page {
 /// When the output cannot be written.
 pub(crate) fn write_file(
     output: &OutputFile,
-    course: &Course,
+    course: &FigureSeries,
     marks: &[Mark],
-    source: &Source,
+    source: &SampleSource,
     notes: &[String],
 ) -> anyhow::Result<()> {
     output.write(&page(course, marks, source, notes)?)
@@ -85,9 +87,9 @@ pub(crate) fn write_file(
 
 /// The page.
 fn page(
-    course: &Course,
+    course: &FigureSeries,
     marks: &[Mark],
-    source: &Source,
+    source: &SampleSource,
     notes: &[String],
 ) -> anyhow::Result<Vec<u8>> {
     let (begin, end) = course.span();
@@ -97,7 +99,7 @@ fn page(
             .is_some_and(|(from, to)| (from..=to).contains(&mark.at))
     };
     let marks: Vec<Mark> = marks.iter().filter(within).cloned().collect();
-    let frame = Frame {
+    let frame = ChartFrame {
         course,
         marks: &marks,
         zone: fixed(course, &TimeZone::system()),
@@ -128,7 +130,7 @@ fn page(
 }
 
 /// The offset that a zone has at the beginning, as a zone.
-fn fixed(course: &Course, zone: &TimeZone) -> TimeZone {
+fn fixed(course: &FigureSeries, zone: &TimeZone) -> TimeZone {
     match course.wall(course.span().0) {
         Some(wall) => TimeZone::fixed(wall.to_zoned(zone.clone()).offset()),
         None => TimeZone::UTC,
@@ -140,14 +142,14 @@ fn local(at: jiff::Timestamp, zone: &TimeZone) -> String {
     local.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-fn moment(frame: &Frame<'_>, seconds: f64) -> String {
+fn moment(frame: &ChartFrame<'_>, seconds: f64) -> String {
     match frame.course.wall(seconds) {
         Some(wall) => local(wall, &frame.zone),
         None => format::seconds(seconds),
     }
 }
 
-fn identity(frame: &Frame<'_>, source: &Source) -> Vec<(&'static str, String)> {
+fn identity(frame: &ChartFrame<'_>, source: &SampleSource) -> Vec<(&'static str, String)> {
     let course = frame.course;
     let (begin, end) = course.span();
     let zone = course.wall(begin).map(|wall| {
@@ -167,14 +169,14 @@ fn identity(frame: &Frame<'_>, source: &Source) -> Vec<(&'static str, String)> {
     identity
 }
 
-fn all_notes(course: &Course, notes: &[String]) -> Vec<String> {
+fn all_notes(course: &FigureSeries, notes: &[String]) -> Vec<String> {
     let mut all = Vec::new();
     if course.steps.is_empty() {
         all.push("Nothing was seen.".to_owned());
     }
     if let Some(length) = course.thinned {
         all.push(format!(
-            "A part of this was thinned out to means of {}, with the least and the most.",
+            "A part of this was thinned out to means of {}, with minima and maxima.",
             if length.as_secs_f64() > 90.0 {
                 "an hour"
             } else {
@@ -200,7 +202,7 @@ fn all_notes(course: &Course, notes: &[String]) -> Vec<String> {
     all
 }
 
-fn findings(frame: &Frame<'_>) -> Vec<FindingView> {
+fn findings(frame: &ChartFrame<'_>) -> Vec<FindingView> {
     let mut events: Vec<_> = frame.course.events.iter().collect();
     events.sort_by_key(|event| event.began.elapsed);
     events
@@ -225,9 +227,9 @@ fn findings(frame: &Frame<'_>) -> Vec<FindingView> {
         .collect()
 }
 
-fn sections(frame: &Frame<'_>, figures: &mut Figures) -> Vec<Section> {
+fn sections(frame: &ChartFrame<'_>, figures: &mut Figures) -> Vec<Section> {
     let course = frame.course;
-    let disks: Vec<&DeviceCourse> = course
+    let disks: Vec<&DeviceSeries> = course
         .devices
         .iter()
         .filter(|device| device.device.kind != DeviceKind::Partition && device.is_active())
@@ -254,7 +256,7 @@ fn sections(frame: &Frame<'_>, figures: &mut Figures) -> Vec<Section> {
     }
     let mut drawn: Vec<DeviceId> = Vec::new();
     for array in disks.iter().filter(|one| !one.device.lies_on.is_empty()) {
-        let members: Vec<&DeviceCourse> = members(frame, array);
+        let members: Vec<&DeviceSeries> = members(frame, array);
         drawn.push(array.device.id);
         let anchor = format!("device-{}", array.device.id.0);
         add(
@@ -264,7 +266,7 @@ fn sections(frame: &Frame<'_>, figures: &mut Figures) -> Vec<Section> {
             own(frame, array, &members),
         );
     }
-    let rest: Vec<&DeviceCourse> = disks
+    let rest: Vec<&DeviceSeries> = disks
         .iter()
         .copied()
         .filter(|one| !drawn.contains(&one.device.id))
@@ -287,7 +289,7 @@ fn sections(frame: &Frame<'_>, figures: &mut Figures) -> Vec<Section> {
     sections
 }
 
-fn title(device: &DeviceCourse) -> String {
+fn title(device: &DeviceSeries) -> String {
     let device = &device.device;
     let level = device.level.as_ref().map(MdLevel::word);
     let extra: Vec<&str> = [device.alias.as_deref(), level, device.model.as_deref()]
@@ -301,18 +303,21 @@ fn title(device: &DeviceCourse) -> String {
 }
 
 /// The disks that an array lies on; a member that is a partition stands for itself.
-fn members<'a>(frame: &Frame<'a>, array: &DeviceCourse) -> Vec<&'a DeviceCourse> {
+fn members<'a>(frame: &ChartFrame<'a>, array: &DeviceSeries) -> Vec<&'a DeviceSeries> {
     let ids = array.device.lies_on.iter();
     ids.filter_map(|id| frame.course.device(*id)).collect()
 }
 
 /// The disks with charts of their own, in order: all where they are few, and else those with
 /// findings and those that did most. And how many are left.
-fn chosen<'a>(frame: &Frame<'_>, disks: Vec<&'a DeviceCourse>) -> (Vec<&'a DeviceCourse>, usize) {
+fn chosen<'a>(
+    frame: &ChartFrame<'_>,
+    disks: Vec<&'a DeviceSeries>,
+) -> (Vec<&'a DeviceSeries>, usize) {
     if disks.len() <= MOST_OWN {
         return (disks, 0);
     }
-    let found = |device: &DeviceCourse| {
+    let found = |device: &DeviceSeries| {
         let about = Subject::Device(device.device.id);
         frame
             .course
@@ -320,14 +325,14 @@ fn chosen<'a>(frame: &Frame<'_>, disks: Vec<&'a DeviceCourse>) -> (Vec<&'a Devic
             .iter()
             .any(|event| event.subject == about)
     };
-    let did = |device: &DeviceCourse| -> f32 {
+    let did = |device: &DeviceSeries| -> f32 {
         [READS, WRITES]
             .iter()
             .filter_map(|at| device.total[*at])
             .map(|band| band.mean)
             .sum()
     };
-    let mut ranked: Vec<(usize, &DeviceCourse)> = disks.iter().copied().enumerate().collect();
+    let mut ranked: Vec<(usize, &DeviceSeries)> = disks.iter().copied().enumerate().collect();
     ranked.sort_by(|(_, a), (_, b)| {
         let found = found(b).cmp(&found(a));
         found.then(did(b).total_cmp(&did(a)))
@@ -339,9 +344,9 @@ fn chosen<'a>(frame: &Frame<'_>, disks: Vec<&'a DeviceCourse>) -> (Vec<&'a Devic
 }
 
 /// Maps of all devices.
-fn maps(frame: &Frame<'_>, disks: &[&DeviceCourse]) -> Vec<Option<Chart>> {
+fn maps(frame: &ChartFrame<'_>, disks: &[&DeviceSeries]) -> Vec<Option<Chart>> {
     // From the top of the page down, as everywhere else.
-    let disks: Vec<&DeviceCourse> = disks.iter().rev().copied().collect();
+    let disks: Vec<&DeviceSeries> = disks.iter().rev().copied().collect();
     vec![
         frame.map("Await of reads", WAIT, &disks, READ_WAIT),
         frame.map("Await of writes", WAIT, &disks, WRITE_WAIT),
@@ -354,12 +359,16 @@ fn maps(frame: &Frame<'_>, disks: &[&DeviceCourse]) -> Vec<Option<Chart>> {
 }
 
 /// The charts of a device, and of what lies below it.
-fn own(frame: &Frame<'_>, device: &DeviceCourse, members: &[&DeviceCourse]) -> Vec<Option<Chart>> {
+fn own(
+    frame: &ChartFrame<'_>,
+    device: &DeviceSeries,
+    members: &[&DeviceSeries],
+) -> Vec<Option<Chart>> {
     let mut ids = vec![device.device.id];
     ids.extend(members.iter().map(|member| member.device.id));
     // A log may know the sum only.
     let knows_writes = device.total[WRITES].is_some();
-    let both = |title: &str, unit: Unit, read: usize, write: usize| {
+    let both = |title: &str, unit: ChartUnit, read: usize, write: usize| {
         let first = if knows_writes { "reads" } else { "requests" };
         let series = vec![
             of_device(device, first, 0, read),
@@ -404,7 +413,7 @@ fn own(frame: &Frame<'_>, device: &DeviceCourse, members: &[&DeviceCourse]) -> V
             charts.push(frame.lines(title, unit, series, &ids));
         }
     } else {
-        let members: Vec<&DeviceCourse> = members.iter().rev().copied().collect();
+        let members: Vec<&DeviceSeries> = members.iter().rev().copied().collect();
         for (title, unit, at) in under {
             charts.push(frame.map(title, unit, &members, at));
         }
@@ -412,7 +421,7 @@ fn own(frame: &Frame<'_>, device: &DeviceCourse, members: &[&DeviceCourse]) -> V
     charts
 }
 
-fn host(frame: &Frame<'_>) -> Vec<Option<Chart>> {
+fn host(frame: &ChartFrame<'_>) -> Vec<Option<Chart>> {
     let course = frame.course;
     let line = |name: &str, colour: usize, at: usize| of_host(course, name, colour, at);
     vec![

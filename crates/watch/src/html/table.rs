@@ -3,13 +3,13 @@
 use record::sample::DeviceKind;
 
 use super::course::{
-    ALL_WAIT, BUSY, Band, Course, DeviceCourse, IN_FLIGHT, READ_BYTES, READ_WAIT, READS,
+    ALL_WAIT, BUSY, Band, DeviceSeries, FigureSeries, IN_FLIGHT, READ_BYTES, READ_WAIT, READS,
     WRITE_BYTES, WRITE_WAIT, WRITES,
 };
 use ui::format;
 
 /// A device's row.
-pub(super) struct Line {
+pub(super) struct TableRow {
     pub(super) name: String,
     pub(super) kind: &'static str,
     /// Mean and most of each figure.
@@ -33,9 +33,9 @@ const COLUMNS: [Column; 9] = [
 
 /// The table: the heads of its columns, and the rows of all devices that did something, partitions aside.
 /// The one column for all requests stands only where one for reads and one for writes are missing.
-pub(super) fn table(course: &Course) -> (Vec<&'static str>, Vec<Line>) {
+pub(super) fn table(course: &FigureSeries) -> (Vec<&'static str>, Vec<TableRow>) {
     let devices = course.devices.iter();
-    let devices: Vec<&DeviceCourse> = devices
+    let devices: Vec<&DeviceSeries> = devices
         .filter(|device| device.device.kind != DeviceKind::Partition && device.is_active())
         .collect();
     let is_known = |at: usize| devices.iter().any(|device| device.total[at].is_some());
@@ -60,14 +60,14 @@ fn percent(value: f64) -> String {
     format!("{value:.0}%")
 }
 
-fn line(device: &DeviceCourse, columns: &[Column]) -> Line {
+fn line(device: &DeviceSeries, columns: &[Column]) -> TableRow {
     let cell = |(_, at, word): &Column| {
         let figure = |of: fn(Band) -> f32| {
             device.total[*at].map_or_else(|| "–".to_owned(), |band| word(f64::from(of(band))))
         };
         (figure(|band| band.mean), figure(|band| band.most))
     };
-    Line {
+    TableRow {
         name: device.device.name.clone(),
         kind: device.device.kind.word(),
         cells: columns.iter().map(cell).collect(),

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use record::Nanos;
 use record::sample::*;
 use study::watch::Event;
-use study::watch::{Change, ChangeKind};
+use study::watch::{ChangeKind, EventChange};
 
 use super::*;
 use page::browser::assert_drawn;
@@ -35,11 +35,11 @@ impl Scene {
         let mut devices: Vec<Device> = (0..self.disks)
             .map(|nth| {
                 let name = format!("nvme{nth}n1");
-                Device::by_name(DeviceId(nth), &name, Moment::default())
+                Device::by_name(DeviceId(nth), &name, SampleTime::default())
             })
             .collect();
         if self.array > 0 {
-            let mut array = Device::by_name(DeviceId(self.disks), "md0", Moment::default());
+            let mut array = Device::by_name(DeviceId(self.disks), "md0", SampleTime::default());
             array.level = Some(record::raid::Level::Ten.into());
             array.lies_on = (0..self.array).map(DeviceId).collect();
             devices.insert(0, array);
@@ -47,8 +47,8 @@ impl Scene {
         devices.into_iter().map(Arc::new).collect()
     }
 
-    fn moment(&self, second: u64) -> Moment {
-        Moment {
+    fn moment(&self, second: u64) -> SampleTime {
+        SampleTime {
             wall: self
                 .has_wall
                 .then(|| began() + SignedDuration::from_secs(second as i64)),
@@ -106,15 +106,15 @@ impl Scene {
         }
     }
 
-    fn course(&self) -> Course {
-        let mut course = Course::default();
+    fn course(&self) -> FigureSeries {
+        let mut course = FigureSeries::default();
         let devices = self.devices();
         for second in 1..=self.seconds {
             if self.gap && (self.seconds / 4..self.seconds / 4 + 120).contains(&second) {
                 continue;
             }
             let sample = self.sample(second, &devices);
-            course.see(&Recorded::taken(sample), &[]);
+            course.see(&RecordedInterval::taken(sample), &[]);
         }
         let event = |id: u64, code: EventCode, subject: Subject, name: &str| Event {
             id,
@@ -129,7 +129,7 @@ impl Scene {
             figures: Vec::new(),
         };
         let about = Subject::Device(DeviceId(1));
-        let change = |event: Event| Change {
+        let change = |event: Event| EventChange {
             kind: ChangeKind::Closed,
             event,
         };
@@ -159,10 +159,10 @@ impl Scene {
                 ..mark(2, 1, "long before")
             },
         ];
-        let source = Source {
+        let source = SampleSource {
             hostname: Some("db-1".to_owned()),
             kernel: Some("6.1.0".to_owned()),
-            ..Source::default()
+            ..SampleSource::default()
         };
         let page = page(&self.course(), &marks, &source, &[]).unwrap();
         String::from_utf8(page).unwrap()
@@ -232,7 +232,7 @@ fn chromium_draws_a_day_of_many_devices() {
 
 #[test]
 fn an_empty_page_says_so() {
-    let page = page(&Course::default(), &[], &Source::default(), &[]).unwrap();
+    let page = page(&FigureSeries::default(), &[], &SampleSource::default(), &[]).unwrap();
     let page = String::from_utf8(page).unwrap();
     assert!(page.contains("Nothing was seen."));
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use domain::when::When;
+use domain::when::MomentOrDay;
 
 /// Arguments of `mark`.
 #[derive(Args, Debug)]
@@ -22,7 +22,7 @@ pub struct MarkArgs {
         allow_hyphen_values = true,
         requires = "text"
     )]
-    pub at: Option<When>,
+    pub at: Option<MomentOrDay>,
     /// List all marks
     #[arg(long, conflicts_with_all = ["text", "remove"])]
     pub list: bool,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use record::raid::MdLevel;
-use record::sample::{Device, DeviceId, DeviceKind, DeviceSample, Moment, Sample};
+use record::sample::{Device, DeviceId, DeviceKind, DeviceSample, Sample, SampleTime};
 
 use crate::log_array::LogArray;
 
@@ -69,7 +69,7 @@ impl Named {
         }
     }
 
-    fn device(&self, id: DeviceId, at: Moment, lies_on: Vec<DeviceId>) -> Device {
+    fn device(&self, id: DeviceId, at: SampleTime, lies_on: Vec<DeviceId>) -> Device {
         let first_seen = self.shown.as_ref().map_or(at, |shown| shown.first_seen);
         Device {
             kind: DeviceKind::Array,
@@ -86,7 +86,7 @@ mod tests {
 
     fn sample(names: &[&str]) -> Sample {
         let device = |(id, name): (u32, &&str)| {
-            let device = Device::by_name(DeviceId(id), name, Moment::default());
+            let device = Device::by_name(DeviceId(id), name, SampleTime::default());
             DeviceSample::unknown(Arc::new(device))
         };
         Sample {

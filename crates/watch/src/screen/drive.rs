@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ui::screen::{App, Capabilities, Flow, Key};
+use ui::screen::{App, Capabilities, Key, KeyResult};
 
 use super::draw::draw;
-use super::model::{Effect, Model};
+use super::model::{KeyEffect, Model};
 
 /// A source of frames.
 pub(super) trait IntervalSource {
@@ -21,16 +21,16 @@ pub(super) trait IntervalSource {
     fn bell(&self) -> Option<BorrowedFd<'_>>;
 
     /// Does what a key asks of a recording.
-    fn obey(&mut self, effect: Effect, model: &mut Model);
+    fn obey(&mut self, effect: KeyEffect, model: &mut Model);
 }
 
 /// A model that is shown with what its feed gives.
-pub(super) struct Shown<'a> {
+pub(super) struct ShownModel<'a> {
     pub(super) model: &'a mut Model,
     pub(super) feed: &'a mut dyn IntervalSource,
 }
 
-impl App for Shown<'_> {
+impl App for ShownModel<'_> {
     fn update(&mut self) -> io::Result<(bool, Option<Duration>)> {
         Ok(self.feed.feed(self.model))
     }
@@ -45,14 +45,14 @@ impl App for Shown<'_> {
         self.model.scroll = self.model.scroll.min(view.furthest);
     }
 
-    fn press(&mut self, key: Key) -> Flow {
+    fn press(&mut self, key: Key) -> KeyResult {
         match self.model.press(key) {
-            Effect::None => Flow::Continue,
-            Effect::Quit => Flow::Quit,
-            Effect::Suspend => Flow::Suspend,
+            KeyEffect::None => KeyResult::Continue,
+            KeyEffect::Quit => KeyResult::Quit,
+            KeyEffect::Suspend => KeyResult::Suspend,
             effect => {
                 self.feed.obey(effect, self.model);
-                Flow::Continue
+                KeyResult::Continue
             }
         }
     }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use record::raid::Level;
 use record::sample::{
     ArraySample, BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Exceeded, Flow,
-    Fraction, HostSample, InterfaceSample, LatencyBin, Load, Member, Memory, Moment, NetFlow,
-    PerSecond, Pressure, PressureLine, Progress, Sample, Source, SyncAction, VendorPage,
+    Fraction, HostSample, InterfaceSample, LatencyBin, Load, Member, Memory, NetFlow, PerSecond,
+    Pressure, PressureLine, Progress, Sample, SampleSource, SampleTime, SyncAction, VendorPage,
     VendorSample, disks_of_partition,
 };
 use record::{Bytes, Nanos, Severity, Subject};
-use study::watch::{Change, ChangeKind};
+use study::watch::{ChangeKind, EventChange};
 use study::watch::{Event, EventCode};
 
 use super::Update;
@@ -19,8 +19,8 @@ use super::frame::Frame;
 use super::model::Model;
 
 /// The time so many seconds after the beginning, which has no time of day.
-pub(crate) fn second(second: u64) -> Moment {
-    Moment {
+pub(crate) fn second(second: u64) -> SampleTime {
+    SampleTime {
         wall: None,
         elapsed: Nanos::from_secs(second),
     }
@@ -44,7 +44,7 @@ pub(crate) fn device(
     iops: f64,
     wait_us: u64,
 ) -> DeviceSample {
-    let mut device = Device::by_name(DeviceId(id), name, Moment::default());
+    let mut device = Device::by_name(DeviceId(id), name, SampleTime::default());
     device.lies_on = lies_on.iter().map(|id| DeviceId(*id)).collect();
     // A device on exactly one other, and named like a part of it, is a partition here.
     if lies_on.len() == 1 && disks_of_partition(name).next().is_some() && name.starts_with("vd") {
@@ -211,8 +211,8 @@ pub(crate) fn sample(at: u64) -> Sample {
 }
 
 /// A finding about the slow member.
-pub(crate) fn change(kind: ChangeKind, id: u64, at: u64) -> Change {
-    Change {
+pub(crate) fn change(kind: ChangeKind, id: u64, at: u64) -> EventChange {
+    EventChange {
         kind,
         event: Event {
             id,
@@ -235,10 +235,10 @@ pub(crate) fn change(kind: ChangeKind, id: u64, at: u64) -> Change {
 
 /// A screen that has seen the host for so many seconds, and found the slow member after thirty.
 pub(crate) fn model(seconds: u64) -> Model {
-    let source = Source {
+    let source = SampleSource {
         hostname: Some("db7".to_owned()),
         kernel: Some("6.12.0".to_owned()),
-        ..Source::default()
+        ..SampleSource::default()
     };
     let mut model = Model::new(source, false);
     let mut last: Option<Arc<Frame>> = None;

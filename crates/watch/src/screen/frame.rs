@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use record::sample::{
     ArraySample, Device, DeviceId, DeviceSample, Flow, FlowKind, Gap, HostSample, LatencySample,
-    Moment, Sample, VendorSample,
+    Sample, SampleTime, VendorSample,
 };
 use record::{Bytes, Nanos};
 
 /// The memory of what a device did, with the counts of who shares it and what the allocator adds.
-const KEPT: usize = size_of::<Figures>() + 32;
+const KEPT: usize = size_of::<DeviceFigures>() + 32;
 
 /// A figure in four bytes. What is not known is no number.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Figure(f32);
+pub(crate) struct CompactFigure(f32);
 
-impl Figure {
-    fn of(value: Option<f64>) -> Figure {
-        Figure(value.map_or(f32::NAN, |value| value as f32))
+impl CompactFigure {
+    fn of(value: Option<f64>) -> CompactFigure {
+        CompactFigure(value.map_or(f32::NAN, |value| value as f32))
     }
 
     /// The figure, where it is known.
@@ -33,9 +33,9 @@ impl Figure {
     }
 }
 
-impl PartialEq for Figure {
+impl PartialEq for CompactFigure {
     /// Two figures that are not known are the same here.
-    fn eq(&self, other: &Figure) -> bool {
+    fn eq(&self, other: &CompactFigure) -> bool {
         self.0.to_bits() == other.0.to_bits()
     }
 }
@@ -44,52 +44,52 @@ impl PartialEq for Figure {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rates {
     /// Requests a second.
-    pub iops: Figure,
+    pub iops: CompactFigure,
     /// Bytes a second.
-    pub bytes: Figure,
+    pub bytes: CompactFigure,
     /// Merges a second.
-    pub merged: Figure,
+    pub merged: CompactFigure,
     /// The mean time of a request, in seconds.
-    pub wait: Figure,
+    pub wait: CompactFigure,
     /// The mean size, in bytes.
-    pub size: Figure,
+    pub size: CompactFigure,
 }
 
 impl Rates {
     fn of(flow: &Flow) -> Rates {
         Rates {
-            iops: Figure::of(flow.iops.map(|iops| iops.0)),
-            bytes: Figure::of(flow.bytes.map(|bytes| bytes.0)),
-            merged: Figure::of(flow.merged.map(|merged| merged.0)),
-            wait: Figure::of(flow.wait.map(Nanos::as_secs_f64)),
-            size: Figure::of(flow.size.map(|Bytes(size)| size as f64)),
+            iops: CompactFigure::of(flow.iops.map(|iops| iops.0)),
+            bytes: CompactFigure::of(flow.bytes.map(|bytes| bytes.0)),
+            merged: CompactFigure::of(flow.merged.map(|merged| merged.0)),
+            wait: CompactFigure::of(flow.wait.map(Nanos::as_secs_f64)),
+            size: CompactFigure::of(flow.size.map(|Bytes(size)| size as f64)),
         }
     }
 }
 
 /// A device in an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Figures {
+pub(crate) struct DeviceFigures {
     /// Reads, writes, discards and flushes, in the order of [`FlowKind::ALL`].
     flows: [Rates; 4],
     /// Reads, writes and discards together.
     pub all: Rates,
     /// Requests in flight when the interval ended.
-    pub in_flight: Figure,
+    pub in_flight: CompactFigure,
     /// Requests in flight on average.
-    pub mean_in_flight: Figure,
+    pub mean_in_flight: CompactFigure,
     /// The share of time in which anything was in flight.
-    pub busy: Figure,
+    pub busy: CompactFigure,
 }
 
-impl Figures {
-    fn of(sample: &DeviceSample) -> Figures {
-        Figures {
+impl DeviceFigures {
+    fn of(sample: &DeviceSample) -> DeviceFigures {
+        DeviceFigures {
             flows: FlowKind::ALL.map(|kind| Rates::of(sample.flow(kind))),
             all: Rates::of(&sample.all),
-            in_flight: Figure::of(sample.in_flight.map(|count| count as f64)),
-            mean_in_flight: Figure::of(sample.mean_in_flight),
-            busy: Figure::of(sample.busy.map(|busy| busy.0)),
+            in_flight: CompactFigure::of(sample.in_flight.map(|count| count as f64)),
+            mean_in_flight: CompactFigure::of(sample.mean_in_flight),
+            busy: CompactFigure::of(sample.busy.map(|busy| busy.0)),
         }
     }
 
@@ -121,11 +121,11 @@ impl Figures {
 
 /// A device in an interval.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct DeviceRow {
     /// The device.
     pub device: Arc<Device>,
     /// Its figures. One that does the same as before, such as nothing, shares it with the frame before.
-    pub figures: Arc<Figures>,
+    pub figures: Arc<DeviceFigures>,
     /// An array's own state.
     pub array: Option<Arc<ArraySample>>,
     /// The vendor's page.
@@ -138,7 +138,7 @@ pub(crate) struct Row {
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     /// End of the interval.
-    pub at: Moment,
+    pub at: SampleTime,
     /// Its length.
     pub length: Nanos,
     /// Gap between it and the one before.
@@ -146,7 +146,7 @@ pub(crate) struct Frame {
     /// The host's own figures.
     pub host: HostSample,
     /// The devices, in the order of the sample.
-    pub rows: Vec<Row>,
+    pub rows: Vec<DeviceRow>,
     /// The memory that it takes beside what it shares with the frame before.
     pub weight: usize,
 }
@@ -167,7 +167,7 @@ impl Frame {
             let id = device.device.id;
             let before = before.and_then(|frame| frame.rows.get(index));
             let before = before.filter(|row| row.device.id == id);
-            let figures = Figures::of(device);
+            let figures = DeviceFigures::of(device);
             let figures = match before.filter(|row| *row.figures == figures) {
                 Some(row) => Arc::clone(&row.figures),
                 None => {
@@ -181,12 +181,12 @@ impl Frame {
                     .map_or_else(|| Arc::new(state.clone()), Arc::clone)
             });
             let vendor = device.vendor.clone().map(Arc::new);
-            weight += size_of::<Row>();
+            weight += size_of::<DeviceRow>();
             weight += vendor.as_ref().map_or(0, |page| page_weight(page));
             let latency = device.latency.clone();
             weight += latency.as_ref().map_or(0, |latency| latency.weight());
             weight += array.as_ref().map_or(0, |state| 128 * state.members.len());
-            Row {
+            DeviceRow {
                 device: Arc::clone(&device.device),
                 figures,
                 array,
@@ -206,8 +206,8 @@ impl Frame {
     }
 
     /// The row of a device, which is searched for first at the place where another frame had it.
-    pub(crate) fn row(&self, id: DeviceId, place: usize) -> Option<&Row> {
-        let is_it = |row: &&Row| row.device.id == id;
+    pub(crate) fn row(&self, id: DeviceId, place: usize) -> Option<&DeviceRow> {
+        let is_it = |row: &&DeviceRow| row.device.id == id;
         let there = self.rows.get(place).filter(is_it);
         there.or_else(|| self.rows.iter().find(is_it))
     }
@@ -227,7 +227,7 @@ mod tests {
 
     fn sample(iops: [f64; 2]) -> Sample {
         let device = |id: u32, iops: f64| {
-            let device = Device::by_name(DeviceId(id), &format!("vd{id}"), Moment::default());
+            let device = Device::by_name(DeviceId(id), &format!("vd{id}"), SampleTime::default());
             let mut sample = DeviceSample::unknown(Arc::new(device));
             sample.read.iops = Some(PerSecond(iops));
             sample

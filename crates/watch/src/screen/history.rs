@@ -6,7 +6,7 @@ use std::sync::Arc;
 use record::Nanos;
 use record::sample::{DeviceId, FlowKind};
 
-use super::frame::{Frame, Row};
+use super::frame::{DeviceRow, Frame};
 
 /// Memory that is always kept, which is some ten minutes of 64 busy disks at one frame a second.
 const ROOM: usize = 6 << 20;
@@ -89,7 +89,7 @@ impl History {
         number: u64,
         span: Nanos,
         count: usize,
-        figure: impl Fn(&Row) -> Option<f64>,
+        figure: impl Fn(&DeviceRow) -> Option<f64>,
     ) -> Vec<Option<f64>> {
         let mut sums = vec![(0.0, 0.0); count];
         let Some(last) = self.get(number).filter(|_| count > 0) else {
@@ -176,18 +176,18 @@ fn frame_slack(part: f64) -> Nanos {
 mod tests {
     use std::sync::Arc;
 
-    use record::sample::{Device, DeviceSample, Moment, PerSecond, Sample};
+    use record::sample::{Device, DeviceSample, PerSecond, Sample, SampleTime};
 
     use super::*;
 
     fn frame(second: u64, iops: f64) -> Arc<Frame> {
-        let device = Device::by_name(DeviceId(0), "vda", Moment::default());
+        let device = Device::by_name(DeviceId(0), "vda", SampleTime::default());
         let mut device = DeviceSample::unknown(Arc::new(device));
         device.all.iops = Some(PerSecond(iops));
         device.read.iops = Some(PerSecond(iops));
         device.read.wait = Some(Nanos(1_000_000 * second));
         let sample = Sample {
-            at: Moment {
+            at: SampleTime {
                 wall: None,
                 elapsed: Nanos::from_secs(second),
             },
@@ -198,7 +198,7 @@ mod tests {
         Arc::new(Frame::of(&sample, None))
     }
 
-    fn iops(row: &Row) -> Option<f64> {
+    fn iops(row: &DeviceRow) -> Option<f64> {
         row.figures.all.iops.get()
     }
 

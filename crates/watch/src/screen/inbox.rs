@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::drive::IntervalSource;
-use super::model::{Effect, Model};
+use super::model::{KeyEffect, Model};
 use super::update::Update;
 
 /// Number of updates that wait for a screen that does not take them.
@@ -93,14 +93,14 @@ impl IntervalSource for Live {
         Some(self.inbox.ear.as_fd())
     }
 
-    fn obey(&mut self, _effect: Effect, _model: &mut Model) {}
+    fn obey(&mut self, _effect: KeyEffect, _model: &mut Model) {}
 }
 
 #[cfg(test)]
 mod tests {
     use record::sample::Sample;
     use record::{Severity, Subject};
-    use study::watch::{Change, ChangeKind};
+    use study::watch::{ChangeKind, EventChange};
     use study::watch::{Event, EventCode};
 
     use super::super::frame::Frame;
@@ -125,7 +125,7 @@ mod tests {
                 figures: Vec::new(),
             };
             let kind = ChangeKind::Opened;
-            let change = Change { kind, event };
+            let change = EventChange { kind, event };
             inbox.put(Update::Frame(Arc::clone(&frame), vec![change]));
         }
         let updates = inbox.take();

@@ -7,9 +7,9 @@
 
 mod draw;
 mod drive;
+pub(crate) mod finding_list;
 #[cfg(test)]
 pub(crate) mod fixture;
-pub(crate) mod found;
 pub(crate) mod frame;
 pub(crate) mod history;
 mod inbox;
@@ -28,8 +28,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ledger::Mark;
-use record::sample::{Sample, Source};
-use study::watch::Change;
+use record::sample::{Sample, SampleSource};
+use study::watch::EventChange;
 
 use frame::Frame;
 use inbox::Inbox;
@@ -80,7 +80,7 @@ impl Screen {
     /// # Errors
     /// When there is no terminal to be had, or no thread.
     pub(crate) fn start(
-        source: Source,
+        source: SampleSource,
         all: bool,
         interrupt: &Arc<AtomicBool>,
     ) -> io::Result<Screen> {
@@ -97,7 +97,7 @@ impl Screen {
         let why = Arc::clone(&error);
         let work = move || {
             let mut feed = inbox::Live::new(updates);
-            let mut shown = drive::Shown {
+            let mut shown = drive::ShownModel {
                 model: &mut model,
                 feed: &mut feed,
             };
@@ -122,7 +122,7 @@ impl Screen {
     }
 
     /// Shows a sample and what was found in it. It does not wait for the terminal.
-    pub(crate) fn show(&mut self, sample: &Sample, changes: &[Change]) {
+    pub(crate) fn show(&mut self, sample: &Sample, changes: &[EventChange]) {
         let frame = Arc::new(Frame::of(sample, self.last.as_deref()));
         self.last = Some(Arc::clone(&frame));
         self.inbox.put(Update::Frame(frame, changes.to_vec()));

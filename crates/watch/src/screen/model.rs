@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use ledger::Mark;
 use record::Nanos;
-use record::sample::{DeviceId, Source};
+use record::sample::{DeviceId, SampleSource};
 
-use super::found::FindingList;
+use super::finding_list::FindingList;
 use super::frame::Frame;
 use super::history::History;
-use super::order::{Graph, Wanted};
-use super::tree::{Branch, Choice, Fold, branches};
+use super::order::{DeviceSearch, SparklineFigure};
+use super::tree::{Branch, DeviceSelection, Fold, branches};
 use super::update::Update;
 use ui::screen::Key;
 
@@ -40,7 +40,7 @@ pub(crate) enum Page {
 
 /// Effect of a key, beside drawing anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum KeyEffect {
     /// Nothing.
     None,
     /// End.
@@ -57,7 +57,7 @@ pub(crate) enum Effect {
 
 /// Playing of a recording, where it is one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Playing {
+pub(crate) struct Playback {
     /// Speed, as a multiple of the original.
     pub speed: f64,
     /// True if nothing comes after the newest frame.
@@ -68,9 +68,9 @@ pub(crate) struct Playing {
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     /// The host.
-    pub source: Source,
+    pub source: SampleSource,
     /// Playing of a recording; `None` while the host is watched.
-    pub playing: Option<Playing>,
+    pub playing: Option<Playback>,
     /// True if the watch is also kept in the ledger; `None` where it was not requested.
     pub recording: Option<bool>,
     /// Marks that somebody set, in order.
@@ -82,9 +82,9 @@ pub(crate) struct Model {
     /// Data that could not be seen, and the reasons.
     pub notes: VecDeque<String>,
     /// Devices that are seen, and their order.
-    pub choice: Choice,
+    pub choice: DeviceSelection,
     /// Figure of the sparklines.
-    pub graph: Graph,
+    pub graph: SparklineFigure,
     /// Page that fills the screen.
     pub page: Page,
     /// Text being typed, to filter by.
@@ -101,12 +101,12 @@ pub(crate) struct Model {
 
 impl Model {
     /// A screen that has nothing to show yet. `all` shows also what never did anything.
-    pub(crate) fn new(source: Source, all: bool) -> Model {
+    pub(crate) fn new(source: SampleSource, all: bool) -> Model {
         Model {
             source,
-            choice: Choice {
+            choice: DeviceSelection {
                 all,
-                ..Choice::default()
+                ..DeviceSelection::default()
             },
             page_rows: 10,
             ..Model::default()
@@ -198,26 +198,26 @@ impl Model {
     }
 
     /// Does what a key asks for.
-    pub(crate) fn press(&mut self, key: Key) -> Effect {
+    pub(crate) fn press(&mut self, key: Key) -> KeyEffect {
         match key {
-            Key::Ctrl('c') => return Effect::Quit,
-            Key::Ctrl('z') => return Effect::Suspend,
+            Key::Ctrl('c') => return KeyEffect::Quit,
+            Key::Ctrl('z') => return KeyEffect::Suspend,
             _ => {}
         }
         if self.typing.is_some() {
             self.type_in(key);
-            return Effect::None;
+            return KeyEffect::None;
         }
         match key {
             Key::Char('q')
                 if matches!(self.page, Page::Devices | Page::Findings | Page::Processes) =>
             {
-                return Effect::Quit;
+                return KeyEffect::Quit;
             }
             Key::Char('q') | Key::Escape if self.page != Page::Devices => {
                 self.turn_to(Page::Devices);
             }
-            Key::Escape => self.choice.wanted = Wanted::default(),
+            Key::Escape => self.choice.wanted = DeviceSearch::default(),
             Key::Char('?') => self.turn_to(Page::Help),
             Key::Char('f') => self.turn_to(Page::Findings),
             Key::Char('p') => self.turn_to(Page::Processes),
@@ -230,15 +230,15 @@ impl Model {
             Key::Char('a') => self.choice.all = !self.choice.all,
             Key::Char('z') => self.turn_fold(),
             Key::Char('Z') => self.turn_folds(),
-            Key::Char('+' | '=') => return Effect::Faster,
-            Key::Char('-') => return Effect::Slower,
+            Key::Char('+' | '=') => return KeyEffect::Faster,
+            Key::Char('-') => return KeyEffect::Slower,
             _ => return self.go(key),
         }
-        Effect::None
+        KeyEffect::None
     }
 
     /// The keys that go somewhere: in time, or in the list.
-    fn go(&mut self, key: Key) -> Effect {
+    fn go(&mut self, key: Key) -> KeyEffect {
         match key {
             Key::Char(' ') if self.held.is_some() => self.follow(),
             Key::Char(' ') => self.hold(None),
@@ -256,7 +256,7 @@ impl Model {
             Key::Char('G') => self.move_by(isize::MAX),
             _ => {}
         }
-        Effect::None
+        KeyEffect::None
     }
 
     fn turn_to(&mut self, page: Page) {
@@ -284,12 +284,12 @@ impl Model {
             }
             Key::Escape => {
                 self.typing = None;
-                self.choice.wanted = Wanted::default();
+                self.choice.wanted = DeviceSearch::default();
                 return;
             }
             _ => return,
         }
-        self.choice.wanted = Wanted::new(text);
+        self.choice.wanted = DeviceSearch::new(text);
     }
 
     fn sort(&mut self, forward: bool) {
@@ -330,14 +330,14 @@ impl Model {
         self.held = before.max(self.history.oldest());
     }
 
-    fn step_on(&mut self) -> Effect {
+    fn step_on(&mut self) -> KeyEffect {
         let newest = self.history.newest();
         match self.held {
             Some(held) if Some(held) < newest => self.held = Some(held + 1),
-            Some(_) if self.playing.is_some() => return Effect::Next,
+            Some(_) if self.playing.is_some() => return KeyEffect::Next,
             _ => {}
         }
-        Effect::None
+        KeyEffect::None
     }
 
     fn go_by_time(&mut self, to: impl Fn(Nanos) -> Nanos) {

@@ -4,7 +4,7 @@ use record::raid::MdLevel;
 use record::sample::{Device, FlowKind};
 use regex_lite::{Regex, RegexBuilder};
 
-use super::frame::Row;
+use super::frame::DeviceRow;
 
 /// Figure that the rows are sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl SortBy {
     }
 
     /// The figure of a row; `siblings` is its wait against its siblings'.
-    pub(super) fn figure(self, row: &Row, siblings: Option<f64>) -> Option<f64> {
+    pub(super) fn figure(self, row: &DeviceRow, siblings: Option<f64>) -> Option<f64> {
         let figures = &row.figures;
         let (read, write) = (figures.flow(FlowKind::Read), figures.flow(FlowKind::Write));
         match self {
@@ -95,7 +95,7 @@ impl SortBy {
 
 /// Figure of the sparklines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Graph {
+pub(crate) enum SparklineFigure {
     /// Requests a second.
     #[default]
     Iops,
@@ -107,53 +107,58 @@ pub(crate) enum Graph {
     Busy,
 }
 
-impl Graph {
+impl SparklineFigure {
     /// All of them.
-    pub(crate) const ALL: [Graph; 4] = [Graph::Iops, Graph::Bytes, Graph::Wait, Graph::Busy];
+    pub(crate) const ALL: [SparklineFigure; 4] = [
+        SparklineFigure::Iops,
+        SparklineFigure::Bytes,
+        SparklineFigure::Wait,
+        SparklineFigure::Busy,
+    ];
 
     /// The next one.
-    pub(super) fn next(self) -> Graph {
+    pub(super) fn next(self) -> SparklineFigure {
         match self {
-            Graph::Iops => Graph::Bytes,
-            Graph::Bytes => Graph::Wait,
-            Graph::Wait => Graph::Busy,
-            Graph::Busy => Graph::Iops,
+            SparklineFigure::Iops => SparklineFigure::Bytes,
+            SparklineFigure::Bytes => SparklineFigure::Wait,
+            SparklineFigure::Wait => SparklineFigure::Busy,
+            SparklineFigure::Busy => SparklineFigure::Iops,
         }
     }
 
     /// The word for it.
     pub(crate) fn word(self) -> &'static str {
         match self {
-            Graph::Iops => "IOPS",
-            Graph::Bytes => "MiB/s",
-            Graph::Wait => "await",
-            Graph::Busy => "busy",
+            SparklineFigure::Iops => "IOPS",
+            SparklineFigure::Bytes => "MiB/s",
+            SparklineFigure::Wait => "await",
+            SparklineFigure::Busy => "busy",
         }
     }
 
     /// The figure of a row.
-    pub(crate) fn figure(self, row: &Row) -> Option<f64> {
+    pub(crate) fn figure(self, row: &DeviceRow) -> Option<f64> {
         let figures = &row.figures;
         match self {
-            Graph::Iops => figures.all.iops.get(),
-            Graph::Bytes => figures.all.bytes.get(),
-            Graph::Wait => figures.all.wait.get(),
-            Graph::Busy => figures.busy.get(),
+            SparklineFigure::Iops => figures.all.iops.get(),
+            SparklineFigure::Bytes => figures.all.bytes.get(),
+            SparklineFigure::Wait => figures.all.wait.get(),
+            SparklineFigure::Busy => figures.busy.get(),
         }
     }
 }
 
 /// Search for devices: those with a match in their name, alias, model or serial number.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct DeviceSearch {
     text: String,
     pattern: Option<Regex>,
 }
 
-impl Wanted {
+impl DeviceSearch {
     /// Search for a person's text: a regular expression, or, where it is none, such as while it is typed, the
     /// text itself. Upper and lower case are the same.
-    pub(super) fn new(text: &str) -> Wanted {
+    pub(super) fn new(text: &str) -> DeviceSearch {
         let build = |text: &str| {
             // A bound on the size, since a pattern such as `.{9999}` asks for much memory.
             let mut builder = RegexBuilder::new(text);
@@ -163,7 +168,7 @@ impl Wanted {
                 .build()
                 .ok()
         };
-        Wanted {
+        DeviceSearch {
             pattern: build(text).or_else(|| build(&regex_lite::escape(text))),
             text: text.to_owned(),
         }
@@ -190,14 +195,14 @@ impl Wanted {
 
 #[cfg(test)]
 mod tests {
-    use record::sample::{DeviceId, Moment};
+    use record::sample::{DeviceId, SampleTime};
 
     use super::*;
 
     fn matches(text: &str, name: &str) -> bool {
-        let mut device = Device::by_name(DeviceId(0), name, Moment::default());
+        let mut device = Device::by_name(DeviceId(0), name, SampleTime::default());
         device.serial = Some("vol0abc".to_owned());
-        Wanted::new(text).matches(&device)
+        DeviceSearch::new(text).matches(&device)
     }
 
     #[test]

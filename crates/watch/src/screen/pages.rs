@@ -12,19 +12,19 @@ const FRESH: Nanos = Nanos::from_secs(5);
 
 /// Share of the time in which the load of a volume exceeded its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Caps {
+pub(crate) struct TimeOverCaps {
     /// Beyond the volume's own operations or bytes a second.
     pub volume: f64,
     /// Beyond those of the instance.
     pub instance: f64,
 }
 
-impl Caps {
+impl TimeOverCaps {
     /// Caps of a page.
-    pub(crate) fn of(page: &VendorSample) -> Caps {
+    pub(crate) fn of(page: &VendorSample) -> TimeOverCaps {
         let exceeded = &page.exceeded;
         let share = |time: Option<Nanos>| time.map_or(0.0, |time| page.share(time));
-        Caps {
+        TimeOverCaps {
             volume: page
                 .share(exceeded.volume_iops)
                 .max(page.share(exceeded.volume_bytes)),

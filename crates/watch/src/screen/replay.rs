@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use ledger::Mark;
-use record::sample::{Sample, Source};
-use study::watch::Change;
+use record::sample::{Sample, SampleSource};
+use study::watch::EventChange;
 
 use super::Update;
-use super::drive::{IntervalSource, Shown};
+use super::drive::{IntervalSource, ShownModel};
 use super::frame::Frame;
-use super::model::{Effect, Model, Playing};
+use super::model::{KeyEffect, Model, Playback};
 use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
 use ui::screen::{Terminal, put_back, run};
 
@@ -31,10 +31,10 @@ const LONGEST: Duration = Duration::from_secs(2);
 /// # Errors
 /// When there is no terminal, or the recording cannot be read further.
 pub(crate) fn replay(
-    source: Source,
+    source: SampleSource,
     all: bool,
     marks: Vec<Mark>,
-    recording: impl Iterator<Item = Result<(Sample, Vec<Change>), Failure>>,
+    recording: impl Iterator<Item = Result<(Sample, Vec<EventChange>), Failure>>,
     from: Option<Timestamp>,
     interrupt: &AtomicBool,
 ) -> Outcome {
@@ -43,7 +43,7 @@ pub(crate) fn replay(
     model.marks = marks;
     let mut replay = Replay::new(recording);
     replay.begin(&mut model, from);
-    let mut shown = Shown {
+    let mut shown = ShownModel {
         model: &mut model,
         feed: &mut replay,
     };
@@ -56,7 +56,7 @@ pub(crate) fn replay(
 }
 
 /// A recording that is played.
-struct Replay<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> {
+struct Replay<I: Iterator<Item = Result<(Sample, Vec<EventChange>), Failure>>> {
     recording: Peekable<I>,
     last: Option<Arc<Frame>>,
     speed: usize,
@@ -65,7 +65,7 @@ struct Replay<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> {
     failure: Option<Failure>,
 }
 
-impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Replay<I> {
+impl<I: Iterator<Item = Result<(Sample, Vec<EventChange>), Failure>>> Replay<I> {
     fn new(recording: I) -> Replay<I> {
         Replay {
             recording: recording.peekable(),
@@ -122,14 +122,14 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> Replay<I> {
 
     /// Shows the state of the replay.
     fn show_state(&mut self, model: &mut Model) {
-        model.playing = Some(Playing {
+        model.playing = Some(Playback {
             speed: SPEEDS[self.speed],
             at_end: self.is_over(),
         });
     }
 }
 
-impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> IntervalSource for Replay<I> {
+impl<I: Iterator<Item = Result<(Sample, Vec<EventChange>), Failure>>> IntervalSource for Replay<I> {
     fn feed(&mut self, model: &mut Model) -> (bool, Option<Duration>) {
         if model.behind().is_some() || self.is_over() {
             self.shown = None;
@@ -161,15 +161,15 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> IntervalSource 
         None
     }
 
-    fn obey(&mut self, effect: Effect, model: &mut Model) {
+    fn obey(&mut self, effect: KeyEffect, model: &mut Model) {
         match effect {
-            Effect::Next => {
+            KeyEffect::Next => {
                 self.next(model);
                 model.hold(model.history.newest());
             }
-            Effect::Faster => self.speed = (self.speed + 1).min(SPEEDS.len() - 1),
-            Effect::Slower => self.speed = self.speed.saturating_sub(1),
-            Effect::None | Effect::Quit | Effect::Suspend => {}
+            KeyEffect::Faster => self.speed = (self.speed + 1).min(SPEEDS.len() - 1),
+            KeyEffect::Slower => self.speed = self.speed.saturating_sub(1),
+            KeyEffect::None | KeyEffect::Quit | KeyEffect::Suspend => {}
         }
         self.show_state(model);
     }
@@ -178,13 +178,15 @@ impl<I: Iterator<Item = Result<(Sample, Vec<Change>), Failure>>> IntervalSource 
 #[cfg(test)]
 mod tests {
     use record::Nanos;
-    use record::sample::Moment;
+    use record::sample::SampleTime;
 
     use super::*;
 
-    fn recording(seconds: u64) -> impl Iterator<Item = Result<(Sample, Vec<Change>), Failure>> {
+    fn recording(
+        seconds: u64,
+    ) -> impl Iterator<Item = Result<(Sample, Vec<EventChange>), Failure>> {
         (0..seconds).map(|second| {
-            let at = Moment {
+            let at = SampleTime {
                 wall: Some(Timestamp::from_second(1_000_000 + second as i64).unwrap()),
                 elapsed: Nanos::from_secs(second),
             };
@@ -219,11 +221,11 @@ mod tests {
         replay.begin(&mut model, None);
         model.hold(None);
         assert_eq!(replay.feed(&mut model), (false, None));
-        assert_eq!(model.press(ui::screen::Key::Right), Effect::Next);
-        replay.obey(Effect::Next, &mut model);
+        assert_eq!(model.press(ui::screen::Key::Right), KeyEffect::Next);
+        replay.obey(KeyEffect::Next, &mut model);
         assert_eq!(shown(&model), 1);
-        replay.obey(Effect::Next, &mut model);
-        replay.obey(Effect::Next, &mut model);
+        replay.obey(KeyEffect::Next, &mut model);
+        replay.obey(KeyEffect::Next, &mut model);
         assert_eq!(shown(&model), 2);
         assert!(model.playing.unwrap().at_end);
     }
@@ -233,7 +235,7 @@ mod tests {
         let mut model = Model::default();
         let mut replay = Replay::new(recording(1000));
         replay.begin(&mut model, None);
-        (0..SPEEDS.len()).for_each(|_| replay.obey(Effect::Faster, &mut model));
+        (0..SPEEDS.len()).for_each(|_| replay.obey(KeyEffect::Faster, &mut model));
         let began = Instant::now();
         while !model.playing.unwrap().at_end && began.elapsed() < Duration::from_secs(30) {
             if let (_, Some(wait)) = replay.feed(&mut model) {

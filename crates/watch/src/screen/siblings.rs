@@ -6,8 +6,9 @@
 
 use record::Nanos;
 use record::sample::FlowKind;
+use study::median::median;
 
-use super::frame::Row;
+use super::frame::DeviceRow;
 use super::history::History;
 
 /// A second alone is noise.
@@ -24,7 +25,7 @@ const LEAST_OPS: f64 = 2.0;
 
 /// Comparison of a member with its siblings.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Comparison {
+pub(crate) struct SiblingComparison {
     /// The place of its row in the frame.
     pub place: usize,
     /// Its wait over the median of the others', of reads or of writes: the larger one.
@@ -38,9 +39,9 @@ pub(crate) struct Comparison {
 pub(super) fn compare(
     history: &History,
     number: u64,
-    array: &Row,
+    array: &DeviceRow,
     below: &[usize],
-) -> Vec<Comparison> {
+) -> Vec<SiblingComparison> {
     let Some(frame) = history.get(number) else {
         return Vec::new();
     };
@@ -53,7 +54,7 @@ pub(super) fn compare(
         !member.is_some_and(|member| member.state.iter().any(is_odd))
     };
     let places: Vec<usize> = below.iter().filter(takes_part).copied().collect();
-    let mut best: Vec<Option<Comparison>> = vec![None; places.len()];
+    let mut best: Vec<Option<SiblingComparison>> = vec![None; places.len()];
     for kind in [FlowKind::Read, FlowKind::Write] {
         let wait = |place: &usize| {
             let device = (frame.rows[*place].device.id, *place);
@@ -62,7 +63,7 @@ pub(super) fn compare(
         let waits: Vec<Option<(f64, f64)>> = places.iter().map(wait).collect();
         for (index, place) in places.iter().enumerate() {
             let found = against(&waits, index, *place);
-            let is_larger = |found: &Comparison| {
+            let is_larger = |found: &SiblingComparison| {
                 best[index]
                     .as_ref()
                     .is_none_or(|best| found.ratio > best.ratio)
@@ -76,19 +77,19 @@ pub(super) fn compare(
 }
 
 /// One wait and load among others.
-fn against(all: &[Option<(f64, f64)>], index: usize, place: usize) -> Option<Comparison> {
+fn against(all: &[Option<(f64, f64)>], index: usize, place: usize) -> Option<SiblingComparison> {
     let (wait, ops) = all[index]?;
     let others = all.iter().enumerate().filter(|(at, _)| *at != index);
     let others: Vec<(f64, f64)> = others.filter_map(|(_, other)| *other).collect();
-    let typical = median(others.iter().map(|other| other.0))?;
-    let load = median(others.iter().map(|other| other.1))?;
+    let typical = median(others.iter().map(|other| other.0).collect())?;
+    let load = median(others.iter().map(|other| other.1).collect())?;
     if typical <= 0.0 {
         return None;
     }
     let ratio = wait / typical;
     let slow = if all.len() == 2 { SLOW_OF_TWO } else { SLOW };
     let matched = ops >= load / MATCHED && ops <= load * MATCHED;
-    Some(Comparison {
+    Some(SiblingComparison {
         place,
         ratio,
         stands_out: matched
@@ -96,17 +97,6 @@ fn against(all: &[Option<(f64, f64)>], index: usize, place: usize) -> Option<Com
             && ratio >= slow
             && wait - typical >= WORTH_NAMING_S,
     })
-}
-
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        even if even % 2 == 0 => Some((values[middle - 1] + values[middle]) / 2.0),
-        _ => Some(values[middle]),
-    }
 }
 
 #[cfg(test)]

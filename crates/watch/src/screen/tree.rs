@@ -8,8 +8,8 @@ use record::sample::{Device, DeviceId, DeviceKind};
 
 use super::frame::Frame;
 use super::history::History;
-use super::order::{SortBy, Wanted};
-use super::siblings::{Comparison, compare};
+use super::order::{DeviceSearch, SortBy};
+use super::siblings::{SiblingComparison, compare};
 
 /// Stacks are not deeper, and a loop in them, which a log could hold, ends here.
 const DEEPEST: usize = 12;
@@ -31,7 +31,7 @@ pub(crate) struct Branch {
     /// State of the lines below it.
     pub fold: Fold,
     /// Comparison of a member's waits with its siblings'.
-    pub siblings: Option<Comparison>,
+    pub siblings: Option<SiblingComparison>,
     /// True if it matches the search, and does not only stand above or below a match.
     pub is_match: bool,
 }
@@ -49,13 +49,13 @@ pub(crate) enum Fold {
 
 /// A person's choice of devices, and of their order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Choice {
+pub(crate) struct DeviceSelection {
     /// Figure that the rows are sorted by.
     pub sort: SortBy,
     /// True if the order is the other way round: the least figure first.
     pub reverse: bool,
     /// Search.
-    pub wanted: Wanted,
+    pub wanted: DeviceSearch,
     /// Also loop devices, memory and empty drives that never did anything.
     pub all: bool,
     /// Devices whose fold is not what it is for their kind.
@@ -68,7 +68,7 @@ pub(crate) struct Choice {
 pub(crate) fn branches(
     history: &History,
     number: u64,
-    choice: &Choice,
+    choice: &DeviceSelection,
     ever_active: &HashSet<DeviceId>,
 ) -> Vec<Branch> {
     let Some(frame) = history.get(number) else {
@@ -172,7 +172,7 @@ struct Walk<'a> {
     number: u64,
     frame: &'a Frame,
     stack: &'a Stack,
-    choice: &'a Choice,
+    choice: &'a DeviceSelection,
     lines: Vec<Branch>,
 }
 
@@ -183,7 +183,7 @@ impl Walk<'_> {
         place: usize,
         parent: Option<DeviceId>,
         lasts: &[bool],
-        siblings: Option<Comparison>,
+        siblings: Option<SiblingComparison>,
         is_wanted: bool,
     ) -> bool {
         let device = &self.frame.rows[place].device;
@@ -256,7 +256,7 @@ impl Walk<'_> {
     }
 
     /// Sorts rows that stand side by side. The largest figure comes first, and what has none last.
-    fn sort(&self, places: &mut [usize], compared: &[Comparison]) {
+    fn sort(&self, places: &mut [usize], compared: &[SiblingComparison]) {
         let choice = self.choice;
         if choice.sort == SortBy::Name {
             places.sort_unstable();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ledger::Mark;
-use study::watch::Change;
+use study::watch::EventChange;
 
 use super::frame::Frame;
 
@@ -11,7 +11,7 @@ use super::frame::Frame;
 #[derive(Clone, Debug)]
 pub(crate) enum Update {
     /// An interval, and what became of findings in it.
-    Frame(Arc<Frame>, Vec<Change>),
+    Frame(Arc<Frame>, Vec<EventChange>),
     /// A sentence: what cannot be seen, and why.
     Note(String),
     /// True while the data shown is also kept in the ledger.

@@ -1,12 +1,12 @@
 //! Findings as entries of systemd's journal: a service prints nothing else.
 
 use record::Severity;
-use study::watch::{Change, ChangeKind, Event};
+use study::watch::{ChangeKind, Event, EventChange};
 
-use ui::journal::{Field, Priority, add};
+use ui::journal::{JournalField, Priority, add};
 
 /// Writes what was found, and what is over.
-pub(crate) fn write(changes: &[Change]) {
+pub(crate) fn write(changes: &[EventChange]) {
     for change in changes {
         let (word, priority, message) = match change.kind {
             ChangeKind::Opened => ("opened", priority(&change.event), change.event.text.clone()),
@@ -29,7 +29,7 @@ fn over(event: &Event) -> String {
 }
 
 /// The fields of a finding, by which `journalctl DISKSMITH_FINDING=stalled` finds it.
-fn fields(event: &Event, change: &str) -> Vec<Field> {
+fn fields(event: &Event, change: &str) -> Vec<JournalField> {
     let field = |name: &str, value: &str| (format!("DISKSMITH_{name}"), value.to_owned());
     let mut fields = vec![
         field("FINDING", event.code.word()),
@@ -48,7 +48,7 @@ fn fields(event: &Event, change: &str) -> Vec<Field> {
 #[cfg(test)]
 mod tests {
     use record::Subject;
-    use record::sample::Moment;
+    use record::sample::SampleTime;
     use study::watch::{EventCode, Figure};
 
     use super::*;
@@ -61,7 +61,7 @@ mod tests {
             severity: Severity::Warn,
             subject: Subject::Host,
             name: "md0".to_owned(),
-            began: Moment::default(),
+            began: SampleTime::default(),
             ended: None,
             text: "Nothing completes.".to_owned(),
             advice: "Look at the kernel log.".to_owned(),

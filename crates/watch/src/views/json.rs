@@ -6,10 +6,10 @@ mod sample;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use record::sample::{Moment, Sample, Source, SourceKind};
+use record::sample::{Sample, SampleSource, SampleTime, SourceKind};
 use record::{Nanos, Severity, Subject};
 use serde::Serialize;
-use study::watch::{Change, ChangeKind};
+use study::watch::{ChangeKind, EventChange};
 use study::watch::{Event, EventCode};
 
 use ui::json::SCHEMA;
@@ -46,7 +46,7 @@ struct StartLine<'a> {
     cpus: Option<u32>,
 }
 
-pub(crate) fn start(source: &Source) -> String {
+pub(crate) fn start(source: &SampleSource) -> String {
     let start = StartLine {
         command: "watch",
         disksmith: env!("CARGO_PKG_VERSION"),
@@ -68,7 +68,7 @@ pub(crate) fn note(text: &str) -> String {
 }
 
 /// The lines of a sample and of what was found in it.
-pub(crate) fn lines(sample: &Sample, changes: &[Change]) -> String {
+pub(crate) fn lines(sample: &Sample, changes: &[EventChange]) -> String {
     // Memory is all that could fail, and there is none that could.
     let mut text = serde_json::to_string(&sample::document(sample)).unwrap_or_default();
     text.push('\n');
@@ -77,7 +77,7 @@ pub(crate) fn lines(sample: &Sample, changes: &[Change]) -> String {
 }
 
 /// The lines of what was found, or is over.
-pub(crate) fn changes(changes: &[Change]) -> String {
+pub(crate) fn changes(changes: &[EventChange]) -> String {
     changes.iter().map(change_line).collect()
 }
 
@@ -89,7 +89,7 @@ struct FindingLine<'a> {
     finding: FindingDocument<'a>,
 }
 
-fn change_line(change: &Change) -> String {
+fn change_line(change: &EventChange) -> String {
     let kind = match change.kind {
         ChangeKind::Opened => "opened",
         ChangeKind::Updated => "updated",
@@ -148,8 +148,8 @@ impl<'a> FindingDocument<'a> {
     }
 }
 
-impl From<Moment> for MomentDocument {
-    fn from(moment: Moment) -> MomentDocument {
+impl From<SampleTime> for MomentDocument {
+    fn from(moment: SampleTime) -> MomentDocument {
         MomentDocument {
             time: moment.wall,
             elapsed_ns: moment.elapsed,
@@ -176,7 +176,7 @@ mod tests {
 
     /// A device of which all is known that can be.
     fn device() -> DeviceSample {
-        let mut device = Device::by_name(DeviceId(7), "md\"0\n", Moment::default());
+        let mut device = Device::by_name(DeviceId(7), "md\"0\n", SampleTime::default());
         device.alias = Some("data".to_owned());
         device.kind = DeviceKind::Array;
         device.level = Some(record::raid::Level::One.into());
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn a_sample_is_printed_as_the_tree_of_its_values_is() {
         let sample = Sample {
-            at: Moment {
+            at: SampleTime {
                 wall: Some(jiff::Timestamp::from_millisecond(1500).unwrap()),
                 elapsed: Nanos(20),
             },

@@ -2,9 +2,9 @@
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use record::sample::{DeviceSample, Flow, Gap, Moment, Sample};
+use record::sample::{DeviceSample, Flow, Gap, Sample, SampleTime};
 use record::{Nanos, Severity};
-use study::watch::{Change, ChangeKind};
+use study::watch::{ChangeKind, EventChange};
 
 use ui::format;
 
@@ -41,7 +41,7 @@ enum Rest {
 
 impl Lines {
     /// The lines of a sample and of what was found in it.
-    pub(crate) fn text(&mut self, sample: &Sample, changes: &[Change]) -> String {
+    pub(crate) fn text(&mut self, sample: &Sample, changes: &[EventChange]) -> String {
         let mut text = String::new();
         if let Some(gap) = sample.gap {
             text.push_str(&format!("# {} {}\n", clock(sample.at), gap_words(gap)));
@@ -97,7 +97,7 @@ impl Lines {
     }
 
     /// A line with the date, where it is not that of the lines before.
-    fn new_date(&mut self, at: Moment) -> String {
+    fn new_date(&mut self, at: SampleTime) -> String {
         let date = at.wall.map(|wall| wall.to_zoned(TimeZone::system()).date());
         match date {
             Some(date) if self.date != Some(date) => {
@@ -135,7 +135,7 @@ fn head(width: usize) -> String {
     )
 }
 
-fn line(at: Moment, device: &DeviceSample, name: &str, width: usize) -> String {
+fn line(at: SampleTime, device: &DeviceSample, name: &str, width: usize) -> String {
     let ops = |flow: &Flow| shown(flow.iops.map(|iops| iops.0));
     let bytes = |flow: &Flow| shown(flow.bytes.map(|bytes| bytes.0 / MIB));
     let wait = |flow: &Flow| flow.wait.map_or_else(dash, |wait| format::latency(wait.0));
@@ -262,7 +262,7 @@ fn array_words(device: &DeviceSample) -> String {
     text
 }
 
-fn event(change: &Change) -> String {
+fn event(change: &EventChange) -> String {
     let event = &change.event;
     let head = format!("{} {}", event.code, event.name);
     match change.kind {
@@ -294,7 +294,7 @@ fn event(change: &Change) -> String {
 }
 
 /// The time of day where it is known, or the time since the beginning.
-fn clock(moment: Moment) -> String {
+fn clock(moment: SampleTime) -> String {
     match moment.wall {
         Some(wall) => wall
             .to_zoned(TimeZone::system())
@@ -306,12 +306,12 @@ fn clock(moment: Moment) -> String {
 
 fn gap_words(gap: Gap) -> String {
     match gap {
-        Gap::Suspended(time) => format!("the machine slept for {time}"),
+        Gap::Suspended(time) => format!("the machine was suspended for {time}"),
         Gap::SetForward(time) => format!("the time of day was set forward by {time}"),
         Gap::SetBack(time) => format!("the time of day was set back by {time}"),
         // As between two runs of iostat whose times nothing tells.
-        Gap::Unseen(Nanos(0)) => "a time of unknown length was not seen".to_owned(),
-        Gap::Unseen(time) => format!("nothing is known of {time}"),
+        Gap::Unseen(Nanos(0)) => "an interval of unknown length is missing".to_owned(),
+        Gap::Unseen(time) => format!("an interval of {time} is missing"),
     }
 }
 
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     fn sample() -> Sample {
-        let device = Device::by_name(DeviceId(0), "nvme1n1", Moment::default());
+        let device = Device::by_name(DeviceId(0), "nvme1n1", SampleTime::default());
         let mut device = DeviceSample::unknown(Arc::new(device));
         device.read.iops = Some(PerSecond(1234.0));
         device.read.wait = Some(Nanos(1_500_000));
@@ -342,7 +342,7 @@ mod tests {
         device.in_flight = Some(7);
         device.busy = Some(Fraction(0.5));
         Sample {
-            at: Moment {
+            at: SampleTime {
                 wall: None,
                 elapsed: Nanos::from_secs(3),
             },
@@ -450,7 +450,7 @@ mod tests {
 
     #[test]
     fn a_mapper_carries_the_name_that_people_gave_it() {
-        let mut device = Device::by_name(DeviceId(0), "dm-3", Moment::default());
+        let mut device = Device::by_name(DeviceId(0), "dm-3", SampleTime::default());
         device.alias = Some("vg-data".to_owned());
         let mut sample = sample();
         sample.devices = vec![DeviceSample::unknown(Arc::new(device))];
@@ -466,13 +466,13 @@ mod tests {
             severity: Severity::Warn,
             subject: Subject::Device(DeviceId(0)),
             name: "nvme1n1".to_owned(),
-            began: Moment::default(),
+            began: SampleTime::default(),
             ended: None,
             text: "What.".to_owned(),
             advice: "Do.".to_owned(),
             figures: Vec::new(),
         };
-        let mut change = Change {
+        let mut change = EventChange {
             kind: ChangeKind::Opened,
             event,
         };

@@ -52,7 +52,11 @@ fn arrays(root: &Root, text: &mut Text) {
     if arrays.is_empty() {
         return;
     }
-    text.family("node_md_state", "gauge", "Whether an array is in a state.");
+    text.family(
+        "node_md_state",
+        "gauge",
+        "State of an array: 1 for the current one.",
+    );
     for array in &arrays {
         for state in ["active", "inactive", "recovering", "resync", "check"] {
             let is_so = f64::from(u8::from(state_of(array) == state));
@@ -98,7 +102,7 @@ fn arrays(root: &Root, text: &mut Text) {
     text.family(
         "disksmith_md_done_ratio",
         "gauge",
-        "How far a check or rebuild of an array is.",
+        "Progress of a check or rebuild of an array.",
     );
     for array in &arrays {
         if let Some(position) = array.position {
@@ -217,7 +221,7 @@ fn host(root: &Root, text: &mut Text) {
 
 fn ours(found: &FindingCounts, text: &mut Text) {
     let name = "disksmith_finding_active";
-    text.family(name, "gauge", "1 for each finding that lasts.");
+    text.family(name, "gauge", "1 for each open finding.");
     // Two of them may be of one name, which another device has by now. Prometheus takes nothing of an
     // answer that has a line twice.
     let active: BTreeSet<(&str, &str, &str)> = found.open.iter().map(labels_of).collect();
@@ -267,7 +271,7 @@ fn labels_of(event: &Event) -> (&str, &str, &str) {
 #[cfg(test)]
 mod tests {
     use record::Subject;
-    use record::sample::Moment;
+    use record::sample::SampleTime;
 
     use super::*;
 
@@ -278,7 +282,7 @@ mod tests {
             severity: Severity::Warn,
             subject: Subject::Host,
             name: name.to_owned(),
-            began: Moment::default(),
+            began: SampleTime::default(),
             ended: None,
             text: String::new(),
             advice: String::new(),

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use ledger::Mark;
 use record::Severity;
-use record::sample::{DeviceId, DeviceKind, DeviceSample, Flow, Gap, Recorded, Spread};
+use record::sample::{DeviceId, DeviceKind, DeviceSample, Flow, Gap, RecordedInterval, Spread};
 use serde::Serialize;
 use serde_json::Value;
-use study::watch::{Change, ChangeKind};
+use study::watch::{ChangeKind, EventChange};
 
 use super::json;
 use crate::mark::MarkDocument;
@@ -26,18 +26,17 @@ pub(crate) fn mark(mark: &Mark, is_json: bool) -> String {
 }
 
 /// The line that says how closely was recorded from here on.
-pub(crate) fn resolution(recorded: &Recorded) -> String {
+pub(crate) fn resolution(recorded: &RecordedInterval) -> String {
     if recorded.spread.is_none() {
-        return "# From here on as it was taken.\n".to_owned();
+        return "# From here on at full resolution.\n".to_owned();
     }
     format!(
-        "# From here on thinned out: each line is the mean of {}; the least and the most are in \
-         --json, --table and --report.\n",
+        "# From here on thinned out: each line is the mean of {}; minima and maxima are in --json, --table and --report.\n",
         step(recorded)
     )
 }
 
-fn step(recorded: &Recorded) -> &'static str {
+fn step(recorded: &RecordedInterval) -> &'static str {
     if recorded.sample.length.as_secs_f64() > 90.0 {
         "an hour"
     } else {
@@ -165,14 +164,14 @@ const COLUMNS: [Column; 9] = [
 ];
 
 /// One line a device over a while, and what was found and marked in it.
-pub(crate) struct Table {
+pub(crate) struct SummaryTable {
     all: bool,
     from: Timestamp,
     to: Timestamp,
     marks: Vec<Mark>,
     lines: BTreeMap<DeviceId, Line>,
     order: Vec<DeviceId>,
-    found: Vec<Change>,
+    found: Vec<EventChange>,
     samples: u64,
     thinned: Option<&'static str>,
     gaps: u64,
@@ -180,11 +179,11 @@ pub(crate) struct Table {
     last: Option<Timestamp>,
 }
 
-impl Table {
+impl SummaryTable {
     /// An empty one.
     /// With `all`, also of partitions and of what did nothing.
-    pub(crate) fn new(from: Timestamp, to: Timestamp, marks: Vec<Mark>, all: bool) -> Table {
-        Table {
+    pub(crate) fn new(from: Timestamp, to: Timestamp, marks: Vec<Mark>, all: bool) -> SummaryTable {
+        SummaryTable {
             all,
             from,
             to,
@@ -201,7 +200,7 @@ impl Table {
     }
 
     /// Takes a sample and what was found in it.
-    pub(crate) fn see(&mut self, recorded: &Recorded, changes: &[Change]) {
+    pub(crate) fn see(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
         let sample = &recorded.sample;
         self.samples += recorded.samples();
         if recorded.spread.is_some() {
@@ -237,7 +236,7 @@ impl Table {
         let first = self.first.unwrap_or(self.from).max(self.from);
         let last = self.last.unwrap_or(self.to).min(self.to);
         let mut text = format!(
-            "From {} to {}: {} samples{}{}. Means, with the most in brackets.\n\n",
+            "From {} to {}: {} samples{}{}. Means, with maxima in brackets.\n\n",
             format::local_date(first),
             format::local_date(last),
             self.samples,
@@ -275,7 +274,7 @@ impl Table {
     }
 }
 
-fn finding(change: &Change) -> String {
+fn finding(change: &EventChange) -> String {
     let event = &change.event;
     let sign = match event.severity {
         Severity::Note => '*',

@@ -1,23 +1,23 @@
 //! The gate of `--fail-if-slower`: passed only by what was compared.
 //!
 //! Each kind of request of each phase of A (the baseline) is judged by itself. It is slower when its
-//! interval lies below the bar. It passes when both runs did the same work, neither is invalid, and the
-//! interval leaves no room for a slowdown of more than the bar twice over: wider ones would pass whatever
+//! interval lies below the limit. It passes when both runs did the same work, neither is invalid, and the
+//! interval leaves no room for a slowdown of more than the limit twice over: wider ones would pass whatever
 //! happened. Anything else is inconclusive. Phases that only B has are not judged.
 
 use study::compare::RatioInterval;
 
 use ui::format::percent;
 
-/// The least ratio that an interval may reach to: that of two slowdowns by the bar, one after the other.
-fn reach(bar: f64) -> f64 {
-    (1.0 - bar).powi(2)
+/// The least ratio that an interval may reach to: that of two slowdowns by the limit, one after the other.
+fn reach(limit: f64) -> f64 {
+    (1.0 - limit).powi(2)
 }
 
 /// Answer of the gate for one kind of request of one phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Judgement {
-    /// B is slower than A by more than the bar, beyond doubt.
+    /// B is slower than A by more than the limit, beyond doubt.
     Slower,
     /// Neither this nor the opposite is shown, for this reason, as a clause.
     Inconclusive(String),
@@ -58,21 +58,21 @@ impl Outcome {
 }
 
 /// Judges a ratio of B to A. `doubt` is why the ratio cannot be relied on, as a clause.
-pub(super) fn judge(bar: f64, ratio: Option<RatioInterval>, doubt: Option<&str>) -> Judgement {
+pub(super) fn judge(limit: f64, ratio: Option<RatioInterval>, doubt: Option<&str>) -> Judgement {
     let reaches = |ratio: RatioInterval| {
         format!(
             "B may be slower by up to {}, which is more than {} twice over: measure longer, or \
              with less other load",
             percent(1.0 - ratio.low),
-            percent(bar)
+            percent(limit)
         )
     };
     match (ratio, doubt) {
         // Doubt never turns a failure into a pass.
-        (Some(ratio), _) if ratio.high < 1.0 - bar => Judgement::Slower,
+        (Some(ratio), _) if ratio.high < 1.0 - limit => Judgement::Slower,
         (_, Some(doubt)) => Judgement::Inconclusive(doubt.to_owned()),
         (None, None) => Judgement::Inconclusive("there is no interval".to_owned()),
-        (Some(ratio), None) if ratio.low < reach(bar) => Judgement::Inconclusive(reaches(ratio)),
+        (Some(ratio), None) if ratio.low < reach(limit) => Judgement::Inconclusive(reaches(ratio)),
         (Some(_), None) => Judgement::Passed,
     }
 }

@@ -9,7 +9,7 @@ use ui::format::{latency, number};
 use ui::relative;
 
 /// One kind of request of one phase that both runs have.
-pub(super) struct Row {
+pub(super) struct ComparedRow {
     pub(super) phase: String,
     /// The phase's name in B, where it has another one.
     other: Option<String>,
@@ -24,7 +24,7 @@ pub(super) struct Row {
     windows: bool,
     /// The 99th percentile of the latency of A and B, in nanoseconds.
     p99: (Option<u64>, Option<u64>),
-    /// True if B is slower than the bar allows, beyond doubt.
+    /// True if B is slower than the limit allows, beyond doubt.
     pub(super) is_slower: bool,
 }
 
@@ -35,11 +35,11 @@ enum Unit {
     Bytes,
 }
 
-impl Row {
-    pub(super) fn of_phases(a: &SidePhase, b: &SidePhase) -> Vec<Row> {
+impl ComparedRow {
+    pub(super) fn of_phases(a: &SidePhase, b: &SidePhase) -> Vec<ComparedRow> {
         let both = a.flows.iter().filter_map(|of_a| {
             let of_b = b.flows.iter().find(|flow| flow.activity == of_a.activity)?;
-            let mut row = Row::of_flows(of_a, of_b)?;
+            let mut row = ComparedRow::of_flows(of_a, of_b)?;
             row.phase.clone_from(&a.name);
             row.other = (a.name != b.name).then(|| b.name.clone());
             Some(row)
@@ -48,12 +48,12 @@ impl Row {
     }
 
     /// `None` where nothing that both tools count can be compared.
-    fn of_flows(a: &SideFlow, b: &SideFlow) -> Option<Row> {
+    fn of_flows(a: &SideFlow, b: &SideFlow) -> Option<ComparedRow> {
         let requests = a.iops.zip(b.iops).map(|means| (Unit::Requests, means));
         let bytes = a.bytes_per_s.zip(b.bytes_per_s);
         let (unit, means) = requests.or(bytes.map(|means| (Unit::Bytes, means)))?;
         let ratio = ratio(&b.rates, &a.rates);
-        Some(Row {
+        Some(ComparedRow {
             phase: String::new(),
             other: None,
             what: a.activity.word(),
@@ -183,7 +183,7 @@ pub(super) struct RowDocument<'a> {
     ratio: Option<RatioDocument>,
     /// True if the interval leaves out 1.
     difference_shown: Option<bool>,
-    /// True if B is slower than the bar allows, beyond doubt.
+    /// True if B is slower than the limit allows, beyond doubt.
     slower: bool,
 }
 

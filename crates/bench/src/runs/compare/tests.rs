@@ -8,7 +8,7 @@ use crate::runs::work::Work;
 use crate::views::{imported, sample};
 use record::{Bytes, ImportedRun, RandomDistribution, Run, SizeShare, SmallFiles};
 
-const FIVE: Bar = Bar {
+const FIVE: SlowdownLimit = SlowdownLimit {
     share: 0.05,
     allows_inconclusive: false,
 };
@@ -65,7 +65,7 @@ fn a_run_at_half_the_rate_fails_the_bar() {
             .text(100)
             .contains("page-read read: B is slower by 5")
     );
-    // Without a bar it is an answer like any other.
+    // Without a limit it is an answer like any other.
     assert_eq!(Comparison::of(&a, &b, None).answer(), Answer::Done);
     let document: Value = serde_json::from_str(&comparison.document()).unwrap();
     assert_eq!(document["slower"], true);
@@ -76,14 +76,14 @@ fn a_run_at_half_the_rate_fails_the_bar() {
 fn gated(a: &Side, b: &Side) -> (Answer, Value, String) {
     let comparison = Comparison::of(a, b, Some(FIVE));
     let document: Value = serde_json::from_str(&comparison.document()).unwrap();
-    let allowing = Bar {
+    let allowing = SlowdownLimit {
         allows_inconclusive: true,
         ..FIVE
     };
     let allowed = Comparison::of(a, b, Some(allowing)).answer();
     let is_slower = document["outcome"] == "slower";
     assert_eq!(allowed == Answer::No, is_slower, "{document:#}");
-    // Without a bar nothing is gated.
+    // Without a limit nothing is gated.
     assert_eq!(Comparison::of(a, b, None).answer(), Answer::Done);
     (comparison.answer(), document, flat(&comparison.text(400)))
 }
@@ -247,7 +247,7 @@ fn compared(
 
 #[test]
 fn work_that_differs_in_its_details_is_reported() {
-    type Change = fn(&mut record::Details);
+    type Change = fn(&mut record::JobOptions);
     let changes: [(&str, Change); 9] = [
         ("directories", |details| {
             details.small_files = Some(SmallFiles {

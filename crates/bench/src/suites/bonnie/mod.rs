@@ -39,20 +39,20 @@ use ui::exit::{ExitClass as _, Failure};
 pub(crate) use plan::check_options;
 
 /// The tests, on a directory that was opened.
-pub(crate) struct Ready {
+pub(crate) struct ReadyTests {
     tests: Tests,
     prepared: Prepared,
     /// The directory, for what gets a name in it.
     directory: OwnedFd,
 }
 
-impl Ready {
+impl ReadyTests {
     /// Plans the tests and opens their directory. Nothing is written yet; what a killed run had left
     /// is removed.
     ///
     /// # Errors
     /// When the target is no directory, has no room, or an option makes no sense here.
-    pub(crate) fn make(args: &BenchArgs, context: &Context) -> Result<Ready, Failure> {
+    pub(crate) fn make(args: &BenchArgs, context: &Context) -> Result<ReadyTests, Failure> {
         let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
         if !path.is_dir() {
             return Err(Failure::refused(format!(
@@ -74,7 +74,7 @@ impl Ready {
         let directory = test_folder::open_parent(&path).map_err(|error| {
             Failure::refused(format!("{} cannot be opened: {error}", path.display()))
         })?;
-        Ok(Ready {
+        Ok(ReadyTests {
             tests,
             prepared,
             directory,
@@ -84,8 +84,8 @@ impl Ready {
 
 impl Session<'_> {
     /// Runs the tests, one after another, until one fails or a signal comes.
-    pub(crate) fn run_bonnie(&mut self, ready: Ready) -> Result<Ran, Failure> {
-        let Ready {
+    pub(crate) fn run_bonnie(&mut self, ready: ReadyTests) -> Result<Ran, Failure> {
+        let ReadyTests {
             tests,
             mut prepared,
             directory,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use engine::IoInterface;
 use linux::space::{self, Space};
-use record::{Bytes, Details, Nanos, Pattern, SmallFiles, Workload};
+use record::{Bytes, JobOptions, Nanos, Pattern, SmallFiles, Workload};
 
 use crate::args::BenchArgs;
 use crate::descriptors;
@@ -339,10 +339,10 @@ impl Tests {
             longest: Nanos(0),
             shortest: Nanos(0),
             precision: 0.0,
-            details: Some(Box::new(Details {
+            details: Some(Box::new(JobOptions {
                 full_sync: true,
                 calls: Some(calls),
-                ..Details::default()
+                ..JobOptions::default()
             })),
             ..base()
         };
@@ -400,7 +400,7 @@ impl Tests {
             sync_every: u32::from(self.sync && changes),
             sync_at_end: changes,
             details: plain.details.map(|details| {
-                Box::new(Details {
+                Box::new(JobOptions {
                     files: self.files.count,
                     small_files: Some(SmallFiles {
                         smallest: self.files.smallest,

@@ -6,13 +6,13 @@ use super::names::Subject;
 use ui::format;
 
 /// One fact.
-pub(super) struct Row {
+pub(super) struct FactRow {
     pub(super) name: &'static str,
     /// A value for each run, or a single one where all runs agree.
     pub(super) values: Vec<String>,
 }
 
-impl Row {
+impl FactRow {
     /// Number of columns that each value takes.
     pub(super) fn span(&self, runs: usize) -> usize {
         if self.values.len() == 1 { runs } else { 1 }
@@ -25,20 +25,20 @@ impl Row {
 }
 
 /// All facts.
-pub(super) struct Table {
+pub(super) struct FactTable {
     /// Short id and colour of each run.
     pub(super) runs: Vec<(String, usize)>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<FactRow>,
 }
 
-pub(super) fn table(subjects: &[Subject<'_>]) -> Table {
+pub(super) fn table(subjects: &[Subject<'_>]) -> FactTable {
     let columns: Vec<_> = subjects.iter().map(|subject| facts(subject.run)).collect();
     let rows = columns.first().map_or_else(Vec::new, |first| {
         (0..first.len())
             .filter_map(|i| row(columns.iter().map(|column| &column[i])))
             .collect()
     });
-    Table {
+    FactTable {
         runs: subjects
             .iter()
             .map(|subject| {
@@ -51,7 +51,7 @@ pub(super) fn table(subjects: &[Subject<'_>]) -> Table {
 }
 
 /// A row, unless no run knows the fact.
-fn row<'a>(facts: impl Iterator<Item = &'a (&'static str, Option<String>)>) -> Option<Row> {
+fn row<'a>(facts: impl Iterator<Item = &'a (&'static str, Option<String>)>) -> Option<FactRow> {
     let facts: Vec<_> = facts.collect();
     let (name, first) = facts.first()?;
     if facts.iter().all(|(_, value)| value.is_none()) {
@@ -63,7 +63,7 @@ fn row<'a>(facts: impl Iterator<Item = &'a (&'static str, Option<String>)>) -> O
     } else {
         facts.iter().map(|(_, value)| shown(value)).collect()
     };
-    Some(Row { name, values })
+    Some(FactRow { name, values })
 }
 
 /// The facts of a run, always the same ones in the same order.

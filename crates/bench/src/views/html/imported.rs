@@ -5,7 +5,7 @@ use record::ImportedRun;
 
 use super::header::{FindingLine, finding_line};
 use crate::judged::Judged;
-use crate::views::imported::{Row, rows};
+use crate::views::imported::{ImportedRow, rows};
 use ui::format;
 
 /// View of one imported run.
@@ -16,7 +16,7 @@ pub(super) struct ImportedView {
     pub(super) verdict: &'static str,
     pub(super) sign: &'static str,
     pub(super) findings: Vec<FindingLine>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ImportedRow>,
 }
 
 pub(super) fn view((run, judged): &(ImportedRun, Judged)) -> ImportedView {

@@ -40,9 +40,9 @@ struct Page {
     runs: Vec<header::RunCard>,
     imported: Vec<imported::ImportedView>,
     answers: Vec<answer::AnswerView>,
-    results: results::Table,
+    results: results::ResultTable,
     phases: Vec<phases::Section>,
-    facts: facts::Table,
+    facts: facts::FactTable,
 }
 
 /// Writes the report of `runs`, and of those of other tools, with the `marks` that were set while they ran.

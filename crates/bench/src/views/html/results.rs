@@ -18,7 +18,7 @@ pub(super) struct Cell {
 }
 
 /// One direction of one run's phase.
-pub(super) struct Row {
+pub(super) struct ResultRow {
     /// The direction, in the first row that is about it.
     pub(super) direction: Option<Cell>,
     pub(super) short: String,
@@ -49,11 +49,11 @@ pub(super) struct PhaseRows {
     pub(super) name: String,
     pub(super) anchor: String,
     pub(super) marks: Vec<Mark>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ResultRow>,
 }
 
 /// The whole table.
-pub(super) struct Table {
+pub(super) struct ResultTable {
     /// True if there are several runs, so that each row has to name its own.
     pub(super) several: bool,
     /// The first run, to which the others are compared; empty where there is nothing to compare.
@@ -63,7 +63,7 @@ pub(super) struct Table {
     pub(super) phases: Vec<PhaseRows>,
 }
 
-pub(super) fn table(groups: &[Group<'_>], several: bool) -> Table {
+pub(super) fn table(groups: &[Group<'_>], several: bool) -> ResultTable {
     let phases: Vec<_> = groups.iter().map(phase_rows).collect();
     let kernel = |rows: &PhaseRows| rows.rows.iter().any(|row| !row.kernel.is_empty());
     let compared = |rows: &PhaseRows| rows.rows.iter().any(|row| !row.ratio.is_empty());
@@ -71,7 +71,7 @@ pub(super) fn table(groups: &[Group<'_>], several: bool) -> Table {
         .iter()
         .any(compared)
         .then(|| groups.iter().find_map(first_run));
-    Table {
+    ResultTable {
         several,
         baseline: baseline.flatten().unwrap_or_default(),
         kernel: phases.iter().any(kernel),
@@ -148,12 +148,12 @@ fn marks(group: &Group<'_>) -> Vec<Mark> {
 
 /// Adds a row for each member that `row` knows something of, under one heading.
 fn add_rows(
-    rows: &mut Vec<Row>,
+    rows: &mut Vec<ResultRow>,
     heading: &str,
     group: &Group<'_>,
-    row: impl Fn(&Member<'_>) -> Option<Row>,
+    row: impl Fn(&Member<'_>) -> Option<ResultRow>,
 ) {
-    let mut added: Vec<Row> = group.members.iter().filter_map(row).collect();
+    let mut added: Vec<ResultRow> = group.members.iter().filter_map(row).collect();
     let span = added.len();
     if let Some(first) = added.first_mut() {
         first.direction = Some(Cell {
@@ -164,7 +164,7 @@ fn add_rows(
     rows.append(&mut added);
 }
 
-fn row(member: &Member<'_>, base: Option<&Member<'_>>, direction: Direction) -> Option<Row> {
+fn row(member: &Member<'_>, base: Option<&Member<'_>>, direction: Direction) -> Option<ResultRow> {
     let flow = member.phase.flow(direction)?;
     let figures = member.flow(direction);
     // One sync at the end has no rate.
@@ -173,7 +173,7 @@ fn row(member: &Member<'_>, base: Option<&Member<'_>>, direction: Direction) -> 
     let relative = base
         .filter(|base| base.subject.slot != member.subject.slot && !once)
         .and_then(|base| relative(base, member, direction));
-    Some(Row {
+    Some(ResultRow {
         ratio: relative.map_or_else(String::new, |ratio| {
             format!("{:.3} ({:.3} – {:.3})", ratio.ratio, ratio.low, ratio.high)
         }),
@@ -221,7 +221,7 @@ fn relative(base: &Member<'_>, member: &Member<'_>, direction: Direction) -> Opt
 }
 
 /// A row that knows nothing but a latency.
-fn service_row(member: &Member<'_>, latency: &Histogram) -> Row {
+fn service_row(member: &Member<'_>, latency: &Histogram) -> ResultRow {
     let at = |quantile| {
         if latency.is_empty() {
             dash()
@@ -229,7 +229,7 @@ fn service_row(member: &Member<'_>, latency: &Histogram) -> Row {
             format::latency(latency.quantile(quantile))
         }
     };
-    Row {
+    ResultRow {
         direction: None,
         short: member.subject.short.clone(),
         colour: colour_index(member.subject.slot),

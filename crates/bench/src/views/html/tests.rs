@@ -31,7 +31,7 @@ pub(super) fn hostile_run() -> (Run, Conclusion) {
     run.id = HOSTILE.parse().unwrap();
     let mut conclusion = sample::conclusion(&run);
     conclusion.findings.push(record::Finding {
-        code: record::Code::Cached,
+        code: record::FindingCode::Cached,
         severity: record::Severity::Invalid,
         phase: Some(HOSTILE.to_owned()),
         text: HOSTILE.to_owned(),

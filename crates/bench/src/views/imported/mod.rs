@@ -7,4 +7,4 @@ mod rows;
 pub(crate) mod sample;
 pub(crate) mod text;
 
-pub(crate) use rows::{Row, rows};
+pub(crate) use rows::{ImportedRow, rows};

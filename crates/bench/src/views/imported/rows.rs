@@ -8,7 +8,7 @@ use ui::format::{latency, number};
 const UNKNOWN: &str = "–";
 
 /// One kind of request of one phase.
-pub(crate) struct Row {
+pub(crate) struct ImportedRow {
     /// The phase's name.
     pub phase: String,
     /// Subject of the figures.
@@ -24,11 +24,11 @@ pub(crate) struct Row {
 }
 
 /// A row for each kind of request; one for a phase that has none.
-pub(crate) fn rows(run: &ImportedRun) -> Vec<Row> {
+pub(crate) fn rows(run: &ImportedRun) -> Vec<ImportedRow> {
     run.summary.phases.iter().flat_map(of_phase).collect()
 }
 
-fn of_phase(phase: &PhaseSummary) -> Vec<Row> {
+fn of_phase(phase: &PhaseSummary) -> Vec<ImportedRow> {
     if phase.flows.is_empty() {
         return vec![row(phase, None)];
     }
@@ -39,7 +39,7 @@ fn of_phase(phase: &PhaseSummary) -> Vec<Row> {
         .collect()
 }
 
-fn row(phase: &PhaseSummary, flow: Option<&FlowSummary>) -> Row {
+fn row(phase: &PhaseSummary, flow: Option<&FlowSummary>) -> ImportedRow {
     let given = |value: Option<f64>| value.map_or(UNKNOWN.to_owned(), number);
     let timed = |nanos: Option<f64>| {
         nanos.map_or(UNKNOWN.to_owned(), |nanos| latency(nanos.round() as u64))
@@ -50,7 +50,7 @@ fn row(phase: &PhaseSummary, flow: Option<&FlowSummary>) -> Row {
     };
     let quantile = |q| timed(flow.and_then(|flow| flow.latency.quantile(q)));
     let mib = |bytes: f64| bytes / (1_u64 << 20) as f64;
-    Row {
+    ImportedRow {
         phase: phase.name.clone(),
         what: flow.map_or("", |flow| flow.activity.word()),
         iops: rate(flow.and_then(|flow| flow.ops_per_s)),

@@ -16,10 +16,10 @@ use linux::Root;
 use record::*;
 
 use super::all;
-use crate::check::{Area, CheckResult, Row, judge};
+use crate::check::{Area, CheckResult, CheckRow, judge};
 use crate::facts::Facts;
 use crate::facts::evidence::Evidence;
-use crate::facts::host::Host;
+use crate::facts::host::HostFacts;
 
 /// Files with their text, or variables with their value.
 type Pairs<'a> = &'a [(&'a str, &'a str)];
@@ -144,7 +144,7 @@ impl Tree {
 
     fn facts(&self) -> Facts {
         Facts {
-            host: Host::read(&Root::under(self.path())).unwrap(),
+            host: HostFacts::read(&Root::under(self.path())).unwrap(),
             evidence: Evidence::default(),
             mysql: None,
             postgres: None,
@@ -155,12 +155,12 @@ impl Tree {
 }
 
 /// The checks that found something.
-fn found(rows: &[Row]) -> Vec<(&'static str, CheckResult)> {
+fn found(rows: &[CheckRow]) -> Vec<(&'static str, CheckResult)> {
     let findings = rows.iter().filter(|row| row.is_finding());
     findings.map(|row| (row.check.name, row.result())).collect()
 }
 
-fn judged(facts: &Facts) -> Vec<Row> {
+fn judged(facts: &Facts) -> Vec<CheckRow> {
     judge(all(), facts)
 }
 
@@ -283,7 +283,7 @@ fn place_on(facts: &mut Facts, device: &str, parts: &[&'static str]) {
         facts.host.folders.push(crate::facts::host::Folder {
             what,
             path: "/data".into(),
-            place: linux::block::Place {
+            place: linux::block::DataLocation {
                 devices: vec![number],
                 mount: None,
             },

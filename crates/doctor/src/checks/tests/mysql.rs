@@ -6,7 +6,7 @@ use crate::sql::{Explained, Unusable};
 use formats::slow_log::Statement;
 
 /// A server on nvme1n1 that is set well, with other variables and counters.
-fn mysql(variables: &[(&str, &str)], status: &[(&str, &str)]) -> Vec<Row> {
+fn mysql(variables: &[(&str, &str)], status: &[(&str, &str)]) -> Vec<CheckRow> {
     let well = [
         ("version", "8.0.36"),
         ("innodb_io_capacity", "1000"),

@@ -8,7 +8,7 @@ use crate::wal_sync::{Method, WalSync};
 type Units<'a> = &'a [(&'a str, &'a str, &'a str)];
 
 /// PostgreSQL on nvme1n1 that is set well, with other settings.
-fn postgres(settings: &[(&str, &str, &str)], statistics: Statistics) -> Vec<Row> {
+fn postgres(settings: &[(&str, &str, &str)], statistics: Statistics) -> Vec<CheckRow> {
     let well = [
         ("random_page_cost", "1.1", ""),
         ("seq_page_cost", "1", ""),

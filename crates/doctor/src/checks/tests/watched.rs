@@ -1,6 +1,6 @@
 //! Evidence of a watch, and of a run of writes.
 
-use record::sample::Moment;
+use record::sample::SampleTime;
 use study::watch::{Event, EventCode};
 
 use super::*;
@@ -9,7 +9,7 @@ use super::*;
 fn findings_of_a_watch_are_evidence() {
     let tree = Tree::with(&[]);
     let mut facts = tree.facts();
-    let at = Moment {
+    let at = SampleTime {
         wall: Some("2026-11-20T00:00:00Z".parse().unwrap()),
         elapsed: Nanos(0),
     };

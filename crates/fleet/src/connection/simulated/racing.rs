@@ -7,8 +7,8 @@ use record::Cloud;
 use serde_json::Value;
 use study::burnin::rehearse::Rng;
 
-use crate::connection::simulated::{EndedBy, FromAgent, Order, ended};
-use crate::protocol::Facts;
+use crate::connection::simulated::{EndedBy, FromAgent, VerbRequest, ended};
+use crate::protocol::HostFacts;
 use crate::protocol::rounds::{HostRound, Round, RoundMessage, TargetFacts, TargetRound};
 use domain::plan_binding::{BoundTarget, DiskIdentity};
 
@@ -35,9 +35,9 @@ pub(super) enum Answer {
 }
 
 /// Facts of the host: `boot…` is another boot each time, and `other…` another instance than it is called.
-pub(super) fn facts(name: &str, nth: usize) -> Facts {
+pub(super) fn facts(name: &str, nth: usize) -> HostFacts {
     let boot = if name.starts_with("boot") { nth } else { 1 };
-    Facts {
+    HostFacts {
         hostname: name.to_owned(),
         boot: format!("{name}-{boot}"),
         cloud: name.starts_with("other").then(|| Cloud {
@@ -46,7 +46,7 @@ pub(super) fn facts(name: &str, nth: usize) -> Facts {
             zone: None,
             instance_id: Some("i-other".to_owned()),
         }),
-        ..Facts::default()
+        ..HostFacts::default()
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) fn ready(name: &str) -> FromAgent {
 
 /// The verb that measured has ended in order.
 pub(super) fn stopped(name: &str) -> FromAgent {
-    let order = Order {
+    let order = VerbRequest {
         fleet: String::new(),
         host: name.to_owned(),
         args: Vec::new(),

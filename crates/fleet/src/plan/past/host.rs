@@ -47,7 +47,7 @@ pub(crate) fn may_be_good(decision: &str) -> bool {
 
 /// The hosts of the past, and which of them were good.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Past {
+pub(crate) struct PastHosts {
     /// The hosts, each with whether it was good.
     pub hosts: Vec<(PastHost, bool)>,
     /// Definition of a good host, in words.

@@ -14,15 +14,15 @@ use bench::conclusion::Conclusion;
 use sweep::{Requirement, figures_of};
 use ui::exit::{ExitClass as _, Failure};
 
-/// The hosts of a ledger's runs and races that have the figure of the bar: of each the worst. What was
+/// The hosts of a ledger's runs and races that have the figure of the requirement: of each the worst. What was
 /// measured to its end and is valid counts before what was not, which may be a burst.
-pub(crate) fn of_ledger(path: &Path, bar: &Requirement) -> Result<Vec<PastHost>, Failure> {
+pub(crate) fn of_ledger(path: &Path, requirement: &Requirement) -> Result<Vec<PastHost>, Failure> {
     let ledger = Ledger::open(path).refused()?;
     let mut worst = Worst {
-        is_low_good: bar.side.is_low(),
+        is_low_good: requirement.side.is_low(),
         hosts: BTreeMap::new(),
     };
-    let phase = &bar.figure.phase;
+    let phase = &requirement.figure.phase;
     for summary in ledger.list(&Filter::default()).refused()? {
         if !summary.phases.contains(phase) {
             continue;
@@ -31,7 +31,7 @@ pub(crate) fn of_ledger(path: &Path, bar: &Requirement) -> Result<Vec<PastHost>,
         let conclusion = Conclusion::of(&run);
         let counts = !run.interrupted && conclusion.verdict != Verdict::Invalid;
         let figures = figures_of(&run, &conclusion);
-        let Some(value) = figures.get(&bar.figure) else {
+        let Some(value) = figures.get(&requirement.figure) else {
             continue;
         };
         let cloud = run.machine.cloud.as_ref();
@@ -45,7 +45,7 @@ pub(crate) fn of_ledger(path: &Path, bar: &Requirement) -> Result<Vec<PastHost>,
         let key = id.unwrap_or_else(|| run.machine.hostname.clone());
         worst.take(key, counts, one);
     }
-    for (key, one) in of_races(&ledger, bar)? {
+    for (key, one) in of_races(&ledger, requirement)? {
         worst.take(key, true, one);
     }
     let mut hosts: Vec<PastHost> = worst.hosts.into_values().map(|(_, one)| one).collect();
@@ -79,9 +79,12 @@ impl Worst {
     }
 }
 
-/// The hosts of races that were ranked by the figure of the bar, each with what names it. One that was
+/// The hosts of races that were ranked by the figure of the requirement, each with what names it. One that was
 /// never measured has no figure.
-fn of_races(ledger: &Ledger, bar: &Requirement) -> Result<Vec<(String, PastHost)>, Failure> {
+fn of_races(
+    ledger: &Ledger,
+    requirement: &Requirement,
+) -> Result<Vec<(String, PastHost)>, Failure> {
     let mut hosts = Vec::new();
     for summary in ledger.list_work(Some(FleetRun::KIND)).refused()? {
         let Some(work) = ledger.work::<FleetRun>(&summary.key).refused()? else {
@@ -89,7 +92,8 @@ fn of_races(ledger: &Ledger, bar: &Requirement) -> Result<Vec<(String, PastHost)
         };
         let run = work.document;
         let race = run.race.as_ref();
-        let Some(record) = race.filter(|race| race.figures.first() == Some(&bar.figure)) else {
+        let Some(record) = race.filter(|race| race.figures.first() == Some(&requirement.figure))
+        else {
             continue;
         };
         for one in conclude(&run, record).ranked {
@@ -143,10 +147,10 @@ fn never_measured(ledger: &Ledger) -> Result<Vec<PastHost>, Failure> {
 mod tests {
     use super::*;
     use crate::hosts::Host;
-    use crate::plan::past::Past;
+    use crate::plan::past::PastHosts;
     use crate::plan::past::tests::goods;
     use crate::race::test_races;
-    use crate::store::{HostRun, Kind, put_finished};
+    use crate::store::{HostRun, RunKind, put_finished};
 
     #[test]
     fn a_host_that_never_came_to_a_run_is_of_the_past_too() {
@@ -189,7 +193,7 @@ mod tests {
         let runs = all.map(|(id, verb, hosts)| FleetRun {
             id: id.to_owned(),
             began: jiff::Timestamp::UNIX_EPOCH,
-            kind: Kind::Run,
+            kind: RunKind::Run,
             args: vec![verb.to_owned()],
             hosts,
             race: None,
@@ -209,8 +213,9 @@ mod tests {
         let path = place.path().join("ledger.db");
         put_finished(&path, &[test_races::raced(&[1000.0, 900.0, 500.0])]);
         let good = |text: &str| {
-            let bar: Requirement = text.parse().unwrap();
-            let past = Past::read(&path, Some(&bar)).map_err(|why| why.error().to_string());
+            let requirement: Requirement = text.parse().unwrap();
+            let past =
+                PastHosts::read(&path, Some(&requirement)).map_err(|why| why.error().to_string());
             past.map(|past| goods(&past).into_iter().filter(|good| *good).count())
         };
         assert_eq!(good("page-read.iops>=700"), Ok(2));

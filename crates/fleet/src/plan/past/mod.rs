@@ -17,7 +17,7 @@ use std::path::Path;
 
 use measured::of_ledger;
 
-pub(crate) use host::{Past, PastHost};
+pub(crate) use host::{PastHost, PastHosts};
 use sweep::Requirement;
 use text::of_text;
 use ui::exit::Failure;
@@ -26,13 +26,13 @@ use verdicts::of_verdicts;
 /// First bytes of a ledger (SQLite's file format, section 1.3).
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-impl Past {
-    /// Reads past results. Good is what meets the bar; without one, of a ledger what its races found good,
+impl PastHosts {
+    /// Reads past results. Good is what meets the requirement; without one, of a ledger what its races found good,
     /// and of others what is as good as the worst host that was kept.
     ///
     /// # Errors
     /// Refused, where they cannot be read or do not show which hosts were good.
-    pub(crate) fn read(from: &Path, good: Option<&Requirement>) -> Result<Past, Failure> {
+    pub(crate) fn read(from: &Path, good: Option<&Requirement>) -> Result<PastHosts, Failure> {
         let name = from.display().to_string();
         let unread = |why| Failure::refused(format!("{name} cannot be read: {why}"));
         let mut file = File::open(from).map_err(unread)?;
@@ -43,36 +43,43 @@ impl Past {
         first.map_err(unread)?;
         let hosts = if bytes == SQLITE {
             drop(file);
-            let Some(bar) = good else {
+            let Some(requirement) = good else {
                 return of_verdicts(from);
             };
-            of_ledger(from, bar)?
+            of_ledger(from, requirement)?
         } else {
             file.read_to_end(&mut bytes).map_err(unread)?;
             let refused =
                 |problems: Vec<String>| Failure::refused_for("no past results", &problems);
             of_text(&name, &bytes, good).map_err(refused)?
         };
-        Past::of(&name, hosts, good).map_err(Failure::refused)
+        PastHosts::of(&name, hosts, good).map_err(Failure::refused)
     }
 
     /// Separates the good hosts from the others.
     ///
     /// # Errors
     /// A sentence, where nothing shows which were good.
-    fn of(name: &str, hosts: Vec<PastHost>, good: Option<&Requirement>) -> Result<Past, String> {
+    fn of(
+        name: &str,
+        hosts: Vec<PastHost>,
+        good: Option<&Requirement>,
+    ) -> Result<PastHosts, String> {
         if hosts.is_empty() {
             return Err(format!("{name} holds no past result of any host."));
         }
-        if let Some(bar) = good {
-            let met = |host: &PastHost| host.figure.is_some_and(|value| bar.is_met_by(value));
-            return Ok(Past {
+        if let Some(requirement) = good {
+            let met = |host: &PastHost| {
+                host.figure
+                    .is_some_and(|value| requirement.is_met_by(value))
+            };
+            return Ok(PastHosts {
                 hosts: hosts
                     .into_iter()
                     .map(|host| (met(&host), host))
                     .map(swap)
                     .collect(),
-                good: bar.to_string(),
+                good: requirement.to_string(),
             });
         }
         let kept = || hosts.iter().filter(|host| host.kept == Some(true));
@@ -94,7 +101,7 @@ impl Past {
         } else {
             "kept".to_owned()
         };
-        Ok(Past {
+        Ok(PastHosts {
             hosts: hosts
                 .into_iter()
                 .map(|host| (as_good(&host), host))
@@ -113,15 +120,15 @@ fn swap((good, host): (bool, PastHost)) -> (PastHost, bool) {
 mod tests {
     use super::*;
 
-    fn read(text: &str, good: Option<&str>) -> Result<Past, String> {
+    fn read(text: &str, good: Option<&str>) -> Result<PastHosts, String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("past");
         std::fs::write(&file, text).unwrap();
         let good: Option<Requirement> = good.map(|text| text.parse().unwrap());
-        Past::read(&file, good.as_ref()).map_err(|failure| failure.error().to_string())
+        PastHosts::read(&file, good.as_ref()).map_err(|failure| failure.error().to_string())
     }
 
-    pub(crate) fn goods(past: &Past) -> Vec<bool> {
+    pub(crate) fn goods(past: &PastHosts) -> Vec<bool> {
         past.hosts.iter().map(|(_, good)| *good).collect()
     }
 
@@ -147,8 +154,8 @@ mod tests {
     fn a_list_shows_the_good_hosts() {
         let text = "a az=z1 figure=100 decision=keep\nb figure=90\nc decision=failed # dead\n";
         assert_eq!(goods(&read(text, None).unwrap()), [true, false, false]);
-        let bar = read(text, Some("a.iops>=90")).unwrap();
-        assert_eq!(goods(&bar), [true, true, false]);
+        let requirement = read(text, Some("a.iops>=90")).unwrap();
+        assert_eq!(goods(&requirement), [true, true, false]);
         for (text, problem) in [
             ("a\n", "a has neither figure"),
             ("a figure=fast\n", "'fast', is not a number"),

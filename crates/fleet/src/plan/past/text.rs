@@ -52,8 +52,8 @@ fn of_answer(
 ) -> Result<Vec<PastHost>, String> {
     let answer: Answer = serde_json::from_slice(bytes)
         .map_err(|why| format!("{name} is not the answer of 'fleet race --json': {why}."))?;
-    if let (Some(ranked), Some(bar)) = (&answer.figure, good) {
-        let wanted = bar.figure.to_string();
+    if let (Some(ranked), Some(requirement)) = (&answer.figure, good) {
+        let wanted = requirement.figure.to_string();
         if *ranked != wanted {
             return Err(format!(
                 "{name} has the figures of {ranked}, and --good asks for {wanted}; write --good with \
@@ -61,7 +61,7 @@ fn of_answer(
             ));
         }
     }
-    // Without a bar more is better, and of a latency only the decision tells.
+    // Without a requirement more is better, and of a latency only the decision tells.
     let ranked = answer.figure.as_deref().and_then(|name| name.parse().ok());
     let is_latency = ranked.is_some_and(|figure: Figure| figure.metric.is_latency());
     let counts = good.is_some() || !is_latency;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use ledger::{Ledger, LongWork as _};
 
-use crate::plan::past::host::{Past, PastHost, key_of};
+use crate::plan::past::host::{PastHost, PastHosts, key_of};
 use crate::race::setup;
 use crate::race::{Decision, conclude, is_good};
 use crate::store::FleetRun;
@@ -36,7 +36,7 @@ struct JudgedHost {
 ///
 /// # Errors
 /// Refused, where the ledger cannot be read, or no race in it was decided.
-pub(crate) fn of_verdicts(path: &Path) -> Result<Past, Failure> {
+pub(crate) fn of_verdicts(path: &Path) -> Result<PastHosts, Failure> {
     let ledger = Ledger::open(path).refused()?;
     let mut races: Vec<FleetRun> = Vec::new();
     for summary in ledger.list_work(Some(FleetRun::KIND)).refused()? {
@@ -76,7 +76,7 @@ pub(crate) fn of_verdicts(path: &Path) -> Result<Past, Failure> {
 }
 
 /// The hosts of these races, each once: as it came out where that was worst.
-fn merged(raced: &[JudgedRace], left_out: usize, figure: &Figure) -> Past {
+fn merged(raced: &[JudgedRace], left_out: usize, figure: &Figure) -> PastHosts {
     let mut hosts: BTreeMap<&str, (PastHost, bool)> = BTreeMap::new();
     for JudgedHost { key, host, good } in raced.iter().flat_map(|race| &race.hosts) {
         let is_worse = |(old, was_good): &(PastHost, bool)| {
@@ -101,7 +101,7 @@ fn merged(raced: &[JudgedRace], left_out: usize, figure: &Figure) -> Past {
         1 => "; a group that was not decided does not count".to_owned(),
         many => format!("; {many} groups that were not decided do not count"),
     };
-    Past {
+    PastHosts {
         hosts: hosts.into_values().collect(),
         good: format!(
             "kept by {races} by {figure} that it was in, or tied with those that were; not what missed a \
@@ -181,7 +181,7 @@ mod tests {
     fn without_a_bar_the_races_themselves_show_the_good_hosts() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ledger.db");
-        let read = || Past::read(&path, None).map_err(|why| why.error().to_string());
+        let read = || PastHosts::read(&path, None).map_err(|why| why.error().to_string());
         put_finished(&path, &[]);
         let none = read().unwrap_err();
         assert!(none.contains("without a race that was decided"), "{none}");
@@ -225,11 +225,11 @@ mod tests {
     }
 
     /// Past results by a ledger with this race alone.
-    fn alone(race: FleetRun) -> Result<Past, String> {
+    fn alone(race: FleetRun) -> Result<PastHosts, String> {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("ledger.db");
         put_finished(&path, &[race]);
-        Past::read(&path, None).map_err(|why| why.error().to_string())
+        PastHosts::read(&path, None).map_err(|why| why.error().to_string())
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
             });
         }
         if let Some(record) = race.race.as_mut() {
-            record.per = Some(crate::hosts::Per::Zone);
+            record.per = Some(crate::hosts::GroupBy::Zone);
             for host in &mut record.hosts {
                 host.group = Some(zone.to_owned());
             }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use study::burnin::{HostStatus, Known};
 
-use crate::race::course::{Course, OutReason};
 use crate::race::ranked_by::RankedBy;
 use crate::race::report::{RankedFigure, figure_name, worst_name};
+use crate::race::running_race::{OutReason, RunningRace};
 use crate::store::FleetRun;
 use crate::store::race::{RaceRecord, RoundRecord};
 use ratatui::layout::Size;
@@ -55,7 +55,7 @@ impl BoardStatus {
         BoardStatus::Lost,
     ];
 
-    fn of(course: &Course<'_>, place: usize, is_away: bool) -> BoardStatus {
+    fn of(course: &RunningRace<'_>, place: usize, is_away: bool) -> BoardStatus {
         match (course.out_reason(place), course.status(place)) {
             (Some(OutReason::Floor(_)), _) => BoardStatus::Below,
             (Some(OutReason::Broken(_)), _) => BoardStatus::Broken,
@@ -128,7 +128,7 @@ pub(super) struct RoundProgress {
 
 impl BoardView {
     /// A race that begins.
-    pub(crate) fn of(course: &Course<'_>, run: &FleetRun, record: &RaceRecord) -> BoardView {
+    pub(crate) fn of(course: &RunningRace<'_>, run: &FleetRun, record: &RaceRecord) -> BoardView {
         let mut view = BoardView {
             figure: figure_name(record),
             groups: Vec::new(),
@@ -147,7 +147,7 @@ impl BoardView {
     /// Takes in a round. `out` are those who are out since then.
     pub(crate) fn take(
         &mut self,
-        course: &Course<'_>,
+        course: &RunningRace<'_>,
         run: &FleetRun,
         record: &RaceRecord,
         round: &RoundRecord,
@@ -192,7 +192,7 @@ impl BoardView {
     /// Looks at where all hosts stand.
     fn refresh(
         &mut self,
-        course: &Course<'_>,
+        course: &RunningRace<'_>,
         run: &FleetRun,
         record: &RaceRecord,
         missed: &BTreeSet<usize>,
@@ -384,7 +384,7 @@ fn cut(line: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::race::course::Replayed;
+    use crate::race::running_race::Replayed;
     use crate::race::test_races;
     use insta::assert_snapshot;
 
@@ -395,7 +395,7 @@ mod tests {
         let record = run.race.as_ref().unwrap();
         let replayed = Replayed::of(record);
         let setup = replayed.setup(record);
-        let mut course = Course::new(&setup);
+        let mut course = RunningRace::new(&setup);
         let mut view = BoardView::of(&course, &run, record);
         for round in &record.rounds {
             let out = course.take(round);

@@ -143,7 +143,9 @@ fn round_of(document: &Document, figures: &[Figure]) -> TargetRound {
         is_slowed: document.findings.iter().any(|finding| {
             matches!(
                 finding.code,
-                record::Code::ForeignIo | record::Code::CpuBound | record::Code::Gap
+                record::FindingCode::ForeignIo
+                    | record::FindingCode::CpuBound
+                    | record::FindingCode::Gap
             )
         }),
     }

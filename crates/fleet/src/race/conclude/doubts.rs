@@ -2,7 +2,7 @@
 
 use study::burnin::Known;
 
-use crate::race::course::Course;
+use crate::race::running_race::RunningRace;
 use crate::store::race::{Measurement, RaceRecord};
 use crate::store::{HostOutcome, HostRun};
 
@@ -51,9 +51,9 @@ pub(super) const ONCE: &str =
     "It missed the floor in one round alone, in which its machine may have been paused.";
 
 /// Doubt that a host was away so often that slowness may hide there; `None` where it was not.
-pub(super) fn of_unseen(course: &Course<'_>, place: usize) -> Option<String> {
+pub(super) fn of_unseen(course: &RunningRace<'_>, place: usize) -> Option<String> {
     let unseen = course.unseen(place);
-    Course::is_much(unseen).then(|| {
+    RunningRace::is_much(unseen).then(|| {
         format!(
             "It was not measured in {unseen} of {} rounds, since it was away, and may be slow at such times.",
             course.rounds()

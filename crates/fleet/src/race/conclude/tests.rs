@@ -34,7 +34,7 @@ fn ties_stay_and_are_reported() {
 
 #[test]
 fn ties_are_broken_where_that_is_asked_for_and_the_others_are_not_called_bad() {
-    let by_name = decided(&raced(&LEVELS, Some(Ties::Name)));
+    let by_name = decided(&raced(&LEVELS, Some(TieBreak::Name)));
     let keep = (0, Decision::Keep, false);
     let left = |place| (place, Decision::Cull, false);
     assert_eq!(
@@ -42,7 +42,7 @@ fn ties_are_broken_where_that_is_asked_for_and_the_others_are_not_called_bad() {
         [keep, left(2), left(3)]
     );
     // The last of them is the cheapest.
-    let by_price = decided(&raced(&LEVELS, Some(Ties::Price)));
+    let by_price = decided(&raced(&LEVELS, Some(TieBreak::Price)));
     assert_eq!(by_price[3], (3, Decision::Keep, false));
     assert_eq!(by_price[0], left(0));
 }

@@ -13,7 +13,7 @@ use page::escape::plain;
 
 /// Data of the page.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub(super) struct RaceView<'a> {
     pub run: &'a FleetRun,
     pub record: &'a RaceRecord,
     pub concluded: &'a RaceConclusion,
@@ -27,7 +27,7 @@ const FOLLOWED: usize = 7;
 const UNKNOWN: &str = "unknown";
 
 /// All charts with information: a single zone or type has no distribution over them.
-pub(super) fn all(view: View<'_>) -> Vec<Chart> {
+pub(super) fn all(view: RaceView<'_>) -> Vec<Chart> {
     let zones = columns(view, |host| host.zone.as_ref());
     let kinds = columns(view, |host| host.kind.as_ref());
     let mut charts = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn all(view: View<'_>) -> Vec<Chart> {
 
 /// The hosts that have a figure, by what they have in common.
 fn columns<'a>(
-    view: View<'a>,
+    view: RaceView<'a>,
     of: fn(&HostRun) -> Option<&String>,
 ) -> BTreeMap<&'a str, Vec<&'a RankedHost>> {
     let mut columns: BTreeMap<&str, Vec<&RankedHost>> = BTreeMap::new();
@@ -59,7 +59,11 @@ fn columns<'a>(
 }
 
 /// A point for each host above what it has in common with others.
-fn strip(view: View<'_>, what: &str, columns: &BTreeMap<&str, Vec<&RankedHost>>) -> Option<Chart> {
+fn strip(
+    view: RaceView<'_>,
+    what: &str,
+    columns: &BTreeMap<&str, Vec<&RankedHost>>,
+) -> Option<Chart> {
     if columns.is_empty() {
         return None;
     }
@@ -123,7 +127,7 @@ fn trace(decided: Decision, points: Vec<(f64, f64, String)>) -> Trace {
 }
 
 /// The worst disk of the best hosts in each round in which they were measured.
-fn rounds(view: View<'_>) -> Option<Chart> {
+fn rounds(view: RaceView<'_>) -> Option<Chart> {
     let followed: Vec<&RankedHost> = view
         .concluded
         .ranked
@@ -154,7 +158,7 @@ fn rounds(view: View<'_>) -> Option<Chart> {
     })
 }
 
-fn course(view: View<'_>, one: &RankedHost, slot: usize) -> Trace {
+fn course(view: RaceView<'_>, one: &RankedHost, slot: usize) -> Trace {
     let by = RankedBy::of(&view.record.figures);
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for (number, round) in view.record.rounds.iter().enumerate() {

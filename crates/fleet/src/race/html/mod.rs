@@ -7,17 +7,17 @@ mod tests;
 use askama::Template;
 
 use crate::race::conclude::{Decision, RaceConclusion};
-use crate::race::report::{Cells, HostReport, RaceReport};
+use crate::race::report::{HostCells, HostReport, RaceReport};
 use crate::race::view;
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
-use charts::View;
+use charts::RaceView;
 use page::{ChartView, Figures};
 use ui::format;
 
 /// A host in the table.
 struct Line {
-    cells: Cells,
+    cells: HostCells,
     /// CSS class of its row and its decision.
     class: &'static str,
     /// Reason of the decision.
@@ -47,15 +47,15 @@ pub(crate) fn of(
     record: &RaceRecord,
     concluded: &RaceConclusion,
 ) -> anyhow::Result<Vec<u8>> {
-    page(View {
+    page(RaceView {
         run,
         record,
         concluded,
     })
 }
 
-fn page(view: View<'_>) -> anyhow::Result<Vec<u8>> {
-    let View {
+fn page(view: RaceView<'_>) -> anyhow::Result<Vec<u8>> {
+    let RaceView {
         run,
         record,
         concluded,
@@ -96,7 +96,7 @@ fn page(view: View<'_>) -> anyhow::Result<Vec<u8>> {
     page::page(&title, Some(page::TABLE_STYLE), &main, &figures)
 }
 
-fn badge(view: View<'_>) -> (&'static str, &'static str, &'static str) {
+fn badge(view: RaceView<'_>) -> (&'static str, &'static str, &'static str) {
     let groups = &view.concluded.groups;
     if view.record.interrupted || groups.iter().any(|group| group.end.is_none()) {
         ("not over", "…", "doubtful")

@@ -5,7 +5,7 @@ use page::browser::assert_drawn;
 fn render(run: &FleetRun) -> String {
     let record = run.race.as_ref().unwrap();
     let concluded = crate::race::conclude(run, record);
-    let view = View {
+    let view = RaceView {
         run,
         record,
         concluded: &concluded,

@@ -42,7 +42,7 @@ fn run_of(host: &str) -> Run {
 fn ended(fleet: &str, host: &str) -> Ended {
     Ended {
         name: format!("{fleet}.{host}.1"),
-        order: crate::protocol::Order {
+        order: crate::protocol::VerbRequest {
             fleet: fleet.to_owned(),
             host: host.to_owned(),
             args: vec!["bench".to_owned()],
@@ -61,7 +61,7 @@ fn empty(id: &str) -> FleetRun {
     FleetRun {
         id: id.to_owned(),
         began: jiff::Timestamp::UNIX_EPOCH,
-        kind: Kind::Run,
+        kind: RunKind::Run,
         args: Vec::new(),
         hosts: Vec::new(),
         race: None,

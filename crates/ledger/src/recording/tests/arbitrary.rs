@@ -117,7 +117,7 @@ fn device() -> impl Strategy<Value = DeviceSample> {
             )| {
                 let names = ["md0", "vdb", "vdb1", "vdc", "dm-3"];
                 let mut device =
-                    Device::by_name(DeviceId(id), names[id as usize], Moment::default());
+                    Device::by_name(DeviceId(id), names[id as usize], SampleTime::default());
                 device.size = is_other.then_some(Bytes::gib(1));
                 if device.kind == DeviceKind::Partition {
                     device.lies_on = vec![DeviceId(1)];
@@ -258,7 +258,7 @@ pub(super) fn samples() -> impl Strategy<Value = Vec<Sample>> {
                 });
                 let wall: Option<i32> = wall;
                 Sample {
-                    at: Moment {
+                    at: SampleTime {
                         wall: wall.map(|second| Timestamp::from_second(second.into()).unwrap()),
                         elapsed,
                     },

@@ -1,7 +1,7 @@
 //! Recordings in a ledger: written, read, thinned out, removed.
 
 use jiff::{SignedDuration, Timestamp};
-use record::sample::{DeviceId, Gap, Sample, Source};
+use record::sample::{DeviceId, Gap, Sample, SampleSource};
 use record::{Bytes, Nanos, Severity, Subject};
 use study::watch::{Event, EventCode};
 
@@ -16,8 +16,8 @@ fn day(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn event(id: u64, at: Moment, ended: Option<Moment>) -> Noted {
-    Noted {
+fn event(id: u64, at: SampleTime, ended: Option<SampleTime>) -> RecordedEvent {
+    RecordedEvent {
         event: Event {
             id,
             code: EventCode::Stalled,
@@ -36,7 +36,7 @@ fn event(id: u64, at: Moment, ended: Option<Moment>) -> Noted {
 
 fn begin(ledger: &mut Ledger) -> Recording {
     ledger
-        .begin_recording(&owner(7), &Source::default(), |_| OwnerLiveness::Dead)
+        .begin_recording(&owner(7), &SampleSource::default(), |_| OwnerLiveness::Dead)
         .unwrap()
 }
 
@@ -48,7 +48,7 @@ fn record(ledger: &mut Ledger, recording: &mut Recording, host: &mut Host, secon
     }
 }
 
-fn play(ledger: &Ledger, from: &str, to: &str) -> Vec<Played> {
+fn play(ledger: &Ledger, from: &str, to: &str) -> Vec<ReplayedSample> {
     let replay = ledger.replay("db-1", day(from), day(to)).unwrap();
     replay.map(|played| played.unwrap()).collect()
 }
@@ -176,7 +176,7 @@ fn two_recorders_of_a_host_are_refused_and_a_dead_one_is_followed() {
     let mut host = Host::new(1, 1, day("2026-11-20T03:00:00Z"));
     record(&mut ledger, &mut first, &mut host, 10);
     let again = |ledger: &mut Ledger, liveness: OwnerLiveness| {
-        ledger.begin_recording(&owner(8), &Source::default(), move |_| liveness)
+        ledger.begin_recording(&owner(8), &SampleSource::default(), move |_| liveness)
     };
     let refused = again(&mut ledger, OwnerLiveness::Alive).unwrap_err();
     assert!(
@@ -186,7 +186,7 @@ fn two_recorders_of_a_host_are_refused_and_a_dead_one_is_followed() {
     let mut other = owner(9);
     other.host = "db-2".to_owned();
     ledger
-        .begin_recording(&other, &Source::default(), |_| OwnerLiveness::Alive)
+        .begin_recording(&other, &SampleSource::default(), |_| OwnerLiveness::Alive)
         .unwrap();
     again(&mut ledger, OwnerLiveness::Dead).unwrap();
     let listed = ledger.recordings().unwrap();
@@ -208,7 +208,7 @@ fn old_samples_are_thinned_out_and_those_beyond_the_limit_dropped() {
     record(&mut ledger, &mut recording, &mut host, 900);
     ledger.end_recording(&recording).unwrap();
     let later = |hours: i64| began + SignedDuration::from_hours(hours);
-    let keep = Keep::default();
+    let keep = Retention::default();
     ledger.thin_out(&keep, later(24)).unwrap();
     assert_eq!(ledger.recordings().unwrap()[0].taken, 900);
     let before = ledger.recorded_bytes().unwrap();
@@ -226,7 +226,7 @@ fn old_samples_are_thinned_out_and_those_beyond_the_limit_dropped() {
     ledger.thin_out(&keep, later(24 * 70)).unwrap();
     let listed = ledger.recordings().unwrap().remove(0);
     assert_eq!((listed.minutes, listed.hours), (0, 1));
-    let nothing = Keep {
+    let nothing = Retention {
         limit: Bytes(0),
         ..keep
     };
@@ -241,9 +241,9 @@ fn a_limit_holds_while_the_newest_are_kept() {
     let mut recording = begin(&mut ledger);
     let began = day("2026-11-20T03:00:00Z");
     let mut host = Host::new(8, 1, began);
-    let keep = Keep {
+    let keep = Retention {
         limit: Bytes::kib(320),
-        ..Keep::default()
+        ..Retention::default()
     };
     for _ in 0..10 {
         record(&mut ledger, &mut recording, &mut host, 200);
@@ -263,11 +263,11 @@ fn repeated_findings_leave_room_for_samples() {
     let mut ledger = Ledger::open(scratch.ledger()).unwrap();
     let mut recording = begin(&mut ledger);
     let mut host = Host::new(2, 1, day("2026-11-20T03:00:00Z"));
-    let keep = Keep {
+    let keep = Retention {
         limit: Bytes::kib(160),
-        ..Keep::default()
+        ..Retention::default()
     };
-    let mut last = Moment::default();
+    let mut last = SampleTime::default();
     for batch in 0..240 {
         let samples: Vec<_> = (0..5).map(|_| host.next()).collect();
         last = samples[4].at;
@@ -312,9 +312,9 @@ fn findings_that_last_stay_while_others_come_and_go() {
             .collect();
         ledger.record(&mut recording, &[sample], &noted).unwrap();
     }
-    let keep = Keep {
+    let keep = Retention {
         limit: Bytes::kib(64),
-        ..Keep::default()
+        ..Retention::default()
     };
     let now = day("2026-11-20T03:10:00Z");
     ledger.thin_out(&keep, now).unwrap();
@@ -335,9 +335,9 @@ fn under_a_small_limit_what_is_old_is_thinned_out_before_it_is_an_hour() {
     let mut host = Host::new(8, 1, began);
     record(&mut ledger, &mut recording, &mut host, 3000);
     let before = ledger.recorded_bytes().unwrap();
-    let keep = Keep {
+    let keep = Retention {
         limit: Bytes(before.0 / 2),
-        ..Keep::default()
+        ..Retention::default()
     };
     ledger
         .thin_out(&keep, began + SignedDuration::from_secs(3000))
@@ -382,8 +382,8 @@ fn record_a_night(
 #[test]
 fn thinning_out_piece_by_piece_takes_no_more_than_at_once() {
     let began = day("2026-11-20T22:07:31Z");
-    let keep = Keep::default();
-    let little_less = |ledger: &Ledger| Keep {
+    let keep = Retention::default();
+    let little_less = |ledger: &Ledger| Retention {
         limit: Bytes(ledger.recorded_bytes().unwrap().0 - 1),
         ..keep
     };
@@ -401,7 +401,7 @@ fn thinning_out_piece_by_piece_takes_no_more_than_at_once() {
     });
     assert!(listed(&in_pieces).taken < 800, "{:?}", listed(&in_pieces));
     let later = day("2026-11-22T00:00:00Z");
-    let by_hour = Keep {
+    let by_hour = Retention {
         taken: Nanos::from_secs(3600),
         ..keep
     };
@@ -423,7 +423,7 @@ fn thinning_out_piece_by_piece_takes_no_more_than_at_once() {
     // Of the first minute and of the last there is a part each.
     assert_eq!(compare(), ([0, 3 * 60 + 1, 0], [4, 0]));
 
-    let by_day = Keep {
+    let by_day = Retention {
         minutes: Nanos::from_secs(1),
         ..by_hour
     };
@@ -451,7 +451,7 @@ fn blocks_that_another_process_thinned_out_meanwhile_are_not_there_twice() {
     let samples = ledger.unpacked(&read[0]).unwrap();
     let other = Ledger::open(scratch.ledger()).unwrap();
     other
-        .thin_out(&Keep::default(), day("2026-12-01T00:00:00Z"))
+        .thin_out(&Retention::default(), day("2026-12-01T00:00:00Z"))
         .unwrap();
     let after = ledger.recordings().unwrap();
     assert!(after[0].taken == 0 && after[0].minutes > 0, "{after:?}");
@@ -517,7 +517,7 @@ fn samples_of_a_killed_recorder_are_gathered_and_within_the_limit() {
         .execute("UPDATE blocks SET body = x'01' WHERE number = 2", [])
         .unwrap();
     let next = begin(&mut ledger);
-    let keep = Keep::default();
+    let keep = Retention::default();
     ledger.thin_out(&keep, day("2026-11-20T04:00:00Z")).unwrap();
     assert!(
         ledger
@@ -530,7 +530,7 @@ fn samples_of_a_killed_recorder_are_gathered_and_within_the_limit() {
         2
     );
     ledger.end_recording(&next).unwrap();
-    let nothing = Keep {
+    let nothing = Retention {
         limit: Bytes(0),
         ..keep
     };
@@ -547,12 +547,12 @@ fn a_recording_of_a_host_that_never_came_back_is_ended_after_a_day() {
     let mut other = owner(9);
     other.host = "db-2".to_owned();
     let mut forsaken = ledger
-        .begin_recording(&other, &Source::default(), |_| OwnerLiveness::Dead)
+        .begin_recording(&other, &SampleSource::default(), |_| OwnerLiveness::Dead)
         .unwrap();
     let began = day("2026-11-20T03:00:00Z");
     let mut host = Host::new(1, 1, began);
     record(&mut ledger, &mut forsaken, &mut host, 20);
-    let keep = Keep::default();
+    let keep = Retention::default();
     for (hours, batches, is_open) in [(23, 4, true), (25, 0, false)] {
         let now = began + SignedDuration::from_hours(hours);
         ledger.thin_out(&keep, now).unwrap();
@@ -619,9 +619,9 @@ fn a_week_of_sixteen_disks_fits() {
     let mut recording = begin(&mut ledger);
     let began = day("2026-11-20T00:00:00Z");
     let mut host = Host::new(16, 11, began);
-    let keep = Keep {
+    let keep = Retention {
         limit: Bytes::mib(48),
-        ..Keep::default()
+        ..Retention::default()
     };
     println!("day  as taken       minutes  recorded   the file");
     for day in 1..=7 {

@@ -83,21 +83,21 @@ proptest! {
     #[test]
     fn a_speed_is_written_as_it_was_shown(kib: u64, local: bool) {
         let shown = format!("{kib} ({})", if local { "local" } else { "system" });
-        let speed = Speed::parse(&shown).unwrap();
-        prop_assert_eq!(speed, Speed { kib, local });
+        let speed = SpeedLimit::parse(&shown).unwrap();
+        prop_assert_eq!(speed, SpeedLimit { kib, local });
         prop_assert_eq!(speed.to_write() == "system", !local);
     }
 
     #[test]
     fn an_end_is_written_as_it_is_read(sectors: u64) {
-        for until in [Until::End, Until::At(Sectors(sectors))] {
-            prop_assert_eq!(Until::parse(&until.to_write()), Some(until));
+        for until in [SyncMax::End, SyncMax::At(Sectors(sectors))] {
+            prop_assert_eq!(SyncMax::parse(&until.to_write()), Some(until));
         }
     }
 
     #[test]
     fn any_text_is_read_or_refused(text: String, name: String) {
-        let _ = (Speed::parse(&text), Until::parse(&text), Action::parse(&text));
+        let _ = (SpeedLimit::parse(&text), SyncMax::parse(&text), SyncAction::from_word(&text));
         let _ = (as_mdadm_writes(&text), live(&text, &name));
         for tunable in Tunable::ALL {
             let _ = tunable.to_write(&text);

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn reads_of_a_member_are_spread_over_the_time_of_a_step() {
-    let mut direct = Direct::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
+    let mut direct = DirectComparison::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
     let mib = f64::from(1 << 20);
     // Of each of four members, or pairs of them, one request gives 1 MiB.
     for (rate, deep, apart) in [(0.5, 1, 70), (12.0, 1, 58), (45.0, 4, 15), (1000.0, 4, 0)] {
@@ -22,8 +22,8 @@ fn reads_of_a_member_are_spread_over_the_time_of_a_step() {
 
 #[test]
 fn the_rate_of_the_members_is_estimated_by_the_steps() {
-    let mut direct = Direct::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
-    let gives = |direct: &mut Direct| {
+    let mut direct = DirectComparison::new(Sectors(0), Sectors(1 << 30), Sectors(128), 4);
+    let gives = |direct: &mut DirectComparison| {
         direct.credit = 0.0;
         let step = direct.next().unwrap();
         direct.begin(step);
@@ -46,7 +46,7 @@ fn steps_end_where_a_unit_does() {
         (4096, 3, [1536, 1536, 1024]),
         (1024, 3, [1024, 1024, 1024]),
     ] {
-        let mut direct = Direct::new(Sectors(0), Sectors(100_000), Sectors(unit), wide);
+        let mut direct = DirectComparison::new(Sectors(0), Sectors(100_000), Sectors(unit), wide);
         let ends = lengths.map(|length| {
             direct.credit = 0.0;
             let step = direct.next().unwrap();
@@ -63,7 +63,8 @@ fn steps_end_where_a_unit_does() {
 fn a_step_that_comes_to_the_end_of_a_unit_ends_at_one_however_the_pace_changes() {
     for unit in [128, 384, 1024, 2048, 8192] {
         for wide in [1, 3, 4] {
-            let mut direct = Direct::new(Sectors(0), Sectors(1_000_000), Sectors(unit), wide);
+            let mut direct =
+                DirectComparison::new(Sectors(0), Sectors(1_000_000), Sectors(unit), wide);
             for deep in [1, 2, 4, 2, 3, 1, 4, 4].iter().cycle() {
                 (direct.credit, direct.deep) = (0.0, *deep);
                 let Some(step) = direct.next() else { break };

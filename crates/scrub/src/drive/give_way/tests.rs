@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::super::model::{Event, Load, Model, Noise};
-use super::super::{Ended, Task, Waits, drive};
+use super::super::{DriveResult, Task, Waits, drive};
 use super::*;
 use job::StopCause;
 
@@ -101,7 +101,7 @@ fn all_is_found_once_over_any_number_of_interruptions_and_turns() {
 }
 
 /// Runs beside a foreground, with an event after eleven seconds, and returns the result.
-fn with(event: Event) -> (Ended, Model) {
+fn with(event: Event) -> (DriveResult, Model) {
     let mut model = model(600 * FASTEST as u64);
     model.load = busy();
     let before = Event::Load(busy());
@@ -120,7 +120,10 @@ fn beside_a_foreground_md_does_nothing_and_nothing_stands_in_its_way() {
     let (ended, model) = with(Event::Stop(StopCause::Signal));
     assert!(matches!(ended.ending, Ending::Ordered(_)), "{ended:?}");
     assert!(!ended.is_own && ended.at.done.0 > 0);
-    assert_eq!((model.action, model.until), (Action::Idle, Until::End));
+    assert_eq!(
+        (model.action, model.until),
+        (SyncAction::Idle, SyncMax::End)
+    );
     assert_eq!(ended.at.done, ended.at.live);
 }
 
@@ -128,10 +131,10 @@ fn beside_a_foreground_md_does_nothing_and_nothing_stands_in_its_way() {
 fn what_others_do_ends_it_at_once() {
     assert!(matches!(with(Event::Fails).0.ending, Ending::Degraded));
     assert!(matches!(with(Event::Gone).0.ending, Ending::Gone));
-    for action in [Action::Recover, Action::Frozen, Action::Check] {
+    for action in [SyncAction::Recover, SyncAction::Frozen, SyncAction::Check] {
         let (ended, model) = with(Event::Begins(action));
         let is_so = match ended.ending {
-            Ending::Begun => action == Action::Check,
+            Ending::Begun => action == SyncAction::Check,
             Ending::Recovery(begun) => begun == action,
             _ => false,
         };
@@ -177,7 +180,7 @@ fn a_beginning_that_somebody_set_stays_while_md_does_nothing() {
         ..task()
     };
     drive(&mut model, &task);
-    assert_eq!((model.min, model.until), (4096, Until::End));
+    assert_eq!((model.min, model.until), (4096, SyncMax::End));
 }
 
 #[test]
@@ -277,7 +280,7 @@ fn repaired_sectors_are_counted_though_they_agree_by_then() {
         (40 * SECOND, Event::Stop(StopCause::Deadline)),
     ];
     let repair = Task {
-        action: Action::Repair,
+        action: SyncAction::Repair,
         ..task()
     };
     let ended = drive(&mut model, &repair);

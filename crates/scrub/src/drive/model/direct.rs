@@ -14,7 +14,7 @@ const SHARE: f64 = 0.5;
 
 /// State of a direct comparison.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Direct {
+pub(in super::super) struct DirectComparison {
     /// True if members can be read directly.
     pub can: bool,
     /// True if the readers have stopped though they could read.
@@ -28,7 +28,7 @@ pub(in super::super) struct Direct {
     took_s: f64,
 }
 
-impl Direct {
+impl DirectComparison {
     pub(super) fn begin(&mut self, step: &Range<Sectors>) -> bool {
         if self.fails {
             return false;

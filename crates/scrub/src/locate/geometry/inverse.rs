@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use record::Ranges;
 
-use super::{Geometry, Kin, Parity, Place};
+use super::{Geometry, MemberOffset, Parity, PartRelation};
 
 impl Geometry {
     /// The bytes of the array that are among these bytes of the member in a slot, counted from where
@@ -17,7 +17,7 @@ impl Geometry {
             }
             Geometry::Ten(ten) => pieces(member, |at| {
                 let room = ten.room(at);
-                (room, ten.position(Place { slot, at }))
+                (room, ten.position(MemberOffset { slot, at }))
             }),
             Geometry::Parity(parity) => {
                 let whole = Ranges::from(0..parity.span());
@@ -31,7 +31,7 @@ impl Geometry {
 
 /// Byte of the array that a byte of a member is, if it is data.
 fn data_at(parity: &Parity, slot: u32, at: u64) -> Option<u64> {
-    let Kin::Stripe { data, .. } = parity.kin(at) else {
+    let PartRelation::Stripe { data, .. } = parity.relation(at) else {
         return None;
     };
     let mut data = data.into_iter();
@@ -58,7 +58,7 @@ fn pieces(ranges: &Ranges, of: impl Fn(u64) -> (u64, Option<u64>)) -> Ranges {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Copies, Rotation, Ten};
+    use super::super::{Copies, Raid10, Rotation};
     use super::*;
     use proptest::prelude::*;
 
@@ -67,12 +67,12 @@ mod tests {
     /// Of each piece of the array, its places are found, and where these are, the piece.
     fn leads_back(geometry: &Geometry) -> Result<(), TestCaseError> {
         for group in geometry.groups(&(0..u64::MAX)) {
-            let places: Vec<(Place, u64)> = match group.kin {
-                Kin::Copies(places) => {
+            let places: Vec<(MemberOffset, u64)> = match group.relation {
+                PartRelation::Copies(places) => {
                     let own = |place| (place, group.position);
                     places.into_iter().map(own).collect()
                 }
-                Kin::Stripe { data, p, q } => {
+                PartRelation::Stripe { data, p, q } => {
                     for place in [Some(p), q].into_iter().flatten() {
                         let parity = Ranges::from(place.at..place.at + group.length);
                         prop_assert!(geometry.above(place.slot, &parity).is_empty());
@@ -98,7 +98,7 @@ mod tests {
             prop_assume!(near * far <= disks);
             let layout = near | far << 8 | u64::from(offset) << 16;
             let copies = Copies::of(layout, disks).unwrap();
-            let ten = Ten::new(disks, CHUNK, copies, rows * far * CHUNK).unwrap();
+            let ten = Raid10::new(disks, CHUNK, copies, rows * far * CHUNK).unwrap();
             leads_back(&Geometry::Ten(ten))?;
         }
 

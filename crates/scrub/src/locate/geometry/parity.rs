@@ -1,6 +1,6 @@
 //! RAID 4, 5 and 6 (linux, drivers/md/raid5.c, raid5_compute_sector and raid6_d0).
 
-use super::{Kin, Place};
+use super::{MemberOffset, PartRelation};
 
 /// Rotation of parity over the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,11 +117,11 @@ impl Parity {
     }
 
     /// Parts that belong together at a position.
-    pub(crate) fn kin(&self, position: u64) -> Kin {
+    pub(crate) fn relation(&self, position: u64) -> PartRelation {
         let stripe = position / self.chunk;
         let (p, q) = self.parity_slots(stripe);
         let last = q.unwrap_or(p);
-        let place = |slot: u64| Place {
+        let place = |slot: u64| MemberOffset {
             slot: slot as u32,
             at: position,
         };
@@ -143,7 +143,7 @@ impl Parity {
             let offset = (stripe * width + index) * self.chunk + position % self.chunk;
             (place(slot), offset)
         });
-        Kin::Stripe {
+        PartRelation::Stripe {
             data: data.collect(),
             p: place(p),
             q: q.map(place),
@@ -164,7 +164,7 @@ mod tests {
         (0..stripes)
             .map(|stripe| {
                 let mut row = vec![String::new(); disks as usize];
-                let Kin::Stripe { data, p, q } = parity.kin(stripe * CHUNK) else {
+                let PartRelation::Stripe { data, p, q } = parity.relation(stripe * CHUNK) else {
                     panic!();
                 };
                 row[p.slot as usize] = "P".to_owned();
@@ -236,7 +236,7 @@ mod tests {
             let parity = Parity::new(disks, parities, CHUNK, rotation, stripes * CHUNK).unwrap();
             let mut chunks = Vec::new();
             for stripe in 0..stripes {
-                let Kin::Stripe { data, p, q } = parity.kin(stripe * CHUNK + 1024) else {
+                let PartRelation::Stripe { data, p, q } = parity.relation(stripe * CHUNK + 1024) else {
                     panic!();
                 };
                 let mut slots: Vec<u32> = data.iter().map(|(place, _)| place.slot).collect();
@@ -258,7 +258,7 @@ mod tests {
     fn the_second_parity_counts_the_data_from_behind_itself() {
         // Stripe 1 of the second table above: `2 P Q 3`: Q counts chunk 3 first.
         let parity = Parity::new(4, 2, CHUNK, Rotation::RightAsymmetric, 8 * CHUNK).unwrap();
-        let Kin::Stripe { data, .. } = parity.kin(CHUNK) else {
+        let PartRelation::Stripe { data, .. } = parity.relation(CHUNK) else {
             panic!();
         };
         let order: Vec<u64> = data.iter().map(|(_, offset)| offset / CHUNK).collect();

@@ -1,6 +1,6 @@
 //! RAID 10 (linux, drivers/md/raid10.c, setup_geo, calc_sectors and __raid10_find_phys).
 
-use super::Place;
+use super::MemberOffset;
 
 /// Layout of RAID 10's copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Copies {
 
 /// A RAID 10.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Ten {
+pub(crate) struct Raid10 {
     /// Number of slots.
     disks: u64,
     /// In bytes.
@@ -52,10 +52,10 @@ pub(crate) struct Ten {
     stride: u64,
 }
 
-impl Ten {
+impl Raid10 {
     /// Of so many members, of which the array uses `component` bytes each, in chunks of `chunk`
     /// bytes. `None` where there are no chunks.
-    pub(crate) fn new(disks: u64, chunk: u64, copies: Copies, component: u64) -> Option<Ten> {
+    pub(crate) fn new(disks: u64, chunk: u64, copies: Copies, component: u64) -> Option<Raid10> {
         let rows = component.checked_div(chunk)? / copies.far;
         let chunks = rows.checked_mul(disks)? / copies.near;
         let used = (chunks * copies.near * copies.far).div_ceil(disks);
@@ -64,7 +64,7 @@ impl Ten {
             false => (used / copies.far).checked_mul(chunk)?,
         };
         chunks.checked_mul(chunk)?;
-        Some(Ten {
+        Some(Raid10 {
             disks,
             chunk,
             copies,
@@ -99,7 +99,7 @@ impl Ten {
     }
 
     /// Places of the copies of a byte of the array.
-    pub(crate) fn places(&self, position: u64) -> Vec<Place> {
+    pub(crate) fn places(&self, position: u64) -> Vec<MemberOffset> {
         let Copies {
             near,
             far,
@@ -113,7 +113,7 @@ impl Ten {
             let row = if offset { row * far } else { row };
             for turn in 0..far {
                 let within = (member % set + turn * near) % set;
-                places.push(Place {
+                places.push(MemberOffset {
                     slot: (member / set * set + within) as u32,
                     at: row * self.chunk + position % self.chunk + turn * self.stride,
                 });
@@ -123,7 +123,7 @@ impl Ten {
     }
 
     /// Byte of the array at a place; `None` where there is none.
-    pub(crate) fn position(&self, place: Place) -> Option<u64> {
+    pub(crate) fn position(&self, place: MemberOffset) -> Option<u64> {
         let Copies {
             near,
             far,
@@ -196,7 +196,7 @@ mod tests {
             let layout = near | far << 8 | u64::from(offset) << 16;
             let copies = Copies::of(layout, disks).unwrap();
             let component = (rows * far + rest.min(far - 1)) * chunk;
-            let ten = Ten::new(disks, chunk, copies, component).unwrap();
+            let ten = Raid10::new(disks, chunk, copies, component).unwrap();
             let mut model: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
             for (row, members) in filled(disks, near, far, offset, rows).iter().enumerate() {
                 for (slot, held) in members.iter().enumerate() {
@@ -227,7 +227,7 @@ mod tests {
     fn sets_of_members_turn_within_themselves() {
         // Two far copies on four members in sets of two, as dm-raid makes them.
         let copies = Copies::of(1 | 2 << 8 | 2 << 17, 4).unwrap();
-        let ten = Ten::new(4, 4096, copies, 8 * 4096).unwrap();
+        let ten = Raid10::new(4, 4096, copies, 8 * 4096).unwrap();
         let slots = |chunk: u64| {
             ten.places(chunk * 4096)
                 .iter()
@@ -252,6 +252,6 @@ mod tests {
             assert_eq!(Copies::of(layout, disks), None, "{layout:#x}");
         }
         let copies = Copies::of(0x102, 4).unwrap();
-        assert!(Ten::new(4, 0, copies, 4096).is_none());
+        assert!(Raid10::new(4, 0, copies, 4096).is_none());
     }
 }

@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 
 use super::super::galois::Syndromes;
-use super::super::geometry::{Copies, Parity, Place, Rotation, Ten};
+use super::super::geometry::{Copies, MemberOffset, Parity, Raid10, Rotation};
 use super::*;
 
 const SIZE: u64 = 64 << 10;
 /// Start of the array's data on every member's device.
 const OFFSET: u64 = 1 << 20;
-const AT_ONCE: Again = Again {
+const AT_ONCE: RereadSchedule = RereadSchedule {
     rounds: 2,
     pause: Duration::ZERO,
 };
@@ -19,9 +19,9 @@ static GO_ON: AtomicBool = AtomicBool::new(false);
 struct Memory {
     disks: Vec<Option<Vec<u8>>>,
     /// A place that another write changes with every read of it.
-    moving: Option<Place>,
+    moving: Option<MemberOffset>,
     /// A place that cannot be read.
-    bad: Option<Place>,
+    bad: Option<MemberOffset>,
 }
 
 impl Members for Memory {
@@ -35,7 +35,7 @@ impl Members for Memory {
 
     fn read(&mut self, slot: u32, at: u64, into: &mut [u8]) -> io::Result<()> {
         assert_eq!(into.as_ptr().align_offset(4096), 0);
-        let touches = |place: Option<Place>| {
+        let touches = |place: Option<MemberOffset>| {
             place.filter(|place| {
                 place.slot == slot && (at..at + into.len() as u64).contains(&place.at)
             })
@@ -62,18 +62,18 @@ fn agreeing(geometry: &Geometry, disks: u32, seed: u8) -> Memory {
     };
     for group in geometry.groups(&(0..u64::MAX)) {
         for at in 0..group.length {
-            let mut put = |place: Place, byte: u8| {
+            let mut put = |place: MemberOffset, byte: u8| {
                 let disk = memory.disks[place.slot as usize].as_mut().unwrap();
                 disk[(place.at + at) as usize] = byte;
             };
             let byte = |offset: u64| (offset % 251) as u8 ^ (offset >> 12) as u8 ^ seed;
-            match &group.kin {
-                Kin::Copies(places) => {
+            match &group.relation {
+                PartRelation::Copies(places) => {
                     places
                         .iter()
                         .for_each(|place| put(*place, byte(group.position + at)));
                 }
-                Kin::Stripe { data, p, q } => {
+                PartRelation::Stripe { data, p, q } => {
                     let own: Vec<[u8; 1]> =
                         data.iter().map(|(_, offset)| [byte(offset + at)]).collect();
                     let parts: Vec<&[u8]> = own.iter().map(|one| &one[..]).collect();
@@ -110,7 +110,7 @@ fn parity(disks: u64, parities: u64) -> Geometry {
 
 fn ten(layout: u64) -> Geometry {
     let copies = Copies::of(layout, 4).unwrap();
-    Geometry::Ten(Ten::new(4, 8192, copies, SIZE).unwrap())
+    Geometry::Ten(Raid10::new(4, 8192, copies, SIZE).unwrap())
 }
 
 /// The geometries, with how many members they have.
@@ -164,16 +164,16 @@ proptest! {
         };
         let sector = position / 512 * 512;
         prop_assert_eq!(&one.position, &(sector..sector + 512));
-        let is_known = match &group.kin {
-            Kin::Copies(places) => places.len() > 2,
-            Kin::Stripe { q, .. } => q.is_some(),
+        let is_known = match &group.relation {
+            PartRelation::Copies(places) => places.len() > 2,
+            PartRelation::Stripe { q, .. } => q.is_some(),
         };
         prop_assert_eq!(geometry.names_odd(), is_known);
-        let wanted = if is_known { Odd::Member(place.slot) } else { Odd::Untold };
+        let wanted = if is_known { WrongMember::Member(place.slot) } else { WrongMember::Untold };
         prop_assert_eq!(one.odd, wanted);
         let group = geometry.group(sector).unwrap();
-        let array: Ranges = match &group.kin {
-            Kin::Stripe { data, .. } if is_known => data
+        let array: Ranges = match &group.relation {
+            PartRelation::Stripe { data, .. } if is_known => data
                 .iter()
                 .filter(|(own, _)| own.slot == place.slot)
                 .map(|(_, offset)| *offset..offset + 512)
@@ -215,7 +215,7 @@ fn neighbours_are_joined_and_others_are_not() {
 #[test]
 fn a_place_that_is_being_written_is_no_mismatch() {
     let mut memory = agreeing(&mirror(2), 2, 1);
-    memory.moving = Some(Place { slot: 1, at: 5000 });
+    memory.moving = Some(MemberOffset { slot: 1, at: 5000 });
     let (found, summary) = found(&mirror(2), &mut memory);
     assert_eq!((found, summary.moving), (Vec::new(), 1));
 }
@@ -223,7 +223,7 @@ fn a_place_that_is_being_written_is_no_mismatch() {
 #[test]
 fn unreadable_places_are_reported_and_the_rest_is_compared() {
     let mut memory = agreeing(&parity(4, 1), 4, 1);
-    memory.bad = Some(Place { slot: 2, at: 100 });
+    memory.bad = Some(MemberOffset { slot: 2, at: 100 });
     memory.disks[0].as_mut().unwrap()[40_000] ^= 1;
     let (found, summary) = found(&parity(4, 1), &mut memory);
     assert_eq!(found.len(), 1);
@@ -239,7 +239,7 @@ fn a_member_that_is_missing_is_not_compared_with() {
     memory.disks[0] = None;
     memory.disks[1].as_mut().unwrap()[0] ^= 1;
     let (one, _) = found(&mirror(3), &mut memory);
-    assert_eq!(one[0].odd, Odd::Untold);
+    assert_eq!(one[0].odd, WrongMember::Untold);
     let mut memory = agreeing(&parity(4, 1), 4, 1);
     memory.disks[3] = None;
     let (none, summary) = found(&parity(4, 1), &mut memory);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::super::locate::{Copies, Kin, Parity, Rotation, Ten};
+use super::super::super::locate::{Copies, Parity, PartRelation, Raid10, Rotation};
 use super::*;
 
 const CHUNK: u64 = 8192;
@@ -21,11 +21,11 @@ struct Model {
     /// Bytes of the next write that reach the disk before it ends with an error.
     torn: Option<usize>,
     /// Change by another write just before writes wait.
-    changes: Option<(Place, u8)>,
+    changes: Option<(MemberOffset, u8)>,
     writes: u32,
 }
 
-impl World for Model {
+impl RewriteAccess for Model {
     fn suspend(&mut self, positions: &Range<u64>) -> Result<(), String> {
         if let Some((place, byte)) = self.changes.take() {
             self.disks[place.slot as usize][place.at as usize] ^= byte;
@@ -56,14 +56,14 @@ impl World for Model {
         Ok(Some(differing + u64::from(self.is_stale)))
     }
 
-    fn read(&mut self, place: Place, into: &mut [u8]) -> io::Result<()> {
+    fn read(&mut self, place: MemberOffset, into: &mut [u8]) -> io::Result<()> {
         assert_eq!(into.as_ptr().align_offset(4096), 0);
         let at = place.at as usize;
         into.copy_from_slice(&self.disks[place.slot as usize][at..at + into.len()]);
         Ok(())
     }
 
-    fn write(&mut self, place: Place, bytes: &[u8]) -> io::Result<()> {
+    fn write(&mut self, place: MemberOffset, bytes: &[u8]) -> io::Result<()> {
         assert_eq!(bytes.as_ptr().align_offset(4096), 0);
         assert!(
             self.held.is_some(),
@@ -98,7 +98,7 @@ fn geometries() -> Vec<Geometry> {
     ] {
         let copies = Copies::of(layout, disks).unwrap();
         all.push(Geometry::Ten(
-            Ten::new(disks, CHUNK, copies, COMPONENT * 3).unwrap(),
+            Raid10::new(disks, CHUNK, copies, COMPONENT * 3).unwrap(),
         ));
     }
     for layout in 0..6 {
@@ -119,14 +119,14 @@ fn agreeing(geometry: &Geometry, seed: u64) -> Model {
     let mut byte = || random.below(256) as u8;
     for group in geometry.groups(&(0..u64::MAX)) {
         for at in 0..group.length {
-            match &group.kin {
-                Kin::Copies(places) => {
+            match &group.relation {
+                PartRelation::Copies(places) => {
                     let value = byte();
                     for place in places {
                         disks[place.slot as usize][(place.at + at) as usize] = value;
                     }
                 }
-                Kin::Stripe { data, p, q } => {
+                PartRelation::Stripe { data, p, q } => {
                     let (mut sum, mut second, mut power) = (0, 0, 1);
                     for (place, _) in data {
                         let value = byte();
@@ -171,7 +171,7 @@ fn product(mut a: u8, b: u8) -> u8 {
 }
 
 /// The block of a position, with the places of all members.
-fn block_at(geometry: &Geometry, position: u64) -> Group {
+fn block_at(geometry: &Geometry, position: u64) -> RelatedParts {
     group(geometry, position % geometry.span() / BLOCK * BLOCK).unwrap()
 }
 
@@ -184,16 +184,16 @@ fn window(geometry: &Geometry, position: u64, slot: u32) -> Window {
 }
 
 /// Judgement of single blocks: the slot, where one member is named.
-fn named(model: &mut Model, group: &Group) -> Option<Odd> {
+fn named(model: &mut Model, group: &RelatedParts) -> Option<WrongMember> {
     let mut buffer = Buffer::new(1, 1);
     read(model, group, &mut buffer).unwrap();
     let places = group.places().len();
     let parts: Vec<&[u8]> = (0..places).map(|index| buffer.part(index)).collect();
-    judge(&group.kin, &parts)
+    judge(&group.relation, &parts)
 }
 
 /// Damages bytes of a block: each with a change that is not 0.
-fn damage(model: &mut Model, place: Place, bytes: &[(usize, u8)]) {
+fn damage(model: &mut Model, place: MemberOffset, bytes: &[(usize, u8)]) {
     for (at, change) in bytes {
         model.disks[place.slot as usize][place.at as usize + at] ^= change;
     }
@@ -234,9 +234,9 @@ proptest! {
         let group = block_at(geometry, position);
         let place = *member.get(&group.places());
         damage(&mut model, place, &bytes);
-        prop_assert_eq!(named(&mut model, &group), Some(Odd::Member(place.slot)));
+        prop_assert_eq!(named(&mut model, &group), Some(WrongMember::Member(place.slot)));
         let outcome = rewrite(&mut model, geometry, &window(geometry, group.position, place.slot));
-        prop_assert_eq!(outcome.fates, [Fate::Restored]);
+        prop_assert_eq!(outcome.fates, [BlockResult::Restored]);
         prop_assert_eq!((outcome.trouble, model.held.clone(), model.writes), (None, None, 1));
         prop_assert!(model.disks == before, "{:?}", geometry);
     }
@@ -267,12 +267,12 @@ proptest! {
         damage(&mut model, places[second], &bytes(1));
         let before = model.disks.clone();
         let odd = named(&mut model, &group);
-        prop_assert!(matches!(odd, Some(Odd::Several | Odd::Untold)), "{:?} of {:?}", odd, geometry);
+        prop_assert!(matches!(odd, Some(WrongMember::Several | WrongMember::Untold)), "{:?} of {:?}", odd, geometry);
         // Whatever member it was that was named before.
         for place in &places {
             let window = window(geometry, group.position, place.slot);
             let outcome = rewrite(&mut model, geometry, &window);
-            prop_assert_eq!(outcome.fates, [Fate::Ambiguous]);
+            prop_assert_eq!(outcome.fates, [BlockResult::Ambiguous]);
         }
         prop_assert!(model.disks == before && model.writes == 0 && model.held.is_none());
     }
@@ -292,10 +292,10 @@ proptest! {
         model.torn = Some(sectors * 512);
         let window = window(geometry, group.position, place.slot);
         let outcome = rewrite(&mut model, geometry, &window);
-        let has_failed = matches!(outcome.fates[..], [Fate::Failed(_)]);
+        let has_failed = matches!(outcome.fates[..], [BlockResult::Failed(_)]);
         prop_assert!(has_failed && outcome.trouble.is_some() && model.held.is_none());
         let outcome = rewrite(&mut model, geometry, &window);
-        let is_well = matches!(outcome.fates[..], [Fate::Restored | Fate::Agrees]);
+        let is_well = matches!(outcome.fates[..], [BlockResult::Restored | BlockResult::Agrees]);
         prop_assert!(is_well && outcome.trouble.is_none());
         prop_assert!(model.disks == before);
     }
@@ -325,8 +325,8 @@ fn two_members_wrong_at_one_byte_look_like_another_in_as_many_of_255_cases_as_th
                 damage(&mut model, places[first], &[(100, 1)]);
                 damage(&mut model, places[second], &[(100, change)]);
                 match named(&mut model, &group) {
-                    Some(Odd::Several) => {}
-                    Some(Odd::Member(slot)) => {
+                    Some(WrongMember::Several) => {}
+                    Some(WrongMember::Member(slot)) => {
                         let own = [places[first].slot, places[second].slot];
                         assert!(!own.contains(&slot));
                         others += 1;
@@ -348,15 +348,15 @@ fn blocks_that_changed_since_they_were_located_are_not_written() {
     let places = group.places();
     let cases = [
         // It was written anew meanwhile.
-        (places[1], (7, 3), Fate::Agrees),
+        (places[1], (7, 3), BlockResult::Agrees),
         // Another member is wrong too by now.
-        (places[2], (9, 3), Fate::Ambiguous),
+        (places[2], (9, 3), BlockResult::Ambiguous),
     ];
     for (place, (at, change), fate) in cases {
         let mut model = agreeing(&geometry, 9);
         damage(&mut model, places[1], &[(7, 3)]);
         model.changes = Some((
-            Place {
+            MemberOffset {
                 at: place.at + at,
                 ..place
             },
@@ -378,7 +378,7 @@ fn md_is_made_to_forget_its_cache_and_what_it_does_not_forget_is_reported() {
         damage(&mut model, places[1], &[(7, 3)]);
         (model.is_stale, model.forgets) = (true, forgets);
         let outcome = rewrite(&mut model, &geometry, &window);
-        assert_eq!(outcome.fates, [Fate::Restored]);
+        assert_eq!(outcome.fates, [BlockResult::Restored]);
         assert_eq!(outcome.trouble.is_none(), is_well, "{:?}", outcome.trouble);
         assert_eq!(model.held, None);
     }
@@ -407,7 +407,7 @@ fn after_a_failure_nothing_else_is_written() {
     let outcome = rewrite(&mut model, &geometry, &window);
     assert!(matches!(
         outcome.fates[..],
-        [Fate::Failed(_), Fate::Refused(_)]
+        [BlockResult::Failed(_), BlockResult::Refused(_)]
     ));
     assert_eq!((model.writes, model.held), (1, None));
 }

@@ -4,27 +4,29 @@ use jiff::Timestamp;
 
 use super::answer::Series;
 use super::{AWAIT, BUSY, CPU, FINDINGS, PRESSURE, Prometheus, QUEUE, expression, meaning};
-use crate::documents::{Array, Disk, Figure, Finding, Flow, Host, HostSource, HostState};
+use crate::documents::{
+    Array, DiskNow, Finding, Flow, HostNow, HostSource, HostState, RoundedFigure,
+};
 
 impl Prometheus {
     /// Hosts and their disks now.
     ///
     /// # Errors
     /// When the server does not answer.
-    pub(crate) fn now(&self) -> anyhow::Result<Vec<Host>> {
+    pub(crate) fn now(&self) -> anyhow::Result<Vec<HostNow>> {
         self.ask(|client| {
             let window = self.window(client, 1)?;
-            let mut hosts: Vec<Host> = Vec::new();
+            let mut hosts: Vec<HostNow> = Vec::new();
             for (of, set) in NOW_OF_DISK {
                 for one in client.now(&expression(of, window, ""))? {
-                    let value = Figure(one.last());
+                    let value = RoundedFigure(one.last());
                     let host = host_of(&mut hosts, &one);
                     set(disk_of(host, one.label("device")), value);
                 }
             }
             for (of, set) in NOW_OF_HOST {
                 for one in client.now(&expression(of, window, ""))? {
-                    let value = Figure(one.last());
+                    let value = RoundedFigure(one.last());
                     set(host_of(&mut hosts, &one), value);
                 }
             }
@@ -60,7 +62,7 @@ impl Prometheus {
 }
 
 /// A figure of a disk now.
-type NowOfDisk = (&'static str, fn(&mut Disk, Figure));
+type NowOfDisk = (&'static str, fn(&mut DiskNow, RoundedFigure));
 
 const NOW_OF_DISK: [NowOfDisk; 7] = [
     (BUSY, |disk, value| disk.busy_fraction = value),
@@ -90,7 +92,7 @@ const NOW_OF_DISK: [NowOfDisk; 7] = [
 ];
 
 /// A figure of a host now.
-type NowOfHost = (&'static str, fn(&mut Host, Figure));
+type NowOfHost = (&'static str, fn(&mut HostNow, RoundedFigure));
 
 const NOW_OF_HOST: [NowOfHost; 4] = [
     (PRESSURE, |host, value| host.io_pressure_fraction = value),
@@ -113,7 +115,7 @@ const NOW_OF_ARRAY: [NowOfArray; 2] = [
         };
     }),
     ("disksmith_md_done_ratio", |array, one| {
-        array.done_fraction = Figure(one.last());
+        array.done_fraction = RoundedFigure(one.last());
     }),
 ];
 
@@ -126,18 +128,20 @@ fn unknown_array() -> Array {
     }
 }
 
-const UNKNOWN: Figure = Figure(f64::NAN);
+const UNKNOWN: RoundedFigure = RoundedFigure(f64::NAN);
 
-fn host_of<'a>(hosts: &'a mut Vec<Host>, series: &Series) -> &'a mut Host {
+fn host_of<'a>(hosts: &'a mut Vec<HostNow>, series: &Series) -> &'a mut HostNow {
     let hostname = series.host();
     let place = match hosts.iter().position(|host| host.hostname == hostname) {
         Some(place) => place,
         None => {
-            hosts.push(Host {
+            hosts.push(HostNow {
                 hostname,
                 source: HostSource::Prometheus,
                 state: HostState::Live,
-                age_s: Figure((Timestamp::now().as_second() as f64 - series.last_at()).max(0.0)),
+                age_s: RoundedFigure(
+                    (Timestamp::now().as_second() as f64 - series.last_at()).max(0.0),
+                ),
                 cpu_busy_fraction: UNKNOWN,
                 iowait_fraction: UNKNOWN,
                 io_pressure_fraction: UNKNOWN,
@@ -152,7 +156,7 @@ fn host_of<'a>(hosts: &'a mut Vec<Host>, series: &Series) -> &'a mut Host {
     &mut hosts[place]
 }
 
-fn disk_of(host: &mut Host, name: String) -> &mut Disk {
+fn disk_of(host: &mut HostNow, name: String) -> &mut DiskNow {
     let place = match host.disks.iter().position(|disk| disk.name == name) {
         Some(place) => place,
         None => {
@@ -161,7 +165,7 @@ fn disk_of(host: &mut Host, name: String) -> &mut Disk {
                 bytes_per_s: UNKNOWN,
                 await_ms: UNKNOWN,
             };
-            host.disks.push(Disk {
+            host.disks.push(DiskNow {
                 kind: record::sample::DeviceKind::by_name(&name).word(),
                 name,
                 alias: None,

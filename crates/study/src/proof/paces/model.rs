@@ -1,6 +1,6 @@
 //! Devices that queue, with a foreground and a background whose rate the controller sets.
 
-use crate::pace::{Allowed, Controller, Counts, Detector, Foreground, Sample, Targets};
+use crate::pace::{Allowed, Controller, Foreground, ForegroundDetector, IoCounts, Sample, Targets};
 use crate::simulate::Rng;
 
 /// Size of a request of the background, as beside a foreground.
@@ -386,7 +386,7 @@ pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -
 struct Kernel {
     /// Requests that will complete: when, and bytes.
     outstanding: Vec<(f64, f64)>,
-    detector: Detector,
+    detector: ForegroundDetector,
 }
 
 impl Kernel {
@@ -404,7 +404,7 @@ impl Kernel {
             }
             !is_back
         });
-        let counts = Counts {
+        let counts = IoCounts {
             read,
             written: 0.0,
             own,

@@ -11,13 +11,14 @@
 use std::collections::HashMap;
 
 use record::Severity;
-use record::sample::{DeviceId, DeviceSample, Moment};
+use record::sample::{DeviceId, DeviceSample, SampleTime};
 
 use crate::level::{LEAST_SLICES, find_drop};
+use crate::median::median;
 use crate::watch::format::{digits, rate, time};
-use crate::watch::history::{Point, jitter, mean_known, mean_of, median, variation};
+use crate::watch::history::{Point, jitter, mean_known, mean_of, variation};
 use crate::watch::members::arrays;
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Points that it looks back, and interval of its observations.
 const WINDOW: usize = 240;
@@ -47,7 +48,7 @@ const ADVICE: &str = "The volume or the instance exceeded its baseline until its
 /// A level that was lost.
 #[derive(Clone, Copy, Debug)]
 struct LostLevel {
-    at: Moment,
+    at: SampleTime,
     before: Level,
     after: Level,
 }
@@ -73,7 +74,7 @@ impl Rule for BurstSpent {
         self.spent.clear();
     }
 
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         let is_time = now.history.count().is_multiple_of(EVERY);
         let mut lasting = HashMap::new();
         for device in now.disks() {
@@ -124,7 +125,7 @@ impl Level {
 }
 
 /// False if a device has siblings in an array, and these wait about as long after a moment as before.
-fn is_slow_alone(now: &Now<'_>, id: DeviceId, at: Moment) -> bool {
+fn is_slow_alone(now: &RuleInput<'_>, id: DeviceId, at: SampleTime) -> bool {
     let of_it = |array: &&DeviceSample| array.device.lies_on.contains(&id);
     let members = arrays(now.sample).filter(of_it);
     let members = members.flat_map(|array| now.sample.below(&array.device));

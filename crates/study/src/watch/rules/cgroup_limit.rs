@@ -8,11 +8,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use record::sample::{DeviceNumber, DeviceSample, GroupLimit, LimitKind, Moment, Sample};
+use record::sample::{DeviceNumber, DeviceSample, GroupLimit, LimitKind, Sample, SampleTime};
 use record::{Bytes, Severity, Subject};
 
 use crate::watch::format::{digits, percent};
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Time that it looks back, in seconds, and the least number of samples.
 const WINDOW_S: f64 = 5.0;
@@ -43,7 +43,7 @@ struct Track {
     uses: VecDeque<GroupUse>,
     limit: f64,
     /// Time since which it is at its limit.
-    since: Option<Moment>,
+    since: Option<SampleTime>,
 }
 
 /// Rule for groups at their limits.
@@ -55,7 +55,7 @@ pub(super) struct CgroupLimit {
 /// A group that is at its limit.
 struct LimitedGroup<'a> {
     limit: &'a GroupLimit,
-    since: Moment,
+    since: SampleTime,
     used: f64,
     share: f64,
     pressure: Option<f64>,
@@ -72,7 +72,7 @@ impl Rule for CgroupLimit {
         self.tracks.clear();
     }
 
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         let sample = now.sample;
         let mut tracks = std::mem::take(&mut self.tracks);
         let mut found: Vec<LimitedGroup<'_>> = Vec::new();
@@ -217,7 +217,7 @@ mod tests {
 
     use super::*;
     use crate::watch::EventCode;
-    use crate::watch::{Change, ChangeKind, Settings, Watch};
+    use crate::watch::{ChangeKind, EventChange, Settings, Watch};
 
     fn number(minor: u32) -> DeviceNumber {
         DeviceNumber { major: 8, minor }
@@ -239,7 +239,7 @@ mod tests {
         host: Option<f64>,
         length_s: f64,
         limits: &dyn Fn(u64) -> Vec<GroupLimit>,
-    ) -> Vec<Change> {
+    ) -> Vec<EventChange> {
         let mut watch = Watch::new(Settings::default());
         let line = |share: f64| PressureLine {
             stalled: Some(Fraction(share)),
@@ -247,11 +247,11 @@ mod tests {
         };
         let mut changes = Vec::new();
         for step in 1..=20 {
-            let at = Moment {
+            let at = SampleTime {
                 wall: None,
                 elapsed: Nanos((step as f64 * length_s * 1e9) as u64),
             };
-            let mut device = Device::by_name(DeviceId(0), "sdb", Moment::default());
+            let mut device = Device::by_name(DeviceId(0), "sdb", SampleTime::default());
             device.number = Some(number(16));
             changes.extend(watch.see(&Sample {
                 at,

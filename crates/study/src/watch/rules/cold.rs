@@ -14,10 +14,11 @@ use std::collections::HashMap;
 use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Sample};
 use record::{Nanos, Severity};
 
+use crate::median::median;
 use crate::watch::format::{digits, time};
-use crate::watch::history::{Point, beginning, mean_known, mean_of, median, variation};
+use crate::watch::history::{Point, beginning, mean_known, mean_of, variation};
 use crate::watch::members::arrays;
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 const WINDOW_S: f64 = 15.0;
 const LEAST_POINTS: usize = 8;
@@ -64,7 +65,7 @@ impl Rule for Cold {
         self.worked_on.clear();
     }
 
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         // A check of an array reads much alongside its users, who wait for that. When it has ended, it is still
         // in what is looked back on.
         let elapsed = now.sample.at.elapsed;
@@ -185,7 +186,7 @@ fn best_reads(points: &[Point], size: f64) -> Option<(f64, f64)> {
 }
 
 /// True if the other members of an array that this is one of read much faster meanwhile.
-fn is_alone(slow: &Slow, id: DeviceId, points: usize, now: &Now<'_>) -> bool {
+fn is_alone(slow: &Slow, id: DeviceId, points: usize, now: &RuleInput<'_>) -> bool {
     let with_it = |array: &&DeviceSample| array.device.lies_on.contains(&id);
     arrays(now.sample).filter(with_it).any(|array| {
         let others = array.device.lies_on.iter().filter(|other| **other != id);

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use record::sample::{ArraySample, DeviceId, DeviceSample, KernelError, Moment, Sample};
+use record::sample::{ArraySample, DeviceId, DeviceSample, KernelError, Sample, SampleTime};
 use record::{Nanos, Severity, Subject};
 
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 const ADVICE: &str = "Check the kernel's log (dmesg) and the volume's status in the cloud, and make sure that there is \
                       a backup first.";
@@ -16,8 +16,8 @@ const ADVICE_ARRAY: &str = "The array has less redundancy than it should. Make s
 struct LoggedErrors {
     count: u64,
     last: KernelError,
-    began: Moment,
-    seen: Moment,
+    began: SampleTime,
+    seen: SampleTime,
 }
 
 impl LoggedErrors {
@@ -38,7 +38,7 @@ struct Corrected {
     total: u64,
     /// Number that came while the event lasts, and the last time.
     fresh: u64,
-    seen: Moment,
+    seen: SampleTime,
 }
 
 /// Rule for errors.
@@ -63,7 +63,7 @@ impl Rule for Errors {
         true
     }
 
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         let at = now.sample.at;
         self.logged
             .retain(|_, errors| at.elapsed - errors.seen.elapsed <= SILENCE);
@@ -138,7 +138,7 @@ fn meant<'a>(name: &str, sample: &'a Sample) -> Option<&'a DeviceSample> {
 }
 
 impl Errors {
-    fn hear(&mut self, error: &KernelError, now: &Now<'_>) {
+    fn hear(&mut self, error: &KernelError, now: &RuleInput<'_>) {
         let device = error.device.as_deref();
         let device = device.and_then(|name| meant(name, now.sample));
         let subject = device.map_or(Subject::Host, |device| Subject::Device(device.device.id));
@@ -160,7 +160,7 @@ impl Errors {
         &mut self,
         array: &DeviceSample,
         state: &ArraySample,
-        now: &Now<'_>,
+        now: &RuleInput<'_>,
     ) -> Option<Sighting> {
         let at = now.sample.at;
         let id = array.device.id;
@@ -206,7 +206,7 @@ impl Errors {
         array: DeviceId,
         member: &str,
         errors: Option<u64>,
-        at: Moment,
+        at: SampleTime,
     ) -> Option<&Corrected> {
         let total = errors?;
         let key = (array, member.to_owned());

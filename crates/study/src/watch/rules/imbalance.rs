@@ -8,10 +8,11 @@
 use record::Severity;
 use record::raid::{Level, Placement};
 
+use crate::median::median;
 use crate::watch::format::digits;
-use crate::watch::history::{Kind, beginning, mean_of, median};
-use crate::watch::members::{Side, arrays, is_rebuilt, sides};
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::history::{FlowKindPoint, beginning, mean_of};
+use crate::watch::members::{MemberLoad, arrays, is_rebuilt, sides};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 const WINDOW_S: f64 = 30.0;
 const LEAST_POINTS: usize = 10;
@@ -33,9 +34,9 @@ const ADVICE: &str = "The array is no faster than this member. Look for one hot 
 pub(super) struct Imbalance;
 
 impl Rule for Imbalance {
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         for array in arrays(now.sample).filter(|array| !is_rebuilt(array)) {
-            let part: Kind = match array.device.raid_level().map(Level::placement) {
+            let part: FlowKindPoint = match array.device.raid_level().map(Level::placement) {
                 Some(Placement::Striped | Placement::Parity { rotates: true, .. }) => {
                     |point| &point.all
                 }
@@ -63,8 +64,11 @@ impl Rule for Imbalance {
 }
 
 /// The member with too much to do, its rate, and the others' median.
-fn hot<'a, 'b>(sides: &'a [Side<'b>], part: Kind) -> Option<(&'a Side<'b>, f64, f64)> {
-    let rate = |side: &Side<'_>| mean_of(side.points, part).ops;
+fn hot<'a, 'b>(
+    sides: &'a [MemberLoad<'b>],
+    part: FlowKindPoint,
+) -> Option<(&'a MemberLoad<'b>, f64, f64)> {
+    let rate = |side: &MemberLoad<'_>| mean_of(side.points, part).ops;
     let (busiest, side) = sides
         .iter()
         .enumerate()
@@ -81,7 +85,7 @@ fn hot<'a, 'b>(sides: &'a [Side<'b>], part: Kind) -> Option<(&'a Side<'b>, f64, 
         return None;
     }
     let more_in_point = |back: &usize| {
-        let rate_at = |side: &Side<'_>| {
+        let rate_at = |side: &MemberLoad<'_>| {
             let points = side.points;
             Some(part(points.get(points.len().checked_sub(back + 1)?)?).ops)
         };

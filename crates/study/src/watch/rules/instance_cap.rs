@@ -7,10 +7,10 @@ use record::sample::DeviceId;
 use record::{Severity, Subject};
 
 use crate::watch::format::{digits, percent, rate, time};
-use crate::watch::history::{Part, Point, beginning, mean_of, variation};
+use crate::watch::history::{FlowPoint, Point, beginning, mean_of, variation};
 use crate::watch::page::{Pages, TimeOverCap};
 use crate::watch::plateaus::{Held, at_work, calm_variation, held_in, least_wait, window};
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// The counters are examined every so many points.
 const EVERY: u64 = 5;
@@ -42,7 +42,7 @@ impl Rule for InstanceCap {
         true
     }
 
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         // An instance store shares no cap with others, and so its page names none. That is its word too.
         self.pages.take(now.sample, |exceeded| {
             let ops = exceeded.instance_iops.unwrap_or_default();
@@ -80,7 +80,7 @@ impl Rule for InstanceCap {
     }
 }
 
-fn host(began: record::sample::Moment) -> Sighting {
+fn host(began: record::sample::SampleTime) -> Sighting {
     Sighting {
         subject: Subject::Host,
         name: "host".to_owned(),
@@ -138,7 +138,7 @@ fn by_counters(held: &Held, sighting: Sighting) -> Sighting {
 }
 
 /// The level at which the disks are held together, if they are and none is by itself.
-fn held_together(now: &Now<'_>) -> Option<Held> {
+fn held_together(now: &RuleInput<'_>) -> Option<Held> {
     let series: Vec<(DeviceId, &[Point])> = now
         .disks()
         .filter_map(|device| Some((device.device.id, window(now.history, device.device.id)?)))
@@ -193,10 +193,10 @@ fn add<'a>(points: impl Iterator<Item = &'a Point>) -> Option<Point> {
     sum
 }
 
-fn together(a: &Part, b: &Part) -> Part {
+fn together(a: &FlowPoint, b: &FlowPoint) -> FlowPoint {
     let ops = a.ops + b.ops;
-    let waited = |part: &Part| part.wait.map_or(0.0, |wait| wait * part.ops);
-    Part {
+    let waited = |part: &FlowPoint| part.wait.map_or(0.0, |wait| wait * part.ops);
+    FlowPoint {
         ops,
         bytes: a.bytes + b.bytes,
         wait: (ops > 0.0).then(|| (waited(a) + waited(b)) / ops),

@@ -23,7 +23,7 @@ use super::rule::{Rule, Settings};
 
 /// Meaning of a finding for the question whether the disk changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Says {
+pub(crate) enum FindingMeaning {
     /// The disk, or what runs on it, changed.
     Changed,
     /// It reached a limit: a lower limit or more I/O.
@@ -61,9 +61,9 @@ macro_rules! events {
             }
 
             /// Its meaning for the question whether the disk changed.
-            pub(crate) fn says(self) -> Says {
+            pub(crate) fn says(self) -> FindingMeaning {
                 match self {
-                    $(EventCode::$name => Says::$says,)+
+                    $(EventCode::$name => FindingMeaning::$says,)+
                 }
             }
         }

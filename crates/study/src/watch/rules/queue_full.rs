@@ -5,7 +5,7 @@ use record::Severity;
 
 use crate::watch::format::digits;
 use crate::watch::history::{Point, beginning, mean_known};
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 const WINDOW_S: f64 = 10.0;
 const LEAST_POINTS: usize = 5;
@@ -20,7 +20,7 @@ const ADVICE: &str = "Reduce the number of concurrent requests, or spread the lo
 pub(super) struct QueueFull;
 
 impl Rule for QueueFull {
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         for device in now.disks() {
             let Some(depth) = device.device.queue_depth.map(f64::from) else {
                 continue;

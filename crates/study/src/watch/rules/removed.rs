@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use record::sample::{Device, DeviceId, DeviceKind, DeviceSample, Moment, Sample};
+use record::sample::{Device, DeviceId, DeviceKind, DeviceSample, Sample, SampleTime};
 use record::{Nanos, Severity, Subject};
 
 use crate::watch::format::digits;
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// It lasts until a device of the name is there again, but no longer than this.
 const LONGEST: Nanos = Nanos::from_secs(600);
@@ -26,7 +26,7 @@ struct Last {
 /// A device that is gone.
 struct RemovedDevice {
     name: String,
-    at: Moment,
+    at: SampleTime,
     sighting: Sighting,
 }
 
@@ -54,7 +54,7 @@ impl Removed {
         is_asked_for || is_own || self.last.contains_key(&device.id)
     }
 
-    fn sighting(&self, device: &Device, at: Moment) -> Sighting {
+    fn sighting(&self, device: &Device, at: SampleTime) -> Sighting {
         let last = self.last.get(&device.id).cloned().unwrap_or_default();
         let is_asked_for = self.names.iter().any(|name| device.is_called(name));
         let was_used = last.iops > 0.0 || last.in_flight > 0 || !last.above.is_empty();
@@ -98,7 +98,7 @@ impl Rule for Removed {
         self.last.clear();
     }
 
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         let sample = now.sample;
         for device in &sample.removed {
             if self.matters(device) {
@@ -146,17 +146,17 @@ mod tests {
 
     use super::*;
     use crate::watch::EventCode;
-    use crate::watch::{Change, ChangeKind, Settings, Watch};
+    use crate::watch::{ChangeKind, EventChange, Settings, Watch};
 
     fn device(id: u32, name: &str, kind: DeviceKind, on: &[u32]) -> Arc<Device> {
-        let mut device = Device::by_name(DeviceId(id), name, Moment::default());
+        let mut device = Device::by_name(DeviceId(id), name, SampleTime::default());
         device.kind = kind;
         device.lies_on = on.iter().map(|id| DeviceId(*id)).collect();
         Arc::new(device)
     }
 
     /// Findings while devices are there, in turn.
-    fn found(names: &[&str], steps: &[&[&Arc<Device>]]) -> Vec<Change> {
+    fn found(names: &[&str], steps: &[&[&Arc<Device>]]) -> Vec<EventChange> {
         let mut watch = Watch::new(Settings {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             ..Settings::default()
@@ -175,7 +175,7 @@ mod tests {
                 sample
             };
             changes.extend(watch.see(&Sample {
-                at: Moment {
+                at: SampleTime {
                     wall: None,
                     elapsed: Nanos::from_secs(second),
                 },

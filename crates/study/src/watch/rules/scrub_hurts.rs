@@ -17,10 +17,11 @@ use std::collections::{HashMap, VecDeque};
 use record::Severity;
 use record::sample::{DeviceId, DeviceSample, SyncAction};
 
+use crate::median::median;
 use crate::watch::format::{digits, time};
-use crate::watch::history::{History, Part, Point, beginning, mean_of, median};
+use crate::watch::history::{DeviceHistory, FlowPoint, Point, beginning, mean_of};
 use crate::watch::members::arrays;
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Points without work that are remembered, and how many are needed.
 const CALM: usize = 120;
@@ -69,7 +70,7 @@ pub(super) struct ScrubHurts {
 #[derive(Clone, Copy, Debug)]
 struct CalmPoint {
     /// The array's rate and wait.
-    part: Part,
+    part: FlowPoint,
     /// Share of the time for which programs waited for disks, as far as it is known.
     pressure: Option<f64>,
     /// Its number among all points.
@@ -113,7 +114,7 @@ impl Rule for ScrubHurts {
         self.pressure.clear();
     }
 
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         self.calm.retain(|id, _| now.sample.device(*id).is_some());
         self.begun.retain(|id, _| now.sample.device(*id).is_some());
         let pressure = now.sample.host.pressure.as_ref();
@@ -154,7 +155,7 @@ fn push<T>(queue: &mut VecDeque<T>, newest: T, most: usize) {
 }
 
 /// An array's last point, if its requests were timed.
-fn last(history: &History, now: &Now<'_>, array: &DeviceSample) -> Option<Part> {
+fn last(history: &DeviceHistory, now: &RuleInput<'_>, array: &DeviceSample) -> Option<FlowPoint> {
     let points = history.all(array.device.id);
     let part = points.last()?.all;
     let wait = part.wait.or_else(|| {
@@ -162,12 +163,12 @@ fn last(history: &History, now: &Now<'_>, array: &DeviceSample) -> Option<Part> 
             points.last().map_or(&[], std::slice::from_ref)
         })
     });
-    (part.ops >= LEAST_OPS && wait.is_some()).then_some(Part { wait, ..part })
+    (part.ops >= LEAST_OPS && wait.is_some()).then_some(FlowPoint { wait, ..part })
 }
 
 /// The members' mean wait over a choice of their points.
 fn members_wait(
-    now: &Now<'_>,
+    now: &RuleInput<'_>,
     array: &DeviceSample,
     choose: impl Fn(&[Point]) -> &[Point],
 ) -> Option<f64> {
@@ -180,7 +181,7 @@ fn members_wait(
 
 impl ScrubHurts {
     /// Takes the last point of an array that is at work, if it is one of the first.
-    fn begin(&mut self, now: &Now<'_>, id: DeviceId) {
+    fn begin(&mut self, now: &RuleInput<'_>, id: DeviceId) {
         let calm = self.calm.get(&id);
         let beginning = self.begun.entry(id).or_insert_with(|| Beginning {
             rates: Vec::new(),
@@ -193,7 +194,12 @@ impl ScrubHurts {
         }
     }
 
-    fn compare(&self, now: &Now<'_>, array: &DeviceSample, action: SyncAction) -> Option<Sighting> {
+    fn compare(
+        &self,
+        now: &RuleInput<'_>,
+        array: &DeviceSample,
+        action: SyncAction,
+    ) -> Option<Sighting> {
         let calm = self.calm.get(&array.device.id)?;
         if calm.len() < LEAST_CALM {
             return None;
@@ -294,8 +300,8 @@ mod tests {
 
     use crate::watch::Event;
     use record::sample::{
-        ArraySample, Device, Flow, Fraction, HostSample, Moment, PerSecond, Pressure, PressureLine,
-        Progress, Sample,
+        ArraySample, Device, Flow, Fraction, HostSample, PerSecond, Pressure, PressureLine,
+        Progress, Sample, SampleTime,
     };
     use record::{Bytes, Nanos};
 
@@ -306,7 +312,7 @@ mod tests {
     /// A second of a mirror that completes so many requests, on a host where programs wait for some disk for
     /// half of the time.
     fn second(number: u64, iops: f64, is_checked: bool) -> Sample {
-        let device = Device::by_name(DeviceId(0), "md0", Moment::default());
+        let device = Device::by_name(DeviceId(0), "md0", SampleTime::default());
         let mut device = DeviceSample::unknown(Arc::new(device));
         device.read = Flow {
             iops: Some(PerSecond(iops)),
@@ -330,7 +336,7 @@ mod tests {
             ..PressureLine::default()
         };
         Sample {
-            at: Moment {
+            at: SampleTime {
                 wall: None,
                 elapsed: Nanos::from_secs(number),
             },

@@ -20,11 +20,12 @@
 
 use record::Severity;
 
+use crate::median::median;
 use crate::watch::format::{digits, time};
-use crate::watch::history::{Kind, Part, beginning, mean_known, mean_of, median, variation};
-use crate::watch::members::{Side, arrays, is_rebuilt, sides};
+use crate::watch::history::{FlowKindPoint, FlowPoint, beginning, mean_known, mean_of, variation};
+use crate::watch::members::{MemberLoad, arrays, is_rebuilt, sides};
 use crate::watch::plateaus::least_wait;
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Time that it looks back, in seconds, and the least number of points.
 const WINDOW_S: f64 = 20.0;
@@ -61,11 +62,11 @@ const ADVICE: &str = "All members wait for this one. Compare it with the others 
 pub(super) struct SlowMember;
 
 impl Rule for SlowMember {
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         for array in arrays(now.sample).filter(|array| !is_rebuilt(array)) {
             let sides = sides(array, now.sample, now.history, WINDOW_S, LEAST_POINTS);
             for (index, side) in sides.iter().enumerate() {
-                let kinds: [(&str, Kind); 2] = [
+                let kinds: [(&str, FlowKindPoint); 2] = [
                     ("Reads", |point| &point.read),
                     ("Writes", |point| &point.write),
                 ];
@@ -90,13 +91,18 @@ struct Excess {
     ops: f64,
 }
 
-fn excess(now: &Now<'_>, sides: &[Side<'_>], which: usize, part: Kind) -> Option<Excess> {
+fn excess(
+    now: &RuleInput<'_>,
+    sides: &[MemberLoad<'_>],
+    which: usize,
+    part: FlowKindPoint,
+) -> Option<Excess> {
     let own = mean_of(sides[which].points, part);
     let others = || {
         let others = sides.iter().enumerate().filter(move |(at, _)| *at != which);
         others.map(|(_, side)| side)
     };
-    let means: Vec<Part> = others().map(|side| mean_of(side.points, part)).collect();
+    let means: Vec<FlowPoint> = others().map(|side| mean_of(side.points, part)).collect();
     let load = median(means.iter().map(|mean| mean.ops).collect())?;
     let wait = own.wait?;
     let typical = median(means.iter().filter_map(|mean| mean.wait).collect())?;
@@ -113,7 +119,7 @@ fn excess(now: &Now<'_>, sides: &[Side<'_>], which: usize, part: Kind) -> Option
         return None;
     }
     let slow_points = (0..sides[which].points.len()).filter_map(|back| {
-        let wait_at = |side: &Side<'_>| {
+        let wait_at = |side: &MemberLoad<'_>| {
             let points = side.points;
             part(points.get(points.len().checked_sub(back + 1)?)?).wait
         };
@@ -137,10 +143,10 @@ fn excess(now: &Now<'_>, sides: &[Side<'_>], which: usize, part: Kind) -> Option
 }
 
 /// True if the requests of the siblings, which typically wait so long, wait for each other.
-fn have_queues<'a, 'b: 'a, I: Iterator<Item = &'a Side<'b>>>(
-    now: &Now<'_>,
+fn have_queues<'a, 'b: 'a, I: Iterator<Item = &'a MemberLoad<'b>>>(
+    now: &RuleInput<'_>,
     others: impl Fn() -> I,
-    part: Kind,
+    part: FlowKindPoint,
     typical: f64,
 ) -> bool {
     let in_flight = others().filter_map(|side| mean_known(side.points, |point| point.in_flight));
@@ -158,7 +164,13 @@ fn have_queues<'a, 'b: 'a, I: Iterator<Item = &'a Side<'b>>>(
     is_far_above || variation(&waits) > STEADY
 }
 
-fn sighting(side: &Side<'_>, array: &str, word: &str, excess: &Excess, others: usize) -> Sighting {
+fn sighting(
+    side: &MemberLoad<'_>,
+    array: &str,
+    word: &str,
+    excess: &Excess,
+    others: usize,
+) -> Sighting {
     let device = side.device;
     Sighting {
         text: format!(

@@ -9,7 +9,7 @@ use record::Severity;
 
 use crate::watch::format::{digits, rate};
 use crate::watch::history::{beginning, mean_known, mean_of};
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 const WINDOW_S: f64 = 30.0;
 const LEAST_POINTS: usize = 10;
@@ -28,7 +28,7 @@ const ADVICE: &str = "Larger requests move more data with the same IOPS: check r
 pub(super) struct SmallIo;
 
 impl Rule for SmallIo {
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         for device in now.disks() {
             let last = now.history.last(device.device.id, WINDOW_S, LEAST_POINTS);
             let Some(points) = last else {

@@ -6,11 +6,11 @@
 
 use std::collections::HashMap;
 
-use record::sample::{DeviceId, DeviceSample, Moment};
+use record::sample::{DeviceId, DeviceSample, SampleTime};
 use record::{Nanos, Severity};
 
 use crate::watch::format::time;
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// Busy so much of the time is busy all of it, but for the clock's error.
 const ALWAYS: f64 = 0.98;
@@ -23,7 +23,7 @@ const ADVICE: &str = "The disk or the path to it hangs, and the programs that us
 pub(super) struct Stalled {
     least: Nanos,
     /// Time since which nothing completed, of those with something in flight.
-    since: HashMap<DeviceId, Moment>,
+    since: HashMap<DeviceId, SampleTime>,
 }
 
 impl Stalled {
@@ -51,7 +51,7 @@ impl Rule for Stalled {
         self.since.clear();
     }
 
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         let length = now.sample.length.as_secs_f64();
         let mut since = HashMap::with_capacity(self.since.len());
         for device in now.devices.causes(hangs) {
@@ -88,7 +88,7 @@ pub(crate) fn hangs(device: &DeviceSample) -> bool {
     known && !completes && waits
 }
 
-fn sighting(device: &DeviceSample, began: Moment, lasts: Nanos) -> Sighting {
+fn sighting(device: &DeviceSample, began: SampleTime, lasts: Nanos) -> Sighting {
     let what = match device.in_flight {
         Some(1) => "1 request is in flight".to_owned(),
         Some(count) => format!("{count} requests are in flight"),

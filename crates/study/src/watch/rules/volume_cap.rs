@@ -14,7 +14,7 @@ use crate::watch::format::{digits, percent, rate, time};
 use crate::watch::history::beginning;
 use crate::watch::page::{Pages, TimeOverCap};
 use crate::watch::plateaus::{Held, held, window};
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// The counters are examined every so many points: neighbouring answers are nearly the same.
 const EVERY: u64 = 5;
@@ -46,7 +46,7 @@ impl Rule for VolumeCap {
         true
     }
 
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         self.pages.take(now.sample, |exceeded| {
             (exceeded.volume_iops, exceeded.volume_bytes)
         });
@@ -70,7 +70,7 @@ impl Rule for VolumeCap {
 }
 
 impl VolumeCap {
-    fn observe_counters(&mut self, now: &Now<'_>) {
+    fn observe_counters(&mut self, now: &RuleInput<'_>) {
         let before = std::mem::take(&mut self.held);
         for device in now.disks() {
             let id = device.device.id;

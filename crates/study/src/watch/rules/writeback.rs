@@ -4,11 +4,11 @@
 //! (linux, mm/page-writeback.c, `dirty_freerun_ceiling`): from there on, each program that dirties
 //! memory is made to pause.
 
-use record::sample::{Memory, Moment};
+use record::sample::{Memory, SampleTime};
 use record::{Bytes, Nanos, Severity, Subject};
 
 use crate::watch::format::percent;
-use crate::watch::rule::{Now, Rule, Sighting};
+use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// It must last so long.
 const LEAST: Nanos = Nanos::from_secs(3);
@@ -20,7 +20,7 @@ const ADVICE: &str = "Writes to files now proceed at the speed of the disks. Low
 /// Rule for dirty memory.
 #[derive(Default)]
 pub(super) struct Writeback {
-    since: Option<Moment>,
+    since: Option<SampleTime>,
 }
 
 impl Rule for Writeback {
@@ -32,7 +32,7 @@ impl Rule for Writeback {
         self.since = None;
     }
 
-    fn observe(&mut self, now: &Now<'_>, seen: &mut Vec<Sighting>) {
+    fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>) {
         let full = now.sample.host.memory.as_ref().and_then(held_back);
         let Some((waiting, limit)) = full else {
             self.since = None;

@@ -1,9 +1,9 @@
 //! Cost and speed, with the Pareto frontier of cost, speed and redundancy.
 
-use super::super::view::View;
+use super::super::view::PageView;
 use super::speed::speed;
 use crate::views::sentences;
-use crate::views::units::Unit;
+use crate::views::units::FigureUnit;
 use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
 use page::escape::plain;
 use page::plot::{Axis, Dash, Hover, Line, Marker, Mode, Position, Symbol, Trace};
@@ -19,7 +19,7 @@ struct Dot {
 }
 
 /// The chart; `None` without prices.
-pub(super) fn chart(view: View<'_>) -> Option<Chart> {
+pub(super) fn chart(view: PageView<'_>) -> Option<Chart> {
     let (figure, unit) = speed(view)?;
     let dots = dots(view);
     if dots.is_empty() {
@@ -66,7 +66,7 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
 }
 
 /// Side of the numbers of line `slot`: the first line is the fastest, and its numbers are beyond it.
-fn label_side(slot: usize, unit: Unit) -> Position {
+fn label_side(slot: usize, unit: FigureUnit) -> Position {
     match (slot, unit.less_is_better()) {
         (0, false) => Position::TopLeft,
         (0, true) => Position::BottomLeft,
@@ -83,7 +83,7 @@ fn from_zero(title: &str, values: impl Iterator<Item = f64>) -> Axis {
     axis(title).range(vec![0.0, rounded(1.12 * most)])
 }
 
-fn dots(view: View<'_>) -> Vec<Dot> {
+fn dots(view: PageView<'_>) -> Vec<Dot> {
     let Some((figure, unit)) = speed(view) else {
         return Vec::new();
     };
@@ -102,7 +102,7 @@ fn dots(view: View<'_>) -> Vec<Dot> {
                 "#{} {layout}: {}, {}",
                 place + 1,
                 unit.show_value(value),
-                Unit::Dollars.show(dollars)
+                FigureUnit::Dollars.show(dollars)
             )),
         })
     })

@@ -1,13 +1,13 @@
 //! The baseline over time, which shows the drift of the devices.
 
-use super::super::view::View;
+use super::super::view::PageView;
 use super::speed::speed;
 use page::charts::{Chart, Figure, axis, layout, rounded};
 use page::plot::{Hover, Line, Marker, Mode, Shape, ShapeKind, Trace};
 use ui::format;
 
 /// The chart; `None` before the baseline was measured twice.
-pub(super) fn chart(view: View<'_>) -> Option<Chart> {
+pub(super) fn chart(view: PageView<'_>) -> Option<Chart> {
     let drift = view.decision.drift.as_ref()?;
     let (figure, unit) = speed(view)?;
     let last = drift.points.last()?.0;

@@ -1,8 +1,8 @@
 //! Effects of the settings, all else equal: a dot with its interval for each pair of settings.
 
-use super::super::view::View;
+use super::super::view::PageView;
 use super::speed::speed;
-use crate::views::units::{self, Unit};
+use crate::views::units::{self, FigureUnit};
 use crate::{Effect, Value};
 use page::charts::{Chart, Figure, axis, layout, rounded};
 use page::escape::plain;
@@ -25,11 +25,14 @@ const LADDERS: [&[f64]; 4] = [
 ];
 
 /// All effects, those of a factor together.
-pub(super) fn chart(view: View<'_>) -> Option<Chart> {
+pub(super) fn chart(view: PageView<'_>) -> Option<Chart> {
     let objective = &view.record.settings.objective;
     let (name, unit) = match speed(view) {
         Some((figure, unit)) => (figure.to_string(), unit),
-        None => (units::objective(objective), Unit::of_objective(objective)),
+        None => (
+            units::objective(objective),
+            FigureUnit::of_objective(objective),
+        ),
     };
     let effects = chosen(&view.decision.effects);
     if effects.is_empty() {

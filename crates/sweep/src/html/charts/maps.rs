@@ -1,10 +1,10 @@
 //! One map a level: chunks over members, each cell with the best layout that has both.
 
-use super::super::view::View;
+use super::super::view::PageView;
 use crate::layout::level_name;
 use crate::views::sentences;
-use crate::views::units::{Unit, outcome_word};
-use crate::{Factor, Layout, LayoutOutcome, Row};
+use crate::views::units::{FigureUnit, outcome_word};
+use crate::{Factor, Layout, LayoutOutcome, LayoutResult};
 use domain::raid::Level;
 use page::charts::{Chart, Figure, axis, layout, rounded};
 use page::escape::plain;
@@ -17,7 +17,7 @@ const WIDE_COLUMNS: usize = 5;
 type Band = (String, Box<dyn Fn(&Layout) -> bool>);
 
 /// The maps of all levels.
-pub(crate) fn all(view: View<'_>) -> Vec<Chart> {
+pub(crate) fn all(view: PageView<'_>) -> Vec<Chart> {
     let record = view.record;
     let best = view
         .decision
@@ -56,14 +56,14 @@ struct Map<'a> {
     members: Vec<usize>,
     bands: Vec<String>,
     /// By band and column: the best row there.
-    cells: Vec<Vec<Option<&'a Row>>>,
-    view: View<'a>,
-    unit: Unit,
+    cells: Vec<Vec<Option<&'a LayoutResult>>>,
+    view: PageView<'a>,
+    unit: FigureUnit,
     best: f64,
 }
 
 impl<'a> Map<'a> {
-    fn of_level(view: View<'a>, best: f64, level: &str) -> Map<'a> {
+    fn of_level(view: PageView<'a>, best: f64, level: &str) -> Map<'a> {
         let mut chunks: Vec<_> = view
             .record
             .layouts
@@ -87,7 +87,7 @@ impl<'a> Map<'a> {
         Map::new(view, best, title, "chunk", bands.collect())
     }
 
-    fn without_chunks(view: View<'a>, best: f64) -> Map<'a> {
+    fn without_chunks(view: PageView<'a>, best: f64) -> Map<'a> {
         let mut names: Vec<String> = Vec::new();
         for layout in view
             .record
@@ -113,7 +113,7 @@ impl<'a> Map<'a> {
     }
 
     fn new(
-        view: View<'a>,
+        view: PageView<'a>,
         best: f64,
         title: String,
         rows_are: &'static str,
@@ -141,13 +141,13 @@ impl<'a> Map<'a> {
             bands: bands.into_iter().map(|(name, _)| name).collect(),
             members,
             view,
-            unit: Unit::of_objective(&view.record.settings.objective),
+            unit: FigureUnit::of_objective(&view.record.settings.objective),
             best,
         }
     }
 
     /// Share of the winner's merit. A layout that misses a requirement has none.
-    fn share(&self, row: &Row) -> Option<f64> {
+    fn share(&self, row: &LayoutResult) -> Option<f64> {
         if row.outcome == LayoutOutcome::Missed {
             return None;
         }
@@ -175,7 +175,7 @@ impl<'a> Map<'a> {
             .cells
             .iter()
             .map(|cells| {
-                let share = |row: &Option<&Row>| row.and_then(|row| self.share(row));
+                let share = |row: &Option<&LayoutResult>| row.and_then(|row| self.share(row));
                 cells.iter().map(share).collect()
             })
             .collect();
@@ -218,7 +218,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    fn hover(&self, row: Option<&Row>) -> String {
+    fn hover(&self, row: Option<&LayoutResult>) -> String {
         row.map_or_else(String::new, |row| {
             let layout = plain(&sentences::layout(self.view.record, row.layout));
             let value = row.value.map_or_else(
@@ -260,7 +260,7 @@ impl<'a> Map<'a> {
         notes
     }
 
-    fn note(&self, row: &Row) -> String {
+    fn note(&self, row: &LayoutResult) -> String {
         let value = row.value.map(|value| self.unit.digits(value.mean));
         let mark = match row.outcome {
             LayoutOutcome::Behind => None,
@@ -284,7 +284,7 @@ fn categories(title: &str, places: Vec<f64>, names: Vec<String>) -> Axis {
         .grid(false)
 }
 
-fn bar(unit: Unit, least: f64) -> ColorBar {
+fn bar(unit: FigureUnit, least: f64) -> ColorBar {
     // For latencies the share is inverted, so that the best has the highest.
     let title = if unit.less_is_better() {
         "best ÷ this"

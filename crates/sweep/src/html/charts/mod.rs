@@ -9,7 +9,7 @@ mod speed;
 
 use record::Run;
 
-use super::view::View;
+use super::view::PageView;
 use crate::views::units::figure;
 use bench::conclusion::Conclusion;
 use bench::views::html::{Subject, distribution, groups};
@@ -18,7 +18,7 @@ use page::charts::Chart;
 pub(super) use maps::all as maps;
 
 /// Growth of the rate with the members, and with the cost.
-pub(super) fn growth(view: View<'_>) -> Vec<Chart> {
+pub(super) fn growth(view: PageView<'_>) -> Vec<Chart> {
     scaling::chart(view)
         .into_iter()
         .chain(cost::chart(view))
@@ -26,17 +26,17 @@ pub(super) fn growth(view: View<'_>) -> Vec<Chart> {
 }
 
 /// Effects of the settings.
-pub(super) fn effects(view: View<'_>) -> Vec<Chart> {
+pub(super) fn effects(view: PageView<'_>) -> Vec<Chart> {
     effects::chart(view).into_iter().collect()
 }
 
 /// The baseline over time.
-pub(super) fn drift(view: View<'_>) -> Vec<Chart> {
+pub(super) fn drift(view: PageView<'_>) -> Vec<Chart> {
     drift::chart(view).into_iter().collect()
 }
 
 /// Latency distributions of the finalists, in the phases of the objective and the requirements.
-pub(super) fn finalists(view: View<'_>) -> Vec<Chart> {
+pub(super) fn finalists(view: PageView<'_>) -> Vec<Chart> {
     let studied: Vec<(&str, &Run, Conclusion)> = view
         .finalists
         .iter()
@@ -79,9 +79,9 @@ pub(super) fn finalists(view: View<'_>) -> Vec<Chart> {
 }
 
 /// The phases of the objective and the requirements.
-fn phases(view: View<'_>) -> Vec<&str> {
+fn phases(view: PageView<'_>) -> Vec<&str> {
     let settings = &view.record.settings;
-    let required = settings.requires.iter().map(|bar| &bar.figure);
+    let required = settings.requires.iter().map(|one| &one.figure);
     figure(&settings.objective)
         .into_iter()
         .chain(required)

@@ -1,9 +1,9 @@
 //! Growth of the rate with the members, next to the sum of the volumes' own rates.
 
-use super::super::view::View;
+use super::super::view::PageView;
 use super::speed::{speed, whiskers};
-use crate::views::units::Unit;
-use crate::{Curve, Metric, Value};
+use crate::views::units::FigureUnit;
+use crate::{Metric, ScalingCurve, Value};
 use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
 use page::escape::plain;
 use page::plot::{Dash, Hover, Line, Marker, Mode, Symbol, Trace};
@@ -12,7 +12,7 @@ use page::plot::{Dash, Hover, Line, Marker, Mode, Symbol, Trace};
 const MAX_CURVES: usize = 5;
 
 /// The best curve of each level against its ideal.
-pub(super) fn chart(view: View<'_>) -> Option<Chart> {
+pub(super) fn chart(view: PageView<'_>) -> Option<Chart> {
     // Only rates grow with the members.
     let (figure, unit) = speed(view).filter(|(_, unit)| !unit.less_is_better())?;
     let curves = chosen(&view.decision.curves);
@@ -68,16 +68,16 @@ pub(super) fn chart(view: View<'_>) -> Option<Chart> {
 }
 
 /// The curve of each level with the highest rate. A label begins with its level.
-fn chosen(curves: &[Curve]) -> Vec<&Curve> {
-    let level = |curve: &Curve| {
+fn chosen(curves: &[ScalingCurve]) -> Vec<&ScalingCurve> {
+    let level = |curve: &ScalingCurve| {
         let level = curve.label.split(", ").next();
         level.unwrap_or_default().to_owned()
     };
-    let height = |curve: &Curve| {
+    let height = |curve: &ScalingCurve| {
         let values = curve.points.iter().map(|point| point.value.mean);
         values.fold(0.0, f64::max)
     };
-    let mut sorted: Vec<&Curve> = curves.iter().filter(|c| !c.points.is_empty()).collect();
+    let mut sorted: Vec<&ScalingCurve> = curves.iter().filter(|c| !c.points.is_empty()).collect();
     sorted.sort_by(|a, b| height(b).total_cmp(&height(a)));
     let mut levels: Vec<String> = Vec::new();
     sorted.retain(|curve| {
@@ -90,7 +90,7 @@ fn chosen(curves: &[Curve]) -> Vec<&Curve> {
     sorted
 }
 
-fn measured(curve: &Curve, unit: Unit, colour: &str) -> Trace {
+fn measured(curve: &ScalingCurve, unit: FigureUnit, colour: &str) -> Trace {
     let values: Vec<Value> = curve.points.iter().map(|point| point.value).collect();
     let label = plain(&curve.label);
     let text = curve.points.iter().map(|point| {
@@ -111,7 +111,7 @@ fn measured(curve: &Curve, unit: Unit, colour: &str) -> Trace {
         .nameless(true)
 }
 
-fn ideal(curve: &Curve, unit: Unit, colour: &str) -> Option<Trace> {
+fn ideal(curve: &ScalingCurve, unit: FigureUnit, colour: &str) -> Option<Trace> {
     let points: Vec<(usize, f64)> = curve
         .points
         .iter()
@@ -142,7 +142,7 @@ fn ideal(curve: &Curve, unit: Unit, colour: &str) -> Option<Trace> {
 }
 
 /// Rates of the volumes without an array: the sum of each alone, and all at once.
-fn volumes(view: View<'_>) -> Vec<Trace> {
+fn volumes(view: PageView<'_>) -> Vec<Trace> {
     let Some(probe) = &view.record.probe else {
         return Vec::new();
     };
@@ -183,12 +183,12 @@ fn volumes(view: View<'_>) -> Vec<Trace> {
     traces
 }
 
-fn members(curve: &Curve) -> Vec<f64> {
+fn members(curve: &ScalingCurve) -> Vec<f64> {
     let members = curve.points.iter().map(|point| point.members as f64);
     members.collect()
 }
 
-fn scaled(values: &[Value], unit: Unit) -> Vec<f64> {
+fn scaled(values: &[Value], unit: FigureUnit) -> Vec<f64> {
     let scaled = values.iter().map(|value| rounded(unit.scaled(value.mean)));
     scaled.collect()
 }

@@ -2,20 +2,20 @@
 
 use page::plot::Whiskers;
 
-use super::super::view::View;
-use crate::views::units::{Unit, figure};
+use super::super::view::PageView;
+use crate::views::units::{FigureUnit, figure};
 use crate::{Figure, Value};
 
 /// The figure of speed and its unit: that of the objective, or for the objective cost that of the first requirement.
-pub(super) fn speed(view: View<'_>) -> Option<(&Figure, Unit)> {
+pub(super) fn speed(view: PageView<'_>) -> Option<(&Figure, FigureUnit)> {
     let settings = &view.record.settings;
-    let required = settings.requires.first().map(|bar| &bar.figure);
+    let required = settings.requires.first().map(|one| &one.figure);
     let figure = figure(&settings.objective).or(required)?;
-    Some((figure, Unit::of_metric(figure.metric)))
+    Some((figure, FigureUnit::of_metric(figure.metric)))
 }
 
 /// The whiskers of values that are drawn in `unit`; none where a value has no interval.
-pub(super) fn whiskers(values: &[Value], unit: Unit) -> Whiskers {
+pub(super) fn whiskers(values: &[Value], unit: FigureUnit) -> Whiskers {
     let up = |value: &Value| {
         value
             .high

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::views::units::{Unit, figure};
+use crate::views::units::{FigureUnit, figure};
 use crate::{
-    Cell, CellOutcome, Cost, Curve, Decision, Drift, Effect, Factor, Figure, Layout, LayoutOutcome,
-    Point, Row, SweepRecord, Value,
+    BaselineDrift, Cell, CellOutcome, Cost, Effect, Factor, Figure, Layout, LayoutOutcome,
+    LayoutResult, Point, ScalingCurve, SweepDecision, SweepRecord, Value,
 };
 use domain::raid::Level;
 
@@ -15,12 +15,12 @@ use super::{ALONE, interval, truth};
 const VOLUME: f64 = 12.5;
 
 /// Conclusions from a sample.
-pub(super) fn all(record: &SweepRecord, priced: bool) -> Decision {
-    let mut rows: Vec<Row> = (0..record.layouts.len())
+pub(super) fn all(record: &SweepRecord, priced: bool) -> SweepDecision {
+    let mut rows: Vec<LayoutResult> = (0..record.layouts.len())
         .map(|index| row(record, index, priced))
         .collect();
-    let unit = Unit::of_objective(&record.settings.objective);
-    let key = |row: &Row| {
+    let unit = FigureUnit::of_objective(&record.settings.objective);
+    let key = |row: &LayoutResult| {
         let last = row.outcome == LayoutOutcome::Failed || row.value.is_none();
         let missed = row.outcome == LayoutOutcome::Missed;
         let value = row.value.map_or(0.0, |value| value.mean);
@@ -35,7 +35,7 @@ pub(super) fn all(record: &SweepRecord, priced: bool) -> Decision {
     };
     let winner = of(LayoutOutcome::Winner).first().copied();
     let ties = of(LayoutOutcome::Tie);
-    Decision {
+    SweepDecision {
         winner,
         ties,
         survivors: crate::survivors::of(&rows, record),
@@ -67,7 +67,7 @@ pub(super) fn all(record: &SweepRecord, priced: bool) -> Decision {
     }
 }
 
-fn row(record: &SweepRecord, index: usize, priced: bool) -> Row {
+fn row(record: &SweepRecord, index: usize, priced: bool) -> LayoutResult {
     let layout = &record.layouts[index];
     let cells = || {
         record
@@ -83,14 +83,14 @@ fn row(record: &SweepRecord, index: usize, priced: bool) -> Row {
     });
     let missed = record.settings.requires.iter().find(|requirement| {
         let figure = figures.get(&requirement.figure);
-        figure.is_some_and(|value| value.mean > requirement.bar)
+        figure.is_some_and(|value| value.mean > requirement.threshold)
     });
     let (outcome, why) = match (failure, value, missed) {
         (Some(why), _, _) => (LayoutOutcome::Failed, why),
         (None, None, _) => (LayoutOutcome::Open, "not measured yet".to_owned()),
         (None, Some(_), Some(missed)) => (
             LayoutOutcome::Missed,
-            format!("its {} is above the bar", missed.figure),
+            format!("its {} is above the threshold", missed.figure),
         ),
         (None, Some(_), None) => (LayoutOutcome::Behind, String::new()),
     };
@@ -102,7 +102,7 @@ fn row(record: &SweepRecord, index: usize, priced: bool) -> Row {
         .iter()
         .map(|device| device.size)
         .collect();
-    Row {
+    LayoutResult {
         layout: index,
         blocks: cells().count(),
         value,
@@ -137,7 +137,7 @@ fn figures(cells: &[&Cell]) -> BTreeMap<Figure, Value> {
 }
 
 /// Sets the winner, and the distances of the others.
-fn judge(rows: &mut [Row], unit: Unit) {
+fn judge(rows: &mut [LayoutResult], unit: FigureUnit) {
     let Some(place) = rows
         .iter()
         .position(|row| row.outcome == LayoutOutcome::Behind)
@@ -178,9 +178,9 @@ fn judge(rows: &mut [Row], unit: Unit) {
     }
 }
 
-fn frontier(rows: &[Row]) -> Vec<usize> {
-    let point = |row: &Row| Some((row.cost?.per_month, row.value?.mean, row.survives));
-    let beaten = |row: &Row| {
+fn frontier(rows: &[LayoutResult]) -> Vec<usize> {
+    let point = |row: &LayoutResult| Some((row.cost?.per_month, row.value?.mean, row.survives));
+    let beaten = |row: &LayoutResult| {
         let Some((cost, speed, survives)) = point(row) else {
             return true;
         };
@@ -194,7 +194,7 @@ fn frontier(rows: &[Row]) -> Vec<usize> {
         .collect()
 }
 
-fn drift(record: &SweepRecord) -> Option<Drift> {
+fn drift(record: &SweepRecord) -> Option<BaselineDrift> {
     let shown = figure(&record.settings.objective)?;
     let points: Vec<(f64, f64)> = record
         .cells
@@ -203,7 +203,7 @@ fn drift(record: &SweepRecord) -> Option<Drift> {
         .filter_map(|cell| Some((cell.began_s, cell.figure(shown)?.mean)))
         .collect();
     let (first, last) = (points.first()?.1, points.last()?.1);
-    (points.len() > 1).then(|| Drift {
+    (points.len() > 1).then(|| BaselineDrift {
         change: Some(interval(last / first - 1.0, 0.01)),
         jump: 0.011,
         text: format!(
@@ -239,7 +239,7 @@ fn effects(record: &SweepRecord) -> Vec<Effect> {
 
 fn ratio(record: &SweepRecord, from: &Layout, to: &Layout) -> f64 {
     let ratio = truth(to) / truth(from);
-    if Unit::of_objective(&record.settings.objective).less_is_better() {
+    if FigureUnit::of_objective(&record.settings.objective).less_is_better() {
         1.0 / ratio
     } else {
         ratio
@@ -274,8 +274,8 @@ fn effect(factor: Factor, from: String, to: String, ratios: &[f64]) -> Effect {
 }
 
 /// Rates by the number of members, for each level, chunk, file system and scheduler.
-fn curves(record: &SweepRecord) -> Vec<Curve> {
-    let mut curves: Vec<Curve> = Vec::new();
+fn curves(record: &SweepRecord) -> Vec<ScalingCurve> {
+    let mut curves: Vec<ScalingCurve> = Vec::new();
     for layout in record
         .layouts
         .iter()
@@ -302,7 +302,7 @@ fn curves(record: &SweepRecord) -> Vec<Curve> {
         };
         match curves.iter_mut().find(|curve| curve.label == label) {
             Some(curve) => curve.points.push(point),
-            None => curves.push(Curve {
+            None => curves.push(ScalingCurve {
                 label,
                 points: vec![point],
             }),

@@ -14,7 +14,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use self::protocol::{Stream, kind, parts, request};
-use super::{Delivery, Identity, Intake, Polled, Source};
+use super::{Delivery, Identity, Intake, PollResult, Source};
 use crate::store::Key;
 
 /// The most jobs that are requested at once.
@@ -28,19 +28,19 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A function of a gearmand.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct GearmanFunction {
     /// `host:port`.
     pub server: String,
     /// Function that its jobs are of.
     pub function: String,
 }
 
-impl Place {
+impl GearmanFunction {
     /// The place in `gearman://host:port/function`, without the scheme.
     ///
     /// # Errors
     /// A sentence.
-    pub fn parse(text: &str) -> Result<Place, String> {
+    pub fn parse(text: &str) -> Result<GearmanFunction, String> {
         let wrong = || {
             format!(
                 "'gearman://{text}' names no function; write it as gearman://host:4730/function"
@@ -53,7 +53,7 @@ impl Place {
         let has_port = server
             .rsplit_once(':')
             .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        Ok(Place {
+        Ok(GearmanFunction {
             server: if has_port {
                 server.to_owned()
             } else {
@@ -84,7 +84,7 @@ impl Place {
 /// A worker.
 #[derive(Debug)]
 pub struct Gearman {
-    place: Place,
+    place: GearmanFunction,
     address: String,
     worker: Option<Worker>,
     unidentified: u64,
@@ -114,7 +114,7 @@ struct Job {
 
 impl Gearman {
     /// A worker of a function.
-    pub fn new(place: Place) -> Gearman {
+    pub fn new(place: GearmanFunction) -> Gearman {
         Gearman {
             address: format!("gearman://{}/{}", place.server, place.function),
             place,
@@ -123,17 +123,17 @@ impl Gearman {
         }
     }
 
-    fn step(&mut self, wait: Duration, intake: &mut dyn Intake) -> io::Result<Polled> {
+    fn step(&mut self, wait: Duration, intake: &mut dyn Intake) -> io::Result<PollResult> {
         let worker = match &mut self.worker {
             Some(worker) => worker,
             None => self.worker.insert(Worker::connect(&self.place)?),
         };
         if worker.under_way() >= MOST {
             std::thread::sleep(wait.min(Duration::from_millis(20)));
-            return Ok(Polled::Idle);
+            return Ok(PollResult::Idle);
         }
         if worker.asleep && !worker.woken(wait)? {
-            return Ok(Polled::Idle);
+            return Ok(PollResult::Idle);
         }
         let jobs = worker.grab()?;
         let deliveries: Vec<Delivery<'_>> = jobs
@@ -144,21 +144,21 @@ impl Gearman {
             })
             .collect();
         if deliveries.is_empty() {
-            return Ok(Polled::Idle);
+            return Ok(PollResult::Idle);
         }
         if intake.take(&deliveries).is_err() {
             // They are given to another worker.
             self.worker = None;
-            return Ok(Polled::Idle);
+            return Ok(PollResult::Idle);
         }
         self.unidentified += jobs.iter().filter(|job| job.key.is_none()).count() as u64;
         worker.taken.extend(jobs.into_iter().map(|job| job.handle));
-        Ok(Polled::More)
+        Ok(PollResult::More)
     }
 }
 
 impl Worker {
-    fn connect(place: &Place) -> io::Result<Worker> {
+    fn connect(place: &GearmanFunction) -> io::Result<Worker> {
         // The administrative protocol is text, on a connection of its own.
         let mut admin = place.connect()?;
         admin.write_all(b"getpid\n")?;
@@ -286,11 +286,11 @@ impl Source for Gearman {
         &self.address
     }
 
-    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> Polled {
+    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> PollResult {
         self.step(wait, intake).unwrap_or_else(|error| {
             // What was not completed comes again, and is completed then without being counted again.
             self.worker = None;
-            Polled::Down(error.to_string())
+            PollResult::Down(error.to_string())
         })
     }
 

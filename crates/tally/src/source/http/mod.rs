@@ -13,11 +13,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::sync::oneshot;
 
-use super::{Delivery, Identity, Intake, Polled, Source};
+use super::{Delivery, Identity, Intake, PollResult, Source};
 use crate::server::Server;
 use crate::store::Key;
 
-use request::{Desk, Posted};
+use request::{Posted, RequestQueue};
 
 /// Time from a request to its commit: long enough that a commit serves many requests.
 const DELAY: Duration = Duration::from_millis(100);
@@ -26,16 +26,16 @@ const AT_ONCE: usize = 256;
 
 /// Address of a server: `host:port/events`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct HttpAddress {
     host: String,
 }
 
-impl Place {
+impl HttpAddress {
     /// The place in `http://host:port/events`, without the scheme.
     ///
     /// # Errors
     /// A sentence.
-    pub fn parse(text: &str) -> Result<Place, String> {
+    pub fn parse(text: &str) -> Result<HttpAddress, String> {
         let host = text
             .strip_suffix("/events")
             .unwrap_or(text)
@@ -44,7 +44,7 @@ impl Place {
             .rsplit_once(':')
             .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         match has_port && !host.contains('/') {
-            true => Ok(Place {
+            true => Ok(HttpAddress {
                 host: host.to_owned(),
             }),
             false => Err(format!(
@@ -92,7 +92,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for HttpAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "http://{}/events", self.host)
     }
@@ -115,11 +115,11 @@ impl Http {
     ///
     /// # Errors
     /// Where the address cannot be had, or is not of this host alone and there is no token.
-    pub fn open(place: &Place, token: Option<&str>) -> anyhow::Result<Http> {
+    pub fn open(place: &HttpAddress, token: Option<&str>) -> anyhow::Result<Http> {
         let address = place.address()?;
         place.check_reach(address, token)?;
         let (sender, requests) = sync_channel(AT_ONCE * 4);
-        let desk = Arc::new(Desk::new(sender, token));
+        let desk = Arc::new(RequestQueue::new(sender, token));
         let server = Server::start(address, move |request| Arc::clone(&desk).answer(request))
             .with_context(|| format!("{place} cannot be had"))?;
         Ok(Http {
@@ -141,11 +141,11 @@ impl Source for Http {
         Some(DELAY)
     }
 
-    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> Polled {
+    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> PollResult {
         let first = match self.requests.recv_timeout(wait) {
             Ok(request) => request,
-            Err(RecvTimeoutError::Timeout) => return Polled::Idle,
-            Err(RecvTimeoutError::Disconnected) => return Polled::End,
+            Err(RecvTimeoutError::Timeout) => return PollResult::Idle,
+            Err(RecvTimeoutError::Disconnected) => return PollResult::End,
         };
         let rest = std::iter::from_fn(|| self.requests.try_recv().ok()).take(AT_ONCE);
         let requests: Vec<Posted> = std::iter::once(first).chain(rest).collect();
@@ -160,7 +160,7 @@ impl Source for Http {
             self.taken
                 .extend(requests.into_iter().map(|request| request.committed));
         }
-        Polled::More
+        PollResult::More
     }
 
     fn sealed(&mut self, batch: u64) {

@@ -36,22 +36,22 @@ pub(super) struct Posted {
 
 /// The place where requests are taken.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct RequestQueue {
     requests: SyncSender<Posted>,
     token: Option<String>,
     room: Arc<Semaphore>,
 }
 
-impl Desk {
-    pub(super) fn new(requests: SyncSender<Posted>, token: Option<&str>) -> Desk {
-        Desk {
+impl RequestQueue {
+    pub(super) fn new(requests: SyncSender<Posted>, token: Option<&str>) -> RequestQueue {
+        RequestQueue {
             requests,
             token: token.map(str::to_owned),
             room: Arc::new(Semaphore::new(BODIES)),
         }
     }
 
-    pub(super) async fn answer(self: Arc<Desk>, request: Request<Incoming>) -> Answer {
+    pub(super) async fn answer(self: Arc<RequestQueue>, request: Request<Incoming>) -> Answer {
         self.take(request).await.unwrap_or_else(Refusal::answer)
     }
 

@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::{Delivery, Identity, Intake, Polled, Source, Stopped};
+use super::{Delivery, Identity, Intake, PollResult, Source, Stopped};
 use crate::identity::fingerprint;
 use crate::store::LONGEST_KEY;
 
-pub use place::Place;
+pub use place::KafkaTopic;
 use protocol::{Connection, error};
 
 /// Interval at which the partitions are read anew: more may be added to a topic.
@@ -29,7 +29,7 @@ const TURN: Duration = Duration::from_millis(20);
 /// A reader of a topic.
 #[derive(Debug)]
 pub struct Kafka {
-    place: Place,
+    place: KafkaTopic,
     address: String,
     cluster: Option<Cluster>,
 }
@@ -77,7 +77,7 @@ impl From<io::Error> for Failed {
 
 impl Kafka {
     /// A reader of a topic, which connects when it is polled.
-    pub fn new(place: Place) -> Kafka {
+    pub fn new(place: KafkaTopic) -> Kafka {
         Kafka {
             address: place.to_string(),
             place,
@@ -117,7 +117,7 @@ impl Kafka {
 }
 
 /// Finds the leaders of the partitions, and the stores' positions.
-fn connect(place: &Place, intake: &mut dyn Intake) -> Result<Cluster, Failed> {
+fn connect(place: &KafkaTopic, intake: &mut dyn Intake) -> Result<Cluster, Failed> {
     let mut last = io::Error::other("no broker is named");
     let metadata = place.brokers.iter().find_map(|broker| {
         let answer = Connection::open(broker).and_then(|mut one| one.metadata(&place.topic));
@@ -260,18 +260,18 @@ impl Source for Kafka {
         &self.address
     }
 
-    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> Polled {
+    fn poll(&mut self, wait: Duration, intake: &mut dyn Intake) -> PollResult {
         match self.step(wait, intake) {
-            Ok(true) => Polled::More,
-            Ok(false) => Polled::Idle,
+            Ok(true) => PollResult::More,
+            Ok(false) => PollResult::Idle,
             Err(Failed::Stopped(Stopped)) => {
                 self.cluster = None;
-                Polled::Idle
+                PollResult::Idle
             }
             Err(Failed::Broker(error)) => {
                 // Leaders move, and are looked up again.
                 self.cluster = None;
-                Polled::Down(error.to_string())
+                PollResult::Down(error.to_string())
             }
         }
     }

@@ -6,19 +6,19 @@ const PORT: u16 = 9092;
 
 /// A topic of some brokers: `host:port,host:port/topic[?partitions=0,2-5]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct KafkaTopic {
     pub(super) brokers: Vec<String>,
     pub(super) topic: String,
     /// Ranges of partitions; none for all.
     partitions: Vec<(i32, i32)>,
 }
 
-impl Place {
+impl KafkaTopic {
     /// The place in `kafka://host:port/topic`, without the scheme.
     ///
     /// # Errors
     /// A sentence.
-    pub fn parse(text: &str) -> Result<Place, String> {
+    pub fn parse(text: &str) -> Result<KafkaTopic, String> {
         let wrong = || {
             format!("'kafka://{text}' is no topic; write it as kafka://host:9092,host:9092/topic")
         };
@@ -46,7 +46,7 @@ impl Place {
             None if options.is_empty() => Some(Vec::new()),
             None => None,
         };
-        Ok(Place {
+        Ok(KafkaTopic {
             brokers: brokers.ok_or_else(wrong)?,
             topic: topic.to_owned(),
             partitions: partitions.ok_or_else(|| {
@@ -62,7 +62,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for KafkaTopic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kafka://{}/{}", self.brokers.join(","), self.topic)?;
         let ranges: Vec<String> = self
@@ -90,10 +90,10 @@ mod tests {
             "kafka://a:9092/events",
             "kafka://a:9092,b:9093/my.topic_1?partitions=0,2-5",
         ] {
-            let place = Place::parse(text.trim_start_matches("kafka://")).unwrap();
+            let place = KafkaTopic::parse(text.trim_start_matches("kafka://")).unwrap();
             assert_eq!(place.to_string(), text);
         }
-        let place = Place::parse("a/t?partitions=1-2").unwrap();
+        let place = KafkaTopic::parse("a/t?partitions=1-2").unwrap();
         assert_eq!(place.brokers, ["a:9092"]);
         assert!(place.has(2) && !place.has(0));
         for wrong in [
@@ -105,7 +105,7 @@ mod tests {
             "a/t?partitions=2-1",
             "a/t?group=x",
         ] {
-            assert!(Place::parse(wrong).is_err(), "{wrong}");
+            assert!(KafkaTopic::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

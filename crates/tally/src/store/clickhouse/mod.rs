@@ -13,11 +13,11 @@ mod server;
 
 use std::time::Duration;
 
-use super::{Applied, Archive, Batch, Key, Limits, Result, Settings, Store, StoreError, sql};
-use crate::level::{Level, Seconds};
+use super::{Applied, Archive, Batch, Key, Result, Settings, Store, StoreError, StoreLimits, sql};
+use crate::level::{RollUpLevel, Seconds};
 
 use outbox::Outbox;
-pub use server::Server;
+pub use server::ClickhouseAddress;
 
 /// Inserts of which ClickHouse remembers the tokens.
 const REMEMBERED: u32 = 10_000;
@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// A database of ClickHouse that is written, with its outbox.
 pub struct ClickhouseStore {
-    server: Server,
+    server: ClickhouseAddress,
     address: String,
     outbox: Outbox,
 }
@@ -40,7 +40,11 @@ impl ClickhouseStore {
     ///
     /// # Errors
     /// Where either cannot be written, or has other settings.
-    pub fn open(server: &Server, new: &Settings, most_tags: u64) -> Result<ClickhouseStore> {
+    pub fn open(
+        server: &ClickhouseAddress,
+        new: &Settings,
+        most_tags: u64,
+    ) -> Result<ClickhouseStore> {
         let outbox = Outbox::open(&server.outbox()?, new, most_tags)?;
         let settings = outbox.store.settings().clone();
         server.check_version()?;
@@ -100,7 +104,7 @@ impl ClickhouseStore {
     }
 
     /// Removes the partitions of a level that are older than the limits.
-    fn remove(&mut self, level: Level, kept: Seconds, now: Seconds) -> Result<()> {
+    fn remove(&mut self, level: RollUpLevel, kept: Seconds, now: Seconds) -> Result<()> {
         let Some(length) = partition(level) else {
             return Ok(());
         };
@@ -124,7 +128,7 @@ impl ClickhouseStore {
 ///
 /// # Errors
 /// Where there is none, or it cannot be read.
-pub(super) fn open_archive(server: &Server) -> Result<Box<dyn Archive>> {
+pub(super) fn open_archive(server: &ClickhouseAddress) -> Result<Box<dyn Archive>> {
     match read::settings(server)? {
         Some(settings) => Ok(Box::new(read::Reading::new(server.clone(), settings))),
         None => Err(StoreError::refused(format!(
@@ -175,11 +179,11 @@ impl Store for ClickhouseStore {
         }
     }
 
-    fn maintain(&mut self, limits: &Limits, now: Seconds, ran: Duration) -> Result<bool> {
+    fn maintain(&mut self, limits: &StoreLimits, now: Seconds, ran: Duration) -> Result<bool> {
         let more = self.outbox.store.maintain(limits, now, ran)?;
         self.send()?;
         if !ran.is_zero() {
-            for level in [Level::Minute, Level::Hour] {
+            for level in [RollUpLevel::Minute, RollUpLevel::Hour] {
                 if let Some(kept) = limits.kept(level) {
                     self.remove(level, kept, now)?;
                 }
@@ -190,11 +194,11 @@ impl Store for ClickhouseStore {
 }
 
 /// Seconds of a level's partitions, which are removed whole.
-fn partition(level: Level) -> Option<Seconds> {
+fn partition(level: RollUpLevel) -> Option<Seconds> {
     match level {
-        Level::Minute => Some(7 * 86_400),
-        Level::Hour => Some(30 * 86_400),
-        Level::Day | Level::Month => None,
+        RollUpLevel::Minute => Some(7 * 86_400),
+        RollUpLevel::Hour => Some(30 * 86_400),
+        RollUpLevel::Day | RollUpLevel::Month => None,
     }
 }
 
@@ -208,7 +212,7 @@ fn tables_of(settings: &Settings) -> Vec<String> {
         .iter()
         .map(|class| format!(", {class} {sum}"))
         .collect();
-    for level in Level::ALL {
+    for level in RollUpLevel::ALL {
         let partitions = match partition(level) {
             Some(length) => format!("PARTITION BY intDiv(start, {length})"),
             None => String::new(),

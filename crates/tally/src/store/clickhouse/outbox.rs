@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension as _, params};
 
 use crate::event::OTHER;
 use crate::identity::unique_name;
-use crate::level::{Level, Seconds};
+use crate::level::{RollUpLevel, Seconds};
 use crate::store::sqlite::{SqliteStore, add_tags};
 use crate::store::{Applied, Batch, Result, Settings, Store as _, sql};
 use crate::sums::{Sums, Values};
@@ -56,10 +56,10 @@ impl Outbox {
             let (applied, others) = add_tags(connection, ids, &batch.sums)?;
             let mut insert = connection
                 .prepare_cached("INSERT INTO tally_outbox (target, body) VALUES (?1, ?2)")?;
-            for level in Level::ALL {
+            for level in RollUpLevel::ALL {
                 let coarse;
                 let sums = match level {
-                    Level::Minute => &batch.sums,
+                    RollUpLevel::Minute => &batch.sums,
                     _ => {
                         coarse = batch.sums.coarser(level, &settings.zone, 0..Seconds::MAX);
                         &coarse

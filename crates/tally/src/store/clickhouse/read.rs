@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::Server;
+use super::ClickhouseAddress;
 use crate::classes::MOST_CLASSES;
-use crate::level::{Level, Seconds};
+use crate::level::{RollUpLevel, Seconds};
 use crate::store::{Archive, Entry, Result, Settings, StoredBucket, StoredRow, sql};
 use crate::sums::Values;
 
@@ -12,7 +12,7 @@ use crate::sums::Values;
 const AT_ONCE: usize = 500;
 
 /// Settings with which a store was made; `None` where there is none.
-pub(super) fn settings(server: &Server) -> Result<Option<Settings>> {
+pub(super) fn settings(server: &ClickhouseAddress) -> Result<Option<Settings>> {
     let tables = server.rows(
         "SELECT count() FROM system.tables WHERE database = currentDatabase() AND name = 'tally_setting'",
     )?;
@@ -37,14 +37,14 @@ pub(super) fn settings(server: &Server) -> Result<Option<Settings>> {
 
 /// A database that is read.
 pub(super) struct Reading {
-    server: Server,
+    server: ClickhouseAddress,
     settings: Settings,
     /// Tags by their numbers, which hold until the dictionary is read again.
     names: Vec<String>,
 }
 
 impl Reading {
-    pub(super) fn new(server: Server, settings: Settings) -> Reading {
+    pub(super) fn new(server: ClickhouseAddress, settings: Settings) -> Reading {
         Reading {
             server,
             settings,
@@ -123,12 +123,12 @@ impl Archive for Reading {
             .collect())
     }
 
-    fn watermark(&mut self, _level: Level) -> Result<Seconds> {
+    fn watermark(&mut self, _level: RollUpLevel) -> Result<Seconds> {
         // Each level is written at once.
         Ok(Seconds::MAX)
     }
 
-    fn span(&mut self, level: Level) -> Result<Option<(Seconds, Seconds)>> {
+    fn span(&mut self, level: RollUpLevel) -> Result<Option<(Seconds, Seconds)>> {
         let rows = self.server.rows(&format!(
             "SELECT min(start), max(start) FROM {} HAVING count() > 0",
             sql::table(level)
@@ -139,7 +139,7 @@ impl Archive for Reading {
 
     fn rows(
         &mut self,
-        level: Level,
+        level: RollUpLevel,
         tags: &[i64],
         from: Seconds,
         to: Seconds,
@@ -178,7 +178,7 @@ impl Archive for Reading {
 
     fn buckets(
         &mut self,
-        level: Level,
+        level: RollUpLevel,
         tags: &[i64],
         from: Seconds,
         to: Seconds,
@@ -196,7 +196,7 @@ impl Archive for Reading {
 
     fn top(
         &mut self,
-        level: Level,
+        level: RollUpLevel,
         from: Seconds,
         to: Seconds,
         most: usize,

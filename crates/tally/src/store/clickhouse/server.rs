@@ -20,7 +20,7 @@ const OLDEST: (u32, u32) = (22, 2);
 
 /// A database: `clickhouse://[USER@]HOST[:PORT]/DATABASE?outbox=FILE[&password-file=FILE]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct ClickhouseAddress {
     user: Option<String>,
     host: String,
     database: String,
@@ -28,11 +28,11 @@ pub struct Server {
     password_file: Option<PathBuf>,
 }
 
-impl FromStr for Server {
+impl FromStr for ClickhouseAddress {
     type Err = String;
 
     /// Of what is behind `clickhouse://`.
-    fn from_str(text: &str) -> std::result::Result<Server, String> {
+    fn from_str(text: &str) -> std::result::Result<ClickhouseAddress, String> {
         let wrong = || {
             format!(
                 "'{}' is no store; write it as clickhouse://user@host:8123/database?outbox=FILE",
@@ -60,7 +60,7 @@ impl FromStr for Server {
         let has_port = host
             .rsplit_once(':')
             .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        let mut found = Server {
+        let mut found = ClickhouseAddress {
             user,
             host: if has_port {
                 host.to_owned()
@@ -86,7 +86,7 @@ impl FromStr for Server {
     }
 }
 
-impl fmt::Display for Server {
+impl fmt::Display for ClickhouseAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("clickhouse://")?;
         if let Some(user) = &self.user {
@@ -107,7 +107,7 @@ impl fmt::Display for Server {
     }
 }
 
-impl Server {
+impl ClickhouseAddress {
     /// Path of the outbox, which only writing needs.
     pub(super) fn outbox(&self) -> Result<PathBuf> {
         self.outbox.clone().ok_or_else(|| {
@@ -229,13 +229,13 @@ mod tests {
     #[test]
     fn addresses_are_read_and_written() {
         for text in ["a:8123/sums", "ann@a:1/sums?outbox=/o.db&password-file=/p"] {
-            let server: Server = text.parse().unwrap();
+            let server: ClickhouseAddress = text.parse().unwrap();
             assert_eq!(server.to_string(), format!("clickhouse://{text}"));
         }
         for wrong in ["a", "a/", "/x", "a/x;y", "a/x?tls=1"] {
-            assert!(wrong.parse::<Server>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ClickhouseAddress>().is_err(), "{wrong}");
         }
-        let error = "ann:s3cret@a/x".parse::<Server>().unwrap_err();
+        let error = "ann:s3cret@a/x".parse::<ClickhouseAddress>().unwrap_err();
         assert!(
             error.contains("password-file") && !error.contains("s3cret"),
             "{error}"

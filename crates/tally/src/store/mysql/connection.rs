@@ -3,8 +3,8 @@
 use mysql::prelude::Queryable as _;
 use mysql::{Conn, Error};
 
-use super::Server;
-use crate::store::sql::{Roll, Sql};
+use super::MysqlAddress;
+use crate::store::sql::{RolledPeriod, Sql};
 use crate::store::{Entry, Result, Settings, StoreError};
 
 /// Immediate tries of a transaction that lost a deadlock.
@@ -17,14 +17,14 @@ const REFUSALS: [u16; 6] = [1044, 1045, 1049, 1142, 1143, 1698];
 
 /// A connection that is made when it is needed.
 pub(super) struct Connection {
-    server: Server,
+    server: MysqlAddress,
     pub(super) address: String,
     isolation: &'static str,
     connection: Option<Conn>,
 }
 
 impl Connection {
-    pub(super) fn new(server: &Server, isolation: &'static str) -> Connection {
+    pub(super) fn new(server: &MysqlAddress, isolation: &'static str) -> Connection {
         Connection {
             address: server.to_string(),
             server: server.clone(),
@@ -177,8 +177,8 @@ impl Sql for Connection {
         " FOR UPDATE"
     }
 
-    fn latest(&self, roll: &Roll) -> String {
-        let Roll {
+    fn latest(&self, roll: &RolledPeriod) -> String {
+        let RolledPeriod {
             table,
             finer,
             start,

@@ -9,13 +9,13 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use mysql::prelude::Queryable as _;
 
-use super::piece::{Movable, Pending, Slice};
+use super::piece::{Movable, MovedRows, Pending};
 use super::sql::{self, Sql as _, SqlArchive, moving};
-use super::{Applied, Archive, Batch, Key, Limits, Result, Settings, Store};
-use crate::level::{Level, Seconds};
+use super::{Applied, Archive, Batch, Key, Result, Settings, Store, StoreLimits};
+use crate::level::{RollUpLevel, Seconds};
 
 use connection::{Connection, retrying};
-pub use server::Server;
+pub use server::MysqlAddress;
 
 /// Rows of one statement.
 const AT_ONCE: usize = 1000;
@@ -36,7 +36,7 @@ impl MysqlStore {
     ///
     /// # Errors
     /// Where it cannot be written, or is a newer version's.
-    pub fn open(server: &Server, new: &Settings, most_tags: u64) -> Result<MysqlStore> {
+    pub fn open(server: &MysqlAddress, new: &Settings, most_tags: u64) -> Result<MysqlStore> {
         let mut connection = Connection::new(server, "READ COMMITTED");
         for statement in tables_of(new) {
             connection.run(&statement)?;
@@ -60,7 +60,7 @@ impl MysqlStore {
 ///
 /// # Errors
 /// Where there is none, or it cannot be read.
-pub(super) fn open_archive(server: &Server) -> Result<Box<dyn Archive>> {
+pub(super) fn open_archive(server: &MysqlAddress) -> Result<Box<dyn Archive>> {
     let mut connection = Connection::new(server, "REPEATABLE READ");
     let settings = connection.settings()?;
     Ok(Box::new(SqlArchive::new(connection, settings)))
@@ -78,7 +78,7 @@ impl Store for MysqlStore {
     fn known(&mut self, keys: &[Key]) -> Result<Vec<bool>> {
         let mut known = hashbrown::HashSet::new();
         for keys in keys.chunks(AT_ONCE) {
-            let list: Vec<String> = keys.iter().map(|key| sql::hex(key.bytes())).collect();
+            let list: Vec<String> = keys.iter().map(|key| sql::literal(key.bytes())).collect();
             let statement = format!(
                 "SELECT identity FROM tally_identity WHERE identity IN ({})",
                 list.join(",")
@@ -94,7 +94,7 @@ impl Store for MysqlStore {
     fn position(&mut self, source: &str) -> Result<Option<u64>> {
         let statement = format!(
             "SELECT position FROM tally_position WHERE source = {}",
-            sql::hex(source.as_bytes())
+            sql::literal(source.as_bytes())
         );
         self.connection
             .with(|connection| connection.query_first(statement))
@@ -110,7 +110,7 @@ impl Store for MysqlStore {
     fn identities(&mut self, after: &[u8], most: usize) -> Result<Vec<Key>> {
         let statement = format!(
             "SELECT identity FROM tally_identity WHERE identity > {} ORDER BY identity LIMIT {most}",
-            sql::hex(after)
+            sql::literal(after)
         );
         self.connection
             .with(|connection| connection.query_map(statement, Key::of))
@@ -141,7 +141,7 @@ impl Store for MysqlStore {
         retrying(|| self.write(batch, now))
     }
 
-    fn maintain(&mut self, limits: &Limits, now: Seconds, ran: Duration) -> Result<bool> {
+    fn maintain(&mut self, limits: &StoreLimits, now: Seconds, ran: Duration) -> Result<bool> {
         let clock = (&mut self.running, ran);
         sql::maintain(&mut self.connection, &self.settings, limits, now, clock)
     }
@@ -160,7 +160,7 @@ impl Movable for MysqlStore {
         moving::pending(&mut self.connection)
     }
 
-    fn take_out(&mut self, slice: &Slice, target: &str) -> Result<bool> {
+    fn take_out(&mut self, slice: &MovedRows, target: &str) -> Result<bool> {
         let (sql, settings) = (&mut self.connection, &self.settings);
         retrying(|| moving::take_out(sql, settings, slice, target))
     }
@@ -196,7 +196,7 @@ fn tables_of(new: &Settings) -> Vec<String> {
         .iter()
         .map(|column| format!(", {column} DOUBLE"))
         .collect();
-    for level in Level::ALL {
+    for level in RollUpLevel::ALL {
         tables.push(format!(
             "{} (start BIGINT NOT NULL, tag BIGINT NOT NULL, events DOUBLE NOT NULL{values},
              PRIMARY KEY (start, tag)) {engine}",

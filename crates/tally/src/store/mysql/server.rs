@@ -19,7 +19,7 @@ const PORT: u16 = 3306;
 /// A database of a server: `mysql://[USER@]HOST[:PORT]/DATABASE[?defaults-file=FILE][&socket=PATH][&ssl-ca=FILE]`. What is
 /// left out is taken from `[client]` of `~/.my.cnf` or of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct MysqlAddress {
     user: Option<String>,
     host: Option<String>,
     port: Option<u16>,
@@ -30,11 +30,11 @@ pub struct Server {
     defaults_file: Option<PathBuf>,
 }
 
-impl FromStr for Server {
+impl FromStr for MysqlAddress {
     type Err = String;
 
     /// Of what is behind `mysql://`.
-    fn from_str(text: &str) -> std::result::Result<Server, String> {
+    fn from_str(text: &str) -> std::result::Result<MysqlAddress, String> {
         let wrong = || {
             format!(
                 "'{}' is no store; write it as mysql://user@host:3306/database",
@@ -67,7 +67,7 @@ impl FromStr for Server {
             return Err(wrong());
         }
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let mut found = Server {
+        let mut found = MysqlAddress {
             user: user.and_then(some),
             host: some(host),
             port,
@@ -92,7 +92,7 @@ impl FromStr for Server {
     }
 }
 
-impl fmt::Display for Server {
+impl fmt::Display for MysqlAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("mysql://")?;
         if let Some(user) = &self.user {
@@ -166,7 +166,7 @@ impl Client {
     }
 }
 
-impl Server {
+impl MysqlAddress {
     /// Options with which the client connects.
     pub(super) fn options(&self) -> Result<OptsBuilder> {
         let client = match &self.defaults_file {
@@ -230,16 +230,16 @@ mod tests {
             "db/sums?ssl-ca=/etc/ca.pem",
         ] {
             assert_eq!(
-                text.parse::<Server>().unwrap().to_string(),
+                text.parse::<MysqlAddress>().unwrap().to_string(),
                 format!("mysql://{text}")
             );
         }
         for wrong in ["db", "db/", "db/a;b", "db:x/sums", "db/sums?tls=1"] {
-            assert!(wrong.parse::<Server>().is_err(), "{wrong}");
+            assert!(wrong.parse::<MysqlAddress>().is_err(), "{wrong}");
         }
         assert!(
             "ann:secret@db/sums"
-                .parse::<Server>()
+                .parse::<MysqlAddress>()
                 .unwrap_err()
                 .contains("~/.my.cnf")
         );

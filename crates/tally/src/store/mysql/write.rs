@@ -6,10 +6,10 @@ use mysql::prelude::Queryable as _;
 
 use super::{AT_ONCE, MysqlStore};
 use crate::event::OTHER;
-use crate::level::{Level, Seconds};
+use crate::level::{RollUpLevel, Seconds};
 use crate::store::piece::Pending;
 use crate::store::sql::{
-    Sql as _, adopting, bucket_table, hex, moving, running, table, value_columns,
+    Sql as _, adopting, bucket_table, literal, moving, running, table, value_columns,
 };
 use crate::store::{
     Advance, Applied, Batch, Key, REMEMBERED, Result, Store as _, StoreError, late,
@@ -64,7 +64,7 @@ impl MysqlStore {
         };
         for (level, sums) in late::levels(&batch.sums, &zone, |level| marks[level as usize]) {
             match level {
-                Level::Minute => self.add(level, &sums, numbers)?,
+                RollUpLevel::Minute => self.add(level, &sums, numbers)?,
                 _ => {
                     let numbers: Vec<i64> = sums
                         .names()
@@ -121,7 +121,7 @@ impl MysqlStore {
         for keys in keys.chunks(AT_ONCE) {
             let rows: Vec<String> = keys
                 .iter()
-                .map(|key| format!("({},{added})", hex(key.bytes())))
+                .map(|key| format!("({},{added})", literal(key.bytes())))
                 .collect();
             let new = self.connection.run(&format!(
                 "INSERT IGNORE INTO tally_identity (identity, added) VALUES {}",
@@ -143,7 +143,7 @@ impl MysqlStore {
         // Those that are there already do not count.
         self.add_keys(keys, added)?;
         for (source, position) in positions {
-            let source = hex(source.as_bytes());
+            let source = literal(source.as_bytes());
             self.connection.run(&format!(
                 "INSERT INTO tally_position (source, position, moved) VALUES ({source}, {position}, 0)
                  ON DUPLICATE KEY UPDATE position = GREATEST(position, VALUES(position))"
@@ -155,7 +155,7 @@ impl MysqlStore {
     /// Moves a source's position.
     fn step(&mut self, advance: &Advance, now: Seconds) -> Result<()> {
         let Advance { source, from, to } = advance;
-        let source = hex(source.as_bytes());
+        let source = literal(source.as_bytes());
         // One statement that changes the row, or one that makes it: another process's waits for it, and fails.
         let moved = self.connection.run(&format!(
             "UPDATE tally_position SET position = {to}, moved = {now} WHERE source = {source} AND position = {from}"
@@ -204,7 +204,7 @@ impl MysqlStore {
             for names in new.chunks(AT_ONCE) {
                 let rows: Vec<String> = names
                     .iter()
-                    .map(|name| format!("({})", hex(name.as_bytes())))
+                    .map(|name| format!("({})", literal(name.as_bytes())))
                     .collect();
                 self.connection.run(&format!(
                     "INSERT IGNORE INTO tally_tag (name) VALUES {}",
@@ -228,7 +228,7 @@ impl MysqlStore {
     /// Remembers the numbers of tags that are in the dictionary.
     fn find(&mut self, names: &[String]) -> Result<()> {
         for names in names.chunks(AT_ONCE) {
-            let list: Vec<String> = names.iter().map(|name| hex(name.as_bytes())).collect();
+            let list: Vec<String> = names.iter().map(|name| literal(name.as_bytes())).collect();
             let statement = format!(
                 "SELECT id, name FROM tally_tag WHERE name IN ({})",
                 list.join(",")
@@ -244,7 +244,7 @@ impl MysqlStore {
     }
 
     /// Adds sums to a level's tables.
-    fn add(&mut self, level: Level, sums: &Sums, numbers: &[i64]) -> Result<()> {
+    fn add(&mut self, level: RollUpLevel, sums: &Sums, numbers: &[i64]) -> Result<()> {
         let mut rows: Vec<(Seconds, i64, Row<'_>)> = sums
             .rows()
             .map(|row| (row.start, numbers[row.tag as usize], row))
@@ -300,7 +300,7 @@ impl MysqlStore {
         self.add_buckets(level, sums, numbers)
     }
 
-    fn add_buckets(&mut self, level: Level, sums: &Sums, numbers: &[i64]) -> Result<()> {
+    fn add_buckets(&mut self, level: RollUpLevel, sums: &Sums, numbers: &[i64]) -> Result<()> {
         let mut buckets: Vec<_> = sums
             .buckets()
             .map(|row| (row.start, numbers[row.tag as usize], row.bucket, row.count))
@@ -328,7 +328,7 @@ impl MysqlStore {
 }
 
 /// Assignments for a row that exists already. MySQL and MariaDB both take `VALUES()`.
-fn changes(level: Level, columns: &[String]) -> String {
+fn changes(level: RollUpLevel, columns: &[String]) -> String {
     let changes: String = columns
         .iter()
         .map(|column| match &**column {
@@ -340,7 +340,7 @@ fn changes(level: Level, columns: &[String]) -> String {
                 ", largest = GREATEST(COALESCE(largest, VALUES(largest)), VALUES(largest))"
                     .to_owned()
             }
-            "latest" if level == Level::Minute => {
+            "latest" if level == RollUpLevel::Minute => {
                 ", latest = COALESCE(VALUES(latest), latest)".to_owned()
             }
             // What comes after a period was rolled up is late, and not the latest.

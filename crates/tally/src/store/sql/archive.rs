@@ -2,7 +2,7 @@
 
 use super::rows::{self, at, list, starts};
 use super::{Sql, bucket_table, moment, rolled, table};
-use crate::level::{Level, Seconds};
+use crate::level::{RollUpLevel, Seconds};
 use crate::store::{Archive, Entry, Result, Settings, StoredBucket, StoredRow};
 
 /// Starts of periods in one statement, and tags.
@@ -31,7 +31,7 @@ impl<C: Sql> SqlArchive<C> {
     /// of all tags, unless there are few tags.
     fn read<T>(
         &mut self,
-        (table, level): (&str, Level),
+        (table, level): (&str, RollUpLevel),
         tags: &[i64],
         (mut from, to): (Seconds, Seconds),
         read: impl Fn(&mut C, &str) -> Result<Vec<T>>,
@@ -76,11 +76,11 @@ impl<C: Sql + Send> Archive for SqlArchive<C> {
         self.sql.entries()
     }
 
-    fn watermark(&mut self, level: Level) -> Result<Seconds> {
+    fn watermark(&mut self, level: RollUpLevel) -> Result<Seconds> {
         rolled(&mut self.sql, level, "")
     }
 
-    fn span(&mut self, level: Level) -> Result<Option<(Seconds, Seconds)>> {
+    fn span(&mut self, level: RollUpLevel) -> Result<Option<(Seconds, Seconds)>> {
         let table = table(level);
         // Two statements, each of which examines one end of the key.
         let first = moment(&mut self.sql, &format!("SELECT MIN(start) FROM {table}"))?;
@@ -90,7 +90,7 @@ impl<C: Sql + Send> Archive for SqlArchive<C> {
 
     fn rows(
         &mut self,
-        level: Level,
+        level: RollUpLevel,
         tags: &[i64],
         from: Seconds,
         to: Seconds,
@@ -106,7 +106,7 @@ impl<C: Sql + Send> Archive for SqlArchive<C> {
 
     fn buckets(
         &mut self,
-        level: Level,
+        level: RollUpLevel,
         tags: &[i64],
         from: Seconds,
         to: Seconds,
@@ -119,7 +119,7 @@ impl<C: Sql + Send> Archive for SqlArchive<C> {
 
     fn top(
         &mut self,
-        level: Level,
+        level: RollUpLevel,
         from: Seconds,
         to: Seconds,
         most: usize,

@@ -6,11 +6,11 @@ pub(super) mod moving;
 mod rows;
 mod upkeep;
 
-use std::fmt::Write as _;
+use ui::format::hex;
 
 use super::{Entry, Result, Settings};
-use crate::classes::{Bounds, MOST_CLASSES};
-use crate::level::{Level, Seconds};
+use crate::classes::{ClassBounds, MOST_CLASSES};
+use crate::level::{RollUpLevel, Seconds};
 
 pub(super) use archive::SqlArchive;
 pub(super) use upkeep::{RunningTime, maintain, roll_over, roll_to};
@@ -45,11 +45,11 @@ pub(super) trait Sql {
     fn for_update(&self) -> &'static str;
 
     /// Statement that gives rolled-up rows the last value of their gauges.
-    fn latest(&self, roll: &Roll) -> String;
+    fn latest(&self, roll: &RolledPeriod) -> String;
 }
 
 /// A period that is rolled up.
-pub(super) struct Roll {
+pub(super) struct RolledPeriod {
     pub(super) table: String,
     pub(super) finer: String,
     pub(super) start: Seconds,
@@ -57,15 +57,8 @@ pub(super) struct Roll {
 }
 
 /// Bytes as a literal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len() + 3);
-    text.push_str("x'");
-    for byte in bytes {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text.push('\'');
-    text
+pub(super) fn literal(bytes: &[u8]) -> String {
+    format!("x'{}'", hex(bytes))
 }
 
 /// The first number of a statement's first row.
@@ -81,7 +74,7 @@ fn moment(sql: &mut dyn Sql, statement: &str) -> Result<Option<Seconds>> {
 }
 
 /// Moment up to which a level is rolled up.
-pub(super) fn rolled(sql: &mut dyn Sql, level: Level, lock: &str) -> Result<Seconds> {
+pub(super) fn rolled(sql: &mut dyn Sql, level: RollUpLevel, lock: &str) -> Result<Seconds> {
     setting(sql, &watermark(level), lock)
 }
 
@@ -101,12 +94,12 @@ fn setting(sql: &mut dyn Sql, name: &str, lock: &str) -> Result<Seconds> {
 }
 
 /// Table of a level's sums.
-pub(super) fn table(level: Level) -> String {
+pub(super) fn table(level: RollUpLevel) -> String {
     format!("tally_{}", level.name())
 }
 
 /// Table of a level's buckets.
-pub(super) fn bucket_table(level: Level) -> String {
+pub(super) fn bucket_table(level: RollUpLevel) -> String {
     format!("tally_{}_bucket", level.name())
 }
 
@@ -130,7 +123,7 @@ pub(super) fn adopting(more: bool) -> String {
 }
 
 /// Setting that holds a level's watermark.
-pub(super) fn watermark(level: Level) -> String {
+pub(super) fn watermark(level: RollUpLevel) -> String {
     format!("rolled_{}", level.name())
 }
 
@@ -141,7 +134,8 @@ pub(super) fn new_settings(new: &Settings) -> Vec<(String, String)> {
         ("timezone".to_owned(), new.zone.name().to_owned()),
     ];
     all.extend(
-        [Level::Hour, Level::Day, Level::Month].map(|level| (watermark(level), "0".to_owned())),
+        [RollUpLevel::Hour, RollUpLevel::Day, RollUpLevel::Month]
+            .map(|level| (watermark(level), "0".to_owned())),
     );
     all.push((RUNNING.to_owned(), "0".to_owned()));
     // The last: a store without it is not finished.
@@ -150,7 +144,7 @@ pub(super) fn new_settings(new: &Settings) -> Vec<(String, String)> {
 }
 
 /// Columns of classes.
-pub(super) fn classes(bounds: &Bounds) -> Vec<String> {
+pub(super) fn classes(bounds: &ClassBounds) -> Vec<String> {
     debug_assert!(bounds.classes() <= MOST_CLASSES);
     (0..bounds.classes())
         .map(|class| format!("class_{class}"))
@@ -158,7 +152,7 @@ pub(super) fn classes(bounds: &Bounds) -> Vec<String> {
 }
 
 /// Columns of values: without the key and the count of events.
-pub(super) fn value_columns(bounds: &Bounds) -> Vec<String> {
+pub(super) fn value_columns(bounds: &ClassBounds) -> Vec<String> {
     let named = ["total", "smallest", "largest", "latest"].map(str::to_owned);
     named.into_iter().chain(classes(bounds)).collect()
 }
@@ -169,6 +163,6 @@ mod tests {
 
     #[test]
     fn bytes_are_a_literal() {
-        assert_eq!(hex(b"a\xff"), "x'61ff'");
+        assert_eq!(literal(b"a\xff"), "x'61ff'");
     }
 }

@@ -2,10 +2,10 @@
 
 use super::rows::{buckets, list, rows, starts};
 use super::upkeep::transact;
-use super::{Sql, bucket_table, hex, rolled, setting, table};
+use super::{Sql, bucket_table, literal, rolled, setting, table};
 use crate::identity::unique_name;
-use crate::level::Level;
-use crate::store::piece::{Marks, Pending, Piece, Slice};
+use crate::level::RollUpLevel;
+use crate::store::piece::{MovedRows, Pending, Piece, Watermarks};
 use crate::store::{Result, Settings, StoreError, StoredRow};
 
 /// Rows of a piece: with a long histogram each, what a statement of MySQL may have.
@@ -19,9 +19,9 @@ const MOVER: &str = "mover";
 pub(in crate::store) const MOVING: &str = "tally_moving (number BIGINT NOT NULL PRIMARY KEY, target BLOB NOT NULL, body LONGBLOB NOT NULL)";
 
 /// Marks of a database, locked as the suffix of a SELECT says.
-pub(in crate::store) fn marks(sql: &mut dyn Sql, lock: &str) -> Result<Marks> {
-    let mut marks = Marks::default();
-    for (mark, level) in marks.iter_mut().zip(Level::ALL) {
+pub(in crate::store) fn marks(sql: &mut dyn Sql, lock: &str) -> Result<Watermarks> {
+    let mut marks = Watermarks::default();
+    for (mark, level) in marks.iter_mut().zip(RollUpLevel::ALL) {
         *mark = rolled(sql, level, lock)?;
     }
     Ok(marks)
@@ -78,7 +78,7 @@ pub(in crate::store) fn remove(sql: &mut dyn Sql, number: u64) -> Result<()> {
 pub(in crate::store) fn take_out(
     sql: &mut dyn Sql,
     settings: &Settings,
-    slice: &Slice,
+    slice: &MovedRows,
     target: &str,
 ) -> Result<bool> {
     transact(sql, |sql| {
@@ -109,7 +109,7 @@ pub(in crate::store) fn take_out(
         if mover(sql)?.is_none() {
             set(sql, MOVER, &unique_name())?;
         }
-        let (target, body) = (hex(target.as_bytes()), hex(piece.text().as_bytes()));
+        let (target, body) = (literal(target.as_bytes()), literal(piece.text().as_bytes()));
         sql.run(&format!(
             "INSERT INTO tally_moving (number, target, body) VALUES ({number}, {target}, {body})"
         ))?;
@@ -121,12 +121,12 @@ pub(in crate::store) fn take_out(
 fn first_rows(
     sql: &mut dyn Sql,
     settings: &Settings,
-    slice: &Slice,
-    marks: &Marks,
+    slice: &MovedRows,
+    marks: &Watermarks,
 ) -> Result<Option<(String, Vec<StoredRow>)>> {
     let (level, zone) = (slice.level, &settings.zone);
     let closed = match level {
-        Level::Minute => marks[Level::Hour as usize],
+        RollUpLevel::Minute => marks[RollUpLevel::Hour as usize],
         level => marks[level as usize],
     };
     // Whole periods.

@@ -3,16 +3,16 @@
 use std::ops::Range;
 
 use super::{Sql, bucket_table, moment, table, value_columns};
-use crate::classes::{Bounds, MOST_CLASSES};
-use crate::level::{Level, Seconds, Zone};
+use crate::classes::{ClassBounds, MOST_CLASSES};
+use crate::level::{RollUpLevel, Seconds, Zone};
 use crate::store::{Result, StoredBucket, StoredRow};
 use crate::sums::Values;
 
 /// Rows under a condition.
 pub(super) fn rows(
     sql: &mut dyn Sql,
-    level: Level,
-    bounds: &Bounds,
+    level: RollUpLevel,
+    bounds: &ClassBounds,
     condition: &str,
 ) -> Result<Vec<StoredRow>> {
     let rows = sql.numbers(&format!(
@@ -32,7 +32,7 @@ pub(super) fn rows(
 /// Counts of buckets under a condition.
 pub(super) fn buckets(
     sql: &mut dyn Sql,
-    level: Level,
+    level: RollUpLevel,
     condition: &str,
 ) -> Result<Vec<StoredBucket>> {
     let rows = sql.numbers(&format!(
@@ -51,7 +51,7 @@ pub(super) fn buckets(
 /// The first starts of periods of a table that are in a range, as far as they follow each other: at most so many.
 pub(super) fn starts(
     sql: &mut dyn Sql,
-    (table, level): (&str, Level),
+    (table, level): (&str, RollUpLevel),
     zone: &Zone,
     range: Range<Seconds>,
     most: usize,

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::{
-    RUNNING, Roll, Sql, bucket_table, classes, moment, rolled, setting, table, value_columns,
-    watermark,
+    RUNNING, RolledPeriod, Sql, bucket_table, classes, moment, rolled, setting, table,
+    value_columns, watermark,
 };
-use crate::level::{HOUR, Level, Seconds};
-use crate::store::piece::Marks;
-use crate::store::{GRACE, KEYS_KEPT, Limits, Result, Settings};
+use crate::level::{HOUR, RollUpLevel, Seconds};
+use crate::store::piece::Watermarks;
+use crate::store::{GRACE, KEYS_KEPT, Result, Settings, StoreLimits};
 
 /// Rows that are removed in one transaction.
 const REMOVED: u64 = 20_000;
@@ -39,7 +39,7 @@ impl RunningTime {
 pub(in crate::store) fn maintain(
     sql: &mut dyn Sql,
     settings: &Settings,
-    limits: &Limits,
+    limits: &StoreLimits,
     now: Seconds,
     (running, ran): (&mut RunningTime, Duration),
 ) -> Result<bool> {
@@ -51,7 +51,7 @@ pub(in crate::store) fn maintain(
     if transact(sql, age)? {
         return Ok(true);
     }
-    let rolled = [Level::Hour, Level::Day, Level::Month].into_iter();
+    let rolled = [RollUpLevel::Hour, RollUpLevel::Day, RollUpLevel::Month].into_iter();
     for level in rolled.filter(|level| !limits.off.contains(level)) {
         if transact(sql, |sql| roll(sql, level, settings, now))? {
             return Ok(true);
@@ -91,7 +91,7 @@ fn prune_keys(sql: &mut dyn Sql, before: Seconds) -> Result<bool> {
 }
 
 /// The earliest start in a level's table from a moment on.
-fn earliest(sql: &mut dyn Sql, level: Level, from: Seconds) -> Result<Option<Seconds>> {
+fn earliest(sql: &mut dyn Sql, level: RollUpLevel, from: Seconds) -> Result<Option<Seconds>> {
     moment(
         sql,
         &format!(
@@ -102,7 +102,7 @@ fn earliest(sql: &mut dyn Sql, level: Level, from: Seconds) -> Result<Option<Sec
 }
 
 /// Rolls up the earliest period of a level that is over; false if there is none.
-fn roll(sql: &mut dyn Sql, level: Level, settings: &Settings, now: Seconds) -> Result<bool> {
+fn roll(sql: &mut dyn Sql, level: RollUpLevel, settings: &Settings, now: Seconds) -> Result<bool> {
     let Some(finer) = level.finer() else {
         return Ok(false);
     };
@@ -132,7 +132,7 @@ fn roll(sql: &mut dyn Sql, level: Level, settings: &Settings, now: Seconds) -> R
         .iter()
         .map(|class| format!(", SUM({class})"))
         .collect();
-    let roll = Roll {
+    let roll = RolledPeriod {
         table: table(level),
         finer: table(finer),
         start,
@@ -164,7 +164,7 @@ pub(in crate::store) fn roll_over(
     settings: &Settings,
     now: Seconds,
 ) -> Result<()> {
-    for level in [Level::Hour, Level::Day, Level::Month] {
+    for level in [RollUpLevel::Hour, RollUpLevel::Day, RollUpLevel::Month] {
         while transact(sql, |sql| roll(sql, level, settings, now))? {}
     }
     Ok(())
@@ -174,11 +174,11 @@ pub(in crate::store) fn roll_over(
 pub(in crate::store) fn roll_to(
     sql: &mut dyn Sql,
     settings: &Settings,
-    marks: &Marks,
+    marks: &Watermarks,
 ) -> Result<()> {
-    for level in [Level::Hour, Level::Day, Level::Month] {
+    for level in [RollUpLevel::Hour, RollUpLevel::Day, RollUpLevel::Month] {
         // A coarser level is made of this one.
-        let to = Level::ALL
+        let to = RollUpLevel::ALL
             .into_iter()
             .filter(|coarser| *coarser >= level)
             .map(|coarser| marks[coarser as usize])
@@ -203,8 +203,8 @@ pub(in crate::store) fn roll_to(
 }
 
 /// Removes the oldest rows beyond the limits; true if more may be left.
-fn remove(sql: &mut dyn Sql, limits: &Limits, now: Seconds) -> Result<bool> {
-    for level in [Level::Minute, Level::Hour] {
+fn remove(sql: &mut dyn Sql, limits: &StoreLimits, now: Seconds) -> Result<bool> {
+    for level in [RollUpLevel::Minute, RollUpLevel::Hour] {
         let Some(newest) = moment(sql, &format!("SELECT MAX(start) FROM {}", table(level)))? else {
             continue;
         };
@@ -217,7 +217,7 @@ fn remove(sql: &mut dyn Sql, limits: &Limits, now: Seconds) -> Result<bool> {
     if sql.size()? <= limits.size.0 {
         return Ok(false);
     }
-    for level in [Level::Minute, Level::Hour] {
+    for level in [RollUpLevel::Minute, RollUpLevel::Hour] {
         if remove_before(sql, limits, level, Seconds::MAX)? {
             return Ok(true);
         }
@@ -229,8 +229,8 @@ fn remove(sql: &mut dyn Sql, limits: &Limits, now: Seconds) -> Result<bool> {
 /// there are none.
 fn remove_before(
     sql: &mut dyn Sql,
-    limits: &Limits,
-    level: Level,
+    limits: &StoreLimits,
+    level: RollUpLevel,
     before: Seconds,
 ) -> Result<bool> {
     let Some(coarser) = level.coarser() else {

@@ -14,10 +14,10 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 #[cfg(feature = "clickhouse")]
 pub(super) use rows::add_tags;
 
-use super::piece::{Movable, Pending, Slice};
+use super::piece::{Movable, MovedRows, Pending};
 use super::sql::{self, SqlArchive, moving};
 use super::{
-    Advance, Applied, Archive, Batch, Key, Limits, Result, Settings, Store, StoreError, late,
+    Advance, Applied, Archive, Batch, Key, Result, Settings, Store, StoreError, StoreLimits, late,
 };
 use crate::level::Seconds;
 
@@ -125,7 +125,7 @@ impl Store for SqliteStore {
         applied
     }
 
-    fn maintain(&mut self, limits: &Limits, now: Seconds, ran: Duration) -> Result<bool> {
+    fn maintain(&mut self, limits: &StoreLimits, now: Seconds, ran: Duration) -> Result<bool> {
         let mut sql = Statements {
             connection: &self.connection,
             address: &self.address,
@@ -148,7 +148,7 @@ impl Movable for SqliteStore {
         moving::pending(&mut self.statements())
     }
 
-    fn take_out(&mut self, slice: &Slice, target: &str) -> Result<bool> {
+    fn take_out(&mut self, slice: &MovedRows, target: &str) -> Result<bool> {
         moving::take_out(&mut self.statements(), &self.settings, slice, target)
     }
 

@@ -4,12 +4,12 @@ use hashbrown::HashMap;
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Statement, params};
 
 use super::connection::setting;
-use crate::classes::Bounds;
+use crate::classes::ClassBounds;
 use crate::event::OTHER;
-use crate::level::{Level, Seconds};
+use crate::level::{RollUpLevel, Seconds};
 #[cfg(feature = "clickhouse")]
 use crate::store::Applied;
-use crate::store::piece::Marks;
+use crate::store::piece::Watermarks;
 use crate::store::{Advance, Key, REMEMBERED, sql};
 use crate::sums::Sums;
 
@@ -86,9 +86,9 @@ pub(super) fn adopt(
 }
 
 /// Moments up to which levels are rolled up.
-pub(super) fn marks(connection: &Connection) -> rusqlite::Result<Marks> {
-    let mut marks = Marks::default();
-    for (mark, level) in marks.iter_mut().zip(Level::ALL) {
+pub(super) fn marks(connection: &Connection) -> rusqlite::Result<Watermarks> {
+    let mut marks = Watermarks::default();
+    for (mark, level) in marks.iter_mut().zip(RollUpLevel::ALL) {
         *mark = number(connection, &sql::watermark(level))?;
     }
     Ok(marks)
@@ -176,8 +176,8 @@ pub(super) fn numbers(
 /// Adds sums to a level's tables.
 pub(super) fn add(
     connection: &Connection,
-    level: Level,
-    bounds: &Bounds,
+    level: RollUpLevel,
+    bounds: &ClassBounds,
     sums: &Sums,
     numbers: &[i64],
 ) -> rusqlite::Result<()> {
@@ -238,7 +238,7 @@ fn bind(statement: &mut Statement<'_>, values: &[&dyn rusqlite::ToSql]) -> rusql
 }
 
 /// Statement that adds a row with these columns of values.
-fn upsert(level: Level, values: &[String]) -> String {
+fn upsert(level: RollUpLevel, values: &[String]) -> String {
     let columns: String = values.iter().map(|column| format!(", {column}")).collect();
     let places: String = (0..values.len())
         .map(|place| format!(", ?{}", place + 4))
@@ -254,7 +254,7 @@ fn upsert(level: Level, values: &[String]) -> String {
             "largest" => {
                 ", largest = max(coalesce(largest, excluded.largest), excluded.largest)".to_owned()
             }
-            "latest" if level == Level::Minute => {
+            "latest" if level == RollUpLevel::Minute => {
                 ", latest = coalesce(excluded.latest, latest)".to_owned()
             }
             // What comes after a period was rolled up is late, and not the latest.

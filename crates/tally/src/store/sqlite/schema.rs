@@ -7,7 +7,7 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::connection::{BUSY_TIMEOUT, failed, setting};
-use crate::level::Level;
+use crate::level::RollUpLevel;
 use crate::store::{Result, Settings, StoreError, sql};
 
 /// Opens a file to write, makes the tables where there are none, and finds out what it was made with.
@@ -107,7 +107,7 @@ fn tables_of(new: &Settings) -> String {
         .iter()
         .map(|column| format!(", {column} REAL"))
         .collect();
-    for level in Level::ALL {
+    for level in RollUpLevel::ALL {
         let (table, buckets) = (sql::table(level), sql::bucket_table(level));
         text.push_str(&format!(
             "CREATE TABLE {table} (start INTEGER NOT NULL, tag INTEGER NOT NULL, events REAL NOT NULL{values},

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
 use super::connection::failed;
-use crate::store::sql::{Roll, Sql};
+use crate::store::sql::{RolledPeriod, Sql};
 use crate::store::{Entry, Result};
 
 /// A connection with the address that its errors name.
@@ -94,8 +94,8 @@ impl<C: std::borrow::Borrow<Connection>, A: AsRef<str>> Sql for Statements<C, A>
         ""
     }
 
-    fn latest(&self, roll: &Roll) -> String {
-        let Roll {
+    fn latest(&self, roll: &RolledPeriod) -> String {
+        let RolledPeriod {
             table,
             finer,
             start,

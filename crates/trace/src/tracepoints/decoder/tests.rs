@@ -61,7 +61,7 @@ fn decoded(events: &[EventFields], letters: (usize, usize)) -> Vec<Event> {
         let format = format_of(tracepoint, letters);
         let bytes = event(&format, sector, sectors, rwbs, error);
         let decoder = Decoder::of(tracepoint, &format).unwrap();
-        let raw = Raw {
+        let raw = RawEvent {
             time: time as u64,
             bytes: &bytes,
         };

@@ -5,10 +5,10 @@ use record::sample::{FlowKind, Latencies};
 use ui::screen::{Capabilities, TextStyle};
 
 use super::figures::{MIB, UNKNOWN, rate, share, size, wait};
-use crate::screen::frame::Row;
+use crate::screen::frame::DeviceRow;
 use crate::screen::order::SortBy;
-use crate::screen::pages::Caps;
-use crate::screen::siblings::Comparison;
+use crate::screen::pages::TimeOverCaps;
+use crate::screen::siblings::SiblingComparison;
 
 /// Before a name: whether it is selected, whether something is found, whether it is folded.
 pub(super) const SIGNS: usize = 3;
@@ -127,7 +127,7 @@ impl Column {
     }
 
     /// A row's figure, and its style; `None` where the row's own style is meant.
-    pub(super) fn cell(self, of: &Cells<'_>) -> (String, Option<TextStyle>) {
+    pub(super) fn cell(self, of: &RowCells<'_>) -> (String, Option<TextStyle>) {
         let figures = &of.row.figures;
         let flow = |kind| figures.flow(kind);
         let (read, write) = (flow(FlowKind::Read), flow(FlowKind::Write));
@@ -157,17 +157,17 @@ impl Column {
 }
 
 /// Sources of a row's figures.
-pub(super) struct Cells<'a> {
+pub(super) struct RowCells<'a> {
     /// Its row.
-    pub row: &'a Row,
+    pub row: &'a DeviceRow,
     /// Comparison with its siblings.
-    pub siblings: Option<&'a Comparison>,
+    pub siblings: Option<&'a SiblingComparison>,
     /// Its caps, by the vendor.
-    pub caps: Option<Caps>,
+    pub caps: Option<TimeOverCaps>,
 }
 
 /// A percentile of the times of all requests.
-fn quantile(row: &Row, of: fn(&Latencies) -> Nanos) -> String {
+fn quantile(row: &DeviceRow, of: fn(&Latencies) -> Nanos) -> String {
     let all = row
         .latency
         .as_ref()
@@ -176,7 +176,7 @@ fn quantile(row: &Row, of: fn(&Latencies) -> Nanos) -> String {
 }
 
 /// A whole number at the end of the interval, or a mean.
-pub(super) fn flight(row: &Row) -> String {
+pub(super) fn flight(row: &DeviceRow) -> String {
     match row.figures.in_flight.get() {
         Some(count) if count < 99_999.5 => format!("{count:.0}"),
         Some(count) => rate(Some(count)),
@@ -184,7 +184,7 @@ pub(super) fn flight(row: &Row) -> String {
     }
 }
 
-fn siblings(comparison: Option<&Comparison>) -> (String, Option<TextStyle>) {
+fn siblings(comparison: Option<&SiblingComparison>) -> (String, Option<TextStyle>) {
     let Some(comparison) = comparison else {
         return (String::new(), None);
     };
@@ -200,7 +200,7 @@ fn siblings(comparison: Option<&Comparison>) -> (String, Option<TextStyle>) {
 }
 
 /// The volume's cap (`v`) or the instance's (`i`), whichever is hit for longer.
-fn cap(caps: Option<Caps>) -> (String, Option<TextStyle>) {
+fn cap(caps: Option<TimeOverCaps>) -> (String, Option<TextStyle>) {
     let Some(caps) = caps else {
         return (String::new(), None);
     };
@@ -219,7 +219,7 @@ fn cap(caps: Option<Caps>) -> (String, Option<TextStyle>) {
 
 /// Columns that a table has room for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct ColumnPlan {
     /// Columns of the name.
     pub name: usize,
     /// The columns of figures, from left to right.
@@ -232,7 +232,7 @@ pub(super) struct Plan {
 
 /// Data that there is to show.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wish {
+pub(super) struct AvailableData {
     /// The longest name.
     pub name: usize,
     /// True if there are members to compare.
@@ -243,9 +243,9 @@ pub(super) struct Wish {
     pub latency: bool,
 }
 
-impl Plan {
+impl ColumnPlan {
     /// Takes what matters most first, as long as there is room.
-    pub(super) fn new(columns: usize, wish: Wish) -> Plan {
+    pub(super) fn new(columns: usize, wish: AvailableData) -> ColumnPlan {
         let is_short = columns < SHORT;
         let usual = wish.name.clamp(LEAST_NAME, USUAL_NAME);
         let least = if columns < TINY { LEAST_NAME } else { usual };
@@ -290,7 +290,7 @@ impl Plan {
         if spark > 0 {
             spark = (spark + left).min(MOST_SPARK);
         }
-        Plan {
+        ColumnPlan {
             name: least + more,
             columns: Column::ALL
                 .into_iter()
@@ -327,7 +327,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: Wish = Wish {
+    const ALL: AvailableData = AvailableData {
         name: 14,
         siblings: true,
         caps: true,
@@ -336,9 +336,9 @@ mod tests {
 
     #[test]
     fn the_main_columns_stay_on_a_narrow_screen() {
-        let narrow = Plan::new(
+        let narrow = ColumnPlan::new(
             60,
-            Wish {
+            AvailableData {
                 caps: false,
                 latency: false,
                 ..ALL
@@ -356,17 +356,17 @@ mod tests {
                 Column::Busy,
             ]
         );
-        assert_eq!(Plan::new(13, ALL).columns, []);
-        let wide = Plan::new(200, ALL);
+        assert_eq!(ColumnPlan::new(13, ALL).columns, []);
+        let wide = ColumnPlan::new(200, ALL);
         assert_eq!(wide.columns, Column::ALL);
         assert_eq!((wide.name, wide.spark), (14, MOST_SPARK));
     }
 
     #[test]
     fn a_column_without_anything_in_it_takes_no_room() {
-        let plan = Plan::new(
+        let plan = ColumnPlan::new(
             200,
-            Wish {
+            AvailableData {
                 name: 5,
                 siblings: false,
                 caps: false,
@@ -387,7 +387,7 @@ mod tests {
             caps: bool,
             latency: bool,
         ) {
-            let plan = Plan::new(columns, Wish { name, siblings, caps, latency });
+            let plan = ColumnPlan::new(columns, AvailableData { name, siblings, caps, latency });
             let figures: usize = plan.columns.iter().map(|column| column.width(plan.is_short) + 1).sum();
             let spark = if plan.spark > 0 { plan.spark + 1 } else { 0 };
             prop_assert!(SIGNS + plan.name + figures + spark <= columns);

@@ -8,9 +8,9 @@ use super::columns::{flight, right, unknown};
 use super::figures::{MIB, rate, share, size, sparkline, wait};
 use super::latency;
 use super::table::{SPAN, name, state_words};
-use crate::screen::frame::{Frame, Row};
+use crate::screen::frame::{DeviceRow, Frame};
 use crate::screen::model::Model;
-use crate::screen::order::Graph;
+use crate::screen::order::SparklineFigure;
 use crate::screen::pages::page;
 
 /// Bars are not longer.
@@ -43,7 +43,7 @@ pub(super) fn lines(
     ));
     lines.push(Line::default());
     let width = columns.saturating_sub(22).clamp(1, 120);
-    for graph in Graph::ALL {
+    for graph in SparklineFigure::ALL {
         let device = (branch.id, branch.place);
         let values = model
             .history
@@ -84,12 +84,12 @@ pub(super) fn lines(
     lines
 }
 
-fn highest_words(graph: Graph, highest: f64) -> String {
+fn highest_words(graph: SparklineFigure, highest: f64) -> String {
     match graph {
-        Graph::Iops => rate(Some(highest)),
-        Graph::Bytes => rate(Some(highest / MIB)),
-        Graph::Wait => wait(Some(highest)),
-        Graph::Busy => share(Some(highest)),
+        SparklineFigure::Iops => rate(Some(highest)),
+        SparklineFigure::Bytes => rate(Some(highest / MIB)),
+        SparklineFigure::Wait => wait(Some(highest)),
+        SparklineFigure::Busy => share(Some(highest)),
     }
 }
 
@@ -133,7 +133,7 @@ fn facts(device: &Device, frame: &Frame, columns: usize) -> Vec<Line<'static>> {
 }
 
 /// Reads, writes, discards and flushes.
-fn flows(row: &Row) -> Vec<Line<'static>> {
+fn flows(row: &DeviceRow) -> Vec<Line<'static>> {
     let cells = |first: &str, rest: [&str; 5]| {
         let rest = rest.map(|cell| right(cell, 9)).concat();
         format!("{first:<8}{rest}")
@@ -158,7 +158,7 @@ fn flows(row: &Row) -> Vec<Line<'static>> {
 }
 
 /// An array's state and members.
-fn members(row: &Row) -> Vec<Line<'static>> {
+fn members(row: &DeviceRow) -> Vec<Line<'static>> {
     let Some(state) = &row.array else {
         return Vec::new();
     };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use record::Nanos;
-use record::sample::Moment;
+use record::sample::SampleTime;
 use ui::format;
 use ui::units::{compact, compact_latency};
 
@@ -62,7 +62,7 @@ pub(super) fn share(fraction: Option<f64>) -> String {
 }
 
 /// The time of day, or the time since the beginning where that is not known.
-pub(super) fn clock(moment: Moment) -> String {
+pub(super) fn clock(moment: SampleTime) -> String {
     match moment.wall {
         Some(wall) => {
             let local = wall.to_zoned(TimeZone::system());
@@ -73,7 +73,7 @@ pub(super) fn clock(moment: Moment) -> String {
 }
 
 /// The day and the time of day.
-pub(super) fn date_and_clock(moment: Moment) -> String {
+pub(super) fn date_and_clock(moment: SampleTime) -> String {
     match moment.wall {
         Some(wall) => format::local_date(wall),
         None => clock(moment),

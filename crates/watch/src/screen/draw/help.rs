@@ -17,7 +17,7 @@ const KEYS: [(&str, &str); 20] = [
     ),
     ("f", "all findings"),
     ("p", "with --latency, the processes that do most I/O"),
-    ("esc", "back; on the table, end the filter"),
+    ("esc", "back; in the table, end the filter"),
     (
         "space",
         "pause, and go on; what is measured goes on meanwhile",

@@ -24,7 +24,7 @@ use crate::screen::model::{Model, Page};
 
 /// The part of a list or a page that is seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct View {
+pub(crate) struct VisiblePart {
     /// Rows of devices, or lines of a page, that are seen at once.
     pub page_rows: usize,
     /// The most lines that can be above the first that is seen.
@@ -37,7 +37,7 @@ pub(crate) fn draw(
     area: Rect,
     buffer: &mut Buffer,
     capabilities: Capabilities,
-) -> View {
+) -> VisiblePart {
     let columns = usize::from(area.width);
     let host = match (model.page, area.height) {
         (Page::Devices, 24..) => head::host(model, columns, 3),
@@ -74,8 +74,8 @@ fn devices(
     columns: usize,
     room: usize,
     capabilities: Capabilities,
-) -> (Vec<Line<'static>>, View) {
-    let table = table::Table::new(model, columns, capabilities);
+) -> (Vec<Line<'static>>, VisiblePart) {
+    let table = table::DeviceTable::new(model, columns, capabilities);
     let wanted = if room >= 8 {
         findings::below(model, columns, capabilities)
     } else {
@@ -88,7 +88,7 @@ fn devices(
     let mut lines = rows.lines;
     lines.resize(room - for_findings, Line::default());
     lines.extend(findings::cut(wanted, for_findings, capabilities));
-    let view = View {
+    let view = VisiblePart {
         page_rows: rows.page_rows,
         furthest: 0,
     };
@@ -101,7 +101,7 @@ fn page(
     columns: usize,
     room: usize,
     capabilities: Capabilities,
-) -> (Vec<Line<'static>>, View) {
+) -> (Vec<Line<'static>>, VisiblePart) {
     let all = match model.page {
         Page::Detail => detail::lines(model, columns, capabilities),
         Page::Findings => findings::all(model, columns, capabilities),
@@ -120,7 +120,7 @@ fn page(
             TextStyle::Reverse,
         );
     }
-    let view = View {
+    let view = VisiblePart {
         page_rows: room.saturating_sub(1).max(1),
         furthest,
     };

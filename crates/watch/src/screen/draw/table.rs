@@ -5,12 +5,12 @@ use record::Nanos;
 use record::sample::{ArraySample, Device, DeviceKind};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
-use super::columns::{Cells, Plan, SIGNS, Wish, cut, right};
+use super::columns::{AvailableData, ColumnPlan, RowCells, SIGNS, cut, right};
 use super::figures::{MIB, rate, span, sparkline};
-use crate::screen::frame::Row;
+use crate::screen::frame::DeviceRow;
 use crate::screen::history::History;
 use crate::screen::model::Model;
-use crate::screen::pages::{Caps, page};
+use crate::screen::pages::{TimeOverCaps, page};
 use crate::screen::tree::{Branch, Fold};
 use record::Severity;
 
@@ -18,11 +18,11 @@ use record::Severity;
 pub(super) const SPAN: Nanos = Nanos::from_secs(120);
 
 /// The table of a frame.
-pub(super) struct Table<'a> {
+pub(super) struct DeviceTable<'a> {
     model: &'a Model,
     capabilities: Capabilities,
     branches: Vec<Branch>,
-    plan: Plan,
+    plan: ColumnPlan,
 }
 
 /// The part of a table that is seen.
@@ -34,14 +34,18 @@ pub(super) struct Rows {
     pub page_rows: usize,
 }
 
-impl<'a> Table<'a> {
-    pub(super) fn new(model: &'a Model, columns: usize, capabilities: Capabilities) -> Table<'a> {
+impl<'a> DeviceTable<'a> {
+    pub(super) fn new(
+        model: &'a Model,
+        columns: usize,
+        capabilities: Capabilities,
+    ) -> DeviceTable<'a> {
         let branches = model.branches();
         let rows = model.frame().map_or(&[][..], |frame| &frame.rows);
         let label = |branch: &Branch| {
             2 * branch.lasts.len() + name(&rows[branch.place].device).chars().count()
         };
-        let wish = Wish {
+        let wish = AvailableData {
             name: branches.iter().map(label).max().unwrap_or(0),
             siblings: branches.iter().any(|branch| branch.siblings.is_some()),
             caps: has_pages(model),
@@ -49,10 +53,10 @@ impl<'a> Table<'a> {
                 .frame()
                 .is_some_and(|frame| frame.host.tracing.is_some()),
         };
-        Table {
+        DeviceTable {
             model,
             capabilities,
-            plan: Plan::new(columns, wish),
+            plan: ColumnPlan::new(columns, wish),
             branches,
         }
     }
@@ -135,7 +139,7 @@ impl<'a> Table<'a> {
         state_words(row.array.as_ref()?)
     }
 
-    fn device_row(&self, index: usize) -> Option<&Row> {
+    fn device_row(&self, index: usize) -> Option<&DeviceRow> {
         let place = self.branches.get(index)?.place;
         self.model.frame()?.rows.get(place)
     }
@@ -232,10 +236,10 @@ impl<'a> Table<'a> {
         };
         line.push(cut(&label, self.plan.name), name_style);
         let device = (branch.id, branch.place);
-        let cells = Cells {
+        let cells = RowCells {
             row,
             siblings: branch.siblings.as_ref(),
-            caps: page(&self.model.history, number, device).map(|page| Caps::of(page)),
+            caps: page(&self.model.history, number, device).map(|page| TimeOverCaps::of(page)),
         };
         for column in &self.plan.columns {
             let (text, own) = column.cell(&cells);

@@ -37,7 +37,7 @@ fn time_is_gone_through_back_and_forth() {
     assert_eq!(shown(&model), 39);
     model.press(Key::Char('['));
     assert_eq!(shown(&model), 1);
-    assert_eq!(model.press(Key::Left), Effect::None);
+    assert_eq!(model.press(Key::Left), KeyEffect::None);
     assert_eq!(shown(&model), 1);
     model.press(Key::Char(']'));
     assert_eq!(shown(&model), 61);
@@ -47,7 +47,7 @@ fn time_is_gone_through_back_and_forth() {
     assert_eq!((shown(&model), model.behind()), (100, None));
     assert_eq!(
         model.press(Key::Right),
-        Effect::None,
+        KeyEffect::None,
         "nothing comes after now"
     );
 }
@@ -108,13 +108,13 @@ fn the_selection_stays_on_its_device_when_the_order_changes() {
 fn letters_that_are_typed_are_no_keys() {
     let mut model = model(1);
     model.press(Key::Char('/'));
-    assert_eq!(model.press(Key::Char('q')), Effect::None);
+    assert_eq!(model.press(Key::Char('q')), KeyEffect::None);
     assert_eq!(model.choice.wanted.text(), "q");
     model.press(Key::Escape);
     assert_eq!(model.choice.wanted.text(), "");
-    assert_eq!(model.press(Key::Char('q')), Effect::Quit);
+    assert_eq!(model.press(Key::Char('q')), KeyEffect::Quit);
     model.press(Key::Char('/'));
-    assert_eq!(model.press(Key::Ctrl('c')), Effect::Quit);
+    assert_eq!(model.press(Key::Ctrl('c')), KeyEffect::Quit);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn pages_open_and_close() {
         model.press(key);
         assert_eq!(model.page, Page::Devices);
         model.press(key);
-        assert_eq!(model.press(Key::Escape), Effect::None);
+        assert_eq!(model.press(Key::Escape), KeyEffect::None);
         assert_eq!(model.page, Page::Devices);
     }
 }

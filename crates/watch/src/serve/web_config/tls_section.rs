@@ -18,7 +18,7 @@ use rustls::{
 };
 use serde::Deserialize;
 
-use crate::tls::{Choices, certificates, server_config};
+use crate::tls::{TlsOptions, certificates, server_config};
 
 /// Suites of Go's (crypto/tls, `CipherSuites` and `InsecureCipherSuites`) that a list may name and that are not offered.
 const NOT_OFFERED: [&str; 8] = [
@@ -87,7 +87,7 @@ impl TlsSection {
         let key = inline_or_file("key", &self.key, &self.key_file, folder)?;
         let key = key.context("one of key and key_file is missing")?;
         let provider = Arc::new(self.provider()?);
-        let choices = Choices {
+        let choices = TlsOptions {
             versions: self.versions()?,
             clients: self.clients(folder, &provider)?,
             provider,

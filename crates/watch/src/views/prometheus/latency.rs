@@ -119,7 +119,7 @@ mod tests {
 
     use record::Histogram;
     use record::sample::{
-        Device, DeviceId, DeviceSample, HostSample, LatencySample, Moment, TracingSample,
+        Device, DeviceId, DeviceSample, HostSample, LatencySample, SampleTime, TracingSample,
     };
 
     use super::*;
@@ -129,7 +129,7 @@ mod tests {
         let mut kinds: [Histogram; 4] = Default::default();
         kinds[0].record_many(80_000, 99);
         kinds[0].record(40_000_000_000);
-        let device = Device::by_name(DeviceId(0), "vdb", Moment::default());
+        let device = Device::by_name(DeviceId(0), "vdb", SampleTime::default());
         let mut device = DeviceSample::unknown(Arc::new(device));
         device.latency = Some(Arc::new(LatencySample::of(&kinds)));
         let sample = Sample {

@@ -1,4 +1,4 @@
-//! Random places in one zone after another.
+//! Random positions in one zone after another.
 
 use crate::random::{Random, derive_seed};
 
@@ -66,7 +66,7 @@ impl ZoneTurns {
         let block = match rules.once {
             true => {
                 let round = derive_seed(rules.seed, self.turn).wrapping_add(self.drawn / blocks);
-                Permutation::new(blocks).place(self.drawn % blocks, round)
+                Permutation::new(blocks).position(self.drawn % blocks, round)
             }
             false => random.below(blocks),
         };
@@ -80,7 +80,7 @@ impl ZoneTurns {
 mod tests {
     use super::*;
 
-    fn places(once: bool, size: u64, count: usize) -> Vec<u64> {
+    fn positions(once: bool, size: u64, count: usize) -> Vec<u64> {
         let mut turns = ZoneTurns::new(ZoneRules {
             size,
             range: 8,
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn each_zone_has_as_much_as_it_is_to_have_and_the_first_follows_the_last() {
         let zones = |once| -> Vec<u64> {
-            let places = places(once, 4, 12).into_iter();
-            places.map(|place| place / 8).collect()
+            let positions = positions(once, 4, 12).into_iter();
+            positions.map(|position| position / 8).collect()
         };
         for once in [false, true] {
             assert_eq!(zones(once), [0, 0, 0, 0, 2, 2, 2, 2, 0, 0, 0, 0]);
@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn blocks_of_a_zone_are_drawn_once_before_they_are_drawn_again() {
-        let places = places(true, 16, 32);
-        for (zone, seen) in [0, 16].into_iter().zip(places.chunks(16)) {
+        let positions = positions(true, 16, 32);
+        for (zone, seen) in [0, 16].into_iter().zip(positions.chunks(16)) {
             for round in seen.chunks(8) {
                 let mut round = round.to_vec();
                 round.sort_unstable();

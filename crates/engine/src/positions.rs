@@ -1,9 +1,9 @@
-//! Places of requests: the file of each, and the offset in it.
+//! Positions of requests: the file of each, and the offset in it.
 
 mod append;
 mod extended;
 mod permutation;
-mod place;
+mod position;
 mod runs;
 mod skew;
 mod zone_turns;
@@ -14,40 +14,40 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use record::{Direction, Pattern, Workload};
 
 use crate::random::{Random, derive_seed};
-use extended::{Alignments, ExtendedPlaces};
-pub(crate) use place::{in_file, place_in};
+use extended::{Alignments, ExtendedPositions};
+pub(crate) use position::{in_file, position_in};
 
-/// Generator of the places of a thread's requests. Clones share the position of a sequential thread, as the
+/// Generator of the positions of a thread's requests. Clones share the position of a sequential thread, as the
 /// workers of one thread do.
 #[derive(Clone)]
-pub(crate) struct Places {
+pub(crate) struct PositionGenerator {
     block: u64,
     /// The first block of the part that this thread uses.
     first: u64,
     /// Number of blocks of that part.
     blocks: u64,
     /// Sequential: number of requests so far.
-    placed: Option<Arc<AtomicU64>>,
+    issued: Option<Arc<AtomicU64>>,
     /// Extended options, where a workload has more than a pattern.
-    detailed: Option<ExtendedPlaces>,
+    detailed: Option<ExtendedPositions>,
 }
 
-impl Places {
-    /// Places of thread `thread` of a workload in the first `span` bytes.
-    pub(crate) fn of(workload: &Workload, span: u64, thread: u32, seed: u64) -> Places {
+impl PositionGenerator {
+    /// Positions of thread `thread` of a workload in the first `span` bytes.
+    pub(crate) fn of(workload: &Workload, span: u64, thread: u32, seed: u64) -> PositionGenerator {
         let block = workload.block.0;
-        let plain = Places::new(workload.pattern, span, block, thread, workload.threads);
+        let plain = PositionGenerator::new(workload.pattern, span, block, thread, workload.threads);
         let seed = derive_seed(seed, u64::from(thread));
-        Places {
+        PositionGenerator {
             detailed: workload.details.as_ref().map(|details| {
                 let alignments = Alignments::of(workload, details);
-                ExtendedPlaces::new(workload.pattern, details, span, alignments, seed)
+                ExtendedPositions::new(workload.pattern, details, span, alignments, seed)
             }),
             ..plain
         }
     }
 
-    /// Places of thread `thread` of `threads` in a span of `span` bytes, in requests of `block` bytes.
+    /// Positions of thread `thread` of `threads` in a span of `span` bytes, in requests of `block` bytes.
     /// Random threads share the span; each sequential one has a part of it.
     pub(crate) fn new(
         pattern: Pattern,
@@ -55,40 +55,40 @@ impl Places {
         block: u64,
         thread: u32,
         threads: u32,
-    ) -> Places {
+    ) -> PositionGenerator {
         let all = span / block;
         match pattern {
-            Pattern::Random => Places {
+            Pattern::Random => PositionGenerator {
                 block,
                 first: 0,
                 blocks: all,
-                placed: None,
+                issued: None,
                 detailed: None,
             },
             Pattern::Sequential => {
                 let start = |thread: u32| all * u64::from(thread) / u64::from(threads);
-                Places {
+                PositionGenerator {
                     block,
                     first: start(thread),
                     blocks: start(thread + 1) - start(thread),
-                    placed: Some(Arc::new(AtomicU64::new(0))),
+                    issued: Some(Arc::new(AtomicU64::new(0))),
                     detailed: None,
                 }
             }
         }
     }
 
-    /// The place of the next request; in the first file it equals the offset, in bytes.
+    /// The position of the next request; in the first file it equals the offset, in bytes.
     #[inline(always)]
     pub(crate) fn next(&mut self, direction: Direction, bytes: u64, random: &mut Random) -> u64 {
         if let Some(detailed) = &mut self.detailed {
             return detailed.next(direction, bytes, random);
         }
-        let place = match &self.placed {
+        let position = match &self.issued {
             None => random.below(self.blocks),
-            Some(placed) => placed.fetch_add(1, Relaxed) % self.blocks,
+            Some(issued) => issued.fetch_add(1, Relaxed) % self.blocks,
         };
-        (self.first + place) * self.block
+        (self.first + position) * self.block
     }
 }
 
@@ -98,11 +98,11 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn sequential_places_wrap_around() {
+    fn sequential_positions_wrap_around() {
         let mut random = Random::new(1);
-        let mut places = Places::new(Pattern::Sequential, 10_000, 4096, 0, 1);
+        let mut positions = PositionGenerator::new(Pattern::Sequential, 10_000, 4096, 0, 1);
         let offsets: Vec<u64> = (0..5)
-            .map(|_| places.next(Direction::Read, 4096, &mut random))
+            .map(|_| positions.next(Direction::Read, 4096, &mut random))
             .collect();
         assert_eq!(offsets, [0, 4096, 0, 4096, 0]);
     }
@@ -118,9 +118,9 @@ mod tests {
             let mut random = Random::new(seed);
             for pattern in [Pattern::Random, Pattern::Sequential] {
                 for thread in 0..threads {
-                    let mut places = Places::new(pattern, span, block, thread, threads);
+                    let mut positions = PositionGenerator::new(pattern, span, block, thread, threads);
                     for _ in 0..50 {
-                        let offset = places.next(Direction::Read, block, &mut random);
+                        let offset = positions.next(Direction::Read, block, &mut random);
                         prop_assert!(offset.is_multiple_of(block) && offset + block <= span);
                     }
                 }
@@ -135,8 +135,8 @@ mod tests {
             let mut random = Random::new(0);
             let mut seen = Vec::new();
             for thread in 0..threads {
-                let mut places = Places::new(Pattern::Sequential, blocks * 512, 512, thread, threads);
-                seen.extend((0..places.blocks).map(|_| places.next(Direction::Read, 512, &mut random) / 512));
+                let mut positions = PositionGenerator::new(Pattern::Sequential, blocks * 512, 512, thread, threads);
+                seen.extend((0..positions.blocks).map(|_| positions.next(Direction::Read, 512, &mut random) / 512));
             }
             prop_assert_eq!(seen, (0..blocks).collect::<Vec<_>>());
         }

@@ -14,7 +14,7 @@ pub(super) struct Runs {
 }
 
 struct State {
-    /// Requests up to the next one whose place is drawn, with that one.
+    /// Requests up to the next one whose position is drawn, with that one.
     left: u32,
     /// Start and end of the last read, and of the last write.
     last: [(u64, u64); 2],
@@ -32,9 +32,9 @@ impl Runs {
         }
     }
 
-    /// Place of the next request in a span of `length` bytes; `None` where it is to be drawn, also at the span's end.
+    /// Position of the next request in a span of `length` bytes; `None` where it is to be drawn, also at the span's end.
     /// As in fio reads and writes continue their own kind, and all count for the next one that is drawn.
-    pub(super) fn place(
+    pub(super) fn position(
         &self,
         direction: Direction,
         bytes: u64,
@@ -55,24 +55,24 @@ impl Runs {
             }
         }
         let (start, end) = state.last[kind(direction)];
-        let place = if self.rules.repeats && !is_due {
+        let position = if self.rules.repeats && !is_due {
             start
         } else {
             end
         };
         // Where none is ever drawn the job is sequential, and begins again.
         let at_end = (share <= 0.0).then_some(0);
-        if place + bytes > length {
+        if position + bytes > length {
             at_end
         } else {
-            Some(place)
+            Some(position)
         }
     }
 
-    /// A request is at this place.
-    pub(super) fn placed(&self, direction: Direction, place: u64, bytes: u64) {
+    /// A request is at this position.
+    pub(super) fn issued(&self, direction: Direction, position: u64, bytes: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.last[kind(direction)] = (place, place + bytes);
+        state.last[kind(direction)] = (position, position + bytes);
     }
 }
 
@@ -84,16 +84,16 @@ fn kind(direction: Direction) -> usize {
 mod tests {
     use super::*;
 
-    /// The places of blocks of one byte, where those that are drawn are `drawn` in turn.
-    fn places(rules: SequentialRuns, drawn: &[u64], of: &[Direction]) -> Vec<u64> {
+    /// The positions of blocks of one byte, where those that are drawn are `drawn` in turn.
+    fn positions(rules: SequentialRuns, drawn: &[u64], of: &[Direction]) -> Vec<u64> {
         let runs = Runs::new(rules);
         let mut random = Random::new(1);
         let mut drawn = drawn.iter();
         let mut next = |direction: &Direction| {
-            let place = runs.place(*direction, 1, 16, &mut random);
-            let place = place.unwrap_or_else(|| *drawn.next().unwrap());
-            runs.placed(*direction, place, 1);
-            place
+            let position = runs.position(*direction, 1, 16, &mut random);
+            let position = position.unwrap_or_else(|| *drawn.next().unwrap());
+            runs.issued(*direction, position, 1);
+            position
         };
         of.iter().map(&mut next).collect()
     }
@@ -107,16 +107,16 @@ mod tests {
         }
     }
 
-    /// As fio 3.33 does by `rw=randread:4` in 16 blocks: `--debug=io` tells the places. At the end it draws another.
+    /// As fio 3.33 does by `rw=randread:4` in 16 blocks: `--debug=io` tells the positions. At the end it draws another.
     #[test]
     fn so_many_requests_follow_each_other() {
         let reads = [Direction::Read; 16];
         assert_eq!(
-            places(every(4, false), &[0, 11, 13, 7, 6], &reads),
+            positions(every(4, false), &[0, 11, 13, 7, 6], &reads),
             [0, 1, 2, 3, 11, 12, 13, 14, 13, 14, 15, 7, 6, 7, 8, 9]
         );
         assert_eq!(
-            places(every(4, true), &[0, 11, 13, 7], &reads),
+            positions(every(4, true), &[0, 11, 13, 7], &reads),
             [0, 0, 0, 0, 11, 11, 11, 11, 13, 13, 13, 13, 7, 7, 7, 7]
         );
     }
@@ -126,21 +126,21 @@ mod tests {
     fn reads_and_writes_continue_their_own_kind() {
         let (r, w) = (Direction::Read, Direction::Write);
         assert_eq!(
-            places(every(4, false), &[1, 8], &[r, r, r, w, r, r, w, w]),
+            positions(every(4, false), &[1, 8], &[r, r, r, w, r, r, w, w]),
             [1, 2, 3, 0, 8, 9, 1, 2]
         );
     }
 
     #[test]
-    fn as_many_places_are_drawn_as_the_share_says() {
+    fn as_many_positions_are_drawn_as_the_share_says() {
         let count = |share: f64| {
             let runs = Runs::new(SequentialRuns {
                 reads: share,
                 ..every(1, false)
             });
             let mut random = Random::new(1);
-            let mut place = || runs.place(Direction::Read, 1, 1 << 40, &mut random);
-            (0..10_000).filter(|_| place().is_none()).count()
+            let mut position = || runs.position(Direction::Read, 1, 1 << 40, &mut random);
+            (0..10_000).filter(|_| position().is_none()).count()
         };
         assert_eq!(count(1.0), 10_000);
         assert_eq!(count(0.0), 0);
@@ -149,12 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_draws_no_place_goes_round() {
+    fn a_job_that_draws_no_position_goes_round() {
         let sequential = SequentialRuns {
             reads: 0.0,
             ..every(1, false)
         };
-        let places = places(sequential, &[], &[Direction::Read; 20]);
-        assert_eq!(places[14..18], [14, 15, 0, 1]);
+        let positions = positions(sequential, &[], &[Direction::Read; 20]);
+        assert_eq!(positions[14..18], [14, 15, 0, 1]);
     }
 }

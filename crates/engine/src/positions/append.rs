@@ -28,14 +28,14 @@ impl Appended {
         }
     }
 
-    /// Place of a write of so many bytes, of which `place` was drawn in a span of `length` bytes: the end of what is
+    /// Position of a write of so many bytes, of which `position` was drawn in a span of `length` bytes: the end of what is
     /// written in its zone, or in one that is open where no other may be opened. A full zone is begun anew.
-    pub(super) fn place(&self, place: u64, bytes: u64, length: u64) -> u64 {
+    pub(super) fn position(&self, position: u64, bytes: u64, length: u64) -> u64 {
         let range = self.zones.range.0;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let zone = match self.zones.open {
-            None => place / range,
-            Some(most) => state.opened(place, range, length, most),
+            None => position / range,
+            Some(most) => state.opened(position, range, length, most),
         };
         let written = state.written.entry(zone).or_default();
         if *written + bytes > self.zones.size.0 {
@@ -51,10 +51,10 @@ impl Appended {
 }
 
 impl State {
-    /// The zone of `place`, which is opened where no more than `most` are then. Else the one of those that are open
-    /// which lies as far within them as the place within the span: so fio has it.
-    fn opened(&mut self, place: u64, range: u64, length: u64, most: u32) -> u64 {
-        let zone = place / range;
+    /// The zone of `position`, which is opened where no more than `most` are then. Else the one of those that are open
+    /// which lies as far within them as the position within the span: so fio has it.
+    fn opened(&mut self, position: u64, range: u64, length: u64, most: u32) -> u64 {
+        let zone = position / range;
         if self.open.contains(&zone) {
             return zone;
         }
@@ -62,7 +62,7 @@ impl State {
             self.open.push(zone);
             return zone;
         }
-        let of_open = u128::from(place) * self.open.len() as u128 / u128::from(length);
+        let of_open = u128::from(position) * self.open.len() as u128 / u128::from(length);
         self.open.get(of_open as usize).copied().unwrap_or(zone)
     }
 }
@@ -82,11 +82,11 @@ mod tests {
             size: Bytes(size),
             open,
         });
-        let place = |drawn: &u64| appended.place(*drawn, 1, 16);
-        DRAWN.iter().map(place).collect()
+        let position = |drawn: &u64| appended.position(*drawn, 1, 16);
+        DRAWN.iter().map(position).collect()
     }
 
-    /// As fio does by `zonemode=zbd`, `rw=randwrite` and zones of four blocks: `--debug=io` tells the places.
+    /// As fio does by `zonemode=zbd`, `rw=randwrite` and zones of four blocks: `--debug=io` tells the positions.
     #[test]
     fn each_write_is_at_the_end_of_its_zone() {
         assert_eq!(

@@ -101,7 +101,7 @@ impl Zipf {
         };
         zipf.first = zipf.area(1.5) - 1.0;
         zipf.last = zipf.area(zipf.ranks + 0.5);
-        zipf.sure = 2.0 - zipf.place(zipf.area(2.5) - zipf.height(2.0));
+        zipf.sure = 2.0 - zipf.inverse(zipf.area(2.5) - zipf.height(2.0));
         zipf
     }
 
@@ -116,7 +116,7 @@ impl Zipf {
     }
 
     /// The `x` up to which the area is `area`.
-    fn place(&self, area: f64) -> f64 {
+    fn inverse(&self, area: f64) -> f64 {
         let power = 1.0 - self.theta;
         // Rounding could take the root of a number below zero.
         (area * power + 1.0).max(0.0).powf(1.0 / power)
@@ -125,7 +125,7 @@ impl Zipf {
     fn draw(&self, random: &mut Random) -> u64 {
         loop {
             let area = self.last + uniform(random) * (self.first - self.last);
-            let x = self.place(area);
+            let x = self.inverse(area);
             let rank = (x + 0.5).floor().clamp(1.0, self.ranks);
             if rank - x <= self.sure || area >= self.area(rank + 0.5) - self.height(rank) {
                 return rank as u64 - 1;

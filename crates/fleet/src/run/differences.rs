@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use doctor::CheckResult;
 use serde::Serialize;
 
-use super::answer::{Answer, Check};
+use super::answer::{Answer, DoctorCheck};
 use crate::store::HostRun;
 
 /// With fewer hosts there is no most.
 const HOSTS: usize = 3;
 
 /// The answers of the hosts to `doctor`, each with the host's index; none of any other verb.
-pub(super) struct Checked(Vec<(usize, Vec<Check>)>);
+pub(super) struct DoctorAnswers(Vec<(usize, Vec<DoctorCheck>)>);
 
 /// A check in which a host differs from most others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -28,23 +28,24 @@ pub(super) struct Difference<'a> {
     pub(super) hosts: usize,
 }
 
-impl Checked {
-    pub(super) fn of(hosts: &[HostRun]) -> Checked {
+impl DoctorAnswers {
+    pub(super) fn of(hosts: &[HostRun]) -> DoctorAnswers {
         let checked = hosts.iter().enumerate().filter_map(|(at, host)| {
             let Answer::Doctor { checks } = Answer::of(&host.answer)? else {
                 return None;
             };
             Some((at, checks))
         });
-        Checked(checked.collect())
+        DoctorAnswers(checked.collect())
     }
 
     /// Checks to fix or to consider, the gravest first, each with the hosts that have it: once where hosts agree.
-    pub(super) fn findings(&self) -> Vec<(&Check, Vec<usize>)> {
-        let mut found: BTreeMap<&Check, Vec<usize>> = BTreeMap::new();
+    pub(super) fn findings(&self) -> Vec<(&DoctorCheck, Vec<usize>)> {
+        let mut found: BTreeMap<&DoctorCheck, Vec<usize>> = BTreeMap::new();
         for (at, checks) in &self.0 {
-            let is_finding =
-                |check: &&Check| matches!(check.result, CheckResult::Fix | CheckResult::Consider);
+            let is_finding = |check: &&DoctorCheck| {
+                matches!(check.result, CheckResult::Fix | CheckResult::Consider)
+            };
             for check in checks.iter().filter(is_finding).collect::<BTreeSet<_>>() {
                 found.entry(check).or_default().push(*at);
             }
@@ -59,7 +60,7 @@ impl Checked {
 
     /// Results that more than half of the hosts share and a host does not.
     pub(super) fn differences<'a>(&'a self, hosts: &'a [HostRun]) -> Vec<Difference<'a>> {
-        let mut by_check: BTreeMap<&str, Vec<(usize, &Check)>> = BTreeMap::new();
+        let mut by_check: BTreeMap<&str, Vec<(usize, &DoctorCheck)>> = BTreeMap::new();
         for (at, checks) in &self.0 {
             for check in gravest(checks).into_values() {
                 by_check.entry(&check.name).or_default().push((*at, check));
@@ -93,8 +94,8 @@ impl Checked {
 }
 
 /// For each check the gravest result.
-fn gravest(checks: &[Check]) -> BTreeMap<&str, &Check> {
-    let mut found: BTreeMap<&str, &Check> = BTreeMap::new();
+fn gravest(checks: &[DoctorCheck]) -> BTreeMap<&str, &DoctorCheck> {
+    let mut found: BTreeMap<&str, &DoctorCheck> = BTreeMap::new();
     for check in checks {
         let known = found.entry(&check.name).or_insert(check);
         if check.result < known.result {
@@ -130,7 +131,7 @@ mod tests {
     fn the_host_that_differs_is_named_with_its_check() {
         let (well, bad) = (answer("ok", "none"), answer("consider", "vda: bfq"));
         let all = hosts(&[&well, &bad, &well, &Value::Null, &well]);
-        let checked = Checked::of(&all);
+        let checked = DoctorAnswers::of(&all);
         let found = checked.differences(&all);
         assert_eq!(
             found,
@@ -145,7 +146,7 @@ mod tests {
         );
         for few in [vec![&well, &bad], vec![&well, &bad, &well, &bad]] {
             let few = hosts(&few);
-            assert_eq!(Checked::of(&few).differences(&few), []);
+            assert_eq!(DoctorAnswers::of(&few).differences(&few), []);
         }
     }
 
@@ -153,7 +154,7 @@ mod tests {
     fn equal_findings_are_one_with_its_hosts() {
         let (well, bad) = (answer("ok", "none"), answer("fix", "vda: bfq"));
         let all = hosts(&[&well, &bad, &well]);
-        let checked = Checked::of(&all);
+        let checked = DoctorAnswers::of(&all);
         let found: Vec<(&str, Vec<usize>)> = checked
             .findings()
             .into_iter()

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::hosts::Host;
 use crate::protocol::rounds::{HostRound, Round, TargetFacts};
 use crate::race::runner::HostEvent;
-use crate::store::race::{Absent, Measurement, RoundRecord};
+use crate::store::race::{Measurement, MissedHost, RoundRecord};
 use crate::store::{HostOutcome, HostRun};
 
 /// Interval at which the signal is polled.
@@ -55,7 +55,7 @@ pub(super) enum State {
 }
 
 /// The hosts of a race.
-pub(super) struct Field<'a> {
+pub(super) struct Entrants<'a> {
     /// The hosts, in the order of their source.
     pub entrants: Vec<Entrant<'a>>,
     events: Receiver<(usize, HostEvent)>,
@@ -63,16 +63,16 @@ pub(super) struct Field<'a> {
 }
 
 /// The channels to the hosts' threads: of their events, and of the rounds of each.
-pub(super) type Wires = (Sender<(usize, HostEvent)>, Vec<Receiver<Round>>);
+pub(super) type HostChannels = (Sender<(usize, HostEvent)>, Vec<Receiver<Round>>);
 
-impl<'a> Field<'a> {
+impl<'a> Entrants<'a> {
     /// Hosts of which none is reached yet. `over` is where each one's thread looks whether the race is
     /// over for it.
     pub(super) fn new(
         hosts: &[Host],
         over: &'a [AtomicBool],
         interrupt: &'a AtomicBool,
-    ) -> (Field<'a>, Wires) {
+    ) -> (Entrants<'a>, HostChannels) {
         let (sender, events) = channel();
         let mut receivers = Vec::new();
         let entrants = hosts
@@ -93,7 +93,7 @@ impl<'a> Field<'a> {
                 }
             })
             .collect();
-        let field = Field {
+        let field = Entrants {
             entrants,
             events,
             interrupt,
@@ -361,7 +361,7 @@ fn others(first: &[TargetFacts], now: &[TargetFacts]) -> Option<String> {
 
 impl Entrant<'_> {
     /// The host as one that is gone, with the reason.
-    fn gone(&self, place: usize) -> Absent {
+    fn gone(&self, place: usize) -> MissedHost {
         absent(place, self.host_run.why.as_deref().unwrap_or_default())
     }
 
@@ -377,8 +377,8 @@ impl Entrant<'_> {
     }
 }
 
-fn absent(host: usize, why: &str) -> Absent {
-    Absent {
+fn absent(host: usize, why: &str) -> MissedHost {
+    MissedHost {
         host,
         why: why.to_owned(),
     }
@@ -416,7 +416,7 @@ mod tests {
     #[test]
     fn one_that_comes_back_with_another_disk_is_gone_and_known_to_be_so() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
-        let (mut field, (events, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        let (mut field, (events, _)) = Entrants::new(&[Host::default()], &over, &interrupt);
         events
             .send((
                 0,
@@ -439,7 +439,7 @@ mod tests {
     #[test]
     fn one_that_is_met_again_may_be_another_until_it_is_ready() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
-        let (mut field, (events, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        let (mut field, (events, _)) = Entrants::new(&[Host::default()], &over, &interrupt);
         let mut hear = |one: HostEvent| {
             events.send((0, one)).unwrap();
             field.receive();
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn a_host_that_comes_too_late_keeps_its_state() {
         let (over, interrupt) = ([AtomicBool::new(false)], AtomicBool::new(false));
-        let (mut field, (events, _)) = Field::new(&[Host::default()], &over, &interrupt);
+        let (mut field, (events, _)) = Entrants::new(&[Host::default()], &over, &interrupt);
         field.gather(Duration::ZERO, &mut |_| {});
         assert!(over[0].load(Relaxed), "its thread does not hear of it");
         let late = HostRun::waiting(&Host::default());

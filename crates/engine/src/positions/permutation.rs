@@ -20,13 +20,13 @@ impl Permutation {
     }
 
     /// Position of `number` in the order of `key`.
-    pub(crate) fn place(&self, number: u64, key: u64) -> u64 {
+    pub(crate) fn position(&self, number: u64, key: u64) -> u64 {
         // The network has at most four times as many numbers, so it takes few steps.
-        let mut place = number;
+        let mut position = number;
         loop {
-            place = self.mix(place, key);
-            if place < self.bound {
-                return place;
+            position = self.mix(position, key);
+            if position < self.bound {
+                return position;
             }
         }
     }
@@ -51,7 +51,7 @@ mod tests {
         #[test]
         fn every_number_comes_once(bound in 1_u64..3000, key in any::<u64>()) {
             let permutation = Permutation::new(bound);
-            let mut seen: Vec<u64> = (0..bound).map(|number| permutation.place(number, key)).collect();
+            let mut seen: Vec<u64> = (0..bound).map(|number| permutation.position(number, key)).collect();
             seen.sort_unstable();
             prop_assert_eq!(seen, (0..bound).collect::<Vec<_>>());
         }
@@ -61,15 +61,15 @@ mod tests {
     fn orders_differ_and_neighbours_lie_apart() {
         let permutation = Permutation::new(1_000_000);
         let one: Vec<u64> = (0..1000)
-            .map(|number| permutation.place(number, 1))
+            .map(|number| permutation.position(number, 1))
             .collect();
         let other: Vec<u64> = (0..1000)
-            .map(|number| permutation.place(number, 2))
+            .map(|number| permutation.position(number, 2))
             .collect();
         assert_ne!(one, other);
         let steps = one.windows(2).map(|pair| pair[0].abs_diff(pair[1]));
         let mean = steps.sum::<u64>() as f64 / 999.0;
-        // Two places drawn at random lie a third of the whole apart.
+        // Two positions drawn at random lie a third of the whole apart.
         assert!((mean - 333_333.0).abs() < 40_000.0, "{mean}");
     }
 }

@@ -1,24 +1,25 @@
-//! Places of workloads with extended options: several files, an offset, sizes that differ, other orders and
+//! Positions of workloads with extended options: several files, an offset, sizes that differ, other orders and
 //! distributions.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use record::{
-    Bytes, Details, Direction, Pattern, RandomDistribution, SizeShare, Stride, Workload, ZoneShare,
+    Bytes, Direction, JobOptions, Pattern, RandomDistribution, SizeShare, Stride, Workload,
+    ZoneShare,
 };
 
 use super::append::Appended;
 use super::permutation::Permutation;
-use super::place::place_in;
+use super::position::position_in;
 use super::runs::Runs;
 use super::skew::SkewedRanks;
 use super::zone_turns::{ZoneRules, ZoneTurns};
 use crate::random::{Random, derive_seed};
 
-/// Generator of places in files of one size. Clones share the position of a sequential thread.
+/// Generator of positions in files of one size. Clones share the position of a sequential thread.
 #[derive(Clone)]
-pub(crate) struct ExtendedPlaces {
+pub(crate) struct ExtendedPositions {
     files: u64,
     /// Start of the span in each file.
     start: u64,
@@ -32,7 +33,7 @@ pub(crate) struct ExtendedPlaces {
     appended: Option<Appended>,
 }
 
-/// Alignment of places, in bytes: the smallest size of reads and that of writes, unless others are given, as fio
+/// Alignment of positions, in bytes: the smallest size of reads and that of writes, unless others are given, as fio
 /// aligns them without `ba` (HOWTO, blockalign). With one alignment for both, writes that are larger than the
 /// smallest read would cross two of their own blocks, which costs more on RAID 5, remote volumes and flash.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +44,7 @@ pub(crate) struct Alignments {
 
 impl Alignments {
     /// The alignments of a workload.
-    pub(crate) fn of(workload: &Workload, details: &Details) -> Alignments {
+    pub(crate) fn of(workload: &Workload, details: &JobOptions) -> Alignments {
         let alignment = |align: Option<Bytes>, sizes: &[SizeShare]| {
             let named = sizes.iter().map(|share| share.size).min();
             align.or(named).unwrap_or(workload.block).0.max(1)
@@ -65,7 +66,7 @@ impl Alignments {
         }
     }
 
-    /// The smaller alignment: the size of the blocks by which drawn and frequent places are tracked.
+    /// The smaller alignment: the size of the blocks by which drawn and frequent positions are tracked.
     fn smallest(self) -> u64 {
         self.read.min(self.write)
     }
@@ -80,7 +81,7 @@ enum Draw {
     /// In one zone after another.
     InTurns(Arc<Mutex<ZoneTurns>>),
     Once {
-        placed: Arc<AtomicU64>,
+        issued: Arc<AtomicU64>,
         permutation: Permutation,
         seed: u64,
     },
@@ -91,7 +92,7 @@ enum Draw {
     },
 }
 
-/// Blocks of random places for random numbers of at most `bound`.
+/// Blocks of random positions for random numbers of at most `bound`.
 #[derive(Clone, Copy)]
 struct Zone {
     bound: u64,
@@ -141,51 +142,51 @@ impl Cursor {
         let files = self.at.len();
         let file = self.turn % files;
         self.turn += 1;
-        let mut place = self.at[file];
+        let mut position = self.at[file];
         match self.stride {
-            Some(Stride::Add(add)) if place > 0 => place = stepped(place, add, length),
+            Some(Stride::Add(add)) if position > 0 => position = stepped(position, add, length),
             Some(Stride::Zones { size, range, skip }) => {
                 if self.moved >= size.0 {
                     self.moved = 0;
                     self.zone += range.0 + skip.0;
-                    place = self.zone;
+                    position = self.zone;
                 }
-                if place + bytes > self.zone + range.0 {
-                    place = self.zone;
+                if position + bytes > self.zone + range.0 {
+                    position = self.zone;
                 }
                 self.moved += bytes;
             }
             _ => {}
         }
-        if place + bytes > length {
-            place = 0;
+        if position + bytes > length {
+            position = 0;
             self.zone = 0;
         }
-        self.at[file] = place + bytes;
-        (file as u64, place)
+        self.at[file] = position + bytes;
+        (file as u64, position)
     }
 }
 
 /// The offset `add` bytes after the end of the last request. As in fio, an offset after the end of the span becomes
 /// its start, and one before its start is counted from its end.
-fn stepped(place: u64, add: i64, length: u64) -> u64 {
+fn stepped(position: u64, add: i64, length: u64) -> u64 {
     let from_end = || length.saturating_sub(add.unsigned_abs());
-    match place.checked_add_signed(add) {
+    match position.checked_add_signed(add) {
         Some(next) if next < length => next,
         _ if add > 0 => 0,
         _ => from_end(),
     }
 }
 
-impl ExtendedPlaces {
-    /// Places in a span of `span` bytes in each file, aligned to `alignments`.
+impl ExtendedPositions {
+    /// Positions in a span of `span` bytes in each file, aligned to `alignments`.
     pub(crate) fn new(
         pattern: Pattern,
-        details: &Details,
+        details: &JobOptions,
         span: u64,
         alignments: Alignments,
         seed: u64,
-    ) -> ExtendedPlaces {
+    ) -> ExtendedPositions {
         let files = u64::from(details.files.max(1));
         let blocks = files * (span / alignments.smallest()).max(1);
         let draw = match (pattern, details.spread, details.stride) {
@@ -210,7 +211,7 @@ impl ExtendedPlaces {
                 Draw::Zoned(zones(&details.zones, blocks))
             }
             (Pattern::Random, RandomDistribution::Once, _) => Draw::Once {
-                placed: Arc::new(AtomicU64::new(0)),
+                issued: Arc::new(AtomicU64::new(0)),
                 permutation: Permutation::new(blocks),
                 seed,
             },
@@ -223,7 +224,7 @@ impl ExtendedPlaces {
                 },
             },
         };
-        ExtendedPlaces {
+        ExtendedPositions {
             files,
             start: details.offset.0,
             length: span,
@@ -234,28 +235,28 @@ impl ExtendedPlaces {
         }
     }
 
-    /// The place of the next request.
+    /// The position of the next request.
     pub(crate) fn next(&mut self, direction: Direction, bytes: u64, random: &mut Random) -> u64 {
         let continued = self
             .runs
             .as_ref()
-            .and_then(|runs| runs.place(direction, bytes, self.length, random));
-        let (file, mut place) = match continued {
-            Some(place) => (0, place),
+            .and_then(|runs| runs.position(direction, bytes, self.length, random));
+        let (file, mut position) = match continued {
+            Some(position) => (0, position),
             None => self.drawn(direction, bytes, random),
         };
         if let Some(appended) = &self.appended
             && direction != Direction::Read
         {
-            place = appended.place(place, bytes, self.length);
+            position = appended.position(position, bytes, self.length);
         }
         if let Some(runs) = &self.runs {
-            runs.placed(direction, place, bytes);
+            runs.issued(direction, position, bytes);
         }
-        place_in(file, self.start + place)
+        position_in(file, self.start + position)
     }
 
-    /// The file and the place of a request that continues none.
+    /// The file and the position of a request that continues none.
     fn drawn(&self, direction: Direction, bytes: u64, random: &mut Random) -> (u64, u64) {
         let alignment = self.alignments.of_direction(direction);
         match &self.draw {
@@ -279,30 +280,34 @@ impl ExtendedPlaces {
                 self.block(block, alignment, bytes)
             }
             Draw::Once {
-                placed,
+                issued,
                 permutation,
                 seed,
             } => {
-                let number = placed.fetch_add(1, Relaxed);
+                let number = issued.fetch_add(1, Relaxed);
                 let blocks = self.files * (self.length / self.alignments.smallest()).max(1);
                 let round = derive_seed(*seed, number / blocks);
-                self.block(permutation.place(number % blocks, round), alignment, bytes)
+                self.block(
+                    permutation.position(number % blocks, round),
+                    alignment,
+                    bytes,
+                )
             }
             Draw::Skewed {
                 skew,
                 permutation,
                 seed,
             } => self.block(
-                permutation.place(skew.draw(random), *seed),
+                permutation.position(skew.draw(random), *seed),
                 alignment,
                 bytes,
             ),
         }
     }
 
-    /// The file and the place of block `block` over all files, where so many bytes fit. A
-    /// request with a larger alignment goes to the aligned place that contains the block, so that reads and writes
-    /// share the frequent places.
+    /// The file and the position of block `block` over all files, where so many bytes fit. A
+    /// request with a larger alignment goes to the aligned position that contains the block, so that reads and writes
+    /// share the frequent positions.
     fn block(&self, block: u64, alignment: u64, bytes: u64) -> (u64, u64) {
         let last = self.length.saturating_sub(bytes) / alignment;
         let within = block / self.files * self.alignments.smallest() / alignment;
@@ -317,24 +322,29 @@ mod tests {
     use proptest::prelude::*;
     use record::Bytes;
 
-    fn places(details: &Details, pattern: Pattern, span: u64, alignment: u64) -> ExtendedPlaces {
+    fn positions(
+        details: &JobOptions,
+        pattern: Pattern,
+        span: u64,
+        alignment: u64,
+    ) -> ExtendedPositions {
         let alignments = Alignments {
             read: alignment,
             write: alignment,
         };
-        ExtendedPlaces::new(pattern, details, span, alignments, 7)
+        ExtendedPositions::new(pattern, details, span, alignments, 7)
     }
 
     #[test]
     fn sequential_files_take_turns_and_reads_and_writes_go_on_their_own() {
-        let details = Details {
+        let details = JobOptions {
             files: 2,
             offset: Bytes(1000),
-            ..Details::default()
+            ..JobOptions::default()
         };
-        let mut places = places(&details, Pattern::Sequential, 250, 100);
+        let mut positions = positions(&details, Pattern::Sequential, 250, 100);
         let mut random = Random::new(1);
-        let mut next = |direction| in_file(places.next(direction, 100, &mut random));
+        let mut next = |direction| in_file(positions.next(direction, 100, &mut random));
         let seen: Vec<_> = (0..6).map(|_| next(Direction::Read)).collect();
         assert_eq!(
             seen,
@@ -351,17 +361,17 @@ mod tests {
     }
 
     fn sequence(stride: Stride, length: u64, bytes: u64, count: usize) -> Vec<u64> {
-        let details = Details {
+        let details = JobOptions {
             stride: Some(stride),
-            ..Details::default()
+            ..JobOptions::default()
         };
-        let mut places = places(&details, Pattern::Sequential, length, bytes);
+        let mut positions = positions(&details, Pattern::Sequential, length, bytes);
         let mut random = Random::new(1);
-        let mut next = || in_file(places.next(Direction::Read, bytes, &mut random)).1;
+        let mut next = || in_file(positions.next(Direction::Read, bytes, &mut random)).1;
         (0..count).map(|_| next()).collect()
     }
 
-    /// As fio 3.33 does by `rw=read:-8k` and `rw=read:8k` with blocks of 4k: `--debug=io` shows the places.
+    /// As fio 3.33 does by `rw=read:-8k` and `rw=read:8k` with blocks of 4k: `--debug=io` shows the positions.
     #[test]
     fn strides_go_forwards_and_backwards_and_round() {
         assert_eq!(
@@ -390,15 +400,15 @@ mod tests {
     #[test]
     fn zones_have_their_shares_of_the_requests() {
         let zone = |access, size| ZoneShare { access, size };
-        let details = Details {
+        let details = JobOptions {
             zones: vec![zone(0.5, 0.05), zone(0.3, 0.15), zone(0.2, 0.8)],
-            ..Details::default()
+            ..JobOptions::default()
         };
-        let mut places = places(&details, Pattern::Random, 1000, 1);
+        let mut positions = positions(&details, Pattern::Random, 1000, 1);
         let mut random = Random::new(1);
         let mut seen = [0_u32; 3];
         for _ in 0..10_000 {
-            let at = in_file(places.next(Direction::Read, 1, &mut random)).1;
+            let at = in_file(positions.next(Direction::Read, 1, &mut random)).1;
             seen[usize::from(at >= 50) + usize::from(at >= 200)] += 1;
         }
         // Binomial: a deviation of at most 50.
@@ -408,37 +418,38 @@ mod tests {
     }
 
     #[test]
-    fn places_lie_at_multiples_of_the_alignment() {
-        let details = Details {
+    fn positions_lie_at_multiples_of_the_alignment() {
+        let details = JobOptions {
             read_sizes: vec![SizeShare {
                 size: Bytes(512),
                 share: 1.0,
             }],
             read_align: Some(Bytes(4096)),
-            ..Details::default()
+            ..JobOptions::default()
         };
         let workload = Workload {
             read_fraction: 1.0,
             ..crate::tally::tests::workload()
         };
         let alignments = Alignments::of(&workload, &details);
-        let mut places = ExtendedPlaces::new(Pattern::Random, &details, 1 << 20, alignments, 7);
+        let mut positions =
+            ExtendedPositions::new(Pattern::Random, &details, 1 << 20, alignments, 7);
         let mut random = Random::new(1);
-        let mut next = || in_file(places.next(Direction::Read, 512, &mut random)).1;
+        let mut next = || in_file(positions.next(Direction::Read, 512, &mut random)).1;
         assert!((0..1000).all(|_| next().is_multiple_of(4096)));
     }
 
     #[test]
     fn once_means_once_over_all_files_and_then_in_another_order() {
-        let details = Details {
+        let details = JobOptions {
             files: 3,
             spread: RandomDistribution::Once,
-            ..Details::default()
+            ..JobOptions::default()
         };
-        let mut places = places(&details, Pattern::Random, 100, 10);
+        let mut positions = positions(&details, Pattern::Random, 100, 10);
         let mut random = Random::new(1);
         let mut round = || -> Vec<u64> {
-            let mut next = || places.next(Direction::Read, 10, &mut random);
+            let mut next = || positions.next(Direction::Read, 10, &mut random);
             (0..30).map(|_| next()).collect()
         };
         let (first, second) = (round(), round());
@@ -451,17 +462,17 @@ mod tests {
     }
 
     #[test]
-    fn a_skewed_job_repeats_a_few_places() {
-        let details = Details {
+    fn a_skewed_job_repeats_a_few_positions() {
+        let details = JobOptions {
             spread: RandomDistribution::Zipf(1.2),
-            ..Details::default()
+            ..JobOptions::default()
         };
-        let mut places = places(&details, Pattern::Random, 1 << 30, 4096);
+        let mut positions = positions(&details, Pattern::Random, 1 << 30, 4096);
         let mut random = Random::new(1);
         let mut seen = std::collections::BTreeMap::new();
         for _ in 0..10_000 {
-            let place = places.next(Direction::Read, 4096, &mut random);
-            *seen.entry(place).or_insert(0_u32) += 1;
+            let position = positions.next(Direction::Read, 4096, &mut random);
+            *seen.entry(position).or_insert(0_u32) += 1;
         }
         let most = seen.values().max().unwrap();
         // By Zipf's law the first of 262,144 ranks gets 19 % at an exponent of 1.2.
@@ -482,31 +493,32 @@ mod tests {
             RandomDistribution::Zipf(0.9),
             RandomDistribution::Pareto(0.3),
         ] {
-            let details = Details {
+            let details = JobOptions {
                 read_sizes: vec![share(4)],
                 write_sizes: vec![share(64), share(16)],
                 files: 2,
                 spread,
-                ..Details::default()
+                ..JobOptions::default()
             };
             let workload = Workload {
                 read_fraction: 0.5,
                 ..crate::tally::tests::workload()
             };
             let alignments = Alignments::of(&workload, &details);
-            let mut places = ExtendedPlaces::new(Pattern::Random, &details, 1 << 20, alignments, 7);
+            let mut positions =
+                ExtendedPositions::new(Pattern::Random, &details, 1 << 20, alignments, 7);
             let mut random = Random::new(1);
             let mut draw = |direction, bytes| -> Vec<u64> {
-                let mut next = || in_file(places.next(direction, bytes, &mut random)).1;
+                let mut next = || in_file(positions.next(direction, bytes, &mut random)).1;
                 (0..2000).map(|_| next()).collect()
             };
             let (reads, writes) = (draw(Direction::Read, 4096), draw(Direction::Write, 16384));
             assert!(
-                writes.iter().all(|place| place.is_multiple_of(16384)),
+                writes.iter().all(|position| position.is_multiple_of(16384)),
                 "{spread:?}"
             );
-            assert!(reads.iter().all(|place| place.is_multiple_of(4096)));
-            let between = |place: &&u64| !place.is_multiple_of(16384);
+            assert!(reads.iter().all(|position| position.is_multiple_of(4096)));
+            let between = |position: &&u64| !position.is_multiple_of(16384);
             let share = reads.iter().filter(between).count() as f64 / 2000.0;
             assert!((0.6..0.9).contains(&share), "{spread:?}: {share}");
         }
@@ -527,15 +539,15 @@ mod tests {
             ][..]),
             sequential in any::<bool>(),
         ) {
-            let details = Details { files, offset: Bytes(offset), spread, ..Details::default() };
+            let details = JobOptions { files, offset: Bytes(offset), spread, ..JobOptions::default() };
             let pattern = if sequential { Pattern::Sequential } else { Pattern::Random };
-            let mut places = places(&details, pattern, alignments * 512, 512);
+            let mut positions = positions(&details, pattern, alignments * 512, 512);
             let mut random = Random::new(alignments);
             for size in sizes {
                 let bytes = size * 512;
-                let (file, place) = in_file(places.next(Direction::Write, bytes, &mut random));
+                let (file, position) = in_file(positions.next(Direction::Write, bytes, &mut random));
                 prop_assert!(file < u64::from(files.max(1)));
-                prop_assert!(place >= offset && place + bytes <= offset + alignments * 512);
+                prop_assert!(position >= offset && position + bytes <= offset + alignments * 512);
             }
         }
     }

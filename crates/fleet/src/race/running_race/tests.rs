@@ -52,7 +52,11 @@ fn target(iops: f64) -> TargetRound {
 }
 
 /// A round in which each host that is measured has these rates on its disks.
-fn round(course: &Course<'_>, rng: &mut Rng, rates: &dyn Fn(usize) -> [f64; 2]) -> RoundRecord {
+fn round(
+    course: &RunningRace<'_>,
+    rng: &mut Rng,
+    rates: &dyn Fn(usize) -> [f64; 2],
+) -> RoundRecord {
     let measurement = |host: usize, rng: &mut Rng| Measurement {
         host,
         targets: rates(host)
@@ -79,7 +83,7 @@ fn plain(host: usize) -> [f64; 2] {
 fn a_floor_holds_for_each_disk_over_its_time() {
     let small = Small::new(&["page-read.iops>=500 for 30s"]);
     let setup = small.setup();
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     let mut rng = Rng::new(1);
     let bad = |host: usize| {
         if host == 1 {
@@ -112,16 +116,16 @@ fn a_zone_that_is_away_as_a_whole_is_waited_for() {
     small.groups = (0..8).map(zone).collect();
     small.targets = vec![small.targets[0].clone(); 8];
     let setup = small.setup();
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     let mut rng = Rng::new(4);
-    let mut step = |course: &mut Course<'_>, zone_is_away: bool| {
+    let mut step = |course: &mut RunningRace<'_>, zone_is_away: bool| {
         let mut one = round(course, &mut rng, &plain);
         let (away, there): (Vec<Measurement>, Vec<Measurement>) = one
             .measured
             .drain(..)
             .partition(|measurement| zone_is_away && measurement.host % 2 == 1);
         one.measured = there;
-        let absent = |measurement: &Measurement| Absent {
+        let absent = |measurement: &Measurement| MissedHost {
             host: measurement.host,
             why: "it is away".to_owned(),
         };
@@ -143,14 +147,14 @@ fn a_zone_that_is_away_as_a_whole_is_waited_for() {
 fn one_that_is_away_too_often_is_out_and_not_called_bad() {
     let small = Small::new(&[]);
     let setup = small.setup();
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     let mut rng = Rng::new(2);
     let mut out = Vec::new();
     for number in 0..5 {
         let mut one = round(&course, &mut rng, &plain);
         if number < 4 {
             one.measured.retain(|measurement| measurement.host != 0);
-            one.missed.push(Absent {
+            one.missed.push(MissedHost {
                 host: 0,
                 why: "it was lost".to_owned(),
             });
@@ -169,7 +173,7 @@ fn one_that_is_away_too_often_is_out_and_not_called_bad() {
 
 /// Takes in a round in which a host is away, or answers one of before too late.
 fn without(
-    course: &mut Course<'_>,
+    course: &mut RunningRace<'_>,
     rng: &mut Rng,
     host: usize,
     late_of: Option<usize>,
@@ -180,7 +184,7 @@ fn without(
         .iter()
         .position(|measurement| measurement.host == host);
     let own = one.measured.remove(own.unwrap());
-    one.missed.push(Absent {
+    one.missed.push(MissedHost {
         host,
         why: "it is away".to_owned(),
     });
@@ -195,7 +199,7 @@ fn without(
 fn a_host_that_answers_too_late_was_not_missing_since() {
     let small = Small::new(&[]);
     let setup = small.setup();
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     let mut rng = Rng::new(2);
     // Four times it is silent for two rounds.
     for start in [0, 2, 4, 6] {
@@ -215,7 +219,7 @@ fn a_host_that_answers_too_late_was_not_missing_since() {
 fn a_loss_counts_once_however_many_rounds_it_takes() {
     let small = Small::new(&[]);
     let setup = small.setup();
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     let mut rng = Rng::new(2);
     for count in 1..=3 {
         for _ in 0..2 {
@@ -233,7 +237,7 @@ fn a_loss_has_the_time_to_be_made_good_in_short_rounds_too() {
     let mut small = Small::new(&[]);
     small.round_s = 2.0;
     let setup = small.setup();
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     let mut rng = Rng::new(2);
     for _ in 0..15 {
         assert_eq!(without(&mut course, &mut rng, 0, None), [0; 0]);
@@ -252,12 +256,12 @@ fn a_loss_has_the_time_to_be_made_good_in_short_rounds_too() {
 fn rounds_that_are_excused_are_unseen_until_they_are_answered() {
     let small = Small::new(&[]);
     let setup = small.setup();
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     let mut rng = Rng::new(2);
     for _ in 0..5 {
         let mut one = round(&course, &mut rng, &plain);
         one.measured.retain(|measurement| measurement.host != 0);
-        one.excused.push(Absent {
+        one.excused.push(MissedHost {
             host: 0,
             why: "it is away".to_owned(),
         });
@@ -276,12 +280,12 @@ fn a_zone_is_waited_for_that_is_still_away_since_all_were() {
         .collect();
     small.targets = vec![small.targets[0].clone(); 8];
     let setup = small.setup();
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     let mut rng = Rng::new(4);
     for _ in 0..10 {
         let mut one = round(&course, &mut rng, &plain);
         one.measured.retain(|measurement| measurement.host % 2 == 0);
-        let absent = |host: usize| Absent {
+        let absent = |host: usize| MissedHost {
             host,
             why: "it is away".to_owned(),
         };
@@ -300,7 +304,7 @@ fn a_floor_that_was_missed_in_one_round_alone_is_reported() {
     ] {
         let small = Small::new(&[floor]);
         let setup = small.setup();
-        let mut course = Course::new(&setup);
+        let mut course = RunningRace::new(&setup);
         let mut rng = Rng::new(1);
         let bad = |host: usize| if host == 1 { [400.0; 2] } else { plain(host) };
         for _ in 0..3 {
@@ -316,7 +320,7 @@ fn a_floor_that_was_missed_in_one_round_alone_is_reported() {
 fn a_round_that_was_answered_too_late_is_named_as_what_it_was() {
     let small = Small::new(&[]);
     let setup = small.setup();
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     let mut rng = Rng::new(2);
     for _ in 0..2 {
         assert_eq!(without(&mut course, &mut rng, 0, None), [0; 0]);
@@ -335,7 +339,7 @@ fn a_round_that_was_answered_too_late_is_named_as_what_it_was() {
 fn a_disk_that_fails_and_misses_a_floor_is_broken() {
     let small = Small::new(&["page-read.iops>=500"]);
     let setup = small.setup();
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     let slow = |host: usize| if host == 1 { [400.0; 2] } else { plain(host) };
     let mut one = round(&course, &mut Rng::new(3), &slow);
     one.measured[1].targets[0].broken = Some("a read failed".to_owned());
@@ -348,7 +352,7 @@ fn a_disk_that_fails_and_misses_a_floor_is_broken() {
 fn a_disk_that_fails_is_broken_and_one_that_gives_nothing_is_out() {
     let small = Small::new(&[]);
     let setup = small.setup();
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     let mut one = round(&course, &mut Rng::new(3), &plain);
     one.measured[0].targets[1].figures[0] = Some(0.0);
     one.measured[1].targets[0].broken = Some("a read failed".to_owned());
@@ -369,7 +373,7 @@ fn a_disk_that_fails_is_broken_and_one_that_gives_nothing_is_out() {
 fn time_that_was_not_the_disk_s_does_not_count() {
     let small = Small::new(&["page-read.iops>=500"]);
     let setup = small.setup();
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     let mut rng = Rng::new(4);
     for _ in 0..3 {
         let mut one = round(&course, &mut rng, &plain);
@@ -388,7 +392,7 @@ fn time_that_was_not_the_disk_s_does_not_count() {
 fn nothing_changes_a_race_that_is_over() {
     let small = Small::new(&[]);
     let setup = small.setup();
-    let mut course = Course::new(&setup);
+    let mut course = RunningRace::new(&setup);
     let mut rng = Rng::new(5);
     while !course.next().is_empty() {
         let one = round(&course, &mut rng, &plain);
@@ -397,7 +401,7 @@ fn nothing_changes_a_race_that_is_over() {
     let before = course.groups();
     assert_eq!(before[0].decision.keep, [0, 1]);
     let gone = RoundRecord {
-        gone: vec![Absent {
+        gone: vec![MissedHost {
             host: 0,
             why: "it is gone".to_owned(),
         }],
@@ -412,7 +416,7 @@ fn a_host_without_a_group_takes_no_part() {
     let mut small = Small::new(&[]);
     small.groups[1] = None;
     let setup = small.setup();
-    let course = Course::new(&setup);
+    let course = RunningRace::new(&setup);
     assert_eq!(course.next(), [0, 2, 3]);
     assert_eq!(course.status(1), None);
     assert_eq!(course.known(1), None);

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use study::burnin::{Decision, End, HostStatus, Known, Measured, Race};
 
-use crate::floor::{Floor, FloorMiss, Watch};
+use crate::floor::{Floor, FloorMiss, FloorWatch};
 use crate::protocol::rounds::TargetRound;
 use crate::race::ranked_by::RankedBy;
-use crate::store::race::{Absent, Measurement, RoundRecord};
+use crate::store::race::{Measurement, MissedHost, RoundRecord};
 use absence::Absences;
 use sweep::Figure;
 use ui::format;
@@ -48,7 +48,7 @@ impl OutReason {
 
 /// A group, and how its race stands.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Group<'a> {
+pub(crate) struct RaceGroup<'a> {
     /// Its name.
     pub name: &'a str,
     /// Hosts of it that are kept and that tie, by their places in the run.
@@ -56,7 +56,7 @@ pub(crate) struct Group<'a> {
 }
 
 /// A race on its way.
-pub(crate) struct Course<'a> {
+pub(crate) struct RunningRace<'a> {
     setup: &'a RaceSetup<'a>,
     race: Race,
     /// The groups' names.
@@ -65,7 +65,7 @@ pub(crate) struct Course<'a> {
     places: Vec<usize>,
     group_of: Vec<usize>,
     /// Of each that takes part, for each of its disks and each floor.
-    watches: Vec<Vec<Watch<'a>>>,
+    watches: Vec<Vec<FloorWatch<'a>>>,
     fates: BTreeMap<usize, OutReason>,
     /// Those that missed their floor in one round alone.
     once: BTreeSet<usize>,
@@ -74,9 +74,9 @@ pub(crate) struct Course<'a> {
     away: Vec<usize>,
 }
 
-impl<'a> Course<'a> {
+impl<'a> RunningRace<'a> {
     /// A race that begins.
-    pub(crate) fn new(setup: &'a RaceSetup<'a>) -> Course<'a> {
+    pub(crate) fn new(setup: &'a RaceSetup<'a>) -> RunningRace<'a> {
         let mut groups: Vec<&str> = setup.groups.iter().flatten().map(String::as_str).collect();
         groups.sort_unstable();
         groups.dedup();
@@ -90,7 +90,7 @@ impl<'a> Course<'a> {
                 group_of.push(number);
             }
         }
-        Course {
+        RunningRace {
             setup,
             race: Race::new(&group_of, setup.rule),
             watches: vec![Vec::new(); places.len()],
@@ -187,7 +187,7 @@ impl<'a> Course<'a> {
                 self.remove_absent(absent.host, rounds, &absent.why, &mut out);
             }
         }
-        for Absent { host, why } in &round.gone {
+        for MissedHost { host, why } in &round.gone {
             self.remove(*host, OutReason::Absent(why.clone()), &mut out);
         }
         for place in &out.places {
@@ -326,14 +326,14 @@ impl<'a> Course<'a> {
     }
 
     /// Present state of the race of each group.
-    pub(crate) fn groups(&self) -> Vec<Group<'a>> {
+    pub(crate) fn groups(&self) -> Vec<RaceGroup<'a>> {
         let place = |number: usize| self.places.get(number).copied();
         let named = self.groups.iter().enumerate();
         named
             .map(|(at, name)| {
                 let decision = self.race.decision(at);
                 let places = |of: Vec<usize>| of.into_iter().filter_map(place).collect();
-                Group {
+                RaceGroup {
                     name,
                     decision: Decision {
                         keep: places(decision.keep),

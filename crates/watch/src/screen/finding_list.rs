@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use record::sample::DeviceId;
 use record::{Nanos, Severity, Subject};
 use study::watch::Event;
-use study::watch::{Change, ChangeKind};
+use study::watch::{ChangeKind, EventChange};
 
 /// Number of findings remembered.
 const MOST: usize = 500;
@@ -34,8 +34,8 @@ pub(crate) struct FindingList {
 
 impl FindingList {
     /// Takes what became of findings at a time.
-    pub(crate) fn take(&mut self, changes: Vec<Change>, now: Nanos) {
-        for Change { kind, event } in changes {
+    pub(crate) fn take(&mut self, changes: Vec<EventChange>, now: Nanos) {
+        for EventChange { kind, event } in changes {
             let known = self.entries.iter_mut().rev();
             let mut known = known.filter(|entry| entry.event.id == event.id);
             let closed = matches!(kind, ChangeKind::Closed | ChangeKind::Unfinished).then_some(now);
@@ -91,13 +91,13 @@ impl FindingList {
 
 #[cfg(test)]
 mod tests {
-    use record::sample::Moment;
+    use record::sample::SampleTime;
     use study::watch::EventCode;
 
     use super::*;
 
-    fn change(kind: ChangeKind, id: u64, severity: Severity) -> Change {
-        Change {
+    fn change(kind: ChangeKind, id: u64, severity: Severity) -> EventChange {
+        EventChange {
             kind,
             event: Event {
                 id,
@@ -105,7 +105,7 @@ mod tests {
                 severity,
                 subject: Subject::Device(DeviceId(7)),
                 name: "vda".to_owned(),
-                began: Moment::default(),
+                began: SampleTime::default(),
                 ended: None,
                 text: String::new(),
                 advice: String::new(),
