@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "fleet_hosts/net.rs"]
+#[path = "support/net.rs"]
 mod net;
 
 mod support;

@@ -3,9 +3,14 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
+use std::process::Command;
 
-use crate::loops::{Loop, make};
-use crate::support::{Place, ProgramOutput};
+use rustix::process::Signal;
+
+use crate::database::{Server, done, mariadb, postgres, postgres_programs};
+use crate::loops::{Loop, Mounted, make};
+use crate::needs::{self, Need};
+use crate::support::{Place, ProgramOutput, Running, said, skipped};
 
 /// Files that commands of the manual name, and those that stand for them.
 const FILES: [(&str, &str); 12] = [
@@ -26,13 +31,20 @@ const FILES: [(&str, &str); 12] = [
     ("linux-mysql.load.gz", "tests/traces/linux-mysql.load.gz"),
 ];
 
-/// A job file, a list of hosts, events, a trace of two disks, and what EC2 says of a type of instances.
-const TEXTS: [(&str, &str); 6] = [
+/// A job file, a list of hosts, events, statements, a trace of two disks, a race, and what EC2 says of a type of instances.
+const TEXTS: [(&str, &str); 8] = [
     ("both.trace", "1,R,8192,4096,1000\n2,W,16384,4096,2000\n"),
     ("nightly.fio", "[a]\nrw=randread\nsize=8m\nruntime=1\n"),
     ("burnin", "db1\ndb2\nspare1\n"),
     ("events.log", "login:1|c\n"),
     ("app.log", "api.get:12.5|ms\n"),
+    (
+        "race.json",
+        r#"{"command": "fleet race", "figure": "page-write.iops", "hosts": [
+        {"host": "db1", "zone": "a", "figure": {"value": 12000}, "decision": "keep"},
+        {"host": "db2", "zone": "b", "figure": {"value": 8000}, "decision": "cull"}]}"#,
+    ),
+    ("slow.log", "SELECT 1;\n"),
     (
         "types.json",
         r#"{"InstanceTypes": [{"InstanceType": "r6i.2xlarge", "EbsInfo": {"EbsOptimizedInfo": {"BaselineIops": 12000,
@@ -47,6 +59,11 @@ const DISK: u64 = 64;
 pub(crate) struct Stage {
     place: Place,
     disks: Vec<Loop>,
+    /// The database's, on a disk of its own. Unmounted before the disk goes.
+    files: Mounted,
+    files_disk: Loop,
+    mysql: Server,
+    postgres: Server,
 }
 
 impl Stage {
@@ -61,9 +78,16 @@ impl Stage {
         }
         fs::create_dir(place.path("backup")).unwrap();
         let disks: Option<Vec<Loop>> = (0..2).map(|_| Loop::new(DISK)).collect();
+        let files_disk = Loop::new(DISK)?;
+        let files = database_files(&files_disk);
+        let (mysql, postgres) = databases(&place)?;
         let stage = Stage {
             place,
             disks: disks?,
+            files,
+            files_disk,
+            mysql,
+            postgres,
         };
         let brief = "--size 8M --seconds 200ms --phase page-read --phase page-mixed";
         for line in [
@@ -72,11 +96,13 @@ impl Stage {
             &format!("bench data {brief}"),
             "watch --record --plain --count 12 --interval 100ms",
             "tally --from events.log --from app.log",
+            "serve token read --token-file tokens",
         ] {
             let words: Vec<&str> = line.split(' ').collect();
             stage.place.run(&words).ends_with(0);
         }
         fs::copy(stage.place.ledger(), stage.place.path("prepared.db")).unwrap();
+        certificate(&stage.place);
         // A round of a race that was measured by others.
         let round = stage.place.path("rounds/1");
         fs::create_dir_all(&round).unwrap();
@@ -87,6 +113,20 @@ impl Stage {
             fs::write(round.join(format!("{host}.json")), said.out).unwrap();
         }
         Some(stage)
+    }
+
+    /// A word of a command about the database's files.
+    fn word_of_files(&self, word: &str) -> String {
+        let point = self.files.point.display();
+        match word {
+            "/dev/nvme1n1" | "/dev/vda" => self.files_disk.path().to_owned(),
+            "/data" => point.to_string(),
+            word => ["/var/lib/mysql", "/srv"]
+                .iter()
+                .fold(word.to_owned(), |word, folder| {
+                    word.replacen(folder, &point.to_string(), 1)
+                }),
+        }
     }
 
     /// The disk that stands for one of the manual's, which differ in their last letter, or an array.
@@ -109,6 +149,13 @@ impl Stage {
             // Ends of the ids of runs.
             "5c9j" => "last~1".to_owned(),
             "3" if verb == "cost" => "last~2".to_owned(),
+            word if word.starts_with("mysql://") => {
+                let socket = self.mysql.path().join("sock");
+                word.replace(
+                    "?socket=/run/mysqld/mysqld.sock",
+                    &format!("root@?socket={}", socket.display()),
+                )
+            }
             word if is_disk && !word.contains(':') => {
                 let (path, carried) = word.split_once('=').unwrap_or((word, ""));
                 let disk = self.disk(path);
@@ -139,7 +186,11 @@ impl Stage {
     pub(crate) fn run(&self, words: &[String]) -> ProgramOutput {
         self.reset();
         let is_given = |option: &str| words.iter().any(|word| word == option);
-        let word = |word: &String| self.word(&words[0], word);
+        let need = needs::of(words);
+        let word = |word: &String| match need {
+            Need::Files => self.word_of_files(word),
+            _ => self.word(&words[0], word),
+        };
         let mut line: Vec<String> = words.iter().map(word).collect();
         let mut add = |option: &str, value: &str| {
             let at = line.iter().position(|word| word == option);
@@ -160,7 +211,8 @@ impl Stage {
                     add("--size", "16M");
                 }
             }
-            "lab" => line.push("--recorded".to_owned()),
+            "trace" if need == Need::Files => add("--for", "500ms"),
+            "serve" if need == Need::Interrupt => add("--listen", "127.0.0.1:0"),
             "cost" if is_given("--instance") => add("--instances", "types.json"),
             // What was recorded a moment ago.
             "watch" if is_given("--at") => {
@@ -174,6 +226,64 @@ impl Stage {
             _ => {}
         }
         let words: Vec<&str> = line.iter().map(String::as_str).collect();
-        self.place.run(&words)
+        if let Some(at) = words.iter().position(|word| *word == "-o") {
+            let _ = fs::remove_file(self.place.path(words[at + 1]));
+        }
+        let mut command = self.place.command(&words);
+        command
+            .env("HOME", self.place.path("."))
+            .env("PGSERVICEFILE", self.place.path("services"))
+            .env("PGHOST", self.postgres.path())
+            .env("PGUSER", "postgres");
+        if need != Need::Interrupt {
+            return said(&mut command);
+        }
+        let mut running = Running::start(&mut command);
+        running.wait_for_handler(Signal::INT);
+        running.signal(Signal::INT);
+        running.end()
     }
+}
+
+/// A file system with files of a database.
+fn database_files(disk: &Loop) -> Mounted {
+    disk.mkfs();
+    let mounted = Mounted::new(disk.path());
+    fs::create_dir(mounted.point.join("app")).unwrap();
+    for name in ["ibdata1", "t1.ibd", "app/accounts.ibd"] {
+        fs::write(mounted.point.join(name), vec![1; 1 << 20]).unwrap();
+    }
+    mounted
+}
+
+/// MariaDB and PostgreSQL, and the files by which their clients find them. `None` without them.
+fn databases(place: &Place) -> Option<(Server, Server)> {
+    let Some(programs) = postgres_programs() else {
+        skipped("PostgreSQL is not installed");
+        return None;
+    };
+    if !crate::support::has_program("mariadb-install-db") {
+        return None;
+    }
+    let (mysql, postgres) = (mariadb(""), postgres(&programs, ""));
+    let socket = mysql.path().join("sock");
+    let group = format!("[client]\nuser=root\nsocket={}\n", socket.display());
+    fs::write(place.path(".my.cnf"), group).unwrap();
+    let service = format!(
+        "[app]\nhost={}\nuser=postgres\ndbname=postgres\n",
+        postgres.path().display()
+    );
+    fs::write(place.path("services"), service).unwrap();
+    Some((mysql, postgres))
+}
+
+/// A certificate of its own, and its key.
+fn certificate(place: &Place) {
+    let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost -keyout key.pem \
+                 -out cert.pem";
+    done(
+        Command::new("openssl")
+            .args(words.split_whitespace())
+            .current_dir(place.path(".")),
+    );
 }

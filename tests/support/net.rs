@@ -3,6 +3,8 @@
 //! own network, folders and processes are not touched, and all of it is gone when the first process
 //! of each is killed, which the kernel does even where the test is killed.
 
+#![allow(dead_code, reason = "each test program uses its own part of this")]
+
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
