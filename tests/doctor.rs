@@ -155,7 +155,7 @@ fn backups_are_found_and_judged() {
     assert_eq!(age(&place), ("ok".to_owned(), None));
 }
 
-/// Settings that are wrong, and the checks that find them.
+/// A configuration with wrong settings, and the checks that find them.
 const BAD_MARIADB: &str = "innodb_flush_method = fsync\ninnodb_doublewrite = 0\ninnodb_use_native_aio = 0\n\
     innodb_flush_log_at_trx_commit = 2\nsync_binlog = 0\nlog_bin = binlog\nserver_id = 1\nmax_connections = 10\n\
     innodb_buffer_pool_size = 6M\ninnodb_log_file_size = 4M\nslow_query_log = 1\nlong_query_time = 0\n";
