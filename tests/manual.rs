@@ -207,7 +207,9 @@ fn with_root_every_command_of_the_manual_that_needs_only_this_host_runs() {
         return;
     };
     let mut wrong = Vec::new();
-    for words in needing(&[Need::Host, Need::Interrupt, Need::Files, Need::Database]) {
+    let mut needs = vec![Need::Host, Need::Interrupt, Need::Files];
+    needs.extend(stage.has_databases().then_some(Need::Database));
+    for words in needing(&needs) {
         let said = stage.run(&words);
         if !is_answer(&words, &said) {
             wrong.push(format!(
@@ -242,6 +244,28 @@ fn root_runs_every_command_of_the_manual_for_other_hosts() {
 }
 
 #[test]
+#[ignore = "machines of the lab for minutes: make prove"]
+fn with_qemu_every_command_of_the_manual_for_the_lab_runs() {
+    let place = Place::new();
+    fs::write(
+        place.path("check-recovery.sh"),
+        "echo boot $DISKSMITH_LAB_BOOT\n",
+    )
+    .unwrap();
+    for words in needing(&[Need::Lab]) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let said = match words.as_slice() {
+            ["lab", "run", rest @ ..] => support::lab::lab_run(&place, rest),
+            _ => Some(place.run(&words)),
+        };
+        let Some(said) = said else {
+            return;
+        };
+        said.ends_with(0);
+    }
+}
+
+#[test]
 #[ignore = "a machine of the lab for minutes: make prove"]
 fn with_qemu_every_command_of_the_manual_for_arrays_runs() {
     let place = Place::new();
@@ -265,6 +289,14 @@ fn with_qemu_every_command_of_the_manual_for_arrays_runs() {
         .map(|(number, words)| format!("{number}: {}", words.join(" ")))
         .collect();
     assert!(wrong.is_empty(), "{}\n{said:#?}", wrong.join("\n"));
+}
+
+/// All others run, here or with `make prove`.
+#[test]
+fn only_commands_for_an_account_at_aws_do_not_run() {
+    for words in needing(&[Need::Cloud]) {
+        assert_eq!(words[..2], ["sweep", "--ec2"], "{words:?}");
+    }
 }
 
 #[test]

@@ -85,7 +85,7 @@ pub(crate) fn run(place: &Place, commands: &[Vec<String>]) -> Option<ProgramOutp
     for (number, words) in commands.iter().enumerate() {
         let line: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         script.push_str(&format!(
-            "{}\ntimeout 200 disksmith {}{} >/tmp/out 2>/tmp/err; echo \"{number} $?\"; head -c 600 /tmp/err >&2\n",
+            "{}\ndisksmith {}{} >/tmp/out 2>/tmp/err; echo \"{number} $?\"; head -c 600 /tmp/err >&2\n",
             before(words),
             line.join(" "),
             shorter(words)

@@ -47,9 +47,7 @@ pub(crate) fn for_each(
             .iter()
             .filter(|words| disk_for(words) == hosts.kind)
         {
-            if matches!(kind, Disk::Bare(_)) {
-                hosts.blank();
-            }
+            hosts.reset();
             judge(words, hosts.run(words));
         }
     }
@@ -57,13 +55,15 @@ pub(crate) fn for_each(
 }
 
 impl Hosts {
-    /// Removes what an earlier command wrote to the disks.
-    fn blank(&self) {
+    /// Takes back what an earlier command wrote to the disks.
+    fn reset(&self) {
+        let script = match self.kind {
+            Disk::Bare(_) => "dd if=/dev/zero of=/run/disk bs=1M count=48 conv=fsync 2>&1",
+            Disk::Signed(_) => "mkfs.ext4 -q -F /run/disk",
+            Disk::Mounted(_) | Disk::None => return,
+        };
         for name in ["h1", "h2", "h3"] {
-            self.net.on(
-                name,
-                "dd if=/dev/zero of=/run/disk bs=1M count=48 conv=fsync 2>&1",
-            );
+            self.net.on(name, script);
         }
     }
 

@@ -17,7 +17,7 @@ pub(crate) enum Need {
     Array,
     /// QEMU, for minutes.
     Lab,
-    /// An account at AWS: tests of its own have one (`tests/sweep_ec2.rs`, `tests/cost.rs`).
+    /// An account at AWS, which `tests/sweep_ec2.rs` has.
     Cloud,
 }
 
@@ -28,11 +28,11 @@ pub(crate) fn of(words: &[String]) -> Need {
         ("fleet", "hosts" | "plan") => Need::Host,
         ("fleet", _) if has("--collect") => Need::Host,
         ("fleet", _) => Need::Hosts,
+        ("lab", "serve") => Need::Interrupt,
         ("lab", _) => Need::Lab,
         ("array", action) if action != "list" => Need::Array,
         ("scrub", _) if !has("--status") && !has("--read") => Need::Array,
         ("sweep", _) if has("--ec2") => Need::Cloud,
-        ("cost", _) if has("--instance") && has("--device") => Need::Cloud,
         ("sweep", _) => Need::Array,
         ("doctor", _) if has("--mysql") || has("--postgres") => Need::Database,
         ("serve", action) if action != "token" => Need::Interrupt,

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -62,8 +63,8 @@ pub(crate) struct Stage {
     /// The database's, on a disk of its own. Unmounted before the disk goes.
     files: Mounted,
     files_disk: Loop,
-    mysql: Server,
-    postgres: Server,
+    /// MariaDB and PostgreSQL, where they are installed.
+    databases: Option<(Server, Server)>,
 }
 
 impl Stage {
@@ -80,14 +81,13 @@ impl Stage {
         let disks: Option<Vec<Loop>> = (0..2).map(|_| Loop::new(DISK)).collect();
         let files_disk = Loop::new(DISK)?;
         let files = database_files(&files_disk);
-        let (mysql, postgres) = databases(&place)?;
+        let databases = databases(&place);
         let stage = Stage {
             place,
             disks: disks?,
             files,
             files_disk,
-            mysql,
-            postgres,
+            databases,
         };
         let brief = "--size 8M --seconds 200ms --phase page-read --phase page-mixed";
         for line in [
@@ -113,6 +113,15 @@ impl Stage {
             fs::write(round.join(format!("{host}.json")), said.out).unwrap();
         }
         Some(stage)
+    }
+
+    /// True where the servers of databases are installed.
+    pub(crate) fn has_databases(&self) -> bool {
+        self.databases.is_some()
+    }
+
+    fn mysql(&self) -> &Server {
+        &self.databases.as_ref().unwrap().0
     }
 
     /// A word of a command about the database's files.
@@ -143,6 +152,7 @@ impl Stage {
             "/data" | "/mnt/data" => "data".to_owned(),
             // A free port.
             "9187" => "0".to_owned(),
+            "127.0.0.1:10809" => "127.0.0.1:0".to_owned(),
             // Another program's output.
             "-" if verb == "import" => "sysbench.txt".to_owned(),
             "-" => "iostat.log".to_owned(),
@@ -150,7 +160,7 @@ impl Stage {
             "5c9j" => "last~1".to_owned(),
             "3" if verb == "cost" => "last~2".to_owned(),
             word if word.starts_with("mysql://") => {
-                let socket = self.mysql.path().join("sock");
+                let socket = self.mysql().path().join("sock");
                 word.replace(
                     "?socket=/run/mysqld/mysqld.sock",
                     &format!("root@?socket={}", socket.display()),
@@ -233,7 +243,7 @@ impl Stage {
         command
             .env("HOME", self.place.path("."))
             .env("PGSERVICEFILE", self.place.path("services"))
-            .env("PGHOST", self.postgres.path())
+            .env("PGHOST", self.place.path("postgres"))
             .env("PGUSER", "postgres");
         if need != Need::Interrupt {
             return said(&mut command);
@@ -274,6 +284,8 @@ fn databases(place: &Place) -> Option<(Server, Server)> {
         postgres.path().display()
     );
     fs::write(place.path("services"), service).unwrap();
+    // The folder of its socket.
+    symlink(postgres.path(), place.path("postgres")).unwrap();
     Some((mysql, postgres))
 }
 
