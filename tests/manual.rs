@@ -254,6 +254,8 @@ fn with_qemu_every_command_of_the_manual_for_the_lab_runs() {
     .unwrap();
     for words in needing(&[Need::Lab]) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        // That the tour's answers are true has a test of its own, which needs a host with little else to do.
+        let may_end_with = i32::from(words[1] == "tour");
         let said = match words.as_slice() {
             ["lab", "run", rest @ ..] => support::lab::lab_run(&place, rest),
             _ => Some(place.run(&words)),
@@ -261,7 +263,10 @@ fn with_qemu_every_command_of_the_manual_for_the_lab_runs() {
         let Some(said) = said else {
             return;
         };
-        said.ends_with(0);
+        let is_well = said
+            .status
+            .is_some_and(|status| (0..=may_end_with).contains(&status));
+        assert!(is_well, "{words:?}: {said:#?}");
     }
 }
 
