@@ -19,8 +19,8 @@ use crate::io::{Device, WriteCache};
 
 /// Start of every file.
 const MAGIC: &[u8; 16] = b"disksmith trace\n";
-/// Version that is written, and the highest that is read.
-const VERSION: u32 = 1;
+/// Version that is written, and the highest that is read. Version 1 may have no column of threads.
+const VERSION: u32 = 2;
 
 /// True if a file begins so.
 pub(crate) fn matches(start: &[u8]) -> bool {

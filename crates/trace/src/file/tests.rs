@@ -3,6 +3,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+use super::frame::BlockKind;
 use super::*;
 use crate::io::tests::read_at;
 use crate::io::{Caveats, Described, DeviceIndex, Header, Io, NameIndex, Op, ReadError};
@@ -142,6 +143,40 @@ proptest! {
         prop_assert_eq!(reader.header(), &header(&named));
         prop_assert_eq!(caveats, Caveats { lost: 3, ambiguous: 2, ..Caveats::default() });
     }
+}
+
+/// The column of threads is the last; where no I/O has one it is one byte, its width 0.
+#[test]
+fn a_file_of_version_1_is_read_without_its_column_of_threads_and_a_later_version_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t");
+    let ios: Vec<Io> = (0..10).map(|n| read_at(n * 1000, n * 4096)).collect();
+    let mut block = block::Builder::default();
+    for io in &ios {
+        block.push(io, &named());
+    }
+    let mut block = block.build(Tick::EXACT, Caveats::default());
+    assert_eq!(block.pop(), Some(0));
+    let write_as = |version| {
+        let head = HeadBlock {
+            version,
+            started: None,
+            tick_ns: Tick::EXACT,
+            has_completions: true,
+            has_flushes: true,
+            devices: Vec::new(),
+        };
+        let head = frame::pack(BlockKind::Head, &serde_json::to_vec(&head).unwrap());
+        let ios = frame::pack(BlockKind::Ios, &block);
+        fs::write(&path, [&MAGIC[..], &head, &ios].concat()).unwrap();
+    };
+    write_as(1);
+    let (back, errors, _) = read(&path);
+    assert!(errors.is_empty(), "{errors:?}");
+    assert_eq!(back, ios);
+    write_as(VERSION + 1);
+    let error = open(&path).err().unwrap().to_string();
+    assert!(error.contains("version 3 of the format"), "{error}");
 }
 
 #[test]
