@@ -40,6 +40,15 @@ pub(crate) struct Event {
     pub(crate) thread: Option<u32>,
 }
 
+/// Threads of Linux have lower numbers (its PID_MAX_LIMIT), so that those from here on stand for the names of processes
+/// where a format needs a number and the trace has none.
+pub(crate) const FIRST_SUBSTITUTE: u32 = 1 << 22;
+
+/// Thread of an event by blktrace's `pid`, which is 0 where there is none.
+pub(crate) fn thread_of(pid: u32) -> Option<u32> {
+    (1..FIRST_SUBSTITUTE).contains(&pid).then_some(pid)
+}
+
 impl Event {
     /// First byte. Flushes have no place, though events give one.
     pub(crate) fn begin(&self) -> u64 {

@@ -5,7 +5,7 @@ use record::{Bytes, Nanos};
 
 use super::ordered::Ordered;
 use crate::decode::{Sink, Zero};
-use crate::event::{Event, RequestStep, of_rwbs};
+use crate::event::{Event, RequestStep, of_rwbs, thread_of};
 use crate::text::{Fields, LineError, LineFormat, Malformed};
 
 /// Its name.
@@ -32,6 +32,7 @@ fn is_event(line: &str) -> bool {
 struct Head<'a> {
     device: &'a str,
     time: Nanos,
+    pid: u32,
     action: &'a str,
     rwbs: &'a str,
     rest: Fields<'a>,
@@ -46,12 +47,13 @@ fn head_of(line: &str) -> Result<Head<'_>, Malformed> {
     let time = "the time in seconds, such as 0.000000000";
     let time = fields.next(time)?.fixed(9, time)?;
     let pid = "the process's number";
-    fields.next(pid)?.number::<u64>(pid)?;
+    let pid = fields.next(pid)?.number::<u32>(pid)?;
     let action = fields.next("the action, such as Q")?.text;
     let rwbs = fields.next("the kind of request, such as WS")?.text;
     Ok(Head {
         device,
         time: Nanos(time),
+        pid,
         action,
         rwbs,
         rest: fields,
@@ -117,7 +119,7 @@ impl LineFormat for Blkparse {
             offset: Bytes(offset.saturating_mul(SECTOR)),
             length,
             process,
-            thread: None,
+            thread: thread_of(head.pid),
         };
         self.events.push(event, sink);
         Ok(())

@@ -9,7 +9,7 @@ use record::{Bytes, Nanos};
 
 use super::ordered::Ordered;
 use crate::decode::{Decode, Sink, Zero};
-use crate::event::{Event, RequestStep};
+use crate::event::{Event, RequestStep, thread_of};
 use crate::input::Input;
 use crate::io::{NameIndex, Op, ReadError};
 
@@ -87,7 +87,7 @@ struct Raw {
     sector: u64,
     bytes: u64,
     action: u64,
-    pid: u64,
+    pid: u32,
     device: u64,
     error: u64,
     data: Vec<u8>,
@@ -149,7 +149,7 @@ impl Stream {
             sector: u64_at(16),
             bytes: u32_at(24),
             action,
-            pid,
+            pid: pid as u32,
             device,
             error,
             data: Vec::new(),
@@ -176,7 +176,7 @@ impl Stream {
 pub(crate) struct Blktrace {
     streams: Vec<(Stream, Option<Raw>)>,
     begun: bool,
-    processes: HashMap<u64, NameIndex>,
+    processes: HashMap<u32, NameIndex>,
     events: Ordered,
 }
 
@@ -267,7 +267,7 @@ impl Blktrace {
             offset: Bytes(raw.sector.saturating_mul(SECTOR)),
             length: Bytes(raw.bytes),
             process: self.processes.get(&raw.pid).copied(),
-            thread: None,
+            thread: thread_of(raw.pid),
         }))
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::events::EventOutput;
-use super::kernel::{number_of, rwbs};
+use super::kernel::{number_of, pid_of, rwbs};
 use crate::event::{Event, RequestStep};
 use crate::io::{Described, Op};
 
@@ -41,7 +41,7 @@ impl<W: Write> EventOutput for Blkparse<W> {
                 (letter, process.unwrap_or_default())
             }
         };
-        let pid = event.process.map_or(0, |index| 1000 + u64::from(index.0));
+        let pid = pid_of(event);
         let (seconds, nanos) = (event.time.0 / 1_000_000_000, event.time.0 % 1_000_000_000);
         write!(
             self.out,

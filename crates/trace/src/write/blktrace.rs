@@ -1,18 +1,17 @@
 //! blktrace's binary events, version 7, as of one processor.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
 
 use super::events::EventOutput;
-use super::kernel::number_of;
+use super::kernel::{number_of, pid_of};
 use crate::event::{Event, RequestStep};
-use crate::io::{Described, Op};
+use crate::io::{Described, NameIndex, Op};
 
 const MAGIC: u32 = 0x6561_7407;
 const NOTIFY: u32 = 1 << 10;
-const FIRST_PID: u32 = 1000;
 /// Error of a completion: EIO.
 const EIO: u16 = 5;
 
@@ -20,7 +19,8 @@ const EIO: u16 = 5;
 pub(super) struct Blktrace<W> {
     out: W,
     sequence: u32,
-    named: HashSet<u32>,
+    /// Name that was last written of each number.
+    named: HashMap<u32, NameIndex>,
 }
 
 /// Fields of an event.
@@ -41,7 +41,7 @@ impl<W: Write> Blktrace<W> {
         let mut writer = Blktrace {
             out,
             sequence: 0,
-            named: HashSet::new(),
+            named: HashMap::new(),
         };
         if let Some(started) = started {
             let seconds = started.as_second() as u32;
@@ -72,13 +72,13 @@ impl<W: Write> Blktrace<W> {
         self.out.write_all(&bytes)
     }
 
-    /// Number of the process, whose name is written first.
+    /// Number of the thread, or of the process, whose name is written first.
     fn process(&mut self, event: &Event, described: &dyn Described) -> io::Result<u32> {
+        let pid = pid_of(event);
         let Some(index) = event.process else {
-            return Ok(0);
+            return Ok(pid);
         };
-        let pid = FIRST_PID.saturating_add(index.0);
-        if self.named.insert(pid) {
+        if self.named.insert(pid, index) != Some(index) {
             // As the kernel does: 16 bytes with a zero at the end.
             let mut data = [0; 16];
             let name = described.name(index).unwrap_or_default().bytes().take(15);

@@ -81,7 +81,7 @@ impl<W: EventOutput> Output for Events<W> {
                     offset: io.offset,
                     length: io.length,
                     process: io.process,
-                    thread: None,
+                    thread: io.thread,
                 });
             }
         };

@@ -104,12 +104,7 @@ impl Format {
         let mut lacks = match self {
             Format::Own => return Vec::new(),
             Format::Blktrace | Format::Blkparse => {
-                vec![
-                    IoPart::Thread,
-                    IoPart::File,
-                    IoPart::OddLength,
-                    IoPart::NoQueued,
-                ]
+                vec![IoPart::File, IoPart::OddLength, IoPart::NoQueued]
             }
             Format::Iolog2 | Format::Iolog3 => vec![
                 IoPart::Completion,

@@ -46,7 +46,11 @@ fn ios() -> Vec<Io> {
                 completed: Some(Nanos(issued + 1000 * (50 + n % 9 * 70))),
                 failed: n % 50 == 11,
                 process: Some(NameIndex((n % 2) as u32)),
-                thread: None,
+                // A thread changes its name, and some I/Os have no thread.
+                thread: [None, Some(4711), Some(4712)]
+                    .into_iter()
+                    .nth(n as usize % 3)
+                    .flatten(),
                 file: None,
             }
         })
@@ -106,6 +110,7 @@ fn fields_of_fio_come_back_and_the_rest_is_counted() {
         assert!(lost.iter().all(|(part, _)| *part != IoPart::ShortWait));
         assert_eq!(lost[0], (IoPart::Completion, 200));
         assert!(lost.contains(&(IoPart::Fua, 40)));
+        assert!(lost.contains(&(IoPart::Thread, 133)));
         let back = read(&path);
         assert_eq!(back.len(), 200);
         for (io, back) in ios().iter().zip(&back) {
@@ -115,6 +120,7 @@ fn fields_of_fio_come_back_and_the_rest_is_counted() {
                 completed: None,
                 failed: false,
                 process: None,
+                thread: None,
                 ..*io
             };
             assert_eq!(back, &kept, "{format:?}");
