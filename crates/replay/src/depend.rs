@@ -19,7 +19,7 @@ pub(crate) const LEAST: u64 = 2_000;
 /// Threads that are kept apart. Others share, and then wait for each other.
 pub(crate) const THREADS: usize = 256;
 /// A completion that so many I/Os came after is forgotten.
-const FORGOTTEN: u64 = 1 << 15;
+pub(crate) const FORGOTTEN: u64 = 1 << 15;
 
 /// I/Os that an I/O waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,6 +45,13 @@ pub(crate) struct Arrival {
     pub(crate) thread: Option<u32>,
     /// True of a flush, and of a write with FUA.
     pub(crate) is_commit: bool,
+}
+
+impl Arrival {
+    /// True if the completion of I/O `number` is not forgotten yet.
+    fn is_soon_after(&self, number: u64) -> bool {
+        self.number - number < FORGOTTEN
+    }
 }
 
 /// A completion.
@@ -88,20 +95,21 @@ impl Default for Inference {
 impl Inference {
     /// I/Os that an I/O waited for.
     pub(crate) fn waits(&mut self, arrival: Arrival) -> Waits {
-        self.pass(arrival.at);
+        self.pass(arrival);
         let number = arrival.thread.map_or(0, |thread| thread as usize) % THREADS;
         let thread = &mut self.threads[number];
-        let own = thread
-            .last
-            .filter(|own| arrival.number - own.number < FORGOTTEN);
-        let last = match own {
-            Some(own) => Some(self.last_commit.map_or(own, |commit| commit.max(own))),
+        let recent =
+            |done: Option<Completion>| done.filter(|done| arrival.is_soon_after(done.number));
+        let last = match recent(thread.last) {
+            Some(own) => recent(self.last_commit).max(Some(own)),
             // A thread that begins, or begins again, was woken by another.
-            None => self.last,
+            None => recent(self.last),
         };
+        let mut completed = std::mem::take(&mut thread.since);
+        completed.retain(|number| arrival.is_soon_after(*number));
         let waits = Waits {
             thread: number,
-            completed: std::mem::take(&mut thread.since),
+            completed,
             other: last
                 .filter(|last| last.thread != number)
                 .map(|last| last.number),
@@ -119,11 +127,14 @@ impl Inference {
     }
 
     /// Takes note of what completed in time for an arrival.
-    fn pass(&mut self, arrival: u64) {
+    fn pass(&mut self, arrival: Arrival) {
         while let Some(Reverse(done)) = self.in_flight.peek().copied()
-            && done.at + LEAST <= arrival
+            && done.at.saturating_add(LEAST) <= arrival.at
         {
             self.in_flight.pop();
+            if !arrival.is_soon_after(done.number) {
+                continue;
+            }
             let thread = &mut self.threads[done.thread];
             thread.since.push(done.number);
             thread.last = Some(done);
@@ -195,6 +206,38 @@ mod tests {
         let woken = of(6, 9, 1300, 1400, false);
         assert_eq!((woken.completed, woken.other), (vec![4], Some(3)));
         assert_eq!(woken.think, Some(900 * US));
+    }
+
+    #[test]
+    fn what_many_came_after_is_forgotten_even_where_it_completed_last() {
+        let mut inference = Inference::default();
+        let mut of = |number, thread, at, completed, is_commit| {
+            inference.waits(Arrival {
+                number,
+                at,
+                completed: Some(completed),
+                thread: Some(thread),
+                is_commit,
+            })
+        };
+        // A commit of thread 1 and a read of thread 2 end after many others of thread 2.
+        let end = FORGOTTEN * 10 * US;
+        of(0, 1, 0, end + 2 * US, true);
+        of(1, 2, 0, end + 2 * US, false);
+        for number in 2..=FORGOTTEN {
+            of(number, 2, number * 10 * US, (number * 10 + 1) * US, false);
+        }
+        let after = of(FORGOTTEN + 1, 2, end + 10 * US, end + 11 * US, false);
+        assert_eq!(after.completed, [FORGOTTEN]);
+        assert_eq!((after.other, after.think), (None, Some(9 * US)));
+        let begins = of(FORGOTTEN + 2, 3, end + 20 * US, end + 21 * US, false);
+        assert_eq!(begins.other, Some(FORGOTTEN + 1));
+    }
+
+    #[test]
+    fn times_at_the_end_of_their_range_are_taken() {
+        let all = all(&[(0, u64::MAX), (u64::MAX - 1, u64::MAX)]);
+        assert_eq!(all[1], Waits::default());
     }
 
     #[test]

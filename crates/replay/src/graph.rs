@@ -1,15 +1,18 @@
 //! I/Os that wait for others, in a bounded window of the trace.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
-use crate::depend::THREADS;
+use crate::depend::{FORGOTTEN, THREADS};
 use crate::second_pass::Item;
 
 /// I/Os that are examined ahead of the oldest that is not complete.
 const AHEAD: usize = 8192;
 /// Completions whose times are remembered until they are waited for.
 const REMEMBERED: usize = 1 << 16;
+
+// An I/O of the window waits for no other whose time a later one has taken the place of.
+const _: () = assert!(FORGOTTEN as usize + AHEAD <= REMEMBERED);
 
 /// State of an I/O in the window.
 #[derive(Debug)]
@@ -51,8 +54,8 @@ pub(crate) struct Graph {
     first: u64,
     due: BinaryHeap<Reverse<(u64, u64)>>,
     threads: Vec<Thread>,
-    /// Threads whose next I/O waits for another's.
-    held: Vec<usize>,
+    /// Threads whose next I/O waits for another's: the number of that, and the thread.
+    held: BTreeSet<(u64, usize)>,
     completed: Vec<u64>,
     speed: f64,
 }
@@ -64,7 +67,7 @@ impl Graph {
             first: 0,
             due: BinaryHeap::new(),
             threads: (0..THREADS).map(|_| Thread::default()).collect(),
-            held: Vec::new(),
+            held: BTreeSet::new(),
             completed: vec![0; REMEMBERED],
             speed,
         }
@@ -94,7 +97,9 @@ impl Graph {
                 other: item.waits.other,
                 think: scaled(think),
             }),
-            None => self.due.push(Reverse((start + scaled(item.at), number))),
+            None => self
+                .due
+                .push(Reverse((start.saturating_add(scaled(item.at)), number))),
         }
         let thread = item.waits.thread;
         self.states.push_back(State::Pending(Box::new(item)));
@@ -135,8 +140,11 @@ impl Graph {
         if let State::Issued(thread) = before {
             self.pass(thread);
         }
-        for thread in std::mem::take(&mut self.held) {
-            self.pass(thread);
+        while let Some(held) = self.held.range((number, 0)..).next().copied()
+            && held.0 == number
+        {
+            self.held.remove(&held);
+            self.pass(held.1);
         }
     }
 
@@ -158,17 +166,18 @@ impl Graph {
             while let Some(next) = thread.waiting.front()
                 && next.after <= thread.passed
             {
-                if next.other.is_some_and(|other| !self.is_complete(other)) {
-                    if !self.held.contains(&number) {
-                        self.held.push(number);
-                    }
+                if let Some(other) = next.other
+                    && !self.is_complete(other)
+                {
+                    self.held.insert((other, number));
                     break 'passing;
                 }
                 let last = match next.other {
                     Some(other) => thread.last.max(self.completion(other)),
                     None => thread.last,
                 };
-                self.due.push(Reverse((last + next.think, next.number)));
+                self.due
+                    .push(Reverse((last.saturating_add(next.think), next.number)));
                 thread.waiting.pop_front();
             }
             let Some(done) = thread.order.front().copied() else {
@@ -182,5 +191,120 @@ impl Graph {
             thread.order.pop_front();
         }
         self.threads[number] = thread;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::list;
+    use proptest::prelude::*;
+    use trace::Class;
+
+    use super::*;
+    use crate::depend::{Arrival, Inference, LEAST};
+
+    const US: u64 = 1000;
+    const START: u64 = 5000 * US;
+
+    /// An I/O of a trace, and how long it takes in the replay.
+    #[derive(Clone, Copy, Debug)]
+    struct Recorded {
+        arrival: Arrival,
+        takes: u64,
+    }
+
+    /// Times are in microseconds. Of the threads two share a place, and no thread is the first.
+    fn any_trace() -> impl Strategy<Value = Vec<Recorded>> {
+        let thread = prop::sample::select(vec![None, Some(1), Some(2), Some(2 + THREADS as u32)]);
+        let io = (0_u64..50, 1_u64..200, thread, any::<bool>(), 0_u64..400);
+        prop::collection::vec(io, 1..200).prop_map(|ios| {
+            let mut at = 0;
+            let recorded = |(number, (gap, took, thread, is_commit, takes))| {
+                at += gap * US;
+                let arrival = Arrival {
+                    number: number as u64,
+                    at,
+                    completed: Some(at + took * US),
+                    thread,
+                    is_commit,
+                };
+                Recorded {
+                    arrival,
+                    takes: takes * US,
+                }
+            };
+            ios.into_iter().enumerate().map(recorded).collect()
+        })
+    }
+
+    fn item(inference: &mut Inference, one: &Recorded) -> Item {
+        Item {
+            number: one.arrival.number,
+            at: one.arrival.at,
+            latency: None,
+            class: Class::Flush,
+            op: list::Op::Flush,
+            file: 0,
+            offset: 0,
+            len: 0,
+            was_alone: false,
+            had_failed: false,
+            waits: inference.waits(one.arrival),
+        }
+    }
+
+    /// I/Os of its thread that an I/O waits for, by the definition.
+    fn parents(trace: &[Recorded], of: &Arrival) -> impl Iterator<Item = u64> {
+        let place = |arrival: &Arrival| arrival.thread.unwrap_or(0) as usize % THREADS;
+        let before = trace.iter().map(|one| one.arrival);
+        let parents = before.filter(move |one| {
+            one.number < of.number
+                && place(one) == place(of)
+                && one.completed.is_some_and(|done| done + LEAST <= of.at)
+        });
+        parents.map(|one| one.number)
+    }
+
+    proptest! {
+        #[test]
+        fn each_io_is_issued_when_those_that_it_waits_for_are_complete_and_it_has_thought(
+            trace in any_trace(), ahead in 1_usize..50,
+        ) {
+            let mut inference = Inference::default();
+            let mut items = trace.iter().map(|one| item(&mut inference, one));
+            let mut graph = Graph::new(1.0);
+            let mut in_flight = BinaryHeap::new();
+            let mut done: Vec<Option<u64>> = vec![None; trace.len()];
+            let mut now = START;
+            loop {
+                while graph.states.len() < ahead && let Some(item) = items.next() {
+                    graph.add(item, START);
+                }
+                let completion = in_flight.peek().map(|Reverse((at, _))| *at);
+                if graph.next_due().is_some_and(|due| completion.is_none_or(|at| due <= at)) {
+                    let (due, item) = graph.take().unwrap();
+                    let one = &trace[item.number as usize];
+                    let parents = parents(&trace, &one.arrival).chain(item.waits.other);
+                    let parents: Option<Vec<u64>> = parents.map(|one| done[one as usize]).collect();
+                    prop_assert!(parents.is_some(), "{:?}", item);
+                    let latest = parents.unwrap().into_iter().max();
+                    let expected = match (latest, item.waits.think) {
+                        (Some(latest), Some(think)) => latest + think,
+                        _ => START + item.at,
+                    };
+                    prop_assert_eq!(due, expected, "{:?}", item);
+                    now = now.max(due);
+                    in_flight.push(Reverse((now + one.takes, item.number)));
+                } else if let Some(Reverse((at, number))) = in_flight.pop() {
+                    now = now.max(at);
+                    done[number as usize] = Some(at);
+                    graph.complete(number, at);
+                } else {
+                    break;
+                }
+            }
+            prop_assert!(graph.is_empty());
+            prop_assert!(done.iter().all(Option::is_some));
+        }
     }
 }

@@ -147,7 +147,7 @@ impl<'a> Schedule<'a> {
             Head::Item => {}
         }
         let due = match self.queue.batch.as_slice().first() {
-            Some(item) if is_timed => start + (item.at as f64 / self.speed) as u64,
+            Some(item) if is_timed => start.saturating_add((item.at as f64 / self.speed) as u64),
             _ => now,
         };
         if due > now {

@@ -174,7 +174,7 @@ impl Batcher<'_> {
             item.waits = self.inference.waits(Arrival {
                 number: item.number,
                 at: item.at,
-                completed: item.latency.map(|latency| item.at + latency),
+                completed: item.latency.map(|latency| item.at.saturating_add(latency)),
                 thread: io.thread,
                 is_commit: item.class.is_durable(),
             });
@@ -196,7 +196,7 @@ impl Batcher<'_> {
         let at = self.latest.saturating_sub(self.sorting.first);
         let latency = io.completed.map(|done| done.0.saturating_sub(held.came));
         let was_alone = self.busy_until <= at;
-        self.busy_until = self.busy_until.max(at + latency.unwrap_or(0));
+        self.busy_until = self.busy_until.max(at.saturating_add(latency.unwrap_or(0)));
         if self.sorting.reads_only && io.op != Op::Read {
             counts.left_out += 1;
             return None;
