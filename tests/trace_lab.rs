@@ -199,9 +199,9 @@ fn with_qemu_what_is_recorded_below_md_is_what_reached_the_volumes() {
 }
 
 #[test]
-#[ignore = "half an hour in an emulated machine; make prove"]
+#[ignore = "an hour in an emulated machine; make prove"]
 fn with_qemu_a_million_requests_are_recorded_one_to_one() {
-    compare(&pages(), 1_000_000);
+    compare(&postgres(), 1_000_000);
 }
 
 #[test]
