@@ -371,14 +371,14 @@ fn with_root_a_recording_ends_by_its_size() {
     assert_eq!(found["cut_off"], false);
 }
 
-/// There is room for some blocks, of 12 bytes for each of 4,096 requests at most, and not for many.
+/// There is room for three blocks of 4,096 requests, of 20 to 24 kB each, and the end behind them, and not for a fourth.
 #[test]
 fn with_root_a_full_disk_ends_the_trace_with_what_fitted() {
     let place = Place::new();
     let Some(disk) = traced_disk(&place).filter(|_| has_program("fio")) else {
         return;
     };
-    let full = Mounted::by(&["-t", "tmpfs", "-o", "size=64k", "tmpfs"]);
+    let full = Mounted::by(&["-t", "tmpfs", "-o", "size=76k", "tmpfs"]);
     let file = full.point.join("t.dst");
     let mut recorder = recording(&place, &disk, file.to_str().unwrap(), &["--json"]);
     while !recorder.has_ended() {
