@@ -21,10 +21,15 @@ impl RateLimiter {
         since + takes(bytes, bytes_per_s)
     }
 
-    /// A request of so many bytes is issued.
+    /// A request of so many bytes is issued. What is issued without a limit is nothing to wait for later.
     pub fn issued(&mut self, now: Nanos, bytes: Bytes, bytes_per_s: Option<f64>) {
-        let made_up = MADE_UP.min(takes(bytes, bytes_per_s));
-        self.last = (self.due(bytes_per_s).max(now - made_up), bytes);
+        self.last = match bytes_per_s {
+            Some(_) => {
+                let made_up = MADE_UP.min(takes(bytes, bytes_per_s));
+                (self.due(bytes_per_s).max(now - made_up), bytes)
+            }
+            None => (self.last.0.max(now), Bytes(0)),
+        };
     }
 }
 
@@ -62,5 +67,12 @@ mod tests {
         assert!(limiter.due(Some(1.0)) > LATER + LATER);
         assert!(limiter.due(Some(1e6)) <= LATER + MS);
         assert!(limiter.due(None) <= LATER);
+    }
+
+    #[test]
+    fn what_was_issued_without_a_limit_is_not_waited_for_under_one() {
+        let mut limiter = RateLimiter::default();
+        limiter.issued(LATER, Bytes::mib(64), None);
+        assert_eq!(limiter.due(Some(1.0)), LATER);
     }
 }

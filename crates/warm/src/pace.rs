@@ -171,10 +171,7 @@ impl<'a> Pace<'a> {
         self.in_flight_bytes += bytes.0;
         self.block = bytes;
         self.own_place = self.limit.goes(now + self.ahead, bytes) - self.ahead;
-        // What goes without one is larger, and is nothing to wait for later.
-        if let Some(rate) = self.rate() {
-            self.limiter.issued(now, bytes, Some(rate));
-        }
+        self.limiter.issued(now, bytes, self.rate());
     }
 
     /// True if a probe is due, which is issued then.

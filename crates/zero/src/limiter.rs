@@ -132,4 +132,14 @@ mod tests {
         assert_eq!(limiter.wait(NOW + NOW), None);
         assert_eq!(limiter.request_size(Bytes::MIB), Bytes::MIB);
     }
+
+    #[test]
+    fn a_large_piece_without_a_foreground_does_not_delay_the_next_beside_one() {
+        let throttle = Throttle::new();
+        throttle.allow(Allowed::All);
+        let mut limiter = Limiter::new(None, Some(&throttle));
+        limiter.issued(NOW, Bytes::mib(64));
+        throttle.allow(Allowed::Rate(Bytes::MIB.0 as f64));
+        assert_eq!(limiter.wait(NOW), None);
+    }
 }

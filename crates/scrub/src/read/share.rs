@@ -90,9 +90,11 @@ impl Share {
     /// A request for so many bytes goes.
     pub(crate) fn goes(&self, bytes: u64) {
         let mut turn = self.turn();
-        if let Allowed::Rate(rate) = turn.may {
-            turn.limiter.issued(self.now(), Bytes(bytes), Some(rate));
-        }
+        let rate = match turn.may {
+            Allowed::Rate(rate) => Some(rate),
+            Allowed::All | Allowed::Nothing => None,
+        };
+        turn.limiter.issued(self.now(), Bytes(bytes), rate);
         self.in_flight.fetch_add(bytes, Relaxed);
     }
 
