@@ -10,6 +10,9 @@ use study::pace::Allowed;
 use super::foreground::Throttle;
 use super::state::LOOK;
 
+/// Without a foreground so much is made up for after a delay: the limit is reached also on a host that hesitates.
+const MADE_UP: Nanos = Nanos(100_000_000);
+
 /// Keeps to so many bytes a second.
 #[derive(Debug)]
 pub(crate) struct Limiter<'a> {
@@ -86,7 +89,11 @@ impl<'a> Limiter<'a> {
         if let Some(throttle) = self.throttle {
             throttle.issued(bytes);
         }
-        self.limiter.issued(now, bytes, self.rate(now));
+        let rate = self.rate(now);
+        match self.is_beside() {
+            true => self.limiter.issued(now, bytes, rate),
+            false => (self.limiter).issued_making_up(now, bytes, rate, MADE_UP),
+        }
     }
 
     /// The request for a range, which is issued now. A range is at most as long as the largest
@@ -131,6 +138,20 @@ mod tests {
         throttle.allow(Allowed::All);
         assert_eq!(limiter.wait(NOW + NOW), None);
         assert_eq!(limiter.request_size(Bytes::MIB), Bytes::MIB);
+    }
+
+    #[test]
+    fn a_limit_without_a_foreground_is_caught_up_with_after_a_delay() {
+        let mut limiter = Limiter::new(Some(Bytes::mib(100)), None);
+        let mut issued = 0;
+        for now in [NOW, NOW + MS + MS, NOW + Nanos(80 * MS.0)] {
+            while limiter.wait(now).is_none() {
+                limiter.issued(now, Bytes::MIB);
+                issued += 1;
+            }
+        }
+        // At first those of 100 ms and one more; then those of 80 ms.
+        assert_eq!(issued, 11 + 8);
     }
 
     #[test]
