@@ -161,17 +161,17 @@ impl Work<'_> {
         let mut clocked = Clocked::start(&lock(&self.shared.now).pace, Nanos(0));
         let mut left = self.left();
         let mut doubt = Doubt::default();
-        let next = |left: &Ranges, limiter: &Limiter<'_>| {
-            let piece = limiter.piece(OFFLOADED);
-            left.blocks(piece).next()
-        };
-        while let Some(piece) = next(&left, &limiter) {
-            left = left.subtract(&Ranges::from(piece.clone()));
+        while !left.is_empty() {
             while let Some(until) = limiter.wait(began.elapsed().into()) {
                 self.hear()?;
                 sleep((until - began.elapsed().into()).into());
             }
             self.hear()?;
+            // After the wait, in which a foreground may have come or gone.
+            let Some(piece) = left.blocks(limiter.piece(OFFLOADED)).next() else {
+                break;
+            };
+            left = left.subtract(&Ranges::from(piece.clone()));
             let issued = Instant::now();
             let bytes = Bytes(piece.end - piece.start);
             limiter.issued(began.elapsed().into(), bytes);
