@@ -12,6 +12,8 @@ use super::{ForegroundReport, PROBE_BYTES};
 const LONGEST_REQUEST_S: f64 = 0.005;
 /// The rate without a foreground is averaged over so many seconds.
 const RECENT_S: f64 = 2.0;
+/// The least latency of own requests counts for so many seconds.
+const LEAST_COUNTS_S: f64 = 10.0;
 /// After so many seconds a probe tells nothing of the latency any more.
 const STALE_S: f64 = 1.0;
 
@@ -32,8 +34,10 @@ pub struct Interval<'a> {
     pub background: f64,
     /// True if background requests are outstanding.
     pub is_busy: bool,
-    /// Size of a background request.
+    /// Size of a background request beside a foreground.
     pub request: Bytes,
+    /// Least latency of the background's requests of that size at least which succeeded, in seconds.
+    pub own_latency_s: Option<f64>,
 }
 
 /// Size of a background request beside a foreground, which may wait for the rest of one. On a volume with a cap of
@@ -48,6 +52,10 @@ pub struct Pacer {
     detector: ForegroundDetector,
     /// Bytes a second while there is no foreground.
     gives: Option<f64>,
+    /// Seconds over which that was counted.
+    alone_s: f64,
+    /// Least latency of own requests of late, and its age, in seconds.
+    own_request_s: Option<(f64, f64)>,
     /// Latency of the last probe, in seconds.
     probe_s: f64,
     /// Seconds since it came back.
@@ -63,6 +71,8 @@ impl Pacer {
             controller,
             detector: ForegroundDetector::default(),
             gives: None,
+            alone_s: 0.0,
+            own_request_s: None,
             probe_s: 0.0,
             probe_age_s: 0.0,
         }
@@ -86,8 +96,13 @@ impl Pacer {
         let before = self.allowed();
         if before == Allowed::All && interval.background > 0.0 && interval.seconds > 0.0 {
             let rate = interval.background / interval.seconds;
+            self.alone_s += interval.seconds;
+            // At first all that was seen counts alike, so that a slow start is soon outweighed.
+            let weight = (interval.seconds / self.alone_s)
+                .max(interval.seconds / RECENT_S)
+                .min(1.0);
             let gives = self.gives.get_or_insert(rate);
-            *gives += (interval.seconds / RECENT_S).min(1.0) * (rate - *gives);
+            *gives += weight * (rate - *gives);
             self.controller.gives(*gives);
             let takes_s = interval.request.0 as f64 / *gives;
             self.controller
@@ -97,12 +112,8 @@ impl Pacer {
         if let Some(latency_s) = interval.latencies_s.last() {
             (self.probe_s, self.probe_age_s) = (*latency_s, 0.0);
         }
-        // Where a foreground was there from the start: a request gets at least as many bytes a second as a page.
-        if self.gives.is_none()
-            && let (ControllerStage::Learning(_), Some(mean_s)) =
-                (self.controller.phase(), self.controller.mean_s())
-        {
-            self.controller.gives_at_least(PROBE_BYTES as f64 / mean_s);
+        if self.gives.is_none() {
+            self.estimate(interval);
         }
         let mut foreground =
             self.detector
@@ -123,6 +134,34 @@ impl Pacer {
         })
     }
 
+    /// Where a foreground was there from the start: a request gets at least as many bytes a second as a page, and what it
+    /// takes of the device is at most its least latency of late, as it was alone there then. Until the first has come
+    /// back, a page's stands for it.
+    fn estimate(&mut self, interval: &Interval<'_>) {
+        if let (ControllerStage::Learning(_), Some(mean_s)) =
+            (self.controller.phase(), self.controller.mean_s())
+        {
+            self.controller.gives_at_least(PROBE_BYTES as f64 / mean_s);
+            self.controller.request_takes(mean_s.min(LONGEST_REQUEST_S));
+        }
+        if let Some((_, age_s)) = &mut self.own_request_s {
+            *age_s += interval.seconds;
+        }
+        let counts = |own_s: &f64| {
+            let is_old = |(least_s, age_s)| *own_s <= least_s || age_s > LEAST_COUNTS_S;
+            self.own_request_s.is_none_or(is_old)
+        };
+        if let Some(own_s) = interval.own_latency_s.filter(counts) {
+            self.own_request_s = Some((own_s, 0.0));
+        }
+        if let Some((least_s, _)) = self.own_request_s {
+            self.controller
+                .request_takes(least_s.min(LONGEST_REQUEST_S));
+            self.controller
+                .gives_about(interval.request.0 as f64 / least_s);
+        }
+    }
+
     /// Result of the foreground; `None` where there was none.
     pub fn foreground(&self) -> Option<ForegroundReport> {
         ForegroundReport::of(&self.controller.outcome())
@@ -138,22 +177,26 @@ impl Pacer {
 mod tests {
     use super::*;
 
-    /// The rate with which it begins beside a foreground that is there from the start, and whose requests take so
-    /// long, in seconds.
+    /// An interval beside a foreground that is there from the start, and whose requests take so long, in seconds.
+    fn beside(latency_s: &f64) -> Interval<'_> {
+        Interval {
+            seconds: 0.04,
+            counts: None,
+            commits: false,
+            latencies_s: std::slice::from_ref(latency_s),
+            waiting_s: 0.0,
+            background: 0.0,
+            is_busy: false,
+            request: BESIDE,
+            own_latency_s: None,
+        }
+    }
+
+    /// The rate with which it begins.
     fn begins_with(latency_s: f64) -> f64 {
         let mut pacer = Pacer::new(Targets::default());
         for _ in 0..1000 {
-            let allowed = pacer.take(&Interval {
-                seconds: 0.04,
-                counts: None,
-                commits: false,
-                latencies_s: &[latency_s],
-                waiting_s: 0.0,
-                background: 0.0,
-                is_busy: false,
-                request: BESIDE,
-            });
-            if let Allowed::Rate(rate) = allowed {
+            if let Allowed::Rate(rate) = pacer.take(&beside(&latency_s)) {
                 return rate;
             }
         }
@@ -166,5 +209,50 @@ mod tests {
             let rate = begins_with(latency_s);
             assert!((rate / per_s - 1.0).abs() < 1e-6, "{rate}");
         }
+    }
+
+    #[test]
+    fn with_a_foreground_from_the_start_own_requests_tell_what_one_takes() {
+        let mut pacer = Pacer::new(Targets::default());
+        let mut pauses = 0;
+        while pauses < 2 {
+            let before = pacer.allowed();
+            let works = before != Allowed::Nothing;
+            let allowed = pacer.take(&Interval {
+                background: if works { BESIDE.0 as f64 } else { 0.0 },
+                own_latency_s: works.then_some(0.000_6),
+                ..beside(&0.001)
+            });
+            pauses += u32::from(works && allowed == Allowed::Nothing);
+        }
+        let (targets, _) = pacer.controller().targets().unwrap();
+        assert!(targets.p99_s.unwrap() <= 0.001_6 + 1e-9, "{targets:?}");
+        assert!(pacer.foreground().unwrap().device_share.is_some());
+    }
+
+    #[test]
+    fn a_slow_start_is_soon_outweighed() {
+        let mut pacer = Pacer::new(Targets::default());
+        let mut alone = 0;
+        while alone < 10 {
+            let is_alone = pacer.allowed() == Allowed::All;
+            let bytes = match (is_alone, alone) {
+                (false, _) => 0.0,
+                (true, 0) => 1e3,
+                (true, _) => 4e6,
+            };
+            pacer.take(&Interval {
+                counts: Some(IoCounts {
+                    read: bytes,
+                    own: bytes,
+                    ..IoCounts::default()
+                }),
+                latencies_s: &[],
+                background: bytes,
+                ..beside(&0.0)
+            });
+            alone += u32::from(is_alone);
+        }
+        assert!(pacer.gives.unwrap() > 0.85 * 1e8, "{:?}", pacer.gives);
     }
 }

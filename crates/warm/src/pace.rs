@@ -66,6 +66,8 @@ struct Interval {
     blocks: u64,
     own: u64,
     latencies_s: Vec<f64>,
+    /// Least latency of an own request of the size beside a foreground, in seconds.
+    own_latency_s: Option<f64>,
 }
 
 /// Bytes that the kernel counted on a device.
@@ -148,7 +150,7 @@ impl<'a> Pace<'a> {
         let most = self.bound.as_ref().map_or(usize::MAX, QueueBound::most);
         let mut until = self.limiter.due(self.rate()).max(self.own_place);
         // Before the first block there is no warm place to probe.
-        let is_first = self.probes == 0 && self.in_flight == 0;
+        let is_first = self.probes == 0 && self.in_flight == 0 && self.probing.is_none();
         let pauses = self.allowed() == Allowed::Nothing && !is_first;
         if pauses || self.in_flight >= most {
             until = until.max(now + NAP);
@@ -159,6 +161,11 @@ impl<'a> Pace<'a> {
         // A probe that waits until a block is issued anyway would always be before it.
         let probe = self.waits_for_probe().then_some(self.next_probe);
         Some(probe.map_or(until, |probe| until.min(probe.max(now))))
+    }
+
+    /// Size of a request beside a foreground.
+    fn request_size(&self) -> Bytes {
+        self.block.min(reader::BESIDE)
     }
 
     fn waits_for_probe(&self) -> bool {
@@ -214,9 +221,13 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// A block came back, of so many bytes: as many as were requested, also where they could not be read. The
-    /// kernel counts those too.
-    pub(crate) fn came(&mut self, bytes: Bytes) {
+    /// A block came back, of so many bytes: as many as were requested, also where they could not be read, which have no
+    /// latency. The kernel counts those too.
+    pub(crate) fn came(&mut self, bytes: Bytes, latency: Option<Nanos>) {
+        if let Some(latency) = latency.filter(|_| bytes >= self.request_size()) {
+            let least_s = self.interval.own_latency_s.unwrap_or(f64::INFINITY);
+            self.interval.own_latency_s = Some(least_s.min(latency.as_secs_f64()));
+        }
         self.in_flight = self.in_flight.saturating_sub(1);
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes.0);
         self.traffic.own += bytes.0;
@@ -237,6 +248,7 @@ impl<'a> Pace<'a> {
         if let Some(counted) = counted {
             self.traffic.all += counted.read_bytes + counted.written_bytes;
         }
+        let request = self.request_size();
         let Some(pacer) = &mut self.pacer else {
             return;
         };
@@ -255,7 +267,8 @@ impl<'a> Pace<'a> {
             waiting_s: waiting.as_secs_f64(),
             background: interval.blocks as f64,
             is_busy: self.in_flight > 0,
-            request: self.block,
+            request,
+            own_latency_s: interval.own_latency_s,
         });
     }
 
@@ -273,5 +286,49 @@ impl<'a> Pace<'a> {
     /// Result of the foreground; `None` where there was none for as long as a second, or it is not looked for.
     pub(crate) fn foreground(&self) -> Option<ForegroundReport> {
         self.pacer.as_ref().and_then(Pacer::foreground)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: Bytes = Bytes::kib(512);
+    const PROBE: Bytes = Bytes(reader::PROBE_BYTES as u64);
+    const OWN: Nanos = Nanos(300_000);
+
+    #[test]
+    fn a_foreground_waits_for_a_request_beside_it_and_not_for_a_block() {
+        let limit = Limit::new(None);
+        let mut pace = Pace::new(&limit, IoPolicy::Idle);
+        let targets = (1..1000).find_map(|step| {
+            let now = Nanos(step * INTERVAL.0);
+            let mut read = Bytes(0);
+            if !pace.is_beside() {
+                // 125 MiB/s.
+                for _ in 0..10 {
+                    pace.goes(now, BLOCK);
+                    pace.came(BLOCK, Some(Nanos(64_000_000)));
+                    read.0 += BLOCK.0;
+                }
+            }
+            if pace.probes(now) {
+                pace.probed(now, PROBE, OWN);
+                read.0 += PROBE.0;
+            }
+            if step > 100 {
+                read.0 += 100 * PROBE.0;
+            }
+            pace.adjust(now, || {
+                Some(Counted {
+                    read_bytes: read.0,
+                    ..Counted::default()
+                })
+            });
+            let (targets, _) = pace.controller()?.targets()?;
+            targets.p99_s.filter(|_| step > 100)
+        });
+        let (p99_s, own_s) = (targets.unwrap(), OWN.as_secs_f64());
+        assert!(p99_s <= (1.5 * own_s).max(own_s + 0.000_6), "{p99_s}");
     }
 }

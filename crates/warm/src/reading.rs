@@ -373,7 +373,8 @@ impl RequestSource for Reading<'_> {
         }
         let moved = done.moved();
         self.meter.came(now, moved, done.latency);
-        self.pace.came(Bytes(u64::from(len)));
+        let latency = done.result.is_ok().then_some(done.latency);
+        self.pace.came(Bytes(u64::from(len)), latency);
         if tag == DOUBT {
             return self.has_answered(done.result.is_ok());
         }

@@ -77,10 +77,10 @@ impl<'a> Limiter<'a> {
         }
     }
 
-    /// Notes bytes that have completed.
-    pub(crate) fn done(&self, bytes: Bytes) {
+    /// Notes bytes that have completed, and after how long if that tells what a write takes.
+    pub(crate) fn done(&self, bytes: Bytes, latency: Option<Nanos>) {
         if let Some(throttle) = self.throttle {
-            throttle.done(bytes);
+            throttle.done(bytes, latency);
         }
     }
 

@@ -176,7 +176,8 @@ impl RequestSource for Stream<'_> {
 
     fn done(&mut self, now: Nanos, done: CompletedRequest) {
         let range = done.request.range();
-        self.limiter.done(Bytes(range.end - range.start));
+        let latency = done.result.is_ok().then_some(done.latency);
+        self.limiter.done(Bytes(range.end - range.start), latency);
         if let Err(error) = done.result {
             let gone = self
                 .doubt
@@ -263,7 +264,9 @@ impl RequestSource for Twice<'_> {
 
     fn done(&mut self, _now: Nanos, done: CompletedRequest) {
         let range = done.request.range();
-        self.limiter.done(Bytes(u64::from(done.request.len)));
+        let latency = done.result.is_ok().then_some(done.latency);
+        self.limiter
+            .done(Bytes(u64::from(done.request.len)), latency);
         if self.places.iter().any(|place| place.start == range.start) {
             self.took.push(Some(Nanos(0)));
         }

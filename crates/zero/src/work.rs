@@ -176,7 +176,7 @@ impl Work<'_> {
             let bytes = Bytes(piece.end - piece.start);
             limiter.issued(began.elapsed().into(), bytes);
             let result = offload::zero(&self.place.direct, how, piece.clone());
-            limiter.done(bytes);
+            limiter.done(bytes, None);
             match result {
                 Ok(()) => {
                     doubt.well();

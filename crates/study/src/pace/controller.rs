@@ -195,6 +195,13 @@ impl Controller {
         }
     }
 
+    /// The same where it is only estimated, from single requests beside a foreground: for the answer.
+    pub fn gives_about(&mut self, bytes_per_s: f64) {
+        if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
+            self.outcome.gives = Some(bytes_per_s);
+        }
+    }
+
     fn set_least(&mut self, least: f64) {
         let was_least = self.rate <= self.least;
         self.least = least;

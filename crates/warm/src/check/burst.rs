@@ -165,7 +165,9 @@ impl RequestSource for Burst<'_> {
             return self.paced.pace.probed(now, bytes, done.latency);
         }
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.paced.pace.came(bytes);
+        self.paced
+            .pace
+            .came(bytes, done.result.is_ok().then_some(done.latency));
         if done.result.is_ok() {
             self.came.push((now, bytes.0));
         }

@@ -161,7 +161,10 @@ impl RequestSource for Pairs<'_> {
             if is_back && self.given >= self.places.len() {
                 return Next::End;
             }
-            if self.paced.pace.probes(now) {
+            // Until the first place is warm there is nothing to probe.
+            let last = self.given.checked_sub(1);
+            let is_warm = last.is_some_and(|last| self.warm_until(last).is_some());
+            if is_warm && self.paced.pace.probes(now) {
                 match self.probe() {
                     Some(probe) => return Next::Request(probe),
                     None => self.paced.pace.cannot_probe(),
@@ -188,7 +191,9 @@ impl RequestSource for Pairs<'_> {
         if done.request.tag == PROBE {
             return self.paced.pace.probed(now, bytes, done.latency);
         }
-        self.paced.pace.came(bytes);
+        self.paced
+            .pace
+            .came(bytes, done.result.is_ok().then_some(done.latency));
         self.in_flight = self.in_flight.saturating_sub(1);
         let tag = done.request.tag as usize;
         // A clock of a nanosecond may see none pass.

@@ -173,12 +173,17 @@ fn beside_a_foreground_pairs_go_one_after_the_other_and_the_cold_share_is_the_sa
         let most = reads().map(|one| at_once(one.began)).max().unwrap();
         let sample = assess(&pairs.pairs()).unwrap();
         assert!(is_cold(&sample) && sample.cold.share > 0.99, "{sample:?}");
-        (most, made.len() - reads().count())
+        let at_first = reads().filter(|one| one.began < Nanos::from_secs(1));
+        (most, made.len() - reads().count(), at_first.count())
     };
-    assert_eq!(checked(unbound(&limit)), (DEPTH as usize, 0));
-    let (most, probes) = checked(beside(&limit, Targets::default()));
+    let (most, probes, at_first) = checked(unbound(&limit));
+    assert_eq!((most, probes), (DEPTH as usize, 0));
+    assert!(at_first > 20, "{at_first}");
+    let (most, probes, at_first) = checked(beside(&limit, Targets::default()));
     assert_eq!(most, 2);
     assert!(probes > 50, "{probes}");
+    // For a second the foreground is measured by itself, but for the first read, which the probes need.
+    assert_eq!(at_first, 1);
 }
 
 #[test]
