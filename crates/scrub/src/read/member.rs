@@ -175,7 +175,7 @@ impl RequestSource for Member<'_> {
         if self.meter.in_flight() as usize >= depth {
             return Next::Wait(now + NAP);
         }
-        if let Err(wait) = self.share.has_room() {
+        if let Err(wait) = self.share.has_room(self.share.now()) {
             return Next::Wait(now + wait.map_or(NAP, |wait| wait.min(NAP)));
         }
         self.work.cut_by(block);
@@ -191,7 +191,7 @@ impl RequestSource for Member<'_> {
             }
         };
         self.meter.issued(now);
-        self.share.goes(range.end - range.start);
+        self.share.goes(self.share.now(), range.end - range.start);
         Next::Request(Request::of(Op::Read, &range, tag))
     }
 
