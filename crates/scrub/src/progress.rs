@@ -52,9 +52,13 @@ pub(super) fn message(at: &ScrubProgress, rate: Option<f64>, now: &Zoned) -> Str
     };
     let targets = at.targets.unwrap_or_default();
     if at.beside {
-        parts.extend(against("p99", at.p99, targets.p99_s));
-        parts.extend(against("mean", at.mean, targets.mean_s));
-        if let Some(last) = parts.last_mut() {
+        let latencies = [
+            against("p99", at.p99, targets.p99_s),
+            against("mean", at.mean, targets.mean_s),
+        ];
+        let before = parts.len();
+        parts.extend(latencies.into_iter().flatten());
+        if let Some(last) = parts[before..].last_mut() {
             *last += &reader::live_words(at.above_s, at.held.filter(|_| !at.measuring));
         }
     } else {
@@ -104,8 +108,17 @@ mod tests {
         };
         assert_eq!(
             message(&at, Some(1_048_576.0), &now),
-            "25 %, 1.0 MiB/s, p99 3.1 ms of 5 ms, mean 1 ms, exceeded for 4 s, held back by the target of the \
+            "25 %, 1.0 MiB/s, p99 3.1 ms of 5 ms, mean 1 ms, above the target for 4 s, held back by the target of the \
              p99, 8 mismatches, 26 min left, done Sun 22 Nov 17:25"
+        );
+        let unknown = ScrubProgress {
+            p99: None,
+            mean: None,
+            ..at
+        };
+        assert_eq!(
+            message(&unknown, Some(1_048_576.0), &now),
+            "25 %, 1.0 MiB/s, 8 mismatches, 26 min left, done Sun 22 Nov 17:25"
         );
         let begins = ScrubProgress::default();
         assert_eq!(message(&begins, None, &now), "no other programs");

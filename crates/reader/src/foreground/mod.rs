@@ -63,7 +63,7 @@ pub(crate) fn live(controller: &Controller) -> Option<String> {
 pub fn live_words(above_s: f64, held: Option<HeldBy>) -> String {
     let mut words = String::new();
     if above_s >= 1.0 {
-        words += &format!(", exceeded for {above_s:.0} s");
+        words += &format!(", above the target for {above_s:.0} s");
     }
     if let Some(held) = held {
         words += &format!(", held back by {}", held_words(held));
@@ -143,7 +143,7 @@ pub(crate) mod tests {
         let words = live_words(3.4, Some(HeldBy::Search));
         assert_eq!(
             words,
-            ", exceeded for 3 s, held back by the search for the rate"
+            ", above the target for 3 s, held back by the search for the rate"
         );
         assert_eq!(live_words(0.0, None), "");
     }
