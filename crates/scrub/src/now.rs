@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::drive::ScrubProgress;
 use super::lock::FOLDER;
-use study::pace::Targets;
+use study::pace::{HeldBy, Targets};
 
 /// Interval at which it is written.
 const EACH: SignedDuration = SignedDuration::from_secs(1);
@@ -36,6 +36,11 @@ pub(super) struct LiveStatus {
     keep_p99: Option<f64>,
     beside: bool,
     measuring: bool,
+    /// Of a process of an older version they are not known.
+    #[serde(default)]
+    above_s: f64,
+    #[serde(default)]
+    held: Option<HeldBy>,
 }
 
 impl LiveStatus {
@@ -54,6 +59,8 @@ impl LiveStatus {
             keep_p99: targets.p99_s,
             beside: at.beside,
             measuring: at.measuring,
+            above_s: at.above_s,
+            held: at.held,
         }
     }
 
@@ -72,6 +79,8 @@ impl LiveStatus {
             targets: (targets != Targets::default()).then_some(targets),
             beside: self.beside,
             measuring: self.measuring,
+            above_s: self.above_s,
+            held: self.held,
             ..ScrubProgress::default()
         }
     }
@@ -172,6 +181,8 @@ pub(super) mod tests {
         let folder = place.path();
         let at = ScrubProgress {
             mismatches_seen: 8,
+            above_s: 4.0,
+            held: Some(HeldBy::P99),
             ..a_quarter_done()
         };
         let moment = Timestamp::from_second(1_000).unwrap();

@@ -1,6 +1,7 @@
 //! Summary of what the foreground had, alone and beside the background.
 
 use record::Histogram;
+use serde::{Deserialize, Serialize};
 
 use super::{TargetSource, Targets};
 
@@ -10,7 +11,7 @@ const MOST_SLICES: usize = 480;
 const SLICE_S: f64 = 1.0;
 
 /// Reason for which the background was no faster beside a foreground.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HeldBy {
     /// The foreground was measured by itself.
     Measuring,
