@@ -1,4 +1,4 @@
-//! Idle gaps of a member: moments with few foreground requests.
+//! Idle gaps of a disk: moments with few foreground requests.
 //!
 //! A disk has one queue, and no cloud volume distinguishes requests that may wait from others. So a read that may
 //! wait is not issued while foreground requests wait: a read that starts on an idle disk delays the next foreground

@@ -180,7 +180,7 @@ impl Tunable {
 /// State of an array's work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyncState {
-    /// SyncAction.
+    /// Current action of md.
     pub action: SyncAction,
     /// `clean`, `active`, `read-auto`, …
     pub state: String,
