@@ -186,7 +186,7 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
                 _ => return Err("it is complete or issue".to_owned()),
             }
         }
-        "thinktime_iotime" => job.think_io_us = values::micros(value)?,
+        "thinktime_iotime" => job.think_io_us = time(value)?,
         "wait_for" => job.wait_for = Some(value.to_owned()),
         "rate" => {
             let rates = pair(value, |text| whole(text, kb_base))?;

@@ -30,7 +30,8 @@ pub struct Share {
     pub percent: f64,
 }
 
-/// The option that gives the sizes of a direction. As in fio a later one of these has the last word, wherever it stands.
+/// The option that gives the sizes of a direction. As in fio a later variant has the last word over an earlier one,
+/// wherever both stand in the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SizesBy {
     /// `bs=`.

@@ -100,8 +100,9 @@ fn numeral_end(text: &str) -> usize {
     let mut behind = text.char_indices().skip(1);
     let next = behind.find(|(_, letter)| ['"', '%', '-'].contains(letter));
     let end = next.map_or(text.len(), |(at, _)| at);
-    let hex = text[..end].to_ascii_lowercase().rfind("0x");
-    hex.filter(|at| *at > 0).unwrap_or(end)
+    let lower = text[..end].to_ascii_lowercase();
+    let mut hex = lower.match_indices("0x").map(|(at, _)| at);
+    hex.find(|at| *at > 0).unwrap_or(end)
 }
 
 fn numeral(text: &str) -> Result<Vec<u8>, String> {
@@ -232,6 +233,8 @@ mod tests {
             Ok(vec![b'a', b'b', 0xf4, 0xde, 0xad])
         );
         assert_eq!(pattern("0xff0x14"), Ok(vec![0xff, 0x14]));
+        assert_eq!(pattern("0xff0x140x15"), Ok(vec![0xff, 0x14, 0x15]));
+        assert_eq!(pattern("0xa00x1"), Ok(vec![0xa0, 0x01]));
         for wrong in ["", "%o", "\"ab", "0xzz", "0x", "0xäb", "ä", "1ä"] {
             assert!(pattern(wrong).is_err(), "{wrong}");
         }

@@ -23,6 +23,10 @@ pub(crate) fn put(
         let Some(named) = named else { continue };
         if by == SizesBy::Range && *given == SizesBy::Split {
             check_within(sizes, &named)?;
+            job.notes.insert(
+                "bsrange",
+                "bssplit gives the sizes, as in fio, wherever it stands",
+            );
             continue;
         }
         if by >= *given {

@@ -420,6 +420,8 @@ fn sizes_are_those_of_the_option_that_says_most_of_them() {
     );
     let noted = |global: &str, own: &str| job(global, own).notes.contains_key("bs");
     assert!(noted("bsrange=4k-8k", "bs=64k") && !noted("bs=64k", "bsrange=4k-8k"));
+    let behind = job("bssplit=4k/50:16k/50", "bsrange=4k-16k");
+    assert!(behind.notes.contains_key("bsrange"));
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub(crate) fn problem(job: &Job) -> Option<(&'static str, &'static str)> {
         (ZoneMode::None, 0) => return None,
         (ZoneMode::None, _) => "it needs zonemode=strided or zonemode=zbd",
         (_, 0) => "it is missing, and zonemode needs it",
-        _ if is_strided && job.pattern.random && is_skewed(job) => {
+        _ if is_strided && job.pattern.random && draws_unevenly(job) => {
             "in strided zones all places are as likely; leave out random_distribution and percentage_random"
         }
         _ if job.step != 0 => "together with a step of rw it is not done",
@@ -54,7 +54,7 @@ pub(crate) fn problem(job: &Job) -> Option<(&'static str, &'static str)> {
 }
 
 /// True if places of a random job are not all drawn, or not alike often.
-fn is_skewed(job: &Job) -> bool {
+fn draws_unevenly(job: &Job) -> bool {
     job.distribution != Distribution::Uniform || !job.draws_all()
 }
 

@@ -313,7 +313,8 @@ mod tests {
         assert_eq!(of("thinktime=100"), (16, 1, none, false));
         let issued = "thinktime=100\nthinktime_blocks=8\nthinktime_blocks_type=issue";
         assert_eq!(of(issued), (16, 8, none, true));
-        let by_time = "thinktime=1s\nthinktime_iotime=9s";
+        // Without a unit this one is in seconds, as in fio.
+        let by_time = "thinktime=1s\nthinktime_iotime=9";
         assert_eq!(of(by_time), (16, 0, Nanos::from_secs(9), false));
         let by_both = format!("{by_time}\nthinktime_blocks=4");
         assert_eq!(of(&by_both), (16, 4, Nanos::from_secs(9), false));
