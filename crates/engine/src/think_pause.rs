@@ -1,4 +1,4 @@
-//! Think time of a closed loop: pauses, as of an application that processes what it has read.
+//! Think time of a worker: pauses, as of an application that processes what it has read.
 
 use record::{Nanos, ThinkTime};
 
@@ -79,13 +79,44 @@ impl ThinkPause {
         }
     }
 
-    /// Time before which nothing was to be issued, whatever was due.
-    pub(crate) fn resumed_at(&self) -> u64 {
-        self.since
+    /// Time from which the latency of a request that was due at `due` counts. What was due in the last pause waited
+    /// for the worker, and counts from its end; what was due before it waited for the disk.
+    pub(crate) fn counts_from(&self, due: u64) -> u64 {
+        match due >= self.since.saturating_sub(self.ticks) {
+            true => due.max(self.since),
+            false => due,
+        }
     }
 
     /// End of the current pause.
     pub(crate) fn resumes_at(&self) -> Option<u64> {
         (self.until > 0).then_some(self.until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_due_in_a_pause_counts_from_its_end_and_what_was_due_before_from_then() {
+        let rules = ThinkTime {
+            time: Nanos(100),
+            every: 1,
+            ..ThinkTime::default()
+        };
+        let mut pause = ThinkPause::new(&rules, 1000, |span| span.0);
+        assert_eq!(pause.counts_from(1010), 1010, "before the first pause");
+        pause.completed(true, 2000, 0);
+        assert_eq!(pause.resumes_at(), Some(2100));
+        for (due, from) in [
+            (1999, 1999),
+            (2000, 2100),
+            (2099, 2100),
+            (2100, 2100),
+            (2500, 2500),
+        ] {
+            assert_eq!(pause.counts_from(due), from, "{due}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Throttling of a worker of a closed loop: think time, shares between jobs, a search for a depth, reading back.
+//! Throttling of a worker: think time, shares between jobs, a search for a depth, reading back.
 
 use crate::depth_search::Search;
 use crate::flow::FlowHandle;
@@ -84,9 +84,9 @@ impl Throttle {
         }
     }
 
-    /// End of the last pause of a worker that thinks.
-    pub(crate) fn resumed_at(&self) -> Option<u64> {
-        self.think_pause.map(|think_pause| think_pause.resumed_at())
+    /// Time from which the latency of a request that was due at `due` counts.
+    pub(crate) fn counts_from(&self, due: u64) -> u64 {
+        (self.think_pause).map_or(due, |think_pause| think_pause.counts_from(due))
     }
 
     /// End of the current pause.

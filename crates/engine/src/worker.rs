@@ -190,8 +190,7 @@ impl<'a, B: Backend> Worker<'a, B> {
             }
             let scheduled = match self.next_due() {
                 None => now,
-                // What was due in a pause waited for the worker, and counts from the pause's end.
-                Some(due) if due <= now => due.max(self.resumed_at().unwrap_or(0)),
+                Some(due) if due <= now => self.counts_from(due),
                 Some(_) => return,
             };
             let Some(request) = self.next_request(now) else {
@@ -241,16 +240,14 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.due
     }
 
-    /// End of the last pause, of a worker that thinks.
-    fn resumed_at(&self) -> Option<u64> {
-        self.share.throttle.as_ref()?.resumed_at()
+    /// Time from which the latency of a request that was due at `due` counts.
+    fn counts_from(&self, due: u64) -> u64 {
+        let throttle = self.share.throttle.as_ref();
+        throttle.map_or(due, |throttle| throttle.counts_from(due))
     }
 
-    /// Open loop: number of requests that are due at `now` and not issued. A worker that thinks holds them back itself.
+    /// Open loop: number of requests that are due at `now` and not issued.
     fn backlog(&self, now: u64) -> u64 {
-        if self.resumed_at().is_some() {
-            return 0;
-        }
         let taken = u64::from(self.due.is_some_and(|due| due <= now));
         let waiting = match &self.share.arrivals {
             Some(arrivals) if self.share.leads => arrivals
@@ -287,7 +284,9 @@ impl<'a, B: Backend> Worker<'a, B> {
             Direction::Write
         };
         match &self.share.one_sided {
-            Some((limited, arrivals)) if *limited == direction => if_due(arrivals, direction, now),
+            Some((limited, arrivals)) if *limited == direction => {
+                direction_by_rate(arrivals, direction, now)
+            }
             _ => direction,
         }
     }
@@ -626,12 +625,10 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 
     /// Counts requests that were due before the end and found no free slot: they waited at least until now.
-    /// Leaving them out would be coordinated omission at the phase's end. Those of a worker that thinks waited for it.
+    /// Leaving them out would be coordinated omission at the phase's end. Those of a pause wait for the worker.
     fn count_overdue(&mut self, last_due: u64, now: u64) {
-        if self.resumed_at().is_some() {
-            return;
-        }
         while let Some(due) = self.next_due() {
+            let due = self.counts_from(due);
             if due >= last_due {
                 return;
             }
@@ -651,9 +648,9 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 }
 
-/// A direction where a request of it is due, and the other one where none is: as fio, which goes on with the other.
+/// The direction of the next request: the limited one if its rate allows a request now, or else the other. As in fio.
 #[cold]
-fn if_due(arrivals: &Mutex<Arrivals>, direction: Direction, now: u64) -> Direction {
+fn direction_by_rate(arrivals: &Mutex<Arrivals>, direction: Direction, now: u64) -> Direction {
     let mut arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
     match (arrivals.due() <= now, direction) {
         (true, direction) => {

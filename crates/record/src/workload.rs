@@ -146,7 +146,7 @@ pub struct ZoneShare {
     pub size: f64,
 }
 
-/// A pause of a thread of a closed loop.
+/// A pause of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThinkTime {
     /// Length of the pause.

@@ -1,12 +1,15 @@
 //! A finding, and a clause that several end with.
 
-use record::{CallKind, Finding, FindingCode, Phase, Severity};
+use record::{CallKind, Finding, FindingCode, Phase, Severity, StopReason};
 
 /// Option that would make a phase last longer, as a clause.
 pub(super) fn longer(phase: &Phase) -> &'static str {
     let details = phase.workload.details.as_deref();
     let is_job = details.is_some_and(|details| details.mixed || !details.options.is_empty());
     match phase.workload.calls() {
+        None if is_job && phase.stopped == StopReason::Ops => {
+            "give the job a larger size, or runtime and time_based"
+        }
         None if is_job => "give the job a longer runtime",
         None => "give more --seconds",
         // The tests of single bytes have one size.

@@ -38,11 +38,8 @@ pub(super) fn unsteady(phase: &Phase, figures: &PhaseFigures) -> Option<Finding>
         Severity::Warn,
         Some(phase),
         format!(
-            "{how}, so its mean describes no moment of it. {}.",
-            match phase.workload.calls() {
-                None => "Measure longer (--seconds)".to_owned(),
-                Some(_) => format!("To measure longer, {}", longer(phase)),
-            }
+            "{how}, so its mean describes no moment of it. To measure longer, {}.",
+            longer(phase)
         ),
     ))
 }
@@ -80,14 +77,9 @@ fn drifted(phase: &Phase, slices: &[f64]) -> String {
     )
 }
 
-/// An open loop fell behind its rate: the latencies grow for as long as it lasts. One that thinks is behind by its
-/// own pauses.
+/// An open loop fell behind its rate: the latencies grow for as long as it lasts.
 pub(super) fn behind_rate(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     let rate = phase.workload.rate_per_s?;
-    let details = phase.workload.details.as_deref();
-    if details.is_some_and(|details| details.think.is_some()) {
-        return None;
-    }
     let ops: u64 = phase.windows.iter().map(record::Window::ops).sum();
     // A disk that stalled for a while, and keeps the rate otherwise, is not overloaded.
     let seconds = trouble::answering_seconds(phase).max(phase.slice_seconds());
@@ -107,13 +99,23 @@ pub(super) fn behind_rate(phase: &Phase, figures: &PhaseFigures) -> Option<Findi
             Some(phase),
             format!(
                 "Overload: {} requests a second were due and {} completed, so requests queue up \
-                 and the latencies grow as long as this continues. Give a lower --rate, or use a \
+                 and the latencies grow as long as this continues. Give a lower {}, or use a \
                  faster disk.",
                 number(rate),
-                number(settled)
+                number(settled),
+                match thinks(phase) {
+                    true => "rate or shorter pauses",
+                    false => "--rate",
+                }
             ),
         )
     })
+}
+
+/// True if the threads pause by themselves.
+fn thinks(phase: &Phase) -> bool {
+    let details = phase.workload.details.as_deref();
+    details.is_some_and(|details| details.think.is_some())
 }
 
 /// A level, and then a lower one: burst credit was spent.
@@ -138,8 +140,9 @@ pub(super) fn burst(phase: &Phase) -> Option<Finding> {
 /// A plateau too flat to be the disk's own.
 pub(super) fn capped(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     let open_loop = phase.workload.rate_per_s.is_some();
-    // An open loop that keeps its rate is as flat as its schedule.
-    if phase.sync.is_some() || (open_loop && behind_rate(phase, figures).is_none()) {
+    // An open loop that keeps its rate is as flat as its schedule, and one with pauses as flat as these.
+    let by_schedule = || thinks(phase) || behind_rate(phase, figures).is_none();
+    if phase.sync.is_some() || (open_loop && by_schedule()) {
         return None;
     }
     let warmup = figures.warmup_slices;
@@ -463,6 +466,43 @@ mod tests {
             found.contains(&FindingCode::Stall) && found.contains(&FindingCode::Unsteady),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn a_rate_that_pauses_do_not_allow_is_overload_and_no_limit_of_the_disk() {
+        let mut run = overloaded(300.0, 600.0);
+        run.phases[0].workload.details = Some(Box::new(record::JobOptions {
+            think: Some(record::ThinkTime::default()),
+            ..record::JobOptions::default()
+        }));
+        assert_eq!(codes(&run), [(FindingCode::Unsteady, Severity::Warn)]);
+        let text = &made::conclude(&run).findings[0].text;
+        assert!(
+            text.ends_with("Give a lower rate or shorter pauses, or use a faster disk."),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_job_that_ends_by_its_size_is_told_to_move_more() {
+        let mut run = Made::steady(1000.0).lasting(1).run();
+        let phase = &mut run.phases[0];
+        phase.workload.details = Some(Box::new(record::JobOptions {
+            options: vec![("rw".to_owned(), "read".to_owned())],
+            ..record::JobOptions::default()
+        }));
+        for (stopped, advice) in [
+            (StopReason::Time, "give the job a longer runtime"),
+            (
+                StopReason::Ops,
+                "give the job a larger size, or runtime and time_based",
+            ),
+        ] {
+            run.phases[0].stopped = stopped;
+            let findings = made::conclude(&run).findings;
+            let short = findings.iter().find(|it| it.code == FindingCode::Short);
+            assert!(short.unwrap().text.contains(advice), "{findings:?}");
+        }
     }
 
     #[test]

@@ -392,30 +392,55 @@ fn one_direction_may_have_a_rate_and_the_other_has_the_rest() {
     }
 }
 
-/// Pauses of 3 ms after requests of 1 ms let 250 a second through, whatever rate is due; below that the rate holds. A
-/// request that was due in a pause did not wait for the disk.
+/// Requests at a rate, with a pause of 3 ms after each.
+fn paced_with_pauses(rate: f64) -> Workload {
+    let mut workload = with_details(record::JobOptions {
+        think: Some(record::ThinkTime {
+            time: record::Nanos(3 * MS),
+            every: 1,
+            ..record::ThinkTime::default()
+        }),
+        ..record::JobOptions::default()
+    });
+    workload.rate_per_s = Some(rate);
+    workload
+}
+
+/// Pauses of 3 ms after requests of 1 ms let 250 a second through, whatever rate is due; below that the rate holds.
 #[test]
-fn think_time_limits_a_rate_and_is_in_no_latency() {
+fn think_time_limits_a_rate() {
     for (rate, expected) in [(100.0, 100), (1000.0, 250)] {
-        let mut workload = with_details(record::JobOptions {
-            think: Some(record::ThinkTime {
-                time: record::Nanos(3 * MS),
-                every: 1,
-                ..record::ThinkTime::default()
-            }),
-            ..record::JobOptions::default()
-        });
-        workload.rate_per_s = Some(rate);
+        let workload = paced_with_pauses(rate);
         let (windows, end) = run(&workload, SimulatedDisk::new(MS), 20, None).unwrap();
-        let total = total(&windows, &end, &workload);
+        let in_time: u64 = windows.iter().map(|window| ops_of(&window.flows)).sum();
         // Poisson arrivals: a deviation of 45.
-        assert!(ops_of(&total).abs_diff(20 * expected) < 200, "{rate}");
-        let latency = &total[0].as_ref().unwrap().latency;
-        assert!(windows.iter().all(|window| window.in_flight <= 1));
-        if rate > 250.0 {
-            assert_eq!(latency.max(), MS);
-        }
+        assert!(in_time.abs_diff(20 * expected) < 200, "{rate}: {in_time}");
+        // What is due in vain waits.
+        let longest = total(&windows, &end, &workload)[0]
+            .as_ref()
+            .unwrap()
+            .latency
+            .max();
+        assert_eq!(longest > 10_000 * MS, rate > 250.0, "{rate}: {longest}");
     }
+}
+
+/// What was due in a pause waits for the worker, and what was due in a stall of the disk waits for the disk, though a
+/// pause comes behind it.
+#[test]
+fn a_stall_before_a_pause_is_in_the_latencies() {
+    let workload = paced_with_pauses(100.0);
+    let mut disk = SimulatedDisk::new(MS);
+    disk.stall = Some((1000 * MS, 2000 * MS));
+    let (windows, end) = run(&workload, disk, 20, None).unwrap();
+    let flows = total(&windows, &end, &workload);
+    let latency = &flows[0].as_ref().unwrap().latency;
+    // Of 2000 a hundred were due in the stall.
+    let slow = latency.quantile(0.97);
+    assert!(slow > 300 * MS, "{slow}");
+    // With 100 a second a third of all is due in a pause, of which nothing waits.
+    let usual = latency.quantile(0.5);
+    assert!(usual < 2 * MS, "{usual}");
 }
 
 /// A write and its sync of 1 ms each, then 3 ms of think time.
