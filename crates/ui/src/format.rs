@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use record::{
     CacheKind, CallKind, ClockKind, EngineKind, JobOptions, Nanos, Pattern, RandomDistribution,
-    Severity, SizeShare, StopReason, TargetKind, Verdict, Workload,
+    Severity, SizeShare, StopReason, Stride, TargetKind, ThinkTime, Verdict, Workload, WriteZones,
 };
 
 /// A number with commas between thousands; below 100 with one digit after the point.
@@ -271,11 +271,19 @@ pub fn details(details: &JobOptions) -> Vec<String> {
             parts.push(format!("by a bell curve, {deviation}"))
         }
     }
+    parts.extend(zones(details));
     if details.offset.0 > 0 {
         parts.push(format!("from {} on", details.offset));
     }
     if details.files > 1 {
         parts.push(format!("in {} files", details.files));
+    }
+    if let Some(limit) = details.one_sided_rate {
+        let what = if limit.writes { "writes" } else { "reads" };
+        parts.push(format!("{what} at most {} a second", number(limit.per_s)));
+    }
+    if let Some(think) = &details.think {
+        parts.push(pauses(think));
     }
     if let Some(bytes) = details.bytes {
         parts.push(format!("until {bytes}"));
@@ -284,6 +292,35 @@ pub fn details(details: &JobOptions) -> Vec<String> {
         parts.push(format!("after {} that do not count", whole(details.ramp)));
     }
     parts
+}
+
+/// Zones of a job, as a clause.
+fn zones(details: &JobOptions) -> Option<String> {
+    match (details.stride, details.write_zones) {
+        (Some(Stride::Zones { size, range, skip }), _) => Some(match skip.0 {
+            0 => format!("{size} in each zone of {range}"),
+            _ => format!("{size} in each zone of {range}, {skip} between zones"),
+        }),
+        (_, Some(WriteZones { range, size, .. })) => {
+            Some(format!("appended to zones of {range} up to {size}"))
+        }
+        _ => None,
+    }
+}
+
+/// Pauses of a job, as a clause.
+fn pauses(think: &ThinkTime) -> String {
+    let requests = count(think.every as usize, "request");
+    let of_io = format!("{} of I/O", short_latency(think.io_time.as_secs_f64()));
+    let after = match (think.every, think.io_time.0) {
+        (_, 0) => requests,
+        (0, _) => of_io,
+        _ => format!("{requests} or {of_io}"),
+    };
+    format!(
+        "pauses of {} after {after}",
+        short_latency(think.time.as_secs_f64())
+    )
 }
 
 #[cfg(test)]
@@ -333,6 +370,55 @@ mod tests {
         ] {
             assert!(sentence.contains(part), "{sentence}");
         }
+    }
+
+    #[test]
+    fn pauses_a_rate_of_one_direction_and_zones_are_said() {
+        let mut asked = JobOptions {
+            think: Some(ThinkTime {
+                time: Nanos(50_000_000),
+                every: 8,
+                ..ThinkTime::default()
+            }),
+            one_sided_rate: Some(record::OneSidedRate {
+                writes: true,
+                per_s: 150.0,
+            }),
+            stride: Some(Stride::Zones {
+                size: Bytes::kib(256),
+                range: Bytes::mib(1),
+                skip: Bytes::mib(1),
+            }),
+            ..JobOptions::default()
+        };
+        assert_eq!(
+            details(&asked),
+            [
+                "256 KiB in each zone of 1 MiB, 1 MiB between zones",
+                "writes at most 150 a second",
+                "pauses of 50 ms after 8 requests",
+            ]
+        );
+        asked = JobOptions {
+            think: Some(ThinkTime {
+                time: Nanos::from_secs(1),
+                io_time: Nanos::from_secs(2),
+                ..ThinkTime::default()
+            }),
+            write_zones: Some(WriteZones {
+                range: Bytes::mib(1),
+                size: Bytes::kib(768),
+                open: None,
+            }),
+            ..JobOptions::default()
+        };
+        assert_eq!(
+            details(&asked),
+            [
+                "appended to zones of 1 MiB up to 768 KiB",
+                "pauses of 1 s after 2 s of I/O",
+            ]
+        );
     }
 
     #[test]
