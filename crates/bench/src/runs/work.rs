@@ -1,6 +1,9 @@
 //! Work of a phase, as far as it is known, to tell whether another did the same.
 
-use record::{JobOptions, Pattern, Phase, RandomDistribution, SizeShare, SmallFiles, WorkSummary};
+use record::{
+    JobOptions, OneSidedRate, Pattern, Phase, RandomDistribution, SequentialRuns, SizeShare,
+    SmallFiles, Stride, ThinkTime, WorkSummary, WriteZones, ZoneShare,
+};
 
 use ui::format::engine;
 
@@ -43,6 +46,32 @@ struct WorkloadRequest {
     trims: bool,
     /// True if each write follows a discard.
     trims_first: bool,
+    /// What only a phase that was measured here tells.
+    course: Option<Box<Course>>,
+}
+
+/// Pauses, the rate of one direction, and the order of the places.
+#[derive(Clone, Debug, PartialEq)]
+struct Course {
+    think: Option<ThinkTime>,
+    one_sided_rate: Option<OneSidedRate>,
+    stride: Option<Stride>,
+    zones: Vec<ZoneShare>,
+    write_zones: Option<WriteZones>,
+    sequential_runs: Option<SequentialRuns>,
+}
+
+impl Course {
+    fn of(details: &JobOptions) -> Course {
+        Course {
+            think: details.think,
+            one_sided_rate: details.one_sided_rate,
+            stride: details.stride,
+            zones: details.zones.clone(),
+            write_zones: details.write_zones,
+            sequential_runs: details.sequential_runs,
+        }
+    }
 }
 
 impl Work {
@@ -54,6 +83,7 @@ impl Work {
         let random = w.pattern == Pattern::Random;
         let asked = WorkloadRequest {
             once: random.then_some(details.spread == RandomDistribution::Once),
+            course: Some(Box::new(Course::of(details))),
             ..WorkloadRequest::of(details, random)
         }
         .with(w.rate_per_s, Some(w.sync_every), Some(w.sync_at_end));
@@ -161,6 +191,7 @@ impl WorkloadRequest {
             small_files: details.small_files,
             trims: details.trims,
             trims_first: details.trims_first,
+            course: None,
         }
     }
 
@@ -192,6 +223,7 @@ impl WorkloadRequest {
             || self.trims != other.trims
             || self.trims_first != other.trims_first
             || self.skew != other.skew
+            || apart(self.course.as_ref(), other.course.as_ref())
             || apart(self.small_files, other.small_files)
             || apart(self.once, other.once)
             || apart(self.even_rate, other.even_rate)

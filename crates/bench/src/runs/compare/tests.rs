@@ -6,7 +6,10 @@ use super::*;
 use crate::judged::Judged;
 use crate::runs::work::Work;
 use crate::views::{imported, sample};
-use record::{Bytes, ImportedRun, RandomDistribution, Run, SizeShare, SmallFiles};
+use record::{
+    Bytes, ImportedRun, Nanos, OneSidedRate, RandomDistribution, Run, SizeShare, SmallFiles,
+    Stride, ThinkTime, WriteZones, ZoneShare,
+};
 
 const FIVE: SlowdownLimit = SlowdownLimit {
     share: 0.05,
@@ -245,10 +248,15 @@ fn compared(
     flat(&Comparison::of(&side(&one), &side(&other), Some(FIVE)).text(400))
 }
 
+/// The pauses of a job that has them.
+fn thinking(details: &mut record::JobOptions) -> &mut ThinkTime {
+    details.think.get_or_insert_default()
+}
+
 #[test]
 fn work_that_differs_in_its_details_is_reported() {
     type Change = fn(&mut record::JobOptions);
-    let changes: [(&str, Change); 9] = [
+    let changes: [(&str, Change); 17] = [
         ("directories", |details| {
             details.small_files = Some(SmallFiles {
                 directories: 512,
@@ -276,6 +284,34 @@ fn work_that_differs_in_its_details_is_reported() {
                 .to_vec();
         }),
         ("cadence", |details| details.even_rate = true),
+        ("pauses", |details| details.think = None),
+        ("pauses after more", |details| thinking(details).every = 2),
+        ("pauses by time", |details| {
+            thinking(details).io_time = Nanos(1)
+        }),
+        ("pauses by those issued", |details| {
+            thinking(details).counts_issued = true;
+        }),
+        ("one-sided rate", |details| {
+            details.one_sided_rate = Some(OneSidedRate {
+                writes: true,
+                per_s: 50.0,
+            });
+        }),
+        ("step", |details| details.stride = Some(Stride::Add(4096))),
+        ("zones", |details| {
+            details.write_zones = Some(WriteZones {
+                range: Bytes::mib(1),
+                size: Bytes::mib(1),
+                open: None,
+            });
+        }),
+        ("shares of zones", |details| {
+            details.zones = vec![ZoneShare {
+                access: 1.0,
+                size: 0.5,
+            }];
+        }),
         ("sync", |details| details.full_sync = true),
     ];
     for (name, change) in changes {
@@ -285,6 +321,11 @@ fn work_that_differs_in_its_details_is_reported() {
                 (workload.rate_per_s, workload.sync_every) = (Some(100.0), 1);
                 let details = workload.details.get_or_insert_default();
                 details.small_files = Some(SmallFiles::default());
+                details.think = Some(ThinkTime {
+                    time: Nanos(1_000_000),
+                    every: 1,
+                    ..ThinkTime::default()
+                });
             },
         );
         assert!(text.contains("did not do the same work"), "{name}: {text}");
