@@ -145,15 +145,43 @@ fn rows() -> impl Iterator<Item = &'static OptionRow> {
 /// The words of a command line in which each option of fio behind the verb `bench` has two dashes: as getopt_long_only(3)
 /// fio takes one too, and command lines like `fio -filename=/dev/sdb -direct=1 -iodepth 32` are in wide use.
 pub fn with_two_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let mut is_bench = false;
-    let two_dashes = |word: OsString| {
-        is_bench |= word == "bench";
-        match word.to_str().filter(|_| is_bench) {
-            Some(text) if has_one_dash(text) => format!("-{text}").into(),
-            _ => word,
+    let mut words: Vec<OsString> = words.into_iter().collect();
+    let options = words.len() - words.get(1..).and_then(behind_bench).map_or(0, <[_]>::len);
+    for word in &mut words[options..] {
+        if let Some(text) = word.to_str().filter(|text| has_one_dash(text)) {
+            *word = format!("-{text}").into();
         }
-    };
-    words.into_iter().map(two_dashes).collect()
+    }
+    words
+}
+
+/// The words behind the verb `bench`, in a command line without its program: where it is the verb, where it is that of
+/// `fleet run`, and where a machine of `lab` runs this program.
+fn behind_bench(words: &[OsString]) -> Option<&[OsString]> {
+    let (verb, words) = next_word(words)?;
+    if verb == "bench" {
+        return Some(words);
+    }
+    let at = words.iter().position(|word| word == "--")?;
+    let behind = &words[at + 1..];
+    match verb.to_str()? {
+        "fleet" if next_word(words)?.0 == "run" => behind_bench(behind),
+        "lab" => match Path::new(behind.first()?).file_name()? {
+            program if program == "disksmith" => behind_bench(&behind[1..]),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The first word that is neither an option nor the value of `--ledger`, which every verb takes, and the words behind it.
+fn next_word(words: &[OsString]) -> Option<(&OsString, &[OsString])> {
+    let (first, rest) = words.split_first()?;
+    match first.to_str() {
+        Some("--ledger") => next_word(rest.get(1..)?),
+        Some(option) if option.starts_with('-') => next_word(rest),
+        _ => Some((first, rest)),
+    }
 }
 
 /// True for a word such as `-rw=read` or `-thread`.
@@ -350,7 +378,29 @@ mod tests {
             ),
             "disksmith bench --filename=/dev/sdb --direct 1 --thread --rw=randrw --bs=16k --name=mytest"
         );
+        for (line, expected) in [
+            (
+                "disksmith --ledger l bench . -rw=read",
+                "disksmith --ledger l bench . --rw=read",
+            ),
+            (
+                "disksmith fleet --ledger l run --hosts a -- bench . -rw=read",
+                "disksmith fleet --ledger l run --hosts a -- bench . --rw=read",
+            ),
+            (
+                "disksmith lab run -- /bin/disksmith bench . -rw=read",
+                "disksmith lab run -- /bin/disksmith bench . --rw=read",
+            ),
+        ] {
+            assert_eq!(two(line), expected);
+        }
         for kept in [
+            "disksmith",
+            "disksmith --ledger",
+            "disksmith fleet exec --hosts a -- find bench -name x",
+            "disksmith fleet run --hosts bench -- watch -name x",
+            "disksmith lab run -- find bench -name x",
+            "disksmith --ledger bench warm . -rw=read",
             "disksmith bench -h . -",
             "disksmith bench --rw=read -x=1 -1",
             "disksmith warm -rw=read",
