@@ -116,6 +116,14 @@ fn is_count(word: &str) -> bool {
         .any(|count| count.eq_ignore_ascii_case(counted))
 }
 
+/// True of what clush prints behind a node set, such as `(3)`.
+fn is_number_of_hosts(word: &str) -> bool {
+    let number = word
+        .strip_prefix('(')
+        .and_then(|word| word.strip_suffix(')'));
+    number.is_some_and(|number| number.parse::<u64>().is_ok())
+}
+
 /// Headings of the output of several hosts, as `dshbak` and `clush -b` print them: a name between two lines of dashes.
 #[derive(Debug, Default)]
 pub(crate) struct Headings {
@@ -147,8 +155,10 @@ impl Headings {
             return;
         }
         let name = || {
-            let is_one = dashes <= LONGEST && line.split_whitespace().count() == 1;
-            (is_one && !is_count(line)).then(|| line.trim().to_owned())
+            let mut words = line.split_whitespace();
+            let name = words.next()?;
+            let is_name = words.all(is_number_of_hosts) && name.len() <= LONGEST && !is_count(name);
+            is_name.then(|| name.to_owned())
         };
         let above = self.rule.take();
         self.name = above.and_then(|above| Some((above, name()?)));
@@ -219,6 +229,8 @@ mod tests {
             ("beta", 20, None),
             ("run2", 16, None),
             ("the second", 16, None),
+            ("beta (2)", 15, Some("alpha beta")),
+            ("beta (again)", 15, None),
         ] {
             let heading = |name: &str| [rule(length), name.to_owned(), rule(length)];
             let lines = [&heading("alpha")[..], &["sda".to_owned()], &heading(name)].concat();

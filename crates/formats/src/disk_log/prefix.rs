@@ -1,7 +1,7 @@
 //! Prefix of each line of a log that another program passed on: the quoting of a mail, the sign of a comment,
 //! a number, the time or the host of a log collector.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::landmark::Machine;
 use super::one_host::{self, Headings};
@@ -10,6 +10,8 @@ use super::{Columns, sar};
 
 /// The longest prefix that is believed.
 const LONGEST: usize = 120;
+/// Begin of iostat's header of the processor.
+const CPU: &str = "avg-cpu:";
 /// Names that are kept at most.
 const MOST_NAMES: usize = 10_000;
 
@@ -26,6 +28,8 @@ pub(crate) struct Prefix {
     headed: Option<(String, String)>,
     /// Names in front of, and in headings above, the lines in which the tool names its host.
     named: BTreeSet<String>,
+    /// Names in front of headers of disks since then, and of how many. A word that counts lines stands in front of one.
+    headers: BTreeMap<String, u64>,
 }
 
 impl Prefix {
@@ -40,6 +44,13 @@ impl Prefix {
         if is_named && self.named.len() < MOST_NAMES {
             let names = one_host::names(&line[..at]).chain(self.headings.now());
             self.named.extend(names.map(str::to_owned));
+            self.headers.clear();
+        }
+        // The header of the processor belongs to the report of which that of the disks is.
+        if !line[at..].starts_with(CPU) && self.headers.len() < MOST_NAMES {
+            for name in one_host::names(&line[..at]) {
+                *self.headers.entry(name.to_owned()).or_default() += 1;
+            }
         }
         let headed = self.headings.hosts();
         self.headed = headed.map(|(first, other)| (first.to_owned(), other.to_owned()));
@@ -61,12 +72,19 @@ impl Prefix {
     }
 
     /// The same where the tool itself has not named its host next to both, so that nothing else tells whether they are
-    /// two; and so for the names of two headings.
+    /// two, if each stood in front of two headers; and the names of two headings. `None` where too many were named.
     pub(crate) fn unnamed_hosts(&self) -> Option<(&str, &str)> {
+        if self.named.len() >= MOST_NAMES {
+            return None;
+        }
+        let is_repeated = |name: &String| self.headers.get(name).is_some_and(|count| *count > 1);
+        let are_repeated =
+            |(first, other): &&(String, String)| is_repeated(first) && is_repeated(other);
         let is_unnamed = |(first, other): &&(String, String)| {
             !self.named.contains(first) || !self.named.contains(other)
         };
-        let mut both = self.hosts.iter().chain(&self.headed);
+        let in_fronts = self.hosts.iter().filter(are_repeated);
+        let mut both = in_fronts.chain(&self.headed);
         let (first, other) = both.find(is_unnamed)?;
         Some((first, other))
     }
@@ -105,7 +123,7 @@ fn landmark(line: &str) -> Option<usize> {
         };
         places.find(begins).filter(|at| *at <= LONGEST)
     };
-    let cpu = found("avg-cpu:");
+    let cpu = found(CPU);
     let devices = || found("Device").filter(|at| Columns::of_header(&line[*at..]).is_some());
     let machine = || found("Linux ").filter(|at| Machine::of_line(&line[*at..]).is_some());
     let disks = || sar_header(line).filter(|at| *at <= LONGEST);

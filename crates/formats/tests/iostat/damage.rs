@@ -267,6 +267,13 @@ fn a_log_of_several_hosts_is_refused_with_their_names_and_of_one_read_whatever_i
     let front = |front: &str, log: &str| -> String {
         log.lines().map(|line| format!("{front}{line}\n")).collect()
     };
+    let numbered = |word: &str, log: &str| -> String {
+        let lines = log.lines().zip(1..);
+        lines
+            .map(|(line, number)| format!("{word}{number}: {line}\n"))
+            .collect()
+    };
+    let with_cpu = format!("avg-cpu:  %user   %idle\n 1.00   99.00\n\n{headless}");
     let json = |host: &str| {
         format!(
             "{{\"sysstat\": {{\"hosts\": [{{\"nodename\": \"{host}\", \"statistics\": [{{\"disk\": \
@@ -296,7 +303,7 @@ fn a_log_of_several_hosts_is_refused_with_their_names_and_of_one_read_whatever_i
     // Aliases, which the tool itself does not know, where it names its host next to one of them alone.
     let headed = |name: &str, log: &str| format!("{0}\n{name}\n{0}\n{log}", "-".repeat(16));
     for log in [
-        front("node1: ", &run("db1")) + &front("node2: ", headless),
+        front("node1: ", &run("db1")) + &front("node2: ", &headless.repeat(2)),
         front("node1: ", headless) + &front("node2: ", &run("db2")),
         headed("node1", &run("db1")) + &headed("node2", headless),
         headed("node1", headless) + &headed("node2", &run("db2")),
@@ -328,6 +335,11 @@ fn a_log_of_several_hosts_is_refused_with_their_names_and_of_one_read_whatever_i
         front("phase1: ", &run("db1"))
             + &front("phase2: ", &run("db1"))
             + &front("phase1: ", headless),
+        front("phase1: ", &run("db1")) + &front("phase2: ", headless),
+        // A number of each line, or of each report, whatever it is called, also where it starts again.
+        numbered("seq", &(run("db1") + &headless.repeat(5))),
+        numbered("seq", &(run("db1") + headless)) + &numbered("seq", &(run("db1") + headless)),
+        front("msg1: ", &run("db1")) + &front("msg2: ", &with_cpu) + &front("msg3: ", &with_cpu),
         front("run1: ", headless) + &front("run2: ", headless) + &front("run3: ", headless),
         front("sample1: ", &run("db1")) + &front("sample2: ", headless),
         headed("before", &run("db1")) + &headed("after", &run("db1")),
