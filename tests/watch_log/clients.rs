@@ -1,4 +1,4 @@
-//! Logs that the real vmstat writes of this host.
+//! Logs that the real vmstat writes of this host, and logs of several hosts that the real clush gathers.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use super::support::{Place, documents, has_program, skipped};
+use super::support::{Place, documents, has_program, said, skipped};
 
 /// Rounds that vmstat prints, a second apart.
 const ROUNDS: usize = 4;
@@ -97,5 +97,42 @@ fn what_vmstat_prints_of_this_host_is_shown_with_as_many_requests() {
                 );
             }
         }
+    }
+}
+
+/// Its headings fold the hosts that answer the same: `db[2-3] (2)`.
+#[test]
+fn what_clush_gathers_of_several_hosts_is_refused_and_of_one_is_read() {
+    if !has_program("clush") {
+        return skipped("clush is not installed (clustershell)");
+    }
+    let place = Place::new();
+    for (host, reads) in [("db1", 1), ("db2", 2), ("db3", 2)] {
+        let log = format!(
+            "Device r/s w/s rkB/s wkB/s await %util\nsda {reads}.00 2.00 3.00 4.00 5.00 6.00\n\n"
+        );
+        fs::write(place.path(host), log.repeat(2)).unwrap();
+    }
+    for (hosts, other) in [("db[1-3]", "db[2-3]"), ("db[1-2]", "db2"), ("db[2-3]", "")] {
+        let mut clush = Command::new("clush");
+        clush.args(["-b", "-w", hosts, "-R", "exec", "cat %h"]);
+        let log = said(clush.current_dir(place.path(""))).ends_with(0).out;
+        fs::write(place.path("clush.log"), &log).unwrap();
+        let parsed = place.run(&["watch", "--parse", "./clush.log"]);
+        if other.is_empty() {
+            parsed.ends_with(0);
+            continue;
+        }
+        let why = parsed.ends_with(2).err;
+        let is_told = |first, then| {
+            why.contains(&format!(
+                "of the host {then}, and those before it of {first}"
+            ))
+        };
+        // clush begins with either.
+        assert!(
+            is_told("db1", other) || is_told(other, "db1"),
+            "{why}: {log}"
+        );
     }
 }
