@@ -8,6 +8,7 @@ mod loops;
 mod support;
 
 use std::io::Read as _;
+use std::time::Instant;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -162,6 +163,54 @@ fn a_check_is_one_line_with_performance_data_and_a_status() {
     }
 }
 
+/// It ends with what it saw, long before the intervals that it was told are over.
+#[test]
+fn a_check_that_has_a_second_answers_with_what_it_saw() {
+    let Some(disk) = loops::Loop::new(8) else {
+        return;
+    };
+    let began = Instant::now();
+    let hour = ["--count", "36000", "-t", "1"];
+    let said = Place::new().run(&[&["watch", &disk.name(), "--check"][..], &hour].concat());
+    assert!(began.elapsed() < support::TIMEOUT, "{said:#?}");
+    assert!(said.out.starts_with("DISKSMITH "), "{said:#?}");
+    let rate = format!("'{}_iops'=", disk.name());
+    let has_seen = said.out.split_whitespace().any(|word| {
+        let value = word.strip_prefix(&rate);
+        value.is_some_and(|value| !value.starts_with('U'))
+    });
+    assert!(has_seen, "{said:#?}");
+}
+
+#[test]
+fn a_check_with_v_has_a_line_for_each_device() {
+    let disks: Option<Vec<loops::Loop>> = (0..2).map(|_| loops::Loop::new(8)).collect();
+    let Some(disks) = disks else {
+        return;
+    };
+    let [first, second] = [disks[0].name(), disks[1].name()];
+    let check = ["watch", &first, &second, "--check", "--count", "1"];
+    for (more, lines) in [
+        (&[][..], 1),
+        (&["-v"], 3),
+        (&["-vv"], 3),
+        (&["--verbose"], 3),
+    ] {
+        let said = Place::new().run(&[&check, more].concat());
+        let shown: Vec<&str> = said.out.lines().collect();
+        let of_devices = shown.iter().filter(|line| {
+            let of =
+                |disk: &String| line.starts_with(&format!("{disk}: ")) && line.contains("await ");
+            of(&first) || of(&second)
+        });
+        assert_eq!(of_devices.count(), lines - 1, "{said:#?}");
+        assert!(
+            shown[0].starts_with("DISKSMITH ") && shown[0].contains(" | "),
+            "{said:#?}"
+        );
+    }
+}
+
 /// Debian's negate swaps what the plugin answers, and its word where it is told to.
 #[test]
 fn the_plugin_s_answer_is_negated_by_monitoring_plugins() {
@@ -207,5 +256,32 @@ fn the_plugin_s_answer_is_negated_by_monitoring_plugins() {
         let begins = format!("DISKSMITH {word} - ");
         assert!(said.out.starts_with(&begins), "{range}: {said:#?}");
         assert!(said.out.contains(" | '"), "{range}: {said:#?}");
+    }
+}
+
+/// As udev makes them in `/dev/disk/by-id`, which is other tests'.
+#[test]
+fn a_link_to_a_disk_is_as_good_as_its_name() {
+    let Some(disk) = loops::Loop::new(8) else {
+        return;
+    };
+    let place = Place::new();
+    let folder = tempfile::tempdir_in("/dev").unwrap();
+    let link = folder.path().join("nvme-Samsung_S1");
+    std::os::unix::fs::symlink(disk.path(), &link).unwrap();
+    for line in [
+        "watch LINK --json --count 1 --interval 100ms",
+        "bench LINK --json --phase page-read --seconds 200ms",
+        "warm LINK --json",
+    ] {
+        let words: Vec<&str> = line
+            .split(' ')
+            .map(|word| match word {
+                "LINK" => link.to_str().unwrap(),
+                word => word,
+            })
+            .collect();
+        let said = place.run(&words).ends_with(0);
+        assert!(said.out.contains(&disk.name()), "{said:#?}");
     }
 }
