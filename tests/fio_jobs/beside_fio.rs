@@ -288,6 +288,13 @@ fn with_root_a_grid_of_jobs_has_the_figures_that_fio_has() {
             "think 32/8",
             "[j]\nrw=randread\nbs=4k\niodepth=32\nramp_time=0\nthinktime=50ms\nthinktime_blocks=8\n",
         ),
+        // Without a unit it is in seconds.
+        Case::new(
+            "think time",
+            "[j]\nrw=randread\nbs=4k\niodepth=1\nramp_time=0\nthinktime=200ms\nthinktime_iotime=1\n\
+             rate_iops=100\n",
+        ),
+        Case::new("one rate", "[j]\nrw=randrw\nbs=4k\niodepth=4\nrate=,200k\n"),
         Case::new(
             "numjobs",
             "[j]\nrw=randread\nbs=4k\niodepth=11\nnumjobs=3\n",

@@ -119,7 +119,7 @@ fn random_writes_come_in_runs() {
     assert_eq!(blocks.len(), 4, "{blocks:?}");
 }
 
-/// Holes, backwards and strided zones: the blocks that are written are those that fio writes.
+/// Holes, backwards and zones, in order or at random: the blocks that are written are those that fio writes.
 #[test]
 fn the_blocks_of_a_job_with_strides_are_those_that_fio_writes() {
     if Command::new("fio").arg("--version").output().is_err() {
@@ -137,6 +137,8 @@ fn the_blocks_of_a_job_with_strides_are_those_that_fio_writes() {
         "rw=write\nzonemode=zbd\nzonesize=64k\noffset=128k\nsize=512k",
         "rw=write\nzonemode=zbd\nzonesize=64k\noffset=2z\nsize=6z",
         "rw=write\nzonemode=strided\nzonesize=16k\nzoneskip=3z",
+        "rw=randwrite\nzonemode=strided\nzonesize=16k\nzoneskip=48k",
+        "rw=randwrite\nzonemode=strided\nzonesize=8k\nzonerange=8k\nzoneskip=24k",
         "rw=randwrite\nzonemode=zbd\nzonesize=64k",
         "rw=randwrite\nzonemode=zbd\nzonesize=64k\nzonecapacity=48k\nmax_open_zones=100",
         "rw=randwrite\npercentage_random=0\nio_size=256k",
