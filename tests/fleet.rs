@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -70,6 +71,20 @@ fn hosts_are_named_by_node_sets() {
         names(&["--hosts", "db[08-11]!db09,web1"]),
         ["db08", "db10", "db11", "web1"]
     );
+    if has_program("nodeset") {
+        for set in [
+            "db[1-12,14]",
+            "db[001-100]",
+            "db[1-9/2]",
+            "r[1-2]n[1-16]",
+            "a[1-9]!a[2-3]&a[1-5]^a9,b",
+        ] {
+            let expanded = said(Command::new("nodeset").args(["--expand", set])).ends_with(0);
+            let own: BTreeSet<String> = names(&["--hosts", set]).into_iter().collect();
+            let expected = expanded.out.split_whitespace().map(str::to_owned);
+            assert_eq!(own, expected.collect(), "{set}");
+        }
+    }
     fs::write(place.path("hosts"), "r[1-2]n[1-2] az=z1\n").unwrap();
     assert_eq!(
         names(&["--list", "./hosts"]),
@@ -103,7 +118,7 @@ fn groups_of_clustershell_are_expanded_by_its_nodeset() {
     let groups = place.path("groups").display().to_string();
     let config = format!(
         "[Main]\ndefault: local\n[local]\nmap: sed -n 's/^$GROUP: //p' {groups}\n\
-         list: sed -n 's/:.*//p' {groups}\n"
+         list: sed -n 's/:.*//p' {groups}\n[away]\nmap: echo no directory >&2\n"
     );
     fs::write(place.path("groups.conf"), config).unwrap();
     let run = |words: &[&str]| {
@@ -119,6 +134,14 @@ fn groups_of_clustershell_are_expanded_by_its_nodeset() {
     assert_eq!(names, ["web1", "web3", "db9"]);
     words[4] = "@wep";
     run(&words).refuses(&["ClusterShell knows no host of '@wep' (its groups: nodeset --list-all)"]);
+    words[4] = "@away:web";
+    run(&words).refuses(&["'@away:web'", "--list-all): no directory"]);
+    fs::write(place.path("listed"), "@web!web2 az=z1\n").unwrap();
+    let listed = ["fleet", "hosts", "--json", "--list", "./listed"];
+    let answer = run(&listed).ends_with(0).json();
+    let hosts = answer["hosts"].as_array().unwrap().iter();
+    let names: Vec<&str> = hosts.map(|host| host["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["web1", "web3"]);
 }
 
 #[test]

@@ -27,9 +27,14 @@ pub(super) fn hosts(group: &str) -> Result<Vec<String>, String> {
         .map(str::to_owned)
         .collect();
     match hosts.is_empty() {
-        true => Err(format!(
-            "ClusterShell knows no host of '{group}' (its groups: nodeset --list-all)"
-        )),
+        true => {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let why = stderr.lines().next().map(|line| format!(": {line}"));
+            Err(format!(
+                "ClusterShell knows no host of '{group}' (its groups: nodeset --list-all){}",
+                why.unwrap_or_default()
+            ))
+        }
         false => Ok(hosts),
     }
 }
