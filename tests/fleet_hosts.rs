@@ -67,6 +67,9 @@ fn root_runs_programs_on_hosts_and_folds_what_they_print() {
     let text = exec(&[], &["cat", "/etc/os-release"]).ends_with(0);
     assert!(text.out.contains("\nh[1-3] (3 hosts):\n"), "{text:#?}");
     assert_eq!(text.out.matches("VERSION_ID=").count(), 1, "{text:#?}");
+    if support::has_program("clush") {
+        folds_as_clush(&net);
+    }
     // What looks like a document is the program's text all the same, and its words go through no shell.
     let answer = exec(&["--json"], &["echo", "[1]", "$HOME;"])
         .ends_with(0)
@@ -99,6 +102,35 @@ fn root_runs_programs_on_hosts_and_folds_what_they_print() {
         "{none:#}"
     );
     net.assert_nothing_left();
+}
+
+/// The hosts of each text, as clush gathers them.
+fn folds_as_clush(net: &Net) {
+    let script = "test $(hostname) = h2 && echo two || echo others";
+    let text = said(&mut net.fleet("exec", &[], &["--", "sh", "-c", script])).ends_with(0);
+    let ssh = format!("-F {}", net.config());
+    let clush = ["clush", "-b", "-w", "h[1-3]", "-o", &ssh, script];
+    let gathered = said(&mut net.near(&clush)).ends_with(0);
+    for (set, count, line) in [("h[1,3]", 2, "others"), ("h2", 1, "two")] {
+        let number = if count > 1 {
+            format!(" ({count} hosts)")
+        } else {
+            String::new()
+        };
+        let own = format!("\n{set}{number}:\n");
+        assert!(
+            text.out.contains(&own) && text.out.contains(line),
+            "{text:#?}"
+        );
+        let number = if count > 1 {
+            format!(" ({count})")
+        } else {
+            String::new()
+        };
+        let rule = "-".repeat(15);
+        let theirs = format!("{rule}\n{set}{number}\n{rule}\n{line}\n");
+        assert!(gathered.out.contains(&theirs), "{gathered:#?}");
+    }
 }
 
 /// Icinga's way to a host: check_by_ssh runs the plugin there, and hands on its line and status.
