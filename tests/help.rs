@@ -6,6 +6,8 @@ mod support;
 
 use std::process::Command;
 
+use serde_json::Value;
+
 use support::{Place, has_program, names_in, said};
 
 const VERBS: [&str; 25] = [
@@ -169,16 +171,23 @@ fn zsh_and_fish_complete_runs_phases_disks_and_hosts() {
         let value = |line: &str| line.split('\t').next().unwrap_or_default().to_owned();
         offered.lines().map(value).collect::<Vec<_>>()
     };
-    // Loop devices come and go with other tests, and a name that begins another is not completed.
-    let disks = names_in(std::path::Path::new("/sys/class/block"));
-    let is_whole = |name: &&String| {
-        let others = disks.iter().filter(|disk| disk.starts_with(name.as_str()));
-        !name.starts_with("loop") && others.count() == 1
+    // Such devices come and go with other tests, and a name that begins another is not completed.
+    const MADE: [&str; 5] = ["loop", "dm-", "md", "nbd", "zram"];
+    let devices = place.run(&["devices", "--json"]).ends_with(0).json();
+    let devices = devices["devices"].as_array().unwrap();
+    let name = |device: &Value| device["name"].as_str().unwrap_or_default().to_owned();
+    let is_whole = |device: &&Value| {
+        let own = name(device);
+        let others = devices
+            .iter()
+            .filter(|device| name(device).starts_with(&own));
+        let is_made = MADE.iter().any(|begin| own.starts_with(begin));
+        !is_made && others.count() == 1 && device["size_bytes"].as_u64() > Some(0)
     };
-    let disk = disks
+    let disk = devices
         .iter()
         .find(is_whole)
-        .map(|name| format!("/dev/{name}"));
+        .map(|disk| format!("/dev/{}", name(disk)));
     let mut lines = vec![
         ("show".to_owned(), run[..12].to_owned(), run),
         (
