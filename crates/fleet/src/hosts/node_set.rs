@@ -345,6 +345,15 @@ mod tests {
 
     #[test]
     fn hosts_are_folded_as_clustershell_does() {
+        let nodeset = |words: &str| -> Option<String> {
+            let mut command = std::process::Command::new("nodeset");
+            let output = command.args(words.split(' ')).output().ok()?;
+            Some(String::from_utf8_lossy(&output.stdout).into_owned())
+        };
+        let is_installed = nodeset("--version").is_some();
+        if !is_installed {
+            skip::skipped("nodeset is not installed (clustershell)");
+        }
         for (hosts, set) in [
             ("db1", "db1"),
             ("db14 db1 db2 db3 db12 db11", "db[1-3,11-12,14]"),
@@ -358,6 +367,11 @@ mod tests {
             ("::1 [fe80::1]", "::1,[fe80::1]"),
         ] {
             assert_eq!(fold(hosts.split(' ')), set, "{hosts}");
+            // To ClusterShell brackets hold numbers, and no address.
+            if !hosts.contains(':') && is_installed {
+                let told = nodeset(&format!("--fold {hosts}")).unwrap();
+                assert_eq!(told, format!("{set}\n"), "{hosts}");
+            }
         }
         assert_eq!(fold([]), "");
     }
