@@ -77,7 +77,9 @@ impl Stage {
         for (name, text) in TEXTS {
             fs::write(place.path(name), text).unwrap();
         }
-        fs::create_dir(place.path("backup")).unwrap();
+        for folder in ["backup", "plots"] {
+            fs::create_dir(place.path(folder)).unwrap();
+        }
         let disks: Option<Vec<Loop>> = (0..2).map(|_| Loop::new(DISK)).collect();
         let files_disk = Loop::new(DISK)?;
         let files = database_files(&files_disk);
@@ -159,6 +161,7 @@ impl Stage {
             // Ends of the ids of runs.
             "5c9j" => "last~1".to_owned(),
             "3" if verb == "cost" => "last~2".to_owned(),
+            "--directory=/data" => "--directory=data".to_owned(),
             word if word.starts_with("mysql://") => {
                 let socket = self.mysql().path().join("sock");
                 word.replace(
@@ -214,6 +217,10 @@ impl Stage {
             "bench" if is_given("bonnie") => {
                 add("--size", "16M");
                 add("--files", "256");
+            }
+            // By fio's own options.
+            "bench" if words.iter().any(|word| word.starts_with("--rw")) => {
+                shorten_fio(&mut line);
             }
             "bench" if !is_given("--fio") && !is_given("--replay") => {
                 add("--seconds", "200ms");
@@ -287,6 +294,20 @@ fn databases(place: &Place) -> Option<(Server, Server)> {
     // The folder of its socket.
     symlink(postgres.path(), place.path("postgres")).unwrap();
     Some((mysql, postgres))
+}
+
+/// Gives fio's options of a small job that ends soon, where there are such.
+fn shorten_fio(line: &mut [String]) {
+    for (option, value) in [("--runtime", "1"), ("--size", "8m")] {
+        let joined = format!("{option}=");
+        for at in 0..line.len() {
+            if line[at].starts_with(&joined) {
+                line[at] = format!("{joined}{value}");
+            } else if line[at] == option {
+                line[at + 1] = value.to_owned();
+            }
+        }
+    }
 }
 
 /// A certificate of its own, and its key.
