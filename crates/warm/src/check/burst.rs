@@ -8,8 +8,7 @@ use engine::list::{CompletedRequest, List, ListEngine, Memory, Next, Op, Request
 use record::{Bytes, Nanos};
 use study::interval::{Interval, mean_interval};
 
-use super::pairs::{PAGE, SPREAD};
-use super::volume_pace::{Pacing, VolumePace};
+use super::volume_pace::{PROBE, Pacing, VolumePace};
 use reader::{BESIDE, Volume};
 
 /// So many requests in flight: with 512 KiB each enough for more than any instance gives of warm
@@ -17,10 +16,6 @@ use reader::{BESIDE, Volume};
 pub(super) const DEPTH: u32 = 16;
 /// The mark of a block.
 const BLOCK: u64 = 0;
-/// Mark of a request that is a probe of foreground latency.
-const PROBE: u64 = 1;
-/// Wait when nothing can be requested; a completion ends it earlier.
-const NAP: Nanos = Nanos(10_000_000);
 /// The rate is that of so many parts of as many requests each, which show how it wanders.
 const PARTS: usize = 20;
 /// Beside a foreground it ends after so long, where the rate is known by then.
@@ -33,11 +28,10 @@ pub(super) struct Burst<'a> {
     size: u64,
     paced: VolumePace<'a>,
     given: usize,
-    /// What is left of the block that was given last.
+    /// Rest of the block that was given last.
     left: Range<u64>,
-    /// Requests in flight, and how many probes were sent.
+    /// Requests in flight, without probes.
     in_flight: u32,
-    probes: usize,
     /// When blocks, or beside a foreground parts of them, came, in order, and their bytes.
     came: Vec<(Nanos, u64)>,
 }
@@ -57,7 +51,6 @@ impl<'a> Burst<'a> {
             given: 0,
             left: 0..0,
             in_flight: 0,
-            probes: 0,
             came: Vec::new(),
         }
     }
@@ -67,9 +60,9 @@ impl<'a> Burst<'a> {
     pub(super) fn rate(&self) -> Option<Interval> {
         // While the pace is being found it is no rate of the volume's: that takes half of the blocks at most.
         let half = self.came.len() / 2;
-        let from = match self.probes {
-            0 => 0,
-            _ => half.min(self.came.len().saturating_sub(PARTS)),
+        let from = match self.paced.has_probed() {
+            false => 0,
+            true => half.min(self.came.len().saturating_sub(PARTS)),
         };
         let (before, counting) = self.came.split_at(from);
         let each = counting.len() / PARTS;
@@ -90,16 +83,6 @@ impl<'a> Burst<'a> {
             high: (1.0 / per_byte_s.low.max(per_byte_s.mean / 2.0)).max(mean),
         })
         .filter(|rate| rate.low > 0.0 && rate.high.is_finite())
-    }
-}
-
-impl Burst<'_> {
-    /// A page of a place, which is warm, as a probe of foreground latency.
-    fn probe(&mut self) -> Option<Request> {
-        self.probes += 1;
-        let at = self.probes.wrapping_mul(SPREAD) % self.places.len().max(1);
-        let place = self.places.get(at);
-        place.map(|&offset| Request::read(offset, PAGE, PROBE))
     }
 }
 
@@ -139,17 +122,17 @@ impl RequestSource for Burst<'_> {
         if is_over || self.is_enough(now) {
             return Next::End;
         }
-        if self.paced.pace.probes(now) {
-            match self.probe() {
-                Some(probe) => return Next::Request(probe),
-                None => self.paced.pace.cannot_probe(),
-            }
+        // All of them are warm.
+        let places = self.places;
+        let warm = |number: usize| places.get(number % places.len().max(1)).copied();
+        if let Some(probe) = self.paced.probe(now, warm) {
+            return Next::Request(probe);
         }
         if self.in_flight >= DEPTH {
-            return Next::Wait(now + NAP);
+            return VolumePace::wait_for_completion(now);
         }
-        if let Some(until) = self.paced.pace.wait(now) {
-            return Next::Wait(until.min(now + NAP));
+        if let Some(wait) = self.paced.wait(now) {
+            return wait;
         }
         let Some(piece) = self.piece() else {
             return Next::End;

@@ -6,7 +6,7 @@ use engine::list::{CompletedRequest, Next, Request, RequestSource};
 use record::{Bytes, Nanos};
 use study::cold::sample::Pair;
 
-use super::volume_pace::VolumePace;
+use super::volume_pace::{PROBE, VolumePace};
 
 /// So many places are read.
 pub(super) const PLACES: u64 = 400;
@@ -19,12 +19,6 @@ const LAG: usize = 32;
 pub(super) const LEAD: usize = 2;
 /// Bytes that are read of a place.
 pub(super) const PAGE: u32 = 4096;
-/// Mark of a request that is a probe of foreground latency.
-pub(super) const PROBE: u64 = u64::MAX;
-/// A prime number: a step that reaches all places.
-pub(super) const SPREAD: usize = 7919;
-/// Wait when nothing can be requested; a completion ends it earlier.
-const NAP: Nanos = Nanos(10_000_000);
 
 /// The first byte of a block in each of many equal parts of a volume, in an order of chance.
 pub(super) fn places(size: Bytes, block: Bytes, seed: u64) -> Vec<u64> {
@@ -69,7 +63,6 @@ pub(super) struct Pairs<'a> {
     /// Of each place, the first read, and that of the warm one beside it.
     read: Vec<[Came; 2]>,
     paced: VolumePace<'a>,
-    probes: usize,
 }
 
 impl<'a> Pairs<'a> {
@@ -83,28 +76,20 @@ impl<'a> Pairs<'a> {
             in_flight: 0,
             read: vec![[Came::Nothing; 2]; places.len()],
             paced,
-            probes: 0,
         }
     }
 
     /// The place that is read beside this one: it is warm, and was read a while ago if it can be.
     fn beside(&self, place: usize) -> Option<usize> {
         let lag = (place / 2).clamp(LEAD, LAG);
-        self.warm_until(place.checked_sub(lag)?)
+        warm_until(&self.read, place.checked_sub(lag)?)
     }
 
-    /// The last place up to this one that was read.
-    fn warm_until(&self, place: usize) -> Option<usize> {
-        let is_warm = |place: &usize| matches!(self.read[*place][0], Came::After(_));
-        (0..=place).rev().find(is_warm)
-    }
-
-    /// A place that was read, as a probe of foreground latency.
-    fn probe(&mut self) -> Option<Request> {
-        self.probes += 1;
-        let at = self.probes.wrapping_mul(SPREAD) % self.given.max(1);
-        let place = self.warm_until(at)?;
-        Some(Request::read(self.places[place], PAGE, PROBE))
+    /// A probe of foreground latency, if one is due, of a place that was read.
+    fn probe(&mut self, now: Nanos) -> Option<Request> {
+        let (places, read, given) = (self.places, &self.read, self.given.max(1));
+        let warm = |number| warm_until(read, number % given).map(|place| places[place]);
+        self.paced.probe(now, warm)
     }
 
     /// Begins the next round: first reads, and the warm ones beside them.
@@ -148,6 +133,12 @@ impl<'a> Pairs<'a> {
     }
 }
 
+/// The last place up to this one that was read.
+fn warm_until(read: &[[Came; 2]], place: usize) -> Option<usize> {
+    let is_warm = |place: &usize| matches!(read[*place][0], Came::After(_));
+    (0..=place).rev().find(is_warm)
+}
+
 impl RequestSource for Pairs<'_> {
     fn depth(&self) -> u32 {
         // Room for a probe, which is not to wait for its turn here.
@@ -163,18 +154,15 @@ impl RequestSource for Pairs<'_> {
             }
             // Until the first place is warm there is nothing to probe.
             let last = self.given.checked_sub(1);
-            let is_warm = last.is_some_and(|last| self.warm_until(last).is_some());
-            if is_warm && self.paced.pace.probes(now) {
-                match self.probe() {
-                    Some(probe) => return Next::Request(probe),
-                    None => self.paced.pace.cannot_probe(),
-                }
+            let is_warm = last.is_some_and(|last| warm_until(&self.read, last).is_some());
+            if is_warm && let Some(probe) = self.probe(now) {
+                return Next::Request(probe);
             }
             if !is_back {
-                return Next::Wait(now + NAP);
+                return VolumePace::wait_for_completion(now);
             }
-            if let Some(until) = self.paced.pace.wait(now) {
-                return Next::Wait(until.min(now + NAP));
+            if let Some(wait) = self.paced.wait(now) {
+                return wait;
             }
             self.begin_round();
         }
