@@ -134,7 +134,7 @@ zpty -w -n asked "$2"$'\t\C-Xp'
 zpty -r -m asked told '*<*>*'
 print -r -- "${${told##*<}%%>*}""#;
 
-/// What one shell completes, the others do; each answers as it does to its user.
+/// The same words are completed by each shell, asked as its user asks it.
 #[test]
 fn zsh_and_fish_complete_runs_phases_disks_and_hosts() {
     if !has_program("zsh") || !has_program("fish") {

@@ -68,7 +68,7 @@ fn before(words: &[String]) -> &'static str {
     }
 }
 
-/// What is added so that a command takes seconds.
+/// Options that are added so that a command takes seconds.
 fn shorter(words: &[String]) -> &'static str {
     match (words[0].as_str(), words[1].as_str()) {
         ("sweep", "--devices") => {

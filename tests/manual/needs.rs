@@ -1,6 +1,6 @@
 //! The need of each command of the manual: the kind of host on which it runs.
 
-/// What a command has to find where it runs.
+/// Condition that a command has to find where it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// Files, loop devices and a ledger.

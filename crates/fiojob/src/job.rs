@@ -155,7 +155,7 @@ pub struct Job {
     pub sizes: Pair<Vec<Share>>,
     /// `bs_is_seq_rand=`: those of reads are of sequential requests, and those of writes of random ones.
     pub(crate) sizes_by_order: bool,
-    /// What gave them.
+    /// Option that gave them.
     pub(crate) sizes_by: Pair<SizesBy>,
     /// Bytes that `rw=PATTERN:STEP` adds behind each request of a sequential job.
     pub step: i64,

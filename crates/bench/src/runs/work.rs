@@ -46,7 +46,7 @@ struct WorkloadRequest {
     trims: bool,
     /// True if each write follows a discard.
     trims_first: bool,
-    /// What only a phase that was measured here tells.
+    /// Details that only a phase that was measured here has.
     course: Option<Box<Course>>,
 }
 

@@ -279,6 +279,22 @@ fn with_details(details: record::JobOptions) -> Workload {
     }
 }
 
+/// A workload with pauses, on the same disk.
+fn with_pauses(pauses: record::ThinkTime) -> Workload {
+    with_details(record::JobOptions {
+        think: Some(pauses),
+        ..record::JobOptions::default()
+    })
+}
+
+/// A pause of 3 ms after each request.
+const PAUSE_AFTER_EACH: record::ThinkTime = record::ThinkTime {
+    time: record::Nanos(3 * MS),
+    every: 1,
+    io_time: record::Nanos(0),
+    counts_issued: false,
+};
+
 #[test]
 fn sizes_that_differ_are_requested_and_counted_each_as_it_is() {
     let share = |kib, share| record::SizeShare {
@@ -330,14 +346,11 @@ fn think_time_begins_when_nothing_is_in_flight_and_that_counts_for_the_next() {
         // Of those that were issued none is left over for the next pause.
         (16, 8, true, 8, 4),
     ] {
-        let mut workload = with_details(record::JobOptions {
-            think: Some(record::ThinkTime {
-                time: record::Nanos(3 * MS),
-                every,
-                counts_issued,
-                ..record::ThinkTime::default()
-            }),
-            ..record::JobOptions::default()
+        let mut workload = with_pauses(record::ThinkTime {
+            time: record::Nanos(3 * MS),
+            every,
+            counts_issued,
+            ..record::ThinkTime::default()
         });
         workload.depth = depth;
         let (windows, end) = run(&workload, SimulatedDisk::new(MS), 9, None).unwrap();
@@ -353,13 +366,10 @@ fn think_time_begins_when_nothing_is_in_flight_and_that_counts_for_the_next() {
 /// 20 ms of requests of 1 ms each, then 5 ms of think time.
 #[test]
 fn think_time_may_follow_a_time_of_requests() {
-    let mut workload = with_details(record::JobOptions {
-        think: Some(record::ThinkTime {
-            time: record::Nanos(5 * MS),
-            io_time: record::Nanos(20 * MS),
-            ..record::ThinkTime::default()
-        }),
-        ..record::JobOptions::default()
+    let mut workload = with_pauses(record::ThinkTime {
+        time: record::Nanos(5 * MS),
+        io_time: record::Nanos(20 * MS),
+        ..record::ThinkTime::default()
     });
     workload.depth = 4;
     let (windows, end) = run(&workload, SimulatedDisk::new(MS), 5, None).unwrap();
@@ -394,14 +404,7 @@ fn one_direction_may_have_a_rate_and_the_other_has_the_rest() {
 
 /// Requests at a rate, with a pause of 3 ms after each.
 fn paced_with_pauses(rate: f64) -> Workload {
-    let mut workload = with_details(record::JobOptions {
-        think: Some(record::ThinkTime {
-            time: record::Nanos(3 * MS),
-            every: 1,
-            ..record::ThinkTime::default()
-        }),
-        ..record::JobOptions::default()
-    });
+    let mut workload = with_pauses(PAUSE_AFTER_EACH);
     workload.rate_per_s = Some(rate);
     workload
 }
@@ -425,8 +428,8 @@ fn think_time_limits_a_rate() {
     }
 }
 
-/// What was due in a pause waits for the worker, and what was due in a stall of the disk waits for the disk, though a
-/// pause comes behind it.
+/// A request that was due in a pause waits for the worker, and one that was due in a stall of the disk for the disk, though
+/// a pause comes behind it.
 #[test]
 fn a_stall_before_a_pause_is_in_the_latencies() {
     let workload = paced_with_pauses(100.0);
@@ -446,14 +449,7 @@ fn a_stall_before_a_pause_is_in_the_latencies() {
 /// A write and its sync of 1 ms each, then 3 ms of think time.
 #[test]
 fn think_time_of_a_worker_that_syncs_begins_after_the_sync() {
-    let mut workload = with_details(record::JobOptions {
-        think: Some(record::ThinkTime {
-            time: record::Nanos(3 * MS),
-            every: 1,
-            ..record::ThinkTime::default()
-        }),
-        ..record::JobOptions::default()
-    });
+    let mut workload = with_pauses(PAUSE_AFTER_EACH);
     workload.read_fraction = 0.0;
     workload.sync_every = 1;
     let (windows, end) = run(&workload, SimulatedDisk::new(MS), 5, None).unwrap();
