@@ -81,7 +81,8 @@ calm() {
     cat /tmp/checked; return $checked
 }
 try by-text disksmith warm --check /dev/vda --ready-by 2100-01-01T18:00Z
-try by-json disksmith warm --check /dev/vda --ready-by 2000-01-01T18:00Z --json
+# Each check warms what it reads, most of a small volume: this one is of another.
+try by-json disksmith warm --check /dev/vdd --ready-by 2000-01-01T18:00Z --json
 try warm disksmith warm /dev/vda --json
 try check calm disksmith warm --check /dev/vda --json --ready-by 18:00
 try again disksmith warm /dev/vda --json
@@ -145,7 +146,7 @@ fn with_qemu_a_cold_volume_is_warm_after_it_and_a_check_says_what_is_true() {
         // Of 400 blocks a check reads each.
         "cold,error=1MiB+4KiB:200MiB",
         "--volumes",
-        "cold:64MiB",
+        "2xcold:64MiB",
         "--truth",
         "truth.json",
     ];
@@ -174,7 +175,7 @@ fn with_qemu_a_cold_volume_is_warm_after_it_and_a_check_says_what_is_true() {
     let begin = document["schedule"]["begin_at"].as_str().unwrap();
     assert!(begin.starts_with("2000-01-01T17:5"), "{document:#}");
     let forecast = &document["volumes"][0]["forecast"];
-    assert!(forecast["high_s"].as_f64().unwrap() > 2.0, "{forecast}");
+    assert!(forecast["high_s"].as_f64().unwrap() > 0.4, "{forecast}");
 
     let volume = volume_of(ended("warm", 0));
     assert_eq!(volume["ended"], "done");

@@ -141,7 +141,8 @@ impl Pacer {
         if let (ControllerStage::Learning(_), Some(mean_s)) =
             (self.controller.phase(), self.controller.mean_s())
         {
-            self.controller.gives_at_least(PROBE_BYTES as f64 / mean_s);
+            self.controller
+                .gives_at_least(f64::from(PROBE_BYTES) / mean_s);
             self.controller.request_takes(mean_s.min(LONGEST_REQUEST_S));
         }
         if let Some((_, age_s)) = &mut self.own_request_s {

@@ -14,8 +14,10 @@ use std::time::{Duration, Instant};
 use record::Bytes;
 use rustix::fs::OFlags;
 
-/// Bytes that a probe reads: a page.
-pub const PROBE_BYTES: usize = 4096;
+/// Bytes that a probe reads: a page, as databases read them at least.
+pub const PROBE_BYTES: u32 = 4096;
+/// The same, as the length of a buffer.
+const LENGTH: usize = PROBE_BYTES as usize;
 /// Interval at which the need for probes is polled.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -47,13 +49,13 @@ pub struct Probes {
 impl Probes {
     /// Bytes that were read.
     pub fn completed_bytes(&self) -> u64 {
-        (self.latencies_s.len() * PROBE_BYTES) as u64
+        self.latencies_s.len() as u64 * u64::from(PROBE_BYTES)
     }
 
     /// Bytes that are outstanding.
     pub fn in_flight_bytes(&self) -> u64 {
         match self.waiting_s > 0.0 {
-            true => PROBE_BYTES as u64,
+            true => u64::from(PROBE_BYTES),
             false => 0,
         }
     }
@@ -131,9 +133,9 @@ impl Shared {
     fn run(&self, node: &PathBuf, size: Bytes) {
         let seed = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
         let mut random = Random(seed.as_nanos() as u64 | 1);
-        let places = (size.0 / PROBE_BYTES as u64).max(1);
-        let mut space = vec![0_u8; 2 * PROBE_BYTES];
-        let start = space.as_ptr().align_offset(PROBE_BYTES);
+        let places = (size.0 / u64::from(PROBE_BYTES)).max(1);
+        let mut space = vec![0_u8; 2 * LENGTH];
+        let start = space.as_ptr().align_offset(LENGTH);
 
         while !self.over.load(Relaxed) {
             let gap_us = self.gap_us.load(Relaxed);
@@ -143,7 +145,7 @@ impl Shared {
             }
             // Half of it to one and a half times.
             sleep(Duration::from_micros(gap_us / 2 + random.below(gap_us)));
-            let Some(buffer) = space.get_mut(start..start + PROBE_BYTES) else {
+            let Some(buffer) = space.get_mut(start..start + LENGTH) else {
                 return;
             };
             let opened = File::options()
@@ -157,7 +159,7 @@ impl Shared {
             let read = std::os::unix::fs::FileExt::read_at(
                 &file,
                 buffer,
-                random.below(places) * PROBE_BYTES as u64,
+                random.below(places) * u64::from(PROBE_BYTES),
             );
             let mut shown = self.shown();
             shown.waits = None;

@@ -253,7 +253,7 @@ impl<'a> Pace<'a> {
             return;
         };
         let waiting = self.probing.map_or(Nanos(0), |since| now - since);
-        let probing = self.probing.map_or(0, |_| reader::PROBE_BYTES as u64);
+        let probing = self.probing.map_or(0, |_| u64::from(reader::PROBE_BYTES));
         pacer.take(&reader::Interval {
             seconds: passed.as_secs_f64(),
             counts: counted.map(|counted| IoCounts {

@@ -42,8 +42,6 @@ const PIECE: u64 = 2;
 const DOUBT: u64 = 3;
 /// The mark of a block.
 const BLOCK: u64 = 0;
-/// The size of a probe: a page, as databases read them at least.
-const PROBE_BYTES: u32 = 4096;
 /// Wait when nothing can be requested; a completion ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
 

@@ -2,10 +2,8 @@
 
 use engine::list::{Next, Request};
 use linux::Root;
-use reader::{DiskCounter, Volume};
+use reader::{DiskCounter, PROBE_BYTES, Volume};
 use record::Nanos;
-
-use super::pairs::PAGE;
 
 use super::super::limit::Limit;
 use super::super::pace::{Counted, IoPolicy, Pace};
@@ -82,7 +80,7 @@ impl<'a> VolumePace<'a> {
         if probe.is_none() {
             self.pace.cannot_probe();
         }
-        Some(Request::read(probe?, PAGE, PROBE))
+        Some(Request::read(probe?, PROBE_BYTES, PROBE))
     }
 
     /// True if a probe was due so far.

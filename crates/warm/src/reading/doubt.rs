@@ -138,8 +138,8 @@ impl Doubt {
 
 #[cfg(test)]
 mod tests {
-    use super::super::PROBE_BYTES;
     use super::*;
+    use reader::PROBE_BYTES;
 
     const PAGE: u64 = PROBE_BYTES as u64;
 

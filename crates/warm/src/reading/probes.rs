@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use reader::PROBE_BYTES;
 use record::Ranges;
 
-use super::{PROBE_BYTES, Reading};
+use super::Reading;
 
 impl Reading<'_> {
     /// A place that is warm, another one each time.
