@@ -94,7 +94,7 @@ pub(super) fn drive(
         source,
         slots: vec![None; list.max_in_flight as usize],
         idle: (0..list.max_in_flight).rev().collect(),
-        not_before: Nanos(0),
+        not_before: None,
         completions: Vec::with_capacity(list.max_in_flight as usize),
     };
     let ended = drive.until_end();
@@ -113,8 +113,8 @@ struct Drive<'a, W> {
     /// Slots without a request. The slot used last is used first again, so that as little memory as possible
     /// is touched.
     idle: Vec<u32>,
-    /// Time until which the source waits.
-    not_before: Nanos,
+    /// Time until which the source waits; `None` if only a completion is waited for.
+    not_before: Option<Nanos>,
     completions: Vec<Completed>,
 }
 
@@ -139,13 +139,19 @@ impl<W: Submitter> Drive<'_, W> {
         self.slots.len() - self.idle.len()
     }
 
+    /// True if the source's depth allows one more request.
+    fn has_room(&self) -> bool {
+        self.in_flight() < self.source.depth() as usize
+    }
+
     /// Issues the source's requests up to its depth. True once it has no more.
     fn issue(&mut self) -> Result<bool, EngineError> {
-        while !self.is_interrupted() && self.in_flight() < self.source.depth() as usize {
+        while !self.is_interrupted() && self.has_room() {
             let now = self.submitter.now();
-            if now < self.not_before {
+            if self.not_before.is_some_and(|until| now < until) {
                 return Ok(false);
             }
+            self.not_before = None;
             let Some(slot) = self.idle.last().copied() else {
                 return Ok(false);
             };
@@ -156,10 +162,10 @@ impl<W: Submitter> Drive<'_, W> {
                     self.start(slot, request);
                 }
                 Next::Wait(until) => {
-                    self.not_before = match until > now {
+                    self.not_before = Some(match until > now {
                         true => until,
                         false => now + MIN_WAIT,
-                    };
+                    });
                     return Ok(false);
                 }
                 Next::End => return Ok(true),
@@ -177,10 +183,12 @@ impl<W: Submitter> Drive<'_, W> {
     /// Waits until a request completes, the source's wait is over, or the depth is to be checked again.
     fn wait(&mut self) -> Result<(), EngineError> {
         let now = self.submitter.now();
-        let mut wake_at = now + POLL_INTERVAL;
-        if self.not_before > now {
-            wake_at = wake_at.min(self.not_before);
-        }
+        let poll = now + POLL_INTERVAL;
+        // A time that has come since the source named it is waited for no longer.
+        let wake_at = match self.not_before {
+            Some(until) if self.has_room() => poll.min(until),
+            _ => poll,
+        };
         if wake_at <= now + MAX_BUSY_WAIT {
             self.submitter.submit(wake_at)?;
         } else {
@@ -201,7 +209,7 @@ impl<W: Submitter> Drive<'_, W> {
             return;
         };
         self.idle.push(completion.slot);
-        self.not_before = Nanos(0);
+        self.not_before = None;
         let done = CompletedRequest {
             request,
             began,
@@ -214,6 +222,7 @@ impl<W: Submitter> Drive<'_, W> {
 
     /// Waits for all requests in flight.
     fn drain(&mut self) -> Result<(), EngineError> {
+        self.not_before = None;
         while self.in_flight() > 0 {
             self.wait()?;
         }
@@ -228,5 +237,116 @@ fn outcome(result: i32, request: &Request) -> Result<(), RequestError> {
         Ok(_) if matches!(request.op, Op::Flush | Op::Discard) => Ok(()),
         Ok(moved) if moved == request.len => Ok(()),
         Ok(moved) => Err(RequestError::Short { moved }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::fs::File;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::job::IoInterface;
+    use record::Bytes;
+
+    /// Each reading of its clock takes a while, as on a real host. Requests complete at the next wait.
+    #[derive(Default)]
+    struct SlowClock {
+        now: Cell<Nanos>,
+        queued: Vec<u32>,
+    }
+
+    const READING: Nanos = Nanos(4_000);
+
+    impl Submitter for SlowClock {
+        fn now(&self) -> Nanos {
+            self.now.set(self.now.get() + READING);
+            self.now.get()
+        }
+
+        fn push(&mut self, slot: u32, _: &Request) {
+            self.queued.push(slot);
+        }
+
+        fn submit(&mut self, _: Nanos) -> Result<(), EngineError> {
+            Ok(())
+        }
+
+        fn submit_and_wait(&mut self, wake_at: Nanos) -> Result<(), EngineError> {
+            if self.queued.is_empty() {
+                self.now.set(self.now.get().max(wake_at));
+            }
+            Ok(())
+        }
+
+        fn reap(&mut self, into: &mut Vec<Completed>) {
+            let at = self.now.get();
+            let completed = self.queued.drain(..).map(|slot| Completed {
+                slot,
+                result: 0,
+                at,
+            });
+            into.extend(completed);
+        }
+    }
+
+    /// A read each millisecond, and how late each was asked for.
+    #[derive(Default)]
+    struct EachMillisecond {
+        lead: Nanos,
+        due: Nanos,
+        late: Vec<Nanos>,
+    }
+
+    impl RequestSource for EachMillisecond {
+        fn depth(&self) -> u32 {
+            1
+        }
+
+        fn next(&mut self, now: Nanos) -> Next {
+            if self.late.len() == 20 {
+                return Next::End;
+            }
+            if now + self.lead < self.due {
+                return Next::Wait(self.due - self.lead);
+            }
+            if now < self.due {
+                return Next::Wait(self.due);
+            }
+            self.late.push(now - self.due);
+            self.due += Nanos(1_000_000);
+            Next::Request(Request::read(0, 4096, 0))
+        }
+
+        fn done(&mut self, _: Nanos, _: CompletedRequest) {}
+    }
+
+    #[test]
+    fn a_time_that_comes_while_a_wait_is_begun_is_not_missed() {
+        for lead in (0..30_000).step_by(1_000) {
+            let file = File::open("/dev/null").unwrap();
+            let list = List {
+                files: &[&file],
+                memory: Memory::Reads,
+                max_in_flight: 1,
+                largest: Bytes(4096),
+                interface: IoInterface::Auto,
+                interrupt: &AtomicBool::new(false),
+            };
+            let limits = Limits {
+                alignments: vec![512],
+                memory: Memory::Reads,
+                largest: 4096,
+            };
+            let mut source = EachMillisecond {
+                lead: Nanos(lead),
+                ..EachMillisecond::default()
+            };
+            let ended = drive(&list, limits, &mut SlowClock::default(), &mut source).unwrap();
+            assert_eq!(ended, EndReason::Complete);
+            let latest = source.late.iter().max().copied();
+            assert!(latest <= Some(Nanos(20_000)), "{lead}: {:?}", source.late);
+        }
     }
 }
