@@ -194,7 +194,8 @@ fn root_terminates_what_the_race_found_bad_and_nothing_else() {
         "--keep",
         "1",
         "--round",
-        "1s",
+        // A disk of 40 IOPS answers in it beside a busy neighbour too.
+        "2s",
         "--rounds",
         "5",
         "--json",
