@@ -260,6 +260,12 @@ impl Counter {
         }
     }
 
+    /// Opens a device's counters; `None` where the kernel does not count.
+    pub fn if_counted(root: &Root, device: &Device) -> Option<Counter> {
+        let opened = device.is_counted(root).then(|| Counter::open(root, device));
+        opened?.ok()
+    }
+
     /// The counters of now.
     ///
     /// # Errors

@@ -14,9 +14,7 @@ pub struct DiskCounter {
 impl DiskCounter {
     /// Counts from now on; `None` where the kernel does not count.
     pub fn open(device: &Device, root: &Root) -> Option<DiskCounter> {
-        let counter = device
-            .is_counted(root)
-            .then(|| Counter::open(root, device).ok())??;
+        let counter = Counter::if_counted(root, device)?;
         let before = counter.read().ok()?;
         Some(DiskCounter { counter, before })
     }

@@ -121,10 +121,7 @@ impl Neighbours {
 impl Foreground {
     /// Of this device, which is not probed yet.
     pub(crate) fn of(device: &Device, root: &Root) -> Foreground {
-        let counter = device
-            .is_counted(root)
-            .then(|| Counter::open(root, device).ok())
-            .flatten();
+        let counter = Counter::if_counted(root, device);
         Foreground {
             before: counter.as_ref().and_then(|counter| counter.read().ok()),
             counter,

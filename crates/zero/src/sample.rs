@@ -145,9 +145,7 @@ pub(crate) fn read_back(place: &Place, zeroed: &Ranges, seed: u64, root: &Root) 
 /// Counters of the disk on which it lies; `None` where the kernel does not count.
 fn counter(place: &Place, root: &Root) -> Option<Counter> {
     let devices = Devices::read(root).ok()?;
-    let disk = whole(devices.get(place.number)?, &devices);
-    disk.is_counted(root)
-        .then(|| Counter::open(root, disk).ok())?
+    Counter::if_counted(root, whole(devices.get(place.number)?, &devices))
 }
 
 /// The requests for a range, of this size.
