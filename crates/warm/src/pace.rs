@@ -1,7 +1,8 @@
 //! Rate of reading: within the limit that all volumes share, and within what the foreground allows
 //! ([`study::pace`]).
 
-use reader::{ForegroundReport, Pacer, QueueBound, RateLimiter};
+use engine::list::{Next, Request};
+use reader::{ForegroundReport, PROBE_BYTES, Pacer, QueueBound, RateLimiter};
 use record::{Bytes, Nanos};
 use study::pace::{Allowed, Controller, IoCounts, Targets};
 
@@ -9,8 +10,10 @@ use super::limit::Limit;
 
 /// Length of an interval by which the rate is set.
 const INTERVAL: Nanos = Nanos(40_000_000);
-/// Time to wait where nothing says for how long.
+/// Wait when nothing can be requested; a completion ends it earlier.
 const NAP: Nanos = Nanos(10_000_000);
+/// Mark of a request that is a probe of foreground latency.
+pub(crate) const PROBE: u64 = u64::MAX;
 
 /// Policy towards the foreground.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,6 +38,11 @@ impl IoPolicy {
     }
 }
 
+/// The wait where nothing can be requested.
+pub(crate) fn nap(now: Nanos) -> Next {
+    Next::Wait(now + NAP)
+}
+
 /// Decides when the next request is issued.
 pub(crate) struct Pace<'a> {
     limit: &'a Limit,
@@ -43,15 +51,14 @@ pub(crate) struct Pace<'a> {
     /// Blocks in flight.
     in_flight: usize,
     in_flight_bytes: u64,
-    /// The time of now, and by what the limit's clock is ahead.
-    now: Nanos,
+    /// By so much the limit's clock is ahead.
     ahead: Nanos,
     /// Its place in the line of all devices that keep to the limit.
     own_place: Nanos,
     limiter: RateLimiter,
     interval: Interval,
     next_probe: Nanos,
-    /// Start of the probe that is outstanding.
+    /// Start of the probe that is outstanding, and the number of probes so far.
     probing: Option<Nanos>,
     probes: u64,
     block: Bytes,
@@ -102,7 +109,6 @@ impl<'a> Pace<'a> {
             bound: Some(QueueBound::new()),
             in_flight: 0,
             in_flight_bytes: 0,
-            now: Nanos(0),
             ahead: limit.now(),
             own_place: Nanos(0),
             limiter: RateLimiter::default(),
@@ -145,8 +151,8 @@ impl<'a> Pace<'a> {
         self.pacer.as_ref().map(Pacer::controller)
     }
 
-    /// Time of the next request: `None` for at once.
-    pub(crate) fn wait(&self, now: Nanos) -> Option<Nanos> {
+    /// The wait until the next request may be issued; `None` for at once.
+    pub(crate) fn wait(&self, now: Nanos) -> Option<Next> {
         let most = self.bound.as_ref().map_or(usize::MAX, QueueBound::most);
         let mut until = self.limiter.due(self.rate()).max(self.own_place);
         // Before the first block there is no warm place to probe.
@@ -159,8 +165,9 @@ impl<'a> Pace<'a> {
             return None;
         }
         // A probe that waits until a block is issued anyway would always be before it.
-        let probe = self.waits_for_probe().then_some(self.next_probe);
-        Some(probe.map_or(until, |probe| until.min(probe.max(now))))
+        let probe = self.waits_for_probe().then_some(self.next_probe.max(now));
+        let until = until.min(probe.unwrap_or(until));
+        Some(Next::Wait(until.min(now + NAP)))
     }
 
     /// Size of a request beside a foreground.
@@ -181,30 +188,44 @@ impl<'a> Pace<'a> {
         self.limiter.issued(now, bytes, self.rate());
     }
 
-    /// True if a probe is due, which is issued then.
-    pub(crate) fn probes(&mut self, now: Nanos) -> bool {
-        self.now = now;
-        let due = if self.waits_for_probe() {
-            now >= self.next_probe
-        } else {
-            let has_no_controller = !self.controller().is_some_and(Controller::probes);
-            has_no_controller && self.bound.as_mut().is_some_and(|bound| bound.probes(now))
-        };
-        if due {
-            self.probing = Some(now);
+    /// A probe of foreground latency, if one is due: the page at which `warm` begins for one of so many places, another
+    /// one each time; `None` where that is not warm.
+    pub(crate) fn probe(
+        &mut self,
+        now: Nanos,
+        places: u64,
+        warm: impl FnOnce(u64) -> Option<u64>,
+    ) -> Option<Request> {
+        if !self.is_probe_due(now) {
+            return None;
         }
-        due
+        // A multiplication by the golden ratio spreads the places over all (Knuth, volume 3, 6.4).
+        let spread = (self.probes + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let Some(at) = warm(((u128::from(spread) * u128::from(places)) >> 64) as u64) else {
+            self.next_probe = now + NAP;
+            return None;
+        };
+        self.probes += 1;
+        self.probing = Some(now);
+        Some(Request::read(at, PROBE_BYTES, PROBE))
     }
 
-    /// There is no place for a probe yet.
-    pub(crate) fn cannot_probe(&mut self) {
-        self.probing = None;
-        self.next_probe = self.now + NAP;
+    fn is_probe_due(&mut self, now: Nanos) -> bool {
+        if self.waits_for_probe() {
+            return now >= self.next_probe;
+        }
+        let has_no_controller = !self.controller().is_some_and(Controller::probes);
+        has_no_controller && self.bound.as_mut().is_some_and(|bound| bound.probes(now))
+    }
+
+    /// True if there was a probe so far.
+    pub(crate) fn has_probed(&self) -> bool {
+        self.probes > 0
     }
 
     /// A probe came back.
     pub(crate) fn probed(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
-        (self.now, self.probing) = (now, None);
+        self.probing = None;
         self.traffic.own += bytes.0;
         self.interval.own += bytes.0;
         if let Some(bound) = &mut self.bound {
@@ -213,7 +234,6 @@ impl<'a> Pace<'a> {
         if let Some(gap_s) = self.controller().map(Controller::probe_gap_s) {
             // At even distances they could keep step with the blocks. Multiples of the golden ratio fill the unit
             // evenly (Knuth, volume 3, 6.4).
-            self.probes = self.probes.wrapping_add(1);
             let part = 0.5 + (self.probes as f64 * 0.618_033_988_75).fract();
             let after_s = part * gap_s.unwrap_or_default();
             self.next_probe = now + Nanos((after_s * 1e9) as u64);
@@ -253,7 +273,7 @@ impl<'a> Pace<'a> {
             return;
         };
         let waiting = self.probing.map_or(Nanos(0), |since| now - since);
-        let probing = self.probing.map_or(0, |_| u64::from(reader::PROBE_BYTES));
+        let probing = self.probing.map_or(0, |_| u64::from(PROBE_BYTES));
         pacer.take(&reader::Interval {
             seconds: passed.as_secs_f64(),
             counts: counted.map(|counted| IoCounts {
@@ -294,7 +314,7 @@ mod tests {
     use super::*;
 
     const BLOCK: Bytes = Bytes::kib(512);
-    const PROBE: Bytes = Bytes(reader::PROBE_BYTES as u64);
+    const PAGE: Bytes = Bytes(PROBE_BYTES as u64);
     const OWN: Nanos = Nanos(300_000);
 
     #[test]
@@ -312,12 +332,12 @@ mod tests {
                     read.0 += BLOCK.0;
                 }
             }
-            if pace.probes(now) {
-                pace.probed(now, PROBE, OWN);
-                read.0 += PROBE.0;
+            if pace.probe(now, 1, Some).is_some() {
+                pace.probed(now, PAGE, OWN);
+                read.0 += PAGE.0;
             }
             if step > 100 {
-                read.0 += 100 * PROBE.0;
+                read.0 += 100 * PAGE.0;
             }
             pace.adjust(now, || {
                 Some(Counted {

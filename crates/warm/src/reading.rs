@@ -3,7 +3,7 @@
 //!
 //! - `doubt`: whether a device that fails everything answers at all;
 //! - `outcome`: what came of it;
-//! - `probes`: places of the probes of foreground latency;
+//! - `probes`: the probes of foreground latency;
 //! - `together`: what it gives beside other volumes.
 
 mod doubt;
@@ -19,7 +19,7 @@ use study::cold::stream::ReadClassifier;
 use study::depth::{Bounds, Controller};
 
 use super::later::Later;
-use super::pace::{Counted, Pace};
+use super::pace::{Counted, PROBE, Pace, nap};
 use super::plan::{Plan, Stage};
 use super::turns::{Turn, Turns};
 use doubt::Doubt;
@@ -34,16 +34,12 @@ pub(crate) const MOST_DEPTH: usize = 128;
 /// With so many it begins: enough for a cold volume of 3,000 IOPS and 125 MiB/s. In simulation 16 took 0.6 to
 /// 2.5 % longer there, and no less on larger ones (`table_of_depths` in `study`).
 const START_DEPTH: usize = 32;
-/// Mark of a request that is a probe of foreground latency.
-const PROBE: u64 = 1;
 /// The mark of a piece of a block that failed.
 const PIECE: u64 = 2;
 /// The mark of a page by which it is found out whether the device answers.
 const DOUBT: u64 = 3;
 /// The mark of a block.
 const BLOCK: u64 = 0;
-/// Wait when nothing can be requested; a completion ends it earlier.
-const NAP: Nanos = Nanos(10_000_000);
 
 /// Facts about the device from elsewhere, while it is read.
 pub(crate) trait Watch {
@@ -113,7 +109,6 @@ pub(crate) struct Reading<'a> {
     gone: bool,
     block: Bytes,
     size: Bytes,
-    probes: u64,
     polled: Nanos,
     /// Requests of all kinds.
     in_flight: u32,
@@ -148,7 +143,6 @@ impl<'a> Reading<'a> {
             gone: false,
             block,
             size,
-            probes: 0,
             polled: Nanos(0),
             in_flight: 0,
             doubt: Doubt::default(),
@@ -201,11 +195,9 @@ impl<'a> Reading<'a> {
 
     fn request(&mut self, now: Nanos, range: Range<u64>, tag: u64) -> Next {
         self.in_flight += 1;
-        if tag != PROBE {
-            self.begins_its_turn(now);
-            self.meter.issued(now);
-            self.pace.goes(now, Bytes(range.end - range.start));
-        }
+        self.begins_its_turn(now);
+        self.meter.issued(now);
+        self.pace.goes(now, Bytes(range.end - range.start));
         Next::Request(Request::of(Op::Read, &range, tag))
     }
 
@@ -285,7 +277,7 @@ impl<'a> Reading<'a> {
         }
         let page = self.doubt.next_page(now);
         let asks = page.map(|page| self.request(now, page, DOUBT));
-        Some(asks.unwrap_or(Next::Wait(now + NAP)))
+        Some(asks.unwrap_or(nap(now)))
     }
 
     /// A page by which it is found out came back. What failed since the device answered last is not bad,
@@ -318,7 +310,7 @@ impl<'a> Reading<'a> {
                     // It has nothing to do in its turn until it is known what is in use.
                     self.turns.pass(self.number);
                 }
-                Next::Wait(now + NAP)
+                nap(now)
             }
             None => Next::End,
         }
@@ -337,22 +329,20 @@ impl RequestSource for Reading<'_> {
             return Next::End;
         }
         if !self.has_turn(now) {
-            return Next::Wait(now + NAP);
+            return nap(now);
         }
         if let Some(next) = self.next_of_doubt(now) {
             return next;
         }
-        if self.pace.probes(now) {
-            match self.warm_place() {
-                Some(place) => return self.request(now, place, PROBE),
-                None => self.pace.cannot_probe(),
-            }
+        if let Some(probe) = self.probe(now) {
+            self.in_flight += 1;
+            return Next::Request(probe);
         }
         if self.meter.in_flight() as usize >= self.wanted() {
-            return Next::Wait(now + NAP);
+            return nap(now);
         }
-        if let Some(until) = self.pace.wait(now) {
-            return Next::Wait(until.min(now + NAP));
+        if let Some(wait) = self.pace.wait(now) {
+            return wait;
         }
         self.next_of_plan(now)
     }

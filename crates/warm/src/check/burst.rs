@@ -8,7 +8,8 @@ use engine::list::{CompletedRequest, List, ListEngine, Memory, Next, Op, Request
 use record::{Bytes, Nanos};
 use study::interval::{Interval, mean_interval};
 
-use super::volume_pace::{PROBE, Pacing, VolumePace};
+use super::super::pace::{PROBE, nap};
+use super::volume_pace::{Pacing, VolumePace};
 use reader::{BESIDE, Volume};
 
 /// So many requests in flight: with 512 KiB each enough for more than any instance gives of warm
@@ -60,7 +61,7 @@ impl<'a> Burst<'a> {
     pub(super) fn rate(&self) -> Option<Interval> {
         // While the pace is being found it is no rate of the volume's: that takes half of the blocks at most.
         let half = self.came.len() / 2;
-        let from = match self.paced.has_probed() {
+        let from = match self.paced.pace.has_probed() {
             false => 0,
             true => half.min(self.came.len().saturating_sub(PARTS)),
         };
@@ -124,14 +125,14 @@ impl RequestSource for Burst<'_> {
         }
         // All of them are warm.
         let places = self.places;
-        let warm = |number: usize| places.get(number % places.len().max(1)).copied();
-        if let Some(probe) = self.paced.probe(now, warm) {
+        let warm = |place| places.get(place as usize).copied();
+        if let Some(probe) = self.paced.pace.probe(now, places.len() as u64, warm) {
             return Next::Request(probe);
         }
         if self.in_flight >= DEPTH {
-            return VolumePace::wait_for_completion(now);
+            return nap(now);
         }
-        if let Some(wait) = self.paced.wait(now) {
+        if let Some(wait) = self.paced.pace.wait(now) {
             return wait;
         }
         let Some(piece) = self.piece() else {

@@ -6,7 +6,8 @@ use engine::list::{CompletedRequest, Next, Request, RequestSource};
 use record::{Bytes, Nanos};
 use study::cold::sample::Pair;
 
-use super::volume_pace::{PROBE, VolumePace};
+use super::super::pace::{PROBE, nap};
+use super::volume_pace::VolumePace;
 
 /// So many places are read.
 pub(super) const PLACES: u64 = 400;
@@ -17,8 +18,8 @@ pub(super) const DEPTH: u32 = 4;
 const LAG: usize = 32;
 /// So many places are read before there is a warm one to read beside them; they are not judged.
 pub(super) const LEAD: usize = 2;
-/// Bytes that are read of a place.
-pub(super) const PAGE: u32 = 4096;
+/// Bytes that are read of a place: as many as by a probe.
+pub(super) const PAGE: u32 = reader::PROBE_BYTES;
 
 /// The first byte of a block in each of many equal parts of a volume, in an order of chance.
 pub(super) fn places(size: Bytes, block: Bytes, seed: u64) -> Vec<u64> {
@@ -87,9 +88,9 @@ impl<'a> Pairs<'a> {
 
     /// A probe of foreground latency, if one is due, of a place that was read.
     fn probe(&mut self, now: Nanos) -> Option<Request> {
-        let (places, read, given) = (self.places, &self.read, self.given.max(1));
-        let warm = |number| warm_until(read, number % given).map(|place| places[place]);
-        self.paced.probe(now, warm)
+        let (places, read) = (self.places, &self.read);
+        let warm = |place| warm_until(read, place as usize).map(|place| places[place]);
+        self.paced.pace.probe(now, self.given as u64, warm)
     }
 
     /// Begins the next round: first reads, and the warm ones beside them.
@@ -159,9 +160,9 @@ impl RequestSource for Pairs<'_> {
                 return Next::Request(probe);
             }
             if !is_back {
-                return VolumePace::wait_for_completion(now);
+                return nap(now);
             }
-            if let Some(wait) = self.paced.wait(now) {
+            if let Some(wait) = self.paced.pace.wait(now) {
                 return wait;
             }
             self.begin_round();

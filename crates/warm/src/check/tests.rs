@@ -9,10 +9,9 @@ use engine::list::simulated::{SimulatedVolume, VolumeModel as Simulated};
 use engine::list::{Memory, RequestSource};
 
 use super::super::limit::Limit as Shared;
-use super::super::pace::{IoPolicy, Pace};
+use super::super::pace::{IoPolicy, PROBE, Pace};
 use super::burst::Burst;
 use super::pairs::PLACES;
-use super::volume_pace::PROBE;
 use super::volume_pace::VolumePace;
 use super::*;
 use record::Nanos;

@@ -1,22 +1,21 @@
-//! Places of the probes of foreground latency.
+//! The probes of foreground latency.
 
 use std::ops::Range;
 
+use engine::list::Request;
 use reader::PROBE_BYTES;
-use record::Ranges;
+use record::{Nanos, Ranges};
 
 use super::Reading;
 
 impl Reading<'_> {
-    /// A place that is warm, another one each time.
-    pub(super) fn warm_place(&mut self) -> Option<Range<u64>> {
+    /// A probe of a page that is warm, if one is due.
+    pub(super) fn probe(&mut self, now: Nanos) -> Option<Request> {
         let length = u64::from(PROBE_BYTES);
-        let pages = self.work.done().total().0 / length;
-        self.probes = self.probes.wrapping_add(1);
-        // A multiplication by the golden ratio spreads the places over all (Knuth, volume 3, 6.4).
-        let spread = self.probes.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let at = ((u128::from(spread) * u128::from(pages)) >> 64) as u64 * length;
-        page_at(self.work.done(), at)
+        let done = self.work.done();
+        let pages = done.total().0 / length;
+        let page = |page| Some(page_at(done, page * length)?.start);
+        self.pace.probe(now, pages, page)
     }
 }
 
