@@ -5,15 +5,13 @@ use study::pace::{
     Allowed, Controller, ControllerStage, ForegroundDetector, IoCounts, Sample, Targets,
 };
 
-use super::{ForegroundReport, PROBE_BYTES};
+use super::{ForegroundReport, OwnLatency, PROBE_BYTES};
 
 /// A foreground request waits no longer than this for one of the background's: where a block is fetched from a
 /// snapshot, it takes long without occupying the volume.
 const LONGEST_REQUEST_S: f64 = 0.005;
 /// The rate without a foreground is averaged over so many seconds.
 const RECENT_S: f64 = 2.0;
-/// The least latency of own requests counts for so many seconds.
-const LEAST_COUNTS_S: f64 = 10.0;
 /// After so many seconds a probe tells nothing of the latency any more.
 const STALE_S: f64 = 1.0;
 
@@ -54,8 +52,7 @@ pub struct Pacer {
     gives: Option<f64>,
     /// Seconds over which that was counted.
     alone_s: f64,
-    /// Least latency of own requests of late, and its age, in seconds.
-    own_request_s: Option<(f64, f64)>,
+    own_latency: OwnLatency,
     /// Latency of the last probe, in seconds.
     probe_s: f64,
     /// Seconds since it came back.
@@ -72,7 +69,7 @@ impl Pacer {
             detector: ForegroundDetector::default(),
             gives: None,
             alone_s: 0.0,
-            own_request_s: None,
+            own_latency: OwnLatency::default(),
             probe_s: 0.0,
             probe_age_s: 0.0,
         }
@@ -145,17 +142,10 @@ impl Pacer {
                 .gives_at_least(f64::from(PROBE_BYTES) / mean_s);
             self.controller.request_takes(mean_s.min(LONGEST_REQUEST_S));
         }
-        if let Some((_, age_s)) = &mut self.own_request_s {
-            *age_s += interval.seconds;
-        }
-        let counts = |own_s: &f64| {
-            let is_old = |(least_s, age_s)| *own_s <= least_s || age_s > LEAST_COUNTS_S;
-            self.own_request_s.is_none_or(is_old)
-        };
-        if let Some(own_s) = interval.own_latency_s.filter(counts) {
-            self.own_request_s = Some((own_s, 0.0));
-        }
-        if let Some((least_s, _)) = self.own_request_s {
+        let least_s = self
+            .own_latency
+            .take(interval.seconds, interval.own_latency_s);
+        if let Some(least_s) = least_s {
             self.controller
                 .request_takes(least_s.min(LONGEST_REQUEST_S));
             self.controller

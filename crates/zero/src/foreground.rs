@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use linux::Root;
 use linux::block::{Device, DeviceNumber, Devices};
-use reader::{DiskCounter, ForegroundReport, Interval, KeepArgs, Pacer, Prober};
+use reader::{DiskCounter, ForegroundReport, Interval, KeepArgs, LeastLatency, Pacer, Prober};
 use record::{Bytes, Nanos};
 use study::pace::{Allowed, IoCounts};
 
@@ -31,8 +31,8 @@ pub(crate) struct Throttle {
     own: AtomicU64,
     /// Bytes of writes that were issued and are not in `own` yet.
     in_flight: AtomicU64,
-    /// Least latency of the writes since then that were as long as one beside a foreground, in nanoseconds.
-    least: AtomicU64,
+    /// Least latency of the writes since the last look.
+    least: LeastLatency,
     /// Set when the ledger is written.
     commits: AtomicBool,
 }
@@ -45,7 +45,7 @@ impl Throttle {
             live: Mutex::new(None),
             written: AtomicU64::new(0),
             own: AtomicU64::new(0),
-            least: AtomicU64::new(u64::MAX),
+            least: LeastLatency::default(),
             commits: AtomicBool::new(false),
             in_flight: AtomicU64::new(0),
         }
@@ -83,9 +83,7 @@ impl Throttle {
     /// A write has completed after so long, or failed and has no latency: the kernel counts both, and what a device
     /// zeroes by itself as well.
     pub(crate) fn done(&self, bytes: Bytes, latency: Option<Nanos>) {
-        if let Some(latency) = latency.filter(|_| bytes >= reader::BESIDE) {
-            self.least.fetch_min(latency.0, Relaxed);
-        }
+        self.least.note(bytes, latency);
         self.written.fetch_add(bytes.0, Relaxed);
         self.own.fetch_add(bytes.0, Release);
         self.in_flight.fetch_sub(bytes.0, Release);
@@ -182,7 +180,6 @@ impl Watch {
         let own = of_disk(|throttle| &throttle.own);
         let own_since = own - std::mem::replace(&mut self.own, own);
         let written = throttle.written.swap(0, Relaxed) as f64;
-        let least = Some(throttle.least.swap(u64::MAX, Relaxed)).filter(|least| *least < u64::MAX);
         let counts = moved.map(|(read, written)| IoCounts {
             read,
             written,
@@ -198,7 +195,7 @@ impl Watch {
             background: written,
             is_busy: throttle.in_flight.load(Relaxed) > 0,
             request: reader::BESIDE,
-            own_latency_s: least.map(|least| Nanos(least).as_secs_f64()),
+            own_latency_s: throttle.least.take(),
         });
         throttle.allow(allowed);
         *lock(&throttle.live) = self.pacer.live();

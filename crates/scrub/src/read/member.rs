@@ -204,7 +204,8 @@ impl RequestSource for Member<'_> {
         let moved = done.moved();
         self.meter.came(now, moved, done.latency);
         // As many bytes as were requested, also where they could not be read: that is what the rate was used for.
-        self.share.came(u64::from(len), done.latency);
+        let latency = done.result.is_ok().then_some(done.latency);
+        self.share.came(u64::from(len), latency);
         let before = self.work.left();
         match done.result {
             Ok(()) => self.work.was_read(range),
