@@ -51,7 +51,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Zeros the disks.
 pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let page = args.page.check()?;
-    let Some(mut ready) = start(args, context)? else {
+    let Some(mut ready) = start(args, context, interrupt)? else {
         return Ok(Answer::Done);
     };
     for disk in &ready.checkpoint.disks {
@@ -92,6 +92,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
         &ready.checkpoint.disks,
         &foreground,
         &context.root,
+        interrupt,
     );
     // What was found out is worth more than what the ledger makes of it.
     let printed = if finished.is_empty() {
@@ -318,13 +319,14 @@ fn unfinished(
     ))
 }
 
-/// Takes the stamps away and reads samples back, of all disks at once. The disks that are done, and
-/// a sentence for each that is not: its stamp could not be taken away.
+/// Reads samples back and takes the stamps away, of all disks at once. The disks that are done, and
+/// a sentence for each that is not: a signal came, or its stamp could not be taken away.
 fn finish(
     places: &[Place],
     disks: &[Disk],
     foreground: &[Option<ForegroundReport>],
     root: &Root,
+    interrupt: &AtomicBool,
 ) -> (Vec<Finished>, Vec<String>) {
     let mut finished = Vec::new();
     let mut failures = Vec::new();
@@ -334,8 +336,8 @@ fn finish(
             .zip(disks)
             .zip(foreground)
             .map(|((place, disk), foreground)| {
-                let finishing =
-                    scope.spawn(move || finish_one(place, disk, foreground.clone(), root));
+                let finishing = scope
+                    .spawn(move || finish_one(place, disk, foreground.clone(), root, interrupt));
                 (finishing, disk)
             })
             .collect();
@@ -355,19 +357,27 @@ fn finish_one(
     disk: &Disk,
     foreground: Option<ForegroundReport>,
     root: &Root,
+    interrupt: &AtomicBool,
 ) -> Result<Finished, String> {
     if let Some(why) = place.resized() {
         return Err(why);
     }
+    let stamp = place.stamped();
+    let zeroed = Ranges::all(disk.size).subtract(&disk.failed);
+    let zeroed = zeroed.subtract(&Ranges::from(stamp.clone()));
+    let seed = disk.size.0 ^ u64::from(disk.starts);
+    // With its stamp it can go on from here.
+    let mut back = read_back(place, &zeroed, seed, root, interrupt)
+        .ok_or("it is zeroed, and was stopped by a signal while a sample was read back")?;
     // A first block that is bad carries no stamp, and stands among what failed.
     if !disk.unstamped {
         place
             .clear_stamp(disk.method.offload())
             .map_err(|error| format!("its first block could not be zeroed: {error}"))?;
+        back.take(stamp.clone(), place.is_zero(stamp));
     }
-    let zeroed = Ranges::all(disk.size).subtract(&disk.failed);
     Ok(Finished {
-        back: read_back(place, &zeroed, disk.size.0 ^ u64::from(disk.starts), root),
+        back,
         disk: disk.clone(),
         foreground,
     })
@@ -396,7 +406,14 @@ mod tests {
         places[1].direct = std::fs::File::open(unwritable.path()).unwrap();
         places[2].direct.set_len(2 << 20).unwrap();
         let root = Root::under(Path::new("/no/such"));
-        let (finished, failures) = finish(&places, &disks, &[None, None, None], &root);
+        let foreground = [None, None, None];
+        let signal = AtomicBool::new(true);
+        let (finished, failures) = finish(&places, &disks, &foreground, &root, &signal);
+        assert!(finished.is_empty());
+        assert!(failures[0].contains("stopped by a signal"), "{failures:?}");
+        assert_eq!(places[0].stamp().unwrap().as_deref(), Some("one/1"));
+        let signal = AtomicBool::new(false);
+        let (finished, failures) = finish(&places, &disks, &foreground, &root, &signal);
         assert_eq!(finished.len(), 1);
         assert!(finished[0].is_well() && finished[0].disk.path == Path::new("/dev/a"));
         assert_eq!(failures.len(), 2);

@@ -2,12 +2,14 @@
 //! zeros come back.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use linux::Root;
 use linux::block::Devices;
-use linux::diskstats::Counter;
+use linux::diskstats::{Counter, DiskStats};
 use reader::IdleGap;
 use record::{Bytes, Nanos, Ranges};
 use serde::{Deserialize, Serialize};
@@ -108,38 +110,61 @@ impl ReadBack {
     pub(crate) fn is_well(&self) -> bool {
         self.not_zero.is_empty() && self.unreadable.is_empty()
     }
+
+    /// Takes what reading a range told: that it is zero, or is not, or cannot be read.
+    pub(crate) fn take(&mut self, range: Range<u64>, is_zero: io::Result<bool>) {
+        match is_zero {
+            Ok(true) => {}
+            Ok(false) => self.not_zero.insert(range),
+            Err(error) => {
+                self.unreadable.insert(range);
+                self.why.get_or_insert(error.to_string());
+            }
+        }
+    }
 }
 
 /// Reads a sample of what should be zero: random places, and the first and the last. No rate holds it back, since it is
-/// before or after the work: each read is in an idle gap, so that a foreground request waits for one at most.
-pub(crate) fn read_back(place: &Place, zeroed: &Ranges, seed: u64, root: &Root) -> ReadBack {
+/// before or after the work: each read is in an idle gap, so that a foreground request waits for one at most. `None`
+/// where a signal came.
+pub(crate) fn read_back(
+    place: &Place,
+    zeroed: &Ranges,
+    seed: u64,
+    root: &Root,
+    interrupt: &AtomicBool,
+) -> Option<ReadBack> {
     let mut asked = places(zeroed, READ, seed);
     let first = zeroed.iter().next();
     asked.extend(first.map(|range| range.start..range.end.min(range.start + PLACE.0)));
     let last = zeroed.iter().next_back();
     asked.extend(last.map(|range| range.start.max(range.end.saturating_sub(PLACE.0))..range.end));
+    let counter = counter(place, root);
+    let counters = || counter.as_ref()?.read().ok();
+    let is_zero = |range: &Range<u64>| place.is_zero(range.clone());
+    read_in_gaps(&asked, counters, is_zero, interrupt)
+}
+
+/// Reads ranges piece by piece, each in an idle gap of the disk with these counters; `None` where a signal came.
+fn read_in_gaps(
+    asked: &[Range<u64>],
+    mut counters: impl FnMut() -> Option<DiskStats>,
+    mut is_zero: impl FnMut(&Range<u64>) -> io::Result<bool>,
+    interrupt: &AtomicBool,
+) -> Option<ReadBack> {
     let mut back = ReadBack {
         places: asked.len(),
         ..ReadBack::default()
     };
-    let counter = counter(place, root);
     let mut idle_gap = IdleGap::default();
-    for range in asked.into_iter().flat_map(|range| pieces(range, READ)) {
-        let (is_zero, _) = idle_gap.read(
-            Some(Duration::ZERO),
-            || counter.as_ref()?.read().ok(),
-            || place.is_zero(range.clone()),
-        );
-        match is_zero {
-            Ok(true) => {}
-            Ok(false) => back.not_zero.insert(range),
-            Err(error) => {
-                back.unreadable.insert(range);
-                back.why.get_or_insert(error.to_string());
-            }
+    for range in asked.iter().flat_map(|range| pieces(range.clone(), READ)) {
+        if interrupt.load(Relaxed) {
+            return None;
         }
+        let (read, _) = idle_gap.read(Some(Duration::ZERO), &mut counters, || is_zero(&range));
+        back.take(range, read);
     }
-    back
+    Some(back)
 }
 
 /// Counters of the disk on which it lies; `None` where the kernel does not count.
@@ -185,7 +210,9 @@ mod tests {
         let place = on_file(size);
         let all = Ranges::all(size);
         let root = Root::under(std::path::Path::new("/no/such"));
-        let back = read_back(&place, &all, 5, &root);
+        let signal = AtomicBool::new(false);
+        let read_back = || super::read_back(&place, &all, 5, &root, &signal);
+        let back = read_back().unwrap();
         assert_eq!((back.places, back.is_well()), (66, true));
         for at in [0, size.0 - 1] {
             let written = place.direct.try_clone().unwrap();
@@ -193,14 +220,60 @@ mod tests {
             let mut memory = Buffer::new(1, 512);
             memory.part_mut(0).fill(7);
             written.write_all_at(memory.part(0), block).unwrap();
-            let back = read_back(&place, &all, 5, &root);
+            let back = read_back().unwrap();
             assert!(!back.is_well() && back.not_zero.contains(&(at..at + 1)));
             memory.part_mut(0).fill(0);
             written.write_all_at(memory.part(0), block).unwrap();
         }
         place.direct.set_len(0).unwrap();
-        let back = read_back(&place, &all, 5, &root);
+        let back = read_back().unwrap();
         assert!(back.unreadable.contains(&(0..PLACE.0)) && back.why.is_some());
+        signal.store(true, Relaxed);
+        assert_eq!(read_back(), None);
+    }
+
+    #[test]
+    fn each_piece_waits_for_an_idle_gap_and_a_signal_ends_it() {
+        let signal = AtomicBool::new(false);
+        let asked = [0..READ.0, READ.0..3 * READ.0];
+        let polls = std::cell::Cell::new(0);
+        let busy = || {
+            polls.set(polls.get() + 1);
+            Some(DiskStats {
+                in_flight: 1,
+                ..DiskStats::default()
+            })
+        };
+        let mut reads = Vec::new();
+        let began = std::time::Instant::now();
+        let back = read_in_gaps(
+            &asked,
+            busy,
+            |range| {
+                reads.push((range.clone(), polls.take()));
+                std::thread::sleep(Duration::from_millis(4));
+                Ok(true)
+            },
+            &signal,
+        );
+        assert!(back.unwrap().is_well());
+        let ranges: Vec<Range<u64>> = reads.iter().map(|read| read.0.clone()).collect();
+        assert_eq!(ranges, pieces(0..3 * READ.0, READ));
+        assert!(reads.iter().all(|read| read.1 >= 2), "{reads:?}");
+        // On a disk that is never idle each read waits for 25 times what one takes; what the first takes is not known.
+        assert!(began.elapsed() >= 2 * Duration::from_millis(100));
+        let mut read = 0;
+        let stopped = read_in_gaps(
+            &asked,
+            || None,
+            |_| {
+                read += 1;
+                signal.store(true, Relaxed);
+                Ok(true)
+            },
+            &signal,
+        );
+        assert_eq!((stopped, read), (None, 1));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Start of zeroing: every reason not to in one answer, then anew, or where it was stopped.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use jiff::Timestamp;
 use job::{CheckpointWriter, EndState, Interval, Job, Request, Started, Store, Takeover};
 use ledger::{OwnerLiveness, StoredWork};
@@ -39,7 +41,11 @@ pub(crate) struct Ready {
 ///
 /// # Errors
 /// Everything that speaks against it.
-pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Option<Ready>, Failure> {
+pub(crate) fn start(
+    args: &ZeroArgs,
+    context: &mut Context,
+    interrupt: &AtomicBool,
+) -> Result<Option<Ready>, Failure> {
     let mut problems = Vec::new();
     let consents = consents(&args.destroy, &args.devices, "disks", &mut problems);
     let stamps = stamps(&earlier(open(context).as_ref())?);
@@ -67,7 +73,7 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Option<Rea
     for (at, (place, path)) in places.iter().zip(&args.devices).enumerate() {
         let stamp = format!("{id}/{}", at + 1);
         let fresh = fresh(place, path, &devices, method(args), stamp);
-        match look(place, fresh, &earlier, args.anew, context)? {
+        match look(place, fresh, &earlier, args.anew, context, interrupt)? {
             Ok(one) => found.push(one),
             Err(problem) => problems.push(problem),
         }
@@ -249,6 +255,7 @@ fn look(
     earlier: &[StoredWork<Checkpoint>],
     anew: bool,
     context: &Context,
+    interrupt: &AtomicBool,
 ) -> Result<Result<Found, String>, Failure> {
     let shown = fresh.path.display().to_string();
     let disks = || earlier.iter().flat_map(|one| &one.document.disks);
@@ -275,16 +282,25 @@ fn look(
              not know how far."
         ));
     }
-    let disk = goes_on(place, fresh, known, context);
+    let disk = goes_on(place, fresh, known, context, interrupt)?;
     let over = known.filter(|known| known.stamp != disk.stamp);
     let over = over.map(|disk| disk.stamp.clone()).into_iter().collect();
     Ok(Ok(Found { disk, over }))
 }
 
 /// The disk as it was left, if it is known and still as it was; else the fresh one.
-fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) -> Disk {
+///
+/// # Errors
+/// When a signal comes before that is known.
+fn goes_on(
+    place: &Place,
+    fresh: Disk,
+    known: Option<&Disk>,
+    context: &Context,
+    interrupt: &AtomicBool,
+) -> Result<Disk, Failure> {
     let Some(known) = known else {
-        return fresh;
+        return Ok(fresh);
     };
     let anew = |why: String| {
         context.notice(&format!(
@@ -294,26 +310,32 @@ fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) 
     };
     if known.method != fresh.method {
         anew(format!("then it was zeroed by {}", known.method.word()));
-        return fresh;
+        return Ok(fresh);
     }
     if known.size != fresh.size {
         anew(format!("it had {} then", known.size));
-        return fresh;
+        return Ok(fresh);
     }
     let behind = known.zeroed.subtract(&Ranges::from(place.stamped()));
     let seed = u64::from(known.starts) ^ known.zeroed.total().0;
-    let back = read_back(place, &behind, seed, &context.root);
+    let back = read_back(place, &behind, seed, &context.root, interrupt);
+    let back = back.ok_or_else(|| {
+        let path = fresh.path.display();
+        Failure::Midway(anyhow!(
+            "stopped by a signal while a sample of {path} was read back. Nothing was written; the same command goes on."
+        ))
+    })?;
     if let (true, Some(why)) = (back.not_zero.is_empty(), &back.why) {
         anew(format!("what was zeroed cannot be read ({why})"));
-        return fresh;
+        return Ok(fresh);
     }
     if !back.is_well() {
         anew(
             "what was zeroed is not zero any more, so another program has written to it".to_owned(),
         );
-        return fresh;
+        return Ok(fresh);
     }
-    Disk {
+    Ok(Disk {
         path: fresh.path,
         name: fresh.name,
         model: fresh.model,
@@ -323,7 +345,7 @@ fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) 
         failed: Ranges::new(),
         why_failed: None,
         ..known.clone()
-    }
+    })
 }
 
 /// Takes over from the earlier jobs the disks that this one goes on with, and those that are `over`. It is a job of
