@@ -46,7 +46,11 @@ pub(super) fn of_members(target: &Target, root: &Root) -> Option<Speed> {
         let members = target.members.iter().map(|member| {
             let counter = Counter::open(root, member).ok();
             let node = root.locate(&member.node());
-            scope.spawn(move || of(&node, member.size, LASTS, counter.as_ref()))
+            let moved = move || {
+                let stats = counter.as_ref()?.read().ok()?;
+                Some((stats.sectors_read + stats.sectors_written) * SECTOR)
+            };
+            scope.spawn(move || of(&node, member.size, LASTS, moved))
         });
         let members: Vec<_> = members.collect();
         members
@@ -86,22 +90,19 @@ fn busy(target: &Target, root: &Root) -> f64 {
     (most.unwrap_or(0) as f64 / ms).min(1.0)
 }
 
-/// Bytes a second of one device, read on from its middle past the cache; `None` as soon as another program uses it.
+/// Bytes a second of one device, read on from its middle past the cache; `None` as soon as another program uses it, by
+/// the bytes that all have moved.
 fn of(
     node: &Path,
     size: Bytes,
     lasts: Duration,
-    counter: Option<&Counter>,
+    mut moved_by_all: impl FnMut() -> Option<u64>,
 ) -> io::Result<Option<f64>> {
     let flags = OFlags::DIRECT.bits().cast_signed();
     let device = File::options().read(true).custom_flags(flags).open(node)?;
     let length = READ as u64;
     let last = (size.0 / length).max(1);
     let mut buffer = Buffer::new(1, READ);
-    let moved_by_all = || {
-        let stats = counter?.read().ok()?;
-        Some((stats.sectors_read + stats.sectors_written) * SECTOR)
-    };
     let before = moved_by_all();
     let began = Instant::now();
     let mut moved = 0;
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_over_and_over_and_what_is_not_there_has_no_speed() {
+    fn a_file_is_read_over_and_over_unless_others_use_it_and_what_is_not_there_has_no_speed() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("member");
         std::fs::write(&path, vec![1; 4 * READ]).unwrap();
@@ -139,9 +140,18 @@ mod tests {
             .open(&path);
         // Not every file system has direct I/O.
         if direct.is_ok() {
-            let speed = of(&path, Bytes(4 * READ as u64), lasts, None).unwrap();
+            let size = Bytes(4 * READ as u64);
+            let speed = of(&path, size, lasts, || None).unwrap();
             assert!(speed.unwrap() > READ as f64, "{speed:?}");
+            // Others move as much as is read here.
+            let mut moved = 0;
+            let of_others = || {
+                moved += 2 * READ as u64;
+                Some(moved)
+            };
+            let speed = of(&path, size, Duration::MAX, of_others).unwrap();
+            assert_eq!(speed, None, "it ends at once");
         }
-        assert!(of(&place.path().join("none"), Bytes(1), lasts, None).is_err());
+        assert!(of(&place.path().join("none"), Bytes(1), lasts, || None).is_err());
     }
 }
