@@ -295,8 +295,6 @@ pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -
             {
                 probes.push(back - asked);
                 probe_back = None;
-                probe_s = at + controller.probe_gap_s().unwrap_or(0.04) * (0.5 + own.uniform())
-                    - (at - back).max(0.0);
             }
             waited += (fore_until.min(at) - (at - TICK_S)).clamp(0.0, TICK_S);
             let outstanding =
