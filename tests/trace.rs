@@ -8,6 +8,8 @@ mod attributed;
 mod blktrace;
 #[path = "serve/chromium.rs"]
 mod chromium;
+#[path = "trace/full.rs"]
+mod full;
 #[path = "trace/interrupted.rs"]
 mod interrupted;
 #[path = "trace/killed.rs"]
@@ -26,7 +28,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use loops::{FileSystem, Loop, Mounted};
+use loops::{FileSystem, Loop};
 use rustix::process::Signal;
 use serde_json::Value;
 use support::{Place, ProgramOutput, Running, has_program, is_root, number, said};
@@ -369,27 +371,6 @@ fn with_root_a_recording_ends_by_its_size() {
     let found = shown(&place, &place.path("t.dst"));
     assert_eq!(found["ios"], recorded["ios"]);
     assert_eq!(found["cut_off"], false);
-}
-
-/// There is room for three blocks of 4,096 requests, of 20 to 24 kB each, and the end behind them, and not for a fourth.
-#[test]
-fn with_root_a_full_disk_ends_the_trace_with_what_fitted() {
-    let place = Place::new();
-    let Some(disk) = traced_disk(&place).filter(|_| has_program("fio")) else {
-        return;
-    };
-    let full = Mounted::by(&["-t", "tmpfs", "-o", "size=76k", "tmpfs"]);
-    let file = full.point.join("t.dst");
-    let mut recorder = recording(&place, &disk, file.to_str().unwrap(), &["--json"]);
-    while !recorder.has_ended() {
-        load(&disk);
-    }
-    let recorded = recorder.end().ends_with(0).json();
-    assert_eq!(recorded["ended_by"], "disk-full", "{recorded:#}");
-    let found = shown(&place, &file);
-    assert_eq!(found["ios"], recorded["ios"], "{recorded:#}");
-    assert_eq!(found["cut_off"], false);
-    assert!(number(&found["ios"]) > 0, "{recorded:#}");
 }
 
 #[test]

@@ -4,11 +4,16 @@ use std::fs::File;
 use std::io::{self, Seek as _, Write as _};
 
 use record::Bytes;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::{Errno, retry_on_intr};
 
 use super::block::Builder;
 use super::frame::{BlockKind, pack};
 use super::{EndBlock, HeadBlock, MAGIC, Tick, VERSION};
 use crate::io::{Caveats, Described, Header, Io};
+
+/// Room that the file system keeps behind what is written, for the last block: it is there on a full disk too.
+const END_ROOM: u64 = 512;
 
 /// Writer of a trace file. Each block that was written stays readable, whatever happens later.
 #[derive(Debug)]
@@ -99,13 +104,25 @@ impl TraceWriter {
             lost: self.caveats.lost,
             ambiguous: self.caveats.ambiguous,
         };
-        let end = pack(BlockKind::End, &serde_json::to_vec(&end)?);
-        self.append(&end)?;
+        self.put(&pack(BlockKind::End, &serde_json::to_vec(&end)?))?;
+        // The rest of the room goes back; a pipe has none.
+        let _ = self.file.set_len(self.whole);
         Ok(self.ios)
     }
 
-    /// Appends a frame; one that does not fit is taken back, so that the file ends with a whole one.
+    /// Appends a frame, and keeps room for the last one behind it.
     fn append(&mut self, frame: &[u8]) -> io::Result<()> {
+        let room = frame.len() as u64 + END_ROOM;
+        let reserve = || fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.whole, room);
+        match retry_on_intr(reserve) {
+            Err(full @ (Errno::NOSPC | Errno::DQUOT)) => Err(full.into()),
+            // Where room cannot be kept, writing tells whether there is any.
+            _ => self.put(frame),
+        }
+    }
+
+    /// Writes a frame; one that does not fit is taken back, so that the file ends with a whole one.
+    fn put(&mut self, frame: &[u8]) -> io::Result<()> {
         if let Err(error) = self.file.write_all(frame) {
             let cut = self.file.set_len(self.whole);
             let back = self.file.seek(io::SeekFrom::Start(self.whole));

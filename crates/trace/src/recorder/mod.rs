@@ -79,8 +79,14 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
     };
     // Whoever sees the head of the file may rely on it that the next I/O is recorded.
     capture.begin();
-    let writer = TraceWriter::new(file, &header, Tick::RECORDED);
-    let writer = writer.map_err(|error| Failure::Midway(unwritten(&args.output, error)))?;
+    let writer = TraceWriter::new(file, &header, Tick::RECORDED).map_err(|error| {
+        // It is empty. That it cannot be written is the error to tell.
+        let _ = fs::remove_file(&args.output);
+        Failure::refused(format!(
+            "the trace {} could not be written: {error}",
+            args.output.display()
+        ))
+    })?;
     if context.watched {
         let names: Vec<&str> = header
             .devices
@@ -117,6 +123,14 @@ fn unwritten(path: &Path, error: io::Error) -> anyhow::Error {
     ))
 }
 
+/// True if a file system, or the share of it that its user may have, is full.
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
 /// A recording that runs.
 struct Recording {
     capture: Capture,
@@ -149,9 +163,7 @@ impl Recording {
                 None => self.capture.poll().and_then(|()| self.take()),
             };
             match (taken, ended) {
-                (Err(error), _) if error.kind() == io::ErrorKind::StorageFull => {
-                    return Ok(Ended::DiskFull);
-                }
+                (Err(error), _) if is_full(&error) => return Ok(Ended::DiskFull),
                 (Err(error), _) => return Err(error),
                 (Ok(()), Some(ended)) => return Ok(ended),
                 (Ok(()), None) => sleep(INTERVAL),
@@ -184,8 +196,8 @@ impl Recording {
         let buffer = self.capture.buffer();
         let unwritten = |error| Failure::Midway(unwritten(&args.output, error));
         let ended = match self.writer.close_block() {
-            // The end is short, and mostly has room where a block has none.
-            Err(error) if error.kind() == io::ErrorKind::StorageFull => Ended::DiskFull,
+            // The end has room where a block has none.
+            Err(error) if is_full(&error) => Ended::DiskFull,
             closed => closed.map(|()| ended).map_err(unwritten)?,
         };
         let ios = self.writer.finish().map_err(unwritten)?;
