@@ -6,6 +6,8 @@
 #[path = "support/loops.rs"]
 mod loops;
 mod support;
+#[path = "replay/written.rs"]
+mod written;
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -17,6 +19,7 @@ use serde_json::Value;
 use support::{Place, Running, names_in};
 use trace::{
     Caveats, Described, Device, DeviceIndex, Header, Io, NameIndex, Op, Tick, TraceWriter,
+    WriteCache,
 };
 
 /// An hour of a real MySQL's I/O.
@@ -24,8 +27,8 @@ fn mysql() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces/linux-mysql.load.gz")
 }
 
-/// A trace of one device, which names nothing.
-struct OneDevice(Vec<Device>);
+/// A trace of one device, and of a file of this name.
+struct OneDevice(Vec<Device>, Option<&'static str>);
 
 impl Described for OneDevice {
     fn devices(&self) -> &[Device] {
@@ -33,17 +36,30 @@ impl Described for OneDevice {
     }
 
     fn name(&self, _: NameIndex) -> Option<&str> {
-        None
+        self.1
     }
 }
 
-/// A trace file of these I/Os: milliseconds, operation, FUA, offset and length. Each took 0.1 ms.
-fn recorded(place: &Place, ios: &[(u64, Op, bool, u64, u64)]) -> String {
+/// Milliseconds, operation, FUA, offset and length.
+type Recorded = (u64, Op, bool, u64, u64);
+
+/// A trace file of these I/Os. Each took 0.1 ms.
+fn recorded(place: &Place, ios: &[Recorded]) -> String {
+    recorded_on(place, None, None, ios)
+}
+
+/// The same, on a disk with this write cache, of a file of this name.
+fn recorded_on(
+    place: &Place,
+    write_cache: Option<WriteCache>,
+    file: Option<&'static str>,
+    ios: &[Recorded],
+) -> String {
     let path = place.path("recorded.trace");
     let devices = vec![Device {
         name: "sda".to_owned(),
         size: None,
-        write_cache: None,
+        write_cache,
     }];
     let header = Header {
         format: "disksmith",
@@ -52,6 +68,7 @@ fn recorded(place: &Place, ios: &[(u64, Op, bool, u64, u64)]) -> String {
         has_completions: true,
         has_flushes: true,
     };
+    let described = OneDevice(devices, file);
     let file = File::create(&path).unwrap();
     let mut writer = TraceWriter::new(file, &header, Tick::EXACT).unwrap();
     for (ms, op, fua, offset, length) in ios.iter().copied() {
@@ -68,9 +85,9 @@ fn recorded(place: &Place, ios: &[(u64, Op, bool, u64, u64)]) -> String {
             failed: false,
             process: None,
             thread: None,
-            file: None,
+            file: described.1.map(|_| NameIndex(0)),
         };
-        writer.write(&io, &OneDevice(devices.clone())).unwrap();
+        writer.write(&io, &described).unwrap();
     }
     writer.set_caveats(Caveats::default());
     writer.finish().unwrap();

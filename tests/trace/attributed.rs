@@ -5,10 +5,12 @@ use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use super::loops::{self, FileSystem, Loop};
 use super::support::requests::of_blkparse;
-use super::support::{Place, has_program, number, skipped};
+use super::support::{Place, TIMEOUT, has_program, number, skipped};
 use super::{end, recording, row, shown, traced_disk};
 
 #[test]
@@ -103,4 +105,86 @@ fn with_root_files_behind_links_are_named_and_links_in_circles_end() {
     let found = shown(&place, &place.path("t.dst"));
     let named = row(&found["files"], "pg_wal/segment");
     assert_eq!(number(&named["bytes"]), 4 << 20, "{found:#}");
+}
+
+/// A loop device that the kernel takes for one without a volatile write cache. It would keep that for who has it next.
+struct WriteThrough(String);
+
+impl WriteThrough {
+    fn of(disk: &Loop) -> WriteThrough {
+        let setting = format!("/sys/block/{}/queue/write_cache", disk.name());
+        fs::write(&setting, "write through").unwrap();
+        WriteThrough(setting)
+    }
+}
+
+impl Drop for WriteThrough {
+    fn drop(&mut self) {
+        let _ = fs::write(&self.0, "write back");
+    }
+}
+
+/// The block layer sends such a disk no flush, so that nothing else tells which writes were commits.
+#[test]
+fn with_root_of_a_disk_without_a_write_cache_the_writes_of_a_log_are_the_commits_of_a_replay() {
+    let place = Place::new();
+    let Some(disk) = traced_disk(&place) else {
+        return;
+    };
+    let cache = WriteThrough::of(&disk);
+    let Some(files) = FileSystem::on(disk, "ext4") else {
+        return;
+    };
+    let log = files.join("pg_wal");
+    fs::create_dir(&log).unwrap();
+    let segment = Path::new(&log).join("segment");
+    let mut file = File::create(&segment).unwrap();
+    file.write_all(&vec![7; 1 << 20]).unwrap();
+    file.sync_all().unwrap();
+    let data = files.path().to_str().unwrap();
+    let recorder = recording(&place, &files.device, "t.dst", &["--dataset", data]);
+    let to = format!("of={}", segment.display());
+    let dd = ["if=/dev/zero", &to, "bs=8k", "count=20", "conv=notrunc"];
+    loops::run("dd", &[&dd[..], &["oflag=direct,dsync"]].concat());
+    end(recorder);
+    let found = shown(&place, &place.path("t.dst"));
+    for key in ["flushes", "fua_writes"] {
+        assert_eq!(found[key], 0, "{key}: {found:#}");
+    }
+    let named = row(&found["files"], "pg_wal/segment");
+    assert_eq!(number(&named["bytes"]), 20 * 8192, "{found:#}");
+    let words = ["replay", "t.dst", "data", "--map", "compact", "--json"];
+    let document = place.run(&words).ends_with(0).json();
+    assert_eq!(document["phases"][0]["commit"]["ops"], 20, "{document}");
+    drop(cache);
+}
+
+#[test]
+fn with_root_files_that_come_while_it_runs_are_named() {
+    let place = Place::new();
+    let Some(disk) = traced_disk(&place) else {
+        return;
+    };
+    let Some(files) = FileSystem::on(disk, "ext4") else {
+        return;
+    };
+    let data = files.path().to_str().unwrap();
+    let recorder = recording(&place, &files.device, "t.dst", &["--dataset", data]);
+    let new = files.join("new");
+    let mut file = File::create(&new).unwrap();
+    file.write_all(&vec![7; 1 << 20]).unwrap();
+    file.sync_all().unwrap();
+    let from = format!("if={new}");
+    let is_named = || {
+        loops::run("dd", &["of=/dev/null", "iflag=direct", "bs=64k", &from]);
+        let found = shown(&place, &place.path("t.dst"));
+        let mut rows = found["files"].as_array().into_iter().flatten();
+        rows.any(|row| row["name"] == "new")
+    };
+    let began = Instant::now();
+    while !is_named() {
+        assert!(began.elapsed() < TIMEOUT, "it was not named");
+        sleep(Duration::from_millis(200));
+    }
+    end(recorder);
 }

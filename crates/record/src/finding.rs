@@ -68,11 +68,13 @@ pub enum FindingCode {
     /// A limit of the recorded disk determined the recorded times.
     #[serde(rename = "recorded-behind-a-cap")]
     BehindACap,
+    /// A trace with writes holds no commit, so that commits have no figure.
+    NoCommits,
 }
 
 impl FindingCode {
     /// All of them.
-    pub const ALL: [FindingCode; 23] = [
+    pub const ALL: [FindingCode; 24] = [
         FindingCode::Unwritten,
         FindingCode::Cached,
         FindingCode::Unsteady,
@@ -96,6 +98,7 @@ impl FindingCode {
         FindingCode::Clipped,
         FindingCode::CacheWarmer,
         FindingCode::BehindACap,
+        FindingCode::NoCommits,
     ];
 
     /// The word for it in tables and JSON.
@@ -124,6 +127,7 @@ impl FindingCode {
             FindingCode::Clipped => "clipped",
             FindingCode::CacheWarmer => "cache-warmer-than-recorded",
             FindingCode::BehindACap => "recorded-behind-a-cap",
+            FindingCode::NoCommits => "no-commits",
         }
     }
 }

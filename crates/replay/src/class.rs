@@ -3,11 +3,14 @@
 //! A log write is recognized by what a log does: it continues where an earlier write ended, or rewrites the block in which
 //! that ended, and a flush or an own FUA makes it durable. Where the trace names files, the names of the logs of
 //! MySQL, MariaDB and PostgreSQL tell it. A sequential write that no flush follows, as of a load, is none.
+//!
+//! To a device without a volatile write cache the block layer sends neither flushes nor FUA (`submit_bio_noacct`), and a
+//! commit waits for the write itself. There a write of a log file is a [`Class::DurableWrite`].
 
 use std::collections::HashMap;
 
 use record::Direction;
-use trace::{Class, DeviceIndex, Io, Op};
+use trace::{Class, DeviceIndex, Io, Op, WriteCache};
 
 /// Direction under which I/Os of a class are counted; a discard counts as a write.
 pub(crate) fn direction(class: Class) -> Direction {
@@ -50,8 +53,13 @@ pub(crate) struct Classifier {
 }
 
 impl Classifier {
-    /// Class of the next I/O, of a file of this name.
-    pub(crate) fn class(&mut self, io: &Io, file: Option<&str>) -> Class {
+    /// Class of the next I/O, of a file of this name, on a device with this write cache.
+    pub(crate) fn class(
+        &mut self,
+        io: &Io,
+        file: Option<&str>,
+        cache: Option<WriteCache>,
+    ) -> Class {
         match io.op {
             Op::Read | Op::Discard => Class::of(io),
             Op::Flush => {
@@ -66,6 +74,7 @@ impl Classifier {
                 }
                 let is_log = file.map_or(goes_on, is_log_file);
                 match is_log && io.length.0 <= LARGEST_LOG_WRITE {
+                    true if cache == Some(WriteCache::Through) => Class::DurableWrite,
                     true => Class::LogWrite,
                     false => Class::of(io),
                 }
@@ -123,7 +132,7 @@ mod tests {
     #[test]
     fn a_log_is_what_goes_on_and_is_flushed() {
         let mut classes = Classifier::default();
-        let mut of = |io: Io| classes.class(&io, None).name();
+        let mut of = |io: Io| classes.class(&io, None, None).name();
         assert_eq!(of(read(0, 0, 4096)), "read-4k");
         assert_eq!(of(read(0, 0, 16384)), "read-16k");
         assert_eq!(of(read(0, 0, 1 << 20)), "read-large");
@@ -151,13 +160,13 @@ mod tests {
             ("pg_wal/000000010000000000000002", "write-log"),
             ("base/16384/2619", "write-4k"),
         ] {
-            let class = classes.class(&io, Some(file));
+            let class = classes.class(&io, Some(file), Some(WriteCache::Back));
             assert_eq!(class.name(), expected, "{file}");
+            let through = classes.class(&io, Some(file), Some(WriteCache::Through));
+            assert_eq!(through.is_durable(), expected == "write-log", "{file}");
         }
         let durable = Io { fua: true, ..io };
-        assert_eq!(
-            classes.class(&durable, Some("ib_logfile0")),
-            Class::DurableWrite
-        );
+        let class = classes.class(&durable, Some("ib_logfile0"), None);
+        assert_eq!(class, Class::DurableWrite);
     }
 }

@@ -3,7 +3,7 @@
 use record::{Direction, Finding, FindingCode, Histogram, OffsetMap, Pace, Replay, Severity};
 use study::replay::cap::{self, Load};
 use study::replay::warmth;
-use trace::Caveats;
+use trace::{Caveats, Class};
 use ui::format::{latency, number, percent};
 
 use crate::answer::late;
@@ -26,6 +26,7 @@ pub fn findings(replay: &Replay) -> Vec<Finding> {
         failed(replay),
         warmer(replay),
         behind_a_cap(replay),
+        no_commits(replay),
     ]
     .into_iter()
     .flatten()
@@ -133,6 +134,29 @@ fn clipped(replay: &Replay) -> Option<Finding> {
                 number(counts.clipped as f64),
                 number(counts.ios as f64),
                 percent(share),
+            ),
+        )
+    })
+}
+
+fn no_commits(replay: &Replay) -> Option<Finding> {
+    let mut classes = replay.classes.iter();
+    let has_writes = classes.any(|class| class.direction == Direction::Write);
+    let mut classes = replay.classes.iter();
+    let has_commits = classes.any(|class| Class::is_durable_name(&class.name));
+    let why = match replay.trace.has_flushes {
+        true => {
+            "A disk without a volatile write cache is sent none: `trace record --dataset` names the files, and writes of a \
+             log file are commits then."
+        }
+        false => "Its format has none: record with `disksmith trace record`.",
+    };
+    (has_writes && !has_commits).then(|| {
+        finding(
+            FindingCode::NoCommits,
+            Severity::Note,
+            format!(
+                "The trace holds writes, but no flush and no write with FUA, so that there is no latency of commits. {why}"
             ),
         )
     })

@@ -164,7 +164,9 @@ impl Batcher<'_> {
             return true;
         };
         let (file, name) = (*file, io.file.and_then(|file| reader.name(file)));
-        let class = self.classes.class(io, name);
+        let device = reader.header().devices.get(usize::from(io.device.0));
+        let cache = device.and_then(|device| device.write_cache);
+        let class = self.classes.class(io, name, cache);
         let Some(mut item) = self.item(held, class, file, placer) else {
             return true;
         };
@@ -207,7 +209,8 @@ impl Batcher<'_> {
         }
         let op = match io.op {
             Op::Read => list::Op::Read,
-            Op::Write if io.fua => list::Op::WriteDurable,
+            // Also of a log on a disk without a write cache: one with a cache must not answer sooner.
+            Op::Write if class.is_durable() => list::Op::WriteDurable,
             Op::Write => list::Op::Write,
             Op::Flush => list::Op::Flush,
             Op::Discard => list::Op::Discard,

@@ -99,8 +99,8 @@ pub(crate) fn of(figures: &Figures, header: &Header, caveats: Caveats) -> Vec<Tr
             "no-flushes-reach-the-device",
             Severity::Note,
             format!(
-                "{}: the write cache is \"write through\", so the block layer sends no flushes: a replay on a disk \
-                 with a volatile cache misses them.",
+                "{}: the write cache is \"write through\", so the block layer sends neither flushes nor FUA. `replay` \
+                 takes writes of log files for commits, where the trace has names of files (--dataset).",
                 through.join(", ")
             ),
         );
