@@ -65,10 +65,11 @@ def start(*words, **options):
     return child
 
 
-def output(child, statuses=(0,)):
-    """What a command printed, once it has ended, and well: with one of these statuses."""
+def output(child, statuses=(0,), timeout=None):
+    """What a command printed, once it has ended, and well: with one of these statuses. After so many seconds it is ended:
+    subprocess.TimeoutExpired."""
     try:
-        text = child.communicate()[0]
+        text = child.communicate(timeout=timeout)[0]
     finally:
         _end(child)
     if child.returncode not in statuses:
