@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/prometheus.rs"]
+mod prometheus;
 #[path = "serve/server.rs"]
 mod server;
 #[path = "tally/services.rs"]
@@ -10,11 +12,11 @@ mod support;
 #[path = "serve/world.rs"]
 mod world;
 
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
+use prometheus::Killed;
 use serde_json::Value;
 use server::{Server, wait_until};
 use services::{MariaDb, free_port};
@@ -73,45 +75,15 @@ fn mariadb_answers_as_sqlite_does_and_comes_back() {
     });
 }
 
-/// A server that scrapes `disksmith watch --prometheus`.
-struct Scraper {
-    child: Child,
-}
-
-impl Drop for Scraper {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn spawn(command: &mut Command) -> Scraper {
-    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null());
-    Scraper {
-        child: quiet.stderr(Stdio::null()).spawn().unwrap(),
-    }
-}
-
 /// Starts a scraper by its program, on a port, with its data in a place.
-type Start = fn(&Place, u16) -> Scraper;
+type Start = fn(&Place, u16) -> Killed;
 
-fn prometheus(place: &Place, port: u16) -> Scraper {
-    spawn(
-        Command::new("prometheus")
-            .arg(format!(
-                "--config.file={}",
-                place.path("scrape.yml").display()
-            ))
-            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-            .arg(format!(
-                "--storage.tsdb.path={}",
-                place.path("prometheus").display()
-            )),
-    )
+fn prometheus_server(place: &Place, port: u16) -> Killed {
+    Killed::start(&mut prometheus::command(place, port))
 }
 
-fn victoria_metrics(place: &Place, port: u16) -> Scraper {
-    spawn(
+fn victoria_metrics(place: &Place, port: u16) -> Killed {
+    Killed::start(
         Command::new("victoria-metrics")
             .arg(format!(
                 "-promscrape.config={}",
@@ -156,7 +128,7 @@ fn exporter(metrics: &'static str) -> String {
 
 #[test]
 fn prometheus_shows_the_disks_of_other_hosts_and_comes_back() {
-    scraped("prometheus", prometheus);
+    scraped("prometheus", prometheus_server);
 }
 
 #[test]
@@ -173,10 +145,7 @@ fn scraped(program: &str, start: Start) {
     let mut watch = place.command(&["watch", "--json", "--prometheus", &exporter]);
     let _watch = Running::start(&mut watch);
     let other = self::exporter(CHECKED);
-    let config = format!(
-        "global:\n  scrape_interval: 1s\nscrape_configs:\n  - job_name: disks\n    static_configs:\n      - targets: ['{exporter}', '{other}']\n"
-    );
-    fs::write(place.path("scrape.yml"), config).unwrap();
+    prometheus::scrape(&place, &[&exporter, &other]);
     let port = free_port();
     let scraper = start(&place, port);
     let url = format!("http://127.0.0.1:{port}");

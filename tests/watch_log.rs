@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "support/loops.rs"]
+mod loops;
 #[path = "support/prometheus.rs"]
 mod prometheus;
 #[path = "support/pty.rs"]
@@ -10,6 +12,8 @@ mod support;
 
 #[path = "watch_log/clients.rs"]
 mod clients;
+#[path = "watch_log/node_exporter.rs"]
+mod node_exporter;
 #[path = "watch_log/ranges.rs"]
 mod ranges;
 

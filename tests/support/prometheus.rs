@@ -1,7 +1,10 @@
 //! A real Prometheus on this host.
 
+#![allow(dead_code, reason = "each test program uses its own part of this")]
+
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -10,6 +13,15 @@ use super::support::{Place, TIMEOUT};
 
 /// A process that is killed when the test ends.
 pub(crate) struct Killed(Child);
+
+impl Killed {
+    /// Starts a command that prints nothing.
+    pub(crate) fn start(command: &mut Command) -> Killed {
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Killed(command.spawn().unwrap())
+    }
+}
 
 impl Drop for Killed {
     fn drop(&mut self) {
@@ -34,23 +46,34 @@ pub(crate) fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
+/// Prometheus by `scrape.yml` of the place, with its data in [`data`], on a port.
+pub(crate) fn command(place: &Place, port: u16) -> Command {
+    let mut command = Command::new("prometheus");
+    let option = |name: &str, path: PathBuf| format!("--{name}={}", path.display());
+    command
+        .arg(option("config.file", place.path("scrape.yml")))
+        .arg(option("storage.tsdb.path", data(place)))
+        .arg(format!("--web.listen-address=127.0.0.1:{port}"));
+    command
+}
+
+/// The folder of its data.
+pub(crate) fn data(place: &Place) -> PathBuf {
+    place.path("prometheus")
+}
+
+/// Writes `scrape.yml`, by which these addresses are scraped each second.
+pub(crate) fn scrape(place: &Place, addresses: &[&str]) {
+    let config = format!(
+        "global:\n  scrape_interval: 1s\nscrape_configs:\n  - job_name: disks\n    static_configs:\n      - targets: {addresses:?}\n"
+    );
+    std::fs::write(place.path("scrape.yml"), config).unwrap();
+}
+
 /// A Prometheus by `scrape.yml` of the place that answers, and its port.
 pub(crate) fn start(place: &Place) -> (u16, Killed) {
     let port = free_port();
-    let mut command = Command::new("prometheus");
-    command
-        .arg(format!(
-            "--config.file={}",
-            place.path("scrape.yml").display()
-        ))
-        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-        .arg(format!(
-            "--storage.tsdb.path={}",
-            place.path("data").display()
-        ))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let mut started = Killed(command.spawn().unwrap());
+    let mut started = Killed::start(&mut command(place, port));
     let began = Instant::now();
     while !get(port, "/-/ready").is_some_and(|body| body.contains("Ready")) {
         let ended = started.0.try_wait().unwrap();

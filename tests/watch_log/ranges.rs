@@ -67,8 +67,8 @@ fn scraped(first: Timestamp) -> String {
     .concat()
 }
 
-/// Lines of a kind of what is printed of an answer.
-fn parsed(place: &Place, answer: &str, kind: &str) -> Vec<Value> {
+/// Lines of a kind of what is printed of an answer of `host`.
+pub(crate) fn of_host(place: &Place, answer: &str, host: &str, kind: &str) -> Vec<Value> {
     let path = place.path("answer.json");
     fs::write(&path, answer).unwrap();
     let path = path.to_str().unwrap();
@@ -77,9 +77,13 @@ fn parsed(place: &Place, answer: &str, kind: &str) -> Vec<Value> {
         .ends_with(0);
     let mut lines = documents::all(&said.out);
     assert_eq!(lines[0]["source"], "prometheus");
-    assert_eq!(lines[0]["hostname"], "db1:9100");
+    assert_eq!(lines[0]["hostname"], host);
     lines.retain(|line| line["kind"] == kind);
     lines
+}
+
+fn parsed(place: &Place, answer: &str, kind: &str) -> Vec<Value> {
+    of_host(place, answer, "db1:9100", kind)
 }
 
 #[test]
@@ -94,7 +98,7 @@ fn a_range_query_of_a_real_prometheus_is_read_at_the_step_of_its_scrapes_and_at_
     fs::write(place.path("scraped"), scraped(first)).unwrap();
     let made = Command::new("promtool")
         .args(["tsdb", "create-blocks-from", "openmetrics"])
-        .args([place.path("scraped"), place.path("data")])
+        .args([place.path("scraped"), prometheus::data(&place)])
         .output()
         .unwrap();
     assert!(made.status.success(), "{made:?}");
