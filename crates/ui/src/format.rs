@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use record::{
-    CacheKind, CallKind, ClockKind, EngineKind, JobOptions, Nanos, Pattern, RandomDistribution,
-    Severity, SizeShare, StopReason, Stride, TargetKind, ThinkTime, Verdict, Workload, WriteZones,
+    Bytes, CacheKind, CallKind, ClockKind, EngineKind, JobOptions, Nanos, Pattern,
+    RandomDistribution, SequentialRuns, Severity, SizeShare, StopReason, Stride, TargetKind,
+    ThinkTime, Verdict, Workload, WriteZones, ZoneShare,
 };
 
 /// A number with commas between thousands; below 100 with one digit after the point.
@@ -272,6 +273,7 @@ pub fn details(details: &JobOptions) -> Vec<String> {
         }
     }
     parts.extend(zones(details));
+    parts.extend(details.sequential_runs.as_ref().map(sequential_runs));
     if details.offset.0 > 0 {
         parts.push(format!("from {} on", details.offset));
     }
@@ -294,9 +296,42 @@ pub fn details(details: &JobOptions) -> Vec<String> {
     parts
 }
 
-/// Zones of a job, as a clause.
+/// Requests of a random job that continue others, as a clause.
+fn sequential_runs(runs: &SequentialRuns) -> String {
+    match (runs.every, runs.repeats) {
+        (0 | 1, _) => format!(
+            "{} of reads and {} of writes behind the one before",
+            percent(1.0 - runs.reads),
+            percent(1.0 - runs.writes)
+        ),
+        (every, true) => format!("{every} requests at each place"),
+        (every, false) => format!("{every} requests in a row at each place"),
+    }
+}
+
+/// Zones of a job, and gaps between its requests, as a clause.
 fn zones(details: &JobOptions) -> Option<String> {
+    if !details.zones.is_empty() {
+        let zones = details.zones.iter().enumerate();
+        let zone = |(nth, zone): (usize, &ZoneShare)| {
+            let (of, the) = match nth {
+                0 => (" of requests", "first"),
+                _ => ("", "next"),
+            };
+            let (access, size) = (percent(zone.access), percent(zone.size));
+            format!("{access}{of} in the {the} {size}")
+        };
+        return Some(zones.map(zone).collect::<Vec<_>>().join(", "));
+    }
     match (details.stride, details.write_zones) {
+        (Some(Stride::Add(bytes)), _) if bytes < 0 => Some(format!(
+            "each {} before the end of the one before",
+            Bytes(bytes.unsigned_abs())
+        )),
+        (Some(Stride::Add(bytes)), _) => Some(format!(
+            "with gaps of {} between them",
+            Bytes(bytes.unsigned_abs())
+        )),
         (Some(Stride::Zones { size, range, skip }), _) => Some(match skip.0 {
             0 => format!("{size} in each zone of {range}"),
             _ => format!("{size} in each zone of {range}, {skip} between zones"),
@@ -418,6 +453,44 @@ mod tests {
                 "appended to zones of 1 MiB up to 768 KiB",
                 "pauses of 1 s after 2 s of I/O",
             ]
+        );
+    }
+
+    #[test]
+    fn steps_places_that_follow_others_and_shares_of_the_span_are_said() {
+        let of = |asked: JobOptions| details(&asked).join("; ");
+        let step = |bytes| JobOptions {
+            stride: Some(Stride::Add(bytes)),
+            ..JobOptions::default()
+        };
+        assert_eq!(of(step(8192)), "with gaps of 8 KiB between them");
+        assert_eq!(
+            of(step(-8192)),
+            "each 8 KiB before the end of the one before"
+        );
+        let runs = |every, repeats, reads| JobOptions {
+            sequential_runs: Some(SequentialRuns {
+                every,
+                repeats,
+                reads,
+                writes: 1.0,
+            }),
+            ..JobOptions::default()
+        };
+        assert_eq!(of(runs(8, false, 1.0)), "8 requests in a row at each place");
+        assert_eq!(of(runs(8, true, 1.0)), "8 requests at each place");
+        assert_eq!(
+            of(runs(1, false, 0.7)),
+            "30 % of reads and 0 % of writes behind the one before"
+        );
+        let zone = |access, size| ZoneShare { access, size };
+        let zones = JobOptions {
+            zones: vec![zone(0.75, 0.1), zone(0.25, 0.9)],
+            ..JobOptions::default()
+        };
+        assert_eq!(
+            of(zones),
+            "75 % of requests in the first 10 %, 25 % in the next 90 %"
         );
     }
 
