@@ -50,7 +50,7 @@ impl Filter {
     pub(super) fn of_words(words: &[String], all: bool) -> Filter {
         let name = |word: &String| match VolumeId::parse(word) {
             Some(volume) => volume.serial(),
-            None => name_in_path(word).to_owned(),
+            None => name_in_path(word),
         };
         Filter::of_names(words.iter().map(name).collect(), all)
     }
@@ -158,11 +158,24 @@ fn counted(word: &str, root: &Root) -> Option<String> {
     lines.any(|line| line.name == name).then(|| name.to_owned())
 }
 
-/// The name of a device in a log or a recording, from a word that may be its path, which cannot be resolved any more.
-pub(crate) fn name_in_path(word: &str) -> &str {
-    let folders = ["/dev/mapper/", "/dev/md/", "/dev/"];
-    let name = folders.iter().find_map(|folder| word.strip_prefix(folder));
-    name.unwrap_or(word)
+/// The name of a device in a log or a recording, from a word that may be its path. A link names the disk to which it leads
+/// on this host; where it is not there, it is a name that iostat and sar print with `-j`.
+pub(crate) fn name_in_path(word: &str) -> String {
+    let given = |folder: &str| word.strip_prefix(folder);
+    if let Some(name) = given("/dev/mapper/").or_else(|| given("/dev/md/")) {
+        return name.to_owned();
+    }
+    let resolved = match word.starts_with(['/', '.']) {
+        true => std::fs::canonicalize(word).ok(),
+        false => None,
+    };
+    let path = resolved.as_deref().and_then(Path::to_str).unwrap_or(word);
+    let name = path.strip_prefix("/dev/").unwrap_or(path);
+    match name.strip_prefix("disk/by-") {
+        Some(link) => link.split_once('/').map_or(name, |(_, name)| name),
+        None => name,
+    }
+    .to_owned()
 }
 
 #[cfg(test)]
@@ -239,6 +252,23 @@ mod tests {
             });
             filter.cut(&mut sample);
             assert_eq!(sample.devices.len(), 4, "{word}");
+        }
+    }
+
+    #[test]
+    fn links_name_the_disk_to_which_they_lead_and_else_what_iostat_prints_for_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("backup");
+        std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+        assert_eq!(name_in_path(link.to_str().unwrap()), "null");
+        for (word, name) in [
+            ("/dev/disk/by-id/gone-disk", "gone-disk"),
+            ("/dev/gone", "gone"),
+            ("/dev/cciss/c9d9", "cciss/c9d9"),
+            ("cciss/c0d0", "cciss/c0d0"),
+            ("sda", "sda"),
+        ] {
+            assert_eq!(name_in_path(word), name);
         }
     }
 

@@ -28,7 +28,7 @@ impl FromStr for LogArray {
             None => (array, None),
             Some((name, word)) => (name, Some(level_of(word)?)),
         };
-        let bare = |word: &str| name_in_path(word.trim()).to_owned();
+        let bare = |word: &str| name_in_path(word.trim());
         let members: Vec<String> = members.split(',').map(bare).collect();
         let mut names: Vec<&str> = members.iter().map(String::as_str).collect();
         names.sort_unstable();
