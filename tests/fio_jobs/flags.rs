@@ -175,6 +175,52 @@ fn options_do_what_a_job_file_with_them_does() {
     place.assert_nothing_left();
 }
 
+/// Requests of each job in an answer in fio's form.
+fn requests(out: &str) -> Vec<(String, u64)> {
+    let document: Value = serde_json::from_str(out).unwrap();
+    let jobs = document["jobs"].as_array().unwrap().iter();
+    let job = |job: &Value| {
+        let name = job["jobname"].as_str().unwrap().to_owned();
+        (name, job["write"]["total_ios"].as_u64().unwrap())
+    };
+    jobs.map(job).collect()
+}
+
+#[test]
+fn options_beside_a_job_file_hold_where_they_do_in_fio() {
+    if Command::new("fio").arg("--version").output().is_err() {
+        skipped("fio is not installed");
+        return;
+    }
+    let place = Place::new();
+    let job = "[global]\nrw=write\nsize=1m\n[a]\n[b]\nbs=32k\n";
+    fs::write(place.path("job.fio"), job).unwrap();
+    let words = [
+        "--bs=16k",
+        "--size=8m",
+        "--directory=data",
+        "--direct=1",
+        "--name=x",
+        "--rw=write",
+        "--output-format=json",
+    ];
+    let said = place
+        .run(&[&["bench", "--fio", "job.fio"], &words[..]].concat())
+        .ends_with(0);
+    let mut fio = Command::new("fio");
+    fio.arg("job.fio").args(words).current_dir(place.path(""));
+    let of_fio = String::from_utf8(fio.output().unwrap().stdout).unwrap();
+    assert_eq!(requests(&said.out), requests(&of_fio));
+    let kept = place.run(&["show", "last", "--json"]).ends_with(0).json();
+    let notes = kept["notes"].to_string();
+    for note in [
+        "a: the job file has values of its own for size, which",
+        "b: the job file has values of its own for bs, size, which",
+    ] {
+        assert!(notes.contains(note), "{notes}");
+    }
+}
+
 /// fio itself takes the same words, and means the same by them.
 #[test]
 fn the_options_are_spelled_as_fio_spells_them() {

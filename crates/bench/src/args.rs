@@ -57,14 +57,15 @@ pub struct BenchArgs {
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub workload: Option<WorkloadText>,
 
-    /// A job file of fio to run instead of a suite; docs/fio.md says what is done of it
+    /// A job file of fio to run instead of a suite; docs/fio.md says what is done of it. As in fio, fio's options beside
+    /// it hold where the file does not give them
     #[arg(
         long,
         value_name = "JOB.fio",
         conflicts_with_all = [
             "suite", "phase", "workload", "threads", "depth", "block", "read_fraction", "span",
-            "rate", "seconds", "precision", "size", "engine", "buffered", "quick", "p99", "files",
-            "file_size", "directories", "sync", "compressible", "dedupe",
+            "seconds", "precision", "engine", "quick", "p99", "files", "file_size", "directories",
+            "compressible", "dedupe",
         ]
     )]
     pub fio: Option<PathBuf>,

@@ -1,28 +1,27 @@
 //! The options of fio that `bench` takes: those of its jobs, as job files have them, and those of its command line.
-//! They are put together to jobs, which are run as those of a job file are.
+//! They are put together to jobs, which are run as those of a job file are, or go before a job file.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use fiojob::{COMMAND_OPTIONS, OPTIONS, OptionRow};
 
-use crate::shared_options::{self, RW};
+use crate::shared_options::{self, FIO, JOBS, RW};
 
 /// The workload by fio's options; their values are fio's too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FioOptions {
-    /// Options by their chief names in the order in which they stand; none without `rw`.
+    /// Options by their chief names in the order in which they stand; none without `rw` or a job file.
     given: Vec<(&'static str, String)>,
 }
 
 /// Options of this program's own that say what is measured.
-const CONFLICTS: [&str; 18] = [
+const CONFLICTS: [&str; 17] = [
     "suite",
     "phase",
     "workload",
-    "fio",
     "replay",
     "threads",
     "depth",
@@ -218,10 +217,10 @@ fn argument(row: &'static OptionRow) -> Arg {
     match row.name {
         RW => arg.conflicts_with_all(CONFLICTS),
         "output-format" => arg
-            .requires(RW)
+            .requires(JOBS)
             .conflicts_with_all(["json", "format"])
             .value_parser(PossibleValuesParser::new(["normal", "json", "json+"])),
-        _ => arg.requires(RW),
+        _ => arg.requires(JOBS),
     }
 }
 
@@ -233,7 +232,8 @@ impl Args for FioOptions {
             .filter(|row| !shared_options::NAMES.contains(&row.name))
             .collect();
         rows.sort_by_key(|row| place(row).unwrap_or(usize::MAX));
-        command.args(rows.into_iter().map(argument))
+        let jobs = ArgGroup::new(JOBS).args([RW, FIO]).multiple(true);
+        command.args(rows.into_iter().map(argument)).group(jobs)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -243,7 +243,7 @@ impl Args for FioOptions {
 
 impl FromArgMatches for FioOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<FioOptions, clap::Error> {
-        if !matches.contains_id(RW) {
+        if !matches.contains_id(JOBS) {
             return Ok(FioOptions::default());
         }
         let mut found: Vec<(usize, &'static str, String)> = Vec::new();
@@ -273,6 +273,11 @@ impl FioOptions {
     /// True if none is given.
     pub(crate) fn is_empty(&self) -> bool {
         self.given.is_empty()
+    }
+
+    /// All of them, in their order.
+    pub(crate) fn given(&self) -> &[(&'static str, String)] {
+        &self.given
     }
 
     /// The last value of an option.

@@ -1,4 +1,4 @@
-//! Options of which fio has one of the same name. With `--rw` they are fio's, and else this program's own.
+//! Options of which fio has one of the same name. With `--rw` or `--fio` they are fio's, and else this program's own.
 
 use std::ops::Deref;
 
@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 
 use domain::values::Size;
 
-/// This program's own options of [`NAMES`], which are given without `--rw`.
+/// This program's own options of [`NAMES`], which are given without jobs of fio.
 #[derive(Args, Clone, Debug, Default)]
 pub struct OwnMeanings {
     /// Open loop: so many requests a second at Poisson times, whether or not earlier ones have
@@ -30,12 +30,16 @@ pub struct OwnMeanings {
 
 /// The option by which all others are fio's.
 pub(crate) const RW: &str = "rw";
+/// The option for a job file of fio, beside which they are fio's too.
+pub(crate) const FIO: &str = "fio";
+/// The group of both.
+pub(crate) const JOBS: &str = "jobs";
 /// The options.
 pub(crate) const NAMES: [&str; 4] = ["rate", "sync", "size", "buffered"];
 /// Those that are flags of this program's own. In fio they have values.
 pub(crate) const FLAGS: [&str; 2] = ["sync", "buffered"];
 
-/// The options, of which none is given beside `--rw`.
+/// The options, of which none is given beside jobs of fio.
 #[derive(Clone, Debug, Default)]
 pub struct SharedOptions {
     own: OwnMeanings,
@@ -93,7 +97,7 @@ impl Args for SharedOptions {
 impl FromArgMatches for SharedOptions {
     /// Reads the texts as this program's own options, unless they are fio's.
     fn from_arg_matches(matches: &ArgMatches) -> Result<SharedOptions, clap::Error> {
-        if matches.contains_id(RW) {
+        if matches.contains_id(JOBS) {
             return Ok(SharedOptions::default());
         }
         let words = NAMES.into_iter().flat_map(|name| {

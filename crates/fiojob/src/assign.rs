@@ -66,7 +66,14 @@ fn one(job: &mut Job, entry: &Entry, surroundings: &Surroundings<'_>) -> Result<
         Kind::Done => {
             let known = job.places.insert(row.name, place.clone());
             let given = value.clone().unwrap_or_else(|| "1".to_owned());
-            job.given.insert(row.name, given);
+            let before = job.given.insert(row.name, given);
+            if known
+                .as_ref()
+                .is_some_and(|known| known.line == 0 && place.line > 0)
+                && before.as_ref() != job.given.get(row.name)
+            {
+                job.overridden.insert(row.name);
+            }
             set(job, row.name, value.as_deref(), known.is_some())
                 .map_err(|why| place.error_in(&entry.name, why))
         }

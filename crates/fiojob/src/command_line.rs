@@ -5,10 +5,22 @@ use crate::error::{FioError, Place};
 use crate::lines::{Entry, Section};
 use crate::option_row::Kind;
 
+/// Name of the command line in errors.
+pub(crate) const NAME: &str = "the command line";
+
+/// Leaves those sections of a job file that `--section` names, if it is given, and the global ones.
+pub(crate) fn select(sections: &mut Vec<Section>, options: &[(&str, String)]) {
+    let wanted = options.iter().filter(|(name, _)| *name == "section");
+    let wanted: Vec<&str> = wanted.map(|(_, value)| value.as_str()).collect();
+    if !wanted.is_empty() {
+        sections.retain(|one| one.is_global() || wanted.contains(&one.name.as_str()));
+    }
+}
+
 /// The sections that options of a command line make, and what is wrong with options of fio's own.
-pub(crate) fn sections(name: &str, options: &[(&str, String)]) -> (Vec<Section>, Vec<FioError>) {
+pub(crate) fn sections(options: &[(&str, String)]) -> (Vec<Section>, Vec<FioError>) {
     let place = Place {
-        file: name.to_owned(),
+        file: NAME.to_owned(),
         line: 0,
     };
     let section = |name: &str| Section {

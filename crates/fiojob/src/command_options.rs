@@ -12,6 +12,7 @@ const LOGS: &str = "windows are written as fio's logs by --logs PREFIX";
 /// All options of fio's command line that are known by name.
 pub const COMMAND_OPTIONS: &[OptionRow] = &[
     done("output-format", &[]),
+    done("section", &[]),
     harmless("eta", PROGRESS),
     harmless("eta-interval", PROGRESS),
     harmless("eta-newline", PROGRESS),
@@ -39,11 +40,6 @@ pub const COMMAND_OPTIONS: &[OptionRow] = &[
     stops("terse-version", &[], TERSE),
     stops("bandwidth-log", &["0"], LOGS).switch(),
     stops("latency-log", &["0"], LOGS).switch(),
-    stops(
-        "section",
-        &[],
-        "it is of a job file, whose jobs all run; leave out those that are not wanted",
-    ),
     stops("server", &[], REMOTE),
     stops("client", &[], REMOTE),
     stops("daemonize", &[], REMOTE),

@@ -1,6 +1,6 @@
 //! A job as fio understands it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{FioError, Place};
 use crate::pair::{Amount, Pair};
@@ -258,6 +258,8 @@ pub struct Job {
     pub rules: Rules,
     /// Notes on options that are not done as they are named, by their chief names.
     pub notes: BTreeMap<&'static str, &'static str>,
+    /// Options of the command line for which the job file has another value.
+    pub overridden: BTreeSet<&'static str>,
     /// Place of each option, by its chief name.
     pub places: BTreeMap<&'static str, Place>,
     /// Value of each option that is done, by its chief name, with variables and keywords replaced; a switch
@@ -343,6 +345,7 @@ impl Default for Job {
             kb_base: 1024,
             rules: Rules::default(),
             notes: BTreeMap::new(),
+            overridden: BTreeSet::new(),
             places: BTreeMap::new(),
             given: BTreeMap::new(),
         }

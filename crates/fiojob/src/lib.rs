@@ -65,25 +65,45 @@ pub use rules::{
 /// # Errors
 /// All lines that cannot be read or done, each with the file, the line and the option.
 pub fn read(name: &str, text: &str, surroundings: &Surroundings<'_>) -> Result<Vec<Job>, Problems> {
-    jobs(
-        lines::sections(name, text, surroundings)?,
-        name,
-        surroundings,
-    )
+    read_with(name, text, &[], surroundings)
 }
 
-/// The jobs that `options` make on a command line, as `name=value` in their order: as in fio each `name` begins
-/// one, and what stands before the first one is for all. `name` names the command line in errors.
+/// The same beside `options` of a command line, as `name=value` in their order. As in fio what stands before the first
+/// `name` is for all jobs, unless the file says otherwise, and each `name` begins a job before those of the file.
+///
+/// # Errors
+/// As for [`read`], and all options that cannot be read or done.
+pub fn read_with(
+    name: &str,
+    text: &str,
+    options: &[(&str, String)],
+    surroundings: &Surroundings<'_>,
+) -> Result<Vec<Job>, Problems> {
+    let (mut sections, errors) = command_line::sections(options);
+    let mut of_file = lines::sections(name, text, surroundings)?;
+    command_line::select(&mut of_file, options);
+    sections.extend(of_file);
+    with_errors(errors, jobs(sections, name, surroundings))
+}
+
+/// The jobs that `options` make on a command line alone.
 ///
 /// # Errors
 /// All options that cannot be read or done.
 pub fn of_options(
-    name: &str,
     options: &[(&str, String)],
     surroundings: &Surroundings<'_>,
 ) -> Result<Vec<Job>, Problems> {
-    let (sections, errors) = command_line::sections(name, options);
-    match (jobs(sections, name, surroundings), Problems::or(errors, ())) {
+    let (sections, errors) = command_line::sections(options);
+    with_errors(errors, jobs(sections, command_line::NAME, surroundings))
+}
+
+/// The jobs, unless there are errors beside theirs.
+fn with_errors(
+    errors: Vec<FioError>,
+    jobs: Result<Vec<Job>, Problems>,
+) -> Result<Vec<Job>, Problems> {
+    match (jobs, Problems::or(errors, ())) {
         (jobs, Ok(())) => jobs,
         (Ok(_), Err(problems)) => Err(problems),
         (Err(of_jobs), Err(problems)) => Err(problems.and(of_jobs)),

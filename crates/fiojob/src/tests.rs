@@ -57,7 +57,7 @@ fn all_problems_of_a_file_are_one_answer() {
 
 #[test]
 fn options_of_a_command_line_make_a_job() {
-    let of = |options: &[(&str, String)]| of_options("the command line", options, &SURROUNDINGS);
+    let of = |options: &[(&str, String)]| of_options(options, &SURROUNDINGS);
     let jobs = of(&[
         ("name", "j".to_owned()),
         ("bs", "8k".to_owned()),
@@ -80,7 +80,7 @@ fn each_name_on_a_command_line_begins_a_job_and_what_is_before_is_for_all() {
             (row.name, value.to_owned())
         };
         let options: Vec<_> = words.iter().map(option).collect();
-        of_options("the command line", &options, &SURROUNDINGS)
+        of_options(&options, &SURROUNDINGS)
     };
     let jobs = of(&[
         "bs=8k",

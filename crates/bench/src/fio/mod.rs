@@ -105,7 +105,7 @@ fn on_host(jobs: &[Job], root: &Root) -> Result<Vec<Job>, Problems> {
     Problems::or(errors, known)
 }
 
-/// The jobs that `args` ask for: of a job file with what it includes, or of fio's options; `None` where they
+/// The jobs that `args` ask for: of a job file with what it includes, of fio's options, or of both; `None` where they
 /// ask for none.
 ///
 /// # Errors
@@ -129,9 +129,10 @@ pub(crate) fn jobs(args: &BenchArgs, context: &Context) -> Result<Option<Vec<Job
                 file.display()
             ))
         })?;
-        fiojob::read(&file.display().to_string(), &text, &surroundings)
+        let options = args.fio_options.given();
+        fiojob::read_with(&file.display().to_string(), &text, options, &surroundings)
     } else if let Some(options) = args.fio_job() {
-        fiojob::of_options("the command line", &options, &surroundings)
+        fiojob::of_options(&options, &surroundings)
     } else {
         return Ok(None);
     };

@@ -214,6 +214,13 @@ pub(super) fn notes(job: &Job) -> Vec<String> {
         .iter()
         .map(|(option, note)| format!("{name}: {option} has no effect here: {note}."))
         .collect();
+    if !job.overridden.is_empty() {
+        let options: Vec<&str> = job.overridden.iter().copied().collect();
+        notes.push(format!(
+            "{name}: the job file has values of its own for {}, which go before those of the command line, as in fio.",
+            options.join(", ")
+        ));
+    }
     if let Some(Sum::Header(Some(sum))) = job.rules.verify {
         notes.push(format!(
             "{name}: verify={sum} is done by crc32c, which finds damage as well; the processor does other work."
