@@ -147,6 +147,32 @@ fn with_root_what_is_trimmed_is_given_back_and_counted_apart_as_by_fio() {
 }
 
 #[test]
+fn with_root_trims_have_the_third_of_three_sizes_as_by_fio() {
+    let place = Place::new();
+    let Some((device, _)) = full(&place, "disk.img") else {
+        return;
+    };
+    let consent = format!("{}=unknown", device.path());
+    let arguments = ["--destroy", consent.as_str(), "--json"];
+    for (sizes, trims) in [
+        ("bs=4k,8k,16k", 64),
+        ("bs=4k,8k", 128),
+        ("bs=8k\nbs=,,16k", 64),
+        ("bssplit=4k/100,8k/100,32k/100", 32),
+    ] {
+        let job = format!("[t]\nrw=trim\nsize=1m\n{sizes}\n");
+        let ours = run(&place, device.path(), &job, &arguments)
+            .ends_with(0)
+            .json();
+        assert_eq!(ours["phases"][0]["trim"]["ops"], trims, "{sizes}");
+        let Some(theirs) = by_fio(&place, &device, &job) else {
+            return;
+        };
+        assert_eq!(theirs["jobs"][0]["trim"]["total_ios"], trims, "{sizes}");
+    }
+}
+
+#[test]
 fn with_root_each_block_is_trimmed_and_then_written_and_both_are_counted() {
     let place = Place::new();
     let Some((device, file)) = full(&place, "disk.img") else {

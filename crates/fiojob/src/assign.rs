@@ -95,7 +95,12 @@ pub(crate) fn counted_zones(job: &mut Job) -> Result<(), FioError> {
 }
 
 /// Sets one option that is done. `again` says that it was set before.
-fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<(), String> {
+pub(crate) fn set(
+    job: &mut Job,
+    option: &str,
+    value: Option<&str>,
+    again: bool,
+) -> Result<(), String> {
     if let Some(switch) = switch(job, option) {
         *switch = is_set(value)?;
         return Ok(());
@@ -243,7 +248,7 @@ fn set(job: &mut Job, option: &str, value: Option<&str>, again: bool) -> Result<
                 _ => return Err("it is linear or poisson".to_owned()),
             }
         }
-        "random_distribution" => job.distribution = values::distribution(value)?,
+        "random_distribution" => job.distribution = values::distribution(value, kb_base)?,
         "randseed" => job.randseed = Some(number(u64::MAX)?),
         _ => {
             return rule_options::set(&mut job.rules, option, value, kb_base, again)

@@ -83,6 +83,8 @@ pub enum Distribution {
     Normal(f64),
     /// Parts of the file, in order.
     Zoned(Vec<ZonePart>),
+    /// Parts from the start of the file on, of so many bytes each: no request lies behind them.
+    ZonedBytes(Vec<ZoneBytes>),
 }
 
 /// A part of the file in `random_distribution=zoned`.
@@ -92,6 +94,15 @@ pub struct ZonePart {
     pub access_percent: f64,
     /// In percent of the file.
     pub size_percent: f64,
+}
+
+/// A part of the file in `random_distribution=zoned_abs`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ZoneBytes {
+    /// In percent of the requests.
+    pub access_percent: f64,
+    /// Its length.
+    pub bytes: u64,
 }
 
 /// Value of `zonemode=`.
@@ -410,38 +421,10 @@ impl Job {
             return Err(self.error("time_based", "there is no runtime; give one"));
         }
         self.check_rate()?;
-        self.check_trims()
-    }
-
-    /// Trims take the sizes and rates of writes.
-    fn check_trims(&self) -> Result<(), FioError> {
-        if !self.pattern.trims && !self.pattern.trims_first {
-            return Ok(());
+        match self.pattern.trims && self.rules.verify.is_some() {
+            true => Err(self.error("verify", "what is trimmed has no content; leave it out")),
+            false => Ok(()),
         }
-        let of_three = |name: &&str| {
-            let value = self.given.get(*name);
-            value.is_some_and(|value| value.matches(',').count() > 1)
-        };
-        let pairs = [
-            "bs",
-            "bsrange",
-            "bssplit",
-            "blockalign",
-            "rate",
-            "rate_min",
-            "rate_iops",
-            "rate_iops_min",
-            "max_latency",
-            "percentage_random",
-        ];
-        if let Some(option) = pairs.into_iter().find(of_three) {
-            let why = "trims take the value for writes; leave the third one out";
-            return Err(self.error(option, why));
-        }
-        if self.pattern.trims && self.rules.verify.is_some() {
-            return Err(self.error("verify", "what is trimmed has no content; leave it out"));
-        }
-        Ok(())
     }
 
     fn check_rate(&self) -> Result<(), FioError> {

@@ -18,7 +18,8 @@
 //! - `errors`: errors with which a job goes on;
 //! - `rules`, `rule_options`, `rule_values`, `check`, `zones`: options that are neither places nor sizes, their values
 //!   and what fits together;
-//! - `assign`: an option's value into a [`Job`].
+//! - `assign`: an option's value into a [`Job`];
+//! - `trims`: values for trims into a job that trims.
 
 mod assign;
 mod check;
@@ -40,6 +41,7 @@ mod sizes;
 mod substitute;
 #[cfg(test)]
 mod tests;
+mod trims;
 mod values;
 mod zones;
 
@@ -48,7 +50,8 @@ pub use command_options::COMMAND_OPTIONS;
 pub use error::{FioError, Place, Problems};
 pub use errors::NonFatal;
 pub use job::{
-    Cadence, Distribution, IoEngine, Job, Pattern, Share, SyncCall, ZoneMode, ZonePart, Zones,
+    Cadence, Distribution, IoEngine, Job, Pattern, Share, SyncCall, ZoneBytes, ZoneMode, ZonePart,
+    Zones,
 };
 pub use lines::{MOST_BYTES, Surroundings};
 pub use option_row::{Kind, OptionRow};
@@ -132,8 +135,9 @@ fn jobs(
         } else {
             // An option that was not understood may be the one that is missing.
             if errors.len() == before {
-                sizes::by_order(&mut job);
-                let checked = assign::counted_zones(&mut job)
+                let checked = trims::put(&mut job)
+                    .map(|()| sizes::by_order(&mut job))
+                    .and_then(|()| assign::counted_zones(&mut job))
                     .and_then(|()| job.check())
                     .and_then(|()| check::rules(&job));
                 errors.extend(checked.err());

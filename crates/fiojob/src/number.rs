@@ -79,7 +79,7 @@ pub(crate) fn time_us(text: &str) -> Result<u64, String> {
 }
 
 /// A value for reads and one for writes: `8`, `8,4`, `,4` (reads as they were) or `8,` (writes as
-/// they were). A third, for trims, is read and left.
+/// they were). A third, for trims, is read and left: a job that trims puts it in place of that for writes later.
 ///
 /// # Errors
 /// As for [`whole`], or when there are more than three.

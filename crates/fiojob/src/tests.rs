@@ -113,6 +113,67 @@ fn each_name_on_a_command_line_begins_a_job_and_what_is_before_is_for_all() {
 }
 
 #[test]
+fn a_job_that_trims_has_the_third_of_three_values() {
+    let job = |lines: &str| parsed(&format!("[j]\nrw=trim\n{lines}\n")).map(|jobs| jobs[0].clone());
+    let third = job("bs=4k,8k,16k\nrate_iops=100,50,10").unwrap();
+    assert_eq!(third.sizes.write[0].bytes, 16384);
+    assert_eq!(third.rate_iops.write, 10);
+    assert_eq!(job("bs=4k,8k").unwrap().sizes.write[0].bytes, 8192);
+    // fio takes its own default there.
+    assert!(job("bs=4k,8k,").is_err() && job("bs=4k,8k,x").is_err());
+    assert!(job("rw=trimwrite\nbs=4k,8k,16k").is_err());
+    let same = job("rw=trimwrite\nbs=4k,8k,8k").unwrap();
+    assert_eq!(same.sizes.write[0].bytes, 8192);
+    let write = job("rw=write\nbs=4k,8k,16k").unwrap();
+    assert_eq!(write.sizes.write[0].bytes, 8192);
+}
+
+/// As fio 3.33: `fio --bs=8k --name=x --rw=write job.fio`.
+#[test]
+fn options_of_a_command_line_beside_a_file_hold_where_the_file_does_not_give_them() {
+    let file = "[global]\nsize=1m\n[a]\nrw=write\n[b]\nbs=16k\n";
+    let beside = |options: &[(&str, &str)]| {
+        let options: Vec<_> = options
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .collect();
+        read_with("job.fio", file, &options, &SURROUNDINGS)
+    };
+    let jobs = beside(&[
+        ("bs", "8k"),
+        ("size", "1m"),
+        ("name", "x"),
+        ("rw", "randread"),
+    ])
+    .unwrap();
+    let seen: Vec<_> = jobs
+        .iter()
+        .map(|job| {
+            let overridden: Vec<_> = job.overridden.iter().copied().collect();
+            (
+                job.name.as_str(),
+                job.sizes.read[0].bytes,
+                job.pattern.random,
+                overridden,
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("x", 8192, true, vec![]),
+            ("a", 8192, false, vec![]),
+            ("b", 16384, false, vec!["bs"]),
+        ]
+    );
+    let one = beside(&[("section", "b"), ("section", "c")]).unwrap();
+    assert_eq!((one.len(), one[0].name.as_str()), (1, "b"));
+    assert!(beside(&[("section", "c")]).is_err());
+    let error = beside(&[("warp", "1")]).unwrap_err().to_string();
+    assert!(error.starts_with("the command line: warp: "), "{error}");
+}
+
+#[test]
 fn what_is_run_as_the_nearest_thing_is_noted_until_a_line_takes_it_back() {
     let notes = |lines: &str| -> Vec<&str> {
         let jobs = parsed(&format!("[global]\nhipri\n[job]\n{lines}\n")).unwrap();
@@ -256,7 +317,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ("rw=trimread", "line 2: rw: 'trimread' is not done"),
         (
             "rw=trimwrite\nbs=4k,4k,8k",
-            "bs: trims take the value for writes",
+            "bs: each trim is of the block that is written then",
         ),
         (
             "ignore_error=EWARP",
@@ -318,8 +379,8 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
             "zonesize: zones are no multiple of the blocks",
         ),
         (
-            "rw=randtrim\nbs=4k,4k,8k",
-            "bs: trims take the value for writes",
+            "rw=randtrim\nbs=4k,8k,",
+            "bs: the value for trims, behind the second comma, is missing",
         ),
         (
             "rw=trim\nverify=crc32c",

@@ -1,6 +1,6 @@
 //! Values of single options that are words or have several parts.
 
-use crate::job::{Distribution, IoEngine, Pattern, ZonePart};
+use crate::job::{Distribution, IoEngine, Pattern, ZoneBytes, ZonePart};
 use crate::number::{time_us, whole};
 
 /// fio's default exponent and share.
@@ -94,7 +94,10 @@ pub(crate) fn engine(value: &str) -> Result<(IoEngine, Option<&'static str>), St
     }
 }
 
-pub(crate) fn distribution(value: &str) -> Result<Distribution, String> {
+pub(crate) fn distribution(value: &str, kb_base: u64) -> Result<Distribution, String> {
+    if let Some(text) = value.strip_prefix("zoned_abs:") {
+        return zoned_bytes(text, kb_base).map(Distribution::ZonedBytes);
+    }
     if let Some(text) = value.strip_prefix("zoned:") {
         return zoned(text).map(Distribution::Zoned);
     }
@@ -131,25 +134,51 @@ pub(crate) fn distribution(value: &str) -> Result<Distribution, String> {
             )),
         },
         _ => Err(format!(
-            "'{value}' is not done; random, zipf:THETA, pareto:H, normal:PERCENT and zoned:ACCESS/SIZE:… are"
+            "'{value}' is not done; random, zipf:THETA, pareto:H, normal:PERCENT, zoned:ACCESS/SIZE:… and \
+             zoned_abs:ACCESS/SIZE:… are"
         )),
     }
 }
 
-/// Zones `ACCESS/SIZE:…` in percent. What is left of either is shared by those that do not say theirs.
-fn zoned(text: &str) -> Result<Vec<ZonePart>, String> {
-    let percent = |text: &str| match text {
+/// A percentage, unless nothing is there.
+fn percentage(text: &str) -> Result<Option<f64>, String> {
+    match text {
         "" => Ok(None),
         text => match text.parse::<f64>() {
             Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Some(percent)),
             _ => Err(format!("'{text}' is no percentage")),
         },
+    }
+}
+
+/// Zones `ACCESS/SIZE:…`, in percent and in bytes.
+fn zoned_bytes(text: &str, kb_base: u64) -> Result<Vec<ZoneBytes>, String> {
+    let (mut access, mut sizes) = (Vec::new(), Vec::new());
+    for part in text.split(':') {
+        let (of_access, size) = part
+            .split_once('/')
+            .ok_or_else(|| format!("'{part}' has no size; write ACCESS/SIZE"))?;
+        access.push(percentage(of_access)?);
+        match whole(size, kb_base)? {
+            0 => return Err(format!("'{part}' is a zone without bytes")),
+            bytes => sizes.push(bytes),
+        }
+    }
+    let zones = completed(&access, "access")?.into_iter().zip(sizes);
+    let zone = |(access_percent, bytes)| ZoneBytes {
+        access_percent,
+        bytes,
     };
+    Ok(zones.map(zone).collect())
+}
+
+/// Zones `ACCESS/SIZE:…` in percent. What is left of either is shared by those that do not say theirs.
+fn zoned(text: &str) -> Result<Vec<ZonePart>, String> {
     let (mut access, mut size) = (Vec::new(), Vec::new());
     for part in text.split(':') {
         let (of_access, of_size) = part.split_once('/').unwrap_or((part, ""));
-        access.push(percent(of_access)?);
-        size.push(percent(of_size)?);
+        access.push(percentage(of_access)?);
+        size.push(percentage(of_size)?);
     }
     let zones = completed(&access, "access")?
         .into_iter()
@@ -215,6 +244,19 @@ mod tests {
         assert!(
             zoned("50/50").is_err() && zoned("60/5:60/95").is_err() && zoned("x/1:y/2").is_err()
         );
+    }
+
+    #[test]
+    fn zones_may_have_bytes() {
+        let zones = zoned_bytes("60/20k:40/1M", 1024).unwrap();
+        let bytes: Vec<u64> = zones.iter().map(|zone| zone.bytes).collect();
+        assert_eq!(
+            (bytes, zones[0].access_percent),
+            (vec![20480, 1 << 20], 60.0)
+        );
+        for wrong in ["60/1m:30/1m", "100", "100/0", "100/x"] {
+            assert!(zoned_bytes(wrong, 1024).is_err(), "{wrong}");
+        }
     }
 
     #[test]

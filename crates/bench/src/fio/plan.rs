@@ -1,7 +1,7 @@
 //! Streams: what each clone of each job does, as a workload on files.
 
 use engine::IoInterface;
-use fiojob::{Amount, FioError, IoEngine, Job, Problems, ZoneMode};
+use fiojob::{Amount, Distribution, FioError, IoEngine, Job, Problems, ZoneMode};
 use record::{Bytes, Nanos, Stride};
 
 use super::blocks::Blocks;
@@ -190,6 +190,7 @@ fn stream(
             ),
         ));
     }
+    check_zones(job, span)?;
     let moved = limit(job, Bytes(total), Bytes(span.0 * files.len() as u64))?;
     let alone = job.numjobs == 1;
     Ok(Stream {
@@ -222,6 +223,25 @@ fn stream(
         sync_io: job.rules.sync_io,
         exits: job.rules.exits_all.then_some(job.rules.exit_what),
     })
+}
+
+/// Checks that the zones of a random job lie in the part of a file that it uses. fio ends the job at the first request
+/// behind it.
+fn check_zones(job: &Job, span: Bytes) -> Result<(), FioError> {
+    let Distribution::ZonedBytes(zones) = &job.distribution else {
+        return Ok(());
+    };
+    let bytes = (zones.iter()).fold(0, |sum: u64, zone| sum.saturating_add(zone.bytes));
+    match bytes <= span.0 || !job.pattern.random {
+        true => Ok(()),
+        false => Err(job.error(
+            "random_distribution",
+            format!(
+                "its zones have {}, and the job uses {span} of each file",
+                Bytes(bytes)
+            ),
+        )),
+    }
 }
 
 /// Start of the clone, in bytes.

@@ -1,6 +1,6 @@
 //! The workload of a clone of a job.
 
-use fiojob::{Cadence, Distribution, IoEngine, Job, SyncCall, ZoneMode, ZonePart};
+use fiojob::{Cadence, Distribution, IoEngine, Job, SyncCall, ZoneBytes, ZoneMode, ZonePart};
 use record::{
     Bytes, JobOptions, Nanos, Pattern, RandomDistribution, SequentialRuns, Stride, ThinkTime,
     Workload, WriteZones, ZoneShare,
@@ -64,7 +64,7 @@ pub(super) fn workload(
             offset,
             files: files as u32,
             spread: spread(job, blocks.differ()),
-            zones: zones(job),
+            zones: zones(job, Bytes(span.0 / files.max(1) as u64)),
             stride: stride(job),
             sequential_runs: sequential_runs(job),
             write_zones: write_zones(job),
@@ -127,7 +127,7 @@ fn spread(job: &Job, sizes_differ: bool) -> RandomDistribution {
         Distribution::Zipf(theta) => RandomDistribution::Zipf(*theta),
         Distribution::Pareto(h) => RandomDistribution::Pareto(*h),
         Distribution::Normal(percent) => RandomDistribution::Normal(percent / 100.0),
-        Distribution::Zoned(_) => RandomDistribution::Uniform,
+        Distribution::Zoned(_) | Distribution::ZonedBytes(_) => RandomDistribution::Uniform,
         Distribution::Uniform if job.with_replacement || sizes_differ || aligned => {
             RandomDistribution::Uniform
         }
@@ -146,18 +146,35 @@ fn rate(job: &Job) -> Option<f64> {
     (reads + writes > 0.0).then_some(reads + writes)
 }
 
-fn zones(job: &Job) -> Vec<ZoneShare> {
-    let Distribution::Zoned(zones) = &job.distribution else {
-        return Vec::new();
+/// Zones of a random job in files of which it uses `span` each.
+fn zones(job: &Job, span: Bytes) -> Vec<ZoneShare> {
+    let share = |access_percent: f64, size: f64| ZoneShare {
+        access: access_percent / 100.0,
+        size,
     };
-    if !job.pattern.random {
-        return Vec::new();
+    match &job.distribution {
+        _ if !job.pattern.random => Vec::new(),
+        Distribution::Zoned(zones) => {
+            let share = |zone: &ZonePart| share(zone.access_percent, zone.size_percent / 100.0);
+            zones.iter().map(share).collect()
+        }
+        Distribution::ZonedBytes(zones) => {
+            let of_span = |bytes: u64| bytes as f64 / span.0 as f64;
+            let share = |zone: &ZoneBytes| share(zone.access_percent, of_span(zone.bytes));
+            let mut shares: Vec<ZoneShare> = zones.iter().map(share).collect();
+            let left = span
+                .0
+                .saturating_sub(zones.iter().map(|zone| zone.bytes).sum());
+            if left > 0 {
+                shares.push(ZoneShare {
+                    access: 0.0,
+                    size: of_span(left),
+                });
+            }
+            shares
+        }
+        _ => Vec::new(),
     }
-    let share = |zone: &ZonePart| ZoneShare {
-        access: zone.access_percent / 100.0,
-        size: zone.size_percent / 100.0,
-    };
-    zones.iter().map(share).collect()
 }
 
 /// Places that are not close to each other.
@@ -215,6 +232,20 @@ mod tests {
 
     fn details(lines: &str) -> JobOptions {
         *of(lines).details.unwrap()
+    }
+
+    #[test]
+    fn what_lies_behind_zones_of_bytes_is_drawn_never() {
+        let zoned = details("rw=randread\nrandom_distribution=zoned_abs:75/1m:25/3m").zones;
+        let shares: Vec<_> = zoned.iter().map(|zone| (zone.access, zone.size)).collect();
+        assert_eq!(shares, [(0.75, 0.125), (0.25, 0.375), (0.0, 0.5)]);
+        let all = details("rw=randread\nrandom_distribution=zoned_abs:75/1m:25/7m").zones;
+        assert_eq!(all.len(), 2);
+        assert!(
+            details("rw=read\nrandom_distribution=zoned_abs:100/1m")
+                .zones
+                .is_empty()
+        );
     }
 
     #[test]

@@ -103,7 +103,8 @@ struct Zone {
 /// Zones of `shares` over so many blocks.
 fn zones(shares: &[ZoneShare], blocks: u64) -> Vec<Zone> {
     let (mut access, mut size) = (0.0, 0.0);
-    let at = |share: f64| ((share * blocks as f64) as u64).min(blocks - 1);
+    // A share of whole blocks may be less by a rounding.
+    let at = |share: f64| ((share * blocks as f64 + 1e-6) as u64).min(blocks - 1);
     let mut zones: Vec<Zone> = shares
         .iter()
         .map(|share| {

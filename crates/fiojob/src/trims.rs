@@ -1,0 +1,54 @@
+//! Values for trims, which stand behind those for reads and writes.
+
+use crate::assign::set;
+use crate::error::FioError;
+use crate::job::Job;
+
+/// Options whose third value is for trims.
+const OF_THREE: [&str; 10] = [
+    "bs",
+    "bsrange",
+    "bssplit",
+    "blockalign",
+    "rate",
+    "rate_min",
+    "rate_iops",
+    "rate_iops_min",
+    "max_latency",
+    "percentage_random",
+];
+
+/// Gives a job that trims the third values of its options, in place of those for writes: trims are its writes.
+///
+/// # Errors
+/// The first option whose third value cannot be that of the job's trims.
+pub(crate) fn put(job: &mut Job) -> Result<(), FioError> {
+    if !job.pattern.trims && !job.pattern.trims_first {
+        return Ok(());
+    }
+    for option in OF_THREE {
+        let parts: Vec<String> = match job.given.get(option) {
+            Some(value) => value.split(',').map(str::to_owned).collect(),
+            None => continue,
+        };
+        let [_, of_writes, of_trims] = &parts[..] else {
+            continue;
+        };
+        if of_writes == of_trims {
+            continue;
+        }
+        if job.pattern.trims_first {
+            let why = "each trim is of the block that is written then; give both the same value";
+            return Err(job.error(option, why));
+        }
+        if of_trims.is_empty() {
+            return Err(job.error(
+                option,
+                "the value for trims, behind the second comma, is missing",
+            ));
+        }
+        set(job, option, Some(&format!(",{of_trims}")), true)
+            .map_err(|why| job.error(option, why))?;
+    }
+    Ok(())
+}
