@@ -300,18 +300,18 @@ impl Histogram {
     /// non-empty bucket the distance from the last one and the count.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        put(&mut out, u128::from(self.count));
+        put(&mut out, self.count);
         if self.count == 0 {
             return out;
         }
         put(&mut out, self.sum);
-        put(&mut out, u128::from(self.min));
-        put(&mut out, u128::from(self.max));
+        put(&mut out, self.min);
+        put(&mut out, self.max);
         let mut last = 0;
         for (low, _, count) in self.buckets() {
             let bucket = bucket_of(low);
             put(&mut out, (bucket - last) as u128);
-            put(&mut out, u128::from(count));
+            put(&mut out, count);
             last = bucket;
         }
         out

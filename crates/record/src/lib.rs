@@ -22,7 +22,7 @@ pub mod sample;
 mod subject;
 mod summary;
 mod units;
-mod varint;
+pub mod varint;
 mod window;
 mod workload;
 

@@ -167,11 +167,11 @@ impl Ranges {
             .trailing_zeros()
             .min(63);
         let mut out = Vec::new();
-        put(&mut out, u128::from(shift));
+        put(&mut out, shift);
         let mut last = 0;
         for range in &self.list {
-            put(&mut out, u128::from((range.start - last) >> shift));
-            put(&mut out, u128::from((range.end - range.start) >> shift));
+            put(&mut out, (range.start - last) >> shift);
+            put(&mut out, (range.end - range.start) >> shift);
             last = range.end;
         }
         out

@@ -1,8 +1,9 @@
-//! Integers of variable length in the compact forms of this crate: groups of seven bits,
-//! lowest first, and a set top bit where another group follows (LEB128; DWARF 5, section 7.6).
+//! Integers of variable length in compact forms: groups of seven bits, lowest first, and a set top bit where
+//! another group follows (LEB128; DWARF 5, section 7.6).
 
-/// Appends `value`.
-pub(crate) fn put(out: &mut Vec<u8>, mut value: u128) {
+/// Appends a value.
+pub fn put(out: &mut Vec<u8>, value: impl Into<u128>) {
+    let mut value = value.into();
     while value >= 0x80 {
         out.push((value & 0x7f) as u8 | 0x80);
         value >>= 7;
@@ -25,7 +26,17 @@ pub(crate) fn take_wide(rest: &mut &[u8]) -> Option<u128> {
     None
 }
 
-/// The same for a value of at most 64 bits.
-pub(crate) fn take(rest: &mut &[u8]) -> Option<u64> {
+/// Takes a value of at most 64 bits off the front; `None` where there is none.
+pub fn take(rest: &mut &[u8]) -> Option<u64> {
     u64::try_from(take_wide(rest)?).ok()
+}
+
+/// A signed number as one that is small where it is close to zero, with its sign in the lowest bit.
+pub fn folded(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)).cast_unsigned()
+}
+
+/// The signed number of a folded one.
+pub fn unfolded(value: u64) -> i64 {
+    (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }

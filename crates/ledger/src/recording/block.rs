@@ -16,11 +16,10 @@ use record::sample::{
     ArraySample, Device, DeviceId, DeviceKind, DeviceSample, Gap, KernelError, LatencySample,
     ProcessSample, Sample, SampleTime, TracingSample,
 };
+use record::varint::{folded, put, take, unfolded};
 use serde::{Deserialize, Serialize};
 
-use super::bytes::{
-    PackingGoal, checksum, folded, put, put_figures, put_stream, take, take_stream, unfolded,
-};
+use super::bytes::{PackingGoal, checksum, put_figures, put_stream, take_stream};
 use super::table::{Row, RowOwner, put_table, take_table};
 use super::{device, host};
 

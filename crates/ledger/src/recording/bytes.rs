@@ -1,4 +1,4 @@
-//! The parts of a block: integers of variable length, and streams that are compressed.
+//! The streams of a block, which are compressed, and its checksum.
 
 use std::cell::RefCell;
 
@@ -6,6 +6,7 @@ use miniz_oxide::deflate::core::{
     CompressorOxide, TDEFLFlush, TDEFLStatus, compress_to_output, create_comp_flags_from_zip_params,
 };
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
+use record::varint::{put, take};
 
 /// Level 6 with matches of six bytes or more only, which is zlib's `Z_FILTERED`: what is compressed
 /// here is mostly noise, in which shorter matches cost more than they save.
@@ -23,39 +24,6 @@ pub(super) enum PackingGoal {
     /// Little work, for what is read once and dropped: columns are not compressed, which takes far longer
     /// than all the rest.
     Time,
-}
-
-/// Appends an integer: seven bits a byte, the lowest first (LEB128).
-pub(super) fn put(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-/// Takes an integer off the front.
-pub(super) fn take(rest: &mut &[u8]) -> Option<u64> {
-    let mut value = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (&byte, tail) = rest.split_first()?;
-        *rest = tail;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
-}
-
-/// A signed number as one that is small where it is close to zero.
-pub(super) fn folded(value: i64) -> u64 {
-    ((value << 1) ^ (value >> 63)) as u64
-}
-
-/// The signed number of a folded one.
-pub(super) fn unfolded(value: u64) -> i64 {
-    (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
 /// Appends a stream: its length, what it takes here, and its bytes; compressed where that is less.
@@ -136,6 +104,7 @@ pub(super) fn checksum(bytes: &[u8]) -> u64 {
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use record::varint::{folded, unfolded};
 
     use super::*;
 

@@ -41,8 +41,8 @@ mod thin;
 mod write;
 
 use jiff::Timestamp;
-use record::Bytes;
 use record::sample::{RecordedInterval, SampleSource, SampleTime};
+use record::{Bytes, varint};
 use study::watch::Event;
 
 use bytes::PackingGoal;
@@ -104,9 +104,9 @@ fn pack(step: u32, samples: &[RecordedInterval]) -> Vec<u8> {
         return block::pack(samples.iter().map(|one| &one.sample), PackingGoal::Room);
     }
     let mut out = Vec::new();
-    bytes::put(&mut out, samples.len() as u64);
+    varint::put(&mut out, samples.len() as u64);
     for one in samples {
-        bytes::put(&mut out, one.samples());
+        varint::put(&mut out, one.samples());
     }
     let parts: [fn(&RecordedInterval) -> &record::sample::Sample; 3] = [
         |one| &one.sample,
@@ -117,11 +117,11 @@ fn pack(step: u32, samples: &[RecordedInterval]) -> Vec<u8> {
     let is_plain = samples.iter().all(|one| one.spread.is_none());
     for (nth, part) in parts.into_iter().enumerate() {
         if is_plain && nth > 0 {
-            bytes::put(&mut out, 0);
+            varint::put(&mut out, 0_u64);
             continue;
         }
         let packed = block::pack(samples.iter().map(part), PackingGoal::Room);
-        bytes::put(&mut out, packed.len() as u64);
+        varint::put(&mut out, packed.len() as u64);
         out.extend_from_slice(&packed);
     }
     out
@@ -140,14 +140,14 @@ fn unpack(step: u32, body: &[u8]) -> Result<Vec<RecordedInterval>, String> {
     }
     let cut = || "it is cut short".to_owned();
     let mut rest = body;
-    let mut take = || bytes::take(&mut rest).ok_or_else(cut);
+    let mut take = || varint::take(&mut rest).ok_or_else(cut);
     let many = usize::try_from(take()?).map_err(|_| cut())?;
     if many > body.len() {
         return Err(cut());
     }
     let counts: Vec<u64> = (0..many).map(|_| take()).collect::<Result<_, _>>()?;
     let mut part = || -> Result<Option<std::vec::IntoIter<_>>, String> {
-        let length = bytes::take(&mut rest).and_then(|length| usize::try_from(length).ok());
+        let length = varint::take(&mut rest).and_then(|length| usize::try_from(length).ok());
         let (packed, tail) = length
             .and_then(|length| rest.split_at_checked(length))
             .ok_or_else(cut)?;

@@ -6,7 +6,9 @@
 //! rows, whichever makes the column smaller. A row may have a twin, as a partition has its disk:
 //! then what the twin did since is expected of it too.
 
-use super::bytes::{PackingGoal, folded, put, put_figures, take, take_stream, unfolded};
+use record::varint::{folded, put, take, unfolded};
+
+use super::bytes::{PackingGoal, put_figures, take_stream};
 use super::level;
 
 /// The most rows of a table; a block that says it has more is damaged.

@@ -143,12 +143,7 @@ impl<'a> Packed<'a> {
 #[cfg(test)]
 pub(super) fn packed(base: i64, attributes: i16, producer: i64, values: &[&[u8]]) -> Vec<u8> {
     let varint = |into: &mut Vec<u8>, number: i64| {
-        let mut rest = (number << 1 ^ number >> 63).cast_unsigned();
-        while rest > 0x7f {
-            into.push(rest as u8 | 0x80);
-            rest >>= 7;
-        }
-        into.push(rest as u8);
+        record::varint::put(into, record::varint::folded(number));
     };
     let mut records = Vec::new();
     for (delta, value) in values.iter().enumerate() {

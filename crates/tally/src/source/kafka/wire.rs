@@ -2,6 +2,8 @@
 
 use std::io;
 
+use record::varint;
+
 /// An answer that breaks the protocol.
 pub(super) fn broken() -> io::Error {
     io::Error::new(
@@ -72,15 +74,9 @@ impl<'a> Wire<'a> {
 
     /// A number of variable length, whose sign is in its lowest bit.
     pub(super) fn varint(&mut self) -> io::Result<i64> {
-        let mut number = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let [byte] = self.array()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed());
-            }
-        }
-        Err(broken())
+        varint::take(&mut self.0)
+            .map(varint::unfolded)
+            .ok_or_else(broken)
     }
 
     /// Bytes with their length as such a number before them; `None` if they are null.
