@@ -331,7 +331,6 @@ fn with_qemu_a_file_of_the_user_is_no_state_and_stays_as_it_is() {
     std::fs::write(&photos, &content).unwrap();
     options.state = Some(photos.clone());
     let error = run(&options).0.unwrap_err();
-    assert!(error.is_refusal());
     assert!(error.to_string().contains("was left as it is"), "{error}");
     assert_eq!(std::fs::read(&photos).unwrap(), content);
 }
@@ -346,7 +345,6 @@ fn with_qemu_a_state_is_for_one_machine_at_a_time() {
     options.state = Some(folder.path().join("state"));
     let machine = Machine::start(&options, CapturedOutput::default(), std::io::sink()).unwrap();
     let error = run(&options).0.unwrap_err();
-    assert!(error.is_refusal());
     assert!(error.to_string().contains("in use by another"), "{error}");
     machine.cut().unwrap();
 }
@@ -421,7 +419,6 @@ fn with_qemu_a_machine_that_ends_early_says_why() {
         options.timeout = Some(Duration::from_secs(timeout));
         let (ended, _, _) = run(&options);
         let error = ended.unwrap_err();
-        assert!(!error.is_refusal());
         assert!(error.to_string().contains(words), "{error}");
     }
 }

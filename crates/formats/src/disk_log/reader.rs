@@ -135,11 +135,6 @@ impl<R: BufRead> Reader<R> {
         &self.parts.notes
     }
 
-    /// Bytes of the log that were taken so far.
-    pub fn bytes_taken(&self) -> u64 {
-        self.lines.taken()
-    }
-
     /// Reads a piece of the log, or notes its end.
     fn step(&mut self) -> Result<(), LogError> {
         if self.stage == Stage::AtEnd {

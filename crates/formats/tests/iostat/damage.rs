@@ -388,5 +388,4 @@ fn a_long_log_is_read_as_a_stream() {
         last = count + 1;
     }
     assert_eq!(last, 1_001);
-    assert!(reader.bytes_taken() > 700_000);
 }

@@ -227,7 +227,6 @@ fn the_host_is_named() {
         assert_eq!(source.hostname.as_deref(), Some("db1"));
         assert_eq!(source.kernel.as_deref(), Some("6.1.0-13-amd64"));
         assert_eq!(source.cpus, Some(2));
-        assert_eq!(reader.bytes_taken(), text.len() as u64);
     }
 }
 

@@ -60,11 +60,6 @@ impl Error {
             source,
         }
     }
-
-    /// True if nothing was started, so that nothing can have changed.
-    pub fn is_refusal(&self) -> bool {
-        !matches!(self, Error::Guest { .. } | Error::Output(_))
-    }
 }
 
 fn shown(lines: &[String]) -> String {
