@@ -94,17 +94,11 @@ fn workload(layout: &Layout<'_>) -> Workload {
         pattern: Pattern::Sequential,
         read_fraction: 0.0,
         block: Bytes::MIB,
-        threads: 1,
         depth: 8,
-        rate_per_s: None,
-        span: None,
-        sync_every: 0,
         sync_at_end: true,
         longest: NEVER,
-        shortest: Nanos(0),
-        precision: 0.0,
         ops: Some(layout.most.0 / Bytes::MIB.0),
-        details: None,
+        ..Workload::default()
     };
     if let Some(data) = layout.contents {
         contents::set(&mut workload, data);

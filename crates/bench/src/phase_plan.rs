@@ -1,6 +1,6 @@
 //! A phase as it is planned: its workload, and what ends it.
 
-use record::{Bytes, Nanos, Pattern, Workload};
+use record::{Bytes, Nanos, Workload};
 
 /// Length of a window.
 pub(crate) const WINDOW: Nanos = Nanos::from_secs(1);
@@ -49,19 +49,10 @@ const SHORTEST: Nanos = Nanos::from_secs(3);
 /// Common part of most phases; each names its differences.
 pub(crate) fn base() -> Workload {
     Workload {
-        pattern: Pattern::Random,
-        read_fraction: 1.0,
         block: Bytes::kib(16),
-        threads: 1,
-        depth: 1,
-        rate_per_s: None,
-        span: None,
-        sync_every: 0,
-        sync_at_end: false,
         longest: Nanos::from_secs(8),
         shortest: SHORTEST,
         precision: 0.03,
-        ops: None,
-        details: None,
+        ..Workload::default()
     }
 }

@@ -209,24 +209,13 @@ impl Tally {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use record::{Bytes, Nanos, Pattern};
+    use record::Nanos;
 
     pub(crate) fn workload() -> Workload {
         Workload {
-            pattern: Pattern::Random,
-            read_fraction: 1.0,
-            block: Bytes(4096),
-            threads: 1,
-            depth: 1,
-            rate_per_s: None,
-            span: None,
-            sync_every: 0,
-            sync_at_end: false,
             longest: Nanos::from_secs(3),
             shortest: Nanos::from_secs(3),
-            precision: 0.0,
-            ops: None,
-            details: None,
+            ..Workload::default()
         }
     }
 

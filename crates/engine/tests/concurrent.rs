@@ -8,26 +8,15 @@ use std::thread;
 use std::time::Duration;
 
 use engine::{Control, DiskEngine, Engine, EngineError, IoInterface, Job, Observer, StartGroup};
-use record::{Bytes, Nanos, Pattern, Phase, Window, Workload};
+use record::{Bytes, Nanos, Phase, Window, Workload};
 
 const WINDOW: Nanos = Nanos(100_000_000);
 
 fn workload() -> Workload {
     Workload {
-        pattern: Pattern::Random,
-        read_fraction: 1.0,
-        block: Bytes::kib(4),
-        threads: 1,
         depth: 2,
-        rate_per_s: None,
-        span: None,
-        sync_every: 0,
-        sync_at_end: false,
         longest: Nanos(300_000_000),
-        shortest: Nanos(0),
-        precision: 0.0,
-        ops: None,
-        details: None,
+        ..Workload::default()
     }
 }
 

@@ -53,20 +53,11 @@ impl Files {
 
 fn workload(details: JobOptions) -> Workload {
     Workload {
-        pattern: Pattern::Random,
         read_fraction: 0.0,
-        block: Bytes::kib(4),
-        threads: 1,
         depth: 4,
-        rate_per_s: None,
-        span: None,
-        sync_every: 0,
-        sync_at_end: false,
         longest: Nanos::from_secs(20),
-        shortest: Nanos(0),
-        precision: 0.0,
-        ops: None,
         details: Some(Box::new(details)),
+        ..Workload::default()
     }
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::AtomicBool;
 
 use engine::{Control, DiskEngine, Engine, EngineError, IoInterface, Job, Observer};
-use record::{Bytes, EngineKind, Nanos, Pattern, Phase, StopReason, Window, Workload};
+use record::{Bytes, EngineKind, Nanos, Phase, StopReason, Window, Workload};
 
 const O_DIRECT: i32 = rustix::fs::OFlags::DIRECT.bits() as i32;
 
@@ -35,20 +35,10 @@ fn scratch(size: u64) -> Scratch {
 
 fn workload() -> Workload {
     Workload {
-        pattern: Pattern::Random,
-        read_fraction: 1.0,
-        block: Bytes::kib(4),
-        threads: 1,
         depth: 4,
-        rate_per_s: None,
-        span: None,
-        sync_every: 0,
-        sync_at_end: false,
         longest: Nanos(300_000_000),
         shortest: Nanos(300_000_000),
-        precision: 0.0,
-        ops: None,
-        details: None,
+        ..Workload::default()
     }
 }
 

@@ -37,20 +37,14 @@ impl Scratch {
 
 pub(crate) fn workload(read_fraction: f64) -> Workload {
     Workload {
-        pattern: Pattern::Random,
         read_fraction,
         block: Bytes::kib(16),
-        threads: 1,
         depth: 20,
-        rate_per_s: None,
         span: Some(Bytes::gib(1)),
-        sync_every: 0,
-        sync_at_end: false,
         longest: Nanos::from_secs(8),
         shortest: Nanos::from_secs(3),
         precision: 0.03,
-        ops: None,
-        details: None,
+        ..Workload::default()
     }
 }
 

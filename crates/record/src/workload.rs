@@ -54,6 +54,28 @@ pub struct Workload {
     pub details: Option<Box<JobOptions>>,
 }
 
+/// Random reads of 4 KiB by one thread, one in flight, on all of the target.
+impl Default for Workload {
+    fn default() -> Workload {
+        Workload {
+            pattern: Pattern::Random,
+            read_fraction: 1.0,
+            block: Bytes::kib(4),
+            threads: 1,
+            depth: 1,
+            rate_per_s: None,
+            span: None,
+            sync_every: 0,
+            sync_at_end: false,
+            longest: Nanos(0),
+            shortest: Nanos(0),
+            precision: 0.0,
+            ops: None,
+            details: None,
+        }
+    }
+}
+
 /// Share of requests that have one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizeShare {

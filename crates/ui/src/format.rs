@@ -366,20 +366,11 @@ mod tests {
     /// Random reads of 4 KiB, one in flight.
     fn seek() -> Workload {
         Workload {
-            pattern: Pattern::Random,
-            read_fraction: 1.0,
-            block: Bytes::kib(4),
-            threads: 1,
-            depth: 1,
-            rate_per_s: None,
             span: Some(Bytes::gib(4)),
-            sync_every: 0,
-            sync_at_end: false,
             longest: Nanos::from_secs(8),
             shortest: Nanos::from_secs(3),
             precision: 0.03,
-            ops: None,
-            details: None,
+            ..Workload::default()
         }
     }
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use record::{
     Bytes, ClockKind, CpuTime, DeviceCounts, EngineKind, EngineUsed, FindingCode, Flow, Histogram,
-    HostConditions, Machine, Nanos, Origin, Pattern, Phase, Run, RunId, Severity, Slice,
-    StopReason, Target, TargetKind, Window, WindowFlow, Workload,
+    HostConditions, Machine, Nanos, Origin, Phase, Run, RunId, Severity, Slice, StopReason, Target,
+    TargetKind, Window, WindowFlow, Workload,
 };
 
 use crate::conclusion::Conclusion;
@@ -167,20 +167,14 @@ impl Made {
 
     fn workload(&self) -> Workload {
         Workload {
-            pattern: Pattern::Random,
             read_fraction: if self.reads { 1.0 } else { 0.0 },
             block: self.block,
-            threads: 1,
             depth: DEPTH,
-            rate_per_s: None,
             span: Some(Bytes::gib(100)),
-            sync_every: 0,
-            sync_at_end: false,
             longest: Nanos::from_secs(SECONDS as u64),
             shortest: Nanos::from_secs(3),
             precision: 0.03,
-            ops: None,
-            details: None,
+            ..Workload::default()
         }
     }
 

@@ -53,16 +53,8 @@ fn workload() -> Workload {
         read_fraction: 0.0,
         block: Bytes(100),
         threads: 2,
-        depth: 1,
-        rate_per_s: None,
-        span: None,
-        sync_every: 0,
         sync_at_end: true,
-        longest: Nanos(0),
-        shortest: Nanos(0),
-        precision: 0.0,
-        ops: None,
-        details: None,
+        ..Workload::default()
     }
 }
 
