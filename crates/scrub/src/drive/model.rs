@@ -18,7 +18,7 @@ use linux::md::sync::{Sectors, SpeedLimit, SyncMax, SyncState, Tunable};
 use record::Nanos;
 use record::sample::SyncAction;
 
-use super::{ArrayControl, Compared, ForegroundSample, ScrubProgress, Task, Waits};
+use super::{ArrayControl, Compared, Ending, ForegroundSample, ScrubProgress, Task, Waits, drive};
 pub(super) use barrier::Barrier;
 use barrier::Crossing;
 use direct::DirectComparison;
@@ -40,6 +40,49 @@ pub(super) fn task(wide: u64) -> Task {
         targets: None,
         deadline: None,
     }
+}
+
+/// Checks in start after start until all is done. Each is ended by a signal at an odd moment, or killed, which leaves
+/// what was reported last. Each of 400 mismatches is found once. `prepare` gives a start its model, and the moment of
+/// its end. Returns whether members were compared directly.
+pub(super) fn assert_found_once(
+    of: u64,
+    task: impl Fn() -> Task,
+    mut prepare: impl FnMut(u64) -> (Model, u64),
+) -> bool {
+    let bad: Vec<u64> = (0..400_u64)
+        .map(|number| number * 7_919 * 131 % of)
+        .collect();
+    let mut done = (Sectors(0), 0);
+    let mut has_compared = false;
+    for start in 0..500 {
+        let (mut model, when) = prepare(start);
+        model.bad.clone_from(&bad);
+        model.events.push((when, Event::Stop(StopCause::Signal)));
+        let rest = Task {
+            from: done.0,
+            mismatches: done.1,
+            ..task()
+        };
+        let ended = drive(&mut model, &rest);
+        has_compared |= model.compared > 0;
+        assert_eq!(model.refused, [""; 0]);
+        if matches!(ended.ending, Ending::Done) {
+            assert_eq!(ended.at.mismatches, bad.len() as u64);
+            assert!(start > 2, "{start}");
+            return has_compared;
+        }
+        let at = match start % 2 {
+            0 => model.reported.last().cloned().unwrap_or_default(),
+            _ => ended.at,
+        };
+        if at.done > done.0 {
+            done = (at.done, at.mismatches);
+        }
+        let truth = bad.iter().filter(|bad| **bad < done.0.0).count() as u64;
+        assert_eq!(done.1, truth, "start {start}, at {:?}", done.0);
+    }
+    panic!("it goes on");
 }
 
 /// Distribution of latencies about their mean.

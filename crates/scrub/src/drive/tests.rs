@@ -115,47 +115,13 @@ fn somebody_who_comes_to_an_idle_array_is_not_run_over() {
 #[test]
 fn all_is_found_once_over_any_number_of_interruptions() {
     let of = 30 * FASTEST as u64 + 77;
-    let bad: Vec<u64> = (0..400_u64)
-        .map(|number| number * 7_919 * 131 % of)
-        .collect();
-    let mut done = (Sectors(0), 0);
-    let mut starts = 0_u64;
-    loop {
+    model::assert_found_once(of, task, |start| {
         let mut model = Model::new(of, FASTEST);
-        model.bad.clone_from(&bad);
-        if starts % 3 == 1 {
+        if start % 3 == 1 {
             model.load = busy(0.001, 0.001);
         }
-        // Signals and kills come at odd moments; a kill leaves what was reported last.
-        let when = (1 + starts % 7) * SECOND + starts * 61_000_000;
-        let killed = starts.is_multiple_of(2);
-        model.events.push((when, Event::Stop(StopCause::Signal)));
-        let ended = drive(
-            &mut model,
-            &Task {
-                from: done.0,
-                mismatches: done.1,
-                ..task()
-            },
-        );
-        starts += 1;
-        assert!(starts < 500, "it goes on");
-        if matches!(ended.ending, Ending::Done) {
-            assert_eq!(ended.at.mismatches, bad.len() as u64);
-            break;
-        }
-        let at = if killed {
-            model.reported.last().cloned().unwrap_or_default()
-        } else {
-            ended.at
-        };
-        if at.done > done.0 {
-            done = (at.done, at.mismatches);
-        }
-        let truth = bad.iter().filter(|bad| **bad < done.0.0).count() as u64;
-        assert_eq!(done.1, truth, "start {starts}, at {:?}", done.0);
-    }
-    assert!(starts > 3, "{starts}");
+        (model, (1 + start % 7) * SECOND + start * 61_000_000)
+    });
 }
 
 /// Runs with something that happens after eleven seconds, and gives what came of it.

@@ -1,7 +1,7 @@
 //! Direct comparison, against a modelled RAID 10.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use super::super::model::{Event, Load, Model, Noise};
+use super::super::model::{Event, Load, Model, Noise, assert_found_once};
 use super::super::{DriveResult, Task, Waits, drive};
 use super::*;
 use job::StopCause;
@@ -45,58 +45,22 @@ fn model(of: u64) -> Model {
 #[test]
 fn all_is_found_once_over_any_number_of_interruptions_and_turns() {
     let of = 30 * FASTEST as u64 + 77;
-    let bad: Vec<u64> = (0..400_u64)
-        .map(|number| number * 7_919 * 131 % of)
-        .collect();
     for chunk in [Sectors(128), Sectors(1024), Sectors(8192)] {
-        let mut done = (Sectors(0), 0);
-        let mut starts = 0_u64;
-        let mut passed = false;
-        loop {
+        let task = || Task { chunk, ..task() };
+        let has_compared = assert_found_once(of, task, |start| {
             let mut model = model(of);
-            model.bad.clone_from(&bad);
             model.direct.moving = (0..50).map(|number| number * 104_729 % of).collect();
             // Somebody comes and goes.
             for turn in 0..20 {
-                let load = if turn % 2 == starts % 2 {
-                    busy()
-                } else {
-                    nobody()
+                let load = match turn % 2 == start % 2 {
+                    true => busy(),
+                    false => nobody(),
                 };
                 model.events.push((turn * 9 * SECOND, Event::Load(load)));
             }
-            let when = (4 + 5 * (starts % 7)) * SECOND + starts * 61_000_000;
-            let killed = starts.is_multiple_of(2);
-            model.events.push((when, Event::Stop(StopCause::Signal)));
-            let ended = drive(
-                &mut model,
-                &Task {
-                    from: done.0,
-                    mismatches: done.1,
-                    chunk,
-                    ..task()
-                },
-            );
-            passed |= model.compared > 0;
-            starts += 1;
-            assert!(starts < 500, "it goes on");
-            assert_eq!(model.refused, [""; 0]);
-            if matches!(ended.ending, Ending::Done) {
-                assert_eq!(ended.at.mismatches, bad.len() as u64);
-                break;
-            }
-            let at = if killed {
-                model.reported.last().cloned().unwrap_or_default()
-            } else {
-                ended.at
-            };
-            if at.done > done.0 {
-                done = (at.done, at.mismatches);
-            }
-            let truth = bad.iter().filter(|bad| **bad < done.0.0).count() as u64;
-            assert_eq!(done.1, truth, "start {starts}, at {:?}", done.0);
-        }
-        assert!(starts > 3 && passed, "{starts}");
+            (model, (4 + 5 * (start % 7)) * SECOND + start * 61_000_000)
+        });
+        assert!(has_compared);
     }
 }
 
