@@ -13,15 +13,10 @@ use std::fs;
 
 use serde_json::Value;
 use support::lab::in_lab;
-use support::{Place, ProgramOutput};
+use support::{Place, ProgramOutput, Words};
 
 /// Four volumes of 1 GiB and one of 2 GiB.
-const VOLUMES: [&str; 4] = [
-    "--volumes",
-    "4xiops=4000:1GiB",
-    "--volumes",
-    "iops=4000:2GiB",
-];
+const VOLUMES: &str = "--volumes 4xiops=4000:1GiB --volumes iops=4000:2GiB";
 
 /// A place whose `bin` holds programs that do nothing.
 fn with_programs(names: &[&str]) -> Place {
@@ -35,8 +30,8 @@ fn with_programs(names: &[&str]) -> Place {
 }
 
 /// `array create` with no other programs than those of the place.
-fn create(place: &Place, arguments: &[&str]) -> ProgramOutput {
-    let mut command = place.command(&[&["array", "create"], arguments].concat());
+fn create(place: &Place, arguments: &(impl Words + ?Sized)) -> ProgramOutput {
+    let mut command = place.command(&[vec!["array", "create"], arguments.words()].concat());
     support::said(command.env("PATH", place.path("bin")))
 }
 
@@ -65,55 +60,36 @@ fn every_reason_is_named_in_one_refusal() {
 #[test]
 fn what_does_not_fit_the_level_is_refused() {
     let place = with_programs(&["mdadm"]);
-    for (arguments, words) in [
-        (["--level", "1", "--chunk", "64k"], "RAID 1 has no chunks"),
-        (
-            ["--level", "linear", "--chunk", "64k"],
-            "a linear array has no chunks",
-        ),
-        (
-            ["--level", "0", "--layout", "f2"],
-            "--layout is for RAID 10",
-        ),
-        (
-            ["--level", "0", "--bitmap", "internal"],
-            "--bitmap is for levels with copies or parity",
-        ),
-        (
-            ["--level", "0", "--spares", "/dev/no-such-c"],
-            "--spares is for levels with copies or parity",
-        ),
-        (
-            ["--level", "1", "--spares", "/dev/no-such-a"],
-            "/dev/no-such-a cannot be opened",
-        ),
-        (
-            ["--level", "1", "--bitmap", "lockless"],
-            "a lockless bitmap needs mdadm 4.6",
-        ),
-        (
-            ["--level", "10", "--chunk", "2k"],
-            "too small; the least is 4 KiB",
-        ),
-        (["--level", "0", "--name", "7 up"], "'7 up' is not a name"),
-        (
-            ["--level", "0", "--destroy", "/dev/zero"],
-            "--destroy names /dev/zero, which is not",
-        ),
+    for row in [
+        "--level 1 --chunk 64k => RAID 1 has no chunks",
+        "--level linear --chunk 64k => a linear array has no chunks",
+        "--level 0 --layout f2 => --layout is for RAID 10",
+        "--level 0 --bitmap internal => --bitmap is for levels with copies or parity",
+        "--level 0 --spares /dev/no-such-c => --spares is for levels with copies or parity",
+        "--level 1 --spares /dev/no-such-a => /dev/no-such-a cannot be opened",
+        "--level 1 --bitmap lockless => a lockless bitmap needs mdadm 4.6",
+        "--level 10 --chunk 2k => too small; the least is 4 KiB",
+        "--level 0 --destroy /dev/zero => --destroy names /dev/zero, which is not",
     ] {
-        let members = ["--members", "/dev/no-such-a,/dev/no-such-b"];
-        create(&place, &[&arguments[..], &members].concat()).refuses(&[words]);
+        let (arguments, words) = row.split_once(" => ").unwrap();
+        let members = "--members /dev/no-such-a,/dev/no-such-b";
+        create(&place, &format!("{arguments} {members}")).refuses(&[words]);
     }
+    let named = [
+        "--level",
+        "0",
+        "--members",
+        "/dev/no-such-a,/dev/no-such-b",
+        "--name",
+        "7 up",
+    ];
+    create(&place, &named).refuses(&["'7 up' is not a name"]);
     let spare = ["--spares", "/dev/no-such-c", "--destroy", "/dev/zero"];
     let members = ["--level", "1", "--members", "/dev/no-such-a,/dev/no-such-b"];
     create(&place, &[members, spare].concat())
         .refuses(&["not among the members and spares", "/dev/no-such-c cannot"]);
-    create(&place, &["--level", "3", "--members", "/dev/a"]).refuses(&["invalid value '3'"]);
-    create(
-        &place,
-        &["--level", "0", "--members", "/dev/a", "--mount", "/data"],
-    )
-    .refuses(&["--fs"]);
+    create(&place, "--level 3 --members /dev/a").refuses(&["invalid value '3'"]);
+    create(&place, "--level 0 --members /dev/a --mount /data").refuses(&["--fs"]);
 }
 
 /// mkfs.xfs would say so when the members carry md's metadata already.
@@ -149,15 +125,8 @@ fn with_root_members_that_are_too_small_for_xfs_are_refused_and_not_touched() {
 fn a_file_is_no_member_and_stays_as_it_is() {
     let place = with_programs(&["mdadm"]);
     fs::write(place.path("file"), vec![7_u8; 1 << 20]).unwrap();
-    let arguments = [
-        "--level",
-        "0",
-        "--members",
-        "file,file",
-        "--destroy",
-        "file=unknown",
-    ];
-    create(&place, &arguments).refuses(&["file is a file", "are block devices"]);
+    let arguments = "--level 0 --members file,file --destroy file=unknown";
+    create(&place, arguments).refuses(&["file is a file", "are block devices"]);
     assert_eq!(fs::read(place.path("file")).unwrap(), vec![7_u8; 1 << 20]);
 }
 
@@ -180,16 +149,16 @@ fn a_mount_point_that_does_not_suit_is_refused() {
 fn an_array_that_does_not_exist_is_not_stopped() {
     let place = Place::new();
     place
-        .run(&["array", "stop", "no-such"])
+        .run("array stop no-such")
         .refuses(&["there is no array no-such"]);
     let replace = ["--member", "/dev/no-such-a", "--with", "/dev/no-such-b"];
     let mut replace = place.command(&[&["array", "replace", "no-such"], &replace[..]].concat());
     support::said(replace.env("PATH", with_programs(&["mdadm"]).path("bin")))
         .refuses(&["there is no array no-such"]);
     place
-        .run(&["array", "stop", "data", "--destroy", "/dev/no-such"])
+        .run("array stop data --destroy /dev/no-such")
         .refuses(&["--erase"]);
-    let listed = place.run(&["array", "list", "--json"]).ends_with(0).json();
+    let listed = place.run("array list --json").ends_with(0).json();
     assert_eq!(listed["command"], "array list");
     assert!(listed["arrays"].is_array());
 }
@@ -244,7 +213,7 @@ disksmith array list >&2
 #[test]
 fn with_qemu_an_array_is_built_used_stopped_and_taken_back() {
     let place = Place::new();
-    let Some(said) = in_lab(&place, &VOLUMES, SCRIPT) else {
+    let Some(said) = in_lab(&place, VOLUMES, SCRIPT) else {
         return;
     };
     let said = said.ends_with(0);
@@ -331,7 +300,7 @@ disksmith array list >&2
 #[ignore = "long proof: make prove"]
 fn with_qemu_what_kills_have_left_is_repaired_by_the_next_start() {
     let place = Place::new();
-    let Some(said) = in_lab(&place, &VOLUMES, KILLS) else {
+    let Some(said) = in_lab(&place, VOLUMES, KILLS) else {
         return;
     };
     let said = said.ends_with(0);

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use loops::{FileSystem, Loop, Mounted, fill, make, run, skipped, unmount};
 use rustix::process::Signal;
-use support::{Place, ProgramOutput, Running, process_io};
+use support::{Place, ProgramOutput, Running, Words, process_io};
 
 /// Bytes of a device that is to break.
 const SIZE: u64 = 64 << 20;
@@ -41,11 +41,10 @@ impl Shrinking {
 
     /// Starts to measure, and waits until the phase page-read is under way: until the device's reads are of 16 KiB
     /// and no longer of 4. A run that comes to its end before that is seen, as on a busy host, is started again.
-    fn start(&self, arguments: &[&str]) -> Running {
-        let path = self.device.path();
+    fn start(&self, arguments: &(impl Words + ?Sized)) -> Running {
+        let words = [vec!["bench", self.device.path()], arguments.words()].concat();
         loop {
-            let mut running =
-                Running::start(&mut self.place.command(&[&["bench", path], arguments].concat()));
+            let mut running = Running::start(&mut self.place.command(&words));
             let mut before = self.reads();
             let has_pages = running.wait_until_or_end("reads no pages", || {
                 let now = self.reads();
@@ -91,14 +90,10 @@ fn with_root_a_device_that_cannot_be_read_fails_with_the_kernels_word_for_it() {
     };
     shrinking.file.set_len(0).unwrap();
     for engine in ["uring", "sync"] {
-        let words = [
-            "bench",
-            shrinking.device.path(),
-            "--phase",
-            "seek",
-            "--engine",
-            engine,
-        ];
+        let words = format!(
+            "bench {} --phase seek --engine {engine}",
+            shrinking.device.path()
+        );
         let said = failed(
             shrinking.place.run(&words),
             &["seek on /dev/loop", "a read at byte", "Input/output error"],
@@ -146,15 +141,8 @@ fn with_root_a_device_that_is_pulled_out_in_mid_run_ends_it() {
     let Some(shrinking) = Shrinking::new() else {
         return;
     };
-    let words = [
-        "--phase",
-        "page-read",
-        "--precision",
-        "0",
-        "--seconds",
-        "30s",
-    ];
-    let running = shrinking.start(&words);
+    let words = "--phase page-read --precision 0 --seconds 30s";
+    let running = shrinking.start(words);
     // A device that goes has no capacity any more; nothing else of it changes for who has it open.
     shrinking.file.set_len(0).unwrap();
     run("losetup", &["--set-capacity", shrinking.device.path()]);
@@ -174,16 +162,7 @@ fn with_root_a_file_that_is_cut_short_in_mid_run_ends_it() {
     let path = files.join("file");
     fill(&path, 64);
     let place = Place::new();
-    let words = [
-        "bench",
-        &path,
-        "--phase",
-        "page-read",
-        "--precision",
-        "0",
-        "--seconds",
-        "30s",
-    ];
+    let words = format!("bench {path} --phase page-read --precision 0 --seconds 30s");
     let mut running = Running::start(&mut place.command(&words));
     // Far more than the program itself and a look at the file.
     running.wait_for_io("read_bytes", 128 << 20);
@@ -259,7 +238,7 @@ fn with_root_a_disk_that_fills_while_the_test_file_is_laid_out_is_reported_and_t
     };
     let path = disk.mounted.point.to_str().unwrap();
     let place = Place::new();
-    let said = place.run(&["bench", path, "--size", "128M", "--phase", "page-read"]);
+    let said = place.run(&format!("bench {path} --size 128M --phase page-read"));
     failed(
         said,
         &[

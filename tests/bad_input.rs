@@ -23,24 +23,24 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use loops::{FileSystem, Loop, Mounted, fill, run, skipped, try_run, unmount};
-use support::{Place, ProgramOutput, names_in, said};
+use support::{Place, ProgramOutput, Words, names_in, said};
 
-const BRIEFLY: [&str; 4] = ["--phase", "page-read", "--seconds", "200ms"];
+const BRIEFLY: &str = "--phase page-read --seconds 200ms";
 
 /// A short run on a path.
-fn bench(place: &Place, path: &str, arguments: &[&str]) -> ProgramOutput {
-    place.run(&[&["bench", path], &BRIEFLY[..], arguments].concat())
+fn bench(place: &Place, path: &str, arguments: &(impl Words + ?Sized)) -> ProgramOutput {
+    place.run(&[vec!["bench", path], BRIEFLY.words(), arguments.words()].concat())
 }
 
 #[test]
 fn what_does_not_exist_is_named() {
     let place = Place::new();
-    bench(&place, "nowhere/at/all", &[]).refuses(&["there is no nowhere/at/all"]);
+    bench(&place, "nowhere/at/all", "").refuses(&["there is no nowhere/at/all"]);
     symlink("nowhere", place.path("dangling")).unwrap();
-    bench(&place, "dangling", &[]).refuses(&["dangling"]);
+    bench(&place, "dangling", "").refuses(&["dangling"]);
     symlink("circle", place.path("circle")).unwrap();
-    bench(&place, "circle", &[]).refuses(&["circle cannot be examined"]);
-    bench(&place, "", &[]).ends_with(2);
+    bench(&place, "circle", "").refuses(&["circle cannot be examined"]);
+    bench(&place, "", "").ends_with(2);
     assert!(fs::symlink_metadata(place.path("dangling")).is_ok());
 }
 
@@ -52,7 +52,7 @@ fn what_holds_no_data_is_refused_at_once() {
     // The pipe's other end is never opened, for which this would wait forever.
     for path in ["pipe", "socket", "/dev/null", "/dev/zero"] {
         let neither = format!("{path} is neither a directory, a file nor a block device");
-        bench(&place, path, &[]).refuses(&[&neither]);
+        bench(&place, path, "").refuses(&[&neither]);
         bench(&place, path, &["--destroy", path]).refuses(&[&neither]);
     }
 }
@@ -61,9 +61,9 @@ fn what_holds_no_data_is_refused_at_once() {
 fn an_empty_file_and_one_smaller_than_a_request_are_refused() {
     let place = Place::new();
     File::create(place.path("empty")).unwrap();
-    bench(&place, "empty", &[]).refuses(&["empty is empty: there is nothing to read"]);
+    bench(&place, "empty", "").refuses(&["empty is empty: there is nothing to read"]);
     fs::write(place.path("small"), [1; 1000]).unwrap();
-    bench(&place, "small", &[]).refuses(&["no room for blocks of 16 KiB"]);
+    bench(&place, "small", "").refuses(&["no room for blocks of 16 KiB"]);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn a_path_with_spaces_and_bytes_that_are_no_text_is_a_path_like_any_other() {
     ] {
         let folder = place.path("data").join(OsStr::from_bytes(name));
         fs::create_dir(&folder).unwrap();
-        let mut command = place.command(&["bench", "--size", "4M", "--json", "--phase", "seek"]);
+        let mut command = place.command("bench --size 4M --json --phase seek");
         command.args(["--seconds", "200ms"]).arg("--").arg(&folder);
         let document = said(&mut command).ends_with(0).json();
         let shown = document["target"]["path"].as_str().unwrap();
@@ -84,7 +84,7 @@ fn a_path_with_spaces_and_bytes_that_are_no_text_is_a_path_like_any_other() {
         // Named by --destroy, in full.
         let file = folder.join("file");
         fs::write(&file, vec![1; 1 << 20]).unwrap();
-        let mut command = place.command(&["bench", "--phase", "page-write", "--seconds", "200ms"]);
+        let mut command = place.command("bench --phase page-write --seconds 200ms");
         let mut consent = file.clone().into_os_string();
         consent.push("=unknown");
         command.arg("--destroy").arg(consent).arg(&file);
@@ -92,7 +92,7 @@ fn a_path_with_spaces_and_bytes_that_are_no_text_is_a_path_like_any_other() {
         assert_ne!(fs::read(&file).unwrap(), vec![1; 1 << 20]);
         // And told when something is the matter with it.
         fs::write(&file, "").unwrap();
-        let mut command = place.command(&["bench"]);
+        let mut command = place.command("bench");
         command.arg(&file);
         said(&mut command).refuses(&["is empty"]);
     }
@@ -156,7 +156,7 @@ impl OtherUser {
     }
 
     fn bench(&self, path: &Path) -> ProgramOutput {
-        said(self.command().arg("bench").args(BRIEFLY).arg(path))
+        said(self.command().arg("bench").args(BRIEFLY.words()).arg(path))
     }
 }
 
@@ -212,13 +212,13 @@ fn with_root_a_file_system_mounted_read_only_is_refused_and_its_files_are_read()
     let path = files.path().to_str().unwrap();
     run("mount", &["-o", "remount,ro", path]);
     let place = Place::new();
-    bench(&place, path, &["--size", "8M"]).refuses(&["is mounted read-only"]);
+    bench(&place, path, "--size 8M").refuses(&["is mounted read-only"]);
     let file = files.join("file");
-    bench(&place, &file, &[]).ends_with(0);
+    bench(&place, &file, "").ends_with(0);
     bench(&place, &file, &["--destroy", &file]).refuses(&["Read-only file system"]);
     let device = files.device.path();
     // The device itself may still be read.
-    bench(&place, device, &[]).ends_with(0);
+    bench(&place, device, "").ends_with(0);
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn with_root_a_device_set_read_only_is_refused_for_writing() {
     run("blockdev", &["--setro", device.path()]);
     let place = Place::new();
     bench(&place, device.path(), &["--destroy", device.path()]).refuses(&["is set read-only"]);
-    bench(&place, device.path(), &[]).ends_with(0);
+    bench(&place, device.path(), "").ends_with(0);
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn with_root_a_file_system_without_direct_io_makes_the_run_invalid() {
     };
     let mounted = Mounted::new(device.path());
     let file = mounted.point.join("file");
-    let said = bench(&place, file.to_str().unwrap(), &["--json"]).ends_with(0);
+    let said = bench(&place, file.to_str().unwrap(), "--json").ends_with(0);
     let document = said.json();
     assert_eq!(document["verdict"], "invalid");
     assert!(
@@ -297,9 +297,7 @@ fn with_root_fuse_may_answer_from_memory_and_nothing_stays_there() {
         return;
     };
     let path = fuse.point.path().to_str().unwrap();
-    let document = bench(&place, path, &["--size", "8M", "--json"])
-        .ends_with(0)
-        .json();
+    let document = bench(&place, path, "--size 8M --json").ends_with(0).json();
     let findings = document["findings"].to_string();
     assert!(findings.contains("\"cached\""), "{findings}");
     assert_ne!(document["verdict"], "trusted");
@@ -318,7 +316,7 @@ fn no_failure_says_a_cause_twice() {
     fs::write(place.path("text"), "no format of anybody").unwrap();
     fs::write(place.path("job.fio"), "[a]\nrw=dance\n").unwrap();
     fs::create_dir(place.path("folder")).unwrap();
-    bench(&place, "data", &[]).ends_with(0);
+    bench(&place, "data", "").ends_with(0);
     for words in [
         "bench nowhere",
         "bench text/below",

@@ -104,7 +104,7 @@ fn its_line_reads_as_one_of_bonnie_and_compares_with_one() {
     }
     let measured = place.runs().remove(0);
     fs::write(place.path("line.csv"), &line).unwrap();
-    place.run(&["import", "line.csv"]).ends_with(0);
+    place.run("import line.csv").ends_with(0);
     let runs = place.runs();
     assert_eq!(runs.len(), 2);
     let said = place.run(&["compare", &runs[0], &runs[1]]).ends_with(0);
@@ -121,13 +121,13 @@ fn its_line_reads_as_one_of_bonnie_and_compares_with_one() {
     );
     let first = fs::read_to_string(fixture).unwrap();
     fs::write(place.path("real.csv"), first.lines().next().unwrap()).unwrap();
-    place.run(&["import", "real.csv"]).ends_with(0);
+    place.run("import real.csv").ends_with(0);
     let real = place.runs().into_iter().find(|run| !runs.contains(run));
     let said = place
         .run(&["compare", &measured, &real.unwrap()])
         .ends_with(0);
     for test in ["char-write", "char-read"] {
-        assert!(said.prose().contains(test), "{said:#?}");
+        said.says(&[test]);
         let apart = format!("{test}: the two runs did not do the same");
         assert!(!said.prose().contains(&apart), "{said:#?}");
     }
@@ -162,9 +162,9 @@ fn what_cannot_be_is_refused_and_nothing_written() {
     refused(&["--size", "4M", "--rate", "5"], "does not go with");
     refused(&["--size", "4M", "--phase", "rewrit"], "no phase 'rewrit'");
     fs::write(place.path("file"), "data").unwrap();
-    let on_a_file = place.run(&["bench", "file", "--suite", "bonnie"]);
+    let on_a_file = place.run("bench file --suite bonnie");
     on_a_file.refuses(&["is not a directory"]);
-    let elsewhere = place.run(&["bench", "data", "--suite", "seek", "--sync"]);
+    let elsewhere = place.run("bench data --suite seek --sync");
     elsewhere.refuses(&["only the suite bonnie"]);
 }
 
@@ -172,9 +172,9 @@ fn what_cannot_be_is_refused_and_nothing_written() {
 fn a_link_to_a_directory_is_measured_as_the_directory() {
     let place = Place::new();
     std::os::unix::fs::symlink(place.data(), place.path("link")).unwrap();
-    let words = ["bench", "link", "--suite", "bonnie", "--files", "50"];
-    let phases = ["--phase", "seq-delete,random-delete", "--no-ledger"];
-    place.run(&[&words[..], &phases].concat()).ends_with(0);
+    let words = "bench link --suite bonnie --files 50";
+    let phases = "--phase seq-delete,random-delete --no-ledger";
+    place.run(&format!("{words} {phases}")).ends_with(0);
     place.assert_nothing_left();
 }
 
@@ -212,10 +212,9 @@ fn wait_for_small_files(place: &Place) {
 }
 
 /// A run of one test that has made some of its small files, and would continue for long.
-fn many_small_files(place: &Place, phase: &str, options: &[&str]) -> Running {
-    let words = ["bench", "data", "--suite", "bonnie", "--size", "4M"];
-    let files = ["--files", "400000", "--phase", phase];
-    let run = Running::start(&mut place.command(&[&words[..], &files, options].concat()));
+fn many_small_files(place: &Place, phase: &str, options: &str) -> Running {
+    let words = "bench data --suite bonnie --size 4M --files 400000 --phase";
+    let run = Running::start(&mut place.command(&format!("{words} {phase} {options}")));
     wait_for_small_files(place);
     run
 }
@@ -223,7 +222,7 @@ fn many_small_files(place: &Place, phase: &str, options: &[&str]) -> Running {
 #[test]
 fn what_a_kill_leaves_the_next_start_removes() {
     let place = Place::new();
-    let run = many_small_files(&place, "random-stat", &["--directories", "4"]);
+    let run = many_small_files(&place, "random-stat", "--directories 4");
     run.signal(Signal::KILL);
     run.end();
     let left = names_in(&place.data());
@@ -231,10 +230,7 @@ fn what_a_kill_leaves_the_next_start_removes() {
     fs::write(place.data().join(".disksmith-notes"), "mine").unwrap();
     // Another suite in the same place removes it just as well.
     let said = place.bench(&support::SHORT).ends_with(0);
-    assert!(
-        said.prose().contains("which a killed run had left"),
-        "{said:#?}"
-    );
+    said.says(&["which a killed run had left"]);
     assert_eq!(names_in(&place.data()), [".disksmith-notes"]);
 }
 
@@ -246,23 +242,16 @@ fn what_a_kill_leaves_goes_before_the_room_is_examined() {
     fs::set_permissions(&left, fs::Permissions::from_mode(0o700)).unwrap();
     fs::write(left.join("0000000000"), "data").unwrap();
     // The small files alone are more than fits anywhere.
-    let words = [
-        "bench",
-        "data",
-        "--suite",
-        "bonnie",
-        "--phase",
-        "seq-create",
-    ];
-    let large = ["--file-size", "1g", "--files", "1000000"];
-    place.run(&[&words[..], &large].concat()).refuses(&["need"]);
+    let words = "bench data --suite bonnie --phase seq-create";
+    let large = "--file-size 1g --files 1000000";
+    place.run(&format!("{words} {large}")).refuses(&["need"]);
     place.assert_nothing_left();
 }
 
 #[test]
 fn a_signal_ends_it_and_the_small_files_go() {
     let place = Place::new();
-    let run = many_small_files(&place, "seq-create", &["--sync"]);
+    let run = many_small_files(&place, "seq-create", "--sync");
     run.signal(Signal::INT);
     let said = run.end();
     assert_eq!(said.status, Some(3), "{said:#?}");

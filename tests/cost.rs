@@ -20,9 +20,9 @@ fn measured() -> Place {
 }
 
 /// The document of `cost` with these arguments.
-fn document(place: &Place, arguments: &[&str], status: i32) -> Value {
-    let words = [&["cost", "--workload", "last", "--json"], arguments].concat();
-    place.run(&words).ends_with(status).json()
+fn document(place: &Place, arguments: &str, status: i32) -> Value {
+    let line = format!("cost --workload last --json {arguments}");
+    place.run(&line).ends_with(status).json()
 }
 
 /// A price file in which a type carries anything and costs 1 for a GiB.
@@ -32,7 +32,7 @@ const ANY: &str = "type,region,as_of,source,currency,gib_month,least_gib,most_gi
 #[test]
 fn the_cheapest_is_first_and_the_others_have_a_reason() {
     let place = measured();
-    let found = document(&place, &["--volumes", "3"], 0);
+    let found = document(&place, "--volumes 3", 0);
     assert_eq!(found["workload"]["kind"], "run");
     let rate = found["workload"]["peak"]["iops"].as_f64().unwrap();
     assert!(rate > 0.0);
@@ -61,65 +61,38 @@ fn the_cheapest_is_first_and_the_others_have_a_reason() {
             .unwrap()
             .contains("2024-07-01")
     );
-    let said = place.run(&["cost", "--workload", "last"]).ends_with(0);
-    assert!(said.out.contains("as of 2024-07-01"), "{said:#?}");
+    let said = place.run("cost --workload last").ends_with(0);
+    said.says(&["as of 2024-07-01"]);
 }
 
 #[test]
 fn own_prices_and_instances_count() {
     let place = measured();
     fs::write(place.path("prices.csv"), ANY).unwrap();
-    let here = [
-        "--prices",
-        "prices.csv",
-        "--region",
-        "here",
-        "--size",
-        "200GiB",
-        "--volumes",
-        "1",
-    ];
-    let found = document(&place, &here, 0);
+    let here = "--prices prices.csv --region here --size 200GiB --volumes 1";
+    let found = document(&place, here, 0);
     assert_eq!(found["choices"][0]["month"], 200.0);
     assert_eq!(found["choices"][0]["currency"], "EUR");
     assert_eq!(found["warnings"].as_array().unwrap().len(), 0);
     let limits = r#"{"InstanceTypes": [{"InstanceType": "tiny", "EbsInfo": {"EbsOptimizedInfo": {"BaselineIops": 0.001,
         "BaselineThroughputInMBps": 1, "MaximumIops": 0.002, "MaximumThroughputInMBps": 2}}}]}"#;
     fs::write(place.path("types.json"), limits).unwrap();
-    let instance = ["--instance", "tiny", "--instances", "types.json"];
-    let none = document(&place, &[&here[..], &instance].concat(), 1);
+    let tiny = format!("{here} --instance tiny --instances types.json");
+    let none = document(&place, &tiny, 1);
     let reason = none["ruled_out"][0]["reason"].as_str().unwrap();
     assert!(reason.starts_with("instance cap"), "{reason}");
-    let said = place
-        .run(&["cost", "--workload", "last", "--p99", "1us"])
-        .ends_with(1);
-    assert!(said.out.contains("No volume type carries it"), "{said:#?}");
-    assert!(said.out.contains("latency: "), "{said:#?}");
+    let said = place.run("cost --workload last --p99 1us").ends_with(1);
+    said.says(&["No volume type carries it", "latency: "]);
 }
 
 #[test]
 fn a_recording_is_a_workload_and_idle_volumes_are_named() {
     let place = Place::new();
     place
-        .run(&[
-            "watch",
-            "--record",
-            "--plain",
-            "--count",
-            "3",
-            "--interval",
-            "1s",
-        ])
+        .run("watch --record --plain --count 3 --interval 1s")
         .ends_with(0);
-    let words = [
-        "cost",
-        "--workload",
-        "1",
-        "--json",
-        "--have",
-        "io2,1TiB,100000",
-    ];
-    let found = place.run(&words).ends_with(0).json();
+    let words = "cost --workload 1 --json --have io2,1TiB,100000";
+    let found = place.run(words).ends_with(0).json();
     assert_eq!(found["workload"]["kind"], "recording");
     let have = &found["have"];
     let idle = have["idle_month"].as_f64().unwrap();
@@ -129,59 +102,31 @@ fn a_recording_is_a_workload_and_idle_volumes_are_named() {
         "{have}"
     );
     assert!(idle > 0.0 && idle < 4_704.0, "{have}");
-    let said = place
-        .run(&["cost", "--workload", "1", "--device", "nosuch"])
-        .ends_with(2);
-    assert!(
-        said.err.contains("no rates of a device nosuch"),
-        "{said:#?}"
-    );
+    let said = place.run("cost --workload 1 --device nosuch").ends_with(2);
+    said.warns(&["no rates of a device nosuch"]);
 }
 
 #[test]
 fn misuse_is_refused_with_the_reason() {
     let place = measured();
     fs::write(place.path("bad.toml"), "[[volume]]\ntype = \"gp3\"\n").unwrap();
-    for (arguments, reason) in [
-        (&["--workload", "7"][..], "there is no recording 7"),
-        (
-            &["--workload", "last", "--phase", "nosuch"],
-            "has the phases page-read",
-        ),
-        (
-            &["--workload", "last", "--region", "mars"],
-            "no price of the region 'mars'",
-        ),
-        (&["--workload", "last", "--prices", "bad.toml"], "bad.toml"),
-        (
-            &["--workload", "last", "--prices", "nosuch"],
-            "cannot be read",
-        ),
-        (
-            &["--workload", "last", "--have", "gp9,1TiB"],
-            "no type 'gp9'",
-        ),
-        (
-            &[
-                "--workload",
-                "last",
-                "--instance",
-                "x",
-                "--instances",
-                "bad.toml",
-            ],
-            "describe-instance-types",
-        ),
-        (&["--workload", "last", "--size", "0"], "cannot be 0"),
+    for row in [
+        "--workload 7 => there is no recording 7",
+        "--workload last --phase nosuch => has the phases page-read",
+        "--workload last --region mars => no price of the region 'mars'",
+        "--workload last --prices bad.toml => bad.toml",
+        "--workload last --prices nosuch => cannot be read",
+        "--workload last --have gp9,1TiB => no type 'gp9'",
+        "--workload last --instance x --instances bad.toml => describe-instance-types",
+        "--workload last --size 0 => cannot be 0",
     ] {
-        let said = place.run(&[&["cost"], arguments].concat()).ends_with(2);
-        assert!(said.err.contains(reason), "{said:#?}");
+        let (arguments, reason) = row.split_once(" => ").unwrap();
+        let said = place.run(&format!("cost {arguments}")).ends_with(2);
+        said.warns(&[reason]);
         assert_eq!(said.out, "");
     }
-    let said = Place::new()
-        .run(&["cost", "--workload", "last"])
-        .ends_with(2);
-    assert!(said.err.contains("the ledger is empty"), "{said:#?}");
+    let said = Place::new().run("cost --workload last").ends_with(2);
+    said.warns(&["the ledger is empty"]);
 }
 
 #[test]
@@ -197,7 +142,7 @@ fn a_trace_is_a_workload_and_its_base_load_has_a_price() {
     }
     fs::write(place.path("day.load"), load).unwrap();
     let found = place
-        .run(&["cost", "--workload", "day.load", "--size", "1GiB", "--json"])
+        .run("cost --workload day.load --size 1GiB --json")
         .ends_with(0)
         .json();
     assert_eq!(found["workload"]["kind"], "trace");
@@ -207,15 +152,13 @@ fn a_trace_is_a_workload_and_its_base_load_has_a_price() {
     let base = found["base_month"].as_f64().unwrap();
     assert!(base <= found["choices"][0]["month"].as_f64().unwrap());
     let said = place
-        .run(&["cost", "--workload", "day.load", "--size", "1GiB"])
+        .run("cost --workload day.load --size 1GiB")
         .ends_with(0);
-    assert!(said.prose().contains("The base load alone"), "{said:#?}");
+    said.says(&["The base load alone"]);
     // Nobody knows when it was recorded.
     assert!(found["workload"]["at"].is_null());
     assert!(said.out.starts_with("Trace day.load: 900"), "{said:#?}");
-    let other = ["cost", "--workload", "day.load", "--device", "nosuch"];
-    place.run(&other).refuses(&["day.load", "nosuch"]);
-    place
-        .run(&["cost", "--workload", "./nosuch"])
-        .refuses(&["./nosuch"]);
+    let other = "cost --workload day.load --device nosuch";
+    place.run(other).refuses(&["day.load", "nosuch"]);
+    place.run("cost --workload ./nosuch").refuses(&["./nosuch"]);
 }

@@ -19,7 +19,7 @@ fn walk<'a>(device: &'a Value, seen: &mut Vec<&'a Value>) {
 
 #[test]
 fn the_document_has_these_keys_of_these_types() {
-    let said = Place::new().run(&["devices", "--json"]).ends_with(0);
+    let said = Place::new().run("devices --json").ends_with(0);
     assert_eq!(said.err, "");
     let document = said.json();
     assert_eq!(document["schema"], 1);
@@ -49,7 +49,7 @@ fn the_document_has_these_keys_of_these_types() {
 fn the_disk_below_the_root_may_never_be_written() {
     let number = std::fs::metadata("/").unwrap().dev();
     let number = format!("{}:{}", libc::major(number), libc::minor(number));
-    let document = Place::new().run(&["devices", "--json"]).ends_with(0).json();
+    let document = Place::new().run("devices --json").ends_with(0).json();
     let disks = document["devices"].as_array().unwrap();
     let mut found = false;
     for disk in disks {
@@ -74,10 +74,10 @@ fn the_disk_below_the_root_may_never_be_written() {
 #[test]
 fn the_text_fits_100_columns_and_names_every_disk_and_every_reason() {
     let place = Place::new();
-    let said = place.run(&["devices"]).ends_with(0);
+    let said = place.run("devices").ends_with(0);
     assert_eq!(said.err, "");
     said.fits(100);
-    let document = place.run(&["devices", "--json"]).ends_with(0).json();
+    let document = place.run("devices --json").ends_with(0).json();
     for disk in document["devices"].as_array().unwrap() {
         let name = disk["name"].as_str().unwrap();
         // Other tests on this host attach and detach loop devices between the two looks.
@@ -95,6 +95,6 @@ fn the_text_fits_100_columns_and_names_every_disk_and_every_reason() {
 #[test]
 fn looking_at_the_devices_touches_no_ledger() {
     let place = Place::new();
-    place.run(&["devices"]).ends_with(0);
+    place.run("devices").ends_with(0);
     assert!(!place.ledger().exists());
 }

@@ -220,8 +220,8 @@ fn real_documents_are_valid_by_the_published_schemas() {
         let document = place.run(words).ends_with(0).json();
         assert!(validated(python, name, &document), "{name}: {document}");
     }
-    let sample = ["watch", "--json", "--count", "1", "--interval", "100ms"];
-    for line in all(&place.run(&sample).ends_with(0).out) {
+    let sample = "watch --json --count 1 --interval 100ms";
+    for line in all(&place.run(sample).ends_with(0).out) {
         assert!(
             validated(python, "watch-sample", &line) || line["kind"] != "sample",
             "{line}"

@@ -65,7 +65,7 @@ fn root_runs_programs_on_hosts_and_folds_what_they_print() {
         said(&mut net.fleet("exec", words, &[&["--"], program].concat()))
     };
     let text = exec(&[], &["cat", "/etc/os-release"]).ends_with(0);
-    assert!(text.out.contains("\nh[1-3] (3 hosts):\n"), "{text:#?}");
+    text.says(&["\nh[1-3] (3 hosts):\n"]);
     assert_eq!(text.out.matches("VERSION_ID=").count(), 1, "{text:#?}");
     if support::has_program("clush") {
         folds_as_clush(&net);
@@ -81,12 +81,10 @@ fn root_runs_programs_on_hosts_and_folds_what_they_print() {
     // The agent's parent is the host's own sshd, so that the hosts differ.
     let script = "test $(hostname) != h2 || { echo broken >&2; exit 4; }";
     let said = exec(&[], &["sh", "-c", script]).ends_with(3);
-    assert!(
-        said.prose()
-            .contains("h2: failed: it ended with status 4: broken"),
-        "{said:#?}"
-    );
-    assert!(said.prose().contains("2 of 3 hosts are done"), "{said:#?}");
+    said.says(&[
+        "h2: failed: it ended with status 4: broken",
+        "2 of 3 hosts are done",
+    ]);
     let again = exec(&["--json", "--retry-failed"], &["sh", "-c", script])
         .ends_with(3)
         .json();
@@ -107,7 +105,7 @@ fn root_runs_programs_on_hosts_and_folds_what_they_print() {
 /// The hosts of each text, as clush gathers them.
 fn folds_as_clush(net: &Net) {
     let script = "test $(hostname) = h2 && echo two || echo others";
-    let text = said(&mut net.fleet("exec", &[], &["--", "sh", "-c", script])).ends_with(0);
+    let text = said(&mut net.fleet("exec", "", &["--", "sh", "-c", script])).ends_with(0);
     let ssh = format!("-F {}", net.config());
     let clush = ["clush", "-b", "-w", "h[1-3]", "-o", &ssh, script];
     let gathered = said(&mut net.near(&clush)).ends_with(0);
@@ -118,10 +116,7 @@ fn folds_as_clush(net: &Net) {
             String::new()
         };
         let own = format!("\n{set}{number}:\n");
-        assert!(
-            text.out.contains(&own) && text.out.contains(line),
-            "{text:#?}"
-        );
+        text.says(&[&own, line]);
         let number = if count > 1 {
             format!(" ({count})")
         } else {
@@ -129,7 +124,7 @@ fn folds_as_clush(net: &Net) {
         };
         let rule = "-".repeat(15);
         let theirs = format!("{rule}\n{set}{number}\n{rule}\n{line}\n");
-        assert!(gathered.out.contains(&theirs), "{gathered:#?}");
+        gathered.says(&[&theirs]);
     }
 }
 
@@ -180,18 +175,7 @@ fn root_checks_a_host_by_check_by_ssh_of_monitoring_plugins() {
 }
 
 /// A verb that reads for longer than anything is waited for.
-const LONG: [&str; 10] = [
-    "--",
-    "bench",
-    "/mnt/data",
-    "--phase",
-    "page-read",
-    "--size",
-    "8M",
-    "--seconds",
-    "30m",
-    "--precision=0",
-];
+const LONG: &str = "-- bench /mnt/data --phase page-read --size 8M --seconds 30m --precision=0";
 
 /// Result of a host, by its name.
 fn host<'a>(answer: &'a Value, name: &str) -> &'a Value {
@@ -211,7 +195,7 @@ fn root_runs_a_verb_on_four_hosts_and_gathers_the_answers() {
     let Some(net) = Net::new(&[DISK, PLAIN, PLAIN, PLAIN]) else {
         return;
     };
-    let mut devices = net.fleet("run", &["--json"], &["--", "devices"]);
+    let mut devices = net.fleet("run", "--json", "-- devices");
     let answer = said(&mut devices).ends_with(0).json();
     assert_eq!(answer["command"], "fleet run");
     assert_eq!(answer["args"], serde_json::json!(["devices", "--json"]));
@@ -226,41 +210,22 @@ fn root_runs_a_verb_on_four_hosts_and_gathers_the_answers() {
         );
     }
     // On the screen their text is there, once for all hosts that give the same.
-    let text = said(&mut net.fleet("run", &[], &["--", "playbook", "array-degraded"])).ends_with(0);
-    assert!(text.out.contains("\nh[1-4] (4 hosts):\n"), "{text:#?}");
+    let text = said(&mut net.fleet("run", "", "-- playbook array-degraded")).ends_with(0);
+    text.says(&["\nh[1-4] (4 hosts):\n"]);
     // The host that is not like the others is named.
     net.on("h1", "mount -o remount,strictatime /mnt/data");
-    let atime = [
-        "--",
-        "doctor",
-        "--data",
-        "/mnt/data",
-        "--check",
-        "mount-atime",
-    ];
-    let odd = said(&mut net.fleet("run", &[], &atime))
-        .ends_with(0)
-        .prose();
+    let atime = "-- doctor --data /mnt/data --check mount-atime";
+    let odd = said(&mut net.fleet("run", "", atime)).ends_with(0).prose();
     let told =
         "h1: differs from most in mount-atime: consider (/mnt/data: strictatime); 3 hosts have ok.";
     assert!(odd.contains(told), "{odd}");
     net.assert_nothing_left();
 
     // One host has what is measured, and three have not: they refuse, and it is told why.
-    let bench = [
-        "--",
-        "bench",
-        "/mnt/data",
-        "--phase",
-        "page-read",
-        "--size",
-        "8M",
-        "--seconds",
-        "200ms",
-    ];
-    let mixed = said(&mut net.fleet("run", &["--exclude", "h[34]"], &bench)).ends_with(0);
-    assert!(mixed.out.contains("page-read.iops"), "{mixed:#?}");
-    let listed = net.place.run(&["runs", "--json"]).ends_with(0).json();
+    let bench = "-- bench /mnt/data --phase page-read --size 8M --seconds 200ms";
+    let mixed = said(&mut net.fleet("run", "--exclude h[34]", bench)).ends_with(0);
+    mixed.says(&["page-read.iops"]);
+    let listed = net.place.run("runs --json").ends_with(0).json();
     let runs = listed["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2, "{listed:#}");
     let mut names: Vec<&str> = runs
@@ -270,21 +235,18 @@ fn root_runs_a_verb_on_four_hosts_and_gathers_the_answers() {
     names.sort_unstable();
     assert_eq!(names, ["h1", "h2"], "{listed:#}");
 
-    let none = said(&mut net.fleet("run", &[], &["--", "bench", "/mnt/none"])).ends_with(2);
-    assert!(
-        none.err.contains("nothing was touched on any host"),
-        "{none:#?}"
-    );
-    assert!(none.out.contains("/mnt/none"), "{none:#?}");
+    let none = said(&mut net.fleet("run", "", "-- bench /mnt/none")).ends_with(2);
+    none.warns(&["nothing was touched on any host"]);
+    none.says(&["/mnt/none"]);
     let options = ["--limit", "2s", "--include", "h1", "--json"];
-    let limited = said(&mut net.fleet("run", &options, &LONG)).ends_with(3);
+    let limited = said(&mut net.fleet("run", &options, LONG)).ends_with(3);
     let limited = limited.json();
     assert_eq!(host(&limited, "h1")["came"], "interrupted", "{limited:#}");
     assert!(
         why(&limited, "h1").contains("ended after 2 s"),
         "{limited:#}"
     );
-    let dance = said(&mut net.fleet("run", &[], &["--", "dance"]));
+    let dance = said(&mut net.fleet("run", "", "-- dance"));
     dance.refuses(&["is invalid"]);
     net.assert_nothing_left();
 }
@@ -294,7 +256,7 @@ fn root_sees_what_an_agent_had_when_the_connection_was_lost() {
     let Some(net) = Net::new(&[DISK, DISK]) else {
         return;
     };
-    let mut command = net.fleet("run", &["--json"], &LONG);
+    let mut command = net.fleet("run", "--json", LONG);
     let running = Running::start(&mut command);
     let benches = "ps -eo args | grep '^disksmith bench' || true";
     net.wait_on("h1", benches);
@@ -327,12 +289,12 @@ fn root_sees_what_an_agent_had_when_the_connection_was_lost() {
     assert_eq!(net.place.runs().len(), 1);
 
     net.mend("h1");
-    let later = said(&mut net.fleet("run", &[], &["--", "devices"])).ends_with(0);
+    let later = said(&mut net.fleet("run", "", "-- devices")).ends_with(0);
     let told = format!(
         "h1: its stored answer to {}",
         answer["fleet"].as_str().unwrap()
     );
-    assert!(later.prose().contains(&told), "{later:#?}");
+    later.says(&[&told]);
     let id = answer["fleet"].as_str().unwrap();
     let shown = net
         .place
@@ -347,7 +309,7 @@ fn root_sees_what_an_agent_had_when_the_connection_was_lost() {
     );
     // What it had is a run as any other now.
     assert_eq!(net.place.runs().len(), 2);
-    let seen = net.place.run(&["runs", "--json"]).ends_with(0).json();
+    let seen = net.place.run("runs --json").ends_with(0).json();
     assert!(
         seen["runs"]
             .as_array()
@@ -363,7 +325,7 @@ fn root_kills_fleet_and_the_hosts_end_what_they_did() {
     let Some(net) = Net::new(&[DISK]) else {
         return;
     };
-    let mut command = net.fleet("run", &[], &LONG);
+    let mut command = net.fleet("run", "", LONG);
     let running = Running::start(&mut command);
     let benches = "ps -eo args | grep '^disksmith bench' || true";
     net.wait_on("h1", benches);
@@ -374,7 +336,7 @@ fn root_kills_fleet_and_the_hosts_end_what_they_did() {
         std::thread::sleep(Duration::from_millis(100));
     }
     drop(running);
-    said(&mut net.fleet("run", &[], &["--", "devices"])).ends_with(0);
+    said(&mut net.fleet("run", "", "-- devices")).ends_with(0);
     net.assert_nothing_left();
 }
 
@@ -390,7 +352,7 @@ fn root_watches_hosts_of_which_one_goes_and_comes_back() {
     ]) else {
         return;
     };
-    let json = net.fleet("top", &["--json", "--every", "500ms"], &[]);
+    let json = net.fleet("top", "--json --every 500ms", "");
     // The heartbeats go over the wire.
     let is_whole = |document: &Value| {
         document["live"] == 2
@@ -410,10 +372,10 @@ fn root_watches_hosts_of_which_one_goes_and_comes_back() {
     assert!(host(whole, "h1")["load"][0].is_number(), "{whole:#}");
     net.assert_nothing_left();
     let options = ["--every", "1s", "--only", "load>=0", "--exclude", "h3"];
-    let table = watched(&net, net.fleet("top", &options, &[]), |text| {
+    let table = watched(&net, net.fleet("top", &options, ""), |text| {
         text.contains("2 of 2 hosts")
     });
-    assert!(table.out.contains("2 of 2 hosts"), "{table:#?}");
+    table.says(&["2 of 2 hosts"]);
     table.fits(100);
     net.assert_nothing_left();
 }
@@ -436,40 +398,18 @@ fn root_zeroes_the_disks_of_all_hosts_or_of_none() {
     assert_eq!(net.on("h2", first), "53 ef");
     net.on("h1", "head -c 1M /dev/zero | tr '\\0' 'x' > /run/disk");
     let disk = ["--", "/run/disk", "--destroy", "/run/disk=unknown"];
-    let refused = said(&mut net.fleet("zero", &["--yes"], &disk)).ends_with(2);
-    assert!(
-        refused.err.contains("nothing is written on any host"),
-        "{refused:#?}"
-    );
-    assert!(
-        refused.err.contains("h2: ") && refused.err.contains("ext4"),
-        "{refused:#?}"
-    );
+    let refused = said(&mut net.fleet("zero", "--yes", &disk)).ends_with(2);
+    refused.warns(&["nothing is written on any host", "h2: ", "ext4"]);
     assert_eq!(net.on("h1", first), "78 78");
-    let unasked = said(&mut net.fleet("zero", &["--exclude", "h2"], &disk)).ends_with(2);
-    assert!(unasked.err.contains("give --yes"), "{unasked:#?}");
-    assert!(unasked.err.contains("2 disks of 2 hosts"), "{unasked:#?}");
+    let unasked = said(&mut net.fleet("zero", "--exclude h2", &disk)).ends_with(2);
+    unasked.warns(&["give --yes", "2 disks of 2 hosts"]);
     assert_eq!(net.on("h1", first), "78 78");
     // The same holds for what else overwrites: one host refuses, or the plan is not confirmed.
-    let bench = [
-        "--",
-        "bench",
-        "/run/disk",
-        "--destroy",
-        "/run/disk=unknown",
-        "--phase",
-        "page-write",
-        "--seconds",
-        "300ms",
-    ];
-    let refused = said(&mut net.fleet("run", &["--yes"], &bench)).ends_with(2);
-    assert!(
-        refused.err.contains("nothing is written on any host") && refused.err.contains("ext4"),
-        "{refused:#?}"
-    );
-    let unasked = said(&mut net.fleet("run", &["--exclude", "h2"], &bench)).ends_with(2);
-    assert!(unasked.err.contains("give --yes"), "{unasked:#?}");
-    assert!(unasked.err.contains("2 disks of 2 hosts"), "{unasked:#?}");
+    let bench = "-- bench /run/disk --destroy /run/disk=unknown --phase page-write --seconds 300ms";
+    let refused = said(&mut net.fleet("run", "--yes", bench)).ends_with(2);
+    refused.warns(&["nothing is written on any host", "ext4"]);
+    let unasked = said(&mut net.fleet("run", "--exclude h2", bench)).ends_with(2);
+    unasked.warns(&["give --yes", "2 disks of 2 hosts"]);
     assert_eq!(net.on("h1", first), "78 78");
     race_overwrites_what_was_agreed_to(&net, &disk, first);
     let options = ["--exclude", "h2", "--yes", "--json"];
@@ -491,19 +431,10 @@ fn root_zeroes_the_disks_of_all_hosts_or_of_none() {
 
 /// A race continues without a host that refuses where that was agreed to, and that one is not ranked.
 fn race_overwrites_what_was_agreed_to(net: &Net, disk: &[&str], first: &str) {
-    let race = [
-        "--keep",
-        "1",
-        "--by",
-        "page-write.iops",
-        "--round",
-        "500ms",
-        "--rounds",
-        "2",
-    ];
-    said(&mut net.fleet("race", &race, disk)).refuses(&["give --yes"]);
+    let race = "--keep 1 --by page-write.iops --round 500ms --rounds 2";
+    said(&mut net.fleet("race", race, disk)).refuses(&["give --yes"]);
     assert_eq!(net.on("h1", first), "78 78");
-    let mut command = net.fleet("race", &race, disk);
+    let mut command = net.fleet("race", race, disk);
     let mut screen = Pty::start(command.env("TERM", "xterm"), (160, 40), true);
     let asked = screen.wait_for_word("Write yes to continue").text();
     for told in [
@@ -528,11 +459,7 @@ fn race_overwrites_what_was_agreed_to(net: &Net, disk: &[&str], first: &str) {
     assert!(written.contains("round 1 of at most 2, after"), "{written}");
     let seen = screen.wait_until_gone("of at most 2, after");
     assert!(!seen.is_too_wide && !screen.is_raw(), "{}", seen.text());
-    let answer = net
-        .place
-        .run(&["fleet", "show", "--json"])
-        .ends_with(0)
-        .json();
+    let answer = net.place.run("fleet show --json").ends_with(0).json();
     assert_eq!(host(&answer, "h2")["decision"], "failed", "{answer:#}");
     assert!(host(&answer, "h2")["figure"].is_null(), "{answer:#}");
     for name in ["h1", "h3"] {

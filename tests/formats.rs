@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use support::{Place, SHORT, has_program, said};
+use support::{Place, SHORT, Words, has_program, said};
 
 fn fixture(name: &str) -> String {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
@@ -19,7 +19,7 @@ fn fixture(name: &str) -> String {
 
 /// The document of the newest run.
 fn shown(place: &Place) -> Value {
-    place.run(&["show", "last", "--json"]).ends_with(0).json()
+    place.run("show last --json").ends_with(0).json()
 }
 
 /// True if a tool is installed; reports a skip if not.
@@ -32,14 +32,18 @@ fn has(tool: &str) -> bool {
 }
 
 /// Runs a tool in the place's folder, and gives what it printed.
-fn printed(place: &Place, tool: &str, arguments: &[&str]) -> String {
+fn printed(place: &Place, tool: &str, arguments: &(impl Words + ?Sized)) -> String {
     let mut command = Command::new(tool);
     let out = command
-        .args(arguments)
+        .args(arguments.words())
         .current_dir(place.data())
         .output()
         .unwrap();
-    assert!(out.status.success(), "{tool} {arguments:?}: {out:?}");
+    assert!(
+        out.status.success(),
+        "{tool} {:?}: {out:?}",
+        arguments.words()
+    );
     String::from_utf8(out.stdout).unwrap()
 }
 
@@ -59,10 +63,7 @@ fn what_is_imported_is_listed_shown_and_drawn_as_imported() {
         .ends_with(0);
     assert!(said.out.starts_with("fio 3.33 from "), "{said:#?}");
 
-    let listed = place
-        .run(&["runs", "--suite", "fio", "--json"])
-        .ends_with(0)
-        .json();
+    let listed = place.run("runs --suite fio --json").ends_with(0).json();
     let run = &listed["runs"][0];
     assert_eq!(run["origin"]["imported"]["tool"], "fio 3.33");
     assert_eq!(
@@ -73,14 +74,12 @@ fn what_is_imported_is_listed_shown_and_drawn_as_imported() {
 
     let text = place.run(&["show", id]).ends_with(0);
     text.fits(100);
-    for words in [
+    text.says(&[
         "measured by fio 3.33",
         "10,143",
         "warning: imported",
         "Verdict: doubtful",
-    ] {
-        assert!(text.out.contains(words), "{text:#?}");
-    }
+    ]);
     let document = place.run(&["show", id, "--json"]).ends_with(0).json();
     let read = &document["phases"][0]["read"];
     assert_eq!(read["iops"]["mean"], 10142.857143);
@@ -89,7 +88,7 @@ fn what_is_imported_is_listed_shown_and_drawn_as_imported() {
     assert!(document["phases"][0]["write"].is_null());
 
     place
-        .run(&["report", &measured, id, "-o", "page.html"])
+        .run(&format!("report {measured} {id} -o page.html"))
         .ends_with(0);
     let page = std::fs::read_to_string(place.path("page.html")).unwrap();
     assert!(page.contains("no interval") && page.contains("fio 3.33"));
@@ -100,17 +99,14 @@ fn what_is_imported_is_listed_shown_and_drawn_as_imported() {
 fn a_comparison_with_an_imported_run_decides_nothing() {
     let place = Place::new();
     place
-        .bench(&["--size", "4M", "--seconds", "1s", "--phase", "page-read"])
+        .bench("--size 4M --seconds 1s --phase page-read")
         .ends_with(0);
     let measured = place.runs().remove(0);
     let text = std::fs::read_to_string(fixture("fio-3.33.json")).unwrap();
     // One request a second is slower than whatever this machine does.
     import(&place, "fio.json", &text.replace("10142.857143", "1.0"));
     for (a, b) in [(measured.as_str(), "fio"), ("fio", measured.as_str())] {
-        let id = place
-            .run(&["runs", "--suite", "fio", "--json"])
-            .ends_with(0)
-            .json();
+        let id = place.run("runs --suite fio --json").ends_with(0).json();
         let id = id["runs"][0]["run"].as_str().unwrap().to_owned();
         let word = |word: &str| {
             if word == "fio" {
@@ -120,19 +116,18 @@ fn a_comparison_with_an_imported_run_decides_nothing() {
             }
         };
         let (a, b) = (word(a), word(b));
-        let words = ["compare", &a, &b, "--fail-if-slower", "5%"];
+        let words = format!("compare {a} {b} --fail-if-slower 5%");
         let said = place.run(&words).ends_with(1);
-        assert!(said.out.contains("no interval"), "{said:#?}");
-        assert!(said.out.contains("did not do the same work"), "{said:#?}");
-        assert!(said.out.contains("It is unknown whether"), "{said:#?}");
-        let document = place
-            .run(&[&words[..], &["--json"]].concat())
-            .ends_with(1)
-            .json();
+        said.says(&[
+            "no interval",
+            "did not do the same work",
+            "It is unknown whether",
+        ]);
+        let document = place.run(&format!("{words} --json")).ends_with(1).json();
         assert!(document["slower"].is_null(), "{document:#}");
         assert_eq!(document["inconclusive"], true);
         place
-            .run(&[&words[..], &["--allow-inconclusive"]].concat())
+            .run(&format!("{words} --allow-inconclusive"))
             .ends_with(0);
     }
 }
@@ -167,16 +162,13 @@ fn what_is_imported_again_is_the_same_run_whatever_the_file_is_called_or_encoded
         let mut documents = 0;
         for (number, bytes) in forms.iter().enumerate() {
             std::fs::write(place.path("again"), bytes).unwrap();
-            let again = place
-                .run(&["import", "again", "--json"])
-                .ends_with(0)
-                .json();
+            let again = place.run("import again --json").ends_with(0).json();
             documents = again["runs"].as_array().unwrap().len();
             let again = &again["runs"][0];
             assert_eq!(again["already_kept"], true, "{name}, form {number}");
             assert_eq!(again["run"], first["run"], "{name}, form {number}");
         }
-        let said = place.run(&["import", "again", "again"]).ends_with(0);
+        let said = place.run("import again again").ends_with(0);
         assert_eq!(
             said.prose().matches("kept already, as run").count(),
             2 * documents,
@@ -195,10 +187,7 @@ fn what_is_imported_again_is_the_same_run_whatever_the_file_is_called_or_encoded
     place
         .run(&["runs", "remove", other["run"].as_str().unwrap()])
         .ends_with(0);
-    let again = place
-        .run(&["import", "other", "--json"])
-        .ends_with(0)
-        .json();
+    let again = place.run("import other --json").ends_with(0).json();
     assert_eq!(again["runs"][0]["already_kept"], false);
 }
 
@@ -268,16 +257,14 @@ fn several_files_are_kept_or_none() {
     let refused = place.run(&["import", &good, "cut.json"]);
     refused.refuses(&["cut.json cannot be imported", "cut short"]);
     place
-        .run(&["import", "missing"])
+        .run("import missing")
         .refuses(&["missing cannot be imported"]);
     std::fs::write(place.path("words.txt"), "hello\n").unwrap();
-    place
-        .run(&["import", "words.txt"])
-        .refuses(&["no known results"]);
+    place.run("import words.txt").refuses(&["no known results"]);
     assert_eq!(place.runs().len(), 0);
 
     let dry = place
-        .run(&["import", "--dry-run", "--json", &good, &grid])
+        .run(&format!("import --dry-run --json {good} {grid}"))
         .ends_with(0)
         .json();
     assert_eq!(dry["runs"].as_array().unwrap().len(), 5);
@@ -294,7 +281,7 @@ fn what_is_too_long_for_any_results_is_refused() {
     let file = std::fs::File::create(place.path("long.json")).unwrap();
     file.set_len((64 << 20) + 1).unwrap();
     place
-        .run(&["import", "long.json"])
+        .run("import long.json")
         .refuses(&["long.json cannot be imported", "larger than 64 MiB"]);
 }
 
@@ -302,7 +289,7 @@ fn what_is_too_long_for_any_results_is_refused() {
 fn standard_input_is_read() {
     let place = Place::new();
     let file = std::fs::File::open(fixture("sysbench-0.4.8.txt")).unwrap();
-    let mut command = place.command(&["import", "-"]);
+    let mut command = place.command("import -");
     said(command.stdin(Stdio::from(file))).ends_with(0);
     let run = shown(&place);
     assert_eq!(run["origin"]["imported"]["tool"], "sysbench 0.4.8");
@@ -405,13 +392,7 @@ fn what_bonnie_prints_today_is_imported_as_it_is() {
         return;
     }
     let place = Place::new();
-    let line = printed(
-        &place,
-        "bonnie++",
-        &[
-            "-d", ".", "-s", "16", "-r", "8", "-n", "1", "-u", "root", "-q", "-m", "box",
-        ],
-    );
+    let line = printed(&place, "bonnie++", "-d . -s 16 -r 8 -n 1 -u root -q -m box");
     let run = import(&place, "bonnie.csv", &line);
     assert_eq!(run["machine"]["hostname"], "box");
     let fields: Vec<&str> = line.trim().split(',').collect();
@@ -436,16 +417,14 @@ fn what_bonnie_prints_today_is_imported_as_it_is() {
         }
     }
     // And Bonnie++'s own reader takes the line that we write of it.
-    let written = place
-        .run(&["show", "last", "--format", "bonnie"])
-        .ends_with(0);
+    let written = place.run("show last --format bonnie").ends_with(0);
     assert_eq!(written.out.trim().split(',').count(), 50);
     if has_program("bon_csv2txt") {
         std::fs::write(place.path("ours.csv"), &written.out).unwrap();
         let file = std::fs::File::open(place.path("ours.csv")).unwrap();
         let mut reader = Command::new("bon_csv2txt");
         let read = said(reader.stdin(Stdio::from(file))).ends_with(0);
-        assert!(read.out.contains("box"), "{read:#?}");
+        read.says(&["box"]);
     }
 }
 
@@ -454,30 +433,15 @@ fn what_bonnie_prints_today_is_imported_as_it_is() {
 #[test]
 fn what_is_written_is_read_again_with_the_same_figures() {
     let place = Place::new();
-    let run = [
-        "--size",
-        "4M",
-        "--seconds",
-        "300ms",
-        "--phase",
-        "page-read",
-        "--phase",
-        "page-mixed",
-    ];
+    let run = "--size 4M --seconds 300ms --phase page-read --phase page-mixed";
     let json = place
-        .bench(&[&run[..], &["--format", "fio-json"]].concat())
+        .bench(&format!("{run} --format fio-json"))
         .ends_with(0);
     let original = shown(&place);
-    let shown_again = place
-        .run(&["show", "last", "--format", "fio-json"])
-        .ends_with(0);
+    let shown_again = place.run("show last --format fio-json").ends_with(0);
     assert_eq!(json.out, shown_again.out);
-    let sysbench = place
-        .run(&["show", "last", "--format", "sysbench"])
-        .ends_with(0);
-    let bonnie = place
-        .run(&["show", "last", "--format", "bonnie"])
-        .ends_with(0);
+    let sysbench = place.run("show last --format sysbench").ends_with(0);
+    let bonnie = place.run("show last --format bonnie").ends_with(0);
 
     let back = import(&place, "fio.json", &json.out);
     for (ours, theirs) in phases(&original).zip(phases(&back)) {
@@ -513,7 +477,7 @@ fn what_is_written_is_read_again_with_the_same_figures() {
     let back = import(&place, "bonnie.csv", &bonnie.out);
     assert_eq!(back["phases"][0]["name"], "seeks");
 
-    let refused = place.run(&["show", "last", "--format", "bonnie", "--json"]);
+    let refused = place.run("show last --format bonnie --json");
     refused.refuses(&["cannot be used with"]);
 }
 
@@ -554,16 +518,9 @@ fn the_reader_that_reads_fios_json_reads_ours() {
         return;
     }
     let place = Place::new();
-    let bench = [
-        "--size",
-        "4M",
-        "--seconds",
-        "300ms",
-        "--phase",
-        "page-mixed",
-    ];
+    let bench = "--size 4M --seconds 300ms --phase page-mixed";
     let ours = place
-        .bench(&[&bench[..], &["--format", "fio-json"]].concat())
+        .bench(&format!("{bench} --format fio-json"))
         .ends_with(0);
     std::fs::write(place.path("ours.json"), &ours.out).unwrap();
     let mut files = vec!["ours.json"];

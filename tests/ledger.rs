@@ -13,8 +13,8 @@ use support::{Place, SHORT};
 /// A place whose ledger holds two runs, the first of the phase `seek`, and their ids, newest first.
 fn place_with_two_runs() -> (Place, [String; 2]) {
     let place = Place::new();
-    let options = ["--size", "4M", "--seconds", "100ms", "--phase", "seek"];
-    place.bench(&options).ends_with(0);
+    let options = "--size 4M --seconds 100ms --phase seek";
+    place.bench(options).ends_with(0);
     // An id begins with the second in which its run began.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     place.bench(&SHORT).ends_with(0);
@@ -25,7 +25,7 @@ fn place_with_two_runs() -> (Place, [String; 2]) {
 #[test]
 fn the_list_shows_the_newest_first_and_fits_100_columns() {
     let (place, [newer, older]) = place_with_two_runs();
-    let listed = place.run(&["runs"]).ends_with(0);
+    let listed = place.run("runs").ends_with(0);
     listed.fits(100);
     let at = |id: &str| listed.out.find(id).unwrap();
     assert!(at(&newer) < at(&older), "{listed:#?}");
@@ -33,7 +33,7 @@ fn the_list_shows_the_newest_first_and_fits_100_columns() {
         assert_eq!(listed.out.matches(word).count(), 2, "{listed:#?}");
     }
 
-    let document = place.run(&["runs", "--json"]).ends_with(0).json();
+    let document = place.run("runs --json").ends_with(0).json();
     assert_eq!(document["schema"], 1);
     assert_eq!(document["command"], "runs");
     let run = &document["runs"][0];
@@ -49,7 +49,7 @@ fn the_list_shows_the_newest_first_and_fits_100_columns() {
 #[test]
 fn the_list_can_be_narrowed_down() {
     let (place, [newer, older]) = place_with_two_runs();
-    let run = place.run(&["show", "last", "--json"]).ends_with(0).json();
+    let run = place.run("show last --json").ends_with(0).json();
     let host = run["machine"]["hostname"].as_str().unwrap();
     let target = run["target"]["path"].as_str().unwrap();
     for (words, found) in [
@@ -68,7 +68,7 @@ fn the_list_can_be_narrowed_down() {
         assert_eq!(ids, found, "{words:?}");
     }
     // That there are none of that kind must not read as if there were none at all.
-    let listed = place.run(&["runs", "--host", "elsewhere"]).ends_with(0);
+    let listed = place.run("runs --host elsewhere").ends_with(0);
     assert!(!listed.out.contains("No runs are kept"), "{listed:#?}");
 }
 
@@ -106,20 +106,20 @@ fn a_verb_that_only_reads_a_ledger_makes_none() {
 
 #[test]
 fn an_empty_ledger_says_how_to_fill_it() {
-    let listed = Place::new().run(&["runs"]).ends_with(0);
-    assert!(listed.out.contains("disksmith bench"), "{listed:#?}");
+    let listed = Place::new().run("runs").ends_with(0);
+    listed.says(&["disksmith bench"]);
 }
 
 #[test]
 fn a_run_is_shown_again_as_it_was_printed() {
     let place = Place::new();
     let printed = place.bench(&SHORT).ends_with(0);
-    let shown = place.run(&["show", "last"]).ends_with(0);
+    let shown = place.run("show last").ends_with(0);
     assert_eq!(shown.out, printed.out);
 
     let arguments = [&SHORT[..], &["--json"]].concat();
     let printed = place.bench(&arguments).ends_with(0);
-    let shown = place.run(&["show", "last", "--json"]).ends_with(0);
+    let shown = place.run("show last --json").ends_with(0);
     assert_eq!(shown.out, printed.out);
 }
 
@@ -167,17 +167,15 @@ fn a_word_that_names_no_run_or_several_is_refused_by_every_verb() {
 #[test]
 fn a_run_is_removed_by_name_and_all_that_are_named_or_none() {
     let (place, [newer, older]) = place_with_two_runs();
-    place
-        .run(&["runs", "remove", "last", "nosuch"])
-        .refuses(&["'nosuch'"]);
+    place.run("runs remove last nosuch").refuses(&["'nosuch'"]);
     assert_eq!(place.runs().len(), 2);
-    let removed = place.run(&["runs", "remove", "last~1"]).ends_with(0);
-    assert!(removed.out.contains(&older), "{removed:#?}");
+    let removed = place.run("runs remove last~1").ends_with(0);
+    removed.says(&[&older]);
     assert_eq!(place.runs(), [newer.as_str()]);
     place.run(&["show", &older]).refuses(&[&older]);
     place.run(&["runs", "remove", &newer]).ends_with(0);
     assert_eq!(place.runs(), [""; 0]);
-    place.run(&["runs", "remove"]).refuses(&["Usage"]);
+    place.run("runs remove").refuses(&["Usage"]);
 }
 
 #[test]
@@ -216,12 +214,12 @@ fn a_slower_run_fails_the_bar_and_a_faster_one_does_not() {
     assert_eq!(failed.err, "");
 
     // Another rate is other work, by which nothing passes.
-    let unclear = ["compare", &slow, &fast, "--fail-if-slower", "5%"];
+    let unclear = format!("compare {slow} {fast} --fail-if-slower 5%");
     let prose = place.run(&unclear).ends_with(1).prose();
     assert!(prose.contains("B is faster by"), "{prose}");
     assert!(prose.contains("Inconclusive: page-read read: the two runs did not do the same work."));
     place
-        .run(&[&unclear[..], &["--allow-inconclusive"]].concat())
+        .run(&format!("{unclear} --allow-inconclusive"))
         .ends_with(0);
 
     // A bar as wide as 800 requests at random times allow.
@@ -233,7 +231,7 @@ fn a_slower_run_fails_the_bar_and_a_faster_one_does_not() {
         "{prose}"
     );
 
-    let json = ["compare", &fast, &slow, "--fail-if-slower", "5%", "--json"];
+    let json = format!("compare {fast} {slow} --fail-if-slower 5% --json");
     let document = place.run(&json).ends_with(1).json();
     assert_eq!(document["command"], "compare");
     assert_eq!(document["a"], fast);
@@ -254,20 +252,20 @@ fn a_slower_run_fails_the_bar_and_a_faster_one_does_not() {
 #[test]
 fn runs_that_have_no_phase_in_common_are_not_compared() {
     let (place, _) = place_with_two_runs();
-    let gate = ["compare", "last~1", "last", "--fail-if-slower", "5%"];
-    let prose = place.run(&gate).ends_with(1).prose();
+    let gate = "compare last~1 last --fail-if-slower 5%";
+    let prose = place.run(gate).ends_with(1).prose();
     assert!(prose.contains("no phase in common"), "{prose}");
     assert!(prose.contains("B has no such phase"), "{prose}");
-    let document = place.run(&[&gate[..], &["--json"]].concat()).ends_with(1);
+    let document = place.run(&format!("{gate} --json")).ends_with(1);
     assert_eq!(document.json()["inconclusive"], true);
     place
-        .run(&[&gate[..], &["--allow-inconclusive"]].concat())
+        .run(&format!("{gate} --allow-inconclusive"))
         .ends_with(0);
     place
-        .run(&["compare", "last~1", "last", "--fail-if-slower", "0.5"])
+        .run("compare last~1 last --fail-if-slower 0.5")
         .refuses(&["write 0.5%, or 50% for that share"]);
     place
-        .run(&["compare", "last~1", "last", "--allow-inconclusive"])
+        .run("compare last~1 last --allow-inconclusive")
         .refuses(&["--fail-if-slower"]);
     assert!(prose.contains("has no phase seek."), "{prose}");
 }
@@ -275,7 +273,7 @@ fn runs_that_have_no_phase_in_common_are_not_compared() {
 #[test]
 fn a_report_lays_the_runs_over_each_other_in_one_page() {
     let (place, ids) = place_with_two_runs();
-    let said = place.run(&["report", "last~1", "last", "-o", "page.html"]);
+    let said = place.run("report last~1 last -o page.html");
     let said = said.ends_with(0);
     assert_eq!((said.out.as_str(), said.err.as_str()), ("", ""));
     let page = std::fs::read_to_string(place.path("page.html")).unwrap();
@@ -283,9 +281,7 @@ fn a_report_lays_the_runs_over_each_other_in_one_page() {
         assert!(page.contains(&id), "no {id}");
     }
     place
-        .run(&["report", "last", "-o", "missing/page.html"])
+        .run("report last -o missing/page.html")
         .refuses(&["missing/page.html"]);
-    place
-        .run(&["report", "-o", "page.html"])
-        .refuses(&["Usage"]);
+    place.run("report -o page.html").refuses(&["Usage"]);
 }

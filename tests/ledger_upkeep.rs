@@ -18,13 +18,10 @@ fn place_with_a_run_and_a_mark() -> Place {
 #[test]
 fn a_sound_ledger_is_reported_so_and_counted() {
     let place = place_with_a_run_and_a_mark();
-    let said = place.run(&["ledger", "check"]).ends_with(0);
+    let said = place.run("ledger check").ends_with(0);
     said.fits(100);
-    assert!(said.prose().contains(" is sound. Schema "), "{said:#?}");
-    let found = place
-        .run(&["ledger", "check", "--json"])
-        .ends_with(0)
-        .json();
+    said.says(&[" is sound. Schema "]);
+    let found = place.run("ledger check --json").ends_with(0).json();
     assert_eq!((number(&found["runs"]), number(&found["marks"])), (1, 1));
     assert_eq!(found["sound"], true);
 }
@@ -36,12 +33,9 @@ fn a_damaged_ledger_is_the_answer_no_with_the_damage() {
     // The pages after the first: lists and documents.
     bytes[4096 + 8..4 * 4096].fill(0xa5);
     fs::write(place.ledger(), &bytes).unwrap();
-    let said = place.run(&["ledger", "check"]).ends_with(1);
-    assert!(said.prose().contains(" is damaged. "), "{said:#?}");
-    let found = place
-        .run(&["ledger", "check", "--json"])
-        .ends_with(1)
-        .json();
+    let said = place.run("ledger check").ends_with(1);
+    said.says(&[" is damaged. "]);
+    let found = place.run("ledger check --json").ends_with(1).json();
     assert_eq!(found["sound"], false);
     assert!(!found["damage"].as_array().unwrap().is_empty(), "{found}");
     assert_eq!(fs::read(place.ledger()).unwrap(), bytes);
@@ -56,33 +50,22 @@ fn compacting_gives_back_room_and_keeps_what_is_left() {
     for run in &place.runs()[1..] {
         place.run(&["runs", "remove", run]).ends_with(0);
     }
-    let done = place
-        .run(&["ledger", "compact", "--json"])
-        .ends_with(0)
-        .json();
+    let done = place.run("ledger compact --json").ends_with(0).json();
     assert!(
         number(&done["after_bytes"]) < number(&done["before_bytes"]),
         "{done}"
     );
     assert_eq!(place.runs().len(), 1);
-    place.run(&["show", "last"]).ends_with(0);
-    place.run(&["ledger", "compact"]).ends_with(0);
+    place.run("show last").ends_with(0);
+    place.run("ledger compact").ends_with(0);
 }
 
 #[test]
 fn an_export_has_a_line_for_everything() {
     let place = place_with_a_run_and_a_mark();
-    let recorded = [
-        "watch",
-        "--record",
-        "--count",
-        "2",
-        "--interval",
-        "100ms",
-        "--json",
-    ];
-    place.run(&recorded).ends_with(0);
-    let lines = documents::all(&place.run(&["ledger", "export"]).ends_with(0).out);
+    let recorded = "watch --record --count 2 --interval 100ms --json";
+    place.run(recorded).ends_with(0);
+    let lines = documents::all(&place.run("ledger export").ends_with(0).out);
     let of = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).count();
     assert_eq!((of("run"), of("mark"), of("recording")), (1, 1, 1));
     let run = lines.iter().find(|line| line["kind"] == "run").unwrap();
@@ -95,7 +78,7 @@ fn a_backup_is_a_ledger_and_replaces_nothing() {
     let place = place_with_a_run_and_a_mark();
     let run = place.runs();
     let made = place
-        .run(&["ledger", "backup", "copy.db", "--json"])
+        .run("ledger backup copy.db --json")
         .ends_with(0)
         .json();
     assert_eq!(made["backup"], "copy.db");
@@ -104,18 +87,15 @@ fn a_backup_is_a_ledger_and_replaces_nothing() {
         place.path("copy.db").metadata().unwrap().len()
     );
     let listed = place
-        .run(&["--ledger", "copy.db", "runs", "--json"])
+        .run("--ledger copy.db runs --json")
         .ends_with(0)
         .json();
     assert_eq!(listed["runs"][0]["run"], run[0].as_str());
     place
-        .run(&["ledger", "backup", "copy.db"])
+        .run("ledger backup copy.db")
         .refuses(&["copy.db exists"]);
-    let said = place.run(&["ledger", "backup", "second.db"]).ends_with(0);
-    assert!(
-        said.out.contains("disksmith --ledger second.db runs"),
-        "{said:#?}"
-    );
+    let said = place.run("ledger backup second.db").ends_with(0);
+    said.says(&["disksmith --ledger second.db runs"]);
 }
 
 #[test]

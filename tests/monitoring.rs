@@ -34,15 +34,9 @@ fn query(port: u16, promql: &str) -> Vec<Value> {
 }
 
 /// A watch that serves metrics on a port that is free, and its address.
-fn serving(place: &Place, scheme: &str, options: &[&str]) -> (Running, String) {
-    let words = [
-        "watch",
-        "--interval",
-        "500ms",
-        "--prometheus",
-        "127.0.0.1:0",
-    ];
-    let mut watch = Running::start(&mut place.command(&[&words[..], options].concat()));
+fn serving(place: &Place, scheme: &str, options: &str) -> (Running, String) {
+    let words = format!("watch --interval 500ms --prometheus 127.0.0.1:0 {options}");
+    let mut watch = Running::start(&mut place.command(&words));
     let address = RefCell::new(None);
     watch.wait_for_output(|text| {
         let behind = text.split_once(&format!(" {scheme}://"));
@@ -85,7 +79,7 @@ fn a_real_prometheus_answers_every_query_of_the_dashboard_and_loads_the_rules() 
         return skipped("prometheus is not installed");
     }
     let place = Place::new();
-    let (_watch, address) = serving(&place, "http", &[]);
+    let (_watch, address) = serving(&place, "http", "");
     let rules = packaged("prometheus/disksmith.rules.yml")
         .canonicalize()
         .unwrap();
@@ -187,7 +181,7 @@ fn a_real_prometheus_scrapes_by_a_web_configuration_with_its_certificate_and_pas
     );
     fs::write(place.path("web.yml"), web).unwrap();
     let file = place.path("web.yml").display().to_string();
-    let (mut watch, address) = serving(&place, "https", &["--web.config.file", &file]);
+    let (mut watch, address) = serving(&place, "https", &format!("--web.config.file {file}"));
 
     // What is needed to read a renewed key (CAP_DAC_READ_SEARCH, bit 2), and nothing else.
     let tasks = format!("/proc/{}/task", watch.id());
@@ -273,7 +267,7 @@ fn a_web_configuration_that_cannot_be_used_is_refused_before_anything_is_served(
         fs::write(place.path("web.yml"), text).unwrap();
         let file = place.path("web.yml").display().to_string();
         place
-            .run(&["watch", "--prometheus", "0", "--web-config", &file])
+            .run(&format!("watch --prometheus 0 --web-config {file}"))
             .refuses(&[words, "web.yml"]);
     }
 }

@@ -23,14 +23,11 @@ const MIB: u64 = 1 << 20;
 /// Method by which content gets onto a device.
 enum Maker {
     /// By a program, with the device's path behind its arguments.
-    By(&'static str, &'static [&'static str]),
+    By(&'static str),
     /// By the test, in the file below.
     Written(fn(&File)),
     /// By sfdisk, then with what a program makes in a file that is copied to 1 MiB.
-    Partitioned(
-        &'static str,
-        &'static [(&'static str, &'static [&'static str])],
-    ),
+    Partitioned(&'static str, Option<&'static str>),
     /// By LVM, with these volumes.
     Grouped(&'static [group::Volume]),
 }
@@ -44,14 +41,9 @@ struct Case {
     kinds: &'static [&'static str],
 }
 
-const fn by(
-    name: &'static str,
-    mib: u64,
-    program: &'static str,
-    arguments: &'static [&'static str],
-    kinds: &'static [&'static str],
-) -> Case {
-    let made = Maker::By(program, arguments);
+type Kinds = &'static [&'static str];
+
+const fn case(name: &'static str, mib: u64, made: Maker, kinds: Kinds) -> Case {
     Case {
         name,
         mib,
@@ -60,19 +52,12 @@ const fn by(
     }
 }
 
-const fn written(
-    name: &'static str,
-    mib: u64,
-    write: fn(&File),
-    kinds: &'static [&'static str],
-) -> Case {
-    let made = Maker::Written(write);
-    Case {
-        name,
-        mib,
-        made,
-        kinds,
-    }
+const fn by(name: &'static str, mib: u64, line: &'static str, kinds: Kinds) -> Case {
+    case(name, mib, Maker::By(line), kinds)
+}
+
+const fn written(name: &'static str, mib: u64, write: fn(&File), kinds: Kinds) -> Case {
+    case(name, mib, Maker::Written(write), kinds)
 }
 
 /// Bytes that no format explains, the same at every run.
@@ -89,122 +74,82 @@ fn noise(file: &File, at: u64, bytes: usize) {
     file.write_all_at(&data, at).unwrap();
 }
 
-const EXT4: &[(&str, &[&str])] = &[("mkfs.ext4", &["-q", "-F"])];
-const VFAT: &[(&str, &[&str])] = &[("mkfs.vfat", &[])];
-const NOTHING: &[(&str, &[&str])] = &[];
-
 /// Formats as their own programs make them.
 const FORMATS: &[Case] = &[
-    by("ext2", 32, "mkfs.ext2", &["-q", "-F"], &["ext2"]),
-    by("ext3", 32, "mkfs.ext3", &["-q", "-F"], &["ext3"]),
-    by("ext4", 32, "mkfs.ext4", &["-q", "-F"], &["ext4"]),
+    by("ext2", 32, "mkfs.ext2 -q -F", &["ext2"]),
+    by("ext3", 32, "mkfs.ext3 -q -F", &["ext3"]),
+    by("ext4", 32, "mkfs.ext4 -q -F", &["ext4"]),
     by(
         "a journal of ext4",
         32,
-        "mke2fs",
-        &["-q", "-F", "-O", "journal_dev"],
+        "mke2fs -q -F -O journal_dev",
         &["jbd"],
     ),
-    by("XFS", 320, "mkfs.xfs", &["-q", "-f"], &["xfs"]),
-    by("Btrfs", 128, "mkfs.btrfs", &["-q", "-f"], &["btrfs"]),
-    by("F2FS", 64, "mkfs.f2fs", &["-q", "-f"], &["f2fs"]),
-    by("NILFS2", 160, "mkfs.nilfs2", &["-q", "-f"], &["nilfs2"]),
-    by(
-        "ReiserFS",
-        64,
-        "mkfs.reiserfs",
-        &["-q", "-ff"],
-        &["reiserfs"],
-    ),
-    by("JFS", 32, "mkfs.jfs", &["-q"], &["jfs"]),
-    by("FAT", 32, "mkfs.vfat", &[], &["vfat"]),
-    by("exFAT", 32, "mkfs.exfat", &[], &["exfat"]),
-    by("NTFS", 32, "mkfs.ntfs", &["-q", "-F", "-f"], &["ntfs"]),
-    by("swap", 32, "mkswap", &["-q"], &["swap"]),
+    by("XFS", 320, "mkfs.xfs -q -f", &["xfs"]),
+    by("Btrfs", 128, "mkfs.btrfs -q -f", &["btrfs"]),
+    by("F2FS", 64, "mkfs.f2fs -q -f", &["f2fs"]),
+    by("NILFS2", 160, "mkfs.nilfs2 -q -f", &["nilfs2"]),
+    by("ReiserFS", 64, "mkfs.reiserfs -q -ff", &["reiserfs"]),
+    by("JFS", 32, "mkfs.jfs -q", &["jfs"]),
+    by("FAT", 32, "mkfs.vfat", &["vfat"]),
+    by("exFAT", 32, "mkfs.exfat", &["exfat"]),
+    by("NTFS", 32, "mkfs.ntfs -q -F -f", &["ntfs"]),
+    by("swap", 32, "mkswap -q", &["swap"]),
     by(
         "LUKS 1",
         32,
-        "cryptsetup",
-        &[
-            "-q",
-            "luksFormat",
-            "--type",
-            "luks1",
-            "--key-file",
-            "/etc/hostname",
-            "--pbkdf-force-iterations",
-            "1000",
-        ],
+        "cryptsetup -q luksFormat --type luks1 --key-file /etc/hostname --pbkdf-force-iterations 1000",
         &["crypto_LUKS"],
     ),
     by(
         "LUKS 2",
         32,
-        "cryptsetup",
-        &[
-            "-q",
-            "luksFormat",
-            "--type",
-            "luks2",
-            "--key-file",
-            "/etc/hostname",
-            "--pbkdf",
-            "pbkdf2",
-            "--pbkdf-force-iterations",
-            "1000",
-        ],
+        "cryptsetup -q luksFormat --type luks2 --key-file /etc/hostname --pbkdf pbkdf2 --pbkdf-force-iterations 1000",
         &["crypto_LUKS"],
     ),
-    by("bcache", 32, "make-bcache", &["-B"], &["bcache"]),
+    by("bcache", 32, "make-bcache -B", &["bcache"]),
 ];
+
+const fn table(
+    name: &'static str,
+    label: &'static str,
+    inside: Option<&'static str>,
+    kinds: Kinds,
+) -> Case {
+    case(name, 64, Maker::Partitioned(label, inside), kinds)
+}
 
 /// Tables of partitions, and what is in the first.
 const TABLES: &[Case] = &[
-    Case {
-        name: "an MBR with nothing in its partition",
-        mib: 64,
-        made: Maker::Partitioned("label: dos\n2048,40M\n", NOTHING),
-        kinds: &["dos"],
-    },
-    Case {
-        name: "a GPT with nothing in its partition",
-        mib: 64,
-        made: Maker::Partitioned("label: gpt\n2048,40M\n", NOTHING),
-        kinds: &["gpt"],
-    },
-    Case {
-        name: "an MBR with ext4 in partition 1",
-        mib: 64,
-        made: Maker::Partitioned("label: dos\n2048,40M\n", EXT4),
-        kinds: &["dos", "ext4"],
-    },
-    Case {
-        name: "a GPT with ext4 in partition 1",
-        mib: 64,
-        made: Maker::Partitioned("label: gpt\n2048,40M\n", EXT4),
-        kinds: &["gpt", "ext4"],
-    },
-    Case {
-        name: "a GPT with FAT in partition 1",
-        mib: 64,
-        made: Maker::Partitioned("label: gpt\n2048,40M\n", VFAT),
-        kinds: &["gpt", "vfat"],
-    },
+    table(
+        "an MBR with nothing in its partition",
+        "dos",
+        None,
+        &["dos"],
+    ),
+    table("a GPT with nothing in its partition", "gpt", None, &["gpt"]),
+    table(
+        "an MBR with ext4 in partition 1",
+        "dos",
+        Some("mkfs.ext4 -q -F"),
+        &["dos", "ext4"],
+    ),
+    table(
+        "a GPT with ext4 in partition 1",
+        "gpt",
+        Some("mkfs.ext4 -q -F"),
+        &["gpt", "ext4"],
+    ),
+    table(
+        "a GPT with FAT in partition 1",
+        "gpt",
+        Some("mkfs.vfat"),
+        &["gpt", "vfat"],
+    ),
 ];
 
-const fn grouped(
-    name: &'static str,
-    volumes: &'static [group::Volume],
-    kinds: &'static [&'static str],
-) -> Case {
-    let made = Maker::Grouped(volumes);
-    let mib = 64;
-    Case {
-        name,
-        mib,
-        made,
-        kinds,
-    }
+const fn grouped(name: &'static str, volumes: &'static [group::Volume], kinds: Kinds) -> Case {
+    case(name, 64, Maker::Grouped(volumes), kinds)
 }
 
 /// Groups of LVM that are not active.
@@ -302,15 +247,13 @@ const DAMAGED: &[Case] = &[
     by(
         "ext4 without its beginning",
         32,
-        "mkfs.ext4",
-        &["-q", "-F"],
+        "mkfs.ext4 -q -F",
         &["unknown"],
     ),
     by(
         "XFS without its beginning",
         320,
-        "mkfs.xfs",
-        &["-q", "-f"],
+        "mkfs.xfs -q -f",
         &["unknown"],
     ),
 ];
@@ -322,38 +265,23 @@ impl Case {
         let file = File::create_new(&path).unwrap();
         file.set_len(self.mib * MIB).unwrap();
         match &self.made {
-            Maker::By(program, arguments) => {
-                run(
-                    program,
-                    &[arguments, &[path.to_str().unwrap()][..]].concat(),
-                );
-            }
+            Maker::By(line) => make_in(line, &path),
             Maker::Written(write) => write(&file),
             Maker::Grouped(volumes) => group::make(place, &path, volumes)
                 .map_err(|why| support::skipped(&why))
                 .ok()?,
-            Maker::Partitioned(table, inside) => {
-                sfdisk(&path, table);
-                for (program, arguments) in *inside {
+            Maker::Partitioned(label, inside) => {
+                sfdisk(&path, &format!("label: {label}\n2048,40M\n"));
+                if let Some(line) = inside {
                     let part = place.path("part.img");
                     File::create(&part).unwrap().set_len(40 * MIB).unwrap();
-                    run(
-                        program,
-                        &[arguments, &[part.to_str().unwrap()][..]].concat(),
+                    make_in(line, &part);
+                    let (of, from) = (
+                        format!("of={}", path.display()),
+                        format!("if={}", part.display()),
                     );
-                    let of = format!("of={}", path.display());
-                    let from = format!("if={}", part.display());
-                    run(
-                        "dd",
-                        &[
-                            &from,
-                            &of,
-                            "bs=1M",
-                            "seek=1",
-                            "conv=notrunc,sparse",
-                            "status=none",
-                        ],
-                    );
+                    let options = ["bs=1M", "seek=1", "conv=notrunc,sparse", "status=none"];
+                    run("dd", &[&[&*from, &*of], &options[..]].concat());
                 }
             }
         }
@@ -367,6 +295,13 @@ impl Case {
         let device = Loop::on(&path).map_err(|why| support::skipped(&why)).ok()?;
         Some((device, path))
     }
+}
+
+/// Runs a program with a path behind its arguments.
+fn make_in(line: &str, path: &Path) {
+    let mut words = line.split(' ').collect::<Vec<_>>();
+    words.push(path.to_str().unwrap());
+    run(words[0], &words[1..]);
 }
 
 fn sfdisk(path: &Path, table: &str) {
@@ -435,13 +370,11 @@ fn only_the_right_names_will_do(cases: &[Case]) {
             }
         }
         // A plan says what it would overwrite.
-        let plan = place.run(&[
-            "zero",
+        let plan = place.run(&format!(
+            "zero {} --destroy {} --dry-run",
             device.path(),
-            "--destroy",
-            device.path(),
-            "--dry-run",
-        ]);
+            device.path()
+        ));
         if !case
             .kinds
             .iter()

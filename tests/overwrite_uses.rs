@@ -160,6 +160,12 @@ fn row(state: &str, expected: &str, said: &ProgramOutput, wrong: bool) {
     );
 }
 
+/// The same for what must be refused with this word.
+fn refused(state: &str, said: ProgramOutput, word: &str) {
+    row(state, "refusal", &said, said.status != Some(2));
+    said.refuses(&[word]);
+}
+
 /// States that are judged at once. For most of its time each waits: for a device to come and go, and for a claim or
 /// a lock to last.
 const AT_ONCE: usize = 6;
@@ -313,16 +319,7 @@ fn with_root_a_file_that_a_program_uses_is_refused() {
             let holder = Holder::new(&file, &statements);
             let before = digest(&file);
             let path = target.to_str().unwrap();
-            let bench = [
-                "bench",
-                path,
-                "--destroy",
-                path,
-                "--phase",
-                "page-write",
-                "--seconds",
-                "200ms",
-            ];
+            let bench = format!("bench {path} --destroy {path} --phase page-write --seconds 200ms");
             let said = place.run(&bench);
             let fails =
                 said.status != Some(2) || digest(&file) != before || !said.err.contains(word);
@@ -377,14 +374,7 @@ fn with_root_a_file_that_is_mounted_without_a_loop_device_is_refused() {
         let shown = Loop::on(&file).unwrap();
         for target in [path(&file), shown.path().to_owned()] {
             let consent = format!("{target}=erofs");
-            let bench = [
-                "bench",
-                &target,
-                "--destroy",
-                &consent,
-                "--phase",
-                "page-write",
-            ];
+            let bench = format!("bench {target} --destroy {consent} --phase page-write");
             let said = place.run(&bench);
             let kept = digest(&file) == before;
             let state = format!("bench, mounted from the file in {namespace}: {target}");
@@ -413,13 +403,7 @@ fn with_root_a_loop_device_over_a_swap_file_is_refused() {
     for verb in ["bench", "zero"] {
         let consent = format!("{}=swap", device.path());
         let said = place.run(&[verb, device.path(), "--destroy", &consent]);
-        row(
-            &format!("{verb}, over a swap file"),
-            "refusal",
-            &said,
-            said.status != Some(2),
-        );
-        said.refuses(&["in use as swap"]);
+        refused(&format!("{verb}, over a swap file"), said, "in use as swap");
     }
 }
 
@@ -432,9 +416,8 @@ fn with_root_files_of_the_kernel_are_refused() {
         "/sys/block/loop0/queue/nr_requests",
     ] {
         let Ok(before) = fs::read(path) else { continue };
-        let said = place.run(&["bench", path, "--destroy", path, "--phase", "page-write"]);
-        row(path, "refusal", &said, said.status != Some(2));
-        said.refuses(&["a file of the kernel's own"]);
+        let said = place.run(&format!("bench {path} --destroy {path} --phase page-write"));
+        refused(path, said, "a file of the kernel's own");
         assert_eq!(fs::read(path).unwrap(), before);
     }
 }
@@ -486,24 +469,9 @@ fn with_root_paths_through_fuse_and_an_overlay_are_refused() {
         let name = folder.join("disk.img");
         let name = name.to_str().unwrap();
         let consent = format!("{name}=ext4");
-        let bench = [
-            "bench",
-            name,
-            "--destroy",
-            &consent,
-            "--phase",
-            "page-write",
-            "--seconds",
-            "200ms",
-        ];
+        let bench = format!("bench {name} --destroy {consent} --phase page-write --seconds 200ms");
         let said = place.run(&bench);
-        row(
-            &format!("bench, mounted {word}"),
-            "refusal",
-            &said,
-            said.status != Some(2),
-        );
-        said.refuses(&[word]);
+        refused(&format!("bench, mounted {word}"), said, word);
     }
     run("sync", &[]);
     assert_eq!(digest(&file), before);

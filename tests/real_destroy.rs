@@ -11,7 +11,7 @@ mod support;
 use std::fs;
 
 use loops::{Loop, Mounted, digest, fill, make, run};
-use support::{Place, ProgramOutput};
+use support::{Place, ProgramOutput, Words};
 
 const MIB: u64 = 64;
 
@@ -23,9 +23,9 @@ fn filled() -> Option<Loop> {
 }
 
 /// A tenth of a second of each phase.
-fn bench(device: &Loop, arguments: &[&str]) -> ProgramOutput {
-    let words = ["bench", device.path(), "--json", "--seconds", "100ms"];
-    Place::new().run(&[&words, arguments].concat())
+fn bench(device: &Loop, arguments: &(impl Words + ?Sized)) -> ProgramOutput {
+    let words = vec!["bench", device.path(), "--json", "--seconds", "100ms"];
+    Place::new().run(&[words, arguments.words()].concat())
 }
 
 fn phases(said: &ProgramOutput) -> Vec<String> {
@@ -42,7 +42,7 @@ fn with_root_a_device_is_only_read_and_the_writing_phases_are_left_out_with_a_no
         return;
     };
     let before = digest(&device.node);
-    let said = bench(&device, &[]).ends_with(0);
+    let said = bench(&device, "").ends_with(0);
     assert_eq!(phases(&said), ["seek", "page-read", "scan"]);
     let notes = said.json()["notes"].to_string();
     for phase in [
@@ -55,7 +55,7 @@ fn with_root_a_device_is_only_read_and_the_writing_phases_are_left_out_with_a_no
         assert!(notes.contains(phase), "no {phase} in {notes}");
     }
     // Alone, a phase that writes is refused.
-    bench(&device, &["--phase", "page-write"]).refuses(&["page-write would write", "--destroy"]);
+    bench(&device, "--phase page-write").refuses(&["page-write would write", "--destroy"]);
     assert_eq!(digest(&device.node), before);
 }
 
@@ -123,7 +123,7 @@ fn with_root_a_mounted_device_is_refused_whatever_is_given_and_all_reasons_are_n
     assert_eq!(digest(&device.node), before);
     assert_eq!(fs::read_to_string(&kept).unwrap(), "of value");
     // Reading it does no harm, and is allowed.
-    bench(&device, &["--phase", "seek"]).ends_with(0);
+    bench(&device, "--phase seek").ends_with(0);
     assert_eq!(digest(&device.node), before);
 }
 
@@ -136,8 +136,8 @@ fn with_root_a_link_and_its_device_are_named_by_each_other() {
     std::os::unix::fs::symlink(&device.node, &link).unwrap();
     let link = link.to_str().unwrap();
     for (target, named) in [(link, device.path()), (device.path(), link)] {
-        let short = ["--phase", "page-write", "--seconds", "200ms"];
-        let bench = [&["bench", target, "--destroy", named], &short[..]].concat();
+        let short = "--phase page-write --seconds 200ms";
+        let bench = format!("bench {target} --destroy {named} {short}");
         place.run(&bench).ends_with(0);
         // What that wrote is known to nobody.
         let named = format!("{named}=unknown");

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use loops::{FileSystem, Loop, Other, Throttle, fill, run, skipped};
-use support::{Place, ProgramOutput, Running, TIMEOUT, said};
+use support::{Place, ProgramOutput, Running, TIMEOUT, Words, said};
 
 const PAGE_READ: [&str; 2] = ["--phase", "page-read"];
 /// So many in flight that a device at its limit has work for more than half a second at 100 a second: the limit sets
@@ -46,8 +46,9 @@ impl Limited {
     }
 
     /// Starts `bench` on the device, held to the limit, and waits until it measures.
-    fn start(&self, arguments: &[&str]) -> Running {
-        let words = [&["bench", self.device.path(), "--json"], arguments].concat();
+    fn start(&self, arguments: &(impl Words + ?Sized)) -> Running {
+        let words = vec!["bench", self.device.path(), "--json"];
+        let words = [words, arguments.words()].concat();
         let command = self.place.command(&words);
         let running = Running::start(&mut self.throttle.hold(&command));
         // What it reads to see what it has before it are a few requests.
@@ -55,7 +56,7 @@ impl Limited {
         running
     }
 
-    fn document(&self, arguments: &[&str]) -> Value {
+    fn document(&self, arguments: &(impl Words + ?Sized)) -> Value {
         self.start(arguments).end().ends_with(0).json()
     }
 
@@ -119,8 +120,8 @@ fn real_file_system(kind: &str, mib: u64) -> Option<FileSystem> {
 }
 
 /// `bench` on a path, without a limit.
-fn bench(path: &str, arguments: &[&str]) -> ProgramOutput {
-    Place::new().run(&[&["bench", path, "--json"], arguments].concat())
+fn bench(path: &str, arguments: &(impl Words + ?Sized)) -> ProgramOutput {
+    Place::new().run(&[vec!["bench", path, "--json"], arguments.words()].concat())
 }
 
 #[test]
@@ -490,10 +491,7 @@ fn with_root_a_span_larger_than_memory_is_not_small() {
     };
     let document = glance(device.path());
     expect_none(&document, &["small-span"]);
-    let part = bench(
-        device.path(),
-        &["--phase", "seek", "--seconds", "1s", "--span", "64M"],
-    );
+    let part = bench(device.path(), "--phase seek --seconds 1s --span 64M");
     expect(&part.ends_with(0).json(), "small-span");
 }
 
@@ -505,7 +503,7 @@ fn with_root_the_suite_runs_in_a_directory_on_each_file_system_and_leaves_nothin
         };
         let path = files.path().to_str().unwrap().to_owned();
         let suite = || {
-            bench(&path, &["--size", "64M", "--seconds", "300ms"])
+            bench(&path, "--size 64M --seconds 300ms")
                 .ends_with(0)
                 .json()
         };

@@ -18,87 +18,56 @@ use world::{Minute, World};
 
 fn token(place: &Place, role: &str) -> String {
     let file = place.path("tokens");
-    let words = [
-        "serve",
-        "token",
-        role,
-        "--token-file",
-        file.to_str().unwrap(),
-    ];
+    let words = format!("serve token {role} --token-file {}", file.display());
     place.run(&words).ends_with(0).out.trim().to_owned()
 }
-
-/// Method, path and headers of a request, and the status of its answer.
-type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], u16);
 
 #[test]
 fn hosts_origins_and_types_are_checked_on_loopback_too() {
     let place = Place::new();
-    let server = Server::start(&place, &["--name", "disks.example"]);
+    let server = Server::start(&place, "--name disks.example");
     let body = r#"{"text":"deploy 1"}"#;
-    let json = ("Content-Type", "application/json");
     let own = format!("http://127.0.0.1:{}", server.port);
-    let table: [Case<'_>; 22] = [
-        ("GET", "/healthz", &[], 200),
-        ("GET", "/api/v1/now", &[], 200),
-        ("GET", "/api/v1/now", &[("Host", "localhost:1")], 200),
-        ("GET", "/api/v1/now", &[("Host", "disks.example")], 200),
-        ("GET", "/api/v1/now", &[("Host", "evil.example")], 421),
-        ("GET", "/healthz", &[("Host", "evil.example")], 421),
-        ("GET", "/", &[("Host", "127.0.0.1.evil.example")], 421),
-        ("GET", "/api/v1/now", &[("Host", "192.0.2.1")], 421),
-        (
-            "GET",
-            "/api/v1/now",
-            &[("Host", "localhost"), ("Host", "evil.example")],
-            400,
-        ),
-        ("POST", "/api/v1/markers", &[json], 201),
-        ("POST", "/api/markers", &[json, ("Origin", &own)], 201),
-        (
-            "POST",
-            "/api/v1/markers",
-            &[json, ("Origin", "http://evil.example")],
-            403,
-        ),
-        ("POST", "/api/v1/markers", &[json, ("Origin", "null")], 403),
-        (
-            "POST",
-            "/api/v1/markers",
-            &[json, ("Sec-Fetch-Site", "cross-site")],
-            403,
-        ),
-        (
-            "POST",
-            "/api/v1/markers",
-            &[("Content-Type", "text/plain")],
-            415,
-        ),
-        (
-            "POST",
-            "/api/v1/markers",
-            &[("Content-Type", "application/x-www-form-urlencoded")],
-            415,
-        ),
-        ("POST", "/api/v1/markers", &[], 415),
-        ("POST", "/api/v1/runs", &[json], 405),
-        ("DELETE", "/api/v1/markers", &[json], 405),
-        ("PUT", "/", &[json], 405),
-        ("GET", "/nothing", &[], 404),
-        ("GET", "/api/v1/nothing", &[], 404),
-    ];
-    for (method, path, headers, status) in table {
+    // The status of the answer, the method, the path, and headers.
+    for row in [
+        "200 GET /healthz",
+        "200 GET /api/v1/now",
+        "200 GET /api/v1/now Host: localhost:1",
+        "200 GET /api/v1/now Host: disks.example",
+        "421 GET /api/v1/now Host: evil.example",
+        "421 GET /healthz Host: evil.example",
+        "421 GET / Host: 127.0.0.1.evil.example",
+        "421 GET /api/v1/now Host: 192.0.2.1",
+        "400 GET /api/v1/now Host: localhost; Host: evil.example",
+        "201 POST /api/v1/markers Content-Type: application/json",
+        "201 POST /api/markers Content-Type: application/json; Origin: OWN",
+        "403 POST /api/v1/markers Content-Type: application/json; Origin: http://evil.example",
+        "403 POST /api/v1/markers Content-Type: application/json; Origin: null",
+        "403 POST /api/v1/markers Content-Type: application/json; Sec-Fetch-Site: cross-site",
+        "415 POST /api/v1/markers Content-Type: text/plain",
+        "415 POST /api/v1/markers Content-Type: application/x-www-form-urlencoded",
+        "415 POST /api/v1/markers",
+        "405 POST /api/v1/runs Content-Type: application/json",
+        "405 DELETE /api/v1/markers Content-Type: application/json",
+        "405 PUT / Content-Type: application/json",
+        "404 GET /nothing",
+        "404 GET /api/v1/nothing",
+    ] {
+        let (status, request) = row.split_once(' ').unwrap();
+        let (method, rest) = request.split_once(' ').unwrap();
+        let (path, headers) = rest.split_once(' ').unwrap_or((rest, ""));
+        let headers = headers.replace("OWN", &own);
+        let headers: Vec<(&str, &str)> = headers
+            .split("; ")
+            .filter_map(|header| header.split_once(": "))
+            .collect();
         let reply = server.ask(
             method,
             path,
-            headers,
+            &headers,
             if method == "GET" { "" } else { body },
         );
-        assert_eq!(
-            reply.status, status,
-            "{method} {path} {headers:?}: {}",
-            reply.body
-        );
+        assert_eq!(reply.status.to_string(), status, "{row}: {}", reply.body);
         assert!(
             reply
                 .header("content-security-policy")
@@ -116,7 +85,7 @@ fn hosts_origins_and_types_are_checked_on_loopback_too() {
 fn paths_lead_nowhere_else() {
     let place = Place::new();
     std::fs::write(place.path("secret"), "secret").unwrap();
-    let server = Server::start(&place, &[]);
+    let server = Server::start(&place, "");
     for path in [
         "/assets/../secret",
         "/assets/..%2fsecret",
@@ -171,7 +140,7 @@ fn others_are_let_in_with_tokens_and_tls_or_a_proxy_only() {
         .run(&["serve", "--token-file", missing.to_str().unwrap()])
         .refuses(&["is not there", "disksmith serve token"]);
     place
-        .run(&["serve", "--slot", "10ms"])
+        .run("serve --slot 10ms")
         .refuses(&["--slot is a whole number of seconds"]);
 }
 
@@ -180,13 +149,13 @@ fn addresses_that_cannot_be_served_on_are_refused() {
     let place = Place::new();
     for wrong in ["localhost:9188", "127.0.0.1", "999.1.1.1:80", "70000"] {
         let said = place.run(&["serve", "--listen", wrong]).ends_with(2);
-        assert!(said.err.contains("127.0.0.1:9187"), "{said:#?}");
+        said.warns(&["127.0.0.1:9187"]);
     }
     place
-        .run(&["serve", "--prometheus", "https://prometheus:9090"])
+        .run("serve --prometheus https://prometheus:9090")
         .ends_with(2);
     // A port alone is one of the loopback.
-    let server = Server::start(&place, &[]);
+    let server = Server::start(&place, "");
     place
         .run(&["serve", "--listen", &server.port.to_string()])
         .refuses(&["listens on 127.0.0.1", "--listen"]);
@@ -307,7 +276,7 @@ fn tokens_are_of_a_role_and_sessions_end() {
 #[test]
 fn what_a_client_makes_the_server_hold_is_bounded() {
     let place = Place::new();
-    let server = Server::start(&place, &[]);
+    let server = Server::start(&place, "");
     let host = format!("Host: 127.0.0.1:{}\r\n", server.port);
     // Heads: their size, and the number of headers.
     let long = format!("GET / HTTP/1.1\r\n{host}X: {}\r\n\r\n", "x".repeat(100_000));
@@ -350,7 +319,7 @@ fn what_a_client_makes_the_server_hold_is_bounded() {
 #[test]
 fn the_live_page_has_events_and_ends_with_the_server() {
     let place = Place::new();
-    let server = Server::start(&place, &[]);
+    let server = Server::start(&place, "");
     let mut stream = server.connect();
     let request = format!(
         "GET /api/v1/live HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n",
@@ -379,7 +348,7 @@ fn the_live_page_has_events_and_ends_with_the_server() {
 #[test]
 fn markers_are_set_listed_and_written_in_other_forms() {
     let place = Place::new();
-    let server = Server::start(&place, &[]);
+    let server = Server::start(&place, "");
     assert_eq!(server.document("/api/v1/markers")["markers"], json!([]));
     let own = r#"{"text":"deploy <b>1</b>","time":"2026-11-24T14:05:00Z","hostname":"db-1"}"#;
     let reply = server.post("/api/v1/markers", own);
@@ -395,7 +364,7 @@ fn markers_are_set_listed_and_written_in_other_forms() {
         assert_eq!(server.post("/api/v1/markers", wrong).status, 400, "{wrong}");
     }
     // They are those of `disksmith mark`.
-    let marks = place.run(&["mark", "--list", "--json"]).ends_with(0).json();
+    let marks = place.run("mark --list --json").ends_with(0).json();
     let texts: Vec<&str> = marks["marks"]
         .as_array()
         .unwrap()
@@ -430,7 +399,7 @@ fn markers_are_set_listed_and_written_in_other_forms() {
 #[test]
 fn runs_are_listed_compared_and_reported() {
     let place = Place::new();
-    let server = Server::start(&place, &[]);
+    let server = Server::start(&place, "");
     assert_eq!(server.document("/api/v1/runs")["runs"], json!([]));
     assert_eq!(server.get("/api/v1/runs/last").json()["status"], 404);
     place.bench(&support::SHORT).ends_with(0);
@@ -489,7 +458,7 @@ fn a_view_has_response_times_and_disks_on_one_axis() {
         },
         ..world::DiskMinute::default()
     });
-    let server = Server::start(&place, &[]);
+    let server = Server::start(&place, "");
     // Not "last=2h", which a minute later is one minute more or less.
     let (from, to) = (60 * world.minute(-120), 60 * world.minute(0));
     let two_hours = format!("from={from}&to={to}");
@@ -563,7 +532,7 @@ fn a_release_a_disk_and_nothing_are_distinguished() {
     });
     world.mark(release, "release 2");
     world.mark(nothing, "release 3");
-    let server = Server::start(&place, &[]);
+    let server = Server::start(&place, "");
     let found = server.document("/api/v1/verdicts?last=7h");
     let verdicts = found["verdicts"].as_array().unwrap();
     let of = |text: &str| {
@@ -597,7 +566,7 @@ fn a_release_a_disk_and_nothing_are_distinguished() {
 #[test]
 fn a_store_that_is_away_is_reported_and_comes_back() {
     let place = Place::new();
-    let server = Server::start(&place, &[]);
+    let server = Server::start(&place, "");
     let state = |document: &Value| {
         let sources = document["sources"].as_array().unwrap();
         let tally = sources

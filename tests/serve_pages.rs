@@ -54,7 +54,7 @@ fn recorded() -> Place {
     }
     let name = serde_json::to_string(&format!("web {MARKUP}")).unwrap();
     events += &format!("{{\"tag\":{name},\"ms\":5,\"ts\":\"{}\"}}\n", at(3));
-    let mut tally = place.command(&["tally", "--from", "-", "--store", &store(&place)]);
+    let mut tally = place.command(&format!("tally --from - --store {}", store(&place)));
     let mut child = tally.stdin(Stdio::piped()).spawn().unwrap();
     child
         .stdin
@@ -94,24 +94,15 @@ fn long_work() -> Option<Place> {
             std::fs::write(folder.join(format!("{host}.json")), answer).unwrap();
         }
     }
-    let race = [
-        "fleet",
-        "race",
-        "--list",
-        "./hosts",
-        "--collect",
-        "rounds",
-        "--keep",
-        "1",
-    ];
+    let race = "fleet race --list ./hosts --collect rounds --keep 1";
     // Rounds of one disk seldom show which of its names is the better one.
-    let raced = place.run(&race);
+    let raced = place.run(race);
     assert!(matches!(raced.status, Some(0 | 1)), "{raced:#?}");
     write_script(&place.path("ssh"), "#!/bin/sh\nexit 255\n");
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", place.path("").display());
-    let run = ["fleet", "run", "--list", "./hosts", "--", "bench", "data"];
-    let output = place.command(&run).env("PATH", path).output().unwrap();
+    let run = "fleet run --list ./hosts -- bench data";
+    let output = place.command(run).env("PATH", path).output().unwrap();
     assert!(!output.status.success(), "{output:?}");
     Some(place)
 }
@@ -122,45 +113,23 @@ fn store(place: &Place) -> String {
 
 fn serve(place: &Place, port: u16) -> Running {
     let listen = format!("127.0.0.1:{port}");
-    let mut running = Running::start(&mut place.command(&[
-        "serve",
-        "--listen",
-        &listen,
-        "--tally",
-        &store(place),
-    ]));
+    let mut running = Running::start(
+        &mut place.command(&format!("serve --listen {listen} --tally {}", store(place))),
+    );
     running.wait_for_text("http://");
     running
 }
 
 /// Pages, and what each holds when its script is through.
-const PAGES: [(&str, &str); 8] = [
-    (
-        "/",
-        "document.querySelector('#status').textContent === 'Live'",
-    ),
-    (
-        "/response-times?last=6h&tag=api.get",
-        "document.documentElement.dataset.charts === 'drawn'",
-    ),
-    (
-        "/response-times?last=365d&tag=api.get",
-        "document.documentElement.dataset.charts === 'drawn'",
-    ),
-    (
-        "/verdicts?last=1d&tag=api.get",
-        "document.querySelectorAll('.verdict').length",
-    ),
-    (
-        "/runs",
-        "document.querySelectorAll('input[name=a]').length === 2",
-    ),
-    (
-        "/markers",
-        "document.querySelectorAll('tbody tr').length === 2",
-    ),
-    ("/no-such-page", "document.querySelector('h1')"),
-    ("COMPARE", "document.querySelectorAll('tbody tr').length"),
+const PAGES: [&str; 8] = [
+    "/ document.querySelector('#status').textContent === 'Live'",
+    "/response-times?last=6h&tag=api.get document.documentElement.dataset.charts === 'drawn'",
+    "/response-times?last=365d&tag=api.get document.documentElement.dataset.charts === 'drawn'",
+    "/verdicts?last=1d&tag=api.get document.querySelectorAll('.verdict').length",
+    "/runs document.querySelectorAll('input[name=a]').length === 2",
+    "/markers document.querySelectorAll('tbody tr').length === 2",
+    "/no-such-page document.querySelector('h1')",
+    "COMPARE document.querySelectorAll('tbody tr').length",
 ];
 
 /// Condition under which the page of a report, a sweep or a run of a fleet is drawn.
@@ -170,9 +139,9 @@ const DRAWN: &str = "document.querySelector('h1') && document.querySelector('tab
 fn pages(place: &Place) -> Vec<(String, &'static str)> {
     let runs = place.runs();
     let compare = format!("/compare?a={}&b={}", runs[1], runs[0]);
-    let pages = PAGES.iter();
+    let pages = PAGES.iter().map(|page| page.split_once(' ').unwrap());
     pages
-        .map(|(path, ready)| (path.replace("COMPARE", &compare), *ready))
+        .map(|(path, ready)| (path.replace("COMPARE", &compare), ready))
         .collect()
 }
 

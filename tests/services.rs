@@ -36,219 +36,49 @@ fn the_configuration_that_is_packaged_is_well() {
     assert_eq!(document["problems"].as_array().unwrap().len(), 0);
 }
 
-/// Mistakes in the file of a service for which its start is refused: the verb, the file, the line of the mistake, and a part of
-/// the reason.
-const WRONG: [(&str, &str, Option<u64>, &str); 40] = [
-    (
-        "watch",
-        "record = true\n\nintervall = \"1s\"\n",
-        Some(3),
-        "'intervall' is not an option",
-    ),
-    (
-        "watch",
-        "record = true\ninterval = \"soon\"\n",
-        Some(2),
-        "invalid value 'soon'",
-    ),
-    ("watch", "record = maybe\n", Some(1), "line 1"),
-    ("watch", "record = \"yes\"\n", Some(1), "true or false"),
-    ("watch", "record-limit = \"1GiB\"\n", None, "--record"),
-    (
-        "watch",
-        "record = true\nrecord-limit = \"1MiB\"\n",
-        Some(2),
-        "is too little room",
-    ),
-    (
-        "watch",
-        "record = true\ndevices = [\"nosuch\"]\n",
-        Some(2),
-        "nosuch is not a block device",
-    ),
-    (
-        "watch",
-        "prometheus = 9187\nweb-config = \"missing.yml\"\n",
-        Some(2),
-        "missing.yml",
-    ),
-    (
-        "watch",
-        "prometheus = 9187\nweb-config = \"wrong.yml\"\n",
-        Some(2),
-        "wrong.yml",
-    ),
-    (
-        "watch",
-        "report = \"nowhere/page.html\"\n",
-        Some(1),
-        "nowhere/page.html cannot be written",
-    ),
-    (
-        "watch",
-        "check = true\nwarning = \"await=20\"\ncritical = \"await=10\"\n",
-        Some(2),
-        "lies beyond its critical threshold",
-    ),
-    ("tally", "follow = true\n", None, "--from"),
-    (
-        "tally",
-        "from = [\"missing.log\"]\n",
-        Some(1),
-        "missing.log cannot be read",
-    ),
-    (
-        "tally",
-        "from = [\"-\"]\nfollow = true\n[stores]\na = \"sqlite:a.db\"\n",
-        None,
-        "'stores' is not an option",
-    ),
-    (
-        "tally",
-        "from = [\"pipe\"]\n",
-        Some(1),
-        "pipe is no regular file",
-    ),
-    (
-        "tally",
-        "from = [\"gopher://h\"]\n",
-        Some(1),
-        "is no source",
-    ),
-    (
-        "tally",
-        "from = [\"-\"]\nstore = \"b.db\"\n",
-        Some(2),
-        "is no store",
-    ),
-    (
-        "tally",
-        "store = [\"sqlite:a.db\", \"sqlite:a.db\"]\nfrom = \"-\"\n",
-        Some(1),
-        "is named twice",
-    ),
-    (
-        "tally",
-        "from = \"-\"\nstore = \"sqlite:kept.db\"\nclasses = \"1,2\"\n",
-        Some(2),
-        "leave --classes out",
-    ),
-    (
-        "tally",
-        "from = \"-\"\nstore = \"sqlite:kept.db\"\ntimezone = \"Europe/Berlin\"\n",
-        Some(2),
-        "leave --timezone out",
-    ),
-    (
-        "tally",
-        "from = \"-\"\nconfig = \"missing-routes.toml\"\n",
-        Some(2),
-        "missing-routes.toml cannot be read",
-    ),
-    (
-        "tally",
-        "from = \"-\"\nconfig = \"routes.toml\"\n",
-        Some(2),
-        "routes.toml, line 3: there is no store 'b'",
-    ),
-    (
-        "tally",
-        "from = \"-\"\nconfig = \"routes.toml\"\nstore = \"sqlite:a.db\"\n",
-        Some(2),
-        "cannot be used with",
-    ),
-    (
-        "tally",
-        "from = \"http://0.0.0.0:9999/events\"\n",
-        Some(1),
-        "is reached from other hosts",
-    ),
-    (
-        "tally",
-        "from = \"http://127.0.0.1:9999/events\"\ntoken-file = \"empty\"\n",
-        Some(2),
-        "empty has no token",
-    ),
-    (
-        "tally",
-        "from = \"-\"\ntoken-file = \"no-token\"\n",
-        Some(2),
-        "no-token cannot be read",
-    ),
-    (
-        "tally",
-        "from = \"-\"\nmax-size = \"much\"\n",
-        Some(2),
-        "invalid value 'much'",
-    ),
-    (
-        "serve",
-        "listen = \"0.0.0.0:9188\"\n",
-        Some(1),
-        "others can reach 0.0.0.0:9188",
-    ),
-    (
-        "serve",
-        "listen = \"here\"\n",
-        Some(1),
-        "invalid value 'here'",
-    ),
-    (
-        "serve",
-        "listen = \"127.0.0.1:0\"\nslot = \"1500ms\"\n",
-        Some(2),
-        "--slot is a whole number of seconds",
-    ),
-    (
-        "serve",
-        "tally = [\"sqlite:a.db\", \"sqlite:a.db\"]\n",
-        Some(1),
-        "is named twice",
-    ),
-    (
-        "serve",
-        "token-file = \"no-token\"\n",
-        Some(1),
-        "no-token is not there",
-    ),
-    (
-        "serve",
-        "token-file = \"empty\"\n",
-        Some(1),
-        "empty has no token",
-    ),
-    (
-        "serve",
-        "tls-key = \"empty\"\ntls-cert = \"empty\"\n",
-        Some(2),
-        "the certificate cannot be read",
-    ),
-    ("serve", "series = \"a=b\"\n", None, "--prometheus"),
-    (
-        "scrub",
-        "all = true\nby = \"2020-01-01\"\n",
-        Some(2),
-        "--by has passed",
-    ),
-    (
-        "scrub",
-        "all = true\ndry-run = true\n",
-        Some(2),
-        "--dry-run is for --install-timer",
-    ),
-    (
-        "scrub",
-        "all = true\nwindow = \"1-6\"\n",
-        Some(2),
-        "is not a window",
-    ),
-    (
-        "scrub",
-        "all = true\nreport = \"nowhere/page.html\"\n",
-        Some(2),
-        "nowhere/page.html cannot be written",
-    ),
-    ("scrub", "scheduled = true\n", None, "<ARRAY>"),
+/// Mistakes in the file of a service for which its start is refused: the verb, and the line of the mistake; the lines of
+/// the file; a part of the reason.
+const WRONG: [&str; 40] = [
+    "watch 3 | record = true; ; intervall = '1s' | 'intervall' is not an option",
+    "watch 2 | record = true; interval = 'soon' | invalid value 'soon'",
+    "watch 1 | record = maybe | line 1",
+    "watch 1 | record = 'yes' | true or false",
+    "watch - | record-limit = '1GiB' | --record",
+    "watch 2 | record = true; record-limit = '1MiB' | is too little room",
+    "watch 2 | record = true; devices = ['nosuch'] | nosuch is not a block device",
+    "watch 2 | prometheus = 9187; web-config = 'missing.yml' | missing.yml",
+    "watch 2 | prometheus = 9187; web-config = 'wrong.yml' | wrong.yml",
+    "watch 1 | report = 'nowhere/page.html' | nowhere/page.html cannot be written",
+    "watch 2 | check = true; warning = 'await=20'; critical = 'await=10' | lies beyond its critical threshold",
+    "tally - | follow = true | --from",
+    "tally 1 | from = ['missing.log'] | missing.log cannot be read",
+    "tally - | from = ['-']; follow = true; [stores]; a = 'sqlite:a.db' | 'stores' is not an option",
+    "tally 1 | from = ['pipe'] | pipe is no regular file",
+    "tally 1 | from = ['gopher://h'] | is no source",
+    "tally 2 | from = ['-']; store = 'b.db' | is no store",
+    "tally 1 | store = ['sqlite:a.db', 'sqlite:a.db']; from = '-' | is named twice",
+    "tally 2 | from = '-'; store = 'sqlite:kept.db'; classes = '1,2' | leave --classes out",
+    "tally 2 | from = '-'; store = 'sqlite:kept.db'; timezone = 'Europe/Berlin' | leave --timezone out",
+    "tally 2 | from = '-'; config = 'missing-routes.toml' | missing-routes.toml cannot be read",
+    "tally 2 | from = '-'; config = 'routes.toml' | routes.toml, line 3: there is no store 'b'",
+    "tally 2 | from = '-'; config = 'routes.toml'; store = 'sqlite:a.db' | cannot be used with",
+    "tally 1 | from = 'http://0.0.0.0:9999/events' | is reached from other hosts",
+    "tally 2 | from = 'http://127.0.0.1:9999/events'; token-file = 'empty' | empty has no token",
+    "tally 2 | from = '-'; token-file = 'no-token' | no-token cannot be read",
+    "tally 2 | from = '-'; max-size = 'much' | invalid value 'much'",
+    "serve 1 | listen = '0.0.0.0:9188' | others can reach 0.0.0.0:9188",
+    "serve 1 | listen = 'here' | invalid value 'here'",
+    "serve 2 | listen = '127.0.0.1:0'; slot = '1500ms' | --slot is a whole number of seconds",
+    "serve 1 | tally = ['sqlite:a.db', 'sqlite:a.db'] | is named twice",
+    "serve 1 | token-file = 'no-token' | no-token is not there",
+    "serve 1 | token-file = 'empty' | empty has no token",
+    "serve 2 | tls-key = 'empty'; tls-cert = 'empty' | the certificate cannot be read",
+    "serve - | series = 'a=b' | --prometheus",
+    "scrub 2 | all = true; by = '2020-01-01' | --by has passed",
+    "scrub 2 | all = true; dry-run = true | --dry-run is for --install-timer",
+    "scrub 2 | all = true; window = '1-6' | is not a window",
+    "scrub 2 | all = true; report = 'nowhere/page.html' | nowhere/page.html cannot be written",
+    "scrub - | scheduled = true | <ARRAY>",
 ];
 
 /// The check and the start have one way through a file, and one sentence for what is wrong there.
@@ -267,13 +97,19 @@ fn the_check_refuses_what_a_start_refuses_by_file_line_and_reason() {
     }
     said(Command::new("mkfifo").arg(place.path("pipe"))).ends_with(0);
     place
-        .run(&["tally", "--from", "-", "--store", "sqlite:kept.db"])
+        .run("tally --from - --store sqlite:kept.db")
         .ends_with(0);
     // Beside the ledger, a 'tally.toml' has the routes.
     fs::create_dir(place.path("etc")).unwrap();
-    for (verb, text, line, reason) in WRONG {
+    for row in WRONG {
+        let [place_of_mistake, lines, reason] = row.split(" | ").collect::<Vec<_>>()[..] else {
+            panic!("{row}");
+        };
+        let (verb, line) = place_of_mistake.split_once(' ').unwrap();
+        let line = line.parse::<u64>().ok();
+        let text = format!("{}\n", lines.replace("; ", "\n"));
         let file = format!("etc/{verb}.toml");
-        fs::write(place.path(&file), text).unwrap();
+        fs::write(place.path(&file), &text).unwrap();
         let checked = place.run(&["config", "check", &file]).ends_with(1);
         let begins = match line {
             Some(line) => format!("{file}:{line}: "),
@@ -281,7 +117,7 @@ fn the_check_refuses_what_a_start_refuses_by_file_line_and_reason() {
         };
         assert!(checked.out.starts_with(&begins), "{text}: {checked:#?}");
         assert!(checked.out.contains(reason), "{text}: {checked:#?}");
-        let words = ["config", "check", &file, "--json"];
+        let words = format!("config check {file} --json");
         let document = place.run(&words).ends_with(1).json();
         assert_eq!(document["problems"].as_array().unwrap().len(), 1);
         assert_eq!(document["problems"][0]["line"].as_u64(), line, "{text}");
@@ -294,13 +130,10 @@ fn the_check_refuses_what_a_start_refuses_by_file_line_and_reason() {
     // Nothing was made, and nothing of what is there was changed.
     assert!(!place.path("a.db").exists() && !place.path("tally.routes").exists());
     fs::write(place.path("what.toml"), "").unwrap();
-    let checked = place.run(&["config", "check", "what.toml"]).ends_with(1);
-    assert!(
-        checked.out.contains("no service is named 'what'"),
-        "{checked:#?}"
-    );
+    let checked = place.run("config check what.toml").ends_with(1);
+    checked.says(&["no service is named 'what'"]);
     place
-        .run(&["config", "check", "missing.toml"])
+        .run("config check missing.toml")
         .refuses(&["missing.toml cannot be read"]);
 }
 
@@ -308,7 +141,7 @@ fn the_check_refuses_what_a_start_refuses_by_file_line_and_reason() {
 fn files_that_are_named_in_a_configuration_are_taken_where_they_are_well() {
     let place = Place::new();
     place
-        .run(&["serve", "token", "read", "--token-file", "tokens"])
+        .run("serve token read --token-file tokens")
         .ends_with(0);
     fs::write(place.path("token"), "secret\n").unwrap();
     let routes =
@@ -360,7 +193,7 @@ fn a_service_reports_that_it_is_ready_reads_its_file_again_and_ends() {
     // Its path is short, as a socket's has to be.
     let folder = tempfile::tempdir().unwrap();
     let manager = Manager::at(&folder.path().join("notify"));
-    let mut command = place.command(&["service", "watch", "--config", "watch.toml"]);
+    let mut command = place.command("service watch --config watch.toml");
     command.env("NOTIFY_SOCKET", folder.path().join("notify"));
     let mut running = Running::start(&mut command);
     assert_eq!(manager.state(), "READY=1");
@@ -378,10 +211,7 @@ fn a_service_reports_that_it_is_ready_reads_its_file_again_and_ends() {
 
     running.signal(Signal::INT);
     running.end().ends_with(0);
-    let document = place
-        .run(&["runs", "recordings", "--json"])
-        .ends_with(0)
-        .json();
+    let document = place.run("runs recordings --json").ends_with(0).json();
     // The first may have ended before its first sample.
     assert!(!document["recordings"].as_array().unwrap().is_empty());
 }
@@ -395,7 +225,7 @@ fn a_tally_that_has_reloaded_ends_all_the_same() {
     fs::write(place.path("tally.toml"), config).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let manager = Manager::at(&folder.path().join("notify"));
-    let mut command = place.command(&["service", "tally", "--config", "tally.toml"]);
+    let mut command = place.command("service tally --config tally.toml");
     command.env("NOTIFY_SOCKET", folder.path().join("notify"));
     let running = Running::start(&mut command);
     assert_eq!(manager.state(), "READY=1");

@@ -41,7 +41,7 @@ fn every_suite_runs_by_its_name_and_leaves_nothing() {
         assert!(said.prose().to_lowercase().contains(says), "{said:#?}");
         place.assert_nothing_left();
     }
-    let runs = place.run(&["show", "last", "--json"]).ends_with(0).json();
+    let runs = place.run("show last --json").ends_with(0).json();
     assert_eq!(runs["suite"], "curve");
     assert_eq!(runs["answer"]["p99_target_ns"], 1000);
 }
@@ -49,19 +49,8 @@ fn every_suite_runs_by_its_name_and_leaves_nothing() {
 #[test]
 fn a_report_draws_the_zones() {
     let place = Place::new();
-    let words = [
-        "bench",
-        "data",
-        "--suite",
-        "zones",
-        "--size",
-        "16M",
-        "--seconds",
-        "100ms",
-        "--report",
-        "zones.html",
-    ];
-    place.run(&words).ends_with(0);
+    let words = "bench data --suite zones --size 16M --seconds 100ms --report zones.html";
+    place.run(words).ends_with(0);
     let page = std::fs::read_to_string(place.path("zones.html")).unwrap();
     assert!(page.contains("Throughput by position"));
     // A host that is busy may not have read enough zones in this time.

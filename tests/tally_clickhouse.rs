@@ -37,18 +37,7 @@ fn engine(python: &Path, port: u16, folder: &Path) -> Child {
 }
 
 fn total(place: &Place, store: &str, by: &str) -> (f64, f64, f64) {
-    let words = [
-        "tally",
-        "query",
-        "t",
-        "--store",
-        store,
-        "--from",
-        "2020-01-01",
-        "--by",
-        by,
-        "--json",
-    ];
+    let words = format!("tally query t --store {store} --from 2020-01-01 --by {by} --json");
     let said = place.run(&words);
     if said.status != Some(0) {
         return (0.0, 0.0, 0.0);
@@ -83,16 +72,7 @@ fn what_is_sent_again_counts_once() {
         "clickhouse://127.0.0.1:{port}/sums?outbox={}",
         place.path("outbox.db").display()
     );
-    let words = [
-        "tally",
-        "--from",
-        "a.log",
-        "--follow",
-        "--flush-every",
-        "100ms",
-        "--store",
-        &store,
-    ];
+    let words = format!("tally --from a.log --follow --flush-every 100ms --store {store}");
     let (mut text, mut sum, mut random) = (String::new(), 0.0, 1_u64);
     let mut draw = |below: u64| {
         random = random
@@ -215,7 +195,7 @@ fn debians_old_server_is_refused_with_its_version_and_a_wrong_password_with_a_se
         let store = format!(
             "clickhouse://ann@127.0.0.1:{port}/{database}?outbox=outbox.db&password-file={password}"
         );
-        let said = place.run(&["tally", "--from", "a.log", "--store", &store]);
+        let said = place.run(&format!("tally --from a.log --store {store}"));
         let said = said.ends_with(2);
         assert!(said.err.contains(words), "{said:?}");
     }

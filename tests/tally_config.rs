@@ -69,11 +69,8 @@ fn rules_spread_tags_and_change_from_the_next_full_hour_of_event_time_on() {
     write(&place, TWO);
     append(&place, "login:1|c\napi.get:2|c|#host:x\ndebug.x:4|c\n");
     let statsd = format!("statsd://127.0.0.1:{}", services::free_port());
-    let words = [
-        "tally", "--from", "a.log", "--from", &statsd, "--follow", "--config", "t.toml",
-    ];
-    let mut running =
-        Running::start(&mut place.command(&[&words[..], &["--flush-every", "100ms"]].concat()));
+    let words = format!("tally --from a.log --from {statsd} --follow --config t.toml");
+    let mut running = Running::start(&mut place.command(&format!("{words} --flush-every 100ms")));
     running.wait_for_text("is switched off");
     running.wait_until("does not sum", || {
         count(&place, Some("sqlite:b.db"), "api.get") == 2.0
@@ -110,9 +107,7 @@ fn rules_spread_tags_and_change_from_the_next_full_hour_of_event_time_on() {
     running.signal(Signal::TERM);
     running.end().ends_with(0);
     // What the first stores have is not read again for the new one.
-    place
-        .run(&["tally", "--from", "a.log", "--config", "t.toml"])
-        .ends_with(0);
+    place.run("tally --from a.log --config t.toml").ends_with(0);
     assert_eq!(count(&place, None, "api.get"), 112.0);
     assert_eq!(count(&place, None, "login"), 1.0);
 }
@@ -120,8 +115,8 @@ fn rules_spread_tags_and_change_from_the_next_full_hour_of_event_time_on() {
 #[test]
 fn a_wrong_configuration_is_refused_with_file_line_and_reason() {
     let place = Place::new();
-    let start = ["tally", "--from", "-", "--config", "t.toml"];
-    place.run(&start).refuses(&["t.toml cannot be read"]);
+    let start = "tally --from - --config t.toml";
+    place.run(start).refuses(&["t.toml cannot be read"]);
     for (text, words) in [
         (
             TWO.replace("prefix = \"api.\"", "prefx = \"api.\""),
@@ -141,18 +136,10 @@ fn a_wrong_configuration_is_refused_with_file_line_and_reason() {
         ),
     ] {
         write(&place, &text);
-        place.run(&start).refuses(&words);
+        place.run(start).refuses(&words);
     }
     assert!(!place.path("a.db").exists());
     place
-        .run(&[
-            "tally",
-            "--from",
-            "-",
-            "--config",
-            "t.toml",
-            "--store",
-            "sqlite:x.db",
-        ])
+        .run("tally --from - --config t.toml --store sqlite:x.db")
         .refuses(&["cannot be used with"]);
 }

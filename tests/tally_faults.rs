@@ -18,18 +18,8 @@ use support::{Place, Running, has_program, said, skipped};
 
 /// Count of a tag in a store.
 fn count(place: &Place, store: &str, tag: &str) -> f64 {
-    let words = [
-        "tally",
-        "query",
-        tag,
-        "--store",
-        store,
-        "--from",
-        "2020-01-01",
-        "--by",
-        "month",
-    ];
-    let said = place.run(&[&words[..], &["--json"]].concat());
+    let words = format!("tally query {tag} --store {store} --from 2020-01-01 --by month");
+    let said = place.run(&format!("{words} --json"));
     match said.status {
         Some(0) => said.json()["total"]["count"].as_f64().unwrap(),
         _ => 0.0,
@@ -48,16 +38,7 @@ fn append(path: &Path, text: &str) {
 /// `tally` that follows `a.log`.
 fn follow(place: &Place, store: &str) -> Running {
     append(&place.path("a.log"), "");
-    let words = [
-        "tally",
-        "--from",
-        "a.log",
-        "--follow",
-        "--flush-every",
-        "100ms",
-        "--store",
-        store,
-    ];
+    let words = format!("tally --from a.log --follow --flush-every 100ms --store {store}");
     Running::start(&mut place.command(&words))
 }
 
@@ -74,7 +55,7 @@ fn with_root_a_full_disk_is_waited_for() {
     }
     let point = place.path("data");
     let point = point.to_str().unwrap();
-    let program = place.command(&[]).get_program().to_owned();
+    let program = place.command("").get_program().to_owned();
     // In a mount namespace of its own, which goes with the process.
     let script = "mount -t tmpfs -o size=24m none \"$1\" && exec \"$0\" tally --from a.log --follow \
                   --flush-every 100ms --store \"sqlite:$1/t.db\"";
@@ -155,7 +136,7 @@ fn a_wrong_password_is_refused_and_no_password_is_shown() {
         .unwrap();
         let store = format!("{}&defaults-file=my.cnf", server.store_of("ann"));
         let said = place
-            .run(&["tally", "--from", "-", "--store", &store])
+            .run(&format!("tally --from - --store {store}"))
             .ends_with(status);
         assert_eq!(status == 2, said.err.contains("Access denied"), "{said:#?}");
         assert!(!said.err.contains("wr0ng"), "{said:#?}");
@@ -199,10 +180,10 @@ fn a_server_that_is_read_only_or_down_is_waited_for_and_a_newer_schema_is_refuse
     server.begin();
     server.run("UPDATE sums.tally_setting SET value = '2' WHERE name = 'schema'");
     place
-        .run(&["tally", "--from", "-", "--store", &store])
+        .run(&format!("tally --from - --store {store}"))
         .refuses(&["schema 2"]);
     place
-        .run(&["tally", "query", "a", "--store", &store])
+        .run(&format!("tally query a --store {store}"))
         .refuses(&["schema 2"]);
 }
 
@@ -233,7 +214,7 @@ fn while_the_store_is_down_jobs_and_requests_are_summed_on() {
     server.kill();
     send(200);
     let post = place
-        .command(&["tally", "send", "--to", &http, "h:1|c", "h:1|c"])
+        .command(&format!("tally send --to {http} h:1|c h:1|c"))
         .spawn()
         .unwrap();
     let admin = source
@@ -266,9 +247,8 @@ fn a_store_that_is_down_is_not_left_out_before_it_has_what_is_summed() {
     );
     fs::write(place.path("t.toml"), &both).unwrap();
     append(&place.path("a.log"), "t:1|c\n");
-    let words = ["tally", "--from", "a.log", "--follow", "--config", "t.toml"];
-    let mut running =
-        Running::start(&mut place.command(&[&words[..], &["--flush-every", "100ms"]].concat()));
+    let words = "tally --from a.log --follow --config t.toml";
+    let mut running = Running::start(&mut place.command(&format!("{words} --flush-every 100ms")));
     let store = server.store();
     running.wait_until("does not begin", || count(&place, &store, "t") == 1.0);
     server.kill();
@@ -338,12 +318,12 @@ fn a_connection_to_mariadb_is_encrypted_where_a_certificate_is_named() {
     append(&place.path("a.log"), "a:1|c\n");
     let encrypted = store(&format!("?ssl-ca={}", own.display()));
     place
-        .run(&["tally", "--from", "a.log", "--store", &encrypted])
+        .run(&format!("tally --from a.log --store {encrypted}"))
         .ends_with(0);
     assert_eq!(count(&place, &encrypted, "a"), 1.0);
     for refused in [store(""), store(&format!("?ssl-ca={}", other.display()))] {
         place
-            .run(&["tally", "query", "a", "--store", &refused])
+            .run(&format!("tally query a --store {refused}"))
             .ends_with(2);
     }
 }
@@ -463,15 +443,9 @@ fn other_hosts_need_the_token() {
     }
     let source = format!("http://127.0.0.1:{port}/events");
     place
-        .run(&[
-            "tally",
-            "send",
-            "--to",
-            &source,
-            "--token-file",
-            "token",
-            "a:1|c",
-        ])
+        .run(&format!(
+            "tally send --to {source} --token-file token a:1|c"
+        ))
         .ends_with(0);
     stop(running);
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use services::{free_port, wait_until};
-use support::{Place, has_program, said, skipped};
+use support::{Place, Words, has_program, said, skipped};
 
 /// Events that come at each kill.
 const EVENTS_OF_KILL: u32 = 75;
@@ -101,16 +101,21 @@ impl Broker {
         let mut java = self.java("kafka.Kafka", &[&self.settings()]);
         let log = || fs::File::create(self.folder.join("log")).unwrap();
         self.process = Some(java.stdout(log()).stderr(log()).spawn().unwrap());
-        wait_until("the broker does not answer", || self.topics(&["--list"]));
+        wait_until("the broker does not answer", || self.topics("--list"));
     }
 
-    fn topics(&self, arguments: &[&str]) -> bool {
+    fn topics(&self, arguments: &(impl Words + ?Sized)) -> bool {
         let server = format!("127.0.0.1:{}", self.port);
         let mut command = self.java(
             "org.apache.kafka.tools.TopicCommand",
             &["--bootstrap-server", &server],
         );
-        command.args(arguments).output().unwrap().status.success()
+        command
+            .args(arguments.words())
+            .output()
+            .unwrap()
+            .status
+            .success()
     }
 
     /// Ends it as a power cut would.
@@ -149,18 +154,8 @@ impl Drop for Broker {
 }
 
 fn sums(place: &Place) -> (f64, f64) {
-    let words = [
-        "tally",
-        "query",
-        "t",
-        "--store",
-        "sqlite:t.db",
-        "--from",
-        "2020-01-01",
-        "--by",
-        "month",
-    ];
-    let said = place.run(&[&words[..], &["--json"]].concat());
+    let words = "tally query t --store sqlite:t.db --from 2020-01-01 --by month";
+    let said = place.run(&format!("{words} --json"));
     if said.status != Some(0) {
         return (0.0, 0.0);
     }
@@ -178,17 +173,9 @@ fn records_of_the_real_broker_are_counted_once() {
     let Some(mut broker) = Broker::start(&place) else {
         return;
     };
-    assert!(broker.topics(&["--create", "--topic", "events", "--partitions", "3"]));
+    assert!(broker.topics("--create --topic events --partitions 3"));
     let source = format!("kafka://127.0.0.1:{}/events", broker.port);
-    let words = [
-        "tally",
-        "--from",
-        &source,
-        "--store",
-        "sqlite:t.db",
-        "--flush-every",
-        "100ms",
-    ];
+    let words = format!("tally --from {source} --store sqlite:t.db --flush-every 100ms");
     let start = || {
         let log = fs::File::options()
             .append(true)

@@ -47,16 +47,10 @@ struct Trial {
 
 impl Trial {
     fn start(&self) -> Child {
-        let words = [
-            "tally",
-            "--from",
-            &self.source,
-            "--store",
-            &self.store,
-            "--follow",
-            "--flush-every",
-            "100ms",
-        ];
+        let words = format!(
+            "tally --from {} --store {} --follow --flush-every 100ms",
+            self.source, self.store
+        );
         let mut command = self.place.command(&words);
         let log = fs::File::options()
             .append(true)
@@ -71,18 +65,10 @@ impl Trial {
     }
 
     fn sums(&self) -> (f64, f64) {
-        let words = [
-            "tally",
-            "query",
-            "t",
-            "--store",
-            &self.store,
-            "--from",
-            "2020-01-01",
-            "--by",
-            "month",
-            "--json",
-        ];
+        let words = format!(
+            "tally query t --store {} --from 2020-01-01 --by month --json",
+            self.store
+        );
         let said = self.place.run(&words);
         if said.status != Some(0) {
             return (0.0, 0.0);
@@ -174,7 +160,7 @@ impl ConcatLines for [String] {
 fn from_server(place: Place, source: String, store: String, kills: u32) {
     // Two payloads of each part.
     let batch = (EVENTS / kills / 2).to_string();
-    let mut send = place.command(&["tally", "send", "--to", &source, "--batch", &batch]);
+    let mut send = place.command(&format!("tally send --to {source} --batch {batch}"));
     let send = send.stdin(Stdio::piped()).stdout(Stdio::null());
     let mut sender = send.spawn().unwrap();
     let mut input = sender.stdin.take().unwrap();
@@ -298,7 +284,7 @@ fn moved(place: &Place, target: &str, kills: u32) {
     let mut draw = Draw(u64::from(kills));
     for _ in 0..kills {
         let mut child = place
-            .command(&["tally", "move", "--from", from, "--to", target])
+            .command(&format!("tally move --from {from} --to {target}"))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -390,7 +376,7 @@ fn jobs_count_once_however_often_the_connection_to_gearmand_ends() {
         source: format!("gearman://127.0.0.1:{}/events", relay.port),
         place,
     };
-    let words = ["tally", "send", "--to", &source, "--batch", "50"];
+    let words = format!("tally send --to {source} --batch 50");
     let mut send = trial.place.command(&words);
     let mut sender = send
         .stdin(Stdio::piped())

@@ -26,7 +26,7 @@ struct Watching {
 
 impl Watching {
     fn start(place: &Place, device: &Loop) -> Watching {
-        let arguments = ["watch", &device.name(), "--json", "--interval", "500ms"];
+        let arguments = format!("watch {} --json --interval 500ms", device.name());
         let mut child = place
             .command(&arguments)
             .stdout(Stdio::piped())

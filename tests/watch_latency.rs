@@ -87,12 +87,12 @@ impl Drop for Watching {
 fn traced_disk(place: &Place) -> Option<Loop> {
     let disk = Loop::new(64)?;
     let name = disk.name();
-    let tried = place.run(&["watch", &name, "--latency", "--json", "--count", "1"]);
+    let tried = place.run(&format!("watch {name} --latency --json --count 1"));
     if tried.status == Some(0) {
         return Some(disk);
     }
     // Where the kernel can trace, a refusal is a fault of the program.
-    assert!(tried.err.contains("tracefs"), "{tried:#?}");
+    tried.warns(&["tracefs"]);
     support::skipped(&format!("requests cannot be traced here: {}", tried.err));
     None
 }
@@ -237,8 +237,8 @@ fn with_root_times_are_recorded_shown_again_and_drawn() {
     assert_eq!(watching.end(), Some(0));
     samples.extend(watching.rest());
     let name = disk.name();
-    let replay = ["watch", "--at", "-1h", "--for", "2h", &name];
-    let again = place.run(&[&replay[..], &["--json", "--all"]].concat());
+    let replay = format!("watch --at -1h --for 2h {name}");
+    let again = place.run(&format!("{replay} --json --all"));
     let again: Vec<Value> = again
         .ends_with(0)
         .out
@@ -265,14 +265,12 @@ fn with_root_times_are_recorded_shown_again_and_drawn() {
     };
     assert_eq!(requests(&again), requests(&samples));
     assert_eq!(requests_of(&again, None), requests_of(&samples, None));
-    let plain = place
-        .run(&[&replay[..], &["--plain"]].concat())
-        .ends_with(0);
+    let plain = place.run(&format!("{replay} --plain")).ends_with(0);
     for words in [" p50 ", " p99.9 ", "tracing: "] {
         assert!(plain.out.contains(words), "no '{words}' in {}", plain.out);
     }
     let page = place.path("page.html");
-    let report = [&replay[..], &["--report", page.to_str().unwrap()]].concat();
+    let report = format!("{replay} --report {}", page.display());
     place.run(&report).ends_with(0);
     let page = fs::read_to_string(page).unwrap();
     for words in [

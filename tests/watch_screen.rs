@@ -19,16 +19,17 @@ use std::time::Duration;
 use loops::Loop;
 use pty::Pty;
 use rustix::process::Signal;
-use support::Place;
+use support::{Place, Words};
 
 /// The program on a terminal, as people start it.
-fn screen(place: &Place, arguments: &[&str]) -> Command {
-    let mut command = place.command(&[&["watch", "--interval", "100ms"], arguments].concat());
+fn screen(place: &Place, arguments: &(impl Words + ?Sized)) -> Command {
+    let mut command =
+        place.command(&[vec!["watch", "--interval", "100ms"], arguments.words()].concat());
     command.env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
     command
 }
 
-fn started(place: &Place, arguments: &[&str], size: (usize, usize)) -> Option<Pty> {
+fn started(place: &Place, arguments: &(impl Words + ?Sized), size: (usize, usize)) -> Option<Pty> {
     if !support::has_program("setsid") {
         return None;
     }
@@ -78,7 +79,7 @@ fn a_device_has_a_row_with_what_it_does_and_the_past_is_marked() {
     let place = Place::new();
     let _writer = Writer::on(&device);
     let name = device.name();
-    let Some(mut pty) = started(&place, &[&name], (100, 30)) else {
+    let Some(mut pty) = started(&place, &name, (100, 30)) else {
         return;
     };
     // The second figure of its row is the writes a second.
@@ -109,7 +110,7 @@ fn a_device_has_a_row_with_what_it_does_and_the_past_is_marked() {
 #[test]
 fn keys_open_pages_and_filter() {
     let place = Place::new();
-    let Some(mut pty) = started(&place, &[], (100, 30)) else {
+    let Some(mut pty) = started(&place, "", (100, 30)) else {
         return;
     };
     assert!(pty.is_raw());
@@ -132,14 +133,12 @@ fn keys_open_pages_and_filter() {
 #[test]
 fn what_was_recorded_is_played_faster_held_and_ended() {
     let place = Place::new();
-    let record = ["watch", "--record", "--json", "--interval", "100ms"];
-    place
-        .run(&[&record[..], &["--count", "30"]].concat())
-        .ends_with(0);
+    let record = "watch --record --json --interval 100ms";
+    place.run(&format!("{record} --count 30")).ends_with(0);
     if !support::has_program("setsid") {
         return;
     }
-    let mut command = place.command(&["watch", "--at", "-1h", "--for", "2h", "--all"]);
+    let mut command = place.command("watch --at -1h --for 2h --all");
     command.env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR");
     let mut pty = Pty::start(&command, (100, 30), true);
     pty.wait_for_word("REPLAY");
@@ -157,13 +156,13 @@ fn what_was_recorded_is_played_faster_held_and_ended() {
 #[test]
 fn a_user_of_the_screen_sees_whether_it_is_recorded() {
     let place = Place::new();
-    let Some(mut pty) = started(&place, &["--record"], (120, 30)) else {
+    let Some(mut pty) = started(&place, "--record", (120, 30)) else {
         return;
     };
     pty.wait_for(|seen| seen.text().contains("recording"));
     pty.press("q");
     assert_eq!(pty.end().code(), Some(0));
-    let mut command = screen(&place, &["--record"]);
+    let mut command = screen(&place, "--record");
     // Nobody may make a file there, root included.
     command.env("DISKSMITH_LEDGER", "/proc/ledger.db");
     let mut pty = Pty::start(&command, (120, 30), true);
@@ -176,7 +175,7 @@ fn a_user_of_the_screen_sees_whether_it_is_recorded() {
 #[test]
 fn a_mark_is_shown_where_nothing_is_recorded_and_no_ledger_is_made_for_it() {
     let place = Place::new();
-    let Some(mut pty) = started(&place, &[], (120, 30)) else {
+    let Some(mut pty) = started(&place, "", (120, 30)) else {
         return;
     };
     // It has looked for one by the time at which it shows the next second.
@@ -192,7 +191,7 @@ fn a_mark_is_shown_where_nothing_is_recorded_and_no_ledger_is_made_for_it() {
 #[test]
 fn nothing_is_broken_on_60_columns_nor_on_any_other_size() {
     let place = Place::new();
-    let Some(mut pty) = started(&place, &["--all"], (60, 24)) else {
+    let Some(mut pty) = started(&place, "--all", (60, 24)) else {
         return;
     };
     let seen = pty.wait_for_word("PSI io");
@@ -220,7 +219,7 @@ fn on_40_columns_without_unicode_or_colours_all_is_ascii_and_nothing_is_coloured
         return;
     }
     let place = Place::new();
-    let mut command = screen(&place, &["--all"]);
+    let mut command = screen(&place, "--all");
     command.env("LC_ALL", "C").env("NO_COLOR", "1");
     let mut pty = Pty::start(&command, (40, 24), true);
     let seen = pty.wait_for(|seen| seen.text().contains("r/s") && seen.text().contains("quit"));
@@ -262,7 +261,7 @@ fn signals_end_it_with_the_terminal_put_back() {
         Signal::STKFLT,
     ];
     for signal in named {
-        let Some(mut pty) = started(&place, &[], (80, 24)) else {
+        let Some(mut pty) = started(&place, "", (80, 24)) else {
             return;
         };
         pty.signal(signal);
@@ -274,7 +273,7 @@ fn signals_end_it_with_the_terminal_put_back() {
     }
     // The first and the last that programs may use for real time.
     for number in [34, 64] {
-        let Some(mut pty) = started(&place, &[], (80, 24)) else {
+        let Some(mut pty) = started(&place, "", (80, 24)) else {
             return;
         };
         pty.signal_number(number);
@@ -286,7 +285,7 @@ fn signals_end_it_with_the_terminal_put_back() {
 #[test]
 fn signals_that_end_nothing_change_nothing() {
     let place = Place::new();
-    let Some(mut pty) = started(&place, &[], (80, 24)) else {
+    let Some(mut pty) = started(&place, "", (80, 24)) else {
         return;
     };
     for signal in [Signal::PIPE, Signal::XFSZ, Signal::CHILD, Signal::URG] {
@@ -308,11 +307,7 @@ fn a_terminal_that_takes_nothing_holds_nothing_up() {
     }
     let place = Place::new();
     // Nobody reads: after a few screens, the terminal is full.
-    let mut pty = Pty::start(
-        &screen(&place, &["--all", "--count", "20"]),
-        (200, 60),
-        false,
-    );
+    let mut pty = Pty::start(&screen(&place, "--all --count 20"), (200, 60), false);
     pty.press(&"vvvs".repeat(20));
     assert_eq!(pty.end().code(), Some(0));
     assert!(!pty.is_raw());
@@ -324,7 +319,7 @@ fn ctrl_z_gives_the_terminal_to_the_shell_and_fg_takes_it_again() {
         return;
     }
     let place = Place::new();
-    let program = screen(&place, &[]);
+    let program = screen(&place, "");
     let mut shell = Command::new("bash");
     shell
         .args(["--norc", "--noprofile", "-i"])
@@ -354,18 +349,16 @@ fn ctrl_z_gives_the_terminal_to_the_shell_and_fg_takes_it_again() {
 #[test]
 fn without_a_terminal_or_on_a_dumb_one_there_are_plain_lines() {
     let place = Place::new();
-    let piped = place
-        .run(&["watch", "--count", "1", "--interval", "100ms"])
-        .ends_with(0);
+    let piped = place.run("watch --count 1 --interval 100ms").ends_with(0);
     assert!(!piped.out.contains('\u{1b}'), "{piped:#?}");
     // Where no disk does anything, that is said.
-    assert!(piped.out.contains("device"), "{piped:#?}");
+    piped.says(&["device"]);
     if !support::has_program("setsid") {
         return;
     }
-    let mut dumb = screen(&place, &["--all", "--count", "2"]);
+    let mut dumb = screen(&place, "--all --count 2");
     dumb.env("TERM", "dumb");
-    let plain = screen(&place, &["--all", "--count", "2", "--plain"]);
+    let plain = screen(&place, "--all --count 2 --plain");
     for command in [dumb, plain] {
         let mut pty = Pty::start(&command, (100, 30), true);
         assert_eq!(pty.end().code(), Some(0));

@@ -8,12 +8,7 @@ use super::support::documents;
 use super::support::lab::in_lab;
 
 /// Six volumes, of which the machine calls the first vda, and a smaller one.
-const VOLUMES: [&str; 4] = [
-    "--volumes",
-    "6xiops=4000:128MiB",
-    "--volumes",
-    "iops=4000:64MiB",
-];
+const VOLUMES: &str = "--volumes 6xiops=4000:128MiB --volumes iops=4000:64MiB";
 
 const SCRIPT: &str = r#"
 members=/dev/vda,/dev/vdb,/dev/vdc,/dev/vdd
@@ -147,7 +142,7 @@ udevadm control --exit
 #[ignore = "long proof: make prove"]
 fn with_qemu_an_array_lives_with_a_spare_exchanges_and_an_erasing_stop() {
     let place = Place::new();
-    let Some(said) = in_lab(&place, &VOLUMES, SCRIPT) else {
+    let Some(said) = in_lab(&place, VOLUMES, SCRIPT) else {
         return;
     };
     let said = said.ends_with(0);

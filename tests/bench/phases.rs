@@ -34,14 +34,10 @@ fn phases_can_be_named_in_every_usual_way() {
 #[test]
 fn a_workload_of_the_users_own_is_run_as_it_was_written() {
     let place = Place::new();
-    let run = place.document(&[
-        "--size",
-        "8M",
-        "--seconds",
-        "200ms",
-        "--workload",
-        "pattern=random,read=0.5,block=8k,threads=2,depth=3,span=4M",
-    ]);
+    let run = place.document(
+        "--size 8M --seconds 200ms --workload \
+         pattern=random,read=0.5,block=8k,threads=2,depth=3,span=4M",
+    );
     assert_eq!(run["suite"], "workload");
     assert_eq!(names(&run), ["workload"]);
     let phase = &run["phases"][0];
@@ -65,14 +61,7 @@ fn a_workload_of_the_users_own_is_run_as_it_was_written() {
 fn a_workload_that_syncs_counts_its_syncs() {
     let place = Place::new();
     let synced = || {
-        let run = place.document(&[
-            "--size",
-            "8M",
-            "--seconds",
-            "300ms",
-            "--workload",
-            "pattern=sequential,read=0,block=4k,sync=4,depth=1",
-        ]);
+        let run = place.document("--size 8M --seconds 300ms --workload pattern=sequential,read=0,block=4k,sync=4,depth=1");
         let phase = &run["phases"][0];
         let ops = |direction: &str| phase[direction]["ops"].as_u64().unwrap();
         // The last sync may be in flight at the end, or may not be due yet.
@@ -102,16 +91,7 @@ fn options_change_every_phase() {
 fn precision_0_lasts_all_of_the_seconds() {
     let place = Place::new();
     // Longer than the 3 s after which a phase may end early.
-    let run = place.document(&[
-        "--size",
-        "8M",
-        "--phase",
-        "seek",
-        "--seconds",
-        "4",
-        "--precision",
-        "0",
-    ]);
+    let run = place.document("--size 8M --phase seek --seconds 4 --precision 0");
     let phase = &run["phases"][0];
     assert_eq!(phase["stopped"], "time");
     let seconds = phase["seconds"].as_f64().unwrap();
@@ -127,18 +107,7 @@ fn precision_0_lasts_all_of_the_seconds() {
 fn a_phase_that_is_precise_ends_before_its_time() {
     let place = Place::new();
     // An open loop is as steady as its rate, whatever the disk does meanwhile.
-    let run = place.document(&[
-        "--size",
-        "8M",
-        "--phase",
-        "seek",
-        "--rate",
-        "500",
-        "--seconds",
-        "20",
-        "--precision",
-        "50%",
-    ]);
+    let run = place.document("--size 8M --phase seek --rate 500 --seconds 20 --precision 50%");
     let phase = &run["phases"][0];
     assert_eq!(phase["stopped"], "precise");
     let seconds = phase["seconds"].as_f64().unwrap();
@@ -149,18 +118,8 @@ fn a_phase_that_is_precise_ends_before_its_time() {
 fn an_open_loop_keeps_its_rate_and_shows_service_time_alongside_latency() {
     let place = Place::new();
     let answered = || {
-        let run = place.document(&[
-            "--size",
-            "8M",
-            "--phase",
-            "page-read",
-            "--rate",
-            "400",
-            "--seconds",
-            "2",
-            "--precision",
-            "0",
-        ]);
+        let run =
+            place.document("--size 8M --phase page-read --rate 400 --seconds 2 --precision 0");
         let phase = &run["phases"][0];
         assert_eq!(phase["workload"]["rate_per_s"], 400.0);
         let read = &phase["read"];

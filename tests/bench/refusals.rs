@@ -51,7 +51,7 @@ fn phases_without_a_target_are_refused() {
 #[test]
 fn nothing_named_at_all_is_refused() {
     let place = Place::new();
-    place.run(&["bench"]).refuses(&["TARGET"]);
+    place.run("bench").refuses(&["TARGET"]);
 }
 
 #[test]
@@ -122,9 +122,9 @@ fn writing_to_an_existing_file_without_consent_is_refused() {
     let place = Place::new();
     std::fs::write(place.path("table"), vec![7; 1 << 20]).unwrap();
     place
-        .run(&["bench", "table", "--phase", "page-write"])
+        .run("bench table --phase page-write")
         .refuses(&["page-write would write", "--destroy"]);
     place
-        .run(&["bench", "table", "--size", "1M"])
+        .run("bench table --size 1M")
         .refuses(&["--size is for the test file in a directory"]);
 }

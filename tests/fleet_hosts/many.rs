@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::net::{Disk, HostFault, HostSetup, Net};
-use crate::race::{ONE, disk, listed};
+use crate::race::{ONE, disk, listed, wrong};
 use crate::support::{Running, said};
 use crate::{host, why};
 
@@ -21,15 +21,6 @@ const SLOW: HostSetup = HostSetup {
     iops: Some(60),
     ..FAST
 };
-
-const fn wrong(wrong: HostFault) -> HostSetup {
-    HostSetup {
-        disk: Disk::None,
-        iops: None,
-        more: &[],
-        wrong,
-    }
-}
 
 #[test]
 #[ignore = "long proof: make prove"]
@@ -50,19 +41,8 @@ fn root_measures_sixteen_hosts_of_which_eight_are_as_they_should_be() {
     let Some(net) = Net::new(&wishes) else {
         return;
     };
-    let bench = [
-        "--",
-        "bench",
-        "/mnt/data",
-        "--phase",
-        "page-read",
-        "--size",
-        "8M",
-        "--seconds",
-        "4s",
-        "--precision=0",
-    ];
-    let mut command = net.fleet("run", &["--json"], &bench);
+    let bench = "-- bench /mnt/data --phase page-read --size 8M --seconds 4s --precision=0";
+    let mut command = net.fleet("run", "--json", bench);
     let began = Instant::now();
     let running = Running::start(&mut command);
     let benches = "ps -eo args | grep '^disksmith bench' || true";
@@ -121,8 +101,8 @@ fn root_measures_sixteen_hosts_of_which_eight_are_as_they_should_be() {
     // One that is dead or lost held none of the others up.
     assert!(took < crate::support::TIMEOUT, "{took:?}");
     net.mend("h10");
-    let text = said(&mut net.fleet("run", &["--include", "h10$"], &["--", "devices"])).ends_with(0);
-    assert!(text.prose().contains("1 of 1 hosts are done"), "{text:#?}");
+    let text = said(&mut net.fleet("run", "--include h10$", "-- devices")).ends_with(0);
+    text.says(&["1 of 1 hosts are done"]);
     // Eleven were done, and the one that was lost had measured too.
     assert_eq!(net.place.runs().len(), 12);
     net.assert_nothing_left();
@@ -138,8 +118,7 @@ fn root_top_shows_thirty_hosts_within_five_seconds() {
     let mut took = Vec::new();
     for _ in 0..3 {
         let began = Instant::now();
-        let mut running =
-            Running::start(&mut net.fleet("top", &["--json", "--every", "250ms"], &[]));
+        let mut running = Running::start(&mut net.fleet("top", "--json --every 250ms", ""));
         running.wait_for_output(|text| {
             let lines = text.lines().rev();
             let documents = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());

@@ -26,7 +26,7 @@ const fn disks(iops: u64, more: &'static [u64]) -> HostSetup {
 }
 
 /// A host with which something is wrong.
-const fn wrong(wrong: HostFault) -> HostSetup {
+pub(crate) const fn wrong(wrong: HostFault) -> HostSetup {
     HostSetup {
         disk: Disk::None,
         iops: None,
@@ -37,15 +37,7 @@ const fn wrong(wrong: HostFault) -> HostSetup {
 
 /// The measured figure.
 pub(crate) const ONE: [&str; 4] = ["--", "/mnt/data", "--size", "8M"];
-const FOUR: [&str; 7] = [
-    "--",
-    "/mnt/data",
-    "/mnt/d2",
-    "/mnt/d3",
-    "/mnt/d4",
-    "--size",
-    "8M",
-];
+const FOUR: &str = "-- /mnt/data /mnt/d2 /mnt/d3 /mnt/d4 --size 8M";
 
 /// Whose processes measure.
 const ROUNDS: &str = "ps -eo args | grep '^disksmith rounds' || true";
@@ -116,7 +108,7 @@ const CERTAIN: [(&str, &str, &str); 8] = [
 fn wait_for_round(net: &Net, number: u64) {
     let began = Instant::now();
     let rounds = || {
-        let shown = net.place.run(&["fleet", "show", "--json"]);
+        let shown = net.place.run("fleet show --json");
         let answer: Option<Value> = serde_json::from_str(&shown.out).ok();
         answer.and_then(|answer| answer["rounds"].as_u64())
     };
@@ -183,7 +175,7 @@ fn root_races_sixteen_hosts_of_which_most_are_not_as_they_should_be() {
         "page-read.iops>=9 for 3s",
         "--json",
     ];
-    let mut command = net.fleet("race", &options, &FOUR);
+    let mut command = net.fleet("race", &options, FOUR);
     let running = Running::start(&mut command);
     mistreat(&net);
     let ended = running.end();
@@ -242,7 +234,7 @@ fn root_races_sixteen_hosts_of_which_most_are_not_as_they_should_be() {
     net.mend("h10");
     let show = ["fleet", "show"];
     net.place.run(&show).ends_with(0).fits(100);
-    let again = net.place.run(&["fleet", "show", "--json"]).ends_with(0);
+    let again = net.place.run("fleet show --json").ends_with(0);
     assert_eq!(again.json()["hosts"], answer["hosts"]);
     net.assert_nothing_left();
 }
@@ -263,14 +255,11 @@ fn root_ends_a_race_with_a_signal_and_starts_none_twice() {
     let mut other = net.fleet("race", &options, &ONE);
     let elsewhere = net.place.path("other.db");
     let other = said(other.env("DISKSMITH_LEDGER", elsewhere)).ends_with(2);
-    assert!(
-        other.out.contains("is measuring on this host"),
-        "{other:#?}"
-    );
+    other.says(&["is measuring on this host"]);
     assert_eq!(decision(&other.json(), "h1").0, "busy");
     running.signal(Signal::INT);
     let ended = running.end().ends_with(3);
-    assert!(ended.err.contains("neither list was written"), "{ended:#?}");
+    ended.warns(&["neither list was written"]);
     let answer = ended.json();
     assert_eq!(answer["interrupted"], true, "{answer:#}");
     assert_eq!(answer["rounds"], 0, "{answer:#}");

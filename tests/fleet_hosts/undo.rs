@@ -24,7 +24,7 @@ fn root_ends_a_sweep_and_the_host_takes_its_file_system_down() {
                  --workload pattern=random,read=0.5,block=16k,depth=4";
     let words: Vec<&str> = sweep.split_whitespace().collect();
     let mounts = "grep ' /run/disksmith/' /proc/mounts || true";
-    let mut command = net.fleet("run", &["--yes", "--json"], &words);
+    let mut command = net.fleet("run", "--yes --json", &words);
     let running = Running::start(&mut command);
     net.wait_on("h1", mounts);
     // It has written something that must reach the disk before it can be unmounted.

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Place, ProgramOutput, Running, SHORT, is_root, names_in, said, skipped};
+use crate::support::{
+    Place, ProgramOutput, Running, SHORT, Words, is_root, names_in, said, skipped,
+};
 
 /// A place with a ledger that holds one run and that nobody has open.
 fn place_with_a_run() -> Place {
@@ -141,8 +143,8 @@ fn without_a_name_the_ledger_is_in_the_users_state_folder() {
 #[test]
 fn processes_that_write_at_once_all_keep_their_runs() {
     let place = Place::new();
-    let options = ["--size", "1M", "--seconds", "100ms", "--phase", "seek"];
-    let arguments = [&["bench", "data"], &options[..]].concat();
+    let options = "--size 1M --seconds 100ms --phase seek";
+    let arguments = format!("bench data {options}");
     let running = [(); 6].map(|()| Running::start(&mut place.command(&arguments)));
     for run in running {
         let said = run.end().ends_with(0);
@@ -156,14 +158,18 @@ fn processes_that_write_at_once_all_keep_their_runs() {
 
 /// Runs the program where the folder of its ledger is mounted read-only: root may write whatever
 /// the permissions say. The mount is the command's own and ends with it.
-fn with_a_read_only_ledger(place: &Place, folder: &Path, words: &[&str]) -> ProgramOutput {
+fn with_a_read_only_ledger(
+    place: &Place,
+    folder: &Path,
+    words: &(impl Words + ?Sized),
+) -> ProgramOutput {
     let script = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" && exec \"$@\"";
     let mut command = Command::new("unshare");
     command
         .args(["--mount", "sh", "-c", script])
         .arg(folder)
-        .arg(place.command(&[]).get_program())
-        .args(words)
+        .arg(place.command("").get_program())
+        .args(words.words())
         .current_dir(place.path(""))
         .env("DISKSMITH_LEDGER", folder.join("ledger.db"));
     said(&mut command)
@@ -186,7 +192,7 @@ fn root_a_ledger_on_a_full_disk_is_read_and_a_run_alongside_it_is_measured_whole
         command
             .args(["--mount", "sh", "-c", script])
             .arg(&folder)
-            .arg(place.command(&[]).get_program())
+            .arg(place.command("").get_program())
             .args(words)
             .current_dir(place.path(""))
             .env("DISKSMITH_LEDGER", folder.join("ledger.db"));
@@ -208,7 +214,7 @@ fn root_a_ledger_on_a_full_disk_is_read_and_a_run_alongside_it_is_measured_whole
     let said = in_it(&["mark", "deploy"]).refuses(&["its file system is full"]);
     assert_eq!(said.err.matches("full").count(), 1, "{said:#?}");
     let run = in_it(&[&["bench", "data", "--json"], &SHORT[..]].concat()).ends_with(0);
-    assert!(run.err.contains("this run will not be kept"), "{run:#?}");
+    run.warns(&["this run will not be kept"]);
     assert_eq!(run.json()["phases"].as_array().unwrap().len(), 1);
 }
 
@@ -217,7 +223,7 @@ fn a_run_whose_ledger_is_removed_meanwhile_is_kept_in_a_new_one() {
     let place = Place::new();
     let folder = place.path("state");
     let ledger = folder.join("ledger.db");
-    let mut bench = place.command(&["bench", "data", "--size", "8M", "--phase", "page-read"]);
+    let mut bench = place.command("bench data --size 8M --phase page-read");
     bench.args(["--seconds", "10m", "--precision", "0"]);
     bench.env("DISKSMITH_LEDGER", &ledger);
     let mut run = Running::start(&mut bench);
@@ -226,8 +232,7 @@ fn a_run_whose_ledger_is_removed_meanwhile_is_kept_in_a_new_one() {
     fs::remove_dir_all(&folder).unwrap();
     run.signal(rustix::process::Signal::INT);
     let said = run.end().ends_with(3);
-    assert!(said.err.contains("was removed or replaced"), "{said:#?}");
-    assert!(said.err.contains("a new one is made"), "{said:#?}");
+    said.warns(&["was removed or replaced", "a new one is made"]);
     let listed = place.run(&["runs", "--json", "--ledger", ledger.to_str().unwrap()]);
     let listed = listed.ends_with(0).json();
     assert_eq!(listed["runs"].as_array().unwrap().len(), 1);
@@ -250,8 +255,7 @@ fn root_a_read_only_ledger_is_read_and_a_run_that_it_cannot_keep_is_reported() {
     // With none there, nothing can be kept, and that is said.
     let bench = [&["bench", "data"], &SHORT[..]].concat();
     let run = in_it(&bench).ends_with(0);
-    assert!(run.err.contains("this run will not be kept"), "{run:#?}");
-    assert!(run.err.contains("Read-only"), "{run:#?}");
+    run.warns(&["this run will not be kept", "Read-only"]);
 
     let ledger = folder.join("ledger.db");
     let named = ["--ledger", ledger.to_str().unwrap()];
@@ -262,8 +266,8 @@ fn root_a_read_only_ledger_is_read_and_a_run_that_it_cannot_keep_is_reported() {
     }
     in_it(&["runs", "remove", "last"]).refuses(&["cannot be written", "read-only"]);
     let run = in_it(&bench).ends_with(0);
-    assert!(run.err.contains("this run will not be kept"), "{run:#?}");
-    assert!(run.out.contains("page-read"), "{run:#?}");
+    run.warns(&["this run will not be kept"]);
+    run.says(&["page-read"]);
     assert!(!run.prose().contains("Kept as run"), "{run:#?}");
     assert_eq!(fs::read(&ledger).unwrap(), bytes);
     assert_eq!(names_in(&folder), ["ledger.db"]);

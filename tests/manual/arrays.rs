@@ -91,9 +91,5 @@ pub(crate) fn run(place: &Place, commands: &[Vec<String>]) -> Option<ProgramOutp
             shorter(words)
         ));
     }
-    in_lab(
-        place,
-        &["--volumes", "6xiops=4000:1GiB", "--timeout", "30m"],
-        &script,
-    )
+    in_lab(place, "--volumes 6xiops=4000:1GiB --timeout 30m", &script)
 }

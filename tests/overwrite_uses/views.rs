@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::loops::{Loop, Mounted, run};
 use crate::support::{self, Place, ProgramOutput};
 use crate::ways::{Holder, statements_of};
-use crate::{MIB, row};
+use crate::{MIB, refused, row};
 
 /// With the kernel's lists hidden, nothing is known to be unused.
 #[test]
@@ -31,38 +31,23 @@ fn with_root_with_a_part_of_the_kernels_lists_hidden_everything_is_refused() {
         File::create(&file).unwrap().set_len(16 * MIB).unwrap();
         let file = file.to_str().unwrap();
         let said = bench_in(&place, &["--mount"], &prepare, file);
-        row(
+        refused(
             &format!("bench, after {prepare}"),
-            "refusal",
-            &said,
-            said.status != Some(2),
+            said,
+            "its users are unknown",
         );
-        said.refuses(&["its users are unknown"]);
     }
 }
 
 /// `bench` on a target that it may overwrite, in new namespaces that a command has prepared.
 fn bench_in(place: &Place, namespaces: &[&str], prepare: &str, target: &str) -> ProgramOutput {
-    let bench = [
-        "bench",
-        target,
-        "--destroy",
-        target,
-        "--phase",
-        "page-write",
-    ];
-    let command = place.command(&[&bench[..], &["--seconds", "200ms"]].concat());
+    let bench = format!("bench {target} --destroy {target} --phase page-write");
+    let command = place.command(&format!("{bench} --seconds 200ms"));
     let mut inside = Command::new("unshare");
     inside.args(namespaces);
     inside.args(["--propagation", "private", "sh", "-c"]);
     inside.arg(format!("{prepare} && exec \"$0\" \"$@\""));
-    inside.arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        if let Some(value) = value {
-            inside.env(name, value);
-        }
-    }
-    support::said(inside.current_dir(place.data()))
+    support::said(support::behind(inside, &command).current_dir(place.data()))
 }
 
 /// From a container the node of a loop device may be missing, and its file system be mounted nowhere. Any other
@@ -181,8 +166,7 @@ fn with_root_a_user_is_kept_from_what_a_program_of_their_own_has_mapped() {
             let holder = Holder::of(&mut program, target, &statements_of(way));
             let said = bench(target);
             let state = format!("bench of {} by a user, {way}", target.display());
-            row(&state, "refusal", &said, said.status != Some(2));
-            said.refuses(&["mapped into memory by python3"]);
+            refused(&state, said, "mapped into memory by python3");
             drop(holder);
         }
     }

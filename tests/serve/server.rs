@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::support::documents;
-use super::support::{Place, ProgramOutput, Running, TIMEOUT};
+use super::support::{Place, ProgramOutput, Running, TIMEOUT, Words};
 
 /// The program as a server.
 pub(crate) struct Server {
@@ -22,8 +22,8 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts it on a port of its own.
-    pub(crate) fn start(place: &Place, arguments: &[&str]) -> Server {
-        let words = [&["serve", "--listen", "127.0.0.1:0"], arguments].concat();
+    pub(crate) fn start(place: &Place, arguments: &(impl Words + ?Sized)) -> Server {
+        let words = [vec!["serve", "--listen", "127.0.0.1:0"], arguments.words()].concat();
         let log = place.path("serve.out");
         let mut command = place.command(&words);
         command.stdout(std::fs::File::create(&log).unwrap());

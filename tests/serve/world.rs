@@ -17,7 +17,7 @@ use record::sample::{
 use record::{Nanos, Severity, Subject};
 use study::watch::{Event, EventCode};
 
-use super::support::Place;
+use super::support::{Place, Words};
 
 /// A service in a minute. Its response times are lognormal.
 #[derive(Clone, Copy, Debug)]
@@ -108,12 +108,12 @@ impl<'a> World<'a> {
     pub(crate) fn tally(&self, tag: &str, minutes: Range<i64>, of: impl Fn(i64) -> Minute) {
         let mut events = String::new();
         write_events(&mut events, tag, minutes, of);
-        self.tally_events(&events, &[]);
+        self.tally_events(&events, "");
     }
 
     /// Sums events into the default store, or one that is named.
-    pub(crate) fn tally_events(&self, events: &str, arguments: &[&str]) {
-        let words = [&["tally", "--from", "-"], arguments].concat();
+    pub(crate) fn tally_events(&self, events: &str, arguments: &(impl Words + ?Sized)) {
+        let words = [vec!["tally", "--from", "-"], arguments.words()].concat();
         let mut command = self.place.command(&words);
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let mut input = child.stdin.take().unwrap();

@@ -19,6 +19,7 @@ use std::thread;
 use serde_json::Value;
 
 use crate::loops::{Loop, Mounted, Throttle, fill, make, skipped};
+use crate::support::behind;
 
 /// Requests a second, of reads and of writes each.
 pub const LIMIT: u64 = 400;
@@ -79,18 +80,9 @@ impl Limited {
     /// Output of a command that runs under the limit, and with priority over other programs of the host.
     pub fn output(&self, command: &Command) -> String {
         let mut first = Command::new(PRECEDENCE[0]);
-        first.args(&PRECEDENCE[1..]).arg(command.get_program());
-        first.args(command.get_args());
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => first.env(name, value),
-                None => first.env_remove(name),
-            };
-        }
-        if let Some(folder) = command.get_current_dir() {
-            first.current_dir(folder);
-        }
-        let output = self.throttle.hold(&first).output().unwrap();
+        first.args(&PRECEDENCE[1..]);
+        let held = self.throttle.hold(&behind(first, command)).output();
+        let output = held.unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{command:?}: {said}");
         String::from_utf8(output.stdout).unwrap()

@@ -1,11 +1,11 @@
 //! The lab's machine, for the tests that need a kernel of their own: real md, volumes that fail, power
 //! cuts. It needs QEMU and Debian's packages.
 
-use super::{Place, ProgramOutput, skipped};
+use super::{Place, ProgramOutput, Words, skipped};
 
 /// `lab run` with these arguments; `None`, with a note, where there is no machine to be had.
-pub(crate) fn lab_run(place: &Place, arguments: &[&str]) -> Option<ProgramOutput> {
-    let said = place.run(&[&["lab", "run"], arguments].concat());
+pub(crate) fn lab_run(place: &Place, arguments: &(impl Words + ?Sized)) -> Option<ProgramOutput> {
+    let said = place.run(&[vec!["lab", "run"], arguments.words()].concat());
     let wanting = ["is not installed: apt-get install", "cannot be fetched"];
     if said.status == Some(2) && wanting.iter().any(|words| said.err.contains(words)) {
         skipped(&said.err);
@@ -15,6 +15,13 @@ pub(crate) fn lab_run(place: &Place, arguments: &[&str]) -> Option<ProgramOutput
 }
 
 /// Runs a script in a machine with these options, of which `--volumes` are one.
-pub(crate) fn in_lab(place: &Place, options: &[&str], script: &str) -> Option<ProgramOutput> {
-    lab_run(place, &[options, &["--", "sh", "-c", script]].concat())
+pub(crate) fn in_lab(
+    place: &Place,
+    options: &(impl Words + ?Sized),
+    script: &str,
+) -> Option<ProgramOutput> {
+    lab_run(
+        place,
+        &[options.words(), vec!["--", "sh", "-c", script]].concat(),
+    )
 }

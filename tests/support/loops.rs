@@ -134,23 +134,9 @@ impl Throttle {
     /// The same command, in the group from its start.
     pub fn hold(&self, command: &Command) -> Command {
         let mut held = Command::new("sh");
-        held.args(["-c", "echo $$ >\"$0/cgroup.procs\" && exec \"$@\""])
-            .arg(&self.group)
-            .arg(command.get_program())
-            .args(command.get_args())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => held.env(name, value),
-                None => held.env_remove(name),
-            };
-        }
-        if let Some(folder) = command.get_current_dir() {
-            held.current_dir(folder);
-        }
-        held
+        held.args(["-c", "echo $$ >\"$0/cgroup.procs\" && exec \"$@\""]);
+        held.arg(&self.group);
+        crate::support::behind(held, command)
     }
 }
 

@@ -29,6 +29,47 @@ pub(crate) const SHORT: [&str; 6] = ["--size", "8M", "--seconds", "200ms", "--ph
 /// Timeout of a wait for something that happens at once. Tests check that it happens, not when: the host may be busy.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(600);
 
+/// Words of a command line: a text with spaces between them, or a list where a word has spaces itself.
+pub(crate) trait Words {
+    fn words(&self) -> Vec<&str>;
+}
+
+impl Words for str {
+    fn words(&self) -> Vec<&str> {
+        self.split_whitespace().collect()
+    }
+}
+
+impl Words for String {
+    fn words(&self) -> Vec<&str> {
+        self.as_str().words()
+    }
+}
+
+impl Words for [&str] {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl<const N: usize> Words for [&str; N] {
+    fn words(&self) -> Vec<&str> {
+        self.to_vec()
+    }
+}
+
+impl Words for Vec<&str> {
+    fn words(&self) -> Vec<&str> {
+        self.clone()
+    }
+}
+
+impl<T: Words + ?Sized> Words for &T {
+    fn words(&self) -> Vec<&str> {
+        (**self).words()
+    }
+}
+
 /// A place of a test's own on a real disk, with a folder to measure and a ledger next to it. All of
 /// it goes when the test ends.
 pub(crate) struct Place {
@@ -56,10 +97,10 @@ impl Place {
     }
 
     /// The program, in this place and with its ledger.
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, line: &(impl Words + ?Sized)) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("disksmith"));
         command
-            .args(arguments)
+            .args(line.words())
             .current_dir(self.folder.path())
             .env("DISKSMITH_LEDGER", self.ledger())
             .env("TERM", "xterm")
@@ -71,25 +112,24 @@ impl Place {
     }
 
     /// Runs the program to its end.
-    pub(crate) fn run(&self, arguments: &[&str]) -> ProgramOutput {
-        said(&mut self.command(arguments))
+    pub(crate) fn run(&self, line: &(impl Words + ?Sized)) -> ProgramOutput {
+        said(&mut self.command(line))
     }
 
     /// Runs `bench` on the folder `data`.
-    pub(crate) fn bench(&self, arguments: &[&str]) -> ProgramOutput {
-        self.run(&[&["bench", "data"], arguments].concat())
+    pub(crate) fn bench(&self, options: &(impl Words + ?Sized)) -> ProgramOutput {
+        self.run(&[vec!["bench", "data"], options.words()].concat())
     }
 
     /// The document of a run that must be well.
-    pub(crate) fn document(&self, arguments: &[&str]) -> Value {
-        self.bench(&[arguments, &["--json"]].concat())
-            .ends_with(0)
-            .json()
+    pub(crate) fn document(&self, options: &(impl Words + ?Sized)) -> Value {
+        let options = [options.words(), vec!["--json"]].concat();
+        self.bench(&options).ends_with(0).json()
     }
 
     /// The ids of the runs in the ledger, newest first.
     pub(crate) fn runs(&self) -> Vec<String> {
-        let listed = self.run(&["runs", "--json"]).ends_with(0).json();
+        let listed = self.run("runs --json").ends_with(0).json();
         let runs = listed["runs"].as_array().unwrap();
         runs.iter()
             .map(|run| run["run"].as_str().unwrap().to_owned())
@@ -97,8 +137,8 @@ impl Place {
     }
 
     /// Values that a shell is offered for the last of these words.
-    pub(crate) fn completions(&self, words: &[&str]) -> Vec<String> {
-        let line = [&["--", "disksmith"], words].concat();
+    pub(crate) fn completions(&self, line: &(impl Words + ?Sized)) -> Vec<String> {
+        let line = [vec!["--", "disksmith"], line.words()].concat();
         let mut command = self.command(&line);
         let said = said(command.env("DISKSMITH_COMPLETE", "fish")).ends_with(0);
         assert_eq!(said.err, "");
@@ -186,11 +226,27 @@ impl ProgramOutput {
     pub(crate) fn refuses(self, words: &[&str]) -> ProgramOutput {
         let said = self.ends_with(2);
         assert_eq!(said.out, "", "{said:#?}");
-        for word in words {
-            assert!(said.err.contains(word), "no '{word}' in {said:#?}");
-        }
+        said.warns(words);
         assert!(!said.err.contains("panicked"), "{said:#?}");
         said
+    }
+
+    /// Panics unless these words are on standard output, wherever its lines are broken.
+    #[track_caller]
+    pub(crate) fn says(&self, words: &[&str]) {
+        let prose = self.prose();
+        for word in words {
+            let has_word = self.out.contains(word) || prose.contains(word);
+            assert!(has_word, "no '{word}' in {self:#?}");
+        }
+    }
+
+    /// Panics unless these words are on standard error.
+    #[track_caller]
+    pub(crate) fn warns(&self, words: &[&str]) {
+        for word in words {
+            assert!(self.err.contains(word), "no '{word}' in {self:#?}");
+        }
     }
 
     /// The answer in one line: where its sentences are broken depends on what is in them.
@@ -429,17 +485,25 @@ pub(crate) fn has_program(name: &str) -> bool {
 /// Runs a command in this place under limits that a shell sets.
 pub(crate) fn under(limits: &str, command: &Command) -> ProgramOutput {
     let mut shell = Command::new("sh");
-    shell
-        .args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")])
-        .arg(command.get_program())
-        .args(command.get_args());
+    shell.args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")]);
+    said(&mut behind(shell, command))
+}
+
+/// A command that runs another one, whose words stand behind its own, in the folder and environment of that.
+pub(crate) fn behind(mut outer: Command, command: &Command) -> Command {
+    outer.arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
-        if let Some(value) = value {
-            shell.env(name, value);
-        }
+        match value {
+            Some(value) => outer.env(name, value),
+            None => outer.env_remove(name),
+        };
     }
     if let Some(folder) = command.get_current_dir() {
-        shell.current_dir(folder);
+        outer.current_dir(folder);
     }
-    said(shell.stdin(Stdio::null()))
+    outer
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    outer
 }

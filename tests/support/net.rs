@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::loops::{Loop, Throttle, run, try_run};
-use crate::support::{Place, TIMEOUT, skipped};
+use crate::support::{Place, TIMEOUT, Words, behind, skipped};
 
 /// Where Debian and most others have it.
 const SSHD: &str = "/usr/sbin/sshd";
@@ -334,7 +334,12 @@ impl Net {
     }
 
     /// The program, where the user is, on all hosts.
-    pub(crate) fn fleet(&self, verb: &str, words: &[&str], after: &[&str]) -> Command {
+    pub(crate) fn fleet(
+        &self,
+        verb: &str,
+        words: &(impl Words + ?Sized),
+        after: &(impl Words + ?Sized),
+    ) -> Command {
         self.fleet_of(["--list", "./hosts"], verb, words, after)
     }
 
@@ -343,31 +348,18 @@ impl Net {
         &self,
         source: [&str; 2],
         verb: &str,
-        words: &[&str],
-        after: &[&str],
+        words: &(impl Words + ?Sized),
+        after: &(impl Words + ?Sized),
     ) -> Command {
         let mut all = vec!["fleet", verb, source[0], source[1], "--connect", "20s"];
         let (config, binary) = (self.path("config"), self.binary.to_str().unwrap());
         all.extend(["--ssh-config", &config, "--binary", binary]);
-        all.extend_from_slice(words);
-        all.extend_from_slice(after);
+        all.extend(words.words());
+        all.extend(after.words());
         let own = self.place.command(&all);
         let mut command = mortal(&["nsenter", &format!("--net=/proc/{}/ns/net", self.hub.pid())]);
-        command
-            .arg("--")
-            .arg(own.get_program())
-            .args(own.get_args())
-            .current_dir(own.get_current_dir().unwrap())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        for (name, value) in own.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        command
+        command.arg("--");
+        behind(command, &own)
     }
 
     /// Output of a command that runs on a host.
