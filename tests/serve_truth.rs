@@ -18,7 +18,8 @@ use std::net::TcpListener;
 
 use jiff::Timestamp;
 use ledger::Ledger;
-use scenario::{Dice, SCENARIOS, Scenario, Slot, play};
+use record::random::SplitMix64;
+use scenario::{SCENARIOS, Scenario, Slot, play};
 use serde_json::Value;
 use server::Server;
 use support::Place;
@@ -87,16 +88,16 @@ fn write(place: &Place, runs: &[Run], first_seed: u64) -> BTreeMap<i64, f64> {
     let mut events = String::new();
     let mut evictions = BTreeMap::new();
     for run in runs {
-        let mut dice = Dice::new(run.number as u64 + first_seed);
-        let happens = (run.scenario.happens)(&mut dice);
+        let mut rng = SplitMix64::new(run.number as u64 + first_seed);
+        let events_of_run = (run.scenario.events)(&mut rng);
         for day in (0..=EARLIER_DAYS).rev() {
             let minutes = run.slots(day);
             let moment = if day == 0 { run.moment } else { i64::MAX };
             let slots = play(
-                if day == 0 { &happens } else { &[] },
+                if day == 0 { &events_of_run } else { &[] },
                 minutes.clone(),
                 moment,
-                &mut dice,
+                &mut rng,
             );
             let at = |minute: i64| -> &Slot { &slots[(minute - minutes.start) as usize] };
             world::write_events(&mut events, &run.tag(), minutes.clone(), |minute| {
@@ -115,7 +116,7 @@ fn write(place: &Place, runs: &[Run], first_seed: u64) -> BTreeMap<i64, f64> {
         }
     }
     drop(ledger);
-    world.tally_events(&events, &["--keep-minutes", "90d"]);
+    world.tally_events(&events, "--keep-minutes 90d");
     evictions
 }
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use study::shift::{Effect, Shift};
 use study::verdict::{
-    Cause, CauseVerdict, Certainty, Conclusion, DiskEvidence, LoadEvidence, Observations,
-    ResponseFigure, Windows,
+    Cause, CauseVerdict, Certainty, DiskEvidence, LoadEvidence, Observations, ResponseFigure,
+    Windows,
 };
 
 use super::sentences::{self, shows};
@@ -41,7 +41,7 @@ impl View<'_> {
         documents::Verdict {
             time: self.marker.map_or(timestamp(self.at), |marker| marker.time),
             marker: self.marker.cloned(),
-            conclusion: conclusion(verdict.conclusion),
+            conclusion: verdict.conclusion.word(),
             certainty: certainty(verdict.certainty),
             sentence: sentences::sentence(verdict, clauses.first(), self.marker),
             why: sentences::why(verdict, &clauses, self.windows, self.observed),
@@ -121,17 +121,6 @@ fn typical(values: &[f64], is_share: bool) -> f64 {
     match is_share {
         true => sum / count,
         false => (sum / count).exp(),
-    }
-}
-
-fn conclusion(conclusion: Conclusion) -> &'static str {
-    match conclusion {
-        Conclusion::Code => "code",
-        Conclusion::Load => "load",
-        Conclusion::System => "system",
-        Conclusion::Several => "several",
-        Conclusion::NothingChanged => "nothing-changed",
-        Conclusion::NotEnoughData => "not-enough-data",
     }
 }
 

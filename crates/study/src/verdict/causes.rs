@@ -48,6 +48,20 @@ pub enum Conclusion {
     NotEnoughData,
 }
 
+impl Conclusion {
+    /// The word in documents.
+    pub fn word(self) -> &'static str {
+        match self {
+            Conclusion::Code => "code",
+            Conclusion::Load => "load",
+            Conclusion::System => "system",
+            Conclusion::Several => "several",
+            Conclusion::NothingChanged => "nothing-changed",
+            Conclusion::NotEnoughData => "not-enough-data",
+        }
+    }
+}
+
 /// Strength of a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {

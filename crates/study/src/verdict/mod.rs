@@ -19,6 +19,8 @@ mod played;
 #[cfg(test)]
 mod proof;
 #[cfg(test)]
+mod scenario;
+#[cfg(test)]
 mod stacked;
 mod usual;
 
