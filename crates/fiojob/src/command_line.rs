@@ -1,13 +1,13 @@
 //! Sections of a command line.
 
 use crate::command_options;
-use crate::error::{FioError, Place};
-use crate::lines::{Entry, Section};
-use crate::option_row::Kind;
+use crate::error::{FioError, JobFileLine};
+use crate::lines::{OptionLine, Section};
+use crate::option_row::OptionSupport;
 
 /// The sections that options of a command line make, and what is wrong with options of fio's own.
 pub(crate) fn sections(name: &str, options: &[(&str, String)]) -> (Vec<Section>, Vec<FioError>) {
-    let place = Place {
+    let place = JobFileLine {
         file: name.to_owned(),
         line: 0,
     };
@@ -22,7 +22,7 @@ pub(crate) fn sections(name: &str, options: &[(&str, String)]) -> (Vec<Section>,
     for (name, value) in options {
         if let Some(row) = command_options::find(name) {
             match row.kind {
-                Kind::Stops(off, why) if !off.contains(&value.as_str()) => {
+                OptionSupport::Stops(off, why) if !off.contains(&value.as_str()) => {
                     errors.push(place.error_in(name, why));
                 }
                 _ => {}
@@ -32,11 +32,14 @@ pub(crate) fn sections(name: &str, options: &[(&str, String)]) -> (Vec<Section>,
         if *name == "name" {
             jobs.push(section(value));
         }
-        jobs.last_mut().unwrap_or(&mut before).entries.push(Entry {
-            place: place.clone(),
-            name: (*name).to_owned(),
-            value: Some(value.clone()),
-        });
+        jobs.last_mut()
+            .unwrap_or(&mut before)
+            .entries
+            .push(OptionLine {
+                place: place.clone(),
+                name: (*name).to_owned(),
+                value: Some(value.clone()),
+            });
     }
     jobs.insert(0, before);
     (jobs, errors)

@@ -4,7 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use job::{CheckpointWriter, EndState, Interval, Job, Request, Started, Store, Takeover};
+use job::{
+    CheckpointInterval, CheckpointWriter, EndState, JobRequest, JobStore, OwnedJob, Started,
+    Takeover,
+};
 use ledger::{OwnerLiveness, StoredWork};
 use linux::block::{DeviceNumber, Devices};
 use linux::consent::{Consent, open_for_destroying};
@@ -12,7 +15,7 @@ use linux::{Root, offload};
 use record::{Ranges, RunId};
 
 use super::checkpoint::{Checkpoint, Disk, Method};
-use super::place::{LARGEST_BLOCK, Place};
+use super::place::{ClaimedDisk, LARGEST_BLOCK};
 use super::report::rehearsal;
 use super::sample::read_back;
 use crate::args::ZeroArgs;
@@ -26,9 +29,9 @@ use ui::exit::{ExitClass as _, Failure};
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// A zeroing that can begin or go on.
-pub(crate) struct Ready {
+pub(crate) struct PreparedZeroing {
     /// The disks, claimed to the end.
-    pub places: Vec<Place>,
+    pub places: Vec<ClaimedDisk>,
     /// Their state.
     pub checkpoint: Checkpoint,
     /// The writer of that.
@@ -39,7 +42,10 @@ pub(crate) struct Ready {
 ///
 /// # Errors
 /// Everything that speaks against it.
-pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Option<Ready>, Failure> {
+pub(crate) fn start(
+    args: &ZeroArgs,
+    context: &mut Context,
+) -> Result<Option<PreparedZeroing>, Failure> {
     let mut problems = Vec::new();
     let consents = consents(&args.destroy, &args.devices, "disks", &mut problems);
     let stamps = stamps(&earlier(open(context).as_ref())?);
@@ -67,7 +73,7 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Option<Rea
     for (at, (place, path)) in places.iter().zip(&args.devices).enumerate() {
         let stamp = format!("{id}/{}", at + 1);
         let fresh = fresh(place, path, &devices, method(args), stamp);
-        match look(place, fresh, &earlier, args.anew, context)? {
+        match resume_or_begin(place, fresh, &earlier, args.anew, context)? {
             Ok(one) => found.push(one),
             Err(problem) => problems.push(problem),
         }
@@ -77,15 +83,15 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Option<Rea
     }
     let (disks, over): (Vec<_>, Vec<_>) = found.into_iter().map(|one| (one.disk, one.over)).unzip();
     if args.dry_run {
-        let content: Vec<Vec<String>> = places.iter().map(Place::content).collect();
+        let content: Vec<Vec<String>> = places.iter().map(ClaimedDisk::content).collect();
         context.print(&rehearsal(&disks, &seen, &content, args.json))?;
         return Ok(None);
     }
-    let request = Request {
+    let request = JobRequest {
         key: id.as_str(),
         anew: false,
         from: Takeover::FromDead,
-        interval: Interval::every(INTERVAL),
+        interval: CheckpointInterval::every(INTERVAL),
     };
     let started = job::start(request, Checkpoint { began, disks }, context, |_, _| ())?;
     if let Some(why) = &started.not_written {
@@ -100,7 +106,7 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Option<Rea
         Some(store) => take_over(started, &over.concat(), &earlier, store)?,
         None => started,
     };
-    Ok(Some(Ready {
+    Ok(Some(PreparedZeroing {
         places,
         checkpoint,
         writer,
@@ -108,8 +114,8 @@ pub(crate) fn start(args: &ZeroArgs, context: &mut Context) -> Result<Option<Rea
 }
 
 /// The ledger, if there is one that can be opened.
-fn open(context: &Context) -> Option<Store> {
-    Store::open_if_there(context).ok().flatten()
+fn open(context: &Context) -> Option<JobStore> {
+    JobStore::open_if_there(context).ok().flatten()
 }
 
 fn method(args: &ZeroArgs) -> Method {
@@ -131,7 +137,7 @@ fn claim(
     devices: &Devices,
     consents: &[Consent],
     problems: &mut Vec<String>,
-) -> Vec<Place> {
+) -> Vec<ClaimedDisk> {
     let mut seen: Vec<(DeviceNumber, &Path)> = Vec::new();
     let mut places = Vec::new();
     for path in &args.devices {
@@ -154,8 +160,8 @@ fn claim(
             open_for_destroying(root, path, consents).map_err(|refusal| refusal.to_string());
         let place = claimed
             .and_then(|claim| plan_binding::check(&args.planned, &claim, root).map(|()| claim))
-            .and_then(Place::of)
-            .and_then(|place| suits(place, path, method(args), root, devices));
+            .and_then(ClaimedDisk::of)
+            .and_then(|place| checked_place(place, path, method(args), root, devices));
         match place {
             Ok(place) => places.push(place),
             Err(problem) => problems.push(problem),
@@ -165,13 +171,13 @@ fn claim(
 }
 
 /// The place, if it can be zeroed in this way.
-fn suits(
-    place: Place,
+fn checked_place(
+    place: ClaimedDisk,
     path: &Path,
     method: Method,
     root: &Root,
     devices: &Devices,
-) -> Result<Place, String> {
+) -> Result<ClaimedDisk, String> {
     let shown = path.display();
     if place.size().0 == 0 {
         return Err(format!(
@@ -207,7 +213,13 @@ fn suits(
 }
 
 /// A disk of which nothing is zeroed yet.
-fn fresh(place: &Place, path: &Path, devices: &Devices, method: Method, stamp: String) -> Disk {
+fn fresh(
+    place: &ClaimedDisk,
+    path: &Path,
+    devices: &Devices,
+    method: Method,
+    stamp: String,
+) -> Disk {
     let device = devices.get(place.number);
     let name = device.map_or_else(|| place.number.to_string(), |device| device.name.clone());
     Disk {
@@ -219,7 +231,7 @@ fn fresh(place: &Place, path: &Path, devices: &Devices, method: Method, stamp: S
 }
 
 /// The zeroings of this host that were stopped or killed, the newest first, for all that the ledger tells.
-fn earlier(store: Option<&Store>) -> Result<Vec<StoredWork<Checkpoint>>, Failure> {
+fn earlier(store: Option<&JobStore>) -> Result<Vec<StoredWork<Checkpoint>>, Failure> {
     let Some(store) = store else {
         return Ok(Vec::new());
     };
@@ -234,7 +246,7 @@ fn stamps(earlier: &[StoredWork<Checkpoint>]) -> Vec<String> {
 }
 
 /// A disk of this command, and what is over with it.
-struct Found {
+struct FoundDisk {
     disk: Disk,
     /// The stamps of earlier zeroings that nobody goes on with any more.
     over: Vec<String>,
@@ -243,13 +255,13 @@ struct Found {
 /// Decides whether a disk is resumed or begun. The inner error says why it may be neither: the path was that
 /// of a disk which was begun and is not done, and this is another one, or has been written to. What was
 /// consented to then was another disk, since names change with a reboot.
-fn look(
-    place: &Place,
+fn resume_or_begin(
+    place: &ClaimedDisk,
     fresh: Disk,
     earlier: &[StoredWork<Checkpoint>],
     anew: bool,
     context: &Context,
-) -> Result<Result<Found, String>, Failure> {
+) -> Result<Result<FoundDisk, String>, Failure> {
     let shown = fresh.path.display().to_string();
     let disks = || earlier.iter().flat_map(|one| &one.document.disks);
     let begun: Vec<&Disk> = disks()
@@ -260,7 +272,7 @@ fn look(
     if anew {
         let over = begun.into_iter().chain(known);
         let over = over.map(|disk| disk.stamp.clone()).collect();
-        return Ok(Ok(Found { disk: fresh, over }));
+        return Ok(Ok(FoundDisk { disk: fresh, over }));
     }
     if known.is_none() && !begun.is_empty() {
         return Ok(Err(format!(
@@ -275,14 +287,14 @@ fn look(
              not know how far."
         ));
     }
-    let disk = goes_on(place, fresh, known, context);
+    let disk = resumed_disk(place, fresh, known, context);
     let over = known.filter(|known| known.stamp != disk.stamp);
     let over = over.map(|disk| disk.stamp.clone()).into_iter().collect();
-    Ok(Ok(Found { disk, over }))
+    Ok(Ok(FoundDisk { disk, over }))
 }
 
 /// The disk as it was left, if it is known and still as it was; else the fresh one.
-fn goes_on(place: &Place, fresh: Disk, known: Option<&Disk>, context: &Context) -> Disk {
+fn resumed_disk(place: &ClaimedDisk, fresh: Disk, known: Option<&Disk>, context: &Context) -> Disk {
     let Some(known) = known else {
         return fresh;
     };
@@ -335,7 +347,7 @@ fn take_over(
     started: Started<Checkpoint>,
     over: &[String],
     earlier: &[StoredWork<Checkpoint>],
-    mut store: Store,
+    mut store: JobStore,
 ) -> Result<Started<Checkpoint>, Failure> {
     let is_taken = |disk: &Disk| {
         let now = started.checkpoint.disks.iter().map(|now| &now.stamp);
@@ -346,7 +358,7 @@ fn take_over(
             continue;
         }
         let key = &one.summary.key;
-        let claimed = Job::<Checkpoint, _>::claim(&mut store, key, Takeover::FromDead);
+        let claimed = OwnedJob::<Checkpoint, _>::claim(&mut store, key, Takeover::FromDead);
         let (old, work) = match claimed {
             Ok(claimed) => claimed,
             Err(error) => {

@@ -7,7 +7,7 @@ use record::Nanos;
 use crate::job::EngineError;
 use crate::list::submitter::{Completed, Submitter};
 use crate::list::{
-    CompletedRequest, EndReason, Errno, List, Memory, Next, Op, Request, RequestError,
+    BufferMode, CompletedRequest, EndReason, Errno, List, Next, Op, Request, RequestError,
     RequestSource,
 };
 
@@ -24,7 +24,7 @@ pub(super) struct Limits {
     /// Alignment of offset and length in each file, in bytes.
     pub alignments: Vec<u32>,
     /// Memory that requests use.
-    pub memory: Memory,
+    pub memory: BufferMode,
     /// Largest length, in bytes.
     pub largest: u64,
 }

@@ -71,7 +71,7 @@ impl Share {
     }
 
     /// Amount of I/O that is allowed.
-    pub(crate) fn may(&self) -> Allowed {
+    pub(crate) fn allowance(&self) -> Allowed {
         self.turn().may
     }
 
@@ -89,7 +89,7 @@ impl Share {
     }
 
     /// A request for so many bytes goes.
-    pub(crate) fn goes(&self, now: Nanos, bytes: u64) {
+    pub(crate) fn note_issued(&self, now: Nanos, bytes: u64) {
         let mut turn = self.turn();
         let rate = match turn.may {
             Allowed::Rate(rate) => Some(rate),
@@ -100,8 +100,8 @@ impl Share {
     }
 
     /// A request came back with so many bytes after so long.
-    pub(crate) fn came(&self, bytes: u64, took: Nanos) {
-        if matches!(self.may(), Allowed::Rate(_)) {
+    pub(crate) fn note_completed(&self, bytes: u64, took: Nanos) {
+        if matches!(self.allowance(), Allowed::Rate(_)) {
             self.took.fetch_add(took.0, Relaxed);
             self.taken.fetch_add(bytes, Relaxed);
         }
@@ -110,7 +110,7 @@ impl Share {
     }
 
     /// So many bytes more are behind.
-    pub(crate) fn passes(&self, bytes: u64) {
+    pub(crate) fn note_skipped(&self, bytes: u64) {
         self.passed.fetch_add(bytes, Relaxed);
     }
 
@@ -153,23 +153,23 @@ mod tests {
         // One request is made up for, and one more may always begin.
         for _ in 0..2 {
             assert_eq!(share.has_room(now), Ok(()));
-            share.goes(now, 10_000);
+            share.note_issued(now, 10_000);
         }
         assert_eq!(share.has_room(now), Err(Some(Nanos(10_000_000))));
         share.set(Allowed::All);
         for _ in 0..100 {
             assert_eq!(share.has_room(now), Ok(()));
-            share.goes(now, 10_000);
+            share.note_issued(now, 10_000);
         }
         for _ in 0..102 {
             assert!(share.is_busy());
-            share.came(10_000, Nanos(1_000_000));
+            share.note_completed(10_000, Nanos(1_000_000));
         }
         assert!(!share.is_busy());
         assert_eq!(share.gives(), None, "beside a foreground only");
         share.set(Allowed::Rate(1e6));
-        share.goes(now, 10_000);
-        share.came(10_000, Nanos(5_000_000));
+        share.note_issued(now, 10_000);
+        share.note_completed(10_000, Nanos(5_000_000));
         assert_eq!((share.gives(), share.gives()), (Some(2e6), None));
         assert_eq!(share.since(), (103 * 10_000, 0));
         assert_eq!((share.since(), share.passed()), ((0, 0), 7));
