@@ -4,11 +4,16 @@
 
 use libfuzzer_sys::fuzz_target;
 use tally::classes::ClassBounds;
-use tally::parse::{Format, Parser};
+use tally::parse::{EventFormat, Parser};
 use tally::sums::Sums;
 
 fuzz_target!(|data: &[u8]| {
-    for format in [Format::Auto, Format::Json, Format::Statsd, Format::Access] {
+    for format in [
+        EventFormat::Auto,
+        EventFormat::Json,
+        EventFormat::Statsd,
+        EventFormat::Access,
+    ] {
         let mut sums = Sums::new(ClassBounds::default());
         Parser::new(format).lines(data, &mut |line, event| {
             assert!(!line.is_empty());

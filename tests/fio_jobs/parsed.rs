@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use fiojob::{Amount, Surroundings};
+use fiojob::{Amount, MachineFacts};
 
 use crate::loops::skipped;
 use crate::{Place, run};
@@ -41,7 +41,7 @@ fn has_fio() -> bool {
 
 /// disksmith's value, in fio's unit; of two values the second, as fio prints it last.
 fn read_here(option: &str, text: &str) -> Option<i128> {
-    let surroundings = Surroundings {
+    let surroundings = MachineFacts {
         variable: &|name| std::env::var(name).ok(),
         include: &|_, _| Err("nothing is included".to_owned()),
         page_size: rustix::param::page_size() as u64,

@@ -15,7 +15,7 @@ use record::sample::{
     PerSecond, Sample, SampleSource, SampleTime, SourceKind,
 };
 use record::{Nanos, Severity, Subject};
-use study::watch::{Event, EventCode};
+use study::watch::{EventCode, WatchEvent};
 
 use super::support::{Place, Words};
 
@@ -196,7 +196,7 @@ pub(crate) fn record(
         wall: Some(Timestamp::from_second((minute + 1) * 60).unwrap()),
         elapsed: Nanos::from_secs(60 * (minute + 1 - first) as u64),
     };
-    let mut event: Option<Event> = None;
+    let mut event: Option<WatchEvent> = None;
     let mut number = 0;
     let mut samples = Vec::new();
     let mut noted = Vec::new();
@@ -237,7 +237,7 @@ pub(crate) fn record(
             }
             if let Some(code) = seen.finding {
                 number += 1;
-                let begun = Event {
+                let begun = WatchEvent {
                     id: number,
                     code,
                     severity: Severity::Warn,

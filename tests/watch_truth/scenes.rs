@@ -56,7 +56,7 @@ fn found(world: World) -> Vec<Found> {
     let mut watch = Watch::new(Settings::default());
     let mut found = Vec::new();
     world.play(SECONDS, |sample| {
-        let opened = watch.see(sample).into_iter();
+        let opened = watch.observe(sample).into_iter();
         let opened = opened.filter(|change| change.kind == ChangeKind::Opened);
         found.extend(opened.map(|change| Found {
             code: change.event.code.word().to_owned(),

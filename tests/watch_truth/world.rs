@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use lab::model::{Admission, Caps, Gate, Kind, Request, Volume};
+use lab::model::{Admission, Caps, FairQueue, Request, RequestKind, Volume};
 use lab::spec::VolumeGroup;
 use record::sample::{
     ArraySample, Device, DeviceId, DeviceKind, DeviceSample, Progress, Sample, SampleTime,
@@ -49,7 +49,7 @@ enum What {
 /// A host.
 pub(crate) struct World {
     volumes: Vec<Volume>,
-    gate: Option<Gate<u64>>,
+    gate: Option<FairQueue<u64>>,
     /// When the gate is examined next.
     passes: Option<u64>,
     array: Option<Array>,
@@ -100,7 +100,7 @@ impl World {
             throughput: None,
             ..Caps::default()
         };
-        self.gate = Some(Gate::new(caps, self.volumes.len()));
+        self.gate = Some(FairQueue::new(caps, self.volumes.len()));
     }
 
     /// All volumes are an array.
@@ -225,7 +225,11 @@ impl World {
                 flight,
                 volume,
                 request: Request {
-                    kind: if write { Kind::Write } else { Kind::Read },
+                    kind: if write {
+                        RequestKind::Write
+                    } else {
+                        RequestKind::Read
+                    },
                     offset,
                     length: program.block,
                 },
@@ -270,7 +274,7 @@ impl World {
                 self.push(due.0, What::Done(number));
             }
             Some(gate) => {
-                gate.offer(start, part.volume, admitted.ops, admitted.bytes, number);
+                gate.enqueue(start, part.volume, admitted.ops, admitted.bytes, number);
                 self.pass();
             }
         }
@@ -301,7 +305,7 @@ impl World {
 
     fn done(&mut self, number: u64) {
         let (part, _) = self.parts.remove(&number).unwrap();
-        let write = part.request.kind == Kind::Write;
+        let write = part.request.kind == RequestKind::Write;
         self.meters[part.volume].end(self.now, part.began, write, part.request.length);
         if let Some(next) = self.waiting[part.volume].pop_front() {
             self.admit(next);

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use ledger::{Filter, Ledger, Mark, RecordingSummary, StoredRun, WorkSummary};
 use record::{Finding, ImportedRun, Run, Verdict};
 use serde::Serialize;
-use study::watch::Event;
+use study::watch::WatchEvent;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::json::Document;
 
 /// A line.
@@ -46,7 +46,10 @@ enum Line {
         samples_per_hour: u64,
     },
     /// A finding of a recording.
-    Event { hostname: String, event: Box<Event> },
+    Event {
+        hostname: String,
+        event: Box<WatchEvent>,
+    },
     /// Long work.
     Work {
         work: String,
@@ -93,8 +96,8 @@ pub(crate) fn export(context: &mut Context) -> Outcome {
         print(of_work(work), context)?;
     }
     Ok(match lost {
-        true => Answer::No,
-        false => Answer::Done,
+        true => CommandEnd::No,
+        false => CommandEnd::Done,
     })
 }
 

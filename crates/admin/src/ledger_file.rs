@@ -6,7 +6,7 @@ use ledger::{Compacted, Error, Examination, Ledger};
 use record::Bytes;
 use serde::Serialize;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Outcome};
 use ui::format::count;
 use ui::table::wrap;
 
@@ -108,8 +108,8 @@ fn check(json: bool, context: &mut Context) -> Outcome {
     };
     context.print(&text)?;
     Ok(match body.sound {
-        true => Answer::Done,
-        false => Answer::No,
+        true => CommandEnd::Done,
+        false => CommandEnd::No,
     })
 }
 
@@ -137,7 +137,7 @@ fn compact(json: bool, context: &mut Context) -> Outcome {
         false => format!("{}: {before} before, {after} now.\n", body.ledger),
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Body of the document of `ledger backup --json`.
@@ -166,5 +166,5 @@ fn back_up(file: &Path, json: bool, context: &mut Context) -> Outcome {
         ),
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }

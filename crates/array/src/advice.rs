@@ -144,7 +144,7 @@ fn clean(checked: &CheckedPlan) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::building::Member;
+    use crate::building::CheckedMember;
     use crate::plan::tests::plan;
     use linux::block::DeviceNumber;
 
@@ -159,7 +159,7 @@ mod tests {
             members: paths
                 .iter()
                 .zip(0..)
-                .map(|(path, minor)| Member {
+                .map(|(path, minor)| CheckedMember {
                     path: path.into(),
                     number: DeviceNumber::new(8, minor),
                     signed: false,

@@ -2,7 +2,7 @@
 
 use linux::block::Devices;
 
-use super::building::Member;
+use super::building::CheckedMember;
 use super::create::{Erase, MakeFilesystem, Mount, check_paths};
 use super::host::{ArrayHost, BuiltArray};
 use super::plan::ArrayPlan;
@@ -10,7 +10,10 @@ use super::steps::{BuildStep, UndoResult};
 use super::teardown;
 
 /// The steps for a plan with one member, which is formatted in the array's place.
-pub fn steps<'a>(plan: &ArrayPlan, member: &Member) -> Vec<Box<dyn BuildStep<ArrayHost<'a>>>> {
+pub fn steps<'a>(
+    plan: &ArrayPlan,
+    member: &CheckedMember,
+) -> Vec<Box<dyn BuildStep<ArrayHost<'a>>>> {
     let mut steps: Vec<Box<dyn BuildStep<ArrayHost<'a>>>> = Vec::new();
     if member.signed {
         steps.push(Box::new(Erase::of(std::slice::from_ref(member))));
@@ -28,7 +31,7 @@ pub fn steps<'a>(plan: &ArrayPlan, member: &Member) -> Vec<Box<dyn BuildStep<Arr
 /// Gives up the claim on the disk, so that mkfs can have it.
 struct Take {
     plan: ArrayPlan,
-    member: Member,
+    member: CheckedMember,
     taken: bool,
 }
 

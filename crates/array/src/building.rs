@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ledger::LongWork;
-use linux::block::{Device, DeviceNumber, Devices, Kind};
+use linux::block::{BlockDeviceKind, Device, DeviceNumber, Devices};
 use serde::{Deserialize, Serialize};
 
 use super::plan::ArrayPlan;
@@ -11,7 +11,7 @@ use domain::filesystem::Fs;
 
 /// A member as it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct CheckedMember {
     /// As the user wrote it.
     pub path: PathBuf,
     /// The device that was checked.
@@ -125,12 +125,12 @@ impl Building {
     /// Record of the array that is about to be built. `lines` are for the next boot, each with its file.
     pub(crate) fn of(
         plan: &ArrayPlan,
-        members: &[Member],
+        members: &[CheckedMember],
         lines: Vec<(PathBuf, String)>,
         devices: &Devices,
         boot: String,
     ) -> Building {
-        let member = |member: &Member| {
+        let member = |member: &CheckedMember| {
             let device = devices.get(member.number);
             SavedMember {
                 path: member.path.clone(),
@@ -181,7 +181,7 @@ impl SavedMember {
 /// The number of a partition in the table of its disk; `None` of what is no partition.
 pub(crate) fn partition_number(device: &Device) -> Option<u32> {
     match device.kind {
-        Kind::Partition { number, .. } => Some(number),
+        BlockDeviceKind::Partition { number, .. } => Some(number),
         _ => None,
     }
 }

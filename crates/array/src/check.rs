@@ -13,7 +13,7 @@ use linux::mounts::Mounts;
 use record::Bytes;
 
 use super::building;
-use super::building::Member;
+use super::building::CheckedMember;
 use super::files;
 use super::geometry::{DEFAULT_CHUNK, Geometry, bad_chunk};
 use super::host::ArrayHost;
@@ -35,7 +35,7 @@ pub(crate) struct CheckedPlan {
     /// The plan.
     pub plan: ArrayPlan,
     /// The members, as they were checked, and after them the hot spares.
-    pub members: Vec<Member>,
+    pub members: Vec<CheckedMember>,
     /// The sizes of the members.
     pub sizes: Vec<Bytes>,
     /// Notes for the user, as sentences.

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use linux::block::{DeviceNumber, Devices, Kind};
+use linux::block::{BlockDeviceKind, DeviceNumber, Devices};
 use linux::exec::Exec;
 use linux::mounts::Mounts;
 
-use super::building::{BuildStage, Member, missing};
+use super::building::{BuildStage, CheckedMember, missing};
 use super::files::AddLine;
 use super::host::{ArrayHost, BuiltArray, number_at};
 use super::persist;
@@ -18,7 +18,7 @@ use super::teardown;
 /// The steps for a plan.
 pub fn steps<'a>(
     plan: &ArrayPlan,
-    members: &[Member],
+    members: &[CheckedMember],
     persisted: bool,
     etc: &Path,
 ) -> Vec<Box<dyn BuildStep<ArrayHost<'a>>>> {
@@ -49,9 +49,9 @@ pub fn steps<'a>(
 }
 
 /// Checks that each path still leads to the device that was checked.
-pub(super) fn check_paths(host: &ArrayHost, members: &[Member]) -> anyhow::Result<()> {
+pub(super) fn check_paths(host: &ArrayHost, members: &[CheckedMember]) -> anyhow::Result<()> {
     let devices = Devices::read(&host.root)?;
-    for Member { path, number, .. } in members {
+    for CheckedMember { path, number, .. } in members {
         match number_at(&host.root, &devices, path) {
             Some(now) if now == *number => {}
             _ => bail!(
@@ -66,13 +66,13 @@ pub(super) fn check_paths(host: &ArrayHost, members: &[Member]) -> anyhow::Resul
 /// Erases the signatures that the user has named, while the members are still claimed: what was an
 /// array before would otherwise be assembled by udev as soon as the claims are released.
 pub(super) struct Erase {
-    members: Vec<Member>,
+    members: Vec<CheckedMember>,
     erased: Vec<PathBuf>,
 }
 
 impl Erase {
     /// For these members.
-    pub(super) fn of(members: &[Member]) -> Erase {
+    pub(super) fn of(members: &[CheckedMember]) -> Erase {
         Erase {
             members: members.to_vec(),
             erased: Vec::new(),
@@ -114,7 +114,7 @@ impl BuildStep<ArrayHost<'_>> for Erase {
 /// Hands the members over to mdadm and examines what it made of them.
 struct Assemble {
     plan: ArrayPlan,
-    members: Vec<Member>,
+    members: Vec<CheckedMember>,
     begun: bool,
 }
 
@@ -160,7 +160,7 @@ impl Assemble {
         let above = devices.children(first);
         let array = above
             .into_iter()
-            .find(|device| matches!(device.kind, Kind::Raid { .. }))
+            .find(|device| matches!(device.kind, BlockDeviceKind::Raid { .. }))
             .context("mdadm reports no error, but no array has the devices that were checked")?;
         let below = devices.parents(array.number);
         let mut found: Vec<DeviceNumber> = below.iter().map(|device| device.number).collect();

@@ -1,13 +1,13 @@
 //! Following in the ledger how far an array is built, so that a kill can be repaired.
 
-use job::{Job, Store, Takeover};
+use job::{JobStore, OwnedJob, Takeover};
 
 use super::building::{BuildStage, Building};
 
 /// The building of one array, as the ledger follows it.
 #[derive(Debug)]
 pub struct Journal {
-    job: Job<Building>,
+    job: OwnedJob<Building>,
     building: Building,
 }
 
@@ -16,8 +16,8 @@ impl Journal {
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    pub(crate) fn begin(store: Store, building: Building) -> ledger::Result<Journal> {
-        let job = Job::begin(store, &building.uuid, &building, Takeover::FromDead)?;
+    pub(crate) fn begin(store: JobStore, building: Building) -> ledger::Result<Journal> {
+        let job = OwnedJob::begin(store, &building.uuid, &building, Takeover::FromDead)?;
         Ok(Journal { job, building })
     }
 

@@ -36,11 +36,11 @@ use building::{BuildStage, Building};
 use check::CheckedPlan;
 use domain::plan_binding;
 use host::ArrayHost;
-use job::Store;
+use job::JobStore;
 use journal::Journal;
 use programs::{InstalledPrograms, Programs};
 use ui::context::{Context, notice};
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
 use ui::table::wrap;
 
 /// Folder of this host's settings.
@@ -93,8 +93,8 @@ pub fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicBool) ->
 ///
 /// # Errors
 /// When it cannot be opened or written, or the kernel hides which process this is.
-fn open(context: &Context) -> anyhow::Result<Store> {
-    let store = Store::open(context).map_err(Failure::error)?;
+fn open(context: &Context) -> anyhow::Result<JobStore> {
+    let store = JobStore::open(context).map_err(Failure::error)?;
     anyhow::ensure!(
         store.ledger().is_writable(),
         "the ledger {} may only be read",
@@ -105,8 +105,8 @@ fn open(context: &Context) -> anyhow::Result<Store> {
 
 /// The same, if there is a ledger; without one nothing was left. Problems are
 /// said, and is no reason not to stop an array.
-fn open_if_there(context: &Context) -> Option<Store> {
-    let opened = Store::open_if_there(context).map_err(|failure| {
+fn open_if_there(context: &Context) -> Option<JobStore> {
+    let opened = JobStore::open_if_there(context).map_err(|failure| {
         notice(&format!(
             "disksmith: it is unknown whether a killed 'array create' left something to repair: {}",
             sentence(&failure.error())
@@ -155,14 +155,14 @@ fn on_host(
     if json {
         context.print(&answer)?;
     }
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// `array create`. Without the ledger it is built all the same. `left` says what a rehearsal may find in its way.
 fn build(
     args: &CreateArgs,
     host: &mut ArrayHost,
-    mut store: Option<Store>,
+    mut store: Option<JobStore>,
     left: &str,
     columns: usize,
     interrupt: &AtomicBool,
@@ -205,7 +205,12 @@ fn refused(mut problems: Vec<String>, left: &str) -> Failure {
 }
 
 /// Lets the ledger follow what is done from here on.
-fn follow(store: Store, checked: &CheckedPlan, persist: bool, host: &ArrayHost) -> Option<Journal> {
+fn follow(
+    store: JobStore,
+    checked: &CheckedPlan,
+    persist: bool,
+    host: &ArrayHost,
+) -> Option<Journal> {
     let devices = Devices::read(&host.root).unwrap_or_default();
     let (plan, members) = (&checked.plan, &checked.members);
     let boot = store.owner().boot.clone();

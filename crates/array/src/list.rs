@@ -4,7 +4,7 @@ use std::path::Path;
 
 use domain::raid::MdLevel;
 use jiff::Timestamp;
-use job::Store;
+use job::JobStore;
 use ledger::WorkSummary;
 use linux::block::Devices;
 use linux::md::{self, Array};
@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::building::Building;
 use crate::args::ListArgs;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
 use ui::table::{Column, layout, wrap};
 
 /// An array, and who uses it.
@@ -57,7 +57,7 @@ pub(super) fn list(args: &ListArgs, context: &mut Context) -> Outcome {
         format!("{}{}", text(&arrays, context.columns), left(context))
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// An `array create` that was killed and has left something.
@@ -85,7 +85,7 @@ impl Leftover {
 /// problems while listing go to standard error.
 fn unfinished(context: &Context) -> Vec<Leftover> {
     let found = || -> anyhow::Result<Vec<Leftover>> {
-        let Some(store) = Store::open_if_there(context).map_err(Failure::error)? else {
+        let Some(store) = JobStore::open_if_there(context).map_err(Failure::error)? else {
             return Ok(Vec::new());
         };
         let works = store.abandoned::<Building>()?;

@@ -9,7 +9,7 @@ mod lacking;
 mod release;
 mod unfinished;
 
-use job::{Job, Store, Takeover};
+use job::{JobStore, OwnedJob, Takeover};
 
 use super::building::{BuildStage, Building};
 use super::host::ArrayHost;
@@ -30,7 +30,7 @@ enum RepairResult {
 
 /// Repairs everything that was left on this host, and reports what was done. Failures are reported too, and do not
 /// stop the command. If a plan of disks was confirmed, anything left on other disks stays as it is.
-pub(crate) fn repair(host: &mut ArrayHost, store: &mut Store, planned: &[PlannedDisk]) {
+pub(crate) fn repair(host: &mut ArrayHost, store: &mut JobStore, planned: &[PlannedDisk]) {
     let works = match store.abandoned::<Building>() {
         Ok(works) => works,
         Err(error) => {
@@ -50,7 +50,7 @@ pub(crate) fn repair(host: &mut ArrayHost, store: &mut Store, planned: &[Planned
             continue;
         }
         // Another process may have claimed it since.
-        let outcome = Job::claim(&mut *store, &work.key, Takeover::FromDead)
+        let outcome = OwnedJob::claim(&mut *store, &work.key, Takeover::FromDead)
             .map_err(anyhow::Error::from)
             .and_then(|(job, work)| one(host, job, work.document));
         if let Err(error) = outcome {
@@ -66,7 +66,7 @@ pub(crate) fn repair(host: &mut ArrayHost, store: &mut Store, planned: &[Planned
 
 /// True if a building has no members but disks of the plan. After another boot its members are known by their
 /// superblocks alone, and it has none of them.
-fn is_of_plan(store: &Store, key: &str, planned: &[PlannedDisk]) -> bool {
+fn is_of_plan(store: &JobStore, key: &str, planned: &[PlannedDisk]) -> bool {
     let Ok(Some(work)) = store.find::<Building>(key) else {
         return false;
     };
@@ -80,7 +80,7 @@ fn is_of_plan(store: &Store, key: &str, planned: &[PlannedDisk]) -> bool {
 
 fn one(
     host: &mut ArrayHost,
-    mut job: Job<Building, &mut Store>,
+    mut job: OwnedJob<Building, &mut JobStore>,
     mut building: Building,
 ) -> anyhow::Result<()> {
     let node = building.node.display().to_string();

@@ -4,7 +4,7 @@ mod erase;
 
 use std::sync::atomic::AtomicBool;
 
-use linux::block::{Device, Devices, Kind};
+use linux::block::{BlockDeviceKind, Device, Devices};
 use linux::consent::DeviceUsers;
 use linux::md;
 use serde::Serialize;
@@ -13,14 +13,14 @@ use super::host::ArrayHost;
 use super::{building, files, persist, plan, repair, steps, teardown};
 use crate::args::StopArgs;
 use erase::Erasure;
-use job::Store;
+use job::JobStore;
 use ui::exit::{ExitClass as _, Failure, listed};
 
 /// Takes an array down, after what a killed `array create` has left.
 pub(super) fn stop(
     args: &StopArgs,
     host: &mut ArrayHost,
-    store: Option<Store>,
+    store: Option<JobStore>,
     interrupt: &AtomicBool,
 ) -> Result<String, Failure> {
     let word = &args.array;
@@ -189,7 +189,7 @@ fn lines_for(host: &ArrayHost, devices: &Devices, array: &Device) -> String {
 pub(super) fn unknown(word: &str, devices: &Devices) -> String {
     let arrays: Vec<&str> = devices
         .iter()
-        .filter(|device| matches!(device.kind, Kind::Raid { .. }))
+        .filter(|device| matches!(device.kind, BlockDeviceKind::Raid { .. }))
         .map(|device| device.name.as_str())
         .collect();
     let there = match &arrays[..] {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use linux::block::{Device, DeviceNumber, Devices, Kind};
+use linux::block::{BlockDeviceKind, Device, DeviceNumber, Devices};
 use linux::consent::{DeviceUsers, Reason};
 use linux::exec::{self, Exec};
 use linux::signature;
@@ -33,7 +33,7 @@ pub fn stop(host: &mut ArrayHost, uuid: &str, node: &Path) -> Vec<UndoResult> {
         Ok(devices) => devices,
         Err(error) => return vec![unknown(&error)],
     };
-    let is_array = |device: &&Device| matches!(device.kind, Kind::Raid { .. });
+    let is_array = |device: &&Device| matches!(device.kind, BlockDeviceKind::Raid { .. });
     let mut undone = Vec::new();
     for array in devices.iter().filter(is_array) {
         match is_ours(host, &devices, array, uuid, node) {

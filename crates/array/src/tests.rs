@@ -18,7 +18,7 @@ use linux::block::DeviceNumber;
 use linux::exec::{self, Exec, ProgramEnd, ProgramOutput};
 use tempfile::TempDir;
 
-use super::building::Member;
+use super::building::CheckedMember;
 use super::create::steps;
 use super::host::ArrayHost;
 use super::plan::ArrayPlan;
@@ -188,7 +188,7 @@ impl FakeHost {
         plan: &ArrayPlan,
         persist: bool,
     ) -> (Result<(), work::FailedBuild>, String) {
-        let members = [("vdb", 16), ("vdc", 32)].map(|(name, minor)| Member {
+        let members = [("vdb", 16), ("vdc", 32)].map(|(name, minor)| CheckedMember {
             path: Path::new("/dev").join(name),
             number: DeviceNumber::new(254, minor),
             signed: name == "vdc",

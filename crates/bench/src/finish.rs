@@ -11,7 +11,7 @@ use crate::session::Ran;
 use crate::views;
 use crate::views::logs::Logs;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
 use ui::output::OutputFile;
 
 /// Files that a run writes, all of which were checked before it.
@@ -58,8 +58,8 @@ pub(crate) fn finish(
                 "is shown above"
             }
         ))),
-        None if is_no(&run) => Ok(Answer::No),
-        None => Ok(Answer::Done),
+        None if is_no(&run) => Ok(CommandEnd::No),
+        None => Ok(CommandEnd::Done),
     }
 }
 

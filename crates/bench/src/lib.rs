@@ -49,7 +49,7 @@ use session::Session;
 use suites::{bonnie, sysbench};
 use ui::context::Context;
 use ui::exit::{Failure, Outcome};
-use ui::output::{Format, OutputFile};
+use ui::output::{OutputFile, OutputFormat};
 use views::logs::Logs;
 
 pub use fio_options::with_two_dashes;
@@ -235,7 +235,7 @@ pub fn overwrites(args: &BenchArgs) -> bool {
 /// # Errors
 /// Reason why one cannot be written.
 fn check_outputs(args: &BenchArgs, target: &Path) -> Result<Outputs, Failure> {
-    let report = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
+    let report = OutputFile::check_if_any(args.report.as_ref(), OutputFormat::Page, args.force)?;
     if let Some(report) = &report {
         report.is_not(target)?;
     }

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use linux::block::{Device, DeviceNumber, Devices, Kind};
+use linux::block::{BlockDeviceKind, Device, DeviceNumber, Devices};
 use linux::consent::{Consent, DestroyTarget, ReadTarget, open_for_destroying, open_for_reading};
 use linux::diskstats::Counter;
 use linux::space::{self, FilesystemMedium};
@@ -326,7 +326,7 @@ impl Prepared {
         self.target.disks = disks.iter().map(|disk| disk.name.clone()).collect();
         self.target.model = of_any(|device| &device.model);
         self.target.serial = of_any(|device| &device.serial);
-        self.target.in_memory |= disks.iter().any(|disk| disk.kind == Kind::Ram);
+        self.target.in_memory |= disks.iter().any(|disk| disk.kind == BlockDeviceKind::Ram);
         self.target.caches = caches_below(root, &devices, &place.devices);
         let splits = disks.iter().copied().chain([device]);
         self.largest_request = splits.filter_map(|disk| disk.largest_request(root)).min();

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::bench;
 use crate::args::tests::parsed;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome};
+use ui::exit::{CommandEnd, Failure, Outcome};
 
 /// Printed output, shared with the context that prints it.
 #[derive(Clone, Default)]
@@ -98,7 +98,7 @@ fn known_answers_come_out_as_known_figures() {
         "--json --size 1000M --phase page-read --seconds 8s",
         &disk(|_| false),
     );
-    assert_eq!(outcome.unwrap(), Answer::Done);
+    assert_eq!(outcome.unwrap(), CommandEnd::Done);
     let document: Value = serde_json::from_str(&text).unwrap();
     let phase = &document["phases"][0];
     assert_eq!(phase["read"]["iops"]["mean"], 1000.0);

@@ -20,7 +20,7 @@ use choose::{CarryVerdict, Goal};
 use instance::InstanceLimits;
 use offer::Offer;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use views::CostReport;
 use workload::Workload;
 
@@ -42,8 +42,8 @@ pub fn cost(args: &CostArgs, context: &mut Context) -> Outcome {
     };
     context.print(&text)?;
     Ok(match found {
-        true => Answer::Done,
-        false => Answer::No,
+        true => CommandEnd::Done,
+        false => CommandEnd::No,
     })
 }
 

@@ -19,7 +19,7 @@ use crate::args::DevicesArgs;
 use crate::raid::{ArrayPart, Membership};
 use ec2::{VolumeDocument, Volumes};
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Outcome};
 use ui::table::{Column, layout, wrap};
 
 /// A device and all that is stacked on it.
@@ -72,7 +72,7 @@ pub fn devices(args: &DevicesArgs, context: &mut Context, interrupt: &AtomicBool
         text(&disks, args.ec2, context.columns)
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// The kernel's lists from which the tree is made.

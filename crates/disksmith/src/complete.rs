@@ -15,10 +15,10 @@ use clap_complete::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, Shell,
 };
 use ledger::{Ledger, WorkSummary};
-use linux::block::{Device, Devices, Kind};
+use linux::block::{BlockDeviceKind, Device, Devices};
 use linux::root::Root;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Outcome};
 
 use crate::cli::Cli;
 
@@ -47,7 +47,7 @@ pub(crate) fn script(shell: Shell, context: &mut Context) -> Outcome {
             .refused()?;
     }
     context.print(&String::from_utf8_lossy(&script))?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// The command line, whose arguments know what may stand there.
@@ -118,8 +118,8 @@ impl Values {
                 .into_iter()
                 .map(CompletionCandidate::new)
                 .collect(),
-            Values::Disks => devices(|device| !matches!(device.kind, Kind::Ram)),
-            Values::Arrays => devices(|device| matches!(device.kind, Kind::Raid { .. })),
+            Values::Disks => devices(|device| !matches!(device.kind, BlockDeviceKind::Ram)),
+            Values::Arrays => devices(|device| matches!(device.kind, BlockDeviceKind::Raid { .. })),
             Values::Hosts => std::env::home_dir()
                 .map(|home| hosts_of_ssh(&home.join(".ssh")))
                 .unwrap_or_default()

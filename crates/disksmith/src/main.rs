@@ -12,7 +12,7 @@ use clap::Parser as _;
 use cli::{Cli, Verb};
 use service::Service;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Outcome};
 
 fn main() -> ExitCode {
     complete::answer_a_shell();
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
         Err(help) => {
-            return ui::exit::exit_code(ui::context::print_help(&help).map(|()| Answer::Done));
+            return ui::exit::exit_code(ui::context::print_help(&help).map(|()| CommandEnd::Done));
         }
     };
     let mut context = Context::of_process(cli.ledger.named());

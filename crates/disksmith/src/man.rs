@@ -5,8 +5,8 @@ use std::path::Path;
 use clap::CommandFactory as _;
 
 use crate::cli::Cli;
-use ui::exit::{Answer, ExitClass as _, Outcome};
-use ui::output::{Format, MAN_PAGE_MARK, OutputFile};
+use ui::exit::{CommandEnd, ExitClass as _, Outcome};
+use ui::output::{MAN_PAGE_MARK, OutputFile, OutputFormat};
 
 /// Writes `disksmith.1` and a page for each verb into `folder`; all of them, or none where one may not be
 /// replaced.
@@ -17,7 +17,7 @@ pub(crate) fn man_pages(folder: &Path, force: bool) -> Outcome {
     render(&program, &mut pages).refused()?;
     let outputs: Vec<OutputFile> = pages
         .iter()
-        .map(|(name, _)| OutputFile::check(&folder.join(name), Format::ManPage, force))
+        .map(|(name, _)| OutputFile::check(&folder.join(name), OutputFormat::ManPage, force))
         .collect::<Result<_, _>>()?;
     let prepared: Vec<_> = outputs
         .iter()
@@ -28,7 +28,7 @@ pub(crate) fn man_pages(folder: &Path, force: bool) -> Outcome {
     for page in prepared {
         page.put().midway()?;
     }
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Renders the page of a command, and those of its verbs: the name of the file, and its content.

@@ -15,7 +15,7 @@ use admin::config::{self, Program};
 use crate::cli::{Cli, Verb};
 use fleet::HostVerb;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::service_manager::notify;
 
 /// The program, as its configuration is checked.
@@ -64,7 +64,7 @@ impl Service {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(crate) fn end(self, answer: Answer) -> Outcome {
+    pub(crate) fn end(self, answer: CommandEnd) -> Outcome {
         if !self.reload.is_some_and(|reload| reload.load(Relaxed)) {
             return Ok(answer);
         }

@@ -17,15 +17,15 @@ use args::{DoctorArgs, PlaybookArgs};
 pub use check::CheckResult;
 use check::{Check, CheckRow};
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
-use ui::output::{Format, OutputFile};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
+use ui::output::{OutputFile, OutputFormat};
 
 /// Checks the host, and the database that is named. The answer is no where something is to be fixed.
 pub fn doctor(args: &DoctorArgs, context: &mut Context) -> Outcome {
     if !args.nagios {
         let rows = match answer(args, context)? {
             Some(rows) => rows,
-            None => return Ok(Answer::Done),
+            None => return Ok(CommandEnd::Done),
         };
         if !args.check_only {
             let text = match args.json {
@@ -36,8 +36,8 @@ pub fn doctor(args: &DoctorArgs, context: &mut Context) -> Outcome {
         }
         return Ok(
             match rows.iter().any(|row| row.result() == CheckResult::Fix) {
-                true => Answer::No,
-                false => Answer::Done,
+                true => CommandEnd::No,
+                false => CommandEnd::Done,
             },
         );
     }
@@ -47,7 +47,7 @@ pub fn doctor(args: &DoctorArgs, context: &mut Context) -> Outcome {
         Err(failure) => views::nagios_unknown(&sentence(&failure.error())),
     };
     context.print(&line)?;
-    Ok(Answer::Status(status))
+    Ok(CommandEnd::Status(status))
 }
 
 /// The judged checks; `None` where they were only listed.
@@ -57,7 +57,7 @@ fn answer(args: &DoctorArgs, context: &mut Context) -> Result<Option<Vec<CheckRo
         context.print(&views::list(&chosen, context.columns))?;
         return Ok(None);
     }
-    let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
+    let page = OutputFile::check_if_any(args.report.as_ref(), OutputFormat::Page, args.force)?;
     let facts = collect::facts(args, context, Timestamp::now())?;
     let rows = check::judge(chosen, &facts);
     if let Some(page) = page {
@@ -98,7 +98,7 @@ pub fn playbook(args: &PlaybookArgs, context: &mut Context) -> Outcome {
             .to_owned(),
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 #[cfg(test)]

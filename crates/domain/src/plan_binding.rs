@@ -132,7 +132,7 @@ impl DiskIdentity {
     }
 
     /// The words that bind a verb to this disk under the path by which it is written.
-    pub fn bound(&self, path: &str) -> [String; 2] {
+    pub fn binding_options(&self, path: &str) -> [String; 2] {
         let planned = PlannedDisk {
             path: path.into(),
             seen: self.clone(),

@@ -51,7 +51,7 @@ pub enum Op {
 
 /// Memory that a list's requests use.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Memory {
+pub enum BufferMode {
     /// Reads only, each into a buffer of its own: some layers, such as dm-integrity, check the bytes that were
     /// read, and would report errors in a buffer that several requests read into.
     Reads,
@@ -67,12 +67,12 @@ pub enum Memory {
     },
 }
 
-impl Memory {
+impl BufferMode {
     /// True if a request of this operation can use this memory.
     fn fits(self, op: Op) -> bool {
         match op {
-            Op::Read => self != Memory::Zeros,
-            Op::Write | Op::WriteDurable => self != Memory::Reads,
+            Op::Read => self != BufferMode::Zeros,
+            Op::Write | Op::WriteDurable => self != BufferMode::Reads,
             Op::Flush | Op::Discard => true,
         }
     }
@@ -214,7 +214,7 @@ pub struct List<'a> {
     /// The open files or devices, with O_DIRECT.
     pub files: &'a [&'a File],
     /// Memory that is read into and written from.
-    pub memory: Memory,
+    pub memory: BufferMode,
     /// Limit of [`RequestSource::depth`], from 1 to [`MAX_IN_FLIGHT`].
     pub max_in_flight: u32,
     /// The largest request, at most 64 MiB. Reads use a buffer of this size for each request

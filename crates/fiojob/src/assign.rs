@@ -1,12 +1,12 @@
 //! An option's value into a [`Job`].
 
 use crate::error::FioError;
-use crate::job::{Cadence, Job, SizesBy, ZoneMode};
-use crate::lines::{Entry, Section, Surroundings};
+use crate::job::{Job, RateProcess, SizeOption, ZoneMode};
+use crate::lines::{MachineFacts, OptionLine, Section};
 use crate::number::{amount, pair, time_us, whole};
-use crate::option_row::Kind;
+use crate::option_row::OptionSupport;
 use crate::options;
-use crate::pair::Pair;
+use crate::pair::PerDirection;
 use crate::rule_options;
 use crate::sizes;
 use crate::values::{self, block};
@@ -24,11 +24,11 @@ pub(crate) const UNPLACED: &str = "disksmith has no place for this option";
 pub(crate) fn section(
     job: &mut Job,
     section: &Section,
-    surroundings: &Surroundings<'_>,
+    surroundings: &MachineFacts<'_>,
     errors: &mut Vec<FioError>,
 ) {
     // fio reads kb_base before the others of a section, wherever it stands.
-    let (first, rest): (Vec<&Entry>, Vec<&Entry>) = section
+    let (first, rest): (Vec<&OptionLine>, Vec<&OptionLine>) = section
         .entries
         .iter()
         .partition(|entry| entry.name == "kb_base");
@@ -36,7 +36,7 @@ pub(crate) fn section(
     errors.extend(entries.filter_map(|entry| one(job, entry, surroundings).err()));
 }
 
-fn one(job: &mut Job, entry: &Entry, surroundings: &Surroundings<'_>) -> Result<(), FioError> {
+fn one(job: &mut Job, entry: &OptionLine, surroundings: &MachineFacts<'_>) -> Result<(), FioError> {
     let place = &entry.place;
     let Some(row) = options::find(&entry.name) else {
         return Err(place.error_in(
@@ -50,20 +50,24 @@ fn one(job: &mut Job, entry: &Entry, surroundings: &Surroundings<'_>) -> Result<
         Some(text) => Some(place.substitute(&entry.name, text, job.kb_base, surroundings)?),
     };
     match row.kind {
-        Kind::Harmless(_) => Ok(()),
-        Kind::Noted(off, note) => {
+        OptionSupport::Harmless(_) => Ok(()),
+        OptionSupport::Noted(off, note) => {
             match value.as_deref().is_some_and(|value| off.contains(&value)) {
                 true => job.notes.remove(row.name),
                 false => job.notes.insert(row.name, note),
             };
             Ok(())
         }
-        Kind::Stops(off, _) if value.as_deref().is_some_and(|value| off.contains(&value)) => Ok(()),
-        Kind::Stops(_, why) => Err(place.error_in(
+        OptionSupport::Stops(off, _)
+            if value.as_deref().is_some_and(|value| off.contains(&value)) =>
+        {
+            Ok(())
+        }
+        OptionSupport::Stops(_, why) => Err(place.error_in(
             &entry.name,
             format!("disksmith does not do this ({why}), and it could change the result"),
         )),
-        Kind::Done => {
+        OptionSupport::Done => {
             let known = job.places.insert(row.name, place.clone());
             let given = value.clone().unwrap_or_else(|| "1".to_owned());
             let before = job.given.insert(row.name, given);
@@ -147,7 +151,7 @@ pub(crate) fn set(
         "percentage_random" => {
             let percents = pair(value, |text| within(text, kb_base, 100))?;
             let before = job.random_percent;
-            job.random_percent = Pair {
+            job.random_percent = PerDirection {
                 read: percents.read.unwrap_or(before.read),
                 write: percents.write.unwrap_or(before.write),
             };
@@ -156,17 +160,17 @@ pub(crate) fn set(
         "rwmixwrite" => job.read_percent = 100 - number(100)?,
         "bs" => sizes::put(
             job,
-            SizesBy::Block,
+            SizeOption::Block,
             pair(value, |text| sizes::only(text, kb_base))?,
         )?,
         "bsrange" => sizes::put(
             job,
-            SizesBy::Range,
+            SizeOption::Range,
             pair(value, |text| sizes::range(text, kb_base))?,
         )?,
         "bssplit" => sizes::put(
             job,
-            SizesBy::Split,
+            SizeOption::Split,
             pair(value, |text| sizes::shares(text, kb_base))?,
         )?,
         "blockalign" => {
@@ -202,8 +206,12 @@ pub(crate) fn set(
         "wait_for" => job.wait_for = Some(value.to_owned()),
         "rate" => {
             let rates = pair(value, |text| whole(text, kb_base))?;
-            let before = if again { job.rate } else { Pair::default() };
-            job.rate = Pair {
+            let before = if again {
+                job.rate
+            } else {
+                PerDirection::default()
+            };
+            job.rate = PerDirection {
                 read: rates.read.unwrap_or(before.read),
                 write: rates.write.unwrap_or(before.write),
             };
@@ -234,17 +242,17 @@ pub(crate) fn set(
             let before = if again {
                 job.rate_iops
             } else {
-                Pair::default()
+                PerDirection::default()
             };
-            job.rate_iops = Pair {
+            job.rate_iops = PerDirection {
                 read: rates.read.unwrap_or(before.read),
                 write: rates.write.unwrap_or(before.write),
             };
         }
         "rate_process" => {
             job.cadence = match value {
-                "linear" => Cadence::Linear,
-                "poisson" => Cadence::Poisson,
+                "linear" => RateProcess::Linear,
+                "poisson" => RateProcess::Poisson,
                 _ => return Err("it is linear or poisson".to_owned()),
             }
         }

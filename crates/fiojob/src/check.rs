@@ -2,8 +2,8 @@
 
 use crate::error::FioError;
 use crate::job::{Distribution, IoEngine, Job};
-use crate::pair::Pair;
-use crate::rules::Sum;
+use crate::pair::PerDirection;
+use crate::rules::VerifyMethod;
 use crate::zones;
 
 /// Checks the rules of a job.
@@ -18,7 +18,8 @@ pub(crate) fn rules(job: &Job) -> Result<(), FioError> {
             "there is no steadystate_duration, without which fio judges nothing; give one",
         ));
     }
-    let is_limited = job.rate != Pair::default() || job.rate_iops != Pair::default();
+    let is_limited =
+        job.rate != PerDirection::default() || job.rate_iops != PerDirection::default();
     if rules.latency_us > 0 {
         let why = match (rules.latency_window_us, is_limited || job.think_us > 0) {
             (0, _) => Some("there is no latency_window, for which each depth is tried; give one"),
@@ -36,7 +37,7 @@ pub(crate) fn rules(job: &Job) -> Result<(), FioError> {
             "requests have priorities of their own only with io_uring and libaio",
         ));
     }
-    if rules.verify == Some(Sum::Pattern) && rules.verify_pattern.is_empty() {
+    if rules.verify == Some(VerifyMethod::Pattern) && rules.verify_pattern.is_empty() {
         return Err(job.error("verify", "there is no verify_pattern; give one"));
     }
     let problem = problem_of_aging(job)

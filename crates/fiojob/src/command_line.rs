@@ -1,9 +1,9 @@
 //! Sections of a command line.
 
 use crate::command_options;
-use crate::error::{FioError, Place};
-use crate::lines::{Entry, Section};
-use crate::option_row::Kind;
+use crate::error::{FioError, JobFileLine};
+use crate::lines::{OptionLine, Section};
+use crate::option_row::OptionSupport;
 
 /// Name of the command line in errors.
 pub(crate) const NAME: &str = "the command line";
@@ -19,7 +19,7 @@ pub(crate) fn select(sections: &mut Vec<Section>, options: &[(&str, String)]) {
 
 /// The sections that options of a command line make, and what is wrong with options of fio's own.
 pub(crate) fn sections(options: &[(&str, String)]) -> (Vec<Section>, Vec<FioError>) {
-    let place = Place {
+    let place = JobFileLine {
         file: NAME.to_owned(),
         line: 0,
     };
@@ -34,7 +34,7 @@ pub(crate) fn sections(options: &[(&str, String)]) -> (Vec<Section>, Vec<FioErro
     for (name, value) in options {
         if let Some(row) = command_options::find(name) {
             match row.kind {
-                Kind::Stops(off, why) if !off.contains(&value.as_str()) => {
+                OptionSupport::Stops(off, why) if !off.contains(&value.as_str()) => {
                     errors.push(place.error_in(name, why));
                 }
                 _ => {}
@@ -44,11 +44,14 @@ pub(crate) fn sections(options: &[(&str, String)]) -> (Vec<Section>, Vec<FioErro
         if *name == "name" {
             jobs.push(section(value));
         }
-        jobs.last_mut().unwrap_or(&mut before).entries.push(Entry {
-            place: place.clone(),
-            name: (*name).to_owned(),
-            value: Some(value.clone()),
-        });
+        jobs.last_mut()
+            .unwrap_or(&mut before)
+            .entries
+            .push(OptionLine {
+                place: place.clone(),
+                name: (*name).to_owned(),
+                value: Some(value.clone()),
+            });
     }
     jobs.insert(0, before);
     (jobs, errors)

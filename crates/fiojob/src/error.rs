@@ -4,14 +4,14 @@ use std::fmt;
 
 /// A line of a job file.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct JobFileLine {
     /// The file's name, as it was given or included.
     pub file: String,
     /// The line, from 1; 0 where there are no lines, as on a command line.
     pub line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for JobFileLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             0 => write!(f, "{}", self.file),
@@ -20,7 +20,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
+impl JobFileLine {
     /// The error that says `text` of this line.
     pub fn error(&self, text: impl Into<String>) -> FioError {
         FioError {
@@ -45,7 +45,7 @@ impl Place {
 #[error("{place}: {}{text}", .option.as_ref().map(|name| format!("{name}: ")).unwrap_or_default())]
 pub struct FioError {
     /// Place of the error.
-    pub place: Place,
+    pub place: JobFileLine,
     /// The option, as it is there.
     pub option: Option<String>,
     /// The error, and a correct form.
@@ -54,20 +54,20 @@ pub struct FioError {
 
 /// All errors of one job file, in the order of its lines; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problems(Vec<FioError>);
+pub struct JobFileErrors(Vec<FioError>);
 
-impl From<FioError> for Problems {
-    fn from(error: FioError) -> Problems {
-        Problems(vec![error])
+impl From<FioError> for JobFileErrors {
+    fn from(error: FioError) -> JobFileErrors {
+        JobFileErrors(vec![error])
     }
 }
 
-impl Problems {
+impl JobFileErrors {
     /// The errors, or `value` where there are none. What is said of several jobs at one line is said once.
     ///
     /// # Errors
     /// When there is any.
-    pub fn or<T>(errors: Vec<FioError>, value: T) -> Result<T, Problems> {
+    pub fn or<T>(errors: Vec<FioError>, value: T) -> Result<T, JobFileErrors> {
         let mut known: Vec<FioError> = Vec::new();
         for error in errors {
             if !known.contains(&error) {
@@ -76,12 +76,12 @@ impl Problems {
         }
         match known.is_empty() {
             true => Ok(value),
-            false => Err(Problems(known)),
+            false => Err(JobFileErrors(known)),
         }
     }
 
     /// These, and behind them others.
-    pub(crate) fn and(mut self, others: Problems) -> Problems {
+    pub(crate) fn and(mut self, others: JobFileErrors) -> JobFileErrors {
         self.0.extend(others.0);
         self
     }
@@ -92,7 +92,7 @@ impl Problems {
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for JobFileErrors {
     /// A line each.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, error) in self.0.iter().enumerate() {
@@ -103,4 +103,4 @@ impl fmt::Display for Problems {
     }
 }
 
-impl std::error::Error for Problems {}
+impl std::error::Error for JobFileErrors {}

@@ -1,6 +1,6 @@
 //! Errors with which a job goes on: `continue_on_error=` and `ignore_error=`.
 
-use crate::pair::Pair;
+use crate::pair::PerDirection;
 
 /// Names of the errors from 1 on, by which fio knows them; others are given by their numbers.
 const NAMES: [&str; 34] = [
@@ -41,7 +41,7 @@ pub struct NonFatal {
 
 impl NonFatal {
     /// Numbers of the errors with which reads, and with which all other requests do not end the job.
-    pub fn numbers(&self) -> Pair<Vec<i32>> {
+    pub fn numbers(&self) -> PerDirection<Vec<i32>> {
         let of = |kind: &Kind| {
             let own = kind.listed.iter().copied().chain([EIO]);
             let mut numbers: Vec<i32> = own
@@ -52,7 +52,7 @@ impl NonFatal {
             numbers.dedup();
             numbers
         };
-        Pair {
+        PerDirection {
             read: of(&self.reads),
             write: of(&self.writes),
         }
@@ -130,7 +130,7 @@ mod tests {
                 _ => errors.ignore(value).unwrap(),
             }
         }
-        let Pair { read, write } = errors.numbers();
+        let PerDirection { read, write } = errors.numbers();
         (read, write)
     }
 

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::{FioError, Place};
-use crate::pair::{Amount, Pair};
+use crate::error::{FioError, JobFileLine};
+use crate::pair::{Amount, PerDirection};
 use crate::rules::Rules;
 
 /// Value of `rw=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pattern {
+pub struct IoPattern {
     /// True if places are drawn at random.
     pub random: bool,
     /// True if it reads.
@@ -23,7 +23,7 @@ pub struct Pattern {
 
 /// One size of a request and how often it is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Share {
+pub struct SizeSplit {
     /// The size, in bytes; above 0.
     pub bytes: u64,
     /// In percent of the requests of its direction.
@@ -33,7 +33,7 @@ pub struct Share {
 /// The option that gives the sizes of a direction. As in fio a later variant has the last word over an earlier one,
 /// wherever both stand in the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum SizesBy {
+pub(crate) enum SizeOption {
     /// `bs=`.
     #[default]
     Block,
@@ -63,7 +63,7 @@ pub enum SyncCall {
 
 /// Value of `rate_process=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cadence {
+pub enum RateProcess {
     /// At equal gaps.
     Linear,
     /// At exponential gaps, as many users who know nothing of each other.
@@ -155,19 +155,19 @@ pub struct Job {
     /// Its name: the section's, or what `name=` says.
     pub name: String,
     /// Start of its section.
-    pub place: Place,
+    pub place: JobFileLine,
     /// `description=`, for people.
     pub description: Option<String>,
     /// `rw=`.
-    pub pattern: Pattern,
+    pub pattern: IoPattern,
     /// `rwmixread=`, in percent; it counts where the pattern both reads and writes.
     pub read_percent: u64,
     /// `bs=`, `bsrange=` and `bssplit=`: at least one for each direction.
-    pub sizes: Pair<Vec<Share>>,
+    pub sizes: PerDirection<Vec<SizeSplit>>,
     /// `bs_is_seq_rand=`: those of reads are of sequential requests, and those of writes of random ones.
     pub(crate) sizes_by_order: bool,
     /// Option that gave them.
-    pub(crate) sizes_by: Pair<SizesBy>,
+    pub(crate) sizes_by: PerDirection<SizeOption>,
     /// Bytes that `rw=PATTERN:STEP` adds behind each request of a sequential job.
     pub step: i64,
     /// `rw=PATTERN:NUMBER` of a random job: a place is drawn for every so many-th request.
@@ -175,9 +175,9 @@ pub struct Job {
     /// `rw_sequencer=identical`: requests between these are at the place of the last one, and not behind it.
     pub repeats_places: bool,
     /// `percentage_random=`: requests of a random job whose place is drawn, in percent.
-    pub random_percent: Pair<u64>,
+    pub random_percent: PerDirection<u64>,
     /// `blockalign=`; `None` is the smallest block.
-    pub align: Pair<Option<u64>>,
+    pub align: PerDirection<Option<u64>>,
     /// Options of zones.
     pub zones: Zones,
     /// `ioengine=`.
@@ -241,11 +241,11 @@ pub struct Job {
     /// `wait_for=`.
     pub wait_for: Option<String>,
     /// `rate=`, in bytes a second; 0 is no limit.
-    pub rate: Pair<u64>,
+    pub rate: PerDirection<u64>,
     /// `rate_iops=`, 0 is no limit.
-    pub rate_iops: Pair<u64>,
+    pub rate_iops: PerDirection<u64>,
     /// `rate_process=`.
-    pub cadence: Cadence,
+    pub cadence: RateProcess,
     /// `random_distribution=`.
     pub distribution: Distribution,
     /// `norandommap`: a block may be drawn again before all were.
@@ -272,7 +272,7 @@ pub struct Job {
     /// Options of the command line for which the job file has another value.
     pub overridden: BTreeSet<&'static str>,
     /// Place of each option, by its chief name.
-    pub places: BTreeMap<&'static str, Place>,
+    pub places: BTreeMap<&'static str, JobFileLine>,
     /// Value of each option that is done, by its chief name, with variables and keywords replaced; a switch
     /// without a value has `1`.
     pub given: BTreeMap<&'static str, String>,
@@ -281,15 +281,15 @@ pub struct Job {
 impl Default for Job {
     /// fio's defaults.
     fn default() -> Job {
-        let page = vec![Share {
+        let page = vec![SizeSplit {
             bytes: 4096,
             percent: 100.0,
         }];
         Job {
             name: String::new(),
-            place: Place::default(),
+            place: JobFileLine::default(),
             description: None,
-            pattern: Pattern {
+            pattern: IoPattern {
                 random: false,
                 reads: true,
                 writes: false,
@@ -297,20 +297,20 @@ impl Default for Job {
                 trims_first: false,
             },
             read_percent: 50,
-            sizes: Pair {
+            sizes: PerDirection {
                 read: page.clone(),
                 write: page,
             },
             sizes_by_order: false,
-            sizes_by: Pair::default(),
+            sizes_by: PerDirection::default(),
             step: 0,
             every: 1,
             repeats_places: false,
-            random_percent: Pair {
+            random_percent: PerDirection {
                 read: 100,
                 write: 100,
             },
-            align: Pair::default(),
+            align: PerDirection::default(),
             zones: Zones::default(),
             engine: IoEngine::Blocking,
             engine_note: None,
@@ -342,9 +342,9 @@ impl Default for Job {
             think_counts_issued: false,
             think_io_us: 0,
             wait_for: None,
-            rate: Pair::default(),
-            rate_iops: Pair { read: 0, write: 0 },
-            cadence: Cadence::Linear,
+            rate: PerDirection::default(),
+            rate_iops: PerDirection { read: 0, write: 0 },
+            cadence: RateProcess::Linear,
             distribution: Distribution::Uniform,
             with_replacement: false,
             randseed: None,
@@ -371,7 +371,7 @@ impl Job {
 
     /// True if each place of a random job is drawn.
     pub fn draws_all(&self) -> bool {
-        let Pair { read, write } = self.random_percent;
+        let PerDirection { read, write } = self.random_percent;
         self.every == 1 && read == 100 && write == 100
     }
 
@@ -428,7 +428,7 @@ impl Job {
     }
 
     fn check_rate(&self) -> Result<(), FioError> {
-        let limits = |pair: Pair<u64>| pair.read > 0 || pair.write > 0;
+        let limits = |pair: PerDirection<u64>| pair.read > 0 || pair.write > 0;
         match limits(self.rate_iops) && limits(self.rate) {
             true => Err(self.error("rate", "the job has rate_iops too; keep one of them")),
             false => Ok(()),

@@ -2,7 +2,7 @@
 //! option.
 //!
 //! It is pure: what a job file may ask of the machine (variables, included files, the number of
-//! processors) is handed in as [`Surroundings`], so that any text can be read in a test and no text
+//! processors) is handed in as [`MachineFacts`], so that any text can be read in a test and no text
 //! makes it panic. It knows what fio means by an option, and nothing of how disksmith runs it. The
 //! grammar is that of fio's HOWTO, and where that is silent, what fio 3.33 does with
 //! `--parse-only --debug=parse`; both are compared in the tests of the whole program.
@@ -47,19 +47,20 @@ mod zones;
 
 pub use assign::filenames;
 pub use command_options::COMMAND_OPTIONS;
-pub use error::{FioError, Place, Problems};
+pub use error::{FioError, JobFileErrors, JobFileLine};
 pub use errors::NonFatal;
 pub use job::{
-    Cadence, Distribution, IoEngine, Job, Pattern, Share, SyncCall, ZoneBytes, ZoneMode, ZonePart,
-    Zones,
+    Distribution, IoEngine, IoPattern, Job, RateProcess, SizeSplit, SyncCall, ZoneBytes, ZoneMode,
+    ZonePart, Zones,
 };
-pub use lines::{MOST_BYTES, Surroundings};
-pub use option_row::{Kind, OptionRow};
+pub use lines::{MOST_BYTES, MachineFacts};
+pub use option_row::{OptionRow, OptionSupport};
 pub use options::OPTIONS;
-pub use pair::{Amount, Pair};
+pub use pair::{Amount, PerDirection};
 pub use rule_values::numbers;
 pub use rules::{
-    ExitWhat, Memory, MemoryMode, Priority, PrioritySplit, Rules, Steady, SteadyOf, Sum, SyncIo,
+    ExitWhat, NumaMode, NumaPolicy, Priority, PrioritySplit, Rules, SteadyStateFigure,
+    SteadyStateRule, SyncIo, VerifyMethod,
 };
 
 /// Reads the job file `name`, whose text is `text`: its jobs in order, each with all that the
@@ -67,7 +68,11 @@ pub use rules::{
 ///
 /// # Errors
 /// All lines that cannot be read or done, each with the file, the line and the option.
-pub fn read(name: &str, text: &str, surroundings: &Surroundings<'_>) -> Result<Vec<Job>, Problems> {
+pub fn read(
+    name: &str,
+    text: &str,
+    surroundings: &MachineFacts<'_>,
+) -> Result<Vec<Job>, JobFileErrors> {
     read_with(name, text, &[], surroundings)
 }
 
@@ -80,8 +85,8 @@ pub fn read_with(
     name: &str,
     text: &str,
     options: &[(&str, String)],
-    surroundings: &Surroundings<'_>,
-) -> Result<Vec<Job>, Problems> {
+    surroundings: &MachineFacts<'_>,
+) -> Result<Vec<Job>, JobFileErrors> {
     let (mut sections, errors) = command_line::sections(options);
     let mut of_file = lines::sections(name, text, surroundings)?;
     command_line::select(&mut of_file, options);
@@ -95,8 +100,8 @@ pub fn read_with(
 /// All options that cannot be read or done.
 pub fn of_options(
     options: &[(&str, String)],
-    surroundings: &Surroundings<'_>,
-) -> Result<Vec<Job>, Problems> {
+    surroundings: &MachineFacts<'_>,
+) -> Result<Vec<Job>, JobFileErrors> {
     let (sections, errors) = command_line::sections(options);
     with_errors(errors, jobs(sections, command_line::NAME, surroundings))
 }
@@ -104,9 +109,9 @@ pub fn of_options(
 /// The jobs, unless there are errors beside theirs.
 fn with_errors(
     errors: Vec<FioError>,
-    jobs: Result<Vec<Job>, Problems>,
-) -> Result<Vec<Job>, Problems> {
-    match (jobs, Problems::or(errors, ())) {
+    jobs: Result<Vec<Job>, JobFileErrors>,
+) -> Result<Vec<Job>, JobFileErrors> {
+    match (jobs, JobFileErrors::or(errors, ())) {
         (jobs, Ok(())) => jobs,
         (Ok(_), Err(problems)) => Err(problems),
         (Err(of_jobs), Err(problems)) => Err(problems.and(of_jobs)),
@@ -117,8 +122,8 @@ fn with_errors(
 fn jobs(
     sections: Vec<lines::Section>,
     name: &str,
-    surroundings: &Surroundings<'_>,
-) -> Result<Vec<Job>, Problems> {
+    surroundings: &MachineFacts<'_>,
+) -> Result<Vec<Job>, JobFileErrors> {
     let mut global = Job::default();
     let mut jobs = Vec::new();
     let mut errors = Vec::new();
@@ -146,11 +151,11 @@ fn jobs(
         }
     }
     if jobs.is_empty() {
-        let place = Place {
+        let place = JobFileLine {
             file: name.to_owned(),
             line: 1,
         };
         errors.push(place.error("there is no job in it; a job begins with [its name]"));
     }
-    Problems::or(errors, jobs)
+    JobFileErrors::or(errors, jobs)
 }

@@ -1,6 +1,6 @@
 //! Lines, comments, sections and included files.
 
-use crate::error::{FioError, Place};
+use crate::error::{FioError, JobFileLine};
 
 /// Files may include files so deep; fio allows as much.
 const DEEPEST: usize = 16;
@@ -11,7 +11,7 @@ const MOST_LINES: usize = 100_000;
 pub const MOST_BYTES: usize = 1 << 20;
 
 /// Facts about the machine that a job file may use.
-pub struct Surroundings<'a> {
+pub struct MachineFacts<'a> {
     /// The value of an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     /// The text of a file that `from` includes by `name`, or why there is none.
@@ -26,8 +26,8 @@ pub struct Surroundings<'a> {
 
 /// One `name=value` or `name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub place: Place,
+pub(crate) struct OptionLine {
+    pub place: JobFileLine,
     pub name: String,
     pub value: Option<String>,
 }
@@ -35,9 +35,9 @@ pub(crate) struct Entry {
 /// A section and its options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Section {
-    pub place: Place,
+    pub place: JobFileLine,
     pub name: String,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<OptionLine>,
 }
 
 impl Section {
@@ -51,7 +51,7 @@ impl Section {
 pub(crate) fn sections(
     file: &str,
     text: &str,
-    surroundings: &Surroundings<'_>,
+    surroundings: &MachineFacts<'_>,
 ) -> Result<Vec<Section>, FioError> {
     let mut reader = Reader {
         surroundings,
@@ -64,7 +64,7 @@ pub(crate) fn sections(
 }
 
 struct Reader<'a> {
-    surroundings: &'a Surroundings<'a>,
+    surroundings: &'a MachineFacts<'a>,
     sections: Vec<Section>,
     lines: usize,
     bytes: usize,
@@ -74,7 +74,7 @@ impl Reader<'_> {
     fn read(&mut self, file: &str, text: &str, depth: usize) -> Result<(), FioError> {
         self.bytes = self.bytes.saturating_add(text.len());
         if self.bytes > MOST_BYTES {
-            let place = Place {
+            let place = JobFileLine {
                 file: file.to_owned(),
                 line: 1,
             };
@@ -84,7 +84,7 @@ impl Reader<'_> {
             )));
         }
         for (index, line) in text.lines().enumerate() {
-            let place = Place {
+            let place = JobFileLine {
                 file: file.to_owned(),
                 line: index + 1,
             };
@@ -100,7 +100,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn line(&mut self, place: Place, line: &str, depth: usize) -> Result<(), FioError> {
+    fn line(&mut self, place: JobFileLine, line: &str, depth: usize) -> Result<(), FioError> {
         if let Some(rest) = line.strip_prefix('[') {
             let name = rest.strip_suffix(']').unwrap_or_default();
             if name.is_empty() {
@@ -125,7 +125,7 @@ impl Reader<'_> {
             Some((name, value)) => (name.trim_end(), Some(value.to_owned())),
             None => (line, None),
         };
-        section.entries.push(Entry {
+        section.entries.push(OptionLine {
             place,
             name: name.to_owned(),
             value,
@@ -133,7 +133,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn include(&mut self, place: &Place, name: &str, depth: usize) -> Result<(), FioError> {
+    fn include(&mut self, place: &JobFileLine, name: &str, depth: usize) -> Result<(), FioError> {
         if depth >= DEEPEST {
             return Err(place.error_in(
                 "include",

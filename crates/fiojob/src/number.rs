@@ -1,7 +1,7 @@
 //! Sizes, times and plain numbers, with fio's suffixes.
 
 use crate::expression;
-use crate::pair::{Amount, Pair};
+use crate::pair::{Amount, PerDirection};
 
 /// Value of a suffix of a size. `k` and `kb` are `kb_base` bytes; `kib` is the other base: fio has them the
 /// wrong way round on purpose, since old job files mean 1024 by `k`.
@@ -86,7 +86,7 @@ pub(crate) fn time_us(text: &str) -> Result<u64, String> {
 pub(crate) fn pair<T: Clone>(
     text: &str,
     read: impl Fn(&str) -> Result<T, String>,
-) -> Result<Pair<Option<T>>, String> {
+) -> Result<PerDirection<Option<T>>, String> {
     let parts: Vec<&str> = text.split(',').collect();
     let one = |part: &&str| match part.is_empty() {
         true => Ok(None),
@@ -94,11 +94,11 @@ pub(crate) fn pair<T: Clone>(
     };
     let values: Vec<Option<T>> = parts.iter().map(one).collect::<Result<_, _>>()?;
     match &values[..] {
-        [all @ Some(_)] => Ok(Pair {
+        [all @ Some(_)] => Ok(PerDirection {
             read: all.clone(),
             write: all.clone(),
         }),
-        [read, write] | [read, write, _] => Ok(Pair {
+        [read, write] | [read, write, _] => Ok(PerDirection {
             read: read.clone(),
             write: write.clone(),
         }),

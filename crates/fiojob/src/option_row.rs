@@ -2,7 +2,7 @@
 
 /// Treatment of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum OptionSupport {
     /// It is done.
     Done,
     /// It cannot change what is measured here, for this reason.
@@ -21,7 +21,7 @@ pub struct OptionRow {
     /// Its other names.
     pub aliases: &'static [&'static str],
     /// Its treatment.
-    pub kind: Kind,
+    pub kind: OptionSupport,
     /// Its type in fio's options.c and engines is FIO_OPT_STR_SET, or on fio's own command line it has no argument.
     is_switch: bool,
 }
@@ -44,7 +44,7 @@ pub(crate) const fn done(name: &'static str, aliases: &'static [&'static str]) -
     OptionRow {
         name,
         aliases,
-        kind: Kind::Done,
+        kind: OptionSupport::Done,
         is_switch: false,
     }
 }
@@ -53,7 +53,7 @@ pub(crate) const fn harmless(name: &'static str, why: &'static str) -> OptionRow
     OptionRow {
         name,
         aliases: &[],
-        kind: Kind::Harmless(why),
+        kind: OptionSupport::Harmless(why),
         is_switch: false,
     }
 }
@@ -66,7 +66,7 @@ pub(crate) const fn noted(
     OptionRow {
         name,
         aliases: &[],
-        kind: Kind::Noted(off, note),
+        kind: OptionSupport::Noted(off, note),
         is_switch: false,
     }
 }
@@ -79,7 +79,7 @@ pub(crate) const fn stops(
     OptionRow {
         name,
         aliases: &[],
-        kind: Kind::Stops(off, why),
+        kind: OptionSupport::Stops(off, why),
         is_switch: false,
     }
 }

@@ -421,7 +421,7 @@ pub(crate) fn find(name: &str) -> Option<&'static OptionRow> {
 mod tests {
     use super::*;
     use crate::command_options::COMMAND_OPTIONS;
-    use crate::option_row::Kind;
+    use crate::option_row::OptionSupport;
     use std::collections::BTreeSet;
 
     #[test]
@@ -442,15 +442,18 @@ mod tests {
         let (noted, stops) = rest.split_once("## Options that stop").unwrap();
         for row in OPTIONS {
             let part = match row.kind {
-                Kind::Done => done,
-                Kind::Harmless(_) => harmless,
-                Kind::Noted(..) => noted,
-                Kind::Stops(..) => stops,
+                OptionSupport::Done => done,
+                OptionSupport::Harmless(_) => harmless,
+                OptionSupport::Noted(..) => noted,
+                OptionSupport::Stops(..) => stops,
             };
             for name in row.aliases.iter().chain([&row.name]) {
                 assert!(part.contains(&format!("`{name}`")), "{name}");
             }
-            if let Kind::Harmless(why) | Kind::Noted(_, why) | Kind::Stops(_, why) = row.kind {
+            if let OptionSupport::Harmless(why)
+            | OptionSupport::Noted(_, why)
+            | OptionSupport::Stops(_, why) = row.kind
+            {
                 assert!(part.contains(why), "{}: {why}", row.name);
             }
         }

@@ -11,7 +11,7 @@ pub enum Amount {
 
 /// A value for reads and one for writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Pair<T> {
+pub struct PerDirection<T> {
     /// For reads.
     pub read: T,
     /// For writes.

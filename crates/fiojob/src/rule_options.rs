@@ -1,9 +1,9 @@
 //! An option's value into [`Rules`].
 
 use crate::number::{pair, time_us, whole};
-use crate::pair::Pair;
+use crate::pair::PerDirection;
 use crate::rule_values::{mask, memory, numbers, pattern, split, steady};
-use crate::rules::{ExitWhat, Priority, PrioritySplit, Rules, Sum, SyncIo};
+use crate::rules::{ExitWhat, Priority, PrioritySplit, Rules, SyncIo, VerifyMethod};
 use crate::values::{block, micros};
 
 /// Sets one option; `None` where it is none of these. `again` says that it was set before.
@@ -39,7 +39,7 @@ pub(crate) fn set(
         "latency_window" => micros(value).map(|us| rules.latency_window_us = us),
         "latency_percentile" => percentile(value).map(|it| rules.latency_percentile = it),
         "max_latency" => pair(value, micros).map(|most| {
-            rules.max_latency_us = Pair {
+            rules.max_latency_us = PerDirection {
                 read: most.read.unwrap_or(0),
                 write: most.write.unwrap_or(0),
             }
@@ -145,10 +145,19 @@ fn exit_what(value: &str) -> Result<ExitWhat, String> {
     }
 }
 
-fn rates(value: &str, kb_base: u64, known: Pair<u64>, again: bool) -> Result<Pair<u64>, String> {
+fn rates(
+    value: &str,
+    kb_base: u64,
+    known: PerDirection<u64>,
+    again: bool,
+) -> Result<PerDirection<u64>, String> {
     let rates = pair(value, |text| whole(text, kb_base))?;
-    let before = if again { known } else { Pair::default() };
-    Ok(Pair {
+    let before = if again {
+        known
+    } else {
+        PerDirection::default()
+    };
+    Ok(PerDirection {
         read: rates.read.unwrap_or(before.read),
         write: rates.write.unwrap_or(before.write),
     })
@@ -184,7 +193,7 @@ fn dedupe_mode(value: &str) -> Result<bool, String> {
     }
 }
 
-fn percentages(value: &str, kb_base: u64) -> Result<Pair<Vec<PrioritySplit>>, String> {
+fn percentages(value: &str, kb_base: u64) -> Result<PerDirection<Vec<PrioritySplit>>, String> {
     let percents = pair(value, |text| within(text, kb_base, 100))?;
     let all = |percent: Option<u64>| {
         let percent = percent.filter(|percent| *percent > 0);
@@ -195,15 +204,15 @@ fn percentages(value: &str, kb_base: u64) -> Result<Pair<Vec<PrioritySplit>>, St
         };
         percent.map(split).into_iter().collect()
     };
-    Ok(Pair {
+    Ok(PerDirection {
         read: all(percents.read),
         write: all(percents.write),
     })
 }
 
-fn splits(value: &str, kb_base: u64) -> Result<Pair<Vec<PrioritySplit>>, String> {
+fn splits(value: &str, kb_base: u64) -> Result<PerDirection<Vec<PrioritySplit>>, String> {
     let splits = pair(value, |text| split(text, kb_base))?;
-    Ok(Pair {
+    Ok(PerDirection {
         read: splits.read.unwrap_or_default(),
         write: splits.write.unwrap_or_default(),
     })
@@ -235,17 +244,17 @@ fn request_priority(
 }
 
 /// All sums but that of CRC-32C are done by it: a block that is damaged fails by either.
-fn verify(value: &str) -> Result<Option<Sum>, String> {
+fn verify(value: &str) -> Result<Option<VerifyMethod>, String> {
     const OTHERS: [&str; 14] = [
         "md5", "crc64", "crc32", "crc16", "crc7", "xxhash", "sha512", "sha256", "sha1", "sha3-224",
         "sha3-256", "sha3-384", "sha3-512", "meta",
     ];
     Ok(match value {
         "0" | "none" | "null" => None,
-        "crc32c" | "crc32c-intel" | "pattern_hdr" => Some(Sum::Header(None)),
-        "pattern" => Some(Sum::Pattern),
+        "crc32c" | "crc32c-intel" | "pattern_hdr" => Some(VerifyMethod::Header(None)),
+        "pattern" => Some(VerifyMethod::Pattern),
         _ => match OTHERS.iter().find(|known| **known == value) {
-            Some(known) => Some(Sum::Header(Some(known))),
+            Some(known) => Some(VerifyMethod::Header(Some(known))),
             None => return Err(format!("'{value}' is not done; crc32c is")),
         },
     })

@@ -1,7 +1,9 @@
 //! Values that are lists: processors, nodes, patterns and shares of priorities.
 
 use crate::number::whole;
-use crate::rules::{Memory, MemoryMode, Priority, PrioritySplit, Steady, SteadyOf};
+use crate::rules::{
+    NumaMode, NumaPolicy, Priority, PrioritySplit, SteadyStateFigure, SteadyStateRule,
+};
 use crate::values::block;
 
 /// Numbers in order, of a list of numbers and ranges such as `0-3,5`; fio takes colons as well.
@@ -41,14 +43,14 @@ pub(super) fn mask(value: &str) -> Result<Vec<u32>, String> {
     }
 }
 
-pub(super) fn memory(value: &str) -> Result<Memory, String> {
+pub(super) fn memory(value: &str) -> Result<NumaPolicy, String> {
     let (mode, nodes) = value.split_once(':').unwrap_or((value, ""));
     let (mode, needs) = match mode {
-        "default" => (MemoryMode::Default, false),
-        "prefer" => (MemoryMode::Prefer, true),
-        "bind" => (MemoryMode::Bind, true),
-        "interleave" => (MemoryMode::Interleave, true),
-        "local" => (MemoryMode::Local, false),
+        "default" => (NumaMode::Default, false),
+        "prefer" => (NumaMode::Prefer, true),
+        "bind" => (NumaMode::Bind, true),
+        "interleave" => (NumaMode::Interleave, true),
+        "local" => (NumaMode::Local, false),
         _ => {
             return Err(format!(
                 "'{mode}' is not done; default, prefer, bind, interleave and local are"
@@ -57,11 +59,11 @@ pub(super) fn memory(value: &str) -> Result<Memory, String> {
     };
     match (needs, nodes) {
         (true, "") => Err("it needs nodes; write MODE:NODES".to_owned()),
-        (false, "") => Ok(Memory {
+        (false, "") => Ok(NumaPolicy {
             mode,
             nodes: Vec::new(),
         }),
-        (_, nodes) => Ok(Memory {
+        (_, nodes) => Ok(NumaPolicy {
             mode,
             nodes: if needs { numbers(nodes)? } else { Vec::new() },
         }),
@@ -135,7 +137,7 @@ fn numeral(text: &str) -> Result<Vec<u8>, String> {
     Ok(bytes[..used].to_vec())
 }
 
-pub(super) fn steady(value: &str) -> Result<Steady, String> {
+pub(super) fn steady(value: &str) -> Result<SteadyStateRule, String> {
     let (name, limit) = value
         .split_once(':')
         .ok_or("it needs a limit; write FIGURE:LIMIT, such as iops:5%")?;
@@ -144,9 +146,9 @@ pub(super) fn steady(value: &str) -> Result<Steady, String> {
         None => (name, false),
     };
     let of = match name {
-        "iops" => SteadyOf::Iops,
-        "bw" => SteadyOf::Bandwidth,
-        "lat" => SteadyOf::Latency,
+        "iops" => SteadyStateFigure::Iops,
+        "bw" => SteadyStateFigure::Bandwidth,
+        "lat" => SteadyStateFigure::Latency,
         _ => {
             return Err(format!(
                 "'{name}' is not done; iops, bw and lat are, each also with _slope"
@@ -158,7 +160,7 @@ pub(super) fn steady(value: &str) -> Result<Steady, String> {
         None => (limit, false),
     };
     match limit.parse::<f64>() {
-        Ok(limit) if limit.is_finite() && limit >= 0.0 => Ok(Steady {
+        Ok(limit) if limit.is_finite() && limit >= 0.0 => Ok(SteadyStateRule {
             of,
             slope,
             limit,
@@ -243,10 +245,13 @@ mod tests {
     #[test]
     fn policies_steadiness_and_priorities_are_as_the_manual_has_them() {
         let bind = memory("bind:0-1").unwrap();
-        assert_eq!((bind.mode, bind.nodes), (MemoryMode::Bind, vec![0, 1]));
+        assert_eq!((bind.mode, bind.nodes), (NumaMode::Bind, vec![0, 1]));
         assert!(memory("bind").is_err() && memory("local").is_ok() && memory("x:0").is_err());
         let slope = steady("bw_slope:0.1%").unwrap();
-        assert_eq!((slope.of, slope.slope), (SteadyOf::Bandwidth, true));
+        assert_eq!(
+            (slope.of, slope.slope),
+            (SteadyStateFigure::Bandwidth, true)
+        );
         assert!(slope.percent && slope.limit == 0.1);
         assert!(steady("iops").is_err() && steady("lat:x").is_err() && steady("q:1").is_err());
         let shares = split("64k/25/1/1:64k/75/3/2:1024k/0", 1024).unwrap();

@@ -1,7 +1,7 @@
 //! Options that are neither places nor sizes: data, checks, threads, shares and ends of a job.
 
 use crate::errors::NonFatal;
-use crate::pair::Pair;
+use crate::pair::PerDirection;
 
 /// Value of `sync=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,9 +29,9 @@ pub enum ExitWhat {
 
 /// Value of `steadystate=`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Steady {
+pub struct SteadyStateRule {
     /// Figure that is to be steady.
-    pub of: SteadyOf,
+    pub of: SteadyStateFigure,
     /// Its slope is judged, and not its deviation.
     pub slope: bool,
     /// The most that is steady.
@@ -42,7 +42,7 @@ pub struct Steady {
 
 /// Figure that is to be steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SteadyOf {
+pub enum SteadyStateFigure {
     /// Requests a second.
     Iops,
     /// Bytes a second.
@@ -53,16 +53,16 @@ pub enum SteadyOf {
 
 /// Value of `numa_mem_policy=`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct NumaPolicy {
     /// Use of the nodes.
-    pub mode: MemoryMode,
+    pub mode: NumaMode,
     /// The nodes.
     pub nodes: Vec<u32>,
 }
 
 /// Use of nodes of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemoryMode {
+pub enum NumaMode {
     /// `default`.
     Default,
     /// `prefer`.
@@ -99,7 +99,7 @@ pub struct PrioritySplit {
 
 /// Value of `verify=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sum {
+pub enum VerifyMethod {
     /// A sum in a header; the name, where it is another than what is taken.
     Header(Option<&'static str>),
     /// The pattern alone.
@@ -120,9 +120,9 @@ pub struct Rules {
     /// `exit_what=`.
     pub exit_what: ExitWhat,
     /// `rate_min=`, in bytes a second; 0 is none.
-    pub rate_min: Pair<u64>,
+    pub rate_min: PerDirection<u64>,
     /// `rate_iops_min=`; 0 is none.
-    pub rate_iops_min: Pair<u64>,
+    pub rate_iops_min: PerDirection<u64>,
     /// `rate_cycle=`, in milliseconds.
     pub rate_cycle_ms: u64,
     /// `flow=`: the weight; 0 is none.
@@ -132,7 +132,7 @@ pub struct Rules {
     /// `flow_sleep=`, in microseconds.
     pub flow_sleep_us: u64,
     /// `steadystate=`.
-    pub steady: Option<Steady>,
+    pub steady: Option<SteadyStateRule>,
     /// `steadystate_duration=`, in microseconds.
     pub steady_us: u64,
     /// `steadystate_ramp_time=`, in microseconds.
@@ -148,7 +148,7 @@ pub struct Rules {
     /// `latency_run=`.
     pub latency_run: bool,
     /// `max_latency=`, in microseconds; 0 is none.
-    pub max_latency_us: Pair<u64>,
+    pub max_latency_us: PerDirection<u64>,
     /// `cpus_allowed=` and `cpumask=`.
     pub cpus: Vec<u32>,
     /// `cpus_allowed_policy=split`: each clone has one of them.
@@ -156,7 +156,7 @@ pub struct Rules {
     /// `numa_cpu_nodes=`.
     pub cpu_nodes: Vec<u32>,
     /// `numa_mem_policy=`.
-    pub memory: Option<Memory>,
+    pub memory: Option<NumaPolicy>,
     /// `nice=`.
     pub nice: Option<i32>,
     /// `prioclass=`.
@@ -166,9 +166,9 @@ pub struct Rules {
     /// `priohint=`.
     pub priority_hint: u16,
     /// `cmdprio_percentage=` and `cmdprio_bssplit=`.
-    pub priorities: Pair<Vec<PrioritySplit>>,
+    pub priorities: PerDirection<Vec<PrioritySplit>>,
     /// `cmdprio_class=`, `cmdprio=` and `cmdprio_hint=`.
-    pub request_priority: Pair<Priority>,
+    pub request_priority: PerDirection<Priority>,
     /// `buffer_compress_percentage=`.
     pub compress_percent: Option<u64>,
     /// `buffer_compress_chunk=`, in bytes; 0 is fio's.
@@ -190,7 +190,7 @@ pub struct Rules {
     /// `fill_device=`.
     pub fill_device: bool,
     /// `verify=`.
-    pub verify: Option<Sum>,
+    pub verify: Option<VerifyMethod>,
     /// `verify_interval=`, in bytes; 0 is a request.
     pub verify_interval: u64,
     /// `verify_offset=`, in bytes.
@@ -224,8 +224,8 @@ impl Default for Rules {
             start_delay_spread_us: 0,
             exits_all: false,
             exit_what: ExitWhat::Group,
-            rate_min: Pair::default(),
-            rate_iops_min: Pair::default(),
+            rate_min: PerDirection::default(),
+            rate_iops_min: PerDirection::default(),
             rate_cycle_ms: 1000,
             flow: 0,
             flow_id: 0,
@@ -238,7 +238,7 @@ impl Default for Rules {
             latency_window_us: 0,
             latency_percentile: 100.0,
             latency_run: false,
-            max_latency_us: Pair::default(),
+            max_latency_us: PerDirection::default(),
             cpus: Vec::new(),
             cpus_split: false,
             cpu_nodes: Vec::new(),
@@ -247,8 +247,8 @@ impl Default for Rules {
             priority_class: None,
             priority_level: None,
             priority_hint: 0,
-            priorities: Pair::default(),
-            request_priority: Pair {
+            priorities: PerDirection::default(),
+            request_priority: PerDirection {
                 read: real_time,
                 write: real_time,
             },

@@ -1,8 +1,8 @@
 //! Sizes of requests: one, a range, or several with their shares.
 
-use crate::job::{Job, Share, SizesBy};
+use crate::job::{Job, SizeOption, SizeSplit};
 use crate::number::whole;
-use crate::pair::Pair;
+use crate::pair::PerDirection;
 use crate::values::block;
 
 /// A range of sizes has at most so many steps of its smallest one.
@@ -12,8 +12,8 @@ const MOST_SIZES: u64 = 4096;
 /// the last word over it. What is not named stays as it is.
 pub(crate) fn put(
     job: &mut Job,
-    by: SizesBy,
-    named: Pair<Option<Vec<Share>>>,
+    by: SizeOption,
+    named: PerDirection<Option<Vec<SizeSplit>>>,
 ) -> Result<(), String> {
     let (sizes, given) = (&mut job.sizes, &mut job.sizes_by);
     for (sizes, given, named) in [
@@ -21,7 +21,7 @@ pub(crate) fn put(
         (&mut sizes.write, &mut given.write, named.write),
     ] {
         let Some(named) = named else { continue };
-        if by == SizesBy::Range && *given == SizesBy::Split {
+        if by == SizeOption::Range && *given == SizeOption::Split {
             check_within(sizes, &named)?;
             job.notes.insert(
                 "bsrange",
@@ -42,10 +42,10 @@ pub(crate) fn put(
 }
 
 /// Checks that fio takes all sizes of `split` as they are, where a range stands behind: it limits them to that.
-fn check_within(split: &[Share], range: &[Share]) -> Result<(), String> {
-    let bytes = |share: Option<&Share>| share.map_or(1, |share| share.bytes);
+fn check_within(split: &[SizeSplit], range: &[SizeSplit]) -> Result<(), String> {
+    let bytes = |share: Option<&SizeSplit>| share.map_or(1, |share| share.bytes);
     let (low, high) = (bytes(range.first()), bytes(range.last()));
-    let fits = |share: &Share| share.bytes.is_multiple_of(low) && share.bytes <= high;
+    let fits = |share: &SizeSplit| share.bytes.is_multiple_of(low) && share.bytes <= high;
     match split.iter().all(fits) {
         true => Ok(()),
         false => Err(
@@ -65,9 +65,9 @@ pub(crate) fn by_order(job: &mut Job) {
 }
 
 /// The only size of requests.
-pub(crate) fn only(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
+pub(crate) fn only(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String> {
     let bytes = block(text, kb_base)?;
-    Ok(vec![Share {
+    Ok(vec![SizeSplit {
         bytes,
         percent: 100.0,
     }])
@@ -75,7 +75,7 @@ pub(crate) fn only(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
 
 /// Sizes and their shares: `4k/10:64k/50:32k/40`, with what is left divided among those that name none. Where shares do
 /// not add up to 100 %, the most frequent size has what the others leave, as in fio.
-pub(crate) fn shares(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
+pub(crate) fn shares(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String> {
     let mut named: Vec<(u64, Option<f64>)> = Vec::new();
     for part in text.split(':') {
         let (size, percent) = part.split_once('/').unwrap_or((part, ""));
@@ -96,11 +96,11 @@ pub(crate) fn shares(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
         ));
     }
     let rest = (100.0 - sum) / open.max(1) as f64;
-    let share = |(bytes, percent): (u64, Option<f64>)| Share {
+    let share = |(bytes, percent): (u64, Option<f64>)| SizeSplit {
         bytes,
         percent: percent.unwrap_or(rest),
     };
-    let mut shares: Vec<Share> = named.into_iter().map(share).collect();
+    let mut shares: Vec<SizeSplit> = named.into_iter().map(share).collect();
     if open == 0 && sum != 100.0 {
         fill_up(&mut shares);
     }
@@ -114,7 +114,7 @@ pub(crate) fn shares(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
 
 /// Gives the most frequent size what the others leave of 100 %: fio draws by sums of the shares from the least
 /// frequent on, of which the last one has no bound.
-fn fill_up(shares: &mut [Share]) {
+fn fill_up(shares: &mut [SizeSplit]) {
     shares.sort_by(|one, other| one.percent.total_cmp(&other.percent));
     let mut left = 100.0;
     let last = shares.len() - 1;
@@ -136,7 +136,7 @@ fn percentage(text: &str, kb_base: u64) -> Result<f64, String> {
 
 /// Sizes from the smallest to the largest: fio draws any multiple of the smallest alike often, and the
 /// largest also for what would be more.
-pub(crate) fn range(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
+pub(crate) fn range(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String> {
     let (low, high) = text
         .split_once(['-', ':'])
         .ok_or_else(|| format!("'{text}' is no range; write SMALLEST-LARGEST"))?;
@@ -149,8 +149,8 @@ pub(crate) fn range(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
         ));
     }
     let one = 100.0 * low as f64 / high as f64;
-    let mut shares: Vec<Share> = (1..=steps)
-        .map(|step| Share {
+    let mut shares: Vec<SizeSplit> = (1..=steps)
+        .map(|step| SizeSplit {
             bytes: low * step,
             percent: one,
         })
@@ -158,7 +158,7 @@ pub(crate) fn range(text: &str, kb_base: u64) -> Result<Vec<Share>, String> {
     // The last step of a range that is no multiple of its smallest size.
     let left = 100.0 - one * steps as f64;
     if left > 1e-9 {
-        shares.push(Share {
+        shares.push(SizeSplit {
             bytes: high,
             percent: left,
         });
@@ -192,7 +192,7 @@ mod tests {
     fn a_range_is_the_multiples_of_its_smallest_size() {
         let sizes = |text| -> Vec<(u64, u64)> {
             let shares = range(text, 1024).unwrap();
-            let rounded = |share: &Share| (share.bytes, share.percent.round() as u64);
+            let rounded = |share: &SizeSplit| (share.bytes, share.percent.round() as u64);
             shares.iter().map(rounded).collect()
         };
         assert_eq!(

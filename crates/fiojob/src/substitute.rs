@@ -1,6 +1,6 @@
 //! Variables and keywords in a value.
 
-use crate::lines::Surroundings;
+use crate::lines::MachineFacts;
 use crate::{error, expression};
 
 /// No value of a job file is longer; a variable could make it so.
@@ -15,7 +15,7 @@ const LONGEST: usize = 64 << 10;
 pub(crate) fn substitute(
     value: &str,
     kb_base: u64,
-    surroundings: &Surroundings<'_>,
+    surroundings: &MachineFacts<'_>,
 ) -> Result<String, String> {
     let value = variables(value, surroundings);
     if value.len() > LONGEST {
@@ -36,7 +36,7 @@ pub(crate) fn substitute(
     expression::evaluate(&replaced, &unit).map(|number| number.to_string())
 }
 
-fn variables(value: &str, surroundings: &Surroundings<'_>) -> String {
+fn variables(value: &str, surroundings: &MachineFacts<'_>) -> String {
     let mut out = String::new();
     let mut rest = value;
     while let Some((before, behind)) = rest.split_once("${") {
@@ -53,7 +53,7 @@ fn variables(value: &str, surroundings: &Surroundings<'_>) -> String {
     out
 }
 
-impl error::Place {
+impl error::JobFileLine {
     /// Replaces variables and keywords in the value of `option`, which stands here.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl error::Place {
         option: &str,
         value: &str,
         kb_base: u64,
-        surroundings: &Surroundings<'_>,
+        surroundings: &MachineFacts<'_>,
     ) -> Result<String, error::FioError> {
         substitute(value, kb_base, surroundings).map_err(|why| self.error_in(option, why))
     }

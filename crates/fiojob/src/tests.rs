@@ -24,7 +24,7 @@ fn include(from: &str, name: &str) -> Result<String, String> {
     }
 }
 
-const SURROUNDINGS: Surroundings<'static> = Surroundings {
+const SURROUNDINGS: MachineFacts<'static> = MachineFacts {
     variable: &variable,
     include: &include,
     page_size: 4096,
@@ -32,7 +32,7 @@ const SURROUNDINGS: Surroundings<'static> = Surroundings {
     processors: 3,
 };
 
-fn parsed(text: &str) -> Result<Vec<Job>, Problems> {
+fn parsed(text: &str) -> Result<Vec<Job>, JobFileErrors> {
     read("job.fio", text, &SURROUNDINGS)
 }
 
@@ -185,7 +185,7 @@ fn what_is_run_as_the_nearest_thing_is_noted_until_a_line_takes_it_back() {
 
 #[test]
 fn what_may_stand_without_a_value_is_a_switch_of_the_command_line() {
-    for row in OPTIONS.iter().filter(|row| row.kind == Kind::Done) {
+    for row in OPTIONS.iter().filter(|row| row.kind == OptionSupport::Done) {
         let says = parsed(&format!("[job]\n{}\n", row.name)).err();
         let needs = says.is_some_and(|error| error.to_string().contains("it needs a value"));
         assert_eq!(row.is_switch(), !needs, "{}", row.name);
@@ -264,10 +264,13 @@ fn a_file_is_read_with_its_globals_variables_and_includes() {
     assert_eq!(log.sizes.write[0].bytes, 4096);
     // The second global section holds for what comes behind it.
     assert_eq!(scan.sizes.read[0].bytes, 1 << 20);
-    assert_eq!((scan.ramp_us, scan.cadence), (500_000, Cadence::Poisson));
+    assert_eq!(
+        (scan.ramp_us, scan.cadence),
+        (500_000, RateProcess::Poisson)
+    );
     assert_eq!(
         scan.rate_iops,
-        Pair {
+        PerDirection {
             read: 200,
             write: 200
         }
@@ -458,7 +461,7 @@ fn sizes_are_those_of_the_option_that_says_most_of_them() {
     };
     let sizes = |global: &str, own: &str| {
         let job = job(global, own);
-        let bytes = |shares: &[Share]| shares.iter().map(|share| share.bytes >> 10).collect();
+        let bytes = |shares: &[SizeSplit]| shares.iter().map(|share| share.bytes >> 10).collect();
         let all: [Vec<u64>; 2] = [bytes(&job.sizes.read), bytes(&job.sizes.write)];
         all
     };
@@ -523,7 +526,7 @@ fn a_random_job_may_have_sequential_requests_and_a_latest_answer() {
     assert_eq!((runs.every, runs.repeats_places, runs.step), (8, true, 0));
     assert_eq!(
         runs.random_percent,
-        Pair {
+        PerDirection {
             read: 50,
             write: 100
         }
@@ -536,7 +539,7 @@ fn a_random_job_may_have_sequential_requests_and_a_latest_answer() {
 
 #[test]
 fn every_option_that_is_done_is_set() {
-    for row in OPTIONS.iter().filter(|row| row.kind == Kind::Done) {
+    for row in OPTIONS.iter().filter(|row| row.kind == OptionSupport::Done) {
         for value in ["1", "none", "1000"] {
             let answer = parsed(&format!("[job]\n{}={value}\n", row.name));
             let error = answer
@@ -584,7 +587,7 @@ fn an_option_does_not_undo_another() {
 fn shares_of_sizes_are_divided_among_those_that_name_none() {
     let sizes = |text: &str| {
         let jobs = parsed(&format!("[job]\nbssplit={text}\n")).unwrap();
-        let of = |shares: &[Share]| -> Vec<(u64, f64)> {
+        let of = |shares: &[SizeSplit]| -> Vec<(u64, f64)> {
             shares
                 .iter()
                 .map(|share| (share.bytes, share.percent))

@@ -1,6 +1,6 @@
 //! Values of single options that are words or have several parts.
 
-use crate::job::{Distribution, IoEngine, Pattern, ZoneBytes, ZonePart};
+use crate::job::{Distribution, IoEngine, IoPattern, ZoneBytes, ZonePart};
 use crate::number::{time_us, whole};
 
 /// fio's default exponent and share.
@@ -11,7 +11,7 @@ const LARGEST_BLOCK: u64 = 64 << 20;
 
 /// Value of `rw=`: the pattern, the bytes that a sequential one adds behind each request, and the requests of a random
 /// one for each place that is drawn.
-pub(crate) fn pattern(value: &str, kb_base: u64) -> Result<(Pattern, i64, u32), String> {
+pub(crate) fn pattern(value: &str, kb_base: u64) -> Result<(IoPattern, i64, u32), String> {
     let (name, modifier) = match value.split_once(':') {
         None => (value, None),
         Some((name, modifier)) => (name, Some(modifier)),
@@ -44,7 +44,7 @@ fn bytes_added(text: &str, kb_base: u64) -> Result<i64, String> {
     Ok(sign * bytes)
 }
 
-fn plain_pattern(value: &str) -> Result<Pattern, String> {
+fn plain_pattern(value: &str) -> Result<IoPattern, String> {
     let (random, reads, writes) = match value {
         "read" => (false, true, false),
         "write" => (false, false, true),
@@ -61,7 +61,7 @@ fn plain_pattern(value: &str) -> Result<Pattern, String> {
             ));
         }
     };
-    Ok(Pattern {
+    Ok(IoPattern {
         random,
         reads,
         writes,

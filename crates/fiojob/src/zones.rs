@@ -1,6 +1,6 @@
 //! Options of zones: their checks, and values that are in zones.
 
-use crate::job::{Distribution, Job, Share, ZoneMode};
+use crate::job::{Distribution, Job, SizeSplit, ZoneMode};
 use crate::pair::Amount;
 
 /// Options whose value may be so many zones, as in `size=10z`.
@@ -104,7 +104,7 @@ fn problem_of_zoned(job: &Job) -> Option<(&'static str, &'static str)> {
     if job.sizes.write.len() > 1 {
         return Some(("zonesize", "with zonemode=zbd blocks have one size"));
     }
-    let fits = |share: &Share| filled.is_multiple_of(share.bytes);
+    let fits = |share: &SizeSplit| filled.is_multiple_of(share.bytes);
     (!job.sizes.write.iter().all(fits))
         .then_some(("zonesize", "zones are no multiple of the blocks"))
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::floor::Floor;
-use crate::hosts::{Address, GroupBy, Pattern, TieBreak, user};
+use crate::hosts::{AddressKind, GroupBy, HostPattern, TieBreak, user};
 use crate::sort_key::{Condition, SortKey};
 use domain::bought::BoughtVolumes;
 use domain::plan_binding::PlannedDisk;
@@ -68,13 +68,13 @@ pub struct SourceArgs {
     pub ec2: Vec<String>,
     /// Kind of address by which an EC2 instance is reached
     #[arg(long, value_enum, default_value_t, requires = "ec2")]
-    pub address: Address,
+    pub address: AddressKind,
     /// Only hosts whose name, address or id this regular expression matches
     #[arg(long, value_name = "REGEX")]
-    pub include: Vec<Pattern>,
+    pub include: Vec<HostPattern>,
     /// Exclude hosts whose name, address or id this regular expression matches
     #[arg(long, value_name = "REGEX")]
-    pub exclude: Vec<Pattern>,
+    pub exclude: Vec<HostPattern>,
 }
 
 /// Connections to the hosts.

@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn an_invalid_floor_is_refused_with_the_reason() {
-        for (text, told) in [
+        for (text, expected) in [
             ("page-write.iops", "has no threshold"),
             (
                 "page-write.iops<10000",
@@ -197,7 +197,7 @@ mod tests {
             (">=10000 for 60s", "PHASE.METRIC"),
         ] {
             let error = text.parse::<Floor>().unwrap_err();
-            assert!(error.contains(told), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 

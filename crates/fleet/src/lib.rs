@@ -44,7 +44,7 @@ use destroy::DestructiveVerb;
 use plan::past::PastHosts;
 use plan::{PlanGoals, RacePlan};
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::signals;
 
 pub use host_line::AgentVerb;
@@ -61,7 +61,7 @@ pub fn agent(verb: &mut AgentVerb, context: &mut Context) -> Outcome {
             let interrupt = signals::interrupt_flag().refused()?;
             rounds::rounds(args, context, &engine::DiskEngine, &interrupt)
         }
-        AgentVerb::Look(args) => destroy::inspect::look(args, context),
+        AgentVerb::Look(args) => destroy::inspect::inspect_disks(args, context),
     }
 }
 
@@ -95,7 +95,7 @@ fn list(args: &HostsArgs, context: &mut Context) -> Outcome {
         hosts::view::table(&found.hosts, context.columns)
     };
     context.print(&answer)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Plans the number of hosts to start.
@@ -117,5 +117,9 @@ fn plan(args: &PlanArgs, context: &mut Context) -> Outcome {
     };
     context.print(&answer)?;
     let enough = plan.total().is_some();
-    Ok(if enough { Answer::Done } else { Answer::No })
+    Ok(if enough {
+        CommandEnd::Done
+    } else {
+        CommandEnd::No
+    })
 }

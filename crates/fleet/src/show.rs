@@ -3,7 +3,7 @@
 use job::named;
 use ledger::Ledger;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 
 use crate::args::FleetShowArgs;
 use crate::store::{FleetRun, past};
@@ -21,7 +21,7 @@ pub(crate) fn show(args: &FleetShowArgs, context: &mut Context) -> Outcome {
         false => text(&shown, context.columns),
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Answer of a run of the fleet, for a server of pages.

@@ -14,15 +14,15 @@ pub(crate) fn run_alone(name: &str) -> String {
         .env(ALONE, "1")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    println!("{said}");
+    let test_output = String::from_utf8_lossy(&output.stdout).into_owned();
+    println!("{test_output}");
     assert!(
         output.status.success(),
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    assert!(said.contains("1 passed"), "{said}");
-    said
+    assert!(test_output.contains("1 passed"), "{test_output}");
+    test_output
 }
 
 /// True in such a process.

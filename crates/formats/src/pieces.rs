@@ -29,7 +29,7 @@ pub(crate) enum Piece<'a> {
 
 /// The documents of `text`, in their order.
 pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, ReadError> {
-    let mut cutter = Cutter {
+    let mut cutter = DocumentSplitter {
         text,
         pieces: Vec::new(),
         sysbench: None,
@@ -53,7 +53,7 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, ReadError> {
 }
 
 /// Pieces of a text so far.
-struct Cutter<'a> {
+struct DocumentSplitter<'a> {
     text: &'a str,
     pieces: Vec<Piece<'a>>,
     /// Start of sysbench output that is not at its end yet: offset and line.
@@ -62,7 +62,7 @@ struct Cutter<'a> {
     last_fio: usize,
 }
 
-impl Cutter<'_> {
+impl DocumentSplitter<'_> {
     /// Takes the JSON document that begins at `at`, and returns where it ends. `None` when there is
     /// no document: a brace in a message is not an error.
     fn json(&mut self, at: usize, line: usize) -> Result<Option<usize>, ReadError> {

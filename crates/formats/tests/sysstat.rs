@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use formats::disk_log::{LogError, Notes, Options, Reader, Reading};
+use formats::disk_log::{LogError, LogReport, Notes, Options, Reader};
 use record::Nanos;
 use record::sample::{DeviceSample, Gap, SourceKind};
 
@@ -11,7 +11,7 @@ fn fixture(name: &str) -> String {
     std::fs::read_to_string(format!("{folder}/{name}")).unwrap()
 }
 
-fn read(text: &str) -> (Vec<Reading>, Notes) {
+fn read(text: &str) -> (Vec<LogReport>, Notes) {
     let mut reader = Reader::new(text.as_bytes(), Options::default());
     let readings = reader.by_ref().map(|reading| reading.unwrap()).collect();
     (readings, reader.notes().clone())
@@ -22,7 +22,7 @@ fn error(text: &[u8]) -> LogError {
     found.unwrap()
 }
 
-fn device<'a>(reading: &'a Reading, name: &str) -> &'a DeviceSample {
+fn device<'a>(reading: &'a LogReport, name: &str) -> &'a DeviceSample {
     let found = reading.sample.named(name);
     found.unwrap_or_else(|| panic!("no {name} in {reading:?}"))
 }
@@ -30,7 +30,7 @@ fn device<'a>(reading: &'a Reading, name: &str) -> &'a DeviceSample {
 /// End, seconds, names, and the figures of vda in our units.
 type Told = (String, f64, Vec<String>, [Option<f64>; 7]);
 
-fn told(reading: &Reading) -> Told {
+fn told(reading: &LogReport) -> Told {
     let sample = &reading.sample;
     let names = sample.devices.iter().map(|d| d.device.name.clone());
     let vda = device(reading, "vda");
@@ -145,7 +145,7 @@ fn day(date: &str, header: &str, times: &[&str]) -> String {
     )
 }
 
-fn times(readings: &[Reading]) -> Vec<(String, u64, Option<Gap>)> {
+fn times(readings: &[LogReport]) -> Vec<(String, u64, Option<Gap>)> {
     let told = readings.iter().map(|reading| {
         let sample = &reading.sample;
         (
@@ -317,7 +317,7 @@ fn counters_of_node_exporter_are_rates_between_scrapes() {
     // As it comes, and in lines.
     for text in [text.clone(), text.replace([','], ",\n"), text.repeat(2)] {
         let mut reader = Reader::new(text.as_bytes(), Options::default());
-        let readings: Vec<Reading> = reader.by_ref().map(|reading| reading.unwrap()).collect();
+        let readings: Vec<LogReport> = reader.by_ref().map(|reading| reading.unwrap()).collect();
         assert_eq!(reader.source().kind, SourceKind::Prometheus);
         assert_eq!(reader.source().hostname.as_deref(), Some("db1:9100"));
         assert_eq!(readings.len(), 2);

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use ledger::LongWork;
 
-use crate::interval::{Interval, Timer};
-use crate::store::Job;
+use crate::interval::{CheckpointInterval, Timer};
+use crate::store::OwnedJob;
 
 /// The state in which a job is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ struct Thread<W> {
     checkpoints: SyncSender<Message<W>>,
     shared: Arc<Shared>,
     timer: Timer,
-    handle: JoinHandle<Job<W>>,
+    handle: JoinHandle<OwnedJob<W>>,
 }
 
 #[derive(Default)]
@@ -54,7 +54,10 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
     ///
     /// # Errors
     /// When there is no thread to be had.
-    pub fn start(job: Job<W>, interval: Interval) -> io::Result<CheckpointWriter<W>> {
+    pub fn start(
+        job: OwnedJob<W>,
+        interval: CheckpointInterval,
+    ) -> io::Result<CheckpointWriter<W>> {
         let (checkpoints, arriving) = sync_channel(1);
         let shared = Arc::new(Shared::default());
         let for_thread = Arc::clone(&shared);
@@ -82,7 +85,7 @@ impl<W: LongWork + Clone + Send + 'static> CheckpointWriter<W> {
     }
 
     /// Sets another interval.
-    pub fn set_interval(&mut self, interval: Interval) {
+    pub fn set_interval(&mut self, interval: CheckpointInterval) {
         if let Some(thread) = &mut self.thread {
             thread.timer = Timer::new(interval);
         }
@@ -185,10 +188,10 @@ fn lost() -> anyhow::Error {
 
 /// Until the other end is closed. A checkpoint that cannot be written is no reason not to try the next one.
 fn write_all<W: LongWork>(
-    mut job: Job<W>,
+    mut job: OwnedJob<W>,
     arriving: &Receiver<Message<W>>,
     shared: &Shared,
-) -> Job<W> {
+) -> OwnedJob<W> {
     for (checkpoint, answer) in arriving {
         shared.is_writing.store(true, Relaxed);
         let written = job.save(&checkpoint);
@@ -224,8 +227,8 @@ mod tests {
     use crate::store::tests::{Count, store};
 
     fn writer(folder: &Path) -> CheckpointWriter<Count> {
-        let job = Job::begin(store(folder), "a", &Count(0), Takeover::FromDead).unwrap();
-        CheckpointWriter::start(job, Interval::every(Duration::ZERO)).unwrap()
+        let job = OwnedJob::begin(store(folder), "a", &Count(0), Takeover::FromDead).unwrap();
+        CheckpointWriter::start(job, CheckpointInterval::every(Duration::ZERO)).unwrap()
     }
 
     fn wait(writer: &CheckpointWriter<Count>) {

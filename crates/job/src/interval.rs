@@ -13,17 +13,17 @@ const TURN: Duration = Duration::from_millis(2500);
 
 /// The time between two checkpoints.
 #[derive(Clone, Debug)]
-pub struct Interval {
+pub struct CheckpointInterval {
     first: Duration,
     shortest: Duration,
     longest: Duration,
     turns: Option<Arc<Turns>>,
 }
 
-impl Interval {
+impl CheckpointInterval {
     /// At once, and then after so long each.
-    pub fn every(each: Duration) -> Interval {
-        Interval {
+    pub fn every(each: Duration) -> CheckpointInterval {
+        CheckpointInterval {
             first: Duration::ZERO,
             shortest: each,
             longest: each,
@@ -33,8 +33,8 @@ impl Interval {
 
     /// After `first`, and then so that a kill costs no more than half of what was done since the start, or
     /// `longest`.
-    pub fn growing(first: Duration, longest: Duration) -> Interval {
-        Interval {
+    pub fn growing(first: Duration, longest: Duration) -> CheckpointInterval {
+        CheckpointInterval {
             first,
             shortest: first,
             longest,
@@ -43,8 +43,8 @@ impl Interval {
     }
 
     /// The same, in turn with all jobs that share `turns`; longer where all of them take longer.
-    pub fn in_turn(self, turns: &Arc<Turns>) -> Interval {
-        Interval {
+    pub fn in_turn(self, turns: &Arc<Turns>) -> CheckpointInterval {
+        CheckpointInterval {
             turns: Some(Arc::clone(turns)),
             ..self
         }
@@ -88,7 +88,7 @@ impl Turns {
 /// The times of one job's checkpoints.
 #[derive(Debug)]
 pub(crate) struct Timer {
-    interval: Interval,
+    interval: CheckpointInterval,
     last: Option<Duration>,
     /// The moment at which the last one was begun to be built.
     began: Instant,
@@ -97,7 +97,7 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    pub(crate) fn new(interval: Interval) -> Timer {
+    pub(crate) fn new(interval: CheckpointInterval) -> Timer {
         if let Some(turns) = &interval.turns {
             turns.of.fetch_add(1, Relaxed);
         }
@@ -146,12 +146,12 @@ impl Drop for Timer {
 mod tests {
     use super::*;
 
-    fn of_reading() -> Interval {
-        Interval::growing(Duration::from_secs(2), Duration::from_secs(10))
+    fn of_reading() -> CheckpointInterval {
+        CheckpointInterval::growing(Duration::from_secs(2), Duration::from_secs(10))
     }
 
     /// The milliseconds at which checkpoints of so many jobs are due, within so many seconds.
-    fn due(of: usize, seconds: u64, interval: impl Fn() -> Interval) -> Vec<Vec<u64>> {
+    fn due(of: usize, seconds: u64, interval: impl Fn() -> CheckpointInterval) -> Vec<Vec<u64>> {
         let mut timers: Vec<Timer> = (0..of).map(|_| Timer::new(interval())).collect();
         let mut due = vec![Vec::new(); of];
         for ms in (250..1000 * seconds).step_by(250) {
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_checkpoint_that_takes_long_to_build_is_built_rarely() {
-        let mut timer = Timer::new(Interval::every(Duration::ZERO));
+        let mut timer = Timer::new(CheckpointInterval::every(Duration::ZERO));
         let second = Duration::from_secs(1);
         assert!(timer.is_due(second) && timer.is_due(second));
         timer.took(second);

@@ -6,12 +6,12 @@
 //!
 //! | part | what it does |
 //! | --- | --- |
-//! | [`Store`] | the ledger, and this process among the owners of jobs; the jobs that owners have abandoned |
-//! | [`Job`] | one claimed job. A checkpoint that [`Job::save`] took is on the disk when it returns |
+//! | [`JobStore`] | the ledger, and this process among the owners of jobs; the jobs that owners have abandoned |
+//! | [`OwnedJob`] | one claimed job. A checkpoint that [`OwnedJob::save`] took is on the disk when it returns |
 //! | [`Takeover`] | the owners from whom an unfinished job may be taken |
 //! | [`named`] | the job that a user means by a word |
 //! | [`start`] | claims the job of a target, lets the verb resume from what the ledger holds of it, and gives a writer |
-//! | [`CheckpointWriter`] | writes checkpoints on a thread of its own, as often as an [`Interval`] says |
+//! | [`CheckpointWriter`] | writes checkpoints on a thread of its own, as often as an [`CheckpointInterval`] says |
 //! | [`SharedJob`] | a job that many threads change, with one commit for many changes |
 //! | [`Stop`] | why to end early: a signal, or a deadline |
 //! | [`RaiseOnDrop`] | flags for those who wait for the end of a thread |
@@ -26,7 +26,7 @@
 //! ```
 //!
 //! A kill at any moment leaves the last checkpoint, and an owner that is seen to be dead. A job whose state has to
-//! be on the disk before something is changed (`array create`, `sweep`, the repair of `scrub`) uses [`Job`] itself.
+//! be on the disk before something is changed (`array create`, `sweep`, the repair of `scrub`) uses [`OwnedJob`] itself.
 
 mod checkpoint;
 mod each;
@@ -44,12 +44,12 @@ mod store;
 pub use checkpoint::{CheckpointWriter, EndState};
 pub use each::{each_on_a_thread, joined};
 pub use eta::{EtaEstimator, is_late};
-pub use interval::{Interval, Turns};
+pub use interval::{CheckpointInterval, Turns};
 pub use named::{LAST, named};
 pub use outcome::{Resumable, outcome};
 pub use process::ProcessIdentity;
 pub use progress::{Progress, ProgressLine, ProgressLines};
 pub use shared::{CheckpointExtra, SharedJob};
-pub use start::{Previous, Request, Started, start};
+pub use start::{JobRequest, Previous, Started, start};
 pub use stop::{RaiseOnDrop, Stop, StopCause};
-pub use store::{Job, Store, Takeover};
+pub use store::{JobStore, OwnedJob, Takeover};

@@ -1,7 +1,7 @@
 //! The end of a command: the hint for the user of a job that was stopped, and the exit status.
 
 use anyhow::anyhow;
-use ui::exit::{Answer, Failure, Outcome};
+use ui::exit::{CommandEnd, Failure, Outcome};
 
 /// Time for which a job can be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Resumable {
 ///
 /// # Errors
 /// Failed midway, where a job did not come to its end.
-pub fn outcome(stopped: &[String], answer: Answer) -> Outcome {
+pub fn outcome(stopped: &[String], answer: CommandEnd) -> Outcome {
     match stopped.is_empty() {
         true => Ok(answer),
         false => Err(Failure::Midway(anyhow!(stopped.join("\n")))),

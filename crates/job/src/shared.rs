@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ledger::LongWork;
 
-use crate::store::{Job, Store};
+use crate::store::{JobStore, OwnedJob};
 
 /// Pause after a commit, as a multiple of the time that it took: each writes the whole checkpoint, and what comes
 /// meanwhile goes into the next one.
@@ -20,7 +20,7 @@ pub trait CheckpointExtra<W>: Default {
     ///
     /// # Errors
     /// When the ledger cannot be written.
-    fn write(&mut self, store: &mut Store) -> ledger::Result<()>;
+    fn write(&mut self, store: &mut JobStore) -> ledger::Result<()>;
 
     /// Takes over into a checkpoint what writing them has changed.
     fn amend(&self, checkpoint: &mut W);
@@ -110,7 +110,7 @@ impl<W: LongWork + Clone, B: CheckpointExtra<W>> SharedJob<W, B> {
 
     /// Writes changes as they come, on the thread that calls, and finishes the job when it is closed. Ends at the
     /// first error.
-    pub fn write_all(&self, mut job: Job<W>) {
+    pub fn write_all(&self, mut job: OwnedJob<W>) {
         let mut rest = Duration::ZERO;
         let ended = loop {
             let (mut checkpoint, mut extra, changes, is_closed) = self.next(rest);
@@ -189,7 +189,7 @@ mod tests {
     struct Numbers(Vec<u64>);
 
     impl CheckpointExtra<Count> for Numbers {
-        fn write(&mut self, _: &mut Store) -> ledger::Result<()> {
+        fn write(&mut self, _: &mut JobStore) -> ledger::Result<()> {
             Ok(())
         }
 
@@ -202,8 +202,8 @@ mod tests {
         SharedJob::new(Count(0))
     }
 
-    fn job(folder: &Path) -> Job<Count> {
-        Job::begin(store(folder), "a", &Count(0), Takeover::FromDead).unwrap()
+    fn job(folder: &Path) -> OwnedJob<Count> {
+        OwnedJob::begin(store(folder), "a", &Count(0), Takeover::FromDead).unwrap()
     }
 
     fn kept(folder: &Path) -> ledger::StoredWork<Count> {

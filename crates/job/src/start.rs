@@ -5,12 +5,12 @@ use ui::context::Context;
 use ui::exit::{Failure, sentence};
 
 use crate::checkpoint::CheckpointWriter;
-use crate::interval::Interval;
-use crate::store::{Job, Store, Takeover};
+use crate::interval::CheckpointInterval;
+use crate::store::{JobStore, OwnedJob, Takeover};
 
 /// A start that is requested.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct JobRequest<'a> {
     /// The name of the target in the ledger.
     pub key: &'a str,
     /// Not to continue from an earlier checkpoint, not even from one that a later version has written.
@@ -18,7 +18,7 @@ pub struct Request<'a> {
     /// The owners from whom it may be taken.
     pub from: Takeover,
     /// The time between two checkpoints.
-    pub interval: Interval,
+    pub interval: CheckpointInterval,
 }
 
 /// The last checkpoint of a target.
@@ -48,7 +48,7 @@ pub struct Started<W> {
 /// # Errors
 /// Refused, when another process is at work on it.
 pub fn start<W: LongWork + Clone + Send + 'static>(
-    request: Request<'_>,
+    request: JobRequest<'_>,
     fresh: W,
     context: &Context,
     resume: impl FnOnce(Previous<'_, W>, &mut W),
@@ -73,22 +73,22 @@ fn is_under_way(error: &anyhow::Error) -> bool {
 }
 
 fn open<W: LongWork + Clone + Send + 'static>(
-    request: Request<'_>,
+    request: JobRequest<'_>,
     context: &Context,
     checkpoint: &mut W,
     resume: impl FnOnce(Previous<'_, W>, &mut W),
 ) -> anyhow::Result<CheckpointWriter<W>> {
-    let Request {
+    let JobRequest {
         key,
         anew,
         from,
         interval,
     } = request;
-    let mut store = Store::open(context).map_err(Failure::error)?;
+    let mut store = JobStore::open(context).map_err(Failure::error)?;
     let job = match store.find::<W>(key) {
         Ok(Some(work)) if work.summary.finished.is_none() => {
             resume(Previous::Unfinished(&work), checkpoint);
-            let (mut job, _) = Job::claim(store, key, from)?;
+            let (mut job, _) = OwnedJob::claim(store, key, from)?;
             job.save(checkpoint)?;
             job
         }
@@ -96,7 +96,7 @@ fn open<W: LongWork + Clone + Send + 'static>(
             if let Some(work) = &finished {
                 resume(Previous::Finished(work), checkpoint);
             }
-            Job::begin(store, key, checkpoint, from)?
+            OwnedJob::begin(store, key, checkpoint, from)?
         }
         Err(error) => {
             resume(Previous::Unreadable(&error), checkpoint);
@@ -104,7 +104,7 @@ fn open<W: LongWork + Clone + Send + 'static>(
             if anew || matches!(error, Error::Work(WorkError::Unreadable { .. })) {
                 store.remove::<W>(key, from)?;
             }
-            Job::begin(store, key, checkpoint, from)?
+            OwnedJob::begin(store, key, checkpoint, from)?
         }
     };
     Ok(CheckpointWriter::start(job, interval)?)
@@ -130,12 +130,12 @@ mod tests {
         const FORM: u32 = Count::FORM + 1;
     }
 
-    fn request(anew: bool) -> Request<'static> {
-        Request {
+    fn request(anew: bool) -> JobRequest<'static> {
+        JobRequest {
             key: "a",
             anew,
             from: Takeover::WithTargetOrOwn,
-            interval: Interval::every(Duration::ZERO),
+            interval: CheckpointInterval::every(Duration::ZERO),
         }
     }
 
@@ -144,7 +144,7 @@ mod tests {
     }
 
     /// Starts, and the previous checkpoint that was found: `unfinished 5`. It continues from an unfinished one.
-    fn started(folder: &Path, request: Request<'_>) -> (Started<Count>, String) {
+    fn started(folder: &Path, request: JobRequest<'_>) -> (Started<Count>, String) {
         let mut found = String::new();
         let started = start(request, Count(1), &context(folder), |previous, fresh| {
             found = match previous {
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!((first.checkpoint, found.as_str()), (Count(1), ""));
         first.writer.end(&Count(5), EndState::Suspended).unwrap();
         // Its owner, this process, is alive.
-        let by_another = Request {
+        let by_another = JobRequest {
             from: Takeover::WithTarget,
             ..request(true)
         };
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn what_a_later_version_has_written_stays_unless_it_is_to_begin_again() {
         let folder = tempfile::tempdir().unwrap();
-        let later = Job::begin(store(folder.path()), "a", &Later(3), Takeover::FromDead);
+        let later = OwnedJob::begin(store(folder.path()), "a", &Later(3), Takeover::FromDead);
         drop(later.unwrap());
         let (refused, found) = started(folder.path(), request(false));
         assert_eq!(

@@ -40,37 +40,39 @@ impl Takeover {
 
 /// The ledger, and this process among the owners of jobs.
 #[derive(Debug)]
-pub struct Store {
+pub struct JobStore {
     ledger: Ledger,
     identity: ProcessIdentity,
 }
 
-impl Store {
+impl JobStore {
     /// The jobs of a ledger, for a process.
-    pub fn new(ledger: Ledger, identity: ProcessIdentity) -> Store {
-        Store { ledger, identity }
+    pub fn new(ledger: Ledger, identity: ProcessIdentity) -> JobStore {
+        JobStore { ledger, identity }
     }
 
     /// The jobs of the user's ledger, which is made where there is none.
     ///
     /// # Errors
     /// Refused, when it cannot be opened, or the kernel does not say which process this is.
-    pub fn open(context: &Context) -> Result<Store, Failure> {
-        Store::of(context.open_ledger()?, context)
+    pub fn open(context: &Context) -> Result<JobStore, Failure> {
+        JobStore::of(context.open_ledger()?, context)
     }
 
     /// The same; `None` where there is no ledger.
     ///
     /// # Errors
-    /// As [`Store::open`].
-    pub fn open_if_there(context: &Context) -> Result<Option<Store>, Failure> {
+    /// As [`JobStore::open`].
+    pub fn open_if_there(context: &Context) -> Result<Option<JobStore>, Failure> {
         let ledger = context.open_ledger_if_there()?;
-        ledger.map(|ledger| Store::of(ledger, context)).transpose()
+        ledger
+            .map(|ledger| JobStore::of(ledger, context))
+            .transpose()
     }
 
-    fn of(ledger: Ledger, context: &Context) -> Result<Store, Failure> {
+    fn of(ledger: Ledger, context: &Context) -> Result<JobStore, Failure> {
         let identity = ProcessIdentity::of_process(&context.root, Path::new(ETC)).refused()?;
-        Ok(Store::new(ledger, identity))
+        Ok(JobStore::new(ledger, identity))
     }
 
     /// The ledger.
@@ -145,21 +147,21 @@ impl Store {
 
 /// A job of which this process is the owner. `S` is the store, or one that is borrowed.
 #[derive(Debug)]
-pub struct Job<W, S = Store> {
+pub struct OwnedJob<W, S = JobStore> {
     store: S,
     claim: Claim<W>,
 }
 
-impl<W: LongWork, S: BorrowMut<Store>> Job<W, S> {
+impl<W: LongWork, S: BorrowMut<JobStore>> OwnedJob<W, S> {
     /// Begins a job with its first checkpoint. A finished one of the same key is replaced.
     ///
     /// # Errors
     /// When the ledger cannot be written, or there is an unfinished one.
     pub fn begin(mut store: S, key: &str, checkpoint: &W, from: Takeover) -> ledger::Result<Self> {
-        let Store { ledger, identity } = store.borrow_mut();
+        let JobStore { ledger, identity } = store.borrow_mut();
         let judge = |owner: &Owner| from.judge(identity, owner);
         let claim = ledger.begin_work(key, identity.owner(), checkpoint, judge)?;
-        Ok(Job { store, claim })
+        Ok(OwnedJob { store, claim })
     }
 
     /// Claims an unfinished job, and gives its last checkpoint.
@@ -167,22 +169,22 @@ impl<W: LongWork, S: BorrowMut<Store>> Job<W, S> {
     /// # Errors
     /// When there is none, its owner is not known to be dead, or the ledger cannot be used.
     pub fn claim(mut store: S, key: &str, from: Takeover) -> ledger::Result<(Self, StoredWork<W>)> {
-        let Store { ledger, identity } = store.borrow_mut();
+        let JobStore { ledger, identity } = store.borrow_mut();
         let judge = |owner: &Owner| from.judge(identity, owner);
         let (claim, work) = ledger.claim_work::<W>(key, identity.owner(), judge)?;
-        Ok((Job { store, claim }, work))
+        Ok((OwnedJob { store, claim }, work))
     }
 
     /// Goes on from `checkpoint`: claims the unfinished job of a key, or begins it.
     ///
     /// # Errors
-    /// As [`Job::begin`] and [`Job::claim`].
+    /// As [`OwnedJob::begin`] and [`OwnedJob::claim`].
     pub fn open(store: S, key: &str, checkpoint: &W, from: Takeover) -> ledger::Result<Self> {
         let found = store.borrow().find::<W>(key)?;
         if found.is_none_or(|work| work.summary.finished.is_some()) {
-            return Job::begin(store, key, checkpoint, from);
+            return OwnedJob::begin(store, key, checkpoint, from);
         }
-        let (mut job, _) = Job::claim(store, key, from)?;
+        let (mut job, _) = OwnedJob::claim(store, key, from)?;
         job.save(checkpoint)?;
         Ok(job)
     }
@@ -193,7 +195,7 @@ impl<W: LongWork, S: BorrowMut<Store>> Job<W, S> {
     }
 
     /// The store that the job is in.
-    pub fn store_mut(&mut self) -> &mut Store {
+    pub fn store_mut(&mut self) -> &mut JobStore {
         self.store.borrow_mut()
     }
 
@@ -209,7 +211,7 @@ impl<W: LongWork, S: BorrowMut<Store>> Job<W, S> {
     /// Writes the last checkpoint of a job that is finished.
     ///
     /// # Errors
-    /// As [`Job::save`].
+    /// As [`OwnedJob::save`].
     pub fn finish(mut self, checkpoint: &W) -> ledger::Result<S> {
         let ledger = &mut self.store.borrow_mut().ledger;
         ledger.finish_work(self.claim, checkpoint)?;
@@ -219,7 +221,7 @@ impl<W: LongWork, S: BorrowMut<Store>> Job<W, S> {
     /// Writes a checkpoint, and leaves the job to whoever claims it next, also while this process goes on.
     ///
     /// # Errors
-    /// As [`Job::save`].
+    /// As [`OwnedJob::save`].
     pub fn release(mut self, checkpoint: &W) -> ledger::Result<S> {
         let ledger = &mut self.store.borrow_mut().ledger;
         ledger.release_work(self.claim, checkpoint)?;
@@ -234,7 +236,7 @@ impl<W: LongWork, S: BorrowMut<Store>> Job<W, S> {
     /// Ends a job of which nothing needs to be remembered.
     ///
     /// # Errors
-    /// As [`Job::save`].
+    /// As [`OwnedJob::save`].
     pub fn discard(mut self) -> ledger::Result<S> {
         let ledger = &mut self.store.borrow_mut().ledger;
         ledger.drop_work(self.claim)?;
@@ -257,9 +259,9 @@ pub(crate) mod tests {
         const FORM: u32 = 1;
     }
 
-    pub(crate) fn store(folder: &Path) -> Store {
+    pub(crate) fn store(folder: &Path) -> JobStore {
         let identity = ProcessIdentity::of_process(&Root::host(), Path::new(ETC)).unwrap();
-        Store::new(Ledger::open(folder.join("ledger.db")).unwrap(), identity)
+        JobStore::new(Ledger::open(folder.join("ledger.db")).unwrap(), identity)
     }
 
     #[test]
@@ -295,8 +297,8 @@ pub(crate) mod tests {
                 let dead = store.unfinished::<Count>(|owner| owner == OwnerLiveness::Dead);
                 let dead: Vec<Count> = dead.unwrap().map(|work| work.unwrap().document).collect();
                 assert_eq!(dead, vec![Count(1); usize::from(is_dead)]);
-                assert!(Job::begin(&mut store, "a", &Count(9), from).is_err());
-                let claimed = Job::<Count, _>::claim(&mut store, "a", from).is_ok();
+                assert!(OwnedJob::begin(&mut store, "a", &Count(9), from).is_err());
+                let claimed = OwnedJob::<Count, _>::claim(&mut store, "a", from).is_ok();
                 assert_eq!(claimed, may, "{from:?} {owner:?}");
                 store
                     .remove::<Count>("a", Takeover::WithTargetOrOwn)
@@ -309,10 +311,10 @@ pub(crate) mod tests {
     fn a_job_that_is_released_is_abandoned_while_its_last_owner_lives() {
         let folder = tempfile::tempdir().unwrap();
         let from = Takeover::FromDead;
-        let job = Job::open(store(folder.path()), "a", &Count(1), from).unwrap();
+        let job = OwnedJob::open(store(folder.path()), "a", &Count(1), from).unwrap();
         let store = job.release(&Count(2)).unwrap();
         assert_eq!(store.abandoned::<Count>().unwrap().len(), 1);
-        let (_, work) = Job::<Count>::claim(store, "a", from).unwrap();
+        let (_, work) = OwnedJob::<Count>::claim(store, "a", from).unwrap();
         assert_eq!(work.document, Count(2));
     }
 
@@ -320,11 +322,11 @@ pub(crate) mod tests {
     fn a_job_continues_from_its_last_checkpoint_until_it_is_finished() {
         let folder = tempfile::tempdir().unwrap();
         let from = Takeover::WithTargetOrOwn;
-        let mut job = Job::open(store(folder.path()), "a", &Count(1), from).unwrap();
+        let mut job = OwnedJob::open(store(folder.path()), "a", &Count(1), from).unwrap();
         job.save(&Count(2)).unwrap();
-        let (job, work) = Job::<Count>::claim(job.suspend(), "a", from).unwrap();
+        let (job, work) = OwnedJob::<Count>::claim(job.suspend(), "a", from).unwrap();
         assert_eq!((work.document, job.key()), (Count(2), "a"));
-        let store = Job::open(job.suspend(), "a", &Count(3), from).unwrap();
+        let store = OwnedJob::open(job.suspend(), "a", &Count(3), from).unwrap();
         let store = store.finish(&Count(4)).unwrap();
         assert_eq!(
             store.find::<Count>("a").unwrap().unwrap().document,
@@ -333,7 +335,7 @@ pub(crate) mod tests {
         let left = store.unfinished::<Count>(|_| true).unwrap();
         assert_eq!(left.count(), 0);
         // A finished one is begun again, and one that is discarded is forgotten.
-        let job = Job::open(store, "a", &Count(5), from).unwrap();
+        let job = OwnedJob::open(store, "a", &Count(5), from).unwrap();
         assert!(job.discard().unwrap().find::<Count>("a").unwrap().is_none());
     }
 }

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use record::{Bytes, Nanos};
 
-use crate::model::{Admission, Kind, Request, Volume};
+use crate::model::{Admission, Request, RequestKind, Volume};
 use crate::spec::Span;
-use crate::store::{Store, Unflushed};
+use crate::store::{Unflushed, VolumeData};
 
 pub(crate) use delay::{Clock, DelayQueue, precise_timers};
-pub(crate) use gatekeeper::Gatekeeper;
+pub(crate) use gatekeeper::SharedFairQueue;
 pub(crate) use requests::RequestLog;
 
 /// Errors of requests; the protocol's numbers, which are Linux's.
@@ -24,7 +24,7 @@ pub(crate) const ENOSPC: u32 = 28;
 
 /// An answer that waits for its time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reply {
+pub(crate) struct PendingReply {
     /// The client's number of the request.
     pub(crate) cookie: [u8; 8],
     /// The protocol's error; 0 for success.
@@ -41,18 +41,18 @@ pub(crate) struct Disk {
     size: Bytes,
     clock: Clock,
     model: Mutex<Volume>,
-    store: Store,
+    store: VolumeData,
     /// Limit of the instance over all its volumes, and this volume's number there.
-    gate: Option<(Arc<Gatekeeper>, usize)>,
+    gate: Option<(Arc<SharedFairQueue>, usize)>,
     log: Option<Arc<RequestLog>>,
 }
 
 /// A request that has left its volume's queue and waits for the instance.
-pub(crate) struct Passing {
+pub(crate) struct PendingRequest {
     disk: Arc<Disk>,
     admission: Admission,
-    reply: Reply,
-    outbox: Arc<DelayQueue<Reply>>,
+    reply: PendingReply,
+    outbox: Arc<DelayQueue<PendingReply>>,
 }
 
 impl Disk {
@@ -60,8 +60,8 @@ impl Disk {
         serial: String,
         clock: Clock,
         model: Volume,
-        store: Store,
-        gate: Option<(Arc<Gatekeeper>, usize)>,
+        store: VolumeData,
+        gate: Option<(Arc<SharedFairQueue>, usize)>,
         log: Option<Arc<RequestLog>>,
     ) -> Disk {
         Disk {
@@ -87,7 +87,7 @@ impl Disk {
         self.clock
     }
 
-    pub(crate) fn store(&self) -> &Store {
+    pub(crate) fn store(&self) -> &VolumeData {
         &self.store
     }
 
@@ -107,8 +107,8 @@ impl Disk {
         request: &Request,
         fua: bool,
         payload: &[u8],
-        mut reply: Reply,
-        outbox: &Arc<DelayQueue<Reply>>,
+        mut reply: PendingReply,
+        outbox: &Arc<DelayQueue<PendingReply>>,
     ) {
         let (admission, due, elapsed) = self.admit(request);
         if let Some(log) = &self.log {
@@ -127,13 +127,13 @@ impl Disk {
             None => outbox.push(due, reply),
             Some((gate, number)) => {
                 let (at, ops, bytes) = (admission.start, admission.ops, admission.bytes);
-                let passing = Passing {
+                let passing = PendingRequest {
                     disk: Arc::clone(self),
                     admission,
                     reply,
                     outbox: Arc::clone(outbox),
                 };
-                gate.offer(at, *number, ops, bytes, passing);
+                gate.enqueue(at, *number, ops, bytes, passing);
             }
         }
     }
@@ -156,13 +156,15 @@ impl Disk {
         elapsed: Option<Nanos>,
     ) -> Result<Option<Unflushed>, u32> {
         let done = match request.kind {
-            Kind::Read => Ok(None),
-            Kind::Flush => {
+            RequestKind::Read => Ok(None),
+            RequestKind::Flush => {
                 self.store.flush();
                 Ok(None)
             }
-            Kind::Write => self.store.write(payload, request.offset, elapsed),
-            Kind::Zero | Kind::Trim => self.store.zero(request.offset, request.length, elapsed),
+            RequestKind::Write => self.store.write(payload, request.offset, elapsed),
+            RequestKind::Zero | RequestKind::Trim => {
+                self.store.zero(request.offset, request.length, elapsed)
+            }
         };
         done.map_err(|error| match error.kind() {
             io::ErrorKind::StorageFull => ENOSPC,
@@ -194,7 +196,7 @@ impl Disk {
     }
 }
 
-impl Passing {
+impl PendingRequest {
     /// Goes on to its client, having passed the instance at this time.
     pub(crate) fn go(self, at: Nanos) {
         let due = self.disk.model().due(&self.admission, at);
@@ -207,8 +209,8 @@ impl Disk {
     /// A volume in memory, for tests that speak to it without a server.
     pub(crate) fn for_tests(what: &str, serial: &str) -> Arc<Disk> {
         let spec = what.parse::<crate::spec::VolumeGroup>().unwrap().spec;
-        let memory = crate::store::Keep::Memory;
-        let store = Store::new(&spec, 1, memory, std::path::Path::new("/")).unwrap();
+        let memory = crate::store::DataMedium::Memory;
+        let store = VolumeData::new(&spec, 1, memory, std::path::Path::new("/")).unwrap();
         let model = Volume::new(spec, 1);
         Arc::new(Disk::new(
             serial.into(),

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use client::{Client, READ, WRITE};
-use lab::server::{Keep, Options, Server};
+use lab::server::{DataMedium, Options, Server};
 use lab::spec::VolumeGroup;
 
 const MIB: u64 = 1 << 20;
@@ -25,7 +25,7 @@ const LONG: Duration = Duration::from_secs(600);
 fn serve() -> Server {
     let group: VolumeGroup = "nvme:1GiB".parse().unwrap();
     let options = Options {
-        keep: Keep::Memory,
+        keep: DataMedium::Memory,
         ..Options::default()
     };
     Server::start(&group.volumes().collect::<Vec<_>>(), &options).unwrap()

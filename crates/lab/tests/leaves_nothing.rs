@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use lab::server::{Caps, Keep, Options, Server};
+use lab::server::{Caps, DataMedium, Options, Server};
 use lab::spec::{VolumeGroup, VolumeSpec};
 
 fn specs(groups: &[&str]) -> Vec<VolumeSpec> {
@@ -27,7 +27,7 @@ fn count(folder: &str) -> usize {
 fn nothing_is_left_when_the_server_stops() {
     let within = tempfile::tempdir().unwrap();
     let before = (count("/proc/self/task"), count("/proc/self/fd"));
-    for keep in [Keep::Disk, Keep::Memory] {
+    for keep in [DataMedium::Disk, DataMedium::Memory] {
         let options = Options {
             keep,
             folder: Some(within.path().to_owned()),
@@ -84,15 +84,15 @@ fn stop_with_requests_in_flight(server: Server) {
 
 /// Messages of a client that chooses the default export and reads a hundred blocks.
 fn hundred_reads() -> Vec<u8> {
-    let mut said = 3_u32.to_be_bytes().to_vec();
-    said.extend(b"IHAVEOPT");
-    said.extend([7_u32, 6, 0].map(u32::to_be_bytes).concat());
-    said.extend([0; 2]);
+    let mut reply = 3_u32.to_be_bytes().to_vec();
+    reply.extend(b"IHAVEOPT");
+    reply.extend([7_u32, 6, 0].map(u32::to_be_bytes).concat());
+    reply.extend([0; 2]);
     for place in 0..100_u64 {
-        said.extend(0x2560_9513_u32.to_be_bytes());
-        said.extend([0; 4]);
-        said.extend([place, place * 8192].map(u64::to_be_bytes).concat());
-        said.extend(4096_u32.to_be_bytes());
+        reply.extend(0x2560_9513_u32.to_be_bytes());
+        reply.extend([0; 4]);
+        reply.extend([place, place * 8192].map(u64::to_be_bytes).concat());
+        reply.extend(4096_u32.to_be_bytes());
     }
-    said
+    reply
 }

@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lab::machine::{
-    Accel, Disk, Error, Machine, MachineOptions, Packages, Source, check_emulator, default_cache,
+    Accel, Disk, DiskContent, Error, Machine, MachineOptions, Packages, check_emulator,
+    default_cache,
 };
 use lab::server::{Server, Volume};
 use lab::spec::{VolumeGroup, VolumeSpec};
@@ -81,7 +82,7 @@ fn options(folder: &Path, script: &str) -> Option<MachineOptions> {
     let command = ["sh", "-c", script].map(OsString::from).to_vec();
     let mut options = MachineOptions::new(packages, &cache, &binary, command);
     options.disks = vec![Disk {
-        source: Source::File(disk),
+        source: DiskContent::File(disk),
         serial: "volume".to_owned(),
     }];
     options.accel = Accel::Emulation;
@@ -171,7 +172,7 @@ fn synced_files_survive(cuts: u32) {
         .collect();
     let server = Server::start(&specs, &lab::server::Options::default()).unwrap();
     let disk = |volume: &Volume| Disk {
-        source: Source::Socket {
+        source: DiskContent::Socket {
             path: volume.socket().to_owned(),
             export: String::new(),
         },

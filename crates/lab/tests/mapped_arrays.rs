@@ -11,7 +11,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use lab::machine::{
-    Accel, Disk, Error, Machine, MachineOptions, Packages, Source, check_emulator, default_cache,
+    Accel, Disk, DiskContent, Error, Machine, MachineOptions, Packages, check_emulator,
+    default_cache,
 };
 use linux::Root;
 use linux::block::Devices;
@@ -119,7 +120,7 @@ fn with_qemu_arrays_have_their_bytes_where_the_map_says() {
         let path = folder.path().join(format!("disk{index}"));
         File::create(&path).unwrap().set_len(kib << 10).unwrap();
         let serial = format!("disk{index}");
-        let source = Source::File(path);
+        let source = DiskContent::File(path);
         Disk { source, serial }
     };
     let command = ["sh", "-c", SCRIPT].map(OsString::from).to_vec();

@@ -9,7 +9,7 @@
 
 use std::process::{Command, Output};
 
-use lab::server::{Keep, Options, Server};
+use lab::server::{DataMedium, Options, Server};
 use lab::spec::VolumeGroup;
 
 fn serve(groups: &[&str]) -> Server {
@@ -20,7 +20,7 @@ fn serve(groups: &[&str]) -> Server {
         .flat_map(|g| g.volumes().collect::<Vec<_>>())
         .collect();
     let options = Options {
-        keep: Keep::Memory,
+        keep: DataMedium::Memory,
         listen: Some("127.0.0.1:0".parse().unwrap()),
         ..Options::default()
     };
@@ -41,11 +41,11 @@ fn run(program: &str, arguments: &[&str]) -> Option<String> {
             None
         }
         Err(error) => panic!("{program}: {error}"),
-        Ok(output) => Some(said(program, &output)),
+        Ok(output) => Some(output_of(program, &output)),
     }
 }
 
-fn said(program: &str, output: &Output) -> String {
+fn output_of(program: &str, output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, error) = (text(&output.stdout), text(&output.stderr));
     assert!(

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use client::{Client, DISC, FLUSH, READ, TRIM, WRITE, ZEROES};
-use lab::server::{Caps, Keep, Options, Server};
+use lab::server::{Caps, DataMedium, Options, Server};
 use lab::spec::{Span, VolumeGroup, VolumeSpec};
 use record::Bytes;
 
@@ -27,7 +27,7 @@ fn specs(groups: &[&str]) -> Vec<VolumeSpec> {
 
 fn options() -> Options {
     Options {
-        keep: Keep::Memory,
+        keep: DataMedium::Memory,
         ..Options::default()
     }
 }
@@ -398,15 +398,15 @@ fn caps_that_are_no_rates_are_refused() {
         started.err().map(|error| error.to_string())
     };
     for iops in [0.0, -1.0, 0.0001, f64::NAN, f64::INFINITY] {
-        let said = says("gp3:1GiB", 1.0, Some(iops), None).unwrap();
-        assert!(said.starts_with("the instance's cap is "), "{said}");
-        assert!(said.ends_with("at least 0.001, and finite"), "{said}");
+        let message = says("gp3:1GiB", 1.0, Some(iops), None).unwrap();
+        assert!(message.starts_with("the instance's cap is "), "{message}");
+        assert!(message.ends_with("at least 0.001, and finite"), "{message}");
     }
     assert!(says("gp3:1GiB", 1.0, None, Some(0)).is_some());
     assert!(says("gp3:1GiB", 0.1, None, Some(9)).is_some());
-    let said = says("throughput=1GiB,iops=400:1GiB", 1e-6, None, None).unwrap();
+    let message = says("throughput=1GiB,iops=400:1GiB", 1e-6, None, None).unwrap();
     assert_eq!(
-        said,
+        message,
         "the cap of volume 1 is 400 operations a second at a scale of 0.000001; scaled, it must be \
          at least 0.001, and finite"
     );

@@ -7,7 +7,7 @@ mod place;
 mod serial;
 mod stack;
 
-pub use device::{Device, Kind};
+pub use device::{BlockDeviceKind, Device};
 pub use place::{DataLocation, device_of, place_of};
 pub use record::sample::DeviceNumber;
 
@@ -101,7 +101,7 @@ impl Devices {
         let folder = path.parent().and_then(last_part)?;
         let wanted = last_part(path)?;
         self.list.iter().find(|device| {
-            matches!(&device.kind, Kind::Mapper { name: Some(name), .. } if *name == wanted)
+            matches!(&device.kind, BlockDeviceKind::Mapper { name: Some(name), .. } if *name == wanted)
                 && folder == "mapper"
         })
     }
@@ -110,7 +110,7 @@ impl Devices {
     /// that neither as a slave nor as a holder.
     fn find_loops_on_devices(&mut self, root: &Root) {
         for index in 0..self.list.len() {
-            let Kind::Loop {
+            let BlockDeviceKind::Loop {
                 backing_file: Some(path),
                 ..
             } = &self.list[index].kind
@@ -128,7 +128,7 @@ impl Devices {
     /// that of a node outside `/dev`, or in another mount namespace.
     pub(crate) fn put_loop_on(&mut self, number: DeviceNumber, below: DeviceNumber) {
         for device in self.numbered(number) {
-            if let Kind::Loop { backing_device, .. } = &mut device.kind {
+            if let BlockDeviceKind::Loop { backing_device, .. } = &mut device.kind {
                 *backing_device = Some(below);
             }
         }
@@ -137,8 +137,8 @@ impl Devices {
     /// Notes that a loop device is not in use any more.
     pub(crate) fn put_loop_free(&mut self, number: DeviceNumber) {
         for device in self.numbered(number) {
-            if matches!(device.kind, Kind::Loop { .. }) {
-                device.kind = Kind::Loop {
+            if matches!(device.kind, BlockDeviceKind::Loop { .. }) {
+                device.kind = BlockDeviceKind::Loop {
                     backing_file: None,
                     backing_device: None,
                 };

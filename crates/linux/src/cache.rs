@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use record::{Cache, CacheKind};
 
-use crate::block::{self, Device, DeviceNumber, Devices, Kind};
+use crate::block::{self, BlockDeviceKind, Device, DeviceNumber, Devices};
 use crate::mapping;
 use crate::root::{Root, attribute};
 
@@ -51,7 +51,7 @@ fn add_below(
 /// The file that a loop device shows, which the list of devices does not lead to.
 fn shown_file(device: &Device) -> Option<&PathBuf> {
     match &device.kind {
-        Kind::Loop {
+        BlockDeviceKind::Loop {
             backing_file,
             backing_device: None,
         } => backing_file.as_ref(),
@@ -93,16 +93,16 @@ fn add_below_file(
 fn own_cache(root: &Root, device: &Device) -> Option<CacheKind> {
     let sys = root.sys.join("class/block").join(device.sysfs_name());
     match &device.kind {
-        Kind::Ram => Some(CacheKind::Memory),
-        Kind::Loop { .. } => {
+        BlockDeviceKind::Ram => Some(CacheKind::Memory),
+        BlockDeviceKind::Loop { .. } => {
             let direct = attribute(&sys.join("loop/dio"));
             (direct.as_deref() == Some("0")).then_some(CacheKind::PageCache)
         }
         // `none` is in brackets where there is no cache (Documentation/admin-guide/bcache.rst).
-        Kind::Disk => attribute(&sys.join("bcache/cache_mode"))
+        BlockDeviceKind::Disk => attribute(&sys.join("bcache/cache_mode"))
             .is_some_and(|modes| !modes.contains("[none]"))
             .then(|| CacheKind::FasterDisk("bcache".to_owned())),
-        Kind::Mapper { .. } => {
+        BlockDeviceKind::Mapper { .. } => {
             mapping::target_kinds(root, device)
                 .iter()
                 .find_map(|kind| match kind.as_str() {
@@ -110,6 +110,6 @@ fn own_cache(root: &Root, device: &Device) -> Option<CacheKind> {
                     _ => None,
                 })
         }
-        Kind::Partition { .. } | Kind::Raid { .. } => None,
+        BlockDeviceKind::Partition { .. } | BlockDeviceKind::Raid { .. } => None,
     }
 }

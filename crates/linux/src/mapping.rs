@@ -9,7 +9,7 @@ mod why;
 
 use record::{Bytes, Ranges};
 
-use crate::block::{Device, DeviceNumber, Devices, Kind};
+use crate::block::{BlockDeviceKind, Device, DeviceNumber, Devices};
 use crate::root::{Root, number};
 use piece::MappedPiece;
 use units::SECTOR;
@@ -142,13 +142,13 @@ impl Descent<'_> {
         let folder = self.root.sys.join("class/block").join(device.sysfs_name());
         let whole = 0..device.size.0;
         match device.kind {
-            Kind::Partition { of, .. } => {
+            BlockDeviceKind::Partition { of, .. } => {
                 let start: u64 = number(&folder.join("start"))
                     .ok_or_else(|| MappingUnknown::silent(device, "start"))?;
                 let piece = MappedPiece::straight(whole, start.saturating_mul(SECTOR));
                 Ok(vec![(of, piece)])
             }
-            Kind::Loop {
+            BlockDeviceKind::Loop {
                 backing_device: Some(below),
                 ..
             } => {
@@ -156,9 +156,11 @@ impl Descent<'_> {
                     .ok_or_else(|| MappingUnknown::silent(device, "loop/offset"))?;
                 Ok(vec![(below, MappedPiece::straight(whole, offset))])
             }
-            Kind::Raid { .. } => raid::pieces(self.root, self.devices, device),
-            Kind::Mapper { .. } => table::pieces(self.root, device),
-            Kind::Disk | Kind::Loop { .. } | Kind::Ram => Err(MappingUnknown::Kind(device.label())),
+            BlockDeviceKind::Raid { .. } => raid::pieces(self.root, self.devices, device),
+            BlockDeviceKind::Mapper { .. } => table::pieces(self.root, device),
+            BlockDeviceKind::Disk | BlockDeviceKind::Loop { .. } | BlockDeviceKind::Ram => {
+                Err(MappingUnknown::Kind(device.label()))
+            }
         }
     }
 }

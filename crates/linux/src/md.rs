@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use record::Bytes;
 use record::raid::{Level, MdLevel, Placement};
 
-use crate::block::{Device, DeviceNumber, Devices, Kind};
+use crate::block::{BlockDeviceKind, Device, DeviceNumber, Devices};
 use crate::root::{self, Result, Root, attribute, number};
 
 /// Sizes and positions in sysfs are in sectors of this many bytes.
@@ -83,7 +83,7 @@ pub fn arrays(root: &Root, devices: &Devices) -> Result<Vec<Array>> {
     let links = links(root, devices)?;
     devices
         .iter()
-        .filter(|device| matches!(device.kind, Kind::Raid { .. }))
+        .filter(|device| matches!(device.kind, BlockDeviceKind::Raid { .. }))
         .map(|device| array(root, devices, device, &links))
         .collect()
 }
@@ -98,7 +98,7 @@ pub fn mismatches(root: &Root, name: &str) -> Option<u64> {
 
 /// The array that a person means by `data`, `md127`, `/dev/md127` or `/dev/md/data`.
 pub fn find<'a>(root: &Root, devices: &'a Devices, word: &str) -> Option<&'a Device> {
-    let is_array = |device: &&Device| matches!(device.kind, Kind::Raid { .. });
+    let is_array = |device: &&Device| matches!(device.kind, BlockDeviceKind::Raid { .. });
     let at = |path: PathBuf| devices.at_path(root, &path).filter(is_array);
     if word.starts_with('/') {
         return at(PathBuf::from(word));

@@ -10,7 +10,7 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::block::{Device, Devices, Kind};
+use crate::block::{BlockDeviceKind, Device, Devices};
 use crate::root::Root;
 
 /// Beginning of udev's links to EBS volumes (60-persistent-storage.rules of systemd).
@@ -179,7 +179,7 @@ impl VolumeName {
         let node = |device: &Device| device.node().display().to_string();
         let disks: Vec<(VolumeId, &Device)> = devices
             .iter()
-            .filter(|device| device.kind == Kind::Disk && !device.hidden)
+            .filter(|device| device.kind == BlockDeviceKind::Disk && !device.hidden)
             .filter_map(|device| Some((VolumeId::of(device)?, device)))
             .collect();
         let found: Vec<&Device> = disks
@@ -204,7 +204,7 @@ impl VolumeName {
         };
         let is_it = |device: &&Device| {
             device.kind
-                == Kind::Partition {
+                == BlockDeviceKind::Partition {
                     of: disk.number,
                     number: partition,
                 }

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use linux::Root;
-use linux::block::{Devices, Kind, device_of, place_of};
+use linux::block::{BlockDeviceKind, Devices, device_of, place_of};
 use linux::consent::{
     Consent, DestroyTarget, DeviceUsers, PinnedTarget, Reason, Refusal, Relation,
     open_for_destroying, open_for_reading, why_not_writable,
@@ -270,7 +270,8 @@ fn root_loop_the_file_that_a_device_shows_is_refused() {
         return;
     };
     let devices = Devices::read(&Root::host()).unwrap();
-    let Kind::Loop { backing_file, .. } = &devices.named(&disk.name()).unwrap().kind else {
+    let BlockDeviceKind::Loop { backing_file, .. } = &devices.named(&disk.name()).unwrap().kind
+    else {
         panic!("not a loop device");
     };
     assert_eq!(backing_file.as_ref(), Some(&file));

@@ -7,7 +7,7 @@ mod support;
 
 use std::path::Path;
 
-use linux::block::{DeviceNumber, Devices, Kind, device_of, place_of};
+use linux::block::{BlockDeviceKind, DeviceNumber, Devices, device_of, place_of};
 use linux::diskstats::{Counter, DiskStats};
 use linux::mounts::Mounts;
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn a_captured_virtio_disk_is_described() {
     assert_eq!(names(devices.iter()), ["loop0", "vda", "zram0"]);
     let disk = devices.named("vda").unwrap();
     assert_eq!(disk.number, DeviceNumber::new(254, 0));
-    assert_eq!(disk.kind, Kind::Disk);
+    assert_eq!(disk.kind, BlockDeviceKind::Disk);
     assert_eq!(disk.size, Bytes::gib(256));
     assert_eq!(disk.model, None);
     assert_eq!(disk.serial.as_deref(), Some("overlayblk"));
@@ -54,7 +54,7 @@ fn a_captured_virtio_disk_is_described() {
     assert_eq!(disk.physical_block, Some(Bytes(4096)));
     assert!(!disk.removable && !disk.read_only && !disk.is_empty());
     assert!(devices.named("loop0").unwrap().is_empty());
-    assert_eq!(devices.named("zram0").unwrap().kind, Kind::Ram);
+    assert_eq!(devices.named("zram0").unwrap().kind, BlockDeviceKind::Ram);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn an_array_lies_on_its_members() {
     let devices = tree.devices();
     let array = devices.named("md0").unwrap();
     assert_eq!(array.title(), "raid10 array");
-    let Kind::Raid { level, disks, uuid } = &array.kind else {
+    let BlockDeviceKind::Raid { level, disks, uuid } = &array.kind else {
         panic!("{:?}", array.kind);
     };
     assert_eq!((level.clone(), *disks), (Some(Level::Ten.into()), Some(4)));
@@ -175,7 +175,7 @@ fn a_loop_device_ends_at_its_file_and_continues_to_its_device() {
     assert_eq!(below(&devices, "loop1"), ["vdb"]);
     assert_eq!(above(&devices, "vdb"), ["vdb1", "loop1"]);
     let backing = |name| match &devices.named(name).unwrap().kind {
-        Kind::Loop { backing_file, .. } => backing_file.clone(),
+        BlockDeviceKind::Loop { backing_file, .. } => backing_file.clone(),
         other => panic!("{other:?}"),
     };
     assert_eq!(

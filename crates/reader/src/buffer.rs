@@ -34,7 +34,7 @@ impl Buffer {
     }
 
     /// Takes so many parts of that many bytes into use, in other memory where there is no room for them.
-    pub fn hold(&mut self, parts: usize, length: usize) {
+    pub fn reserve(&mut self, parts: usize, length: usize) {
         if !self.fits(parts, length) {
             *self = Buffer::new(parts, length);
         }

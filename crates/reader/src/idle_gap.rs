@@ -53,7 +53,7 @@ impl IdleGap {
         let began = Instant::now();
         let came = read();
         let took = began.elapsed();
-        self.took(took);
+        self.note_read_time(took);
         (came, took)
     }
 
@@ -82,7 +82,7 @@ impl IdleGap {
     }
 
     /// A read took so long.
-    fn took(&mut self, read: Duration) {
+    fn note_read_time(&mut self, read: Duration) {
         let read = read.as_secs_f64();
         self.takes += match self.takes > 0.0 {
             true => READ_COUNTS * (read - self.takes),
@@ -126,7 +126,7 @@ mod tests {
     /// One of a member whose reads take 8 ms, with so many foreground requests at a time.
     fn idle_gap(usual: f64) -> IdleGap {
         let mut idle_gap = IdleGap::default();
-        idle_gap.took(Duration::from_millis(8));
+        idle_gap.note_read_time(Duration::from_millis(8));
         idle_gap.usual = usual;
         idle_gap
     }

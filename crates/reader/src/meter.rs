@@ -37,7 +37,7 @@ impl Meter {
     }
 
     /// A request came back with so many bytes.
-    pub fn came(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
+    pub fn note_completed(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
         self.count(now);
         self.in_flight = self.in_flight.saturating_sub(1);
         self.requests += 1;
@@ -105,7 +105,7 @@ mod tests {
         meter.issued(Nanos(0));
         meter.issued(Nanos(50 * MS));
         assert!(meter.interval(Nanos(99 * MS)).is_none());
-        meter.came(Nanos(100 * MS), Bytes(1000), Nanos(100 * MS));
+        meter.note_completed(Nanos(100 * MS), Bytes(1000), Nanos(100 * MS));
         let interval = meter.interval(Nanos(200 * MS)).unwrap();
         assert!((interval.in_flight - 1.25).abs() < 1e-9, "{interval:?}");
         assert_eq!((interval.requests, interval.bytes), (1.0, 1000.0));

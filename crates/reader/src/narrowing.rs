@@ -29,7 +29,7 @@ impl Narrowing {
     }
 
     /// A piece is requested.
-    pub(super) fn goes(&mut self, now: Nanos, piece: Range<u64>) {
+    pub(super) fn note_issued(&mut self, now: Nanos, piece: Range<u64>) {
         if self.in_flight.is_empty() {
             self.since = now;
         }
@@ -37,7 +37,7 @@ impl Narrowing {
     }
 
     /// A piece came back.
-    pub(super) fn came(&mut self, now: Nanos, piece: &Range<u64>) {
+    pub(super) fn note_completed(&mut self, now: Nanos, piece: &Range<u64>) {
         self.spent = self.spent(now);
         self.since = now;
         self.in_flight.retain(|other| other != piece);
@@ -76,13 +76,13 @@ mod tests {
     fn time_counts_once_however_many_are_in_flight() {
         let mut narrowing = Narrowing::default();
         let second = |number: u64| Nanos::from_secs(number);
-        narrowing.goes(second(10), 0..1);
-        narrowing.goes(second(11), 2..3);
-        narrowing.came(second(13), &(0..1));
+        narrowing.note_issued(second(10), 0..1);
+        narrowing.note_issued(second(11), 2..3);
+        narrowing.note_completed(second(13), &(0..1));
         assert_eq!(narrowing.spent(second(14)), second(4));
-        narrowing.came(second(15), &(2..3));
+        narrowing.note_completed(second(15), &(2..3));
         assert_eq!(narrowing.spent(second(100)), second(5));
-        narrowing.goes(second(100), 0..1);
+        narrowing.note_issued(second(100), 0..1);
         assert!(narrowing.has_time(second(694)) && !narrowing.has_time(second(695)));
     }
 
@@ -91,10 +91,10 @@ mod tests {
         let mut narrowing = Narrowing::default();
         for piece in 0..PIECES_IN_FLIGHT as u64 {
             assert!(narrowing.with_room().is_some());
-            narrowing.goes(Nanos(0), 10 * piece..10 * piece + 1);
+            narrowing.note_issued(Nanos(0), 10 * piece..10 * piece + 1);
         }
         assert_eq!(narrowing.with_room(), None);
-        narrowing.came(Nanos(1), &(0..1));
+        narrowing.note_completed(Nanos(1), &(0..1));
         assert!(narrowing.with_room().is_some());
     }
 }

@@ -17,7 +17,7 @@ const STALE_S: f64 = 1.0;
 
 /// Measurements of an interval.
 #[derive(Clone, Copy, Debug)]
-pub struct Interval<'a> {
+pub struct MeasuredInterval<'a> {
     /// Its length, in seconds.
     pub seconds: f64,
     /// The kernel's counts and the background's own part of them; `None` where nothing counts.
@@ -86,7 +86,7 @@ impl Pacer {
     }
 
     /// Takes an interval, and gives what is allowed from now on.
-    pub fn take(&mut self, interval: &Interval<'_>) -> Allowed {
+    pub fn take(&mut self, interval: &MeasuredInterval<'_>) -> Allowed {
         if interval.commits {
             self.detector.commits();
         }
@@ -134,7 +134,7 @@ impl Pacer {
     /// Where a foreground was there from the start: a request gets at least as many bytes a second as a page, and what it
     /// takes of the device is at most its least latency of late, as it was alone there then. Until the first has come
     /// back, a page's stands for it.
-    fn estimate(&mut self, interval: &Interval<'_>) {
+    fn estimate(&mut self, interval: &MeasuredInterval<'_>) {
         if let (ControllerStage::Learning(_), Some(mean_s)) =
             (self.controller.phase(), self.controller.mean_s())
         {
@@ -169,8 +169,8 @@ mod tests {
     use super::*;
 
     /// An interval beside a foreground that is there from the start, and whose requests take so long, in seconds.
-    fn beside(latency_s: &f64) -> Interval<'_> {
-        Interval {
+    fn beside(latency_s: &f64) -> MeasuredInterval<'_> {
+        MeasuredInterval {
             seconds: 0.04,
             counts: None,
             commits: false,
@@ -209,7 +209,7 @@ mod tests {
         while pauses < 2 {
             let before = pacer.allowed();
             let works = before != Allowed::Nothing;
-            let allowed = pacer.take(&Interval {
+            let allowed = pacer.take(&MeasuredInterval {
                 background: if works { BESIDE.0 as f64 } else { 0.0 },
                 own_latency_s: works.then_some(0.000_6),
                 ..beside(&0.001)
@@ -232,7 +232,7 @@ mod tests {
                 (true, 0) => 1e3,
                 (true, _) => 4e6,
             };
-            pacer.take(&Interval {
+            pacer.take(&MeasuredInterval {
                 counts: Some(IoCounts {
                     read: bytes,
                     own: bytes,

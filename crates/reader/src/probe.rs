@@ -23,7 +23,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// Results of probes since the last poll.
 #[derive(Debug, Default)]
-struct Shown {
+struct ProbeResults {
     took: Vec<f64>,
     /// Since when one is waiting.
     waits: Option<Instant>,
@@ -34,7 +34,7 @@ struct Shared {
     /// Mean time between two probes, in microseconds; zero where none are wanted.
     gap_us: AtomicU64,
     over: AtomicBool,
-    shown: Mutex<Shown>,
+    shown: Mutex<ProbeResults>,
 }
 
 /// Probes of an interval.
@@ -126,7 +126,7 @@ impl Drop for Prober {
 }
 
 impl Shared {
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+    fn shown(&self) -> MutexGuard<'_, ProbeResults> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -73,7 +73,7 @@ impl QueueBound {
     }
 
     /// A probe came back while so many requests were in flight.
-    pub fn probed(&mut self, now: Nanos, latency: Nanos, in_flight: usize) {
+    pub fn note_probe(&mut self, now: Nanos, latency: Nanos, in_flight: usize) {
         if now - latency < self.deaf_until {
             return;
         }
@@ -127,7 +127,7 @@ mod tests {
                 longest = longest.max(wait);
             }
             now += PROBE_EVERY.max(Nanos((wait * 1e9) as u64));
-            short.probed(now, Nanos((wait * 1e9) as u64), in_flight);
+            short.note_probe(now, Nanos((wait * 1e9) as u64), in_flight);
         }
         (short.most().min(wanted), longest)
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use job::Resumable;
-use linux::block::{Device, DeviceNumber, Devices, Kind};
+use linux::block::{BlockDeviceKind, Device, DeviceNumber, Devices};
 use linux::consent::{ReadTarget, open_for_reading};
 use linux::ebs::VolumeCounters;
 use linux::root::number;
@@ -25,7 +25,7 @@ pub struct Attached {
 
 /// Key of a volume in the ledger. What it may believe depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum VolumeKey {
     /// The id of an EBS volume. No other volume ever has it, and its content comes from a snapshot
     /// only once, so that what was read of it is warm for good.
     Ebs(String),
@@ -37,35 +37,35 @@ pub enum Key {
     Path(String, Option<Attached>),
 }
 
-impl Key {
+impl VolumeKey {
     /// As the ledger has it.
     pub fn text(&self) -> &str {
         match self {
-            Key::Ebs(text) | Key::Unique(text, _) | Key::Path(text, _) => text,
+            VolumeKey::Ebs(text) | VolumeKey::Unique(text, _) | VolumeKey::Path(text, _) => text,
         }
     }
 
     /// The attachment by which it is known, where its name is not enough.
     pub fn attached(&self) -> Option<&Attached> {
         match self {
-            Key::Unique(_, attached) | Key::Path(_, attached) => attached.as_ref(),
-            Key::Ebs(_) => None,
+            VolumeKey::Unique(_, attached) | VolumeKey::Path(_, attached) => attached.as_ref(),
+            VolumeKey::Ebs(_) => None,
         }
     }
 
     /// For how long an interrupted warming can go on.
     pub fn resumable(&self) -> Resumable {
         match self {
-            Key::Ebs(_) | Key::Unique(..) => Resumable::Anywhere,
-            Key::Path(_, Some(_)) => Resumable::WhileAttached,
-            Key::Path(_, None) => Resumable::Never,
+            VolumeKey::Ebs(_) | VolumeKey::Unique(..) => Resumable::Anywhere,
+            VolumeKey::Path(_, Some(_)) => Resumable::WhileAttached,
+            VolumeKey::Path(_, None) => Resumable::Never,
         }
     }
 }
 
 /// Reason for which a device cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotOpened {
+pub enum OpenError {
     /// It is a file, of this path.
     File(String),
     /// Another reason against it, as a sentence.
@@ -84,7 +84,7 @@ pub struct Volume {
     /// asked for, and holds nothing.
     pub size: Bytes,
     /// Its key in the ledger.
-    pub key: Key,
+    pub key: VolumeKey,
     target: ReadTarget,
 }
 
@@ -93,19 +93,19 @@ impl Volume {
     ///
     /// # Errors
     /// When it is no device that can be read.
-    pub fn open(path: &Path, devices: &Devices, root: &Root) -> Result<Volume, NotOpened> {
-        let target = open_for_reading(path).map_err(|error| NotOpened::Other(error.to_string()))?;
+    pub fn open(path: &Path, devices: &Devices, root: &Root) -> Result<Volume, OpenError> {
+        let target = open_for_reading(path).map_err(|error| OpenError::Other(error.to_string()))?;
         let shown = path.display();
         let number = target
             .device
-            .ok_or_else(|| NotOpened::File(shown.to_string()))?;
+            .ok_or_else(|| OpenError::File(shown.to_string()))?;
         let device = devices.get(number).ok_or_else(|| {
-            NotOpened::Other(format!(
+            OpenError::Other(format!(
                 "the kernel does not list the device {number} of {shown}; it may just have been removed"
             ))
         })?;
         if target.size.0 == 0 {
-            return Err(NotOpened::Other(format!(
+            return Err(OpenError::Other(format!(
                 "{shown} has no size: there is nothing to read"
             )));
         }
@@ -179,20 +179,20 @@ pub fn is_ebs(device: &Device) -> bool {
 
 /// Key of a volume. A serial number alone is none: that of NVMe is the controller's, which several disks of a
 /// host share, and that of many virtual disks is the same on all hosts.
-fn key(device: &Device, devices: &Devices, root: &Root) -> Key {
+fn key(device: &Device, devices: &Devices, root: &Root) -> VolumeKey {
     let of_part = |name: &str| match device.kind {
-        Kind::Partition { number, .. } => format!("{name} part {number}"),
+        BlockDeviceKind::Partition { number, .. } => format!("{name} part {number}"),
         _ => name.to_owned(),
     };
     let serial = device.serial.as_deref().map(str::trim);
     if let Some(id) = serial.filter(|serial| is_ebs(device) && serial.starts_with("vol")) {
-        return Key::Ebs(of_part(id));
+        return VolumeKey::Ebs(of_part(id));
     }
     match device.wwid.as_deref().map(str::trim) {
         Some(wwid) if is_unique(wwid) => {
-            Key::Unique(of_part(wwid), attached(device, devices, root))
+            VolumeKey::Unique(of_part(wwid), attached(device, devices, root))
         }
-        _ => Key::Path(path_key(device), attached(device, devices, root)),
+        _ => VolumeKey::Path(path_key(device), attached(device, devices, root)),
     }
 }
 
@@ -224,7 +224,7 @@ fn attached(device: &Device, devices: &Devices, root: &Root) -> Option<Attached>
 fn path_key(device: &Device) -> String {
     let node = device.node().display().to_string();
     match &device.kind {
-        Kind::Loop {
+        BlockDeviceKind::Loop {
             backing_file: Some(file),
             ..
         } => format!("{node} on {}", file.display()),
@@ -286,21 +286,27 @@ mod tests {
             key(device, &devices, &root)
         };
         for name in ["nvme0n2", "nvme0n3", "nvme2n1", "sda", "sdc"] {
-            let Key::Path(path, Some(attached)) = key(name) else {
+            let VolumeKey::Path(path, Some(attached)) = key(name) else {
                 panic!("{name}: {:?}", key(name));
             };
             assert_eq!(path, format!("/dev/{name}"));
             assert_eq!(attached.boot, "b");
         }
         assert_ne!(key("nvme0n2").attached(), key("nvme0n3").attached());
-        assert_eq!(key("nvme1n1"), Key::Ebs("vol0123456789abcdef0".to_owned()));
+        assert_eq!(
+            key("nvme1n1"),
+            VolumeKey::Ebs("vol0123456789abcdef0".to_owned())
+        );
         let attached = key("nvme0n2").attached().cloned();
         let sdb = attached.map(|one| Attached { diskseq: 6, ..one });
-        assert_eq!(key("sdb"), Key::Unique("naa.600508b1001c".to_owned(), sdb));
+        assert_eq!(
+            key("sdb"),
+            VolumeKey::Unique("naa.600508b1001c".to_owned(), sdb)
+        );
         // Before 5.15 the kernel did not number the disks.
         assert_eq!(key("sda").resumable(), Resumable::WhileAttached);
         fs::remove_file(root.sys.join("class/block/sda/diskseq")).unwrap();
-        assert_eq!(key("sda"), Key::Path("/dev/sda".to_owned(), None));
+        assert_eq!(key("sda"), VolumeKey::Path("/dev/sda".to_owned(), None));
         assert_eq!(key("sda").resumable(), Resumable::Never);
     }
 }

@@ -110,15 +110,15 @@ impl<S: Copy> Work<S> {
     pub fn next(&mut self, now: Nanos) -> Option<ReadRequest> {
         let near = self.narrowing.with_room();
         if let Some(piece) = near.and_then(|near| self.queue.next_piece(near)) {
-            self.narrowing.goes(now, piece.clone());
+            self.narrowing.note_issued(now, piece.clone());
             return Some(ReadRequest::Piece(piece));
         }
         self.queue.next_block().map(ReadRequest::Block)
     }
 
     /// A piece came back, whatever came of it.
-    pub fn came(&mut self, now: Nanos, piece: &Range<u64>) {
-        self.narrowing.came(now, piece);
+    pub fn note_completed(&mut self, now: Nanos, piece: &Range<u64>) {
+        self.narrowing.note_completed(now, piece);
     }
 
     /// This was read.
@@ -155,9 +155,9 @@ impl<S: Copy> Work<S> {
     }
 
     /// These are not unreadable after all, and count as left.
-    pub fn take_back(&mut self, ranges: &Ranges) {
+    pub fn mark_unread(&mut self, ranges: &Ranges) {
         self.unreadable = self.unreadable.subtract(ranges);
-        self.left = self.truly_left().0;
+        self.left = self.count_left().0;
     }
 
     /// Leaves out the bytes behind this: the device ends there now.
@@ -167,11 +167,11 @@ impl<S: Copy> Work<S> {
         self.done = self.done.intersect(&Ranges::all(size));
         self.queue.cut_at(size.0);
         self.planned = self.planned.intersect(&Ranges::all(size));
-        self.left = self.truly_left().0;
+        self.left = self.count_left().0;
     }
 
     /// Bytes left, computed anew.
-    pub fn truly_left(&self) -> Bytes {
+    pub fn count_left(&self) -> Bytes {
         let covered = self.done.union(&self.unreadable);
         self.planned.subtract(&covered).total()
     }
@@ -209,7 +209,7 @@ mod tests {
         while let Some(asked) = work.next(Nanos(0)) {
             let (ReadRequest::Block(range) | ReadRequest::Piece(range)) = asked.clone();
             if matches!(asked, ReadRequest::Piece(_)) {
-                work.came(Nanos(0), &range);
+                work.note_completed(Nanos(0), &range);
             }
             if bad.intersect(&Ranges::from(range.clone())).is_empty() {
                 work.was_read(range);
@@ -220,9 +220,9 @@ mod tests {
         assert_eq!(given_up, bad);
         assert_eq!(work.unreadable(), &bad);
         assert_eq!(work.done(), &Ranges::all(size).subtract(&bad));
-        assert_eq!((work.left(), work.truly_left()), (Bytes(0), Bytes(0)));
+        assert_eq!((work.left(), work.count_left()), (Bytes(0), Bytes(0)));
         assert!(!work.is_coarse());
-        work.take_back(&bad);
+        work.mark_unread(&bad);
         assert_eq!(
             (work.left(), work.unreadable().is_empty()),
             (bad.total(), true)

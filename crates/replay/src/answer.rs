@@ -86,18 +86,18 @@ pub struct ClassAnswer {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Latencies {
     /// The median.
-    pub p50: Figure,
+    pub p50: PercentileEstimate,
     /// The 99th percentile.
-    pub p99: Figure,
+    pub p99: PercentileEstimate,
     /// The 99.9th percentile.
-    pub p999: Figure,
+    pub p999: PercentileEstimate,
     /// The longest.
     pub max_ns: u64,
 }
 
 /// A percentile with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Figure {
+pub struct PercentileEstimate {
     /// The percentile.
     pub ns: u64,
     /// The lower bound; null where too little is known.
@@ -212,7 +212,7 @@ impl Latencies {
     fn of(parts: &[Histogram]) -> Latencies {
         let figure = |quantile| {
             let found = percentile::percentile(parts, quantile);
-            Figure {
+            PercentileEstimate {
                 ns: found.value,
                 low_ns: found.bounds.map(|(low, _)| low),
                 high_ns: found.bounds.map(|(_, high)| high),

@@ -28,7 +28,9 @@ mod testing;
 mod tests;
 pub mod views;
 
-pub use answer::{ClassAnswer, Counts, DeviceAnswer, Figure, InFlight, Latencies, ReplayAnswer};
+pub use answer::{
+    ClassAnswer, Counts, DeviceAnswer, InFlight, Latencies, PercentileEstimate, ReplayAnswer,
+};
 pub use options::ReplayOptions;
 pub use play::{Disk, PlayError, Played, play};
 pub use source::Opener;

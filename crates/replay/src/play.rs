@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use engine::list::{EndReason, List, ListEngine, ListSummary, MAX_IN_FLIGHT, Memory};
+use engine::list::{BufferMode, EndReason, List, ListEngine, ListSummary, MAX_IN_FLIGHT};
 use engine::{EngineError, IoInterface, Observer};
 use record::{
     Bytes, Direction, HostConditions, JobOptions, Nanos, Pace, Pattern, Phase, Replay,
@@ -94,7 +94,7 @@ pub fn play(
     let files: Vec<&File> = disks.iter().map(|disk| disk.file).collect();
     let list = List {
         files: &files,
-        memory: Memory::Mixed {
+        memory: BufferMode::Mixed {
             seed,
             compressible: settings.compressible,
         },

@@ -6,7 +6,7 @@ use record::{OffsetMap, Pace};
 use ui::format::{latency, number, percent};
 use ui::table::{Column, layout};
 
-use crate::answer::{Counts, Figure, Latencies, ReplayAnswer};
+use crate::answer::{Counts, Latencies, PercentileEstimate, ReplayAnswer};
 
 /// Titles of the table of classes.
 pub const TITLES: [&str; 8] = ["class", "I/Os", "", "p50", "p99", "p99.9", "max", "failed"];
@@ -85,7 +85,7 @@ fn intervals(latencies: &Latencies) -> Option<Vec<String>> {
 }
 
 /// The bounds of the interval relative to the percentile, as `-8/+12 %`: so that three of them fit beside each other.
-fn interval(figure: &Figure) -> String {
+fn interval(figure: &PercentileEstimate) -> String {
     let share = |distance: u64| (distance as f64 * 100.0 / figure.ns.max(1) as f64).round();
     match figure.low_ns.zip(figure.high_ns) {
         Some((low, high)) => format!(

@@ -1,7 +1,7 @@
 //! Choice of the arrays to scrub, and of those that run at the same time.
 
 use jiff::{SignedDuration, Timestamp};
-use job::Store;
+use job::JobStore;
 use linux::block::{DeviceNumber, Devices};
 use linux::{Root, md};
 
@@ -30,10 +30,10 @@ pub(crate) fn choose(
     let Some(every) = args.every else {
         return Ok(targets);
     };
-    let store = Store::open_if_there(context).ok().flatten();
+    let store = JobStore::open_if_there(context).ok().flatten();
     let least = SignedDuration::from_nanos(i64::try_from(every.0.0).unwrap_or(i64::MAX));
     let is_due = |target: &Target| {
-        let find = |store: &Store| store.find::<Checkpoint>(&target.uuid).ok()?;
+        let find = |store: &JobStore| store.find::<Checkpoint>(&target.uuid).ok()?;
         let work = store.as_ref().and_then(find);
         let finished = work
             .filter(|work| !work.document.repairs)
@@ -123,7 +123,7 @@ fn share(one: &Target, other: &Target) -> bool {
 
 /// Those of a later round as they are now, and why others cannot be scrubbed any more, in sentences: hours
 /// or days may have passed since they were chosen.
-pub(crate) fn still(round: Vec<Target>, root: &Root) -> (Vec<Target>, Vec<String>) {
+pub(crate) fn refresh_targets(round: Vec<Target>, root: &Root) -> (Vec<Target>, Vec<String>) {
     let mut targets = Vec::new();
     let mut left_out = Vec::new();
     for target in round {

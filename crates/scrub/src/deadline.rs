@@ -32,7 +32,7 @@ impl Deadline {
     }
 
     /// Reports once that it cannot be kept where so many bytes are left at such a rate.
-    pub(super) fn foresee(
+    pub(super) fn report_if_late(
         &mut self,
         now_s: f64,
         left: u64,
@@ -45,7 +45,7 @@ impl Deadline {
         let (needs_s, has_s) = (left as f64 / rate, due.left().as_secs_f64());
         if self.eta.must_warn(now_s, needs_s, has_s) {
             // What is not shown now is reported again.
-            if line.report(late(&self.path, needs_s, has_s, self.wins)) {
+            if line.report(late_warning(&self.path, needs_s, has_s, self.wins)) {
                 self.eta.warned(now_s);
             }
         }
@@ -63,7 +63,7 @@ pub(super) fn kept_of_both(deadline_wins: bool) -> &'static str {
 
 /// A warning that a deadline and the latency target cannot both be met, where so many seconds are needed and so many are
 /// left, and which of them is kept.
-fn late(path: &str, left: f64, available: f64, deadline_wins: bool) -> String {
+fn late_warning(path: &str, left: f64, available: f64, deadline_wins: bool) -> String {
     let (left, available) = (span(left), span(available));
     let kept = kept_of_both(deadline_wins);
     format!("disksmith: {path} needs {left} more at this pace, and there are {available}: {kept}.")
@@ -75,9 +75,9 @@ mod tests {
 
     #[test]
     fn the_answer_names_which_of_the_two_is_kept() {
-        let message = late("/dev/md0", 7200.0, 3600.0, false);
+        let message = late_warning("/dev/md0", 7200.0, 3600.0, false);
         assert!(message.contains("The latency target is kept"), "{message}");
-        let message = late("/dev/md0", 7200.0, 3600.0, true);
+        let message = late_warning("/dev/md0", 7200.0, 3600.0, true);
         assert!(
             message.contains("faster than the latency target allows"),
             "{message}"

@@ -82,13 +82,13 @@ pub(crate) trait ArrayControl {
     ///
     /// # Errors
     /// The kernel's error.
-    fn act(&mut self, action: SyncAction) -> linux::Result<()>;
+    fn write_sync_action(&mut self, action: SyncAction) -> linux::Result<()>;
     /// Work that md waits to do until the check has ended.
     fn waits(&mut self) -> Option<Waits>;
     /// True if the array exists.
     fn is_there(&mut self) -> bool;
     /// Foreground I/O since the last call; probes continue at least so many seconds apart, or stop.
-    fn seen(&mut self, probing: Option<f64>) -> ForegroundSample;
+    fn foreground_sample(&mut self, probing: Option<f64>) -> ForegroundSample;
     /// True if the members can be read and compared directly.
     fn can_compare(&mut self) -> bool;
     /// Begins to read and compare these positions of the check, in idle gaps of the members with so much time between
@@ -101,7 +101,7 @@ pub(crate) trait ArrayControl {
     /// Reason to stop early.
     fn stop_cause(&mut self) -> Option<StopCause>;
     /// Takes the progress.
-    fn stands(&mut self, at: &ScrubProgress);
+    fn take_progress(&mut self, at: &ScrubProgress);
 }
 
 /// Work for the driver.
@@ -199,16 +199,15 @@ pub(crate) struct DriveResult {
 }
 
 /// Drives a check until it ends. The tunables are then to be put back.
-pub(crate) fn drive(world: &mut impl ArrayControl, task: &Task) -> DriveResult {
-    let now = world.now();
+pub(crate) fn drive(control: &mut impl ArrayControl, task: &Task) -> DriveResult {
+    let now = control.now();
     let mut pace = Controller::new(task.targets.unwrap_or_default());
     pace.goes_in_steps(true);
     let mut drive = Drive {
         pace,
         sampled: now,
         moved: 0.0,
-        window: SyncWindow::new(task.from, task.chunk, task.wide, now)
-            .that_holds_all(task.holds_all),
+        window: SyncWindow::new(task.from, task.chunk, task.wide, now).with_barrier(task.holds_all),
         at: ScrubProgress {
             live: task.from,
             done: task.from,
@@ -217,7 +216,7 @@ pub(crate) fn drive(world: &mut impl ArrayControl, task: &Task) -> DriveResult {
             targets: task.targets,
             ..ScrubProgress::default()
         },
-        world,
+        control,
         task,
         began: false,
         window_set: false,
@@ -234,7 +233,7 @@ pub(crate) fn drive(world: &mut impl ArrayControl, task: &Task) -> DriveResult {
     };
     let ending = match drive.begin() {
         Ok(()) => drive.run(),
-        Err(error) => drive.trouble(error),
+        Err(error) => drive.ending_of_error(error),
     };
     drive.end(&ending);
     DriveResult {
@@ -255,7 +254,7 @@ fn is_over(ending: &Ending) -> bool {
 }
 
 struct Drive<'a, W: ArrayControl> {
-    world: &'a mut W,
+    control: &'a mut W,
     task: &'a Task,
     pace: Controller,
     /// When the controller last had a sample, and the bytes done since.
@@ -298,55 +297,55 @@ impl<W: ArrayControl> Drive<'_, W> {
             (Tunable::Min, &from),
         ];
         for (tunable, text) in ends {
-            self.retried(|world| world.turn(tunable, text))?;
+            self.retried(|control| control.turn(tunable, text))?;
             self.window_set = true;
         }
         let action = self.task.action;
-        self.retried(|world| world.act(action))?;
+        self.retried(|control| control.write_sync_action(action))?;
         self.began = true;
         Ok(())
     }
 
     fn run(&mut self) -> Ending {
         loop {
-            if let Some(order) = self.world.stop_cause() {
-                return self.settle(order);
+            if let Some(order) = self.control.stop_cause() {
+                return self.let_reach_sync_max(order);
             }
-            let now = self.world.now();
+            let now = self.control.now();
             let tick = self.rest(now);
-            self.world.rest(tick);
+            self.control.rest(tick);
             match self.tick() {
                 Ok(None) => {}
                 Ok(Some(ending)) => return ending,
-                Err(error) => return self.trouble(error),
+                Err(error) => return self.ending_of_error(error),
             }
         }
     }
 
     /// Lets md reach `sync_max`, where the progress is known, unless that takes long, or md is held because of the
     /// foreground.
-    fn settle(&mut self, order: StopCause) -> Ending {
+    fn let_reach_sync_max(&mut self, order: StopCause) -> Ending {
         if self.throttle == Some(Throttle::Shut) || !self.began {
             return Ending::Ordered(order);
         }
-        let until = self.world.now() + SETTLES;
-        while self.at.done < self.window.at() && self.world.now() < until {
+        let until = self.control.now() + SETTLES;
+        while self.at.done < self.window.at() && self.control.now() < until {
             match self.poll(self.polled) {
-                Ok(None) => self.world.rest(TICK),
+                Ok(None) => self.control.rest(TICK),
                 Ok(Some(ending)) => return ending,
-                Err(error) => return self.trouble(error),
+                Err(error) => return self.ending_of_error(error),
             }
         }
         Ending::Ordered(order)
     }
 
     fn tick(&mut self) -> linux::Result<Option<Ending>> {
-        let now = self.world.now();
+        let now = self.control.now();
         if let Some(ending) = self.tick_direct(now)? {
             return Ok(ending);
         }
         let before = self.at.live;
-        if let Some(live) = self.world.live() {
+        if let Some(live) = self.control.live() {
             self.at.live = live.max(before);
         }
         // A part for which md is sent tells nothing: it is begun for it.
@@ -370,26 +369,26 @@ impl<W: ArrayControl> Drive<'_, W> {
             self.moved += bytes;
         }
         let passed = self.passed(now);
-        if let Some(ending) = self.give_way(now)? {
+        if let Some(ending) = self.switch_to_direct(now)? {
             return Ok(Some(ending));
         }
         if !self.began {
             return Ok(None);
         }
         let may = self.pace.allowed();
-        self.window.hurry(self.pace.is_driven());
+        self.window.apply_deadline(self.pace.is_driven());
         let throttle = self.window.throttle(may, self.at.live, bytes, passed);
         if let Some(turned) = self.set(throttle)? {
             return Ok(Some(turned));
         }
         if self.at.of.0 > 0 && self.window.is_wanted(may, self.at.live, now) {
             let in_flight = match may {
-                Allowed::Rate(_) => self.world.in_flight(),
+                Allowed::Rate(_) => self.control.in_flight(),
                 Allowed::All | Allowed::Nothing => 0,
             };
             let stood = self.window.at();
             if let Some(to) = self.window.raise(may, self.at.live, in_flight, now)
-                && let Err(error) = self.world.turn(Tunable::Max, &to.0.to_string())
+                && let Err(error) = self.control.turn(Tunable::Max, &to.0.to_string())
             {
                 return self.refused(stood, error).map(Some);
             }
@@ -414,7 +413,7 @@ impl<W: ArrayControl> Drive<'_, W> {
     /// not.
     fn observe(&mut self, now: Nanos, is_busy: bool) {
         let probing = self.pace.probes();
-        let seen = self.world.seen(self.pace.probe_gap_s());
+        let seen = self.control.foreground_sample(self.pace.probe_gap_s());
         let before = std::mem::replace(&mut self.sampled, now);
         let seconds = Nanos(now.0.saturating_sub(before.0)).as_secs_f64();
         let bytes = std::mem::take(&mut self.moved);
@@ -434,20 +433,20 @@ impl<W: ArrayControl> Drive<'_, W> {
 
     /// Reason why `sync_max` could not be raised: another program's change, or the kernel's error.
     fn refused(&mut self, stood: Sectors, error: linux::Error) -> linux::Result<Ending> {
-        let state = self.world.sync_state()?;
+        let state = self.control.sync_state()?;
         if state.action == self.task.action && state.degraded == 0 {
             return match state.until == SyncMax::At(stood) {
                 true => Err(error),
                 false => Ok(Ending::Turned(Tunable::Max)),
             };
         }
-        let now = self.world.now();
+        let now = self.control.now();
         self.poll(now)?.ok_or(error)
     }
 
     /// Polls the whole state: for progress to keep, and for a reason to end.
     fn poll(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
-        let state = self.world.sync_state()?;
+        let state = self.control.sync_state()?;
         self.count(&state);
         match state.action {
             action if action == self.task.action => {}
@@ -475,10 +474,10 @@ impl<W: ArrayControl> Drive<'_, W> {
             if done == self.window.at() {
                 self.at.done = done;
                 self.at.mismatches = self.at.mismatches_seen;
-                self.window.stood(now);
+                self.window.note_stop(now);
             }
         }
-        self.hurry(now);
+        self.apply_deadline(now);
         self.poll_seldom(now, state.delayed)
     }
 
@@ -498,7 +497,7 @@ impl<W: ArrayControl> Drive<'_, W> {
             return Ok(None);
         }
         self.polled_seldom = now;
-        if let Some(waits) = self.world.waits() {
+        if let Some(waits) = self.control.waits() {
             return Ok(Some(Ending::Waits(waits)));
         }
         if !delayed {
@@ -510,7 +509,7 @@ impl<W: ArrayControl> Drive<'_, W> {
     }
 
     /// Where a deadline counts more than the latency, it sets how slow it may be.
-    fn hurry(&mut self, now: Nanos) {
+    fn apply_deadline(&mut self, now: Nanos) {
         let Some(deadline) = self.task.deadline else {
             return;
         };
@@ -527,7 +526,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         let limits = self.throttle?.limits();
         let turned = limits.into_iter().find(|(tunable, kib)| {
             let shown = self
-                .world
+                .control
                 .tunable(*tunable)
                 .and_then(|text| SpeedLimit::parse(&text));
             shown
@@ -548,7 +547,7 @@ impl<W: ArrayControl> Drive<'_, W> {
             return Ok(Some(turned));
         }
         for (tunable, kib) in throttle.limits() {
-            self.world.turn(tunable, &kib.to_string())?;
+            self.control.turn(tunable, &kib.to_string())?;
         }
         self.throttle = Some(throttle);
         Ok(None)
@@ -565,12 +564,12 @@ impl<W: ArrayControl> Drive<'_, W> {
         self.at.measuring = self.pace.is_measuring();
         self.at.above_s = self.pace.above_s();
         self.at.held = self.pace.holds_back();
-        self.world.stands(&self.at);
+        self.control.take_progress(&self.at);
     }
 
     /// Meaning of an error: of an array that is gone nothing can be read.
-    fn trouble(&mut self, error: linux::Error) -> Ending {
-        if self.world.is_there() {
+    fn ending_of_error(&mut self, error: linux::Error) -> Ending {
+        if self.control.is_there() {
             Ending::Failed(error)
         } else {
             Ending::Gone
@@ -585,15 +584,15 @@ impl<W: ArrayControl> Drive<'_, W> {
         let ours = self.task.action;
         let is_ours =
             |state: &linux::Result<SyncState>| matches!(state, Ok(state) if state.action == ours);
-        if !is_ours(&self.world.sync_state()) {
+        if !is_ours(&self.control.sync_state()) {
             return;
         }
-        let until = self.world.now() + TIMEOUT;
-        while is_ours(&self.world.sync_state()) && self.world.now() < until {
+        let until = self.control.now() + TIMEOUT;
+        while is_ours(&self.control.sync_state()) && self.control.now() < until {
             // What stands in its way is found when the tunables are put back. Before its thread has begun, md takes
             // no notice.
-            let _ = self.world.act(SyncAction::Idle);
-            self.world.rest(TICK);
+            let _ = self.control.write_sync_action(SyncAction::Idle);
+            self.control.rest(TICK);
         }
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
         target.level,
         target.places(),
         target.of_member(),
-        promise(known.args)
+        latency_limit(known.args)
     )];
     let left = left.0 as f64;
     if let Some(due) = known.due {
@@ -71,7 +71,7 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
 }
 
 /// Promise to the foreground.
-fn promise(args: &ScrubArgs) -> String {
+fn latency_limit(args: &ScrubArgs) -> String {
     let keep = &args.keep;
     let words = [("a p99 of", keep.keep_p99), ("a mean of", keep.keep_mean)];
     let words: Vec<String> = words

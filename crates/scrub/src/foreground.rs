@@ -158,7 +158,7 @@ impl Foreground {
     /// Foreground I/O since the last call; probes continue at least so many seconds apart, or stop. `own` gives
     /// the I/O of the background itself, beside probes, that the device counts; of an array it counts none, and tells
     /// how long the foreground's take.
-    pub(crate) fn seen(
+    pub(crate) fn foreground_sample(
         &mut self,
         probing: Option<f64>,
         own: impl FnOnce() -> Option<Own>,
@@ -263,11 +263,17 @@ mod tests {
         stat(&disk.join("sda1"), 140);
         stat(&disk.join("sda2"), 160);
         stat(&disk.join("sda3"), 1100);
-        assert_eq!(foreground.seen(None, || None).others, Some(100.0));
-        assert_eq!(foreground.seen(None, || None).others, Some(0.0));
+        assert_eq!(
+            foreground.foreground_sample(None, || None).others,
+            Some(100.0)
+        );
+        assert_eq!(
+            foreground.foreground_sample(None, || None).others,
+            Some(0.0)
+        );
         // One that waits is no request yet, but the time goes on.
         std::fs::write(disk.join("sda1/stat"), "140 0 1120 0 0 0 0 0 1 250 250").unwrap();
-        let seen = foreground.seen(None, || None);
+        let seen = foreground.foreground_sample(None, || None);
         assert_eq!((seen.others, seen.busy), (Some(0.0), 0.25));
     }
 }

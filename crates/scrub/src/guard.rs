@@ -185,7 +185,7 @@ fn mark(uuid: &str) -> PathBuf {
 }
 
 /// Notes that the tunables of an array are back. Where that cannot be, the tunables themselves must tell.
-pub(crate) fn note_back(uuid: &str) {
+pub(crate) fn note_restored(uuid: &str) {
     let _ = fs::write(mark(uuid), "");
 }
 
@@ -236,9 +236,9 @@ pub(crate) fn guard(root: &Root) -> anyhow::Result<()> {
         },
     };
     drop(lock);
-    let back = stay(&sync, back, is_same);
+    let back = restore_when_possible(&sync, back, is_same);
     if back.is_all() {
-        note_back(&charge.uuid);
+        note_restored(&charge.uuid);
     }
     Ok(())
 }
@@ -312,7 +312,7 @@ fn watch_until(
             Err(RecvTimeoutError::Disconnected) => return Vec::new(),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        stood = if stands_in_the_way(sync, &waiting) {
+        stood = if hinders_recovery(sync, &waiting) {
             stood + 1
         } else {
             0
@@ -327,7 +327,7 @@ fn watch_until(
 /// True if `sync_max` or a limit keeps md from recovering the array, or one beside it. While a check stands at
 /// the window, md does not even begin to recover; and under the limit that stops a check a recovery would take
 /// years.
-fn stands_in_the_way(sync: &Sync, waiting: &Waiting) -> bool {
+fn hinders_recovery(sync: &Sync, waiting: &Waiting) -> bool {
     let Ok(state) = sync.state() else {
         return false;
     };
@@ -337,7 +337,11 @@ fn stands_in_the_way(sync: &Sync, waiting: &Waiting) -> bool {
 }
 
 /// Waits until the rest can be put back, as long as it is the same array.
-fn stay(sync: &Sync, mut back: RestoreResult, is_same: impl Fn() -> bool) -> RestoreResult {
+fn restore_when_possible(
+    sync: &Sync,
+    mut back: RestoreResult,
+    is_same: impl Fn() -> bool,
+) -> RestoreResult {
     while let Some(later) = back.later.clone() {
         sleep(TURN);
         if !sync.is_there() || !is_same() {
@@ -432,13 +436,13 @@ mod tests {
         member("vda", "0", "in_sync");
         member("vdb", "none", "spare");
         let before = Waiting::before(&tunables.sync);
-        assert!(!stands_in_the_way(&tunables.sync, &before));
+        assert!(!hinders_recovery(&tunables.sync, &before));
         member("vda", "0", "in_sync,want_replacement");
-        assert!(stands_in_the_way(&tunables.sync, &before));
+        assert!(hinders_recovery(&tunables.sync, &before));
         assert_eq!(before.now(), Some(Waits::Replacement));
         // md was idle, and has not begun it.
         let left = Waiting::before(&tunables.sync);
-        assert!(!stands_in_the_way(&tunables.sync, &left));
+        assert!(!hinders_recovery(&tunables.sync, &left));
     }
 
     /// Moment at which a first process ends.

@@ -108,8 +108,8 @@ impl ArrayControl for OnHost<'_> {
         self.sync.turn(tunable, text)
     }
 
-    fn act(&mut self, action: SyncAction) -> linux::Result<()> {
-        self.sync.act(action)
+    fn write_sync_action(&mut self, action: SyncAction) -> linux::Result<()> {
+        self.sync.write_sync_action(action)
     }
 
     fn waits(&mut self) -> Option<Waits> {
@@ -120,8 +120,8 @@ impl ArrayControl for OnHost<'_> {
         self.sync.is_there()
     }
 
-    fn seen(&mut self, probing: Option<f64>) -> ForegroundSample {
-        self.foreground.seen(probing, || None)
+    fn foreground_sample(&mut self, probing: Option<f64>) -> ForegroundSample {
+        self.foreground.foreground_sample(probing, || None)
     }
 
     fn can_compare(&mut self) -> bool {
@@ -149,7 +149,7 @@ impl ArrayControl for OnHost<'_> {
         self.stop.cause()
     }
 
-    fn stands(&mut self, at: &ScrubProgress) {
+    fn take_progress(&mut self, at: &ScrubProgress) {
         if (self.stands)(at) {
             self.foreground.commits();
         }

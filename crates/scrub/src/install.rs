@@ -11,7 +11,7 @@ use crate::args::ScrubArgs;
 use crate::calendar::DueBy;
 use array::programs::InstalledPrograms;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 
 /// The first Sunday of a month at one o'clock.
 const MONTHLY: &str = "Sun *-*-1..7 01:00:00";
@@ -36,7 +36,7 @@ pub(crate) fn install(args: &ScrubArgs, devices: &Devices, context: &mut Context
         }
     };
     context.print(&message)?;
-    done.map(|()| Answer::Done)
+    done.map(|()| CommandEnd::Done)
 }
 
 /// Timer that the arguments ask for.

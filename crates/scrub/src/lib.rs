@@ -63,11 +63,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::anyhow;
 use jiff::{Timestamp, Zoned};
-use job::{ProgressLines, Store};
+use job::{JobStore, ProgressLines};
 use linux::block::Devices;
 
 use crate::args::ScrubArgs;
-use choose::{choose, is_any_degraded, rounds, still};
+use choose::{choose, is_any_degraded, refresh_targets, rounds};
 use drive::Ending;
 use forecast::{Known, forecast};
 pub use hours::validate;
@@ -76,24 +76,26 @@ use one::{Scrubbed, Shared};
 use repair::RepairMethod;
 use saved_tunables::SavedTunables;
 use scheduled::Plans;
-use start::{StartRequest, StartedScrub, start, tidy};
+use start::{StartRequest, StartedScrub, restore_after_kills, start};
 use target::Target;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
-use ui::journal::{Priority, report as report_of};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
+use ui::journal::{JournalPriority, report as report_of};
 use when::DueTime;
 
 /// Scrubs arrays, or says how their scrubs stand.
 pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     if args.guard {
-        return guard::guard(&context.root).refused().map(|()| Answer::Done);
+        return guard::guard(&context.root)
+            .refused()
+            .map(|()| CommandEnd::Done);
     }
     let devices = Devices::read(&context.root).refused()?;
     if args.install_timer || args.uninstall_timer {
         return install::install(args, &devices, context);
     }
     validate(args)?;
-    let mut store = Store::open_if_there(context).unwrap_or_else(|failure| {
+    let mut store = JobStore::open_if_there(context).unwrap_or_else(|failure| {
         context.notice(&format!(
             "disksmith: what a killed scrub has left to restore is not known: {}",
             sentence(&failure.error())
@@ -102,7 +104,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     });
     let notes = store
         .as_mut()
-        .map(|store| tidy(store, &context.root, &devices))
+        .map(|store| restore_after_kills(store, &context.root, &devices))
         .unwrap_or_default();
     if args.status {
         return status::status(args.json, &notes, store.as_ref(), &devices, context);
@@ -126,7 +128,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         let notices = "interrupted before anything was checked";
         if args.scheduled {
             context.notice(&format!("disksmith: {notices}"));
-            return Ok(Answer::Done);
+            return Ok(CommandEnd::Done);
         }
         return Err(Failure::Midway(anyhow!(notices)));
     };
@@ -165,7 +167,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
             break;
         }
         if number > 0 {
-            let (targets, problems) = still(round, &context.root);
+            let (targets, problems) = refresh_targets(round, &context.root);
             round = targets;
             left_out.extend(problems);
         }
@@ -195,7 +197,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
                 one.located = seek::find(one, &context.root, interrupt);
             }
             if repairs {
-                mend(one, context, interrupt);
+                repair_array(one, context, interrupt);
             }
         }
     }
@@ -246,7 +248,7 @@ fn ways(
 }
 
 /// Repairs an array from the members that agree, where mismatches were located.
-fn mend(one: &mut Scrubbed, context: &Context, interrupt: &AtomicBool) {
+fn repair_array(one: &mut Scrubbed, context: &Context, interrupt: &AtomicBool) {
     let located = one.located.take();
     if let Some(Ok(located)) = &located {
         let repaired = rewrite::repair(one, located, context, interrupt);
@@ -274,14 +276,14 @@ fn begin(
             old: old.clone(),
         };
         let started = start(&target, &ask, context)?;
-        foretell(&target, &started, args, shared.due.as_ref(), context);
-        for sentence in plans.in_the_way(
+        announce(&target, &started, args, shared.due.as_ref(), context);
+        for sentence in plans.obstacles(
             &target.device.name,
             &started.checkpoint,
             shared.stop.deadline(),
         ) {
             let text = format!("disksmith: {}: {sentence}", target.path());
-            report_of(Priority::Notice, &text, &[target.field()]);
+            report_of(JournalPriority::Notice, &text, &[target.field()]);
         }
         tasks.push((target, started, old));
     }
@@ -301,7 +303,7 @@ fn lock_all(targets: &[Target]) -> Result<Vec<File>, Failure> {
 }
 
 /// Says what is about to be done, and what it costs.
-fn foretell(
+fn announce(
     target: &Target,
     started: &StartedScrub,
     args: &ScrubArgs,
@@ -320,7 +322,7 @@ fn foretell(
     let mut notices = forecast(target, &known, Timestamp::now());
     notices.extend(started.notes.iter().cloned());
     let text = format!("disksmith: {}", notices.join(" "));
-    report_of(Priority::Notice, &text, &[target.field()]);
+    report_of(JournalPriority::Notice, &text, &[target.field()]);
 }
 
 /// Says what came of it, and which arrays of later rounds were left out.
@@ -342,7 +344,7 @@ fn answer(
         context.notice(&format!("disksmith: {sentence}"));
     }
     match outcome {
-        Ok(Answer::Done) if args.all && is_any_degraded(&context.root) => Ok(Answer::No),
+        Ok(CommandEnd::Done) if args.all && is_any_degraded(&context.root) => Ok(CommandEnd::No),
         other => other,
     }
 }

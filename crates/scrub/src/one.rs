@@ -172,7 +172,7 @@ pub(crate) fn scrub(
         mismatches: tracker.kept.mismatches,
         min: old.min(),
         chunk: target.chunk(),
-        wide: target.wide(),
+        wide: target.parallel_members(),
         holds_all: target.holds_all(),
         targets: shared.targets,
         deadline: shared
@@ -190,7 +190,7 @@ pub(crate) fn scrub(
         },
         back,
     ) = {
-        let mut stands = |at: &ScrubProgress| tracker.stands(at);
+        let mut stands = |at: &ScrubProgress| tracker.take_progress(at);
         let mut world = OnHost::new(&target, shared.root, shared.stop, &mut stands);
         prepare(&target);
         let ended = drive(&mut world, &task);
@@ -216,7 +216,7 @@ pub(crate) fn scrub(
         other => (other, back),
     };
     if back.is_all() {
-        guard::note_back(&target.uuid);
+        guard::note_restored(&target.uuid);
     }
     if let Some(guard) = guard {
         guard.dismiss(&back);
@@ -319,7 +319,7 @@ impl Tracker {
     }
 
     /// Takes the progress, and returns true where a commit of the ledger to the array is under way.
-    fn stands(&mut self, at: &ScrubProgress) -> bool {
+    fn take_progress(&mut self, at: &ScrubProgress) -> bool {
         self.ranges.take(at);
         let now_s = self.began.elapsed().as_secs_f64();
         let rate = self.deadline.rate(now_s, at.live.bytes().0);
@@ -327,7 +327,7 @@ impl Tracker {
         self.status.publish(at, rate, Timestamp::now());
         let left = Sectors(at.of.0.saturating_sub(at.live.0)).bytes().0;
         let known = rate.filter(|_| at.of.0 > 0);
-        self.deadline.foresee(now_s, left, known, &self.line);
+        self.deadline.report_if_late(now_s, left, known, &self.line);
         self.report_own(at);
         self.read_errors(false);
         if at.done.0 > self.kept.done && self.writer.is_due(self.began.elapsed()) {

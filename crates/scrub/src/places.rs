@@ -73,12 +73,14 @@ fn row(mismatch: &Mismatch, located: &Located, repaired: Option<&Repaired>) -> V
                 .join(", "),
         },
     ];
-    cells.extend(repaired.map(|repaired| fate_word(repaired.fate(&mismatch.position)).to_owned()));
+    cells.extend(
+        repaired.map(|repaired| result_word(repaired.result_at(&mismatch.position)).to_owned()),
+    );
     cells
 }
 
 /// Word for the result of a repair, for the JSON document too.
-fn fate_word(fate: Option<&BlockResult>) -> &'static str {
+fn result_word(fate: Option<&BlockResult>) -> &'static str {
     match fate {
         None => "not tried",
         Some(BlockResult::Restored) => "restored",
@@ -104,7 +106,7 @@ pub(crate) fn of_repair(repaired: &Repaired) -> Vec<String> {
     }
     let has = |wanted: &str| {
         let mut fates = repaired.fates.values();
-        fates.any(|fate| fate_word(Some(fate)) == wanted)
+        fates.any(|fate| result_word(Some(fate)) == wanted)
     };
     if has("ambiguous") {
         notices.push(
@@ -290,7 +292,7 @@ impl<'a> MismatchDocument<'a> {
         let mismatches = located.mismatches.iter();
         let document = |one: &'a Mismatch| {
             let slot = one.odd.slot();
-            let fate = repaired.map(|repaired| repaired.fate(&one.position));
+            let fate = repaired.map(|repaired| repaired.result_at(&one.position));
             let files = there(one, &located.owners).filter_map(|what| match what {
                 OwnerKind::File { path, .. } => Some(path.display().to_string()),
                 _ => None,
@@ -302,7 +304,7 @@ impl<'a> MismatchDocument<'a> {
                 odd_member: slot.and_then(|slot| Some(located.members.get(&slot)?.as_str())),
                 odd_member_bytes: slot.map_or_else(Vec::new, |_| pairs(&one.array)),
                 odd_member_device_bytes: pairs(&one.device),
-                repair: fate.map(fate_word),
+                repair: fate.map(result_word),
                 repair_why: fate.and_then(|fate| why(fate?)),
                 files: files.collect(),
             }

@@ -68,7 +68,7 @@ pub(crate) struct Repaired {
 
 impl Repaired {
     /// Result for a range of positions: the worst of its blocks. `None` where nothing was tried.
-    pub(crate) fn fate(&self, positions: &Range<u64>) -> Option<&BlockResult> {
+    pub(crate) fn result_at(&self, positions: &Range<u64>) -> Option<&BlockResult> {
         let fates = blocks(positions).map(|block| self.fates.get(&block));
         fates
             .max_by_key(|fate| fate.map_or(u8::MAX, badness))

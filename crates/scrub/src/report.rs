@@ -11,9 +11,9 @@ use super::health::{self, UnreadableDocument};
 use super::one::{Scrubbed, why};
 use super::places::{self, LocatedDocument, MismatchDocument};
 use super::progress::latency_cell;
-use ui::exit::{Answer, Outcome};
+use ui::exit::{CommandEnd, Outcome};
 use ui::format::{number, percent};
-use ui::journal::{self, Priority};
+use ui::journal::{self, JournalPriority};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
@@ -284,7 +284,11 @@ pub(crate) fn conclusion(
         }));
     }
     let is_clean = scrubbed.iter().all(Scrubbed::is_clean);
-    let answer = if is_clean { Answer::Done } else { Answer::No };
+    let answer = if is_clean {
+        CommandEnd::Done
+    } else {
+        CommandEnd::No
+    };
     (sentences, job::outcome(&failed, answer))
 }
 
@@ -292,8 +296,8 @@ pub(crate) fn conclusion(
 pub(crate) fn add_to_journal(scrubbed: &[Scrubbed]) {
     for one in scrubbed {
         let priority = match one.is_clean() {
-            true => Priority::Notice,
-            false => Priority::Warning,
+            true => JournalPriority::Notice,
+            false => JournalPriority::Warning,
         };
         let (share, mismatches) = (percent(one.kept.share()), one.kept.mismatches);
         let path = one.target.path();
@@ -352,9 +356,9 @@ mod tests {
         change(&mut one);
         let (sentences, outcome) = conclusion(&[one], Vec::new(), scheduled);
         let status = match outcome {
-            Ok(Answer::Done) => 0,
-            Ok(Answer::No) => 1,
-            Ok(Answer::Status(_)) | Err(Failure::Refused(_)) => panic!("{sentences:?}"),
+            Ok(CommandEnd::Done) => 0,
+            Ok(CommandEnd::No) => 1,
+            Ok(CommandEnd::Status(_)) | Err(Failure::Refused(_)) => panic!("{sentences:?}"),
             Err(Failure::Midway(_)) => 3,
         };
         (status, sentences.len())

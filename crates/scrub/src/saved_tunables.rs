@@ -256,7 +256,7 @@ impl SavedTunables {
         while is_ours() && Instant::now() < until {
             // An error means that it has ended meanwhile, which is seen next. Before its thread has begun, md
             // takes no notice.
-            let _ = sync.act(SyncAction::Idle);
+            let _ = sync.write_sync_action(SyncAction::Idle);
             sleep(POLL);
         }
     }

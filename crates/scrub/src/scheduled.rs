@@ -50,7 +50,7 @@ impl Plans {
 
     /// Obstacles of a scrub that is under way or begins now, as sentences. `limit` is when it ends in any
     /// case.
-    pub(crate) fn in_the_way(
+    pub(crate) fn obstacles(
         &self,
         array: &str,
         kept: &Checkpoint,
@@ -148,20 +148,20 @@ mod tests {
     fn a_check_that_would_begin_meanwhile_is_reported_before_it_begins() {
         let plans = plans(&Host::red_hat());
         let week = left(7 * 24 * 3600);
-        let notices = plans.in_the_way("md0", &week, None).join(" ");
+        let notices = plans.obstacles("md0", &week, None).join(" ");
         assert!(
             notices.contains("runs raid-check at 2026-11-22 01:00 CET, while this scrub"),
             "{notices}"
         );
         assert!(notices.contains("--install-timer"), "{notices}");
-        assert!(plans.in_the_way("md0", &left(3600), None).is_empty());
+        assert!(plans.obstacles("md0", &left(3600), None).is_empty());
         let limit = "2026-11-21T13:00:00Z".parse().unwrap();
-        assert!(plans.in_the_way("md0", &week, Some(limit)).is_empty());
+        assert!(plans.obstacles("md0", &week, Some(limit)).is_empty());
         let unknown = Checkpoint {
             done: 0,
             ..example()
         };
-        let notices = plans.in_the_way("md0", &unknown, None).join(" ");
+        let notices = plans.obstacles("md0", &unknown, None).join(" ");
         assert!(
             notices.contains("next at 2026-11-22 01:00 CET"),
             "{notices}"
@@ -189,6 +189,6 @@ mod tests {
             notices.contains("Nothing checks the arrays of this host"),
             "{notices}"
         );
-        assert!(plans.in_the_way("md0", &left(3600), None).is_empty());
+        assert!(plans.obstacles("md0", &left(3600), None).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use jiff::{SignedDuration, Timestamp};
-use job::Store;
+use job::JobStore;
 use linux::Root;
 use linux::block::Devices;
 use record::Bytes;
@@ -38,11 +38,11 @@ pub(crate) fn find(
 /// Of arrays whose last scrub was done within a week and found mismatches, what is known of them; and the arrays of
 /// which nothing is, and which have to be scrubbed.
 pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, Vec<Target>) {
-    let store = Store::open_if_there(context).ok().flatten();
+    let store = JobStore::open_if_there(context).ok().flatten();
     let mut known = Vec::new();
     let mut others = Vec::new();
     for target in targets {
-        let find = |store: &Store| store.find::<Checkpoint>(&target.uuid).ok()?;
+        let find = |store: &JobStore| store.find::<Checkpoint>(&target.uuid).ok()?;
         let work = store.as_ref().and_then(find);
         let is_fresh = |finished| Timestamp::now().duration_since(finished) < FRESH;
         let kept = work

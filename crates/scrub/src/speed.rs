@@ -62,7 +62,7 @@ pub(super) fn of_members(target: &Target, root: &Root) -> Option<Speed> {
         return Some(Speed::Busy(busy));
     }
     let slowest = rates.into_iter().flatten().min_by(f64::total_cmp)?;
-    Some(Speed::Alone(slowest * target.wide() as f64))
+    Some(Speed::Alone(slowest * target.parallel_members() as f64))
 }
 
 /// The share of the time in which the busiest member has something to do, while nothing is read here

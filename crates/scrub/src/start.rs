@@ -5,9 +5,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use job::{CheckpointWriter, Interval, Job, Previous, Request, Store, Takeover};
+use job::{
+    CheckpointInterval, CheckpointWriter, JobRequest, JobStore, OwnedJob, Previous, Takeover,
+};
 use ledger::{OwnerLiveness, WorkError, WorkSummary};
-use linux::block::{Device, DeviceNumber, Devices, Kind};
+use linux::block::{BlockDeviceKind, Device, DeviceNumber, Devices};
 use linux::md::sync::Sync;
 use linux::{Root, process};
 use record::Ranges;
@@ -45,7 +47,11 @@ pub(crate) struct StartedScrub {
 }
 
 /// Puts back what killed scrubs have left on this host, and says what was done, in sentences.
-pub(crate) fn tidy(store: &mut Store, root: &Root, devices: &Devices) -> Vec<String> {
+pub(crate) fn restore_after_kills(
+    store: &mut JobStore,
+    root: &Root,
+    devices: &Devices,
+) -> Vec<String> {
     let mut sentences = Vec::new();
     let works = match store.abandoned::<Checkpoint>() {
         Ok(works) => works,
@@ -61,7 +67,7 @@ pub(crate) fn tidy(store: &mut Store, root: &Root, devices: &Devices) -> Vec<Str
         if !is_turned || !store.ledger().is_writable() {
             continue;
         }
-        match Job::claim(&mut *store, &work.key, FROM) {
+        match OwnedJob::claim(&mut *store, &work.key, FROM) {
             Ok((job, work)) => sentences.extend(one(job, work.document, root, devices)),
             // Another process tidies up, and is waited for.
             Err(ledger::Error::Work(WorkError::UnderWay { .. })) => {}
@@ -78,7 +84,7 @@ pub(crate) fn tidy(store: &mut Store, root: &Root, devices: &Devices) -> Vec<Str
 
 /// Waits until no other process tidies up: it has claimed the work and sets tunables, and a scrub that starts
 /// meanwhile would be refused, or would take tunables that are half put back for the array's own.
-fn wait_for_others(store: &Store, is_scrubbed: impl Fn(&str) -> bool, until: Instant) {
+fn wait_for_others(store: &JobStore, is_scrubbed: impl Fn(&str) -> bool, until: Instant) {
     let is_tidied = |work: &WorkSummary| {
         let found = store.find::<Checkpoint>(&work.key);
         work.owner != *store.owner()
@@ -97,7 +103,7 @@ fn wait_for_others(store: &Store, is_scrubbed: impl Fn(&str) -> bool, until: Ins
 
 /// Puts back what one has left. The work stays, to be gone on with by whoever starts next.
 fn one(
-    job: Job<Checkpoint, &mut Store>,
+    job: OwnedJob<Checkpoint, &mut JobStore>,
     mut kept: Checkpoint,
     root: &Root,
     devices: &Devices,
@@ -150,7 +156,7 @@ fn by_now(
 fn array_of<'a>(uuid: &str, root: &Root, devices: &'a Devices) -> Option<&'a Device> {
     devices
         .iter()
-        .filter(|device| matches!(device.kind, Kind::Raid { .. }))
+        .filter(|device| matches!(device.kind, BlockDeviceKind::Raid { .. }))
         .find(|device| Sync::of(root, device).uuid().as_deref() == Some(uuid))
 }
 
@@ -196,16 +202,16 @@ pub(crate) fn start(
     };
     let mut notes: Vec<String> = ask.old.midway(&target.sync).into_iter().collect();
     let mut last = None;
-    let request = Request {
+    let request = JobRequest {
         key: &target.uuid,
         anew: ask.anew,
         from: FROM,
-        interval: Interval::every(INTERVAL),
+        interval: CheckpointInterval::every(INTERVAL),
     };
     let started = job::start(request, fresh, context, |previous, fresh| match previous {
         Previous::Unfinished(work) => {
             last = work.document.rate();
-            go_on(ask, &work.document, fresh, &mut notes);
+            take_over(ask, &work.document, fresh, &mut notes);
         }
         Previous::Finished(work) => {
             last = work.document.rate();
@@ -237,7 +243,12 @@ pub(crate) fn start(
 }
 
 /// Takes over what was done before, where it is of the same work.
-fn go_on(ask: &StartRequest, before: &Checkpoint, kept: &mut Checkpoint, notes: &mut Vec<String>) {
+fn take_over(
+    ask: &StartRequest,
+    before: &Checkpoint,
+    kept: &mut Checkpoint,
+    notes: &mut Vec<String>,
+) {
     if ask.anew || before.done == 0 {
         return;
     }
@@ -274,7 +285,7 @@ mod tests {
     fn another_process_that_tidies_up_is_waited_for_and_a_scrub_that_runs_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let context = Context::of_process(Some(folder.path().join("ledger.db")));
-        let mut store = Store::open(&context).unwrap();
+        let mut store = JobStore::open(&context).unwrap();
         let mut other = Command::new("sleep").arg("600").spawn().unwrap();
         let seen = process::of(&Root::host(), other.id()).unwrap().unwrap();
         let mut owner = store.owner().clone();

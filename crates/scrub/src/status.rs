@@ -3,7 +3,7 @@
 use array::programs::InstalledPrograms;
 use domain::raid::MdLevel;
 use jiff::{Timestamp, Zoned};
-use job::Store;
+use job::JobStore;
 use linux::block::Devices;
 use linux::md::health::Health;
 use linux::md::sync::{Sectors, Sync};
@@ -20,7 +20,7 @@ use super::progress::message;
 use super::saved_tunables::SavedTunables;
 use super::scheduled::{Plans, PlansDocument};
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Outcome};
 use ui::format::{date, percent};
 use ui::table::{Column, layout, wrap};
 
@@ -81,9 +81,9 @@ impl ArrayStatus {
     }
 
     /// Obstacles of a scrub that is not done.
-    fn in_the_way(&self, plans: &Plans) -> Vec<String> {
+    fn obstacles(&self, plans: &Plans) -> Vec<String> {
         match &self.kept {
-            Some(kept) if self.finished.is_none() => plans.in_the_way(&self.array.name, kept, None),
+            Some(kept) if self.finished.is_none() => plans.obstacles(&self.array.name, kept, None),
             _ => Vec::new(),
         }
     }
@@ -102,7 +102,7 @@ impl ArrayStatus {
 pub(crate) fn status(
     json: bool,
     notes: &[String],
-    store: Option<&Store>,
+    store: Option<&JobStore>,
     devices: &Devices,
     context: &mut Context,
 ) -> Outcome {
@@ -149,9 +149,9 @@ pub(crate) fn status(
     };
     context.print(&text)?;
     Ok(if standings.iter().all(ArrayStatus::is_clean) {
-        Answer::Done
+        CommandEnd::Done
     } else {
-        Answer::No
+        CommandEnd::No
     })
 }
 
@@ -163,8 +163,8 @@ fn text(standings: &[ArrayStatus], notes: &[String], plans: &Plans, columns: usi
     let mut text = layout(&COLUMNS, &rows, columns);
     let in_the_way = standings.iter().flat_map(|one| {
         let path = format!("/dev/{}", one.array.name);
-        let lines = one.now.iter().map(goes_on).chain(one.troubles());
-        let lines = lines.chain(one.in_the_way(plans));
+        let lines = one.now.iter().map(progress_line).chain(one.troubles());
+        let lines = lines.chain(one.obstacles(plans));
         lines.map(move |sentence| format!("{path}: {sentence}"))
     });
     for note in notes
@@ -180,7 +180,7 @@ fn text(standings: &[ArrayStatus], notes: &[String], plans: &Plans, columns: usi
 }
 
 /// Progress of one that runs, as its own line on a terminal has it.
-fn goes_on(now: &LiveStatus) -> String {
+fn progress_line(now: &LiveStatus) -> String {
     let moment = now.moment.to_zoned(jiff::tz::TimeZone::system());
     format!("{}.", message(&now.at(), now.rate, &moment))
 }
@@ -293,7 +293,7 @@ impl<'a> ArrayDocument<'a> {
             finished: one.finished.map(|moment| moment.to_string()),
             seconds_of_all_starts: kept.map(|kept| kept.ran_s),
             starts: kept.map(|kept| kept.starts),
-            in_the_way: one.in_the_way(plans),
+            in_the_way: one.obstacles(plans),
         }
     }
 }
@@ -318,7 +318,7 @@ mod tests {
     fn a_running_scrub_is_shown_with_its_rate_its_latency_and_its_eta() {
         let moment = Timestamp::from_second(1_000).unwrap();
         let now = LiveStatus::new(&a_quarter_done(), Some(1_048_576.0), moment);
-        let line = goes_on(&now);
+        let line = progress_line(&now);
         assert!(
             line.starts_with("25 %, 1.0 MiB/s, p99 3.1 ms of 5 ms, 26 min left, done "),
             "{line}"

@@ -169,7 +169,7 @@ impl Target {
 
     /// Over how many members md goes at once, where it counts over the array: over pairs of them at
     /// RAID 10, which lies twice on its members.
-    pub(crate) fn wide(&self) -> u64 {
+    pub(crate) fn parallel_members(&self) -> u64 {
         match self.level.placement() {
             Placement::StripedCopies => (self.members.len() as u64 / 2).max(1),
             _ => 1,

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::{Args, Subcommand, ValueEnum};
 use record::Nanos;
 use tally::store;
-use watch::args::Address as ListenAddress;
+use watch::args::ListenAddress;
 
 use crate::http::tokens::Role;
 use crate::sources::prometheus::{Address, NamedExpression};
@@ -39,7 +39,7 @@ pub struct ServeArgs {
     /// Response times: sqlite:FILE, mysql://user@host:3306/database or clickhouse://user@host:8123/database [default:
     /// tally.db beside the ledger]. Several are read as one
     #[arg(long, value_name = "STORE")]
-    pub tally: Vec<store::Address>,
+    pub tally: Vec<store::StoreAddress>,
     /// Disks of other hosts: a server with Prometheus' query API that scrapes 'disksmith watch --prometheus'
     #[arg(long, value_name = "URL")]
     pub(crate) prometheus: Option<Address>,

@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 
 use args::{ServeArgs, ServeVerb};
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 
 /// Checks what a start with these arguments refuses before it listens.
 ///
@@ -45,7 +45,7 @@ pub fn serve(args: &ServeArgs, context: &mut Context, interrupt: &Arc<AtomicBool
         }) => {
             let token = http::tokens::add(token_file, role.role(), name).refused()?;
             context.print(&format!("{token}\n"))?;
-            Ok(Answer::Done)
+            Ok(CommandEnd::Done)
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tally::store::Address;
+use tally::store::StoreAddress;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
@@ -28,7 +28,7 @@ use crate::sources::recordings::Recordings;
 use crate::sources::service::Stores;
 use crate::verdicts::Engine;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::service_manager::notify;
 
 /// Interval at which signals are polled.
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
         .midway()?;
     // Reads that are under way are not waited for: they change nothing.
     runtime.shutdown_background();
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -207,7 +207,7 @@ fn stores(args: &ServeArgs, context: &Context) -> Result<Stores, Failure> {
         return Ok(Stores::new(args.tally.clone()));
     }
     let path: PathBuf = context.ledger_path()?.with_file_name("tally.db");
-    Ok(Stores::new(vec![Address::Sqlite(path)]))
+    Ok(Stores::new(vec![StoreAddress::Sqlite(path)]))
 }
 
 fn names(args: &ServeArgs, address: SocketAddr, hostname: &str) -> ServerNames {

@@ -9,7 +9,7 @@ use crate::decision::SweepDecision;
 use crate::record::{Cell, CellOutcome, SweepRecord};
 use crate::{commands, html, views};
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
 
 /// Most layouts whose latency distributions are drawn.
@@ -100,11 +100,11 @@ fn finalists(
 /// Exit status of the verb: 1 where the measured layouts miss the requirements.
 fn status(record: &SweepRecord, decision: &SweepDecision) -> Outcome {
     if decision.winner.is_some() || !decision.over {
-        return Ok(Answer::Done);
+        return Ok(CommandEnd::Done);
     }
     let measured = |cell: &Cell| matches!(cell.outcome, CellOutcome::Measured { .. });
     if record.cells.iter().any(measured) {
-        return Ok(Answer::No);
+        return Ok(CommandEnd::No);
     }
     Err(Failure::Midway(anyhow!(
         "no layout could be built and measured; nothing is left assembled"

@@ -34,7 +34,7 @@ pub(crate) fn check(
     let mut notes = Vec::new();
     file_systems(planned, host);
     scheduler_names(settings, planned, host);
-    room(settings, planned);
+    leave_out_small(settings, planned);
     arrays(planned, dry_run, host, &mut notes, &mut problems);
     for (program, package) in NEEDED {
         if !host.programs.has(program) {
@@ -44,7 +44,7 @@ pub(crate) fn check(
     if problems.is_empty() && planned.layouts.is_empty() {
         problems.push(nothing_left(planned));
     }
-    notes.extend(unequal(settings));
+    notes.extend(lost_capacity(settings));
     if problems.is_empty() {
         Ok(notes)
     } else {
@@ -129,7 +129,7 @@ fn scheduler_names(settings: &SweepSettings, planned: &mut LayoutPlan, host: &Ar
 }
 
 /// Leaves out XFS on layouts below its smallest size.
-fn room(settings: &SweepSettings, planned: &mut LayoutPlan) {
+fn leave_out_small(settings: &SweepSettings, planned: &mut LayoutPlan) {
     let sizes = settings.sizes();
     // A device without a size is missing, which the claim reports.
     let too_small = |layout: &Layout| {
@@ -165,7 +165,7 @@ fn arrays(
 }
 
 /// Capacity lost to devices of different sizes, as sentences.
-fn unequal(settings: &SweepSettings) -> Vec<String> {
+fn lost_capacity(settings: &SweepSettings) -> Vec<String> {
     let least = settings.devices.iter().map(|volume| volume.size).min();
     let Some(least) = least else {
         return Vec::new();

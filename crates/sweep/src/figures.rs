@@ -45,7 +45,7 @@ pub fn figures_of(run: &Run, conclusion: &Conclusion) -> BTreeMap<Figure, Value>
 
 /// Reason for which a phase with this workload never has a figure, and the figure that it has instead, as a clause;
 /// `None` where [`figures_of`] has it.
-pub fn why_never(figure: &Figure, workload: &Workload) -> Option<String> {
+pub fn reason_never_measured(figure: &Figure, workload: &Workload) -> Option<String> {
     let phase = &figure.phase;
     let commits = workload.sync_every > 0;
     let Some(direction) = figure.direction else {
@@ -243,7 +243,7 @@ mod tests {
                         direction,
                         ..Figure::of(&phase.name, metric)
                     };
-                    let never = why_never(&figure, &workload);
+                    let never = reason_never_measured(&figure, &workload);
                     assert_eq!(
                         never.is_none(),
                         figures.contains_key(&figure),
@@ -263,7 +263,7 @@ mod tests {
             let figure: Figure = text.parse().unwrap();
             let mut phases = run.phases.iter();
             let phase = phases.find(|phase| phase.name == figure.phase).unwrap();
-            why_never(&figure, &phase.workload)
+            reason_never_measured(&figure, &phase.workload)
         };
         assert_eq!(
             never("page-read.write.p99").as_deref(),
@@ -292,7 +292,7 @@ mod tests {
         };
         let figure: Figure = "workload.iops".parse().unwrap();
         assert!(
-            why_never(&figure, &reads)
+            reason_never_measured(&figure, &reads)
                 .unwrap()
                 .contains("leave sync out")
         );

@@ -41,7 +41,7 @@ pub(crate) use decision::{
     BaselineDrift, Effect, LayoutOutcome, LayoutResult, ScalingCurve, Survivor, SweepDecision,
 };
 pub use figure::{Figure, Metric};
-pub use figures::{figures_of, why_never};
+pub use figures::{figures_of, reason_never_measured};
 pub(crate) use layout::{Factor, Layout};
 pub use objective::{Objective, Requirement, ThresholdSide};
 pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, SweepRecord, SweepSettings, Value};
@@ -54,8 +54,8 @@ use answer::answer;
 use array::programs::InstalledPrograms;
 use run::SweepEnd;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome};
-use ui::output::{Format, OutputFile};
+use ui::exit::{CommandEnd, Failure, Outcome};
+use ui::output::{OutputFile, OutputFormat};
 
 /// Finds the best layout of devices, or the best type of volume; or shows an earlier sweep.
 pub fn sweep(
@@ -74,7 +74,7 @@ pub fn sweep(
     if !args.ec2.is_empty() {
         return ec2::sweep(args, context, engine, interrupt);
     }
-    let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
+    let page = OutputFile::check_if_any(args.report.as_ref(), OutputFormat::Page, args.force)?;
     if let Some(word) = &args.show {
         return saved::show(args, word, page.as_ref(), context);
     }
@@ -86,7 +86,7 @@ pub fn sweep(
         bench::check_trace(trace, &args.replay_options, interrupt)?;
     }
     let Some(ready) = start::start(args, context, &mut programs)? else {
-        return Ok(Answer::Done);
+        return Ok(CommandEnd::Done);
     };
     let mut sweep = ready.sweep(context, &mut programs, engine, interrupt);
     match sweep.run()? {

@@ -208,7 +208,7 @@ impl Prices {
     }
 
     /// Costs that the prices leave out, as sentences.
-    pub(crate) fn remarks(&self) -> Vec<String> {
+    pub(crate) fn costs_left_out(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.million_io > 0.0 && self.io_month.is_none() {
             remarks.push(
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn costs_that_are_left_out_are_reported() {
-        let remarks = |text| Prices::parse("prices", text).unwrap().remarks();
+        let remarks = |text| Prices::parse("prices", text).unwrap().costs_left_out();
         assert_eq!(remarks(ALL), Vec::<String>::new());
         assert!(remarks("million-io 0.05")[0].contains("io-month"));
         assert!(remarks("iops-month 0.005")[0].contains("iops-month"));

@@ -31,7 +31,7 @@ impl LayoutProgress {
     }
 
     /// Line at the start of the layout.
-    pub(crate) fn begun(&self) -> String {
+    pub(crate) fn start_line(&self) -> String {
         format!("disksmith: {}: {}", self.place, self.layout)
     }
 

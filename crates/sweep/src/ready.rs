@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use engine::Engine;
-use job::{Job, Store};
+use job::{JobStore, OwnedJob};
 
 use super::checkpoint::Checkpoint;
 use super::run::Sweep;
@@ -23,7 +23,7 @@ pub(crate) struct ReadySweep {
     /// Its state.
     pub checkpoint: Checkpoint,
     /// The job, in which states are saved.
-    pub job: Job<Checkpoint>,
+    pub job: OwnedJob<Checkpoint>,
     /// The devices.
     pub testbed: Testbed,
 }
@@ -55,8 +55,8 @@ impl ReadySweep {
 ///
 /// # Errors
 /// Refused, when it cannot be opened, or may only be read.
-pub(crate) fn open(records: &str, dry_run: bool, context: &Context) -> Result<Store, Failure> {
-    let store = Store::open(context)?;
+pub(crate) fn open(records: &str, dry_run: bool, context: &Context) -> Result<JobStore, Failure> {
+    let store = JobStore::open(context)?;
     match store.ledger().is_writable() || dry_run {
         true => Ok(store),
         false => Err(Failure::refused(format!(

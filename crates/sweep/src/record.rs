@@ -223,7 +223,7 @@ impl SweepSettings {
 
 impl SweptVolume {
     /// True if both are one volume: by the stable identity, or else by path and size.
-    pub(crate) fn is(&self, other: &SweptVolume) -> bool {
+    pub(crate) fn is_same_volume(&self, other: &SweptVolume) -> bool {
         match (&self.id, &other.id) {
             (Some(one), Some(other)) => one == other,
             (None, None) => self.path == other.path && self.size == other.size,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use job::{Job, Store, Takeover};
+use job::{JobStore, OwnedJob, Takeover};
 use ledger::{OwnerLiveness, StoredWork};
 use linux::consent::{Reason, Refusal, open_for_destroying};
 use linux::process;
@@ -29,11 +29,11 @@ pub(super) fn resume(
     key: &str,
     settings: &SweepSettings,
     allowed: &OverwriteConsent,
-    store: Store,
+    store: JobStore,
     context: &mut Context,
     programs: &mut dyn Programs,
 ) -> Result<ReadySweep, Failure> {
-    let (mut job, work) = Job::claim(store, key, Takeover::FromDead).refused()?;
+    let (mut job, work) = OwnedJob::claim(store, key, Takeover::FromDead).refused()?;
     let mut checkpoint = work.document;
     let boot = process::boot_id(&context.root).refused()?;
     rename(&mut checkpoint, key, settings, &boot)?;
@@ -83,7 +83,11 @@ fn rename(
         )));
     }
     for volume in &mut checkpoint.record.settings.devices {
-        if let Some(now) = settings.devices.iter().find(|now| volume.is(now)) {
+        if let Some(now) = settings
+            .devices
+            .iter()
+            .find(|now| volume.is_same_volume(now))
+        {
             volume.path.clone_from(&now.path);
         }
     }
@@ -99,7 +103,7 @@ pub(super) fn rehearse(
     work: StoredWork<Checkpoint>,
     settings: &SweepSettings,
     allowed: &OverwriteConsent,
-    store: &Store,
+    store: &JobStore,
     context: &Context,
 ) -> Result<(), Failure> {
     let key = &work.summary.key;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use engine::Engine;
-use job::Job;
+use job::OwnedJob;
 use ledger::Ledger;
 use linux::block::{DeviceNumber, Devices};
 use linux::{Root, md};
@@ -38,7 +38,7 @@ pub(crate) struct Sweep<'a> {
     /// Its state.
     pub checkpoint: Checkpoint,
     /// The job, in which states are saved.
-    pub job: Job<Checkpoint>,
+    pub job: OwnedJob<Checkpoint>,
     /// The devices.
     pub testbed: Testbed,
     /// The programs of the host.
@@ -162,7 +162,7 @@ impl Sweep<'_> {
             )));
         };
         let progress = LayoutProgress::of(self.record(), block, layout);
-        self.context.notice(&progress.begun());
+        self.context.notice(&progress.start_line());
         let (began, began_s) = (Instant::now(), self.ran_s());
         let underway = self
             .testbed

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use job::{Job, LAST, Store, Takeover, named};
+use job::{JobStore, LAST, OwnedJob, Takeover, named};
 use ledger::{Ledger, LongWork as _};
 use linux::block::Devices;
 use linux::process;
@@ -16,7 +16,7 @@ use super::resume::take_down;
 use crate::args::SweepArgs;
 use array::programs::Programs;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
 
 /// Shows a sweep again.
@@ -64,14 +64,14 @@ pub(crate) fn abandon(
     context: &mut Context,
     programs: &mut dyn Programs,
 ) -> Outcome {
-    let store = Store::open(context)?;
+    let store = JobStore::open(context)?;
     let key = find(store.ledger(), word, true)?;
     // Only the user can know that a sweep of another host or container no longer runs, and confirms it by its full id.
     let from = match word == key {
         true => Takeover::WithTarget,
         false => Takeover::FromDead,
     };
-    let (job, work) = Job::claim(store, &key, from).refused()?;
+    let (job, work) = OwnedJob::claim(store, &key, from).refused()?;
     let mut checkpoint: Checkpoint = work.document;
     let gone = locate(&mut checkpoint, context)?;
     let paths = checkpoint.record.settings.paths();
@@ -97,7 +97,7 @@ pub(crate) fn abandon(
         )));
     }
     context.print(&given_up(&key, args.json))?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Body of the document of `sweep --abandon --json`.

@@ -7,7 +7,7 @@ use linux::block::{Device, Devices};
 use record::Bytes;
 
 use super::figure::{Figure, Metric};
-use super::figures::why_never;
+use super::figures::reason_never_measured;
 use super::layout::Factors;
 use super::objective::{Objective, Requirement};
 use super::plan::{self, LayoutPlan};
@@ -105,7 +105,7 @@ pub(crate) fn read(
 fn never_measured(settings: &SweepSettings, phases: &[PhasePlan]) -> Vec<String> {
     let why = |figure: &Figure| {
         let phase = phases.iter().find(|phase| phase.name == figure.phase)?;
-        why_never(figure, &phase.workload)
+        reason_never_measured(figure, &phase.workload)
     };
     let requires = settings.requires.iter();
     settings

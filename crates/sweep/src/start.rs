@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jiff::Timestamp;
-use job::{Job, Store, Takeover};
+use job::{JobStore, OwnedJob, Takeover};
 use ledger::{OwnerLiveness, StoredWork};
 use linux::block::Devices;
 use linux::{cloud, machine, process};
@@ -92,7 +92,7 @@ fn begin(
     settings: SweepSettings,
     planned: LayoutPlan,
     testbed: Testbed,
-    store: Store,
+    store: JobStore,
     context: &Context,
 ) -> Result<ReadySweep, Failure> {
     let started = Timestamp::now();
@@ -121,7 +121,7 @@ fn begin(
         boot: process::boot_id(&context.root).midway()?,
     };
     let key = checkpoint.record.id.to_string();
-    let job = Job::begin(store, &key, &checkpoint, Takeover::FromDead).refused()?;
+    let job = OwnedJob::begin(store, &key, &checkpoint, Takeover::FromDead).refused()?;
     context.notice(&format!(
         "disksmith: sweep {key}: {} layouts, each in at most {} blocks. If it is stopped, the same \
          command continues it.",
@@ -152,7 +152,7 @@ fn machine_of(context: &Context, settings: &SweepSettings) -> Machine {
 /// # Errors
 /// When its settings differ, or it may be running elsewhere: two sweeps cannot share a device.
 fn unfinished(
-    store: &Store,
+    store: &JobStore,
     settings: &SweepSettings,
 ) -> Result<Option<StoredWork<Checkpoint>>, Failure> {
     for work in store.unfinished::<Checkpoint>(|_| true).refused()? {
@@ -163,7 +163,7 @@ fn unfinished(
         let shares = |volume: &SweptVolume| {
             let mut others = settings.devices.iter();
             // A path of another host may be any device on this one.
-            others.any(|other| volume.is(other) && !(elsewhere && volume.id.is_none()))
+            others.any(|other| volume.is_same_volume(other) && !(elsewhere && volume.id.is_none()))
         };
         if !record.settings.devices.iter().any(shares) {
             continue;
@@ -192,7 +192,7 @@ fn unfinished(
 fn is_same_sweep(before: &SweepSettings, now: &SweepSettings) -> bool {
     let one_each = |some: &[SweptVolume], others: &[SweptVolume]| {
         some.iter().all(|one| {
-            let same = others.iter().filter(|other| one.is(other));
+            let same = others.iter().filter(|other| one.is_same_volume(other));
             same.count() == 1
         })
     };

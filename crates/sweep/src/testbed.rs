@@ -11,7 +11,7 @@ use record::Bytes;
 use super::built_layout::{BuiltLayout, set_schedulers};
 use super::layout::Layout;
 use array::alone;
-use array::building::Member;
+use array::building::CheckedMember;
 use array::check::{free_node, member};
 use array::create;
 use array::geometry::Geometry;
@@ -111,7 +111,7 @@ impl Testbed {
         }
     }
 
-    fn claim_one(&self, path: &Path) -> Result<(DestroyTarget, Member), String> {
+    fn claim_one(&self, path: &Path) -> Result<(DestroyTarget, CheckedMember), String> {
         let claim = open_for_destroying(&self.root, path, &self.allowed.consents)
             .map_err(|refusal| refusal.to_string())?;
         plan_binding::check(&self.allowed.planned, &claim, &self.root)?;
@@ -173,7 +173,7 @@ impl Testbed {
         let mut claims = Vec::new();
         for slot in self.slots.iter_mut().take(layout.members) {
             claims.extend(slot.claim.take());
-            members.push(Member {
+            members.push(CheckedMember {
                 path: slot.path.clone(),
                 number: slot.number,
                 signed: std::mem::take(&mut slot.signed),

@@ -9,7 +9,7 @@
 
 use std::fmt::Write as _;
 use tally::classes::ClassBounds;
-use tally::parse::{Format, Parser};
+use tally::parse::{EventFormat, Parser};
 use tally::sums::Sums;
 
 const TAGS: usize = 239_211;
@@ -33,13 +33,13 @@ impl Draw {
     }
 }
 
-fn lines(format: Format) -> String {
+fn lines(format: EventFormat) -> String {
     let mut draw = Draw(88_172_645_463_325_252);
     let mut text = String::new();
     for _ in 0..EVENTS {
         let (tag, value) = (draw.tag(), draw.next() % 3000);
         match format {
-            Format::Json => writeln!(
+            EventFormat::Json => writeln!(
                 text,
                 "{{\"tag\":\"shop.page.{tag}\",\"n\":1,\"ms\":{value},\"ts\":1763600000}}"
             ),
@@ -66,7 +66,7 @@ fn processor_seconds() -> f64 {
     nanos / 1e9
 }
 
-fn measure(name: &str, format: Format, text: &str) {
+fn measure(name: &str, format: EventFormat, text: &str) {
     let mut parser = Parser::new(format);
     let mut rates = Vec::new();
     let (mut held, mut bytes) = (0, 0);
@@ -95,7 +95,11 @@ fn measure(name: &str, format: Format, text: &str) {
 }
 
 fn main() {
-    measure("StatsD counters", Format::Statsd, &counters());
-    measure("StatsD timers", Format::Statsd, &lines(Format::Statsd));
-    measure("JSON timers", Format::Json, &lines(Format::Json));
+    measure("StatsD counters", EventFormat::Statsd, &counters());
+    measure(
+        "StatsD timers",
+        EventFormat::Statsd,
+        &lines(EventFormat::Statsd),
+    );
+    measure("JSON timers", EventFormat::Json, &lines(EventFormat::Json));
 }

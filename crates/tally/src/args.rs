@@ -14,7 +14,7 @@ use record::Nanos;
 
 use crate::classes::ClassBounds;
 use crate::level::{RollUpLevel, Zone};
-use crate::parse::{Format, LogFormat};
+use crate::parse::{EventFormat, LogFormat};
 use crate::query::Selection;
 use crate::{source, store};
 
@@ -23,14 +23,14 @@ use crate::{source, store};
 struct StoreParser;
 
 impl TypedValueParser for StoreParser {
-    type Value = store::Address;
+    type Value = store::StoreAddress;
 
     fn parse_ref(
         &self,
         command: &Command,
         _argument: Option<&Arg>,
         value: &OsStr,
-    ) -> Result<store::Address, clap::Error> {
+    ) -> Result<store::StoreAddress, clap::Error> {
         let text = value
             .to_str()
             .ok_or("an address of a store is UTF-8".to_owned());
@@ -63,18 +63,18 @@ pub struct TallyArgs {
     /// Where events come from: a file, - for standard input, gearman://host:4730/function,
     /// http://127.0.0.1:8080/events, statsd://127.0.0.1:8125, kafka://host:9092/topic. May be given several times
     #[arg(long, value_name = "SOURCE", required = true)]
-    pub from: Vec<source::Address>,
+    pub from: Vec<source::SourceAddress>,
     /// Where sums go: sqlite:FILE, mysql://user@host:3306/database, clickhouse://user@host:8123/database?outbox=FILE
     /// [default: tally.db beside the ledger]. May be given several times
     #[arg(long, value_name = "STORE", value_parser = StoreParser)]
-    pub store: Vec<store::Address>,
+    pub store: Vec<store::StoreAddress>,
     /// Stores, rules by which tags go to them, and what is off [default: tally.toml beside the ledger, if it is there].
     /// Read again at SIGHUP
     #[arg(long, value_name = "FILE", conflicts_with = "store")]
     pub config: Option<PathBuf>,
     /// Form of the events [default: found for each line]
     #[arg(long, value_enum, default_value = "auto", hide_default_value = true)]
-    pub format: Format,
+    pub format: EventFormat,
     /// Format of access logs: nginx' log_format or Apache's LogFormat [default: common or combined]
     #[arg(long, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
@@ -142,7 +142,7 @@ pub struct SendArgs {
     pub events: Vec<String>,
     /// Where to: a file, gearman://, http:// or statsd:// (UDP)
     #[arg(long, value_name = "SOURCE")]
-    pub to: source::Address,
+    pub to: source::SourceAddress,
     /// Events of one payload
     #[arg(long, value_name = "COUNT", default_value = "100")]
     pub batch: NonZeroUsize,
@@ -168,7 +168,7 @@ pub struct QueryArgs {
     pub tag: Option<Selection>,
     /// The store [default: tally.db beside the ledger]. Several are read as one
     #[arg(long, value_name = "STORE", value_parser = StoreParser)]
-    pub store: Vec<store::Address>,
+    pub store: Vec<store::StoreAddress>,
     /// A configuration whose stores are read as one [default: tally.toml beside the ledger, if it is there]
     #[arg(long, value_name = "FILE", conflicts_with = "store")]
     pub config: Option<PathBuf>,
@@ -204,10 +204,10 @@ pub struct MoveArgs {
     pub tag: Option<Selection>,
     /// The store that has the rows: sqlite:FILE or mysql://…
     #[arg(long, value_name = "STORE", value_parser = StoreParser)]
-    pub from: store::Address,
+    pub from: store::StoreAddress,
     /// The store that they go to, which is made if it is not there
     #[arg(long, value_name = "STORE", value_parser = StoreParser)]
-    pub to: store::Address,
+    pub to: store::StoreAddress,
     /// Periods that begin at this moment or later [default: all]
     #[arg(long, value_name = "WHEN", allow_hyphen_values = true)]
     pub since: Option<MomentOrDay>,

@@ -41,7 +41,7 @@ use level::Seconds;
 use query::Reader;
 use run_settings::RunSettings;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome};
+use ui::exit::{CommandEnd, Failure, Outcome};
 
 /// Takes events and sums them, or answers a query. `reload` is raised to have the configuration read again.
 pub fn tally(
@@ -103,7 +103,11 @@ fn answer(args: &QueryArgs, context: &mut Context) -> Outcome {
         }
     };
     context.print(&text)?;
-    Ok(if found { Answer::Done } else { Answer::No })
+    Ok(if found {
+        CommandEnd::Done
+    } else {
+        CommandEnd::No
+    })
 }
 
 /// Marks of the ledger in a range. An answer does not depend on a ledger that is not there or cannot be read.

@@ -11,7 +11,7 @@ use crate::query::Series;
 use crate::store::StoreError;
 use crate::store::piece::{Movable, MovedRows};
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome};
+use ui::exit::{CommandEnd, Failure, Outcome};
 use ui::format::count;
 
 /// Tags of a slice.
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &MoveArgs, context: &mut Context, interrupt: &AtomicBool
                 "Moved {moved} from {} to {}.\n",
                 args.from, args.to
             ))?;
-            Ok(Answer::Done)
+            Ok(CommandEnd::Done)
         }
         Ok(false) => Err(Failure::Midway(anyhow::anyhow!(
             "stopped after {moved}; the same command moves the rest"

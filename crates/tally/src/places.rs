@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{self, Config, ConfigFile};
 use crate::source;
-use crate::store::{Address, StoreError};
+use crate::store::{StoreAddress, StoreError};
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
 
@@ -15,13 +15,13 @@ pub(crate) fn beside_ledger(context: &Context, name: &str) -> Result<PathBuf, Fa
 
 /// Stores by arguments, or by a configuration.
 pub(crate) enum Stores {
-    Named(Vec<Address>),
+    Named(Vec<StoreAddress>),
     Configured(ConfigFile, Config),
 }
 
 impl Stores {
     /// Addresses of all.
-    pub(crate) fn addresses(&self) -> Vec<Address> {
+    pub(crate) fn addresses(&self) -> Vec<StoreAddress> {
         match self {
             Stores::Named(stores) => stores.clone(),
             Stores::Configured(_, config) => config
@@ -33,7 +33,7 @@ impl Stores {
     }
 
     /// True of a source that the configuration switches off.
-    pub(crate) fn is_off(&self, source: &source::Address) -> bool {
+    pub(crate) fn is_off(&self, source: &source::SourceAddress) -> bool {
         match self {
             Stores::Named(_) => false,
             Stores::Configured(_, config) => config.off.has_source(&source.to_string()),
@@ -43,7 +43,7 @@ impl Stores {
 
 /// The stores that are named or configured, or the default one.
 pub(crate) fn stores(
-    named: &[Address],
+    named: &[StoreAddress],
     config: Option<&Path>,
     context: &Context,
 ) -> Result<Stores, Failure> {
@@ -64,9 +64,11 @@ pub(crate) fn stores(
     }
 }
 
-fn named_stores(named: &[Address], context: &Context) -> Result<Vec<Address>, Failure> {
+fn named_stores(named: &[StoreAddress], context: &Context) -> Result<Vec<StoreAddress>, Failure> {
     match named {
-        [] => Ok(vec![Address::Sqlite(beside_ledger(context, "tally.db")?)]),
+        [] => Ok(vec![StoreAddress::Sqlite(beside_ledger(
+            context, "tally.db",
+        )?)]),
         named => match (1..named.len()).find(|place| named[..*place].contains(&named[*place])) {
             Some(twice) => Err(Failure::refused(format!(
                 "{} is named twice; its events would count twice",

@@ -24,7 +24,7 @@ use std::str::FromStr;
 use crate::event::parts;
 use crate::histogram::BucketCounts;
 use crate::level::{EARLIEST, LATEST, RollUpLevel, Seconds};
-use crate::store::{Address, Archive, Result, Settings, StoreError};
+use crate::store::{Archive, Result, Settings, StoreAddress, StoreError};
 use crate::sums::Values;
 
 /// A tag with its labels, as it is in a dictionary.
@@ -128,8 +128,8 @@ impl Reader {
     ///
     /// # Errors
     /// Where one cannot be read, or their settings differ.
-    pub fn open(addresses: &[Address]) -> Result<Reader> {
-        let archives: Result<Vec<_>> = addresses.iter().map(Address::open_archive).collect();
+    pub fn open(addresses: &[StoreAddress]) -> Result<Reader> {
+        let archives: Result<Vec<_>> = addresses.iter().map(StoreAddress::open_archive).collect();
         let archives = archives?;
         let settings: Vec<&Settings> = archives.iter().map(|archive| archive.settings()).collect();
         if settings.windows(2).any(|pair| !pair[0].is_like(pair[1])) {

@@ -17,9 +17,9 @@ use crate::screen::TallyScreen;
 use crate::store::StoreError;
 use crate::{places, plans};
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::format::count;
-use ui::journal::{Priority, report};
+use ui::journal::{JournalPriority, report};
 use ui::service_manager::notify;
 
 /// Interval at which the pipelines are polled.
@@ -126,7 +126,7 @@ pub(crate) fn run(
     print_summary(&meters);
     report_rejected(context, &meters, shared.dead_letters.path());
     match ended.iter().find_map(|ended| ended.reason.as_ref()) {
-        None => Ok(Answer::Done),
+        None => Ok(CommandEnd::Done),
         Some(reason) => Err(Failure::Midway(anyhow::anyhow!(
             "{} not stored: {reason}. Files and gearmand deliver them again at the next start",
             count(
@@ -141,7 +141,7 @@ pub(crate) fn run(
 fn unopened(error: StoreError, context: &Context, interrupt: &AtomicBool) -> Outcome {
     if matches!(error, StoreError::Unavailable(_)) && interrupt.load(Relaxed) {
         context.notice("Stopped before the store answered; nothing was taken.");
-        return Ok(Answer::Done);
+        return Ok(CommandEnd::Done);
     }
     Err(places::refused(error))
 }
@@ -158,7 +158,7 @@ fn print_summary(meters: &[Metered]) {
             counter("REJECTED", &meter.rejected),
             counter("LOST", &meter.lost),
         ];
-        report(Priority::Notice, &summary(address, meter), &fields);
+        report(JournalPriority::Notice, &summary(address, meter), &fields);
     }
 }
 

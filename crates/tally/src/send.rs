@@ -11,9 +11,9 @@ use anyhow::Context as _;
 use crate::args::SendArgs;
 use crate::identity::unique_name;
 use crate::source::gearman::protocol::{Stream, kind, request};
-use crate::source::{Address, gearman, http};
+use crate::source::{SourceAddress, gearman, http};
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::format::count;
 
 /// Bytes of a datagram that every network takes.
@@ -52,7 +52,7 @@ pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Outcome {
         count(batch.sent as usize, "event"),
         count(batch.number as usize, "payload")
     ))?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Lines that go together.
@@ -96,17 +96,19 @@ impl Destination {
     fn open(args: &SendArgs) -> Result<Destination, Failure> {
         let name = args.key.clone().unwrap_or_else(unique_name);
         match &args.to {
-            Address::Stdin => Err(Failure::refused(
+            SourceAddress::Stdin => Err(Failure::refused(
                 "events are sent to a file or a server; to print them, use echo",
             )),
             #[cfg(feature = "kafka")]
-            Address::Kafka(_) => Err(Failure::refused(
+            SourceAddress::Kafka(_) => Err(Failure::refused(
                 "events are produced to Kafka by its own clients, such as kafka-console-producer.sh",
             )),
-            Address::File(path) => append(path).refused().map(Destination::File),
-            Address::Statsd(place) => statsd(place).refused().map(Destination::Statsd),
-            Address::Http(place) => to_http(place, name, args.token_file.as_deref()).refused(),
-            Address::Gearman(place) => to_gearman(place, name).refused(),
+            SourceAddress::File(path) => append(path).refused().map(Destination::File),
+            SourceAddress::Statsd(place) => statsd(place).refused().map(Destination::Statsd),
+            SourceAddress::Http(place) => {
+                to_http(place, name, args.token_file.as_deref()).refused()
+            }
+            SourceAddress::Gearman(place) => to_gearman(place, name).refused(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::write::Format;
+use crate::write::TraceFormat;
 use domain::values::{Size, Span};
 
 /// Arguments of `trace`.
@@ -138,13 +138,13 @@ pub enum FormatArg {
 }
 
 impl FormatArg {
-    pub(crate) fn format(self) -> Format {
+    pub(crate) fn format(self) -> TraceFormat {
         match self {
-            FormatArg::Disksmith => Format::Own,
-            FormatArg::Blktrace => Format::Blktrace,
-            FormatArg::Blkparse => Format::Blkparse,
-            FormatArg::FioIologV2 => Format::Iolog2,
-            FormatArg::FioIologV3 => Format::Iolog3,
+            FormatArg::Disksmith => TraceFormat::Own,
+            FormatArg::Blktrace => TraceFormat::Blktrace,
+            FormatArg::Blkparse => TraceFormat::Blkparse,
+            FormatArg::FioIologV2 => TraceFormat::Iolog2,
+            FormatArg::FioIologV3 => TraceFormat::Iolog3,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::io::TraceReader;
 use crate::open::open;
 use crate::write::Converted;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::output::NewFile;
 
 #[derive(Serialize)]
@@ -78,7 +78,7 @@ pub(crate) fn convert(
         false => text(&document),
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 fn write(

@@ -10,12 +10,12 @@ use crate::html;
 use crate::open::open;
 use crate::views;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Outcome};
-use ui::output::{Format, OutputFile};
+use ui::exit::{CommandEnd, ExitClass as _, Outcome};
+use ui::output::{OutputFile, OutputFormat};
 
 /// Shows a trace.
 pub(crate) fn show(args: &ShowArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
-    let output = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
+    let output = OutputFile::check_if_any(args.report.as_ref(), OutputFormat::Page, args.force)?;
     let mut reader = open(&args.file).refused()?;
     let mut figures = Figures::default();
     for io in reader.by_ref() {
@@ -36,5 +36,5 @@ pub(crate) fn show(args: &ShowArgs, context: &mut Context, interrupt: &AtomicBoo
         false => views::text(&shown, context.columns),
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }

@@ -9,7 +9,7 @@ use ledger::Ledger;
 use linux::Root;
 
 use crate::exit::{ExitClass as _, Failure};
-use crate::journal::{Priority, report};
+use crate::journal::{JournalPriority, report};
 use crate::{charset, usage};
 
 /// Columns of an answer that is not shown in a terminal: a pipe, a file.
@@ -142,7 +142,7 @@ pub fn print_misuse(error: &clap::Error) {
 
 /// Reports something to the user that is not part of the answer, on standard error.
 pub fn notice(text: &str) {
-    report(Priority::Notice, text, &[]);
+    report(JournalPriority::Notice, text, &[]);
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::journal::{Priority, report};
+use crate::journal::{JournalPriority, report};
 
 /// Reason for which a command did not do its work.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub enum Failure {
 
 /// Ends of a command without a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum CommandEnd {
     /// Done. Status 0.
     Done,
     /// Done, and the answer is no: slower than the other run, a bar missed. Status 1.
@@ -25,7 +25,7 @@ pub enum Answer {
 }
 
 /// Result of every command.
-pub type Outcome = Result<Answer, Failure>;
+pub type Outcome = Result<CommandEnd, Failure>;
 
 impl Failure {
     /// Refused, with a sentence.
@@ -99,9 +99,9 @@ impl<T, E: Into<anyhow::Error>> ExitClass<T> for Result<T, E> {
 /// Prints what went wrong and gives the exit status. A closed pipe ends quietly.
 pub fn exit_code(outcome: Outcome) -> ExitCode {
     let (status, error) = match outcome {
-        Ok(Answer::Done) => return ExitCode::SUCCESS,
-        Ok(Answer::No) => return ExitCode::from(1),
-        Ok(Answer::Status(status)) => return ExitCode::from(status),
+        Ok(CommandEnd::Done) => return ExitCode::SUCCESS,
+        Ok(CommandEnd::No) => return ExitCode::from(1),
+        Ok(CommandEnd::Status(status)) => return ExitCode::from(status),
         Err(Failure::Refused(error)) => (2, error),
         Err(Failure::Midway(error)) => (3, error),
     };
@@ -109,7 +109,7 @@ pub fn exit_code(outcome: Outcome) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let text = format!("disksmith: {}", sentence(&error));
-    report(Priority::Error, &text, &[]);
+    report(JournalPriority::Error, &text, &[]);
     ExitCode::from(status)
 }
 

@@ -17,7 +17,7 @@ static OWN: LazyLock<Option<Journal>> = LazyLock::new(Journal::of_process);
 pub type JournalField = (String, String);
 
 /// Adds an entry to the journal of a service, if this process has one. Nothing is printed instead.
-pub fn add(priority: Priority, text: &str, fields: &[JournalField]) {
+pub fn add(priority: JournalPriority, text: &str, fields: &[JournalField]) {
     if let Some(journal) = &*OWN {
         // Nothing depends on it.
         let _ = journal.write(priority, text, fields);
@@ -25,7 +25,7 @@ pub fn add(priority: Priority, text: &str, fields: &[JournalField]) {
 }
 
 /// Reports a sentence where standard error leads: an entry with these fields in the journal of a service, or a line.
-pub fn report(priority: Priority, text: &str, fields: &[JournalField]) {
+pub fn report(priority: JournalPriority, text: &str, fields: &[JournalField]) {
     let is_written = OWN
         .as_ref()
         .is_some_and(|journal| journal.write(priority, text, fields));
@@ -37,7 +37,7 @@ pub fn report(priority: Priority, text: &str, fields: &[JournalField]) {
 
 /// Importance of an entry, as syslog(3) has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Priority {
+pub enum JournalPriority {
     /// 3.
     Error,
     /// 4.
@@ -83,13 +83,13 @@ impl Journal {
     }
 
     /// Writes an entry: a sentence and fields. `false` where it is lost, as while journald is being restarted.
-    fn write(&self, priority: Priority, message: &str, fields: &[JournalField]) -> bool {
+    fn write(&self, priority: JournalPriority, message: &str, fields: &[JournalField]) -> bool {
         let mut entry = Vec::new();
         let level = match priority {
-            Priority::Error => "3",
-            Priority::Warning => "4",
-            Priority::Notice => "5",
-            Priority::Info => "6",
+            JournalPriority::Error => "3",
+            JournalPriority::Warning => "4",
+            JournalPriority::Notice => "5",
+            JournalPriority::Info => "6",
         };
         let head = [
             ("MESSAGE", message),
@@ -133,7 +133,7 @@ mod tests {
             ("DISKSMITH_DEVICE".to_owned(), "md0".to_owned()),
             ("LINES".to_owned(), "a\nb".to_owned()),
         ];
-        assert!(journal.write(Priority::Warning, "it is slow", &fields));
+        assert!(journal.write(JournalPriority::Warning, "it is slow", &fields));
         let mut got = [0; 256];
         let length = server.recv(&mut got).unwrap();
         let wanted =

@@ -3,7 +3,7 @@
 //! Every page, list and document that an option names goes through [`OutputFile`]:
 //!
 //! - A regular file is replaced only when it is empty, when it is an earlier output of the same
-//!   [`Format`], which a marker in it tells, or with `--force`.
+//!   [`OutputFormat`], which a marker in it tells, or with `--force`.
 //! - A symbolic link is never followed. It is refused, or with `--force` replaced itself; what it leads
 //!   to stays as it is.
 //! - Devices and sockets are refused, also with `--force`. A stream is written to: a pipe, `/dev/null`,
@@ -29,7 +29,7 @@ use rustix::io::Errno;
 
 use crate::exit::{ExitClass as _, Failure};
 use kind::Existing;
-pub use kind::{Format, HOST_LIST_MARK, MAN_PAGE_MARK, generator};
+pub use kind::{HOST_LIST_MARK, MAN_PAGE_MARK, OutputFormat, generator};
 
 /// A name for a new file is tried so often: a killed process may have left one.
 const ATTEMPTS: u32 = 100;
@@ -39,7 +39,7 @@ const ATTEMPTS: u32 = 100;
 pub struct OutputFile {
     /// The path as it was given.
     path: PathBuf,
-    format: Format,
+    format: OutputFormat,
     force: bool,
     place: Place,
 }
@@ -59,7 +59,7 @@ impl OutputFile {
     ///
     /// # Errors
     /// Refused, when it would replace what is not its own, or cannot be written.
-    pub fn check(path: &Path, format: Format, force: bool) -> Result<OutputFile, Failure> {
+    pub fn check(path: &Path, format: OutputFormat, force: bool) -> Result<OutputFile, Failure> {
         let refused = || format!("{} {} cannot be written", format.noun(), path.display());
         let checked = Place::of(path).and_then(|place| {
             let output = OutputFile {
@@ -85,7 +85,7 @@ impl OutputFile {
     /// As [`OutputFile::check`].
     pub fn check_if_any(
         path: Option<&PathBuf>,
-        format: Format,
+        format: OutputFormat,
         force: bool,
     ) -> Result<Option<OutputFile>, Failure> {
         path.map(|path| OutputFile::check(path, format, force))

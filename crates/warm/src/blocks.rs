@@ -22,7 +22,7 @@ pub(crate) fn ask(
     interrupt: &AtomicBool,
     run: RunProgram<'_>,
     report: &mut dyn FnMut(usize),
-) -> anyhow::Result<Held> {
+) -> anyhow::Result<SnapshotBlocks> {
     let program = aws::command(&["ebs", "list-snapshot-blocks", "--snapshot-id", snapshot])
         .args(["--max-results", MOST_RESULTS]);
     let mut seen = ScannedPages::default();
@@ -91,14 +91,14 @@ enum Pages {
 
 /// Blocks that a snapshot holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct SnapshotBlocks {
     /// The bytes that its blocks cover.
     pub ranges: Ranges,
     /// The size of the volume that it is of, where the list says that.
     pub volume: Option<Bytes>,
 }
 
-impl Held {
+impl SnapshotBlocks {
     /// Makes sure that this can be the snapshot that a volume of this size was restored from.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Held {
 ///
 /// # Errors
 /// When it cannot be read, is no such list, or not all of it.
-pub(crate) fn parse(list: impl Read) -> anyhow::Result<Held> {
+pub(crate) fn parse(list: impl Read) -> anyhow::Result<SnapshotBlocks> {
     let mut seen = ScannedPages::default();
     for answer in serde_json::Deserializer::from_reader(list).into_iter::<Pages>() {
         let answer = answer.context(
@@ -173,7 +173,7 @@ impl ScannedPages {
         Ok(())
     }
 
-    fn held(self) -> anyhow::Result<Held> {
+    fn held(self) -> anyhow::Result<SnapshotBlocks> {
         let size = self.block.unwrap_or(0);
         ensure!(
             size > 0,
@@ -191,7 +191,7 @@ impl ScannedPages {
             Ok(range.start * size..end)
         };
         let ranges: anyhow::Result<Ranges> = self.blocks.iter().map(bytes).collect();
-        Ok(Held {
+        Ok(SnapshotBlocks {
             ranges: ranges?,
             volume: self
                 .volume
@@ -244,7 +244,9 @@ mod tests {
         assert_eq!(parse(last.as_bytes()).unwrap().ranges.total(), Bytes(block));
     }
 
-    fn asked(answers: &[Result<&str, &str>]) -> (anyhow::Result<Held>, Vec<String>, Vec<usize>) {
+    fn asked(
+        answers: &[Result<&str, &str>],
+    ) -> (anyhow::Result<SnapshotBlocks>, Vec<String>, Vec<usize>) {
         let (mut lines, mut counts) = (Vec::new(), Vec::new());
         let mut answers = answers.iter();
         let held = ask(
@@ -305,7 +307,7 @@ mod tests {
     #[test]
     fn a_list_of_another_volume_is_refused() {
         let block = 512 << 10;
-        let held = |ranges: Ranges, gib: Option<u64>| Held {
+        let held = |ranges: Ranges, gib: Option<u64>| SnapshotBlocks {
             ranges,
             volume: gib.map(Bytes::gib),
         };

@@ -11,22 +11,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use engine::IoInterface;
-use engine::list::{EndReason, List, ListEngine, Memory};
+use engine::list::{BufferMode, EndReason, List, ListEngine};
 use record::Bytes;
 use study::cold::forecast::{Forecast, WarmingWork, forecast};
 use study::cold::sample::{LEAST_PAIRS, Sample, assess};
 use study::interval::Interval;
 
-use super::limit::Limit;
+use super::limit::SharedRateLimit;
 use super::pace::IoPolicy;
 use super::reading::MOST_DEPTH;
 use crate::args::WarmArgs;
 use checked::{Checked, is_cold};
-use pairs::{DEPTH, LEAD, PAGE, Pairs, places};
+use pairs::{DEPTH, LEAD, PAGE, PairedReads, places};
 use reader::{Volume, is_locked};
 use report::report;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use volume_pace::Pacing;
 
 /// The places of a volume that were read, and what they say.
@@ -49,7 +49,7 @@ pub(crate) fn check(
     interrupt: &AtomicBool,
 ) -> Outcome {
     let block = args.block.0;
-    let limit = Limit::new(args.limit.map(|limit| limit.0));
+    let limit = SharedRateLimit::new(args.limit.map(|limit| limit.0));
     let disks: BTreeSet<_> = volumes.iter().map(|volume| volume.disk.number).collect();
     let root = context.root.clone();
     let pacing = Pacing {
@@ -72,7 +72,7 @@ pub(crate) fn check(
         .iter()
         .map(|one| (one.volume, &one.places[..]))
         .collect();
-    let rates = burst::together(&each, block, pacing, lister, interrupt);
+    let rates = burst::read_together(&each, block, pacing, lister, interrupt);
     let all: Vec<Checked> = sampled
         .into_iter()
         .zip(rates)
@@ -88,9 +88,9 @@ pub(crate) fn check(
         return Err(Failure::Midway(anyhow!("interrupted")));
     }
     if all.iter().any(|one| one.is_cold() || one.failed > 0) {
-        Ok(Answer::No)
+        Ok(CommandEnd::No)
     } else {
-        Ok(Answer::Done)
+        Ok(CommandEnd::Done)
     }
 }
 
@@ -113,7 +113,7 @@ fn sample<'a>(
     let file = volume.direct().refused()?;
     let list = List {
         files: &[&file],
-        memory: Memory::Reads,
+        memory: BufferMode::Reads,
         // One more for a probe.
         max_in_flight: DEPTH + 1,
         largest: Bytes(u64::from(PAGE)),
@@ -121,7 +121,7 @@ fn sample<'a>(
         interrupt,
     };
     let is_warmed = is_locked(volume);
-    let mut pairs = Pairs::new(&places, seed, pacing.of(volume));
+    let mut pairs = PairedReads::new(&places, seed, pacing.of(volume));
     let end = lister.run(&list, &mut pairs).midway()?;
     if end.ended == EndReason::Interrupted {
         return Err(Failure::Midway(anyhow!("{device}: interrupted")));

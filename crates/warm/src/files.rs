@@ -67,7 +67,7 @@ pub(crate) fn find(
         interrupt,
         reached: Vec::new(),
         found: volumes.iter().map(|_| Vec::new()).collect(),
-        trouble: Trouble::default(),
+        trouble: FileProblems::default(),
     };
     for path in &paths {
         if interrupt.load(Ordering::Relaxed) {
@@ -88,7 +88,7 @@ pub(crate) fn find(
 }
 
 /// Part of a file system's device that the volumes hold.
-struct Reach {
+struct DeviceRange {
     from: DeviceNumber,
     /// The volumes that it lies on, where it is known how.
     ways: Vec<(usize, Map)>,
@@ -105,10 +105,10 @@ struct Search<'a> {
     devices: &'a Devices,
     volumes: &'a [Volume],
     interrupt: &'a AtomicBool,
-    reached: Vec<Reach>,
+    reached: Vec<DeviceRange>,
     /// Of each volume.
     found: Vec<Vec<std::ops::Range<u64>>>,
-    trouble: Trouble,
+    trouble: FileProblems,
 }
 
 impl Search<'_> {
@@ -198,7 +198,7 @@ impl Search<'_> {
                 }
             }
         }
-        self.reached.push(Reach {
+        self.reached.push(DeviceRange {
             from,
             is_here: (!under.is_empty()).then_some(leaves.has_named || !ways.is_empty()),
             ways,
@@ -225,7 +225,7 @@ impl Search<'_> {
 }
 
 /// The volumes under some devices.
-struct Leaves {
+struct LeafVolumes {
     /// Those that are not named, as paths.
     beyond: Vec<String>,
     /// True if any is named.
@@ -233,8 +233,8 @@ struct Leaves {
 }
 
 /// The volumes under some devices. One is named if itself is, or the disk of which it is a partition.
-fn leaves(devices: &Devices, from: &[DeviceNumber], named: &[DeviceNumber]) -> Leaves {
-    let mut leaves = Leaves {
+fn leaves(devices: &Devices, from: &[DeviceNumber], named: &[DeviceNumber]) -> LeafVolumes {
+    let mut leaves = LeafVolumes {
         beyond: Vec::new(),
         has_named: false,
     };
@@ -267,13 +267,13 @@ fn leaves(devices: &Devices, from: &[DeviceNumber], named: &[DeviceNumber]) -> L
 
 /// Files that something is the matter with.
 #[derive(Default)]
-struct Named {
+struct ProblemFiles {
     count: usize,
     first: Vec<PathBuf>,
     why: String,
 }
 
-impl Named {
+impl ProblemFiles {
     fn add(&mut self, path: &Path, why: &str) {
         if self.first.is_empty() {
             why.clone_into(&mut self.why);
@@ -309,17 +309,17 @@ impl Named {
 
 /// Problems of files.
 #[derive(Default)]
-struct Trouble {
-    lost: Named,
-    unmapped: Named,
-    elsewhere: Named,
-    nowhere: Named,
-    unlisted: Named,
-    unwritten: Named,
-    inside: Named,
+struct FileProblems {
+    lost: ProblemFiles,
+    unmapped: ProblemFiles,
+    elsewhere: ProblemFiles,
+    nowhere: ProblemFiles,
+    unlisted: ProblemFiles,
+    unwritten: ProblemFiles,
+    inside: ProblemFiles,
 }
 
-impl Trouble {
+impl FileProblems {
     /// True if data may be on the volumes at a place that is not known.
     fn has_unknown(&self) -> bool {
         let kinds = [
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn only_what_is_known_to_be_in_memory_leaves_nothing_unknown() {
-        let mut trouble = Trouble::default();
+        let mut trouble = FileProblems::default();
         trouble.unwritten.add(Path::new("a"), "");
         trouble.elsewhere.add(Path::new("a"), "on /dev/sdb");
         assert!(!trouble.has_unknown());

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::args::WarmArgs;
 use domain::ready_by::ReadyBy;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::units::{rate, span};
 
 /// When something is to be ready, and when to begin with it.
@@ -110,7 +110,7 @@ pub(crate) fn plan(size: Bytes, speed: Bytes, args: &WarmArgs, context: &mut Con
         format!("{takes}{}", when.unwrap_or_default())
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 #[cfg(test)]

@@ -12,14 +12,14 @@ use record::{Bytes, Ranges};
 
 use super::finding::Finding;
 use super::left_cold::left_cold;
-use super::plan::{Extent, Known, Plan};
+use super::plan::{Extent, KnownSpace, Plan};
 use super::space;
 use reader::Volume;
 
 /// Space of a volume that is to be read, as far as it is known.
-pub(crate) struct Wanted {
+pub(crate) struct WantedSpace {
     /// Named space and the snapshot's blocks. The space in use is not known yet.
-    pub known: Known,
+    pub known: KnownSpace,
     /// Extent of the reading.
     pub extent: Extent,
 }
@@ -32,7 +32,7 @@ pub(crate) struct FinalPlan {
     pub findings: Vec<Finding>,
 }
 
-impl Wanted {
+impl WantedSpace {
     /// Space that can be read at once, until the rest is known.
     pub(crate) fn at_once(&self, size: Bytes, block: Bytes) -> Plan {
         let extent = match self.extent {
@@ -71,7 +71,7 @@ impl Wanted {
 
 /// Waits for the final plan.
 #[derive(Debug)]
-pub(crate) struct Later {
+pub(crate) struct FinalPlanReceiver {
     plans: Option<Receiver<Plan>>,
     /// True if the search may name space that is not known yet.
     may_add: bool,
@@ -79,10 +79,10 @@ pub(crate) struct Later {
     requested: Ranges,
 }
 
-impl Later {
+impl FinalPlanReceiver {
     /// The plan that comes this way.
-    pub(crate) fn new(plans: Receiver<Plan>) -> Later {
-        Later {
+    pub(crate) fn new(plans: Receiver<Plan>) -> FinalPlanReceiver {
+        FinalPlanReceiver {
             plans: Some(plans),
             may_add: true,
             requested: Ranges::new(),
@@ -91,10 +91,10 @@ impl Later {
 
     /// The plan that comes this way, which names nothing that is not known already: only its order is
     /// another one.
-    pub(crate) fn of_order(plans: Receiver<Plan>) -> Later {
-        Later {
+    pub(crate) fn of_order(plans: Receiver<Plan>) -> FinalPlanReceiver {
+        FinalPlanReceiver {
             may_add: false,
-            ..Later::new(plans)
+            ..FinalPlanReceiver::new(plans)
         }
     }
 

@@ -1,10 +1,10 @@
 //! Findings on what a plan leaves cold by choice.
 
 use super::finding::{Finding, FindingCode};
-use super::plan::{Extent, Known, Plan};
+use super::plan::{Extent, KnownSpace, Plan};
 
 /// Findings about space that stays cold by choice.
-pub(crate) fn left_cold(plan: &Plan, known: &Known, extent: Extent) -> Vec<Finding> {
+pub(crate) fn left_cold(plan: &Plan, known: &KnownSpace, extent: Extent) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut cold = plan.left_out.clone();
     if let Some(held) = &known.held {
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn cold_blocks_are_distinguished_from_those_that_the_snapshot_does_not_hold() {
-        let known = Known {
+        let known = KnownSpace {
             first: Ranges::from(0..100),
             used: Some(Ranges::from(0..400)),
             held: Some(Ranges::from(0..600)),

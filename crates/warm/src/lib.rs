@@ -49,18 +49,18 @@ use linux::block::{DeviceNumber, Devices};
 use record::{Bytes, Ranges};
 
 use crate::args::WarmArgs;
-use blocks::Held;
+use blocks::SnapshotBlocks;
 use finding::{Finding, FindingCode};
-use later::Wanted;
-use limit::Limit;
+use later::WantedSpace;
+use limit::SharedRateLimit;
 use one::{Shared, Task, Warmed};
 use pace::IoPolicy;
-use plan::{Extent, Known};
+use plan::{Extent, KnownSpace};
 use reader::Volume;
-use start::Ask;
+use start::StartOptions;
 use turns::Turns;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
 
 /// The smallest block that makes sense to be requested: a page.
@@ -158,16 +158,16 @@ fn warm_all(
         of_files.push(not_known_hot());
     }
     for (volume, first) in volumes.into_iter().zip(first.each) {
-        let known = Known {
+        let known = KnownSpace {
             first,
             used: None,
             held: held.clone(),
         };
-        tasks.push(task(volume, Wanted { known, extent }, args, context)?);
+        tasks.push(task(volume, WantedSpace { known, extent }, args, context)?);
     }
     let lines = ProgressLines::new(context.watched);
     let below_ledger = below_ledger(args, devices, context);
-    let limit = Limit::new(args.limit.map(|limit| limit.0));
+    let limit = SharedRateLimit::new(args.limit.map(|limit| limit.0));
     // With a limit of one's own, how fast the volumes are alone is nothing to find out.
     let unlimited = args.limit.is_none() && args.keep.targets().is_none();
     // Nor is it, where somebody waits for what is to be hot.
@@ -238,7 +238,7 @@ fn held(
 }
 
 /// The blocks that `aws` lists of a snapshot.
-fn ask(id: &str, context: &Context, interrupt: &AtomicBool) -> anyhow::Result<Held> {
+fn ask(id: &str, context: &Context, interrupt: &AtomicBool) -> anyhow::Result<SnapshotBlocks> {
     let mut reported = Instant::now();
     let mut report = |count: usize| {
         // A snapshot of 1 TiB has 200 pages, which take minutes.
@@ -254,7 +254,7 @@ fn ask(id: &str, context: &Context, interrupt: &AtomicBool) -> anyhow::Result<He
 }
 
 /// The blocks that a list names.
-fn read(path: &Path) -> anyhow::Result<Held> {
+fn read(path: &Path) -> anyhow::Result<SnapshotBlocks> {
     let shown = path.display();
     let list = File::open(path).with_context(|| format!("{shown} cannot be read"))?;
     blocks::parse(BufReader::new(Utf8::new(list)))
@@ -262,7 +262,7 @@ fn read(path: &Path) -> anyhow::Result<Held> {
 }
 
 /// Makes sure that a list can be the one of each volume's snapshot.
-fn fits(shown: &str, held: &Held, volumes: &[Volume]) -> anyhow::Result<()> {
+fn fits(shown: &str, held: &SnapshotBlocks, volumes: &[Volume]) -> anyhow::Result<()> {
     for volume in volumes {
         let device = volume.path.display();
         ensure!(
@@ -295,11 +295,11 @@ fn not_known_hot() -> Finding {
 
 fn task(
     volume: Volume,
-    wanted: Wanted,
+    wanted: WantedSpace,
     args: &WarmArgs,
     context: &Context,
 ) -> Result<Task, Failure> {
-    let ask = Ask {
+    let ask = StartOptions {
         block: args.block.0,
         whole: wanted.extent == Extent::All && wanted.known.held.is_none(),
         anew: args.anew,
@@ -328,5 +328,12 @@ fn answer(
     context.print(&text)?;
     let midway: Vec<String> = warmed.iter().filter_map(report::midway).collect();
     let is_done = hot && warmed.iter().all(|one| one.unreadable.is_empty());
-    job::outcome(&midway, if is_done { Answer::Done } else { Answer::No })
+    job::outcome(
+        &midway,
+        if is_done {
+            CommandEnd::Done
+        } else {
+            CommandEnd::No
+        },
+    )
 }

@@ -11,7 +11,7 @@ const SLACK: Nanos = Nanos(50_000_000);
 /// A rate that all devices keep to together. Each takes its place in one line behind what all have asked
 /// for so far: they read by turns, and what one of them cannot use is the others'.
 #[derive(Debug)]
-pub(crate) struct Limit {
+pub(crate) struct SharedRateLimit {
     bytes_per_s: Option<Bytes>,
     /// Origin of its times.
     epoch: Instant,
@@ -19,10 +19,10 @@ pub(crate) struct Limit {
     not_before: AtomicU64,
 }
 
-impl Limit {
+impl SharedRateLimit {
     /// So many bytes a second; `None` for no limit.
-    pub(crate) fn new(bytes_per_s: Option<Bytes>) -> Limit {
-        Limit {
+    pub(crate) fn new(bytes_per_s: Option<Bytes>) -> SharedRateLimit {
+        SharedRateLimit {
             bytes_per_s: bytes_per_s.filter(|rate| rate.0 > 0),
             epoch: Instant::now(),
             not_before: AtomicU64::new(0),
@@ -36,7 +36,7 @@ impl Limit {
 
     /// A request of so many bytes goes; the next one of the same device may go at the time that this
     /// gives.
-    pub(crate) fn goes(&self, now: Nanos, bytes: Bytes) -> Nanos {
+    pub(crate) fn note_issued(&self, now: Nanos, bytes: Bytes) -> Nanos {
         let Some(rate) = self.bytes_per_s else {
             return Nanos(0);
         };

@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
 use engine::IoInterface;
-use engine::list::{EndReason, List, ListEngine, Memory};
+use engine::list::{BufferMode, EndReason, List, ListEngine};
 use linux::Root;
 use linux::block::{DeviceNumber, Devices};
 use linux::ebs::Exceeded;
@@ -15,16 +15,16 @@ use study::depth::verdict::Verdict;
 
 use super::checkpoint::End;
 use super::finding::{Finding, FindingCode};
-use super::later::{FinalPlan, Later, Wanted};
-use super::limit::Limit;
+use super::later::{FinalPlan, FinalPlanReceiver, WantedSpace};
+use super::limit::SharedRateLimit;
 use super::pace::{IoPolicy, Pace};
 use super::plan::{Extent, Plan, Stage};
-use super::present::Present;
+use super::present::TurnGuard;
 use super::progress::VolumeLine;
-use super::reading::{MOST_DEPTH, Over, Reading};
+use super::reading::{EndOfReading, MOST_DEPTH, Reading};
 use super::start::StartedVolume;
 use super::turns::Turns;
-use super::watching::Watching;
+use super::watching::VolumeObserver;
 use job::{ProgressLines, Resumable};
 use reader::{ForegroundReport, Volume};
 use ui::exit::sentence;
@@ -34,7 +34,7 @@ pub(crate) struct Task {
     /// The volume.
     pub volume: Volume,
     /// Space to be read.
-    pub wanted: Wanted,
+    pub wanted: WantedSpace,
     /// Where that stands.
     pub started: StartedVolume,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Shared<'a> {
     /// The host's devices.
     pub devices: &'a Devices,
     /// The rate of all together.
-    pub limit: &'a Limit,
+    pub limit: &'a SharedRateLimit,
     /// Order in which the volumes are read.
     pub turns: &'a Turns,
     /// Policy towards the foreground.
@@ -143,7 +143,7 @@ pub(crate) fn warm(
         wanted,
         started,
     } = task;
-    let present = Present::new(shared.turns, number);
+    let present = TurnGuard::new(shared.turns, number);
     let block = started.checkpoint.block;
     let at_once = wanted.at_once(volume.size, block);
     let extent = wanted.extent;
@@ -160,10 +160,10 @@ pub(crate) fn warm(
             found
         });
         let later = match extent {
-            Extent::All => Later::of_order(plans),
-            Extent::First | Extent::Used => Later::new(plans),
+            Extent::All => FinalPlanReceiver::of_order(plans),
+            Extent::First | Extent::Used => FinalPlanReceiver::new(plans),
         };
-        let ask = Ask {
+        let ask = SpaceToRead {
             plan: at_once,
             later,
             started,
@@ -181,17 +181,17 @@ pub(crate) fn warm(
 }
 
 /// Space to be read at once, and later.
-struct Ask<'a> {
+struct SpaceToRead<'a> {
     plan: Plan,
-    later: Later,
+    later: FinalPlanReceiver,
     started: StartedVolume,
-    present: Present<'a>,
+    present: TurnGuard<'a>,
 }
 
 /// Reads one volume. `found` gives the final plan when the reading is over.
 fn read(
     volume: &Volume,
-    ask: Ask<'_>,
+    ask: SpaceToRead<'_>,
     number: usize,
     lister: &dyn ListEngine,
     shared: &Shared<'_>,
@@ -205,7 +205,7 @@ fn read(
     let line = VolumeLine::new(shared.lines, &name, todo.total());
     let block = started.checkpoint.block;
     let whole = started.checkpoint.whole;
-    let mut watching = Watching::new(
+    let mut watching = VolumeObserver::new(
         volume,
         shared.root,
         started.checkpoint,
@@ -237,8 +237,8 @@ fn read(
     findings.extend(of_plan);
     let mut ending = match ended {
         Err(why) => Ending::Failed(why),
-        Ok(_) if reading.over() == Over::Gone => Ending::Gone,
-        Ok(_) if reading.over() == Over::Silent => Ending::Failed(
+        Ok(_) if reading.end_of_reading() == EndOfReading::Gone => Ending::Gone,
+        Ok(_) if reading.end_of_reading() == EndOfReading::Silent => Ending::Failed(
             "it answers no read any more, also where it did before, though the kernel still lists it"
                 .to_owned(),
         ),
@@ -340,7 +340,7 @@ fn run(
     })?;
     let list = List {
         files: &[&file],
-        memory: Memory::Reads,
+        memory: BufferMode::Reads,
         // One more for a probe.
         max_in_flight: MOST_DEPTH as u32 + 1,
         largest: block,

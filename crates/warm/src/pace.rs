@@ -6,7 +6,7 @@ use reader::{ForegroundReport, PROBE_BYTES, Pacer, QueueBound, RateLimiter};
 use record::{Bytes, Nanos};
 use study::pace::{Allowed, Controller, IoCounts, Targets};
 
-use super::limit::Limit;
+use super::limit::SharedRateLimit;
 
 /// Length of an interval by which the rate is set.
 const INTERVAL: Nanos = Nanos(40_000_000);
@@ -45,7 +45,7 @@ pub(crate) fn nap(now: Nanos) -> Next {
 
 /// Decides when the next request is issued.
 pub(crate) struct Pace<'a> {
-    limit: &'a Limit,
+    limit: &'a SharedRateLimit,
     pacer: Option<Pacer>,
     bound: Option<QueueBound>,
     /// Blocks in flight.
@@ -79,7 +79,7 @@ struct Interval {
 
 /// Bytes that the kernel counted on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct KernelBytes {
     /// Read, of everybody.
     pub read_bytes: u64,
     /// Written.
@@ -97,7 +97,7 @@ struct Traffic {
 
 impl<'a> Pace<'a> {
     /// With a limit, and what the foreground may expect.
-    pub(crate) fn new(limit: &'a Limit, policy: IoPolicy) -> Pace<'a> {
+    pub(crate) fn new(limit: &'a SharedRateLimit, policy: IoPolicy) -> Pace<'a> {
         let targets = match policy {
             IoPolicy::Target(targets) => Some(targets),
             IoPolicy::Idle => Some(Targets::default()),
@@ -123,7 +123,7 @@ impl<'a> Pace<'a> {
 
     /// With a limit, and no other bound.
     #[cfg(test)]
-    pub(crate) fn unbound(limit: &'a Limit) -> Pace<'a> {
+    pub(crate) fn unbound(limit: &'a SharedRateLimit) -> Pace<'a> {
         Pace {
             bound: None,
             ..Pace::new(limit, IoPolicy::Short)
@@ -180,11 +180,11 @@ impl<'a> Pace<'a> {
     }
 
     /// A block of so many bytes is issued.
-    pub(crate) fn goes(&mut self, now: Nanos, bytes: Bytes) {
+    pub(crate) fn note_issued(&mut self, now: Nanos, bytes: Bytes) {
         self.in_flight += 1;
         self.in_flight_bytes += bytes.0;
         self.block = bytes;
-        self.own_place = self.limit.goes(now + self.ahead, bytes) - self.ahead;
+        self.own_place = self.limit.note_issued(now + self.ahead, bytes) - self.ahead;
         self.limiter.issued(now, bytes, self.rate());
     }
 
@@ -224,12 +224,12 @@ impl<'a> Pace<'a> {
     }
 
     /// A probe came back.
-    pub(crate) fn probed(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
+    pub(crate) fn note_probe(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
         self.probing = None;
         self.traffic.own += bytes.0;
         self.interval.own += bytes.0;
         if let Some(bound) = &mut self.bound {
-            bound.probed(now, latency, self.in_flight);
+            bound.note_probe(now, latency, self.in_flight);
         }
         if let Some(gap_s) = self.controller().map(Controller::probe_gap_s) {
             // At even distances they could keep step with the blocks. Multiples of the golden ratio fill the unit
@@ -243,7 +243,7 @@ impl<'a> Pace<'a> {
 
     /// A block came back, of so many bytes: as many as were requested, also where they could not be read, which have no
     /// latency. The kernel counts those too.
-    pub(crate) fn came(&mut self, bytes: Bytes, latency: Option<Nanos>) {
+    pub(crate) fn note_completed(&mut self, bytes: Bytes, latency: Option<Nanos>) {
         if let Some(latency) = latency.filter(|_| bytes >= self.request_size()) {
             let least_s = self.interval.own_latency_s.unwrap_or(f64::INFINITY);
             self.interval.own_latency_s = Some(least_s.min(latency.as_secs_f64()));
@@ -257,7 +257,7 @@ impl<'a> Pace<'a> {
 
     /// Sets the rate anew, if it is time to. `counted` gives what the kernel has counted on the device since the
     /// last time; `None` where it does not count.
-    pub(crate) fn adjust(&mut self, now: Nanos, counted: impl FnOnce() -> Option<Counted>) {
+    pub(crate) fn adjust(&mut self, now: Nanos, counted: impl FnOnce() -> Option<KernelBytes>) {
         let passed = now - self.interval.since;
         if passed < INTERVAL {
             return;
@@ -274,7 +274,7 @@ impl<'a> Pace<'a> {
         };
         let waiting = self.probing.map_or(Nanos(0), |since| now - since);
         let probing = self.probing.map_or(0, |_| u64::from(PROBE_BYTES));
-        pacer.take(&reader::Interval {
+        pacer.take(&reader::MeasuredInterval {
             seconds: passed.as_secs_f64(),
             counts: counted.map(|counted| IoCounts {
                 read: counted.read_bytes as f64,
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_foreground_waits_for_a_request_beside_it_and_not_for_a_block() {
-        let limit = Limit::new(None);
+        let limit = SharedRateLimit::new(None);
         let mut pace = Pace::new(&limit, IoPolicy::Idle);
         let targets = (1..1000).find_map(|step| {
             let now = Nanos(step * INTERVAL.0);
@@ -327,22 +327,22 @@ mod tests {
             if !pace.is_beside() {
                 // 125 MiB/s.
                 for _ in 0..10 {
-                    pace.goes(now, BLOCK);
-                    pace.came(BLOCK, Some(Nanos(64_000_000)));
+                    pace.note_issued(now, BLOCK);
+                    pace.note_completed(BLOCK, Some(Nanos(64_000_000)));
                     read.0 += BLOCK.0;
                 }
             }
             if pace.probe(now, 1, Some).is_some() {
-                pace.probed(now, PAGE, OWN);
+                pace.note_probe(now, PAGE, OWN);
                 read.0 += PAGE.0;
             }
             if step > 100 {
                 read.0 += 100 * PAGE.0;
             }
             pace.adjust(now, || {
-                Some(Counted {
+                Some(KernelBytes {
                     read_bytes: read.0,
-                    ..Counted::default()
+                    ..KernelBytes::default()
                 })
             });
             let (targets, _) = pace.controller()?.targets()?;

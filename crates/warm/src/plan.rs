@@ -29,7 +29,7 @@ impl Stage {
 
 /// Known facts about a volume's space, in bytes of the volume. The sets may overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct KnownSpace {
     /// The data that the user names.
     pub first: Ranges,
     /// Space that file systems use; `None` where that is not known.
@@ -62,7 +62,7 @@ impl Plan {
     /// The order for a volume of `size`, in whole blocks of `block`: a block of which one byte is
     /// wanted is read as a whole, since it is fetched as a whole. Where nobody knows what is used,
     /// all may be.
-    pub(crate) fn new(known: &Known, size: Bytes, block: Bytes, extent: Extent) -> Plan {
+    pub(crate) fn new(known: &KnownSpace, size: Bytes, block: Bytes, extent: Extent) -> Plan {
         let whole = Ranges::all(size);
         let held = match &known.held {
             Some(held) => held.aligned(block, size),
@@ -135,8 +135,8 @@ mod tests {
         list.iter().map(|(start, end)| *start..*end).collect()
     }
 
-    fn known() -> Known {
-        Known {
+    fn known() -> KnownSpace {
+        KnownSpace {
             first: ranges(&[(150, 160), (420, 430)]),
             used: Some(ranges(&[(0, 250)])),
             held: None,
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn blocks_that_the_snapshot_does_not_hold_are_left_out() {
-        let held = Known {
+        let held = KnownSpace {
             held: Some(ranges(&[(0, 200)])),
             ..known()
         };
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn where_nobody_knows_what_is_used_all_may_be() {
-        let unknown = Known::default();
+        let unknown = KnownSpace::default();
         let plan = Plan::new(&unknown, Bytes(550), BLOCK, Extent::Used);
         assert_eq!(plan.stages, [(Stage::Used, ranges(&[(0, 550)]))]);
         let plan = Plan::new(&unknown, Bytes(550), BLOCK, Extent::All);
@@ -207,7 +207,7 @@ mod tests {
             done in some_ranges(),
             size in 1_u64..5_000,
         ) {
-            let known = Known { first, used, held };
+            let known = KnownSpace { first, used, held };
             for extent in [Extent::First, Extent::Used, Extent::All] {
                 let plan = Plan::new(&known, Bytes(size), BLOCK, extent);
                 prop_assert_eq!(plan.total().0 + plan.left_out.total().0, size);

@@ -4,21 +4,21 @@ use super::turns::Turns;
 
 /// The presence of a volume among those that are read at once. The others get its turn when it ends, also
 /// by a panic: they would wait for ever.
-pub(crate) struct Present<'a> {
+pub(crate) struct TurnGuard<'a> {
     turns: &'a Turns,
     number: usize,
 }
 
-impl<'a> Present<'a> {
+impl<'a> TurnGuard<'a> {
     /// Of the volume of this number, which the turns count already.
-    pub(crate) fn new(turns: &'a Turns, number: usize) -> Present<'a> {
-        Present { turns, number }
+    pub(crate) fn new(turns: &'a Turns, number: usize) -> TurnGuard<'a> {
+        TurnGuard { turns, number }
     }
 }
 
-impl Drop for Present<'_> {
+impl Drop for TurnGuard<'_> {
     fn drop(&mut self) {
-        self.turns.leave(self.number);
+        self.turns.note_finished(self.number);
     }
 }
 
@@ -30,12 +30,12 @@ mod tests {
     #[test]
     fn a_panic_leaves_the_turn_to_the_others() {
         let turns = Turns::new(2, true);
-        turns.needs_no_hurry(0);
-        turns.needs_no_hurry(1);
+        turns.note_first_set_warm(0);
+        turns.note_first_set_warm(1);
         assert_eq!(turns.of(1), Turn::Wait);
         std::thread::scope(|scope| {
             let reading = scope.spawn(|| {
-                let _present = Present::new(&turns, 0);
+                let _present = TurnGuard::new(&turns, 0);
                 // As a panic unwinds, and without its message.
                 std::panic::resume_unwind(Box::new("of the test"));
             });

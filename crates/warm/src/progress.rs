@@ -3,7 +3,7 @@
 use job::{Progress, ProgressLine, ProgressLines};
 use record::Bytes;
 
-use super::reading::At;
+use super::reading::ReadingProgress;
 use ui::format::percent;
 use ui::units::{rate, span};
 
@@ -23,7 +23,7 @@ impl VolumeLine {
     }
 
     /// Shows the state of the work.
-    pub(crate) fn show(&self, at: &At<'_>) {
+    pub(crate) fn show(&self, at: &ReadingProgress<'_>) {
         // What is used is counted in only once it is known.
         let planned = self.planned.0.max(at.left.0);
         let progress = Progress {
@@ -40,7 +40,7 @@ impl VolumeLine {
     }
 }
 
-fn message(at: &At<'_>) -> String {
+fn message(at: &ReadingProgress<'_>) -> String {
     let mut parts = Vec::new();
     parts.extend(at.stage.map(|stage| format!("{}:", stage.word())));
     let speed = at.rate.filter(|rate| *rate > 0.0);
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_line_says_rate_cold_share_and_time_left() {
-        let at = At {
+        let at = ReadingProgress {
             done: &Ranges::new(),
             unreadable: &Ranges::new(),
             stage: Some(Stage::Rest),
@@ -79,7 +79,7 @@ mod tests {
             message(&at),
             "rest: 125 MiB/s, 12 in flight, 50 % cold, p99 3.1 ms of 5 ms, 2 min left"
         );
-        let unknown = At {
+        let unknown = ReadingProgress {
             rate: None,
             cold: None,
             stage: None,

@@ -18,13 +18,13 @@ use record::{Bytes, Nanos, Ranges};
 use study::cold::stream::ReadClassifier;
 use study::depth::{Bounds, Controller};
 
-use super::later::Later;
-use super::pace::{Counted, PROBE, Pace, nap};
+use super::later::FinalPlanReceiver;
+use super::pace::{KernelBytes, PROBE, Pace, nap};
 use super::plan::{Plan, Stage};
 use super::turns::{Turn, Turns};
-use doubt::Doubt;
+use doubt::DeviceDoubt;
 use reader::{BESIDE, Meter, ReadRequest, Work};
-use together::{POLL_EVERY, Together};
+use together::{CombinedRate, POLL_EVERY};
 
 /// The least and the most requests in flight. At 512 KiB and 50 ms a request the most is 1.3 GB/s, which
 /// is more than most volumes give; on a small one a deeper queue would delay the foreground by seconds.
@@ -42,18 +42,18 @@ const DOUBT: u64 = 3;
 const BLOCK: u64 = 0;
 
 /// Facts about the device from elsewhere, while it is read.
-pub(crate) trait Watch {
+pub(crate) trait DeviceObserver {
     /// Its size now; `None` when it is gone.
     fn size(&self) -> Option<Bytes>;
     /// The kernel's counts since the last call.
-    fn counted(&mut self) -> Option<Counted>;
+    fn counted(&mut self) -> Option<KernelBytes>;
     /// Takes the progress, about four times a second.
-    fn stands(&mut self, at: &At<'_>);
+    fn take_progress(&mut self, at: &ReadingProgress<'_>);
 }
 
 /// Progress of the reading.
 #[derive(Clone, Debug)]
-pub(crate) struct At<'a> {
+pub(crate) struct ReadingProgress<'a> {
     /// Ranges that were read, now or at an earlier start.
     pub done: &'a Ranges,
     /// Ranges that could not be read.
@@ -74,7 +74,7 @@ pub(crate) struct At<'a> {
 
 /// Reason why no more is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum EndOfReading {
     /// All was requested.
     All,
     /// The device is gone.
@@ -91,13 +91,13 @@ fn bounds() -> Option<Bounds> {
 pub(crate) struct Reading<'a> {
     work: Work<Stage>,
     /// Space to read in the end, if that is not known yet.
-    later: Later,
+    later: FinalPlanReceiver,
     pace: Pace<'a>,
     meter: Meter,
     /// `None` only if the bounds were none: the depth stays then.
     depth: Option<Controller>,
     stream: ReadClassifier,
-    watch: &'a mut dyn Watch,
+    watch: &'a mut dyn DeviceObserver,
     turns: &'a Turns,
     /// Its number among the volumes.
     number: usize,
@@ -105,27 +105,27 @@ pub(crate) struct Reading<'a> {
     turn_began: Option<Nanos>,
     alone: Option<f64>,
     /// Rate while all volumes were read together.
-    together: Together,
+    together: CombinedRate,
     gone: bool,
     block: Bytes,
     size: Bytes,
     polled: Nanos,
     /// Requests of all kinds.
     in_flight: u32,
-    doubt: Doubt,
+    doubt: DeviceDoubt,
 }
 
 impl<'a> Reading<'a> {
     /// Reads `plan` of a volume of `size`, of which `done` is read already, and which has a number
     /// among those that take turns. The plan may be replaced `later`.
     pub(crate) fn new(
-        (plan, later): (&Plan, Later),
+        (plan, later): (&Plan, FinalPlanReceiver),
         size: Bytes,
         block: Bytes,
         done: Ranges,
         pace: Pace<'a>,
         (turns, number): (&'a Turns, usize),
-        watch: &'a mut dyn Watch,
+        watch: &'a mut dyn DeviceObserver,
     ) -> Reading<'a> {
         Reading {
             work: Work::new(&plan.stages, block, done, size),
@@ -139,13 +139,13 @@ impl<'a> Reading<'a> {
             number,
             turn_began: None,
             alone: None,
-            together: Together::default(),
+            together: CombinedRate::default(),
             gone: false,
             block,
             size,
             polled: Nanos(0),
             in_flight: 0,
-            doubt: Doubt::default(),
+            doubt: DeviceDoubt::default(),
         }
     }
 
@@ -157,20 +157,20 @@ impl<'a> Reading<'a> {
     /// True if it may read now, by its turn.
     fn has_turn(&mut self, now: Nanos) -> bool {
         if self.work.set() != Some(Stage::First) {
-            self.turns.needs_no_hurry(self.number);
+            self.turns.note_first_set_warm(self.number);
         }
         match self.turns.of(self.number) {
             Turn::Wait => false,
             Turn::Together => true,
             Turn::Alone => {
-                self.takes_its_turn(now);
+                self.continue_turn(now);
                 true
             }
         }
     }
 
     /// Goes on with its turn, which begins when something is in flight.
-    fn takes_its_turn(&mut self, now: Nanos) {
+    fn continue_turn(&mut self, now: Nanos) {
         let Some(began) = self.turn_began else {
             return;
         };
@@ -183,7 +183,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Something goes: if that is the first of its turn, what was seen beside others counts no more.
-    fn begins_its_turn(&mut self, now: Nanos) {
+    fn note_turn_started(&mut self, now: Nanos) {
         let is_alone = self.turns.of(self.number) == Turn::Alone;
         if is_alone && self.turn_began.is_none() {
             self.turn_began = Some(now);
@@ -195,9 +195,9 @@ impl<'a> Reading<'a> {
 
     fn request(&mut self, now: Nanos, range: Range<u64>, tag: u64) -> Next {
         self.in_flight += 1;
-        self.begins_its_turn(now);
+        self.note_turn_started(now);
         self.meter.issued(now);
-        self.pace.goes(now, Bytes(range.end - range.start));
+        self.pace.note_issued(now, Bytes(range.end - range.start));
         Next::Request(Request::of(Op::Read, &range, tag))
     }
 
@@ -210,7 +210,7 @@ impl<'a> Reading<'a> {
         if now - self.polled >= POLL_EVERY {
             self.polled = now;
             if self.turns.all_together() {
-                self.together.goes_on(now);
+                self.together.note_together(now);
             }
             self.poll_device();
             self.poll_plan();
@@ -242,7 +242,7 @@ impl<'a> Reading<'a> {
 
     /// Reports the progress.
     pub(crate) fn report(&mut self) {
-        self.watch.stands(&At {
+        self.watch.take_progress(&ReadingProgress {
             done: self.work.done(),
             unreadable: self.work.unreadable(),
             stage: self.work.set(),
@@ -270,7 +270,7 @@ impl<'a> Reading<'a> {
     }
 
     /// While it is found out whether the device answers, what to do for that.
-    fn next_of_doubt(&mut self, now: Nanos) -> Option<Next> {
+    fn next_presence_check(&mut self, now: Nanos) -> Option<Next> {
         self.doubt.poll(now, self.work.done(), self.work.end());
         if !self.doubt.is_open() {
             return None;
@@ -283,9 +283,9 @@ impl<'a> Reading<'a> {
     /// A page by which it is found out came back. What failed since the device answered last is not bad,
     /// if it answers nothing at all.
     fn has_answered(&mut self, is_good: bool) {
-        self.doubt.came(is_good);
+        self.doubt.note_completed(is_good);
         if self.doubt.is_silent() {
-            self.work.take_back(&self.doubt.take_blamed());
+            self.work.mark_unread(&self.doubt.take_suspect_ranges());
             self.poll_device();
         }
     }
@@ -331,7 +331,7 @@ impl RequestSource for Reading<'_> {
         if !self.has_turn(now) {
             return nap(now);
         }
-        if let Some(next) = self.next_of_doubt(now) {
+        if let Some(next) = self.next_presence_check(now) {
             return next;
         }
         if let Some(probe) = self.probe(now) {
@@ -353,16 +353,18 @@ impl RequestSource for Reading<'_> {
         self.in_flight = self.in_flight.saturating_sub(1);
         let Request { len, tag, .. } = done.request;
         if tag == PROBE {
-            return self.pace.probed(now, Bytes(u64::from(len)), done.latency);
+            return self
+                .pace
+                .note_probe(now, Bytes(u64::from(len)), done.latency);
         }
         let range = done.request.range();
         if tag == PIECE {
-            self.work.came(now, &range);
+            self.work.note_completed(now, &range);
         }
         let moved = done.moved();
-        self.meter.came(now, moved, done.latency);
+        self.meter.note_completed(now, moved, done.latency);
         let latency = done.result.is_ok().then_some(done.latency);
-        self.pace.came(Bytes(u64::from(len)), latency);
+        self.pace.note_completed(Bytes(u64::from(len)), latency);
         if tag == DOUBT {
             return self.has_answered(done.result.is_ok());
         }
@@ -373,7 +375,7 @@ impl RequestSource for Reading<'_> {
                 if !self.pace.is_beside() || range.start.is_multiple_of(self.block.0) {
                     self.stream.watch(done.latency.as_secs_f64());
                 }
-                self.together.came(now, moved.0);
+                self.together.note_completed(now, moved.0);
                 self.work.was_read(range);
             }
             Err(error) => self.failed(now, range, error),

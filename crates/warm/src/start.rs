@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use job::{CheckpointWriter, Interval, Previous, Request, Resumable, Takeover};
+use job::{CheckpointInterval, CheckpointWriter, JobRequest, Previous, Resumable, Takeover};
 use record::{Bytes, Ranges};
 
 use super::checkpoint::Checkpoint;
 use super::finding::{Finding, FindingCode};
-use reader::{Key, Volume};
+use reader::{Volume, VolumeKey};
 use ui::context::Context;
 use ui::exit::Failure;
 
@@ -24,7 +24,7 @@ pub(crate) struct StartedVolume {
 
 /// Request for a start.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct StartOptions {
     /// Bytes fetched at once.
     pub block: Bytes,
     /// True if the whole volume is to be read.
@@ -41,7 +41,7 @@ pub(crate) struct Ask {
 /// When another process is at it.
 pub(crate) fn start(
     volume: &Volume,
-    ask: Ask,
+    ask: StartOptions,
     context: &Context,
 ) -> Result<StartedVolume, Failure> {
     let fresh = fresh(volume, ask);
@@ -57,11 +57,11 @@ pub(crate) fn start(
             findings,
         });
     }
-    let request = Request {
+    let request = JobRequest {
         key: volume.key.text(),
         anew: ask.anew,
         from: Takeover::WithTarget,
-        interval: Interval::every(Duration::ZERO),
+        interval: CheckpointInterval::every(Duration::ZERO),
     };
     let started = job::start(request, fresh, context, |previous, fresh| match previous {
         Previous::Unfinished(work) => {
@@ -99,7 +99,7 @@ fn cannot_be_known() -> Finding {
     )
 }
 
-fn fresh(volume: &Volume, ask: Ask) -> Checkpoint {
+fn fresh(volume: &Volume, ask: StartOptions) -> Checkpoint {
     Checkpoint {
         path: volume.path.display().to_string(),
         size: volume.size,
@@ -118,7 +118,7 @@ fn fresh(volume: &Volume, ask: Ask) -> Checkpoint {
 /// Takes over what was read before, where it can be believed.
 fn take_over(
     volume: &Volume,
-    ask: Ask,
+    ask: StartOptions,
     before: &Checkpoint,
     unfinished: bool,
     fresh: &mut Checkpoint,
@@ -162,7 +162,7 @@ fn day(work: &Checkpoint) -> String {
 
 /// Reason why the record of a volume in the ledger need not be true of this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doubt {
+enum RecordDoubt {
     /// It was read to its end, and may be restored anew.
     Whole,
     /// An earlier warming had ended as requested, and the volume may be restored anew.
@@ -173,19 +173,21 @@ enum Doubt {
     Size,
 }
 
-impl Doubt {
+impl RecordDoubt {
     fn finding(self, before: &Checkpoint) -> Finding {
         let why = match self {
-            Doubt::Whole => "it was read to its end then, and may have been restored anew since",
-            Doubt::Ended => {
+            RecordDoubt::Whole => {
+                "it was read to its end then, and may have been restored anew since"
+            }
+            RecordDoubt::Ended => {
                 "that warming had ended as requested, and the volume may have been restored anew \
                  since, under the same name"
             }
-            Doubt::Attached => {
+            RecordDoubt::Attached => {
                 "the volume is known by nothing but its path, and was attached anew or the host \
                  restarted since: it may be another one"
             }
-            Doubt::Size => {
+            RecordDoubt::Size => {
                 "the volume is known by nothing but its path, and had another size: it may be \
                  another one"
             }
@@ -196,8 +198,8 @@ impl Doubt {
         );
         match self {
             // Who warms it again after it was done expects that.
-            Doubt::Whole => Finding::note(FindingCode::NotKept, text),
-            Doubt::Ended | Doubt::Attached | Doubt::Size => {
+            RecordDoubt::Whole => Finding::note(FindingCode::NotKept, text),
+            RecordDoubt::Ended | RecordDoubt::Attached | RecordDoubt::Size => {
                 Finding::warn(FindingCode::NotKept, text)
             }
         }
@@ -206,14 +208,19 @@ impl Doubt {
 
 /// Reason why the record in the ledger of a volume of this name and size need not be true of this one;
 /// `None` where it is.
-fn doubt(key: &Key, size: Bytes, before: &Checkpoint, unfinished: bool) -> Option<Doubt> {
+fn doubt(
+    key: &VolumeKey,
+    size: Bytes,
+    before: &Checkpoint,
+    unfinished: bool,
+) -> Option<RecordDoubt> {
     let is_attached = key.attached().is_some() && key.attached() == before.attached.as_ref();
     match key {
-        Key::Ebs(_) => None,
-        _ if !unfinished => Some(Doubt::Whole),
-        Key::Unique(..) => (before.ended && !is_attached).then_some(Doubt::Ended),
-        Key::Path(..) if !is_attached => Some(Doubt::Attached),
-        Key::Path(..) => (before.size != size).then_some(Doubt::Size),
+        VolumeKey::Ebs(_) => None,
+        _ if !unfinished => Some(RecordDoubt::Whole),
+        VolumeKey::Unique(..) => (before.ended && !is_attached).then_some(RecordDoubt::Ended),
+        VolumeKey::Path(..) if !is_attached => Some(RecordDoubt::Attached),
+        VolumeKey::Path(..) => (before.size != size).then_some(RecordDoubt::Size),
     }
 }
 
@@ -244,25 +251,25 @@ mod tests {
             starts: 1,
         };
         let before = kept(attached(3));
-        let doubts = |key: &Key, before: &Checkpoint, unfinished| {
+        let doubts = |key: &VolumeKey, before: &Checkpoint, unfinished| {
             doubt(key, Bytes(1000), before, unfinished)
         };
         let ended = Checkpoint {
             ended: true,
             ..before.clone()
         };
-        let ebs = Key::Ebs("vol0123".to_owned());
+        let ebs = VolumeKey::Ebs("vol0123".to_owned());
         assert_eq!(doubts(&ebs, &before, true), None);
         assert_eq!(doubts(&ebs, &ended, false), None);
-        let unique = |attached| Key::Unique("naa.600".to_owned(), attached);
+        let unique = |attached| VolumeKey::Unique("naa.600".to_owned(), attached);
         assert_eq!(doubts(&unique(attached(4)), &before, true), None);
         // Restored anew, perhaps.
         let whole = doubts(&unique(attached(3)), &ended, false);
-        assert_eq!(whole, Some(Doubt::Whole));
+        assert_eq!(whole, Some(RecordDoubt::Whole));
         assert_eq!(doubts(&unique(attached(3)), &ended, true), None);
         for elsewhere in [attached(4), None] {
             let doubt = doubts(&unique(elsewhere), &ended, true);
-            assert_eq!(doubt, Some(Doubt::Ended));
+            assert_eq!(doubt, Some(RecordDoubt::Ended));
         }
         let unknown = Checkpoint {
             ended: true,
@@ -270,19 +277,19 @@ mod tests {
         };
         assert_eq!(
             doubts(&unique(None), &unknown, true),
-            Some(Doubt::Ended),
+            Some(RecordDoubt::Ended),
             "nobody knows"
         );
-        let path = |attached| Key::Path("/dev/sdb".to_owned(), attached);
+        let path = |attached| VolumeKey::Path("/dev/sdb".to_owned(), attached);
         assert_eq!(doubts(&path(attached(3)), &before, true), None);
         assert_eq!(doubts(&path(attached(3)), &ended, true), None);
         let whole = doubts(&path(attached(3)), &before, false);
-        assert_eq!(whole, Some(Doubt::Whole));
+        assert_eq!(whole, Some(RecordDoubt::Whole));
         let another = doubts(&path(attached(4)), &before, true);
-        assert_eq!(another, Some(Doubt::Attached));
+        assert_eq!(another, Some(RecordDoubt::Attached));
         let unknown = doubts(&path(None), &kept(None), true);
-        assert_eq!(unknown, Some(Doubt::Attached));
+        assert_eq!(unknown, Some(RecordDoubt::Attached));
         let size = doubt(&path(attached(3)), Bytes(2000), &before, true);
-        assert_eq!(size, Some(Doubt::Size));
+        assert_eq!(size, Some(RecordDoubt::Size));
     }
 }

@@ -68,7 +68,7 @@ impl Turns {
     }
 
     /// Records that the first set is warm on the volume of this number, or that it has none.
-    pub(crate) fn needs_no_hurry(&self, volume: usize) {
+    pub(crate) fn note_first_set_warm(&self, volume: usize) {
         if let Some(hurried) = self.state().hurried.get_mut(volume) {
             *hurried = false;
         }
@@ -90,7 +90,7 @@ impl Turns {
     }
 
     /// A volume is done for good.
-    pub(crate) fn leave(&self, volume: usize) {
+    pub(crate) fn note_finished(&self, volume: usize) {
         let mut state = self.state();
         if let Some(gone) = state.gone.get_mut(volume) {
             *gone = true;
@@ -123,17 +123,17 @@ mod tests {
     #[test]
     fn each_has_its_turn_and_then_all_go_together() {
         let turns = Turns::new(3, true);
-        (0..3).for_each(|volume| turns.needs_no_hurry(volume));
+        (0..3).for_each(|volume| turns.note_first_set_warm(volume));
         let now = || [0, 1, 2].map(|volume| turns.of(volume));
         assert_eq!(now(), [Turn::Alone, Turn::Wait, Turn::Wait]);
         turns.pass(1);
         assert_eq!(now(), [Turn::Alone, Turn::Wait, Turn::Wait], "not its turn");
         // One that is done before its turn has none, and one that ends in its turn gives it up.
-        turns.leave(1);
+        turns.note_finished(1);
         turns.pass(0);
         assert_eq!(now(), [Turn::Wait, Turn::Wait, Turn::Alone]);
         assert!(!turns.all_together());
-        turns.leave(2);
+        turns.note_finished(2);
         assert_eq!(turns.of(0), Turn::Together);
         assert!(!turns.all_together(), "two are gone");
     }
@@ -142,11 +142,11 @@ mod tests {
     fn the_first_volume_waits_for_no_turn() {
         let turns = Turns::new(3, true);
         let now = || [0, 1, 2].map(|volume| turns.of(volume));
-        turns.needs_no_hurry(0);
-        turns.leave(2);
+        turns.note_first_set_warm(0);
+        turns.note_finished(2);
         assert_eq!(now(), [Turn::Together; 3]);
         assert!(!turns.all_together(), "what they give now is no measure");
-        turns.needs_no_hurry(1);
+        turns.note_first_set_warm(1);
         assert_eq!(now(), [Turn::Alone, Turn::Wait, Turn::Wait]);
     }
 

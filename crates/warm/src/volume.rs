@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use linux::Root;
-use linux::block::{Device, Devices, Kind};
+use linux::block::{BlockDeviceKind, Device, Devices};
 
-use reader::{NotOpened, Volume};
+use reader::{OpenError, Volume};
 
 /// Opens the volume of a path.
 ///
@@ -13,21 +13,24 @@ use reader::{NotOpened, Volume};
 /// A sentence that says why it cannot be warmed.
 pub(crate) fn open(path: &Path, devices: &Devices, root: &Root) -> Result<Volume, String> {
     let volume = Volume::open(path, devices, root).map_err(|error| match error {
-        NotOpened::File(shown) => format!(
+        OpenError::File(shown) => format!(
             "{shown} is a file; name the volume that it lies on, and the file with --first: \
              disksmith warm DEVICE --first {shown}"
         ),
-        NotOpened::Other(why) => why,
+        OpenError::Other(why) => why,
     })?;
-    stands_alone(&volume.device, devices)?;
+    check_is_volume(&volume.device, devices)?;
     Ok(volume)
 }
 
 /// Arrays and mapped devices are no volumes: of two copies, a read of an array warms one.
-fn stands_alone(device: &Device, devices: &Devices) -> Result<(), String> {
+fn check_is_volume(device: &Device, devices: &Devices) -> Result<(), String> {
     match device.kind {
-        Kind::Raid { .. } | Kind::Mapper { .. } => {}
-        Kind::Disk | Kind::Partition { .. } | Kind::Loop { .. } | Kind::Ram => return Ok(()),
+        BlockDeviceKind::Raid { .. } | BlockDeviceKind::Mapper { .. } => {}
+        BlockDeviceKind::Disk
+        | BlockDeviceKind::Partition { .. }
+        | BlockDeviceKind::Loop { .. }
+        | BlockDeviceKind::Ram => return Ok(()),
     }
     let below: Vec<String> = devices
         .below(device.number)

@@ -2,18 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use job::{CheckpointWriter, EndState, Interval};
+use job::{CheckpointInterval, CheckpointWriter, EndState};
 use linux::Root;
 use record::{Bytes, Ranges};
 
 use super::checkpoint::{Checkpoint, End};
-use super::pace::Counted;
+use super::pace::KernelBytes;
 use super::progress::VolumeLine;
-use super::reading::{At, Watch};
+use super::reading::{DeviceObserver, ReadingProgress};
 use reader::{DiskCounter, Volume};
 
 /// Examines one volume.
-pub(crate) struct Watching<'a> {
+pub(crate) struct VolumeObserver<'a> {
     volume: &'a Volume,
     root: &'a Root,
     counter: Option<DiskCounter>,
@@ -31,7 +31,7 @@ pub(crate) struct Watching<'a> {
 /// and waits for the volume.
 const SELDOM: Duration = Duration::from_secs(10);
 
-impl<'a> Watching<'a> {
+impl<'a> VolumeObserver<'a> {
     /// Examines `volume`, whose warming stands as `kept` says. `holds_ledger`: the keeper's writes go to the
     /// same disk.
     pub(crate) fn new(
@@ -41,12 +41,12 @@ impl<'a> Watching<'a> {
         writer: CheckpointWriter<Checkpoint>,
         line: VolumeLine,
         holds_ledger: bool,
-    ) -> Watching<'a> {
+    ) -> VolumeObserver<'a> {
         let mut writer = writer;
         if holds_ledger {
-            writer.set_interval(Interval::every(SELDOM));
+            writer.set_interval(CheckpointInterval::every(SELDOM));
         }
-        Watching {
+        VolumeObserver {
             // What others do to the rest of a disk holds back a partition too.
             counter: DiskCounter::open(&volume.disk, root),
             volume,
@@ -87,14 +87,14 @@ impl<'a> Watching<'a> {
     }
 }
 
-impl Watch for Watching<'_> {
+impl DeviceObserver for VolumeObserver<'_> {
     fn size(&self) -> Option<Bytes> {
         self.volume.size_if_there(self.root)
     }
 
-    fn counted(&mut self) -> Option<Counted> {
+    fn counted(&mut self) -> Option<KernelBytes> {
         let counts = self.counter.as_mut()?.since()?;
-        Some(Counted {
+        Some(KernelBytes {
             read_bytes: counts.read_bytes,
             written_bytes: counts.write_bytes,
             commits: std::mem::take(&mut self.wrote)
@@ -102,7 +102,7 @@ impl Watch for Watching<'_> {
         })
     }
 
-    fn stands(&mut self, at: &At<'_>) {
+    fn take_progress(&mut self, at: &ReadingProgress<'_>) {
         self.line.show(at);
         let ran = self.began.elapsed();
         if !self.writer.is_due(ran) {

@@ -13,16 +13,16 @@ use domain::values::{Latency, PollInterval};
 
 /// Address of metrics: an address with a port, or a port on the loopback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Address(pub SocketAddr);
+pub struct ListenAddress(pub SocketAddr);
 
-impl FromStr for Address {
+impl FromStr for ListenAddress {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Address, String> {
+    fn from_str(text: &str) -> Result<ListenAddress, String> {
         if let Ok(port) = text.parse::<u16>() {
-            return Ok(Address((Ipv4Addr::LOCALHOST, port).into()));
+            return Ok(ListenAddress((Ipv4Addr::LOCALHOST, port).into()));
         }
-        text.parse().map(Address).map_err(|_| {
+        text.parse().map(ListenAddress).map_err(|_| {
             format!(
                 "'{text}' is not an address with a port, such as 9187 or 127.0.0.1:9187 or [::1]:9187"
             )
@@ -85,7 +85,7 @@ pub struct WatchArgs {
     /// Serve metrics for Prometheus here, on the loopback where only a port is given, and print
     /// nothing unless --plain or --json is given too
     #[arg(long, value_name = "[ADDR:]PORT", conflicts_with = "check")]
-    pub prometheus: Option<Address>,
+    pub prometheus: Option<ListenAddress>,
     /// With --prometheus: TLS, passwords, headers and a limit on requests by a web configuration file, as
     /// Prometheus' exporters take it; it is read anew for each request
     #[arg(
@@ -126,7 +126,10 @@ mod tests {
 
     #[test]
     fn a_port_alone_is_on_the_loopback() {
-        let address = |text: &str| text.parse::<Address>().map(|address| address.0.to_string());
+        let address = |text: &str| {
+            text.parse::<ListenAddress>()
+                .map(|address| address.0.to_string())
+        };
         assert_eq!(address("9187").unwrap(), "127.0.0.1:9187");
         assert_eq!(address("0.0.0.0:9187").unwrap(), "0.0.0.0:9187");
         assert_eq!(address("[::1]:9187").unwrap(), "[::1]:9187");

@@ -106,9 +106,9 @@ impl LogArgs {
                 Dates::Mdy => DateOrder::MonthFirst,
             }),
             first: match self.first {
-                None => disk_log::First::Tell,
-                Some(First::Boot) => disk_log::First::SinceBoot,
-                Some(First::Interval) => disk_log::First::Interval,
+                None => disk_log::FirstReport::Tell,
+                Some(First::Boot) => disk_log::FirstReport::SinceBoot,
+                Some(First::Interval) => disk_log::FirstReport::Interval,
             },
         }
     }

@@ -14,7 +14,7 @@ use super::live::Ticks;
 use crate::args::WatchArgs;
 use crate::thresholds::Thresholds;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
 
 use verdict::{Observations, Status};
 
@@ -62,12 +62,12 @@ pub(super) fn check(args: &WatchArgs, context: &mut Context, interrupt: &AtomicB
         Ok(seen) => {
             let (status, text) = seen.judge(warning, critical, args.verbose > 0);
             context.print(&text)?;
-            Ok(Answer::Status(status.number()))
+            Ok(CommandEnd::Status(status.number()))
         }
         // Whoever asks knows by the status that this is no answer about the disks.
         Err(failure) => {
             context.print(&unknown(&sentence(&failure.error())))?;
-            Ok(Answer::Status(Status::Unknown.number()))
+            Ok(CommandEnd::Status(Status::Unknown.number()))
         }
     }
 }
@@ -102,7 +102,7 @@ fn observe(
         let Some(mut sample) = collector.sample().refused()? else {
             continue;
         };
-        for change in watch.see(&sample) {
+        for change in watch.observe(&sample) {
             if filter.wants_change(&change, &sample) {
                 seen.events.insert(change.event.id, change.event);
             }

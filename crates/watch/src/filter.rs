@@ -5,12 +5,12 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use linux::Root;
-use linux::block::{Device, Devices, Kind};
+use linux::block::{BlockDeviceKind, Device, Devices};
 use linux::diskstats::AllCounters;
 use linux::volume_id::{VolumeId, name_disk};
 use record::Subject;
 use record::sample::{DeviceKind, DeviceSample, Sample};
-use study::watch::Event;
+use study::watch::WatchEvent;
 use study::watch::{ChangeKind, EventChange};
 
 use ui::exit::{ExitClass as _, Failure};
@@ -91,7 +91,7 @@ impl Filter {
     }
 
     /// True if an event is about a device that is wanted, or about the host.
-    pub(super) fn wants_event(&self, event: &Event, sample: &Sample) -> bool {
+    pub(super) fn wants_event(&self, event: &WatchEvent, sample: &Sample) -> bool {
         match event.subject {
             Subject::Host => true,
             Subject::Device(_) if self.names.is_empty() => true,
@@ -129,7 +129,7 @@ fn is_active(device: &DeviceSample) -> bool {
 fn name_of(word: &str, devices: &Devices, root: &Root) -> Result<String, Failure> {
     let mapped = |device: &&Device| {
         let name = match &device.kind {
-            Kind::Mapper { name, .. } => name.as_deref(),
+            BlockDeviceKind::Mapper { name, .. } => name.as_deref(),
             _ => None,
         };
         name == Some(word)
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_finding_that_was_shown_when_it_began_is_shown_when_it_is_over() {
-        let event = |id: u64, name: &str, device: u32| Event {
+        let event = |id: u64, name: &str, device: u32| WatchEvent {
             id,
             code: EventCode::Stalled,
             severity: Severity::Warn,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linux::Root;
 use record::sample::Sample;
-use study::watch::Event;
+use study::watch::WatchEvent;
 use study::watch::{Settings, Watch};
 
 use crate::collect::Collector;
@@ -19,7 +19,7 @@ pub fn follow(
     root: &Root,
     every: Duration,
     stop: &AtomicBool,
-    mut see: impl FnMut(&Sample, &[&Event]),
+    mut see: impl FnMut(&Sample, &[&WatchEvent]),
 ) -> linux::Result<()> {
     let mut collector = Collector::new(root, every)?;
     let mut watch = Watch::new(Settings::default());
@@ -27,8 +27,8 @@ pub fn follow(
     let mut ticks = Ticks::every(every);
     while ticks.wait(stop) {
         if let Some(sample) = collector.sample()? {
-            watch.see(&sample);
-            let open: Vec<&Event> = watch.open().collect();
+            watch.observe(&sample);
+            let open: Vec<&WatchEvent> = watch.open().collect();
             see(&sample, &open);
         }
     }

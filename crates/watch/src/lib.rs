@@ -43,7 +43,7 @@ use report::ReportPage;
 use screen::Screen;
 use serve::Server;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::service_manager::notify;
 use view::OutputForm;
 
@@ -193,7 +193,7 @@ impl Live<'_> {
                 self.take(sample, view, context)?;
             }
         }
-        Ok(Answer::Done)
+        Ok(CommandEnd::Done)
     }
 
     /// Passes the ledger's marks to the screen.
@@ -213,9 +213,9 @@ impl Live<'_> {
         view: &mut OutputForm,
         context: &mut Context,
     ) -> Result<(), Failure> {
-        let mut changes = self.watch.see(&sample);
+        let mut changes = self.watch.observe(&sample);
         if let Some(recorder) = &mut self.recorder {
-            recorder.see(&sample, &changes);
+            recorder.observe(&sample, &changes);
         }
         if let Some(server) = &self.server {
             server.publish(&sample, self.watch.open(), &changes);

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 pub use args::MarkArgs;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::format;
 
 /// The longest text of a mark, in characters: it is to fit beside a line in a graph.
@@ -68,7 +68,7 @@ fn answer(
         text()
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 fn list(marks: &[Mark]) -> String {

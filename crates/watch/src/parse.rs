@@ -19,7 +19,7 @@ use study::watch::{EventChange, Settings, Watch};
 
 use crate::args::WatchArgs;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome};
+use ui::exit::{CommandEnd, Failure, Outcome};
 use ui::output::OutputFile;
 
 use arrays::Arrays;
@@ -94,7 +94,7 @@ pub(super) fn parse(
         }
         _ => Ok(()),
     };
-    read.and(drawn).map(|()| Answer::Done)
+    read.and(drawn).map(|()| CommandEnd::Done)
 }
 
 /// True if the lines may come to the terminal on which a bar would be drawn, itself or through a pipe. There
@@ -148,7 +148,7 @@ impl<R: BufRead> Parsing<'_, R> {
             let reading = match reading {
                 // Nothing was found in what was read until then, which is no wonder.
                 Err(_) if interrupt.load(Relaxed) => break,
-                reading => reading.map_err(|error| self.broken(error))?,
+                reading => reading.map_err(|error| self.parse_failure(error))?,
             };
             self.devices |= !reading.sample.devices.is_empty();
             // Shares of processors alone are no answer.
@@ -160,10 +160,10 @@ impl<R: BufRead> Parsing<'_, R> {
             }
             self.seen += 1;
             let mut sample = reading.sample;
-            self.arrays.lay(&mut sample);
+            self.arrays.add_arrays(&mut sample);
             let found = match reading.alone {
                 true => self.watch.see_alone(&sample),
-                false => self.see(reading.run, &sample),
+                false => self.observe(reading.run, &sample),
             };
             let (changes, idle) = self.filter.cut(&mut sample, found);
             if let Some(report) = &mut self.report {
@@ -178,7 +178,7 @@ impl<R: BufRead> Parsing<'_, R> {
     }
 
     /// Reason for which the log is not read further: nothing was shown of it yet, or some was.
-    fn broken(&self, error: LogError) -> Failure {
+    fn parse_failure(&self, error: LogError) -> Failure {
         let place = place(self.path);
         let error = anyhow::Error::new(error).context(match self.is_binary {
             false => format!("{place} is not read as a log of disks"),
@@ -194,18 +194,18 @@ impl<R: BufRead> Parsing<'_, R> {
     }
 
     /// Examines an interval of a run. What one report tells is searched for where the run has no other.
-    fn see(&mut self, run: u64, sample: &Sample) -> Vec<EventChange> {
+    fn observe(&mut self, run: u64, sample: &Sample) -> Vec<EventChange> {
         // A report without devices, as at the end of a log that was cut, tells nothing more of any.
         if self.run.number == run || sample.devices.is_empty() {
             self.run.only.take_if(|_| !sample.devices.is_empty());
-            return self.watch.see(sample);
+            return self.watch.observe(sample);
         }
         let mut found = self.end_run();
         self.run = Run {
             number: run,
             only: Some(sample.clone()),
         };
-        found.extend(self.watch.see(sample));
+        found.extend(self.watch.observe(sample));
         found
     }
 

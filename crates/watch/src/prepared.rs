@@ -3,7 +3,7 @@
 use ledger::Retention;
 use ui::context::Context;
 use ui::exit::{ExitClass as _, Failure};
-use ui::output::{Format, OutputFile};
+use ui::output::{OutputFile, OutputFormat};
 
 use crate::args::WatchArgs;
 use crate::filter::Filter;
@@ -49,5 +49,9 @@ impl PreparedWatch {
 /// # Errors
 /// Refused where it cannot be written.
 pub(crate) fn page(args: &WatchArgs) -> Result<Option<OutputFile>, Failure> {
-    OutputFile::check_if_any(args.record.report.as_ref(), Format::Page, args.record.force)
+    OutputFile::check_if_any(
+        args.record.report.as_ref(),
+        OutputFormat::Page,
+        args.record.force,
+    )
 }

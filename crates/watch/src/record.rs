@@ -159,7 +159,7 @@ impl Recorder {
     }
 
     /// Takes a sample, and what was found in it.
-    pub(super) fn see(&mut self, sample: &Sample, changes: &[EventChange]) {
+    pub(super) fn observe(&mut self, sample: &Sample, changes: &[EventChange]) {
         for change in changes {
             let id = change.event.id;
             let found = *self.found.entry(id).or_insert(sample.at);
@@ -324,7 +324,7 @@ impl Writer {
         match written {
             Err(error) if !is_of_the_disk(&error) => Err(error),
             written => {
-                self.judge(&written);
+                self.report_outcome(&written);
                 Ok(())
             }
         }
@@ -393,7 +393,7 @@ impl Writer {
     }
 
     /// Says a failure once, and when it is over.
-    fn judge(&mut self, outcome: &ledger::Result<()>) {
+    fn report_outcome(&mut self, outcome: &ledger::Result<()>) {
         self.notices.is_writing.store(outcome.is_ok(), Relaxed);
         match outcome {
             Err(error) if !self.failing => {

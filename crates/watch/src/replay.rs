@@ -16,7 +16,7 @@ use crate::views::replay as render;
 use crate::views::replay::SummaryTable;
 use domain::when::MomentOrDay;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
 use ui::{format, signals};
 
@@ -111,7 +111,7 @@ fn host(recordings: &[RecordingSummary], here: String) -> Result<String, Failure
 /// Changes of events in a sample of a replay.
 pub(crate) fn changes(played: &ReplayedSample) -> Vec<EventChange> {
     let change = |kind: ChangeKind| {
-        move |event: &study::watch::Event| EventChange {
+        move |event: &study::watch::WatchEvent| EventChange {
             kind,
             event: event.clone(),
         }
@@ -131,7 +131,7 @@ pub(super) fn replay(
 ) -> Outcome {
     let Some(ledger) = context.open_ledger_if_there()? else {
         context.notice("Nothing was recorded on this host; disksmith watch --record does it.");
-        return Ok(Answer::No);
+        return Ok(CommandEnd::No);
     };
     let span = args.record.span.map(|span| span.0);
     let part = RecordingPart::find(at, span, &ledger, context)?;
@@ -159,7 +159,7 @@ pub(super) fn replay(
                 Err(error) => return Err(error).midway(),
             };
             some = true;
-            strike(&mut missing, &played.recorded.sample);
+            remove_present(&mut missing, &played.recorded.sample);
             let mut changes = changes(&played);
             let mut recorded = played.recorded;
             changes.retain(|change| filter.wants_change(change, &recorded.sample));
@@ -172,14 +172,14 @@ pub(super) fn replay(
     if !some {
         read?;
         context.notice(&nothing(&part, &ledger)?);
-        return Ok(Answer::No);
+        return Ok(CommandEnd::No);
     }
     for name in &missing {
         context.notice(&absent(name, &part));
     }
     if !missing.is_empty() && missing.len() == args.devices.len() {
         read?;
-        return Ok(Answer::No);
+        return Ok(CommandEnd::No);
     }
     // What could be read is drawn also where the rest could not be.
     let ended = shown.end(context);
@@ -187,7 +187,7 @@ pub(super) fn replay(
 }
 
 /// Strikes out the names that a sample has.
-fn strike(missing: &mut Vec<String>, sample: &Sample) {
+fn remove_present(missing: &mut Vec<String>, sample: &Sample) {
     missing.retain(|name| !sample.devices.iter().any(|one| one.device.is_called(name)));
 }
 
@@ -212,7 +212,7 @@ fn on_screen(
     if !part.play(ledger)?.any(|played| played.is_ok()) {
         signals::second_ends_at_once(interrupt).refused()?;
         context.notice(&nothing(part, ledger)?);
-        return Ok(Answer::No);
+        return Ok(CommandEnd::No);
     }
     let before = part.from.checked_sub(BEFORE).unwrap_or(Timestamp::MIN);
     let mut filter = Filter::of_words(&args.devices, true);
@@ -223,7 +223,7 @@ fn on_screen(
         .midway()?
         .filter_map(|played| match played {
             Ok(played) => {
-                strike(&mut missing, &played.recorded.sample);
+                remove_present(&mut missing, &played.recorded.sample);
                 let mut changes = changes(&played);
                 let mut sample = played.recorded.sample;
                 changes.retain(|change| filter.wants_change(change, &sample));
@@ -331,11 +331,11 @@ impl Shown {
     ) -> Result<(), Failure> {
         match self {
             Shown::Table(table) => {
-                table.see(recorded, changes);
+                table.observe(recorded, changes);
                 Ok(())
             }
             Shown::Page(report) => {
-                report.see(recorded, changes);
+                report.observe(recorded, changes);
                 Ok(())
             }
             Shown::Lines {
@@ -379,7 +379,7 @@ impl Shown {
             Shown::Table(table) => context.print(&table.text(context.columns))?,
             Shown::Page(report) => report.end(context)?,
         }
-        Ok(Answer::Done)
+        Ok(CommandEnd::Done)
     }
 }
 

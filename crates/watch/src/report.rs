@@ -46,13 +46,13 @@ impl ReportPage {
     }
 
     /// Takes what a recording has.
-    pub(super) fn see(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
-        self.course.see(recorded, changes);
+    pub(super) fn observe(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
+        self.course.observe(recorded, changes);
     }
 
     /// Takes a sample.
     pub(super) fn take(&mut self, sample: Sample, changes: &[EventChange]) {
-        self.see(&RecordedInterval::taken(sample), changes);
+        self.observe(&RecordedInterval::taken(sample), changes);
     }
 
     /// Takes what is over at the end.

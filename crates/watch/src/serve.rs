@@ -20,10 +20,10 @@ use anyhow::Context as _;
 use linux::Root;
 use record::sample::Sample;
 use rustls::{ServerConnection, StreamOwned};
-use study::watch::Event;
+use study::watch::WatchEvent;
 use study::watch::{ChangeKind, EventChange};
 
-use crate::args::{Address, WatchArgs};
+use crate::args::{ListenAddress, WatchArgs};
 use crate::capabilities;
 use crate::views::prometheus::{self, FindingCounts};
 use ui::PROMETHEUS_TEXT;
@@ -60,7 +60,7 @@ impl Server {
         guard: Guard,
         root: &Root,
     ) -> Result<Option<Server>, Failure> {
-        let Some(Address(address)) = args.prometheus else {
+        let Some(ListenAddress(address)) = args.prometheus else {
             return Ok(None);
         };
         let cannot = || format!("metrics cannot be served at {address}");
@@ -94,7 +94,7 @@ impl Server {
     pub(super) fn publish<'a>(
         &self,
         sample: &Sample,
-        open: impl Iterator<Item = &'a Event>,
+        open: impl Iterator<Item = &'a WatchEvent>,
         changes: &[EventChange],
     ) {
         // A panic while it was held left nothing half done.

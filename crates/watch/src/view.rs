@@ -10,7 +10,7 @@ use crate::args::WatchArgs;
 use crate::screen::Screen;
 use crate::views::{journal, json, plain};
 use ui::context::{Context, notice};
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::journal::is_standard_output;
 use ui::signals;
 
@@ -86,9 +86,9 @@ impl OutputForm {
                 Some(error) => Err(Failure::Midway(anyhow::anyhow!(
                     "the terminal could not be used any longer: {error}; --plain prints lines instead"
                 ))),
-                None => Ok(Answer::Done),
+                None => Ok(CommandEnd::Done),
             },
-            _ => Ok(Answer::Done),
+            _ => Ok(CommandEnd::Done),
         }
     }
 

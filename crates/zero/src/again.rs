@@ -10,7 +10,7 @@ use linux::exec;
 use linux::volume_id::name_disk;
 
 /// State of the disks of a command that is to be run again.
-pub(crate) struct Settled<'a> {
+pub(crate) struct RerunState<'a> {
     /// The kernel's files, by which a volume's id is the path of its disk.
     pub root: &'a Root,
     /// Those that carry a stamp and no signature. What they carried need not be named any more, and
@@ -21,7 +21,7 @@ pub(crate) struct Settled<'a> {
 }
 
 /// The command of these words with which the disks are gone on with, quoted for a shell.
-pub(crate) fn again(words: impl IntoIterator<Item = OsString>, settled: &Settled<'_>) -> String {
+pub(crate) fn again(words: impl IntoIterator<Item = OsString>, settled: &RerunState<'_>) -> String {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();
     let mut kept = Vec::new();
@@ -46,7 +46,7 @@ pub(crate) fn again(words: impl IntoIterator<Item = OsString>, settled: &Settled
     exec::line(&program, &kept)
 }
 
-impl Settled<'_> {
+impl RerunState<'_> {
     /// The path of the disk that a word names.
     fn path_of(&self, word: &OsStr) -> PathBuf {
         let mut path = word.to_owned();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     fn message_on(root: &Root, words: &[&str], erased: &[&str], done: &[&str]) -> String {
-        let settled = Settled {
+        let settled = RerunState {
             root,
             erased: erased.iter().map(Path::new).collect(),
             done: done.iter().map(Path::new).collect(),

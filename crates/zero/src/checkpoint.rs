@@ -10,7 +10,7 @@ use record::{Bytes, Histogram, Ranges};
 use serde::{Deserialize, Serialize};
 
 use super::pace::Pace;
-use super::sample::Passes;
+use super::sample::DoubleWriteTimes;
 
 /// Method of zeroing a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +82,7 @@ pub(crate) struct Disk {
     /// Latency of the requests, in nanoseconds.
     pub latency: Histogram,
     /// The first and the second write of a sample of places.
-    pub passes: Option<Passes>,
+    pub passes: Option<DoubleWriteTimes>,
     /// Number of starts and resumptions.
     pub starts: u32,
     /// True if the stamp could not be written, so that it cannot be known again.

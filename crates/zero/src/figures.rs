@@ -14,7 +14,7 @@ const WORTH_NAMING: f64 = 0.1;
 const LISTED: usize = 8;
 
 /// A disk that is zeroed to its end, and what came back from it.
-pub(crate) struct Finished {
+pub(crate) struct ZeroedDisk {
     /// The disk.
     pub disk: Disk,
     /// Result of reading a sample of its places.
@@ -23,7 +23,7 @@ pub(crate) struct Finished {
     pub foreground: Option<ForegroundReport>,
 }
 
-impl Finished {
+impl ZeroedDisk {
     /// True if all of it was written and the sample reads as zero.
     pub(crate) fn is_well(&self) -> bool {
         self.disk.failed.is_empty() && self.back.is_well()
@@ -42,7 +42,7 @@ impl Finished {
     pub(crate) fn sentences(&self) -> Vec<String> {
         let mut notices = Vec::new();
         notices.extend(self.unwritten());
-        notices.extend(self.came_back());
+        notices.extend(self.read_back_sentence());
         notices.extend(self.about_first_writes());
         let beside = self.foreground.as_ref();
         notices.extend(beside.map(|beside| format!("{}: {}", self.shown(), beside.text())));
@@ -69,7 +69,7 @@ impl Finished {
         })
     }
 
-    fn came_back(&self) -> Option<String> {
+    fn read_back_sentence(&self) -> Option<String> {
         let (back, shown) = (&self.back, self.shown());
         if !back.not_zero.is_empty() {
             return Some(format!(
@@ -152,7 +152,7 @@ fn listed(places: &Ranges) -> String {
 
 /// A disk that is clearly slower than its siblings.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Slow {
+pub(crate) struct SlowDisk {
     /// The disk.
     pub disk: usize,
     /// The one in the middle of its siblings.
@@ -161,10 +161,10 @@ pub(crate) struct Slow {
     pub ratio: RatioInterval,
 }
 
-impl Slow {
+impl SlowDisk {
     /// Its sentence.
-    pub(crate) fn sentence(&self, disks: &[Finished]) -> String {
-        let shown = |at: usize| disks.get(at).map_or_else(String::new, Finished::shown);
+    pub(crate) fn sentence(&self, disks: &[ZeroedDisk]) -> String {
+        let shown = |at: usize| disks.get(at).map_or_else(String::new, ZeroedDisk::shown);
         format!(
             "{} is slower than its siblings: its throughput is {} times that of {}. If they were \
              sold as equal, replace it.",
@@ -178,7 +178,7 @@ impl Slow {
 /// The disks that are slower than the middle one of their siblings, beyond noise and by more than a
 /// tenth. Of two in the middle it is the slower one: else one fast disk of three would make two
 /// normal ones slow.
-pub(crate) fn slow(rates: &[Option<Interval>]) -> Vec<Slow> {
+pub(crate) fn slow(rates: &[Option<Interval>]) -> Vec<SlowDisk> {
     let known: Vec<(usize, Interval)> = rates
         .iter()
         .enumerate()
@@ -189,7 +189,7 @@ pub(crate) fn slow(rates: &[Option<Interval>]) -> Vec<Slow> {
         others.sort_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
         let &&(than, middle) = others.get(others.len().checked_sub(1)? / 2)?;
         let ratio = ratio_of_intervals(rate, middle)?;
-        (ratio.high < 1.0 - WORTH_NAMING).then_some(Slow { disk, than, ratio })
+        (ratio.high < 1.0 - WORTH_NAMING).then_some(SlowDisk { disk, than, ratio })
     };
     known.iter().filter_map(judge).collect()
 }
@@ -200,7 +200,7 @@ mod tests {
 
     use super::*;
     use crate::checkpoint::for_tests;
-    use crate::sample::Passes;
+    use crate::sample::DoubleWriteTimes;
 
     fn rate(mean: f64, half: f64) -> Option<Interval> {
         Some(Interval {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     /// Sentence about first writes that took so many times as long as the second.
-    fn said_of(method: Method, times: f64, scatter: f64) -> Option<String> {
+    fn first_write_sentence(method: Method, times: f64, scatter: f64) -> Option<String> {
         let first = |at: u64| {
             let scatter = 1.0 + scatter * (engine::derive_seed(3, at) % 1000) as f64 / 1000.0;
             Nanos((1e6 * times * scatter) as u64)
@@ -242,10 +242,10 @@ mod tests {
                 .collect()
         };
         let groups = (0..8).map(group).collect();
-        let one = Finished {
+        let one = ZeroedDisk {
             disk: Disk {
                 method,
-                passes: Some(Passes { groups }),
+                passes: Some(DoubleWriteTimes { groups }),
                 ..for_tests(Bytes::mib(300))
             },
             back: ReadBack::default(),
@@ -264,22 +264,34 @@ mod tests {
                 "{notices:?}"
             );
         };
-        says(said_of(Method::Discard, 3.0, 0.1), "without --discard");
         says(
-            said_of(Method::WriteZeroes, 3.0, 0.1),
+            first_write_sentence(Method::Discard, 3.0, 0.1),
+            "without --discard",
+        );
+        says(
+            first_write_sentence(Method::WriteZeroes, 3.0, 0.1),
             "without --write-zeroes",
         );
-        says(said_of(Method::Discard, 1.0, 0.01), "or it detects zeros");
-        says(said_of(Method::Discard, 0.5, 3.0), "too uncertain");
-        says(said_of(Method::Writes, 3.0, 0.1), "That is paid now");
-        assert_eq!(said_of(Method::Writes, 1.0, 0.01), None);
+        says(
+            first_write_sentence(Method::Discard, 1.0, 0.01),
+            "or it detects zeros",
+        );
+        says(
+            first_write_sentence(Method::Discard, 0.5, 3.0),
+            "too uncertain",
+        );
+        says(
+            first_write_sentence(Method::Writes, 3.0, 0.1),
+            "That is paid now",
+        );
+        assert_eq!(first_write_sentence(Method::Writes, 1.0, 0.01), None);
         let unknown = |method| {
             let disk = Disk {
                 method,
                 ..for_tests(Bytes::MIB)
             };
             let back = ReadBack::default();
-            Finished {
+            ZeroedDisk {
                 disk,
                 back,
                 foreground: None,

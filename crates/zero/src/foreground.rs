@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use linux::Root;
 use linux::block::{Device, DeviceNumber, Devices};
-use reader::{DiskCounter, ForegroundReport, Interval, KeepArgs, LeastLatency, Pacer, Prober};
+use reader::{
+    DiskCounter, ForegroundReport, KeepArgs, LeastLatency, MeasuredInterval, Pacer, Prober,
+};
 use record::{Bytes, Nanos};
 use study::pace::{Allowed, IoCounts};
 
-use super::place::{Place, whole};
+use super::place::{ClaimedDisk, whole};
 use super::state::lock;
 
 /// The controller is asked so often.
@@ -96,7 +98,7 @@ impl Throttle {
 }
 
 /// Watches the disk of one place, and those that share a limit with it.
-pub(crate) struct Watch {
+pub(crate) struct ForegroundWatch {
     disk: DiskCounter,
     beside: Vec<DiskCounter>,
     /// True if the ledger lies on any of them.
@@ -110,19 +112,19 @@ pub(crate) struct Watch {
     pacer: Pacer,
 }
 
-impl Watch {
+impl ForegroundWatch {
     /// Of the whole disk on which it lies; `None` where the kernel does not count, or it cannot be probed. All EBS
     /// volumes of an instance share its limit, so that those which are not among the `zeroed` are watched too.
     pub(crate) fn of(
         number: usize,
-        zeroed: &[Place],
+        zeroed: &[ClaimedDisk],
         (devices, root): (&Devices, &Root),
         below_ledger: &[DeviceNumber],
         keep: KeepArgs,
-    ) -> Option<Watch> {
+    ) -> Option<ForegroundWatch> {
         let device = devices.get(zeroed.get(number)?.number)?;
         let disk = whole(device, devices);
-        let disk_of = |place: &Place| Some(whole(devices.get(place.number)?, devices).number);
+        let disk_of = |place: &ClaimedDisk| Some(whole(devices.get(place.number)?, devices).number);
         let of_zeroed: Vec<Option<DeviceNumber>> = zeroed.iter().map(disk_of).collect();
         let beside: Vec<&Device> = devices
             .iter()
@@ -130,7 +132,7 @@ impl Watch {
             .filter(|one| one.partition_of().is_none() && !of_zeroed.contains(&Some(one.number)))
             .collect();
         let mut watched = beside.iter().copied().chain([disk]);
-        Some(Watch {
+        Some(ForegroundWatch {
             holds_ledger: watched.any(|one| below_ledger.contains(&one.number)),
             number,
             of_disk: (0..zeroed.len())
@@ -158,12 +160,12 @@ impl Watch {
             sleep(LOOK);
             let seconds = looked.elapsed().as_secs_f64();
             looked = Instant::now();
-            self.look(throttles, seconds);
+            self.observe(throttles, seconds);
         }
         self.pacer.foreground()
     }
 
-    fn look(&mut self, throttles: &[Throttle], seconds: f64) {
+    fn observe(&mut self, throttles: &[Throttle], seconds: f64) {
         let throttle = &throttles[self.number];
         // Before the own part, so that what completes meanwhile is not taken for the foreground's.
         let moved = self.moved();
@@ -186,7 +188,7 @@ impl Watch {
             own: own_since as f64,
             in_flight: (in_flight + probes.in_flight_bytes()) as f64,
         });
-        let allowed = self.pacer.take(&Interval {
+        let allowed = self.pacer.take(&MeasuredInterval {
             seconds,
             counts,
             commits: throttle.commits.swap(false, Relaxed) && self.holds_ledger,

@@ -31,17 +31,17 @@ use reader::ForegroundReport;
 use record::Ranges;
 
 use crate::args::ZeroArgs;
-use again::{Settled, again};
+use again::{RerunState, again};
 use checkpoint::{Checkpoint, Disk};
-use figures::Finished;
-use foreground::{Throttle, Watch};
-use place::Place;
+use figures::ZeroedDisk;
+use foreground::{ForegroundWatch, Throttle};
+use place::ClaimedDisk;
 use progress::DiskLine;
 use sample::read_back;
-use start::{Ready, start};
-use state::{Shared, Stop, lock};
+use start::{PreparedZeroing, start};
+use state::{DiskState, Stop, lock};
 use ui::context::{Context, notice};
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
 use ui::format;
 use work::Work;
 
@@ -52,7 +52,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let page = args.page.check()?;
     let Some(mut ready) = start(args, context, interrupt)? else {
-        return Ok(Answer::Done);
+        return Ok(CommandEnd::Done);
     };
     for disk in &ready.checkpoint.disks {
         if disk.starts > 1 {
@@ -108,7 +108,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
     let paths: Vec<&Path> = finished.iter().map(|one| one.disk.path.as_path()).collect();
     let command = command(&ready, &paths, &context.root);
     ready.checkpoint.disks.retain(|disk| !done(&disk.path));
-    let Ready {
+    let PreparedZeroing {
         checkpoint, writer, ..
     } = ready;
     end(writer, &checkpoint);
@@ -120,10 +120,10 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
             "{failures}\nThis tries that again:\n  {command}"
         )));
     }
-    Ok(if finished.iter().all(Finished::is_well) {
-        Answer::Done
+    Ok(if finished.iter().all(ZeroedDisk::is_well) {
+        CommandEnd::Done
     } else {
-        Answer::No
+        CommandEnd::No
     })
 }
 
@@ -140,11 +140,11 @@ fn end(writer: CheckpointWriter<Checkpoint>, left: &Checkpoint) {
             "disksmith: the ledger still takes these disks for unfinished ({error}); to zero one \
              of them again, say --anew."
         )),
-        Err(error) => tell_failure(&error),
+        Err(error) => report_failure(&error),
     }
 }
 
-fn tell_failure(error: &dyn std::fmt::Display) {
+fn report_failure(error: &dyn std::fmt::Display) {
     notice(&format!(
         "disksmith: how far the disks are cannot be written to the ledger ({error}); going on. After a kill it \
          would go on from the last checkpoint that was."
@@ -152,10 +152,10 @@ fn tell_failure(error: &dyn std::fmt::Display) {
 }
 
 /// The command that goes on, without the disks that are done.
-fn command(ready: &Ready, done: &[&Path], root: &Root) -> String {
+fn command(ready: &PreparedZeroing, done: &[&Path], root: &Root) -> String {
     let disks = ready.places.iter().zip(&ready.checkpoint.disks);
     let erased = disks.filter(|(place, disk)| !disk.zeroed.is_empty() && place.is_bare());
-    let settled = Settled {
+    let settled = RerunState {
         root,
         erased: erased.map(|(_, disk)| disk.path.as_path()).collect(),
         done: done.to_vec(),
@@ -165,19 +165,19 @@ fn command(ready: &Ready, done: &[&Path], root: &Root) -> String {
 
 /// Zeros all disks, each on its own thread, and keeps where they stand. What came of each.
 fn all(
-    ready: &mut Ready,
+    ready: &mut PreparedZeroing,
     args: &ZeroArgs,
     watched: bool,
     lister: &dyn ListEngine,
     (root, ledger): (&Root, Option<&Path>),
     interrupt: &AtomicBool,
 ) -> (Vec<Result<(), Stop>>, Vec<Option<ForegroundReport>>) {
-    let shared: Vec<Shared> = ready
+    let shared: Vec<DiskState> = ready
         .checkpoint
         .disks
         .iter()
         .cloned()
-        .map(Shared::new)
+        .map(DiskState::new)
         .collect();
     let limit = args.limit.map(|limit| limit.0);
     let places = &ready.places;
@@ -193,9 +193,9 @@ fn all(
     let watches = (0..places.len()).map(|number| {
         let devices = devices.as_ref()?;
         let watched = (devices, root);
-        Watch::of(number, places, watched, &below_ledger, args.keep)
+        ForegroundWatch::of(number, places, watched, &below_ledger, args.keep)
     });
-    let watches: Vec<Option<Watch>> = watches.collect();
+    let watches: Vec<Option<ForegroundWatch>> = watches.collect();
     let began = Instant::now();
     let mut is_new = false;
     let (ended, foreground) = thread::scope(|scope| {
@@ -231,7 +231,7 @@ fn all(
             if take(&shared, &mut ready.checkpoint.disks) {
                 is_new = true;
             }
-            let Ready {
+            let PreparedZeroing {
                 checkpoint, writer, ..
             } = ready;
             if is_new && writer.is_due(began.elapsed()) {
@@ -243,7 +243,7 @@ fn all(
                 throttles.iter().for_each(Throttle::commits);
             }
             if let Some(error) = writer.failure() {
-                tell_failure(&error);
+                report_failure(&error);
             }
         }
         let ends = threads.into_iter().map(|thread| {
@@ -258,15 +258,15 @@ fn all(
     });
     lines.into_iter().for_each(DiskLine::end);
     // All that settle have ended: nothing comes after this.
-    ready.checkpoint.disks = shared.iter().map(Shared::durable).collect();
+    ready.checkpoint.disks = shared.iter().map(DiskState::durable).collect();
     if let Err(error) = ready.writer.save(&ready.checkpoint) {
-        tell_failure(&error);
+        report_failure(&error);
     }
     (ended, foreground)
 }
 
 /// Takes what has become durable. Whether there was any.
-fn take(shared: &[Shared], disks: &mut [Disk]) -> bool {
+fn take(shared: &[DiskState], disks: &mut [Disk]) -> bool {
     let mut any = false;
     for (shared, disk) in shared.iter().zip(disks) {
         if let Some(durable) = shared.take() {
@@ -322,12 +322,12 @@ fn unfinished(
 /// Reads samples back and takes the stamps away, of all disks at once. The disks that are done, and
 /// a sentence for each that is not: a signal came, or its stamp could not be taken away.
 fn finish(
-    places: &[Place],
+    places: &[ClaimedDisk],
     disks: &[Disk],
     foreground: &[Option<ForegroundReport>],
     root: &Root,
     interrupt: &AtomicBool,
-) -> (Vec<Finished>, Vec<String>) {
+) -> (Vec<ZeroedDisk>, Vec<String>) {
     let mut finished = Vec::new();
     let mut failures = Vec::new();
     thread::scope(|scope| {
@@ -353,12 +353,12 @@ fn finish(
 }
 
 fn finish_one(
-    place: &Place,
+    place: &ClaimedDisk,
     disk: &Disk,
     foreground: Option<ForegroundReport>,
     root: &Root,
     interrupt: &AtomicBool,
-) -> Result<Finished, String> {
+) -> Result<ZeroedDisk, String> {
     if let Some(why) = place.resized() {
         return Err(why);
     }
@@ -376,7 +376,7 @@ fn finish_one(
             .map_err(|error| format!("its first block could not be zeroed: {error}"))?;
         back.take(stamp.clone(), place.is_zero(stamp));
     }
-    Ok(Finished {
+    Ok(ZeroedDisk {
         back,
         disk: disk.clone(),
         foreground,

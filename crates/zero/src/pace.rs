@@ -34,7 +34,7 @@ impl Pace {
     }
 
     /// Time it went.
-    pub(crate) fn took(&self) -> Nanos {
+    pub(crate) fn elapsed(&self) -> Nanos {
         self.took
     }
 
@@ -68,7 +68,7 @@ impl Pace {
 /// Fills a [`Pace`] from a start on: the pause before it, and the slice in which it ends, which is
 /// not a whole one, are left out.
 #[derive(Debug)]
-pub(crate) struct Clocked {
+pub(crate) struct PaceRecorder {
     /// Time that the pace went before.
     before: Nanos,
     /// Start of this one.
@@ -79,10 +79,10 @@ pub(crate) struct Clocked {
     filling: u64,
 }
 
-impl Clocked {
+impl PaceRecorder {
     /// Goes on with a pace at `now`, on any clock that does not go back.
-    pub(crate) fn start(pace: &Pace, now: Nanos) -> Clocked {
-        Clocked {
+    pub(crate) fn start(pace: &Pace, now: Nanos) -> PaceRecorder {
+        PaceRecorder {
             before: pace.took,
             began: now,
             ends: now + pace.slice,
@@ -113,7 +113,7 @@ mod tests {
     /// A disk that does a mebibyte each `gap` for so many requests.
     fn steady(gap: Nanos, count: u64) -> Pace {
         let mut pace = Pace::new();
-        let mut clocked = Clocked::start(&pace, Nanos(77));
+        let mut clocked = PaceRecorder::start(&pace, Nanos(77));
         for request in 1..=count {
             clocked.done(&mut pace, Nanos(77 + gap.0 * request), Bytes::MIB);
         }
@@ -138,20 +138,20 @@ mod tests {
     fn a_pause_between_two_starts_does_not_count() {
         let mut pace = steady(Nanos(10_000_000), 1_000);
         let alone = pace.interval().unwrap();
-        let mut clocked = Clocked::start(&pace, Nanos::from_secs(1_000_000));
+        let mut clocked = PaceRecorder::start(&pace, Nanos::from_secs(1_000_000));
         for request in 1..=1_000_u64 {
             let now = Nanos::from_secs(1_000_000) + Nanos(10_000_000 * request);
             clocked.done(&mut pace, now, Bytes::MIB);
         }
         let both = pace.interval().unwrap();
         assert!((both.mean / alone.mean - 1.0).abs() < 0.01, "{both:?}");
-        assert_eq!(pace.took(), Nanos::from_secs(20));
+        assert_eq!(pace.elapsed(), Nanos::from_secs(20));
     }
 
     #[test]
     fn a_stall_is_in_it() {
         let mut pace = Pace::new();
-        let mut clocked = Clocked::start(&pace, Nanos(0));
+        let mut clocked = PaceRecorder::start(&pace, Nanos(0));
         clocked.done(&mut pace, Nanos(1), Bytes::MIB);
         clocked.done(&mut pace, Nanos::from_secs(4), Bytes::MIB);
         assert_eq!(pace.slices.len(), 40);
@@ -163,7 +163,7 @@ mod tests {
         #[test]
         fn no_byte_is_lost_or_counted_twice(gaps in prop::collection::vec(0..500_000_000_u64, 1..3000)) {
             let mut pace = Pace::new();
-            let mut clocked = Clocked::start(&pace, Nanos(0));
+            let mut clocked = PaceRecorder::start(&pace, Nanos(0));
             let mut now = Nanos(0);
             for gap in &gaps {
                 now += Nanos(*gap);

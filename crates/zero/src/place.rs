@@ -28,7 +28,7 @@ pub(crate) const LARGEST_BLOCK: Bytes = Bytes::kib(4);
 const STAMP: usize = LARGEST_BLOCK.0 as usize;
 
 /// A claimed disk.
-pub(crate) struct Place {
+pub(crate) struct ClaimedDisk {
     claim: DestroyTarget,
     /// The disk.
     pub number: DeviceNumber,
@@ -36,12 +36,12 @@ pub(crate) struct Place {
     pub direct: File,
 }
 
-impl Place {
+impl ClaimedDisk {
     /// Opens a claimed device past the page cache.
     ///
     /// # Errors
     /// The reason why it cannot be zeroed, as a sentence.
-    pub(crate) fn of(claim: DestroyTarget) -> Result<Place, String> {
+    pub(crate) fn of(claim: DestroyTarget) -> Result<ClaimedDisk, String> {
         let shown = claim.path.display();
         let number = claim.device.ok_or_else(|| {
             format!("{shown} is a file; zero works on block devices. To empty a file, truncate it")
@@ -49,7 +49,7 @@ impl Place {
         let direct = claim.reopen(OFlags::DIRECT).map_err(|error| {
             format!("{shown} cannot be opened past the page cache (O_DIRECT): {error}")
         })?;
-        Ok(Place {
+        Ok(ClaimedDisk {
             number,
             direct,
             claim,
@@ -188,10 +188,10 @@ pub(crate) fn whole<'a>(device: &'a Device, devices: &'a Devices) -> &'a Device 
 
 /// A file that stands for a disk, in tests.
 #[cfg(test)]
-pub(crate) fn on_file(size: Bytes) -> Place {
+pub(crate) fn on_file(size: Bytes) -> ClaimedDisk {
     let file = tempfile::tempfile().unwrap();
     file.set_len(size.0).unwrap();
-    Place::of(DestroyTarget {
+    ClaimedDisk::of(DestroyTarget {
         path: "/dev/test".into(),
         file,
         device: Some(DeviceNumber::new(7, 0)),

@@ -8,7 +8,7 @@ use study::compare::RatioInterval;
 use study::interval::Interval;
 
 use super::checkpoint::{Disk, Method};
-use super::figures::{Finished, slow};
+use super::figures::{ZeroedDisk, slow};
 use domain::plan_binding::DiskIdentity;
 use ui::table::{Column, layout, wrap};
 use ui::{format, relative};
@@ -28,7 +28,7 @@ const COLUMNS: [Column; 9] = [
 ];
 
 /// The table, and what is to be said.
-pub(crate) fn text(disks: &[Finished], columns: usize) -> String {
+pub(crate) fn text(disks: &[ZeroedDisk], columns: usize) -> String {
     let rows: Vec<Vec<String>> = disks.iter().map(row).collect();
     let mut text = layout(&COLUMNS, &rows, columns);
     let sentences = notes(disks);
@@ -43,18 +43,18 @@ pub(crate) fn text(disks: &[Finished], columns: usize) -> String {
 }
 
 /// All sentences: what is bad first.
-fn notes(disks: &[Finished]) -> Vec<String> {
+fn notes(disks: &[ZeroedDisk]) -> Vec<String> {
     let rates: Vec<Option<Interval>> = disks.iter().map(|one| one.disk.pace.interval()).collect();
     let slow = slow(&rates);
     let slow = slow.iter().map(|slow| slow.sentence(disks));
     let (bad, well): (Vec<_>, Vec<_>) = disks.iter().partition(|one| !one.is_well());
-    let of = |some: Vec<&Finished>| -> Vec<String> {
+    let of = |some: Vec<&ZeroedDisk>| -> Vec<String> {
         some.iter().flat_map(|one| one.sentences()).collect()
     };
     of(bad).into_iter().chain(slow).chain(of(well)).collect()
 }
 
-fn row(one: &Finished) -> Vec<String> {
+fn row(one: &ZeroedDisk) -> Vec<String> {
     let disk = &one.disk;
     let pace = &disk.pace;
     let interval = pace.interval();
@@ -65,7 +65,7 @@ fn row(one: &Finished) -> Vec<String> {
     vec![
         disk.path.display().to_string(),
         disk.size.to_string(),
-        pace.took().to_string(),
+        pace.elapsed().to_string(),
         format::number(interval.map_or(pace.mean(), |rate| rate.mean) / MIB),
         interval.map_or_else(String::new, |rate| {
             let shown = |rate: f64| format::number(rate / MIB);
@@ -87,7 +87,7 @@ fn row(one: &Finished) -> Vec<String> {
 }
 
 /// The JSON document, with a line's end behind it.
-pub(crate) fn document(disks: &[Finished]) -> String {
+pub(crate) fn document(disks: &[ZeroedDisk]) -> String {
     let rates: Vec<Option<Interval>> = disks.iter().map(|one| one.disk.pace.interval()).collect();
     let slow = slow(&rates);
     let found = disks.iter().enumerate().map(|(at, one)| {
@@ -96,7 +96,7 @@ pub(crate) fn document(disks: &[Finished]) -> String {
         DiskDocument::of(&one.disk, found)
     });
     let document = Document {
-        well: disks.iter().all(Finished::is_well),
+        well: disks.iter().all(ZeroedDisk::is_well),
         disks: found.collect(),
         notes: notes(disks),
     };
@@ -224,12 +224,12 @@ impl<'a, T> DiskDocument<'a, T> {
 }
 
 impl<'a> FoundDocument<'a> {
-    fn of(one: &'a Finished, slow: Option<RatioInterval>) -> FoundDocument<'a> {
+    fn of(one: &'a ZeroedDisk, slow: Option<RatioInterval>) -> FoundDocument<'a> {
         let (disk, back) = (&one.disk, &one.back);
         let interval = disk.pace.interval();
         let why = disk.why_failed.as_deref();
         FoundDocument {
-            seconds: disk.pace.took().as_secs_f64(),
+            seconds: disk.pace.elapsed().as_secs_f64(),
             bytes_per_s: RateDocument {
                 mean: interval.map_or(disk.pace.mean(), |rate| rate.mean),
                 low: interval.map(|rate| rate.low),

@@ -15,7 +15,7 @@ use record::{Bytes, Nanos, Ranges};
 use serde::{Deserialize, Serialize};
 use study::effects::{Effect, Pair, effect};
 
-use super::place::{Place, whole};
+use super::place::{ClaimedDisk, whole};
 
 /// Size of a place that is written twice, and of the ends that are read back.
 pub(crate) const PLACE: Bytes = Bytes::MIB;
@@ -63,12 +63,12 @@ fn nth(ranges: &[Range<u64>], mut at: u64) -> Option<u64> {
 
 /// Times of writing places for the first time and, a moment later, again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Passes {
+pub(crate) struct DoubleWriteTimes {
     /// The first and the second write of each place, group by group.
     pub groups: Vec<Vec<(Nanos, Nanos)>>,
 }
 
-impl Passes {
+impl DoubleWriteTimes {
     /// Number of places that were written twice.
     pub(crate) fn places(&self) -> usize {
         self.groups.iter().map(Vec::len).sum()
@@ -128,7 +128,7 @@ impl ReadBack {
 /// before or after the work: each read is in an idle gap, so that a foreground request waits for one at most. `None`
 /// where a signal came.
 pub(crate) fn read_back(
-    place: &Place,
+    place: &ClaimedDisk,
     zeroed: &Ranges,
     seed: u64,
     root: &Root,
@@ -168,7 +168,7 @@ fn read_in_gaps(
 }
 
 /// Counters of the disk on which it lies; `None` where the kernel does not count.
-fn counter(place: &Place, root: &Root) -> Option<Counter> {
+fn counter(place: &ClaimedDisk, root: &Root) -> Option<Counter> {
     let devices = Devices::read(root).ok()?;
     Counter::if_counted(root, whole(devices.get(place.number)?, &devices))
 }
@@ -188,7 +188,7 @@ mod tests {
     use reader::Buffer;
 
     /// Writes of which the first takes `penalty` times as long, on a disk that scatters.
-    fn passes(penalty: f64) -> Passes {
+    fn write_times(penalty: f64) -> DoubleWriteTimes {
         let time = |at: u64, factor: f64| {
             let scatter = (engine::derive_seed(9, at) % 1000) as f64 / 5000.0;
             Nanos((2e6 * factor * (1.0 + scatter)) as u64)
@@ -199,7 +199,7 @@ mod tests {
                 .map(|place| (time(place, penalty), time(place + 50, 1.0)))
                 .collect()
         };
-        Passes {
+        DoubleWriteTimes {
             groups: (0..8).map(group).collect(),
         }
     }
@@ -278,13 +278,13 @@ mod tests {
 
     #[test]
     fn a_penalty_is_found_and_none_is_not() {
-        let found = passes(3.0).penalty().unwrap();
+        let found = write_times(3.0).penalty().unwrap();
         let interval = found.interval.unwrap();
         assert!(interval.low > 2.7 && interval.high < 3.3, "{found:?}");
-        let none = passes(1.0).penalty().unwrap();
+        let none = write_times(1.0).penalty().unwrap();
         assert!(none.interval.unwrap().low < 1.02, "{none:?}");
         assert!(none.interval.unwrap().high > 0.98, "{none:?}");
-        assert_eq!(Passes::default().penalty(), None);
+        assert_eq!(DoubleWriteTimes::default().penalty(), None);
     }
 
     proptest! {

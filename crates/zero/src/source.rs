@@ -9,10 +9,10 @@ use record::{Bytes, Nanos, Ranges};
 
 use super::checkpoint::Disk;
 use super::limiter::Limiter;
-use super::pace::Clocked;
-use super::place::Place;
+use super::pace::PaceRecorder;
+use super::place::ClaimedDisk;
 use super::sample::{PLACE, pieces};
-use super::state::{Shared, lock};
+use super::state::{DiskState, lock};
 
 /// Enough in flight to keep a cloud disk at its throughput with requests of a mebibyte.
 pub(crate) const DEPTH: u32 = 8;
@@ -24,37 +24,37 @@ const DEPTH_BESIDE: u32 = 2;
 const DOUBT: u32 = 16;
 
 /// Writes zeros over a set of bytes, in rising order.
-pub(crate) struct Stream<'a> {
-    place: &'a Place,
-    shared: &'a Shared,
+pub(crate) struct ZeroStream<'a> {
+    place: &'a ClaimedDisk,
+    shared: &'a DiskState,
     todo: VecDeque<Range<u64>>,
     largest: Bytes,
     limiter: Limiter<'a>,
     /// `None` where what is written says nothing of the disk's pace: small pieces.
-    clocked: Option<Clocked>,
-    doubt: Doubt,
+    clocked: Option<PaceRecorder>,
+    doubt: PresenceDoubt,
     /// Reason for which there is no point in going on.
     pub gone: Option<String>,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> ZeroStream<'a> {
     /// All of `todo`, in pieces of `largest`.
     pub(crate) fn new(
-        place: &'a Place,
-        shared: &'a Shared,
+        place: &'a ClaimedDisk,
+        shared: &'a DiskState,
         todo: &Ranges,
         largest: Bytes,
         limiter: Limiter<'a>,
         timed: bool,
-    ) -> Stream<'a> {
-        Stream {
+    ) -> ZeroStream<'a> {
+        ZeroStream {
             place,
             shared,
             todo: todo.iter().collect(),
             largest,
             limiter,
-            clocked: timed.then(|| Clocked::start(&lock(&shared.now).pace, Nanos(0))),
-            doubt: Doubt::default(),
+            clocked: timed.then(|| PaceRecorder::start(&lock(&shared.now).pace, Nanos(0))),
+            doubt: PresenceDoubt::default(),
             gone: None,
         }
     }
@@ -75,31 +75,31 @@ impl<'a> Stream<'a> {
 
 /// Doubt that a disk is there at all, when requests to it fail. Many failures in a row may mean that it is
 /// gone.
-pub(crate) struct Doubt {
+pub(crate) struct PresenceDoubt {
     failures: u32,
     limit: u32,
 }
 
-impl Default for Doubt {
-    fn default() -> Doubt {
-        Doubt {
+impl Default for PresenceDoubt {
+    fn default() -> PresenceDoubt {
+        PresenceDoubt {
             failures: 0,
             limit: DOUBT,
         }
     }
 }
 
-impl Doubt {
+impl PresenceDoubt {
     /// A request went well.
-    pub(crate) fn well(&mut self) {
-        *self = Doubt::default();
+    pub(crate) fn note_success(&mut self) {
+        *self = PresenceDoubt::default();
     }
 
     /// A request failed. Where it stands among the failed ones is noted; gives why there is no
     /// point in going on, if there is none.
     pub(crate) fn failed(
         &mut self,
-        place: &Place,
+        place: &ClaimedDisk,
         disk: &Mutex<Disk>,
         range: Range<u64>,
         error: &std::io::Error,
@@ -121,7 +121,7 @@ impl Doubt {
         if nothing {
             return Some(format!("nothing can be written to it: {error}"));
         }
-        gone(place, stamp.as_deref())
+        reason_missing(place, stamp.as_deref())
     }
 }
 
@@ -140,7 +140,7 @@ fn as_io(error: RequestError) -> std::io::Error {
 }
 
 /// Reason for which a disk is not there any more; `None` when it is, and is the same.
-fn gone(place: &Place, stamp: Option<&str>) -> Option<String> {
+fn reason_missing(place: &ClaimedDisk, stamp: Option<&str>) -> Option<String> {
     if let Some(why) = place.resized() {
         return Some(why);
     }
@@ -153,7 +153,7 @@ fn gone(place: &Place, stamp: Option<&str>) -> Option<String> {
     }
 }
 
-impl RequestSource for Stream<'_> {
+impl RequestSource for ZeroStream<'_> {
     fn depth(&self) -> u32 {
         match self.limiter.is_beside() {
             true => DEPTH_BESIDE,
@@ -185,7 +185,7 @@ impl RequestSource for Stream<'_> {
             self.gone = self.gone.take().or(gone);
             return;
         }
-        self.doubt.well();
+        self.doubt.note_success();
         let mut disk = lock(&self.shared.now);
         if !disk.failed.is_empty() {
             disk.failed = disk.failed.subtract(&Ranges::from(range.clone()));
@@ -199,7 +199,7 @@ impl RequestSource for Stream<'_> {
 }
 
 /// Writes the places of a group one request at a time, twice each: all of them, and then all again.
-pub(crate) struct Twice<'a> {
+pub(crate) struct DoubleWrites<'a> {
     places: Vec<Range<u64>>,
     /// Requests that are left, in order, of both passes in the same size, so that their times can be compared.
     left: VecDeque<Range<u64>>,
@@ -210,12 +210,12 @@ pub(crate) struct Twice<'a> {
     pub failed: Vec<(Range<u64>, std::io::Error)>,
 }
 
-impl<'a> Twice<'a> {
+impl<'a> DoubleWrites<'a> {
     /// For these places.
-    pub(crate) fn new(places: Vec<Range<u64>>, limiter: Limiter<'a>) -> Twice<'a> {
+    pub(crate) fn new(places: Vec<Range<u64>>, limiter: Limiter<'a>) -> DoubleWrites<'a> {
         let size = limiter.request_size(PLACE);
         let both = places.iter().chain(&places);
-        Twice {
+        DoubleWrites {
             left: both.flat_map(|place| pieces(place.clone(), size)).collect(),
             places,
             limiter,
@@ -240,7 +240,7 @@ impl<'a> Twice<'a> {
     }
 }
 
-impl RequestSource for Twice<'_> {
+impl RequestSource for DoubleWrites<'_> {
     fn depth(&self) -> u32 {
         1
     }
@@ -295,7 +295,7 @@ mod tests {
         throttle.allow(Allowed::Rate(1e9));
         let place = |number: u64| number * PLACE.0..(number + 1) * PLACE.0;
         let places = vec![place(5), place(2), place(9)];
-        let mut twice = Twice::new(places, Limiter::new(None, Some(&throttle)));
+        let mut twice = DoubleWrites::new(places, Limiter::new(None, Some(&throttle)));
         let mut now = Nanos(0);
         loop {
             now += MS;
@@ -328,7 +328,7 @@ mod tests {
         throttle.allow(Allowed::All);
         let place = |number: u64| number * PLACE.0..(number + 1) * PLACE.0;
         let limiter = Limiter::new(None, Some(&throttle));
-        let mut twice = Twice::new(vec![place(5), place(2)], limiter);
+        let mut twice = DoubleWrites::new(vec![place(5), place(2)], limiter);
         let Next::Request(request) = twice.next(MS) else {
             panic!("nothing holds it back");
         };

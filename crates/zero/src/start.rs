@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use jiff::Timestamp;
-use job::{CheckpointWriter, EndState, Interval, Job, Request, Started, Store, Takeover};
+use job::{
+    CheckpointInterval, CheckpointWriter, EndState, JobRequest, JobStore, OwnedJob, Started,
+    Takeover,
+};
 use ledger::{OwnerLiveness, StoredWork};
 use linux::block::{DeviceNumber, Devices};
 use linux::consent::{Consent, open_for_destroying};
@@ -14,7 +17,7 @@ use linux::{Root, offload};
 use record::{Ranges, RunId};
 
 use super::checkpoint::{Checkpoint, Disk, Method};
-use super::place::{LARGEST_BLOCK, Place};
+use super::place::{ClaimedDisk, LARGEST_BLOCK};
 use super::report::rehearsal;
 use super::sample::read_back;
 use crate::args::ZeroArgs;
@@ -28,9 +31,9 @@ use ui::exit::{ExitClass as _, Failure};
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// A zeroing that can begin or go on.
-pub(crate) struct Ready {
+pub(crate) struct PreparedZeroing {
     /// The disks, claimed to the end.
-    pub places: Vec<Place>,
+    pub places: Vec<ClaimedDisk>,
     /// Their state.
     pub checkpoint: Checkpoint,
     /// The writer of that.
@@ -45,7 +48,7 @@ pub(crate) fn start(
     args: &ZeroArgs,
     context: &mut Context,
     interrupt: &AtomicBool,
-) -> Result<Option<Ready>, Failure> {
+) -> Result<Option<PreparedZeroing>, Failure> {
     let mut problems = Vec::new();
     let consents = consents(&args.destroy, &args.devices, "disks", &mut problems);
     let stamps = stamps(&earlier(open(context).as_ref())?);
@@ -73,7 +76,7 @@ pub(crate) fn start(
     for (at, (place, path)) in places.iter().zip(&args.devices).enumerate() {
         let stamp = format!("{id}/{}", at + 1);
         let fresh = fresh(place, path, &devices, method(args), stamp);
-        match look(place, fresh, &earlier, args.anew, context, interrupt)? {
+        match resume_or_begin(place, fresh, &earlier, args.anew, context, interrupt)? {
             Ok(one) => found.push(one),
             Err(problem) => problems.push(problem),
         }
@@ -83,15 +86,15 @@ pub(crate) fn start(
     }
     let (disks, over): (Vec<_>, Vec<_>) = found.into_iter().map(|one| (one.disk, one.over)).unzip();
     if args.dry_run {
-        let content: Vec<Vec<String>> = places.iter().map(Place::content).collect();
+        let content: Vec<Vec<String>> = places.iter().map(ClaimedDisk::content).collect();
         context.print(&rehearsal(&disks, &seen, &content, args.json))?;
         return Ok(None);
     }
-    let request = Request {
+    let request = JobRequest {
         key: id.as_str(),
         anew: false,
         from: Takeover::FromDead,
-        interval: Interval::every(INTERVAL),
+        interval: CheckpointInterval::every(INTERVAL),
     };
     let started = job::start(request, Checkpoint { began, disks }, context, |_, _| ())?;
     if let Some(why) = &started.not_written {
@@ -106,7 +109,7 @@ pub(crate) fn start(
         Some(store) => take_over(started, &over.concat(), &earlier, store)?,
         None => started,
     };
-    Ok(Some(Ready {
+    Ok(Some(PreparedZeroing {
         places,
         checkpoint,
         writer,
@@ -114,8 +117,8 @@ pub(crate) fn start(
 }
 
 /// The ledger, if there is one that can be opened.
-fn open(context: &Context) -> Option<Store> {
-    Store::open_if_there(context).ok().flatten()
+fn open(context: &Context) -> Option<JobStore> {
+    JobStore::open_if_there(context).ok().flatten()
 }
 
 fn method(args: &ZeroArgs) -> Method {
@@ -137,7 +140,7 @@ fn claim(
     devices: &Devices,
     consents: &[Consent],
     problems: &mut Vec<String>,
-) -> Vec<Place> {
+) -> Vec<ClaimedDisk> {
     let mut seen: Vec<(DeviceNumber, &Path)> = Vec::new();
     let mut places = Vec::new();
     for path in &args.devices {
@@ -160,8 +163,8 @@ fn claim(
             open_for_destroying(root, path, consents).map_err(|refusal| refusal.to_string());
         let place = claimed
             .and_then(|claim| plan_binding::check(&args.planned, &claim, root).map(|()| claim))
-            .and_then(Place::of)
-            .and_then(|place| suits(place, path, method(args), root, devices));
+            .and_then(ClaimedDisk::of)
+            .and_then(|place| checked_place(place, path, method(args), root, devices));
         match place {
             Ok(place) => places.push(place),
             Err(problem) => problems.push(problem),
@@ -171,13 +174,13 @@ fn claim(
 }
 
 /// The place, if it can be zeroed in this way.
-fn suits(
-    place: Place,
+fn checked_place(
+    place: ClaimedDisk,
     path: &Path,
     method: Method,
     root: &Root,
     devices: &Devices,
-) -> Result<Place, String> {
+) -> Result<ClaimedDisk, String> {
     let shown = path.display();
     if place.size().0 == 0 {
         return Err(format!(
@@ -213,7 +216,13 @@ fn suits(
 }
 
 /// A disk of which nothing is zeroed yet.
-fn fresh(place: &Place, path: &Path, devices: &Devices, method: Method, stamp: String) -> Disk {
+fn fresh(
+    place: &ClaimedDisk,
+    path: &Path,
+    devices: &Devices,
+    method: Method,
+    stamp: String,
+) -> Disk {
     let device = devices.get(place.number);
     let name = device.map_or_else(|| place.number.to_string(), |device| device.name.clone());
     Disk {
@@ -225,7 +234,7 @@ fn fresh(place: &Place, path: &Path, devices: &Devices, method: Method, stamp: S
 }
 
 /// The zeroings of this host that were stopped or killed, the newest first, for all that the ledger tells.
-fn earlier(store: Option<&Store>) -> Result<Vec<StoredWork<Checkpoint>>, Failure> {
+fn earlier(store: Option<&JobStore>) -> Result<Vec<StoredWork<Checkpoint>>, Failure> {
     let Some(store) = store else {
         return Ok(Vec::new());
     };
@@ -240,7 +249,7 @@ fn stamps(earlier: &[StoredWork<Checkpoint>]) -> Vec<String> {
 }
 
 /// A disk of this command, and what is over with it.
-struct Found {
+struct FoundDisk {
     disk: Disk,
     /// The stamps of earlier zeroings that nobody goes on with any more.
     over: Vec<String>,
@@ -249,14 +258,14 @@ struct Found {
 /// Decides whether a disk is resumed or begun. The inner error says why it may be neither: the path was that
 /// of a disk which was begun and is not done, and this is another one, or has been written to. What was
 /// consented to then was another disk, since names change with a reboot.
-fn look(
-    place: &Place,
+fn resume_or_begin(
+    place: &ClaimedDisk,
     fresh: Disk,
     earlier: &[StoredWork<Checkpoint>],
     anew: bool,
     context: &Context,
     interrupt: &AtomicBool,
-) -> Result<Result<Found, String>, Failure> {
+) -> Result<Result<FoundDisk, String>, Failure> {
     let shown = fresh.path.display().to_string();
     let disks = || earlier.iter().flat_map(|one| &one.document.disks);
     let begun: Vec<&Disk> = disks()
@@ -267,7 +276,7 @@ fn look(
     if anew {
         let over = begun.into_iter().chain(known);
         let over = over.map(|disk| disk.stamp.clone()).collect();
-        return Ok(Ok(Found { disk: fresh, over }));
+        return Ok(Ok(FoundDisk { disk: fresh, over }));
     }
     if known.is_none() && !begun.is_empty() {
         return Ok(Err(format!(
@@ -282,18 +291,18 @@ fn look(
              not know how far."
         ));
     }
-    let disk = goes_on(place, fresh, known, context, interrupt)?;
+    let disk = resumed_disk(place, fresh, known, context, interrupt)?;
     let over = known.filter(|known| known.stamp != disk.stamp);
     let over = over.map(|disk| disk.stamp.clone()).into_iter().collect();
-    Ok(Ok(Found { disk, over }))
+    Ok(Ok(FoundDisk { disk, over }))
 }
 
 /// The disk as it was left, if it is known and still as it was; else the fresh one.
 ///
 /// # Errors
 /// When a signal comes before that is known.
-fn goes_on(
-    place: &Place,
+fn resumed_disk(
+    place: &ClaimedDisk,
     fresh: Disk,
     known: Option<&Disk>,
     context: &Context,
@@ -357,7 +366,7 @@ fn take_over(
     started: Started<Checkpoint>,
     over: &[String],
     earlier: &[StoredWork<Checkpoint>],
-    mut store: Store,
+    mut store: JobStore,
 ) -> Result<Started<Checkpoint>, Failure> {
     let is_taken = |disk: &Disk| {
         let now = started.checkpoint.disks.iter().map(|now| &now.stamp);
@@ -368,7 +377,7 @@ fn take_over(
             continue;
         }
         let key = &one.summary.key;
-        let claimed = Job::<Checkpoint, _>::claim(&mut store, key, Takeover::FromDead);
+        let claimed = OwnedJob::<Checkpoint, _>::claim(&mut store, key, Takeover::FromDead);
         let (old, work) = match claimed {
             Ok(claimed) => claimed,
             Err(error) => {

@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::checkpoint::Disk;
-use super::place::Place;
+use super::place::ClaimedDisk;
 
 /// The time between two flushes, after which what was written survives a power cut.
 const KEEP: Duration = Duration::from_secs(2);
@@ -28,11 +28,11 @@ pub(crate) enum Stop {
 }
 
 /// State of a disk, for all who want to know.
-pub(crate) struct Shared {
+pub(crate) struct DiskState {
     /// This moment.
     pub now: Mutex<Disk>,
     /// State that would be left after a power cut.
-    durable: Mutex<Durable>,
+    durable: Mutex<DurableSnapshot>,
     /// Held while what was written is flushed, so that no snapshot overtakes a later one. What the
     /// kernel said when a flush failed stays in it: the kernel says it once (fsync(2)), and a later
     /// flush that goes well says nothing of what the failed one lost.
@@ -44,18 +44,18 @@ pub(crate) struct Shared {
 }
 
 /// A snapshot that is on the disk.
-struct Durable {
+struct DurableSnapshot {
     disk: Disk,
     /// True if nobody has taken it yet.
     is_new: bool,
 }
 
-impl Shared {
+impl DiskState {
     /// For a disk that stands there, and would stand there after a power cut too.
-    pub(crate) fn new(disk: Disk) -> Shared {
-        Shared {
+    pub(crate) fn new(disk: Disk) -> DiskState {
+        DiskState {
             now: Mutex::new(disk.clone()),
-            durable: Mutex::new(Durable {
+            durable: Mutex::new(DurableSnapshot {
                 disk,
                 is_new: false,
             }),
@@ -70,13 +70,13 @@ impl Shared {
     /// # Errors
     /// The kernel's error, of this flush or of an earlier one that failed: what was written since the last
     /// good one may be lost, and is never called durable.
-    pub(crate) fn settle(&self, place: &Place) -> Result<(), Stop> {
+    pub(crate) fn make_durable(&self, place: &ClaimedDisk) -> Result<(), Stop> {
         let mut failed = lock(&self.settling);
         if failed.is_none() {
             let disk = lock(&self.now).clone();
             match place.sync() {
                 Ok(()) => {
-                    *lock(&self.durable) = Durable { disk, is_new: true };
+                    *lock(&self.durable) = DurableSnapshot { disk, is_new: true };
                     return Ok(());
                 }
                 Err(error) => {
@@ -92,13 +92,13 @@ impl Shared {
     }
 
     /// Does that again and again until the disk's thread has ended.
-    pub(crate) fn keep_settling(&self, place: &Place) {
+    pub(crate) fn keep_settling(&self, place: &ClaimedDisk) {
         let mut last = Instant::now();
         while !self.ended.load(Relaxed) {
             sleep(LOOK);
             if last.elapsed() >= KEEP {
                 // The disk's own thread hears of a failure, and says it when it ends.
-                if self.settle(place).is_err() {
+                if self.make_durable(place).is_err() {
                     return;
                 }
                 last = Instant::now();

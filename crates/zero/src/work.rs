@@ -7,18 +7,18 @@ use std::thread::sleep;
 use std::time::Instant;
 
 use engine::IoInterface;
-use engine::list::{EndReason, List, ListEngine, Memory, RequestSource};
+use engine::list::{BufferMode, EndReason, List, ListEngine, RequestSource};
 use job::RaiseOnDrop;
 use linux::offload::{self, Offload};
 use record::{Bytes, Nanos, Ranges};
 
 use super::foreground::Throttle;
 use super::limiter::Limiter;
-use super::pace::Clocked;
-use super::place::{LARGEST, LARGEST_BLOCK, Place};
-use super::sample::{GROUP, PLACE, Passes, places};
-use super::source::{DEPTH, Doubt, Stream, Twice, is_away};
-use super::state::{Shared, Stop, lock};
+use super::pace::PaceRecorder;
+use super::place::{ClaimedDisk, LARGEST, LARGEST_BLOCK};
+use super::sample::{DoubleWriteTimes, GROUP, PLACE, places};
+use super::source::{DEPTH, DoubleWrites, PresenceDoubt, ZeroStream, is_away};
+use super::state::{DiskState, Stop, lock};
 use ui::context::notice;
 
 /// Size of the pieces that the device zeroes itself: between two of them a signal is heard.
@@ -31,9 +31,9 @@ const MOST_TRIED_AGAIN: Bytes = Bytes::mib(64);
 /// The work on one disk.
 pub(crate) struct Work<'a> {
     /// The disk.
-    pub place: &'a Place,
+    pub place: &'a ClaimedDisk,
     /// Its state.
-    pub shared: &'a Shared,
+    pub shared: &'a DiskState,
     /// Maker of the requests.
     pub lister: &'a dyn ListEngine,
     /// At most so many bytes a second.
@@ -53,7 +53,7 @@ impl Work<'_> {
         let _ended = RaiseOnDrop(from_ref(&self.shared.ended));
         let ended = self.zero();
         // What a flush has lost comes first: it is why the rest ended.
-        self.shared.settle(self.place)?;
+        self.shared.make_durable(self.place)?;
         ended
     }
 
@@ -95,7 +95,7 @@ impl Work<'_> {
         let block = self.place.stamped();
         match self.place.put_stamp(stamp) {
             Ok(()) => self.zeroed(block.clone()),
-            Err(error) if is_away(&error) => return Err(gone("it is gone", &error)),
+            Err(error) if is_away(&error) => return Err(stop_of_error("it is gone", &error)),
             Err(error) => {
                 let mut disk = lock(&self.shared.now);
                 notice(&format!(
@@ -130,7 +130,7 @@ impl Work<'_> {
     /// Writes zeros over a set of bytes.
     fn stream(&self, todo: &Ranges, largest: Bytes, timed: bool) -> Result<(), Stop> {
         let limiter = Limiter::new(self.limit, self.throttle);
-        let mut stream = Stream::new(self.place, self.shared, todo, largest, limiter, timed);
+        let mut stream = ZeroStream::new(self.place, self.shared, todo, largest, limiter, timed);
         let ended = self.list(&mut stream, DEPTH, largest);
         match stream.gone.take() {
             Some(why) => Err(Stop::Gone(why)),
@@ -141,7 +141,7 @@ impl Work<'_> {
     fn list(&self, source: &mut dyn RequestSource, depth: u32, largest: Bytes) -> Result<(), Stop> {
         let list = List {
             files: &[&self.place.direct],
-            memory: Memory::Zeros,
+            memory: BufferMode::Zeros,
             max_in_flight: depth,
             largest,
             interface: IoInterface::Auto,
@@ -158,15 +158,15 @@ impl Work<'_> {
     fn offload(&self, how: Offload) -> Result<(), Stop> {
         let began = Instant::now();
         let mut limiter = Limiter::new(self.limit, self.throttle);
-        let mut clocked = Clocked::start(&lock(&self.shared.now).pace, Nanos(0));
+        let mut clocked = PaceRecorder::start(&lock(&self.shared.now).pace, Nanos(0));
         let mut left = self.left();
-        let mut doubt = Doubt::default();
+        let mut doubt = PresenceDoubt::default();
         while !left.is_empty() {
             while let Some(until) = limiter.wait(began.elapsed().into()) {
-                self.hear()?;
+                self.check_signals()?;
                 sleep((until - began.elapsed().into()).into());
             }
-            self.hear()?;
+            self.check_signals()?;
             // After the wait, in which a foreground may have come or gone.
             let Some(piece) = left.blocks(limiter.piece(OFFLOADED)).next() else {
                 break;
@@ -179,14 +179,17 @@ impl Work<'_> {
             limiter.done(bytes, None);
             match result {
                 Ok(()) => {
-                    doubt.well();
+                    doubt.note_success();
                     let mut disk = lock(&self.shared.now);
                     disk.zeroed.insert(piece);
                     disk.latency.record(Nanos::from(issued.elapsed()).0);
                     clocked.done(&mut disk.pace, began.elapsed().into(), bytes);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
-                    return Err(gone("it does not zero by itself after all", &error));
+                    return Err(stop_of_error(
+                        "it does not zero by itself after all",
+                        &error,
+                    ));
                 }
                 Err(error) => {
                     let gone = doubt.failed(self.place, &self.shared.now, piece, &error);
@@ -197,12 +200,12 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn hear(&self) -> Result<(), Stop> {
+    fn check_signals(&self) -> Result<(), Stop> {
         if self.interrupt.load(Relaxed) {
             return Err(Stop::Signal);
         }
         if self.shared.is_lost() {
-            return self.shared.settle(self.place);
+            return self.shared.make_durable(self.place);
         }
         Ok(())
     }
@@ -232,17 +235,18 @@ impl Work<'_> {
                 numbers.fold(u64::from(disk.starts), engine::derive_seed),
             )
         };
-        let mut passes = Passes::default();
+        let mut passes = DoubleWriteTimes::default();
         for group in places(&of, PLACE, seed).chunks(GROUP) {
-            self.hear()?;
-            let mut twice = Twice::new(group.to_vec(), Limiter::new(self.limit, self.throttle));
+            self.check_signals()?;
+            let mut twice =
+                DoubleWrites::new(group.to_vec(), Limiter::new(self.limit, self.throttle));
             let ended = self.list(&mut twice, 1, PLACE);
             let (pairs, written) = twice.pairs();
             written.iter().for_each(|range| self.zeroed(range));
             // What was never written is still left; what the device zeroed itself is not.
             for (range, error) in twice.failed {
                 if is_away(&error) {
-                    return Err(gone("it is gone", &error));
+                    return Err(stop_of_error("it is gone", &error));
                 }
                 let mut disk = lock(&self.shared.now);
                 if disk.zeroed.contains(&range) {
@@ -259,7 +263,7 @@ impl Work<'_> {
     }
 }
 
-fn gone(what: &str, error: &std::io::Error) -> Stop {
+fn stop_of_error(what: &str, error: &std::io::Error) -> Stop {
     Stop::Gone(format!("{what}: {error}"))
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::table::wrap;
 
 use crate::args::{ConfigArgs, ConfigVerb, SERVICES, ServiceArgs};
@@ -44,8 +44,8 @@ pub fn config(args: &ConfigArgs, program: &Program, context: &mut Context) -> Ou
     };
     context.print(&text)?;
     Ok(match body.problems.is_empty() {
-        true => Answer::Done,
-        false => Answer::No,
+        true => CommandEnd::Done,
+        false => CommandEnd::No,
     })
 }
 

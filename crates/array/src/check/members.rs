@@ -7,7 +7,7 @@ use linux::block::{DeviceNumber, Devices};
 use linux::consent::{Consent, DestroyTarget, open_for_destroying};
 use record::Bytes;
 
-use super::super::building::Member;
+use super::super::building::CheckedMember;
 use super::super::host::{ArrayHost, number_at};
 use crate::args::CreateArgs;
 use domain::plan_binding;
@@ -46,7 +46,7 @@ pub(super) fn claim_members(
     host: &mut ArrayHost,
     devices: &Devices,
     problems: &mut Vec<String>,
-) -> (Vec<Member>, Vec<Bytes>) {
+) -> (Vec<CheckedMember>, Vec<Bytes>) {
     let called = match args.spares.is_empty() {
         true => "members",
         false => "members and spares",
@@ -116,12 +116,12 @@ fn too_small(spares: &[(&PathBuf, Bytes)], least: Bytes) -> Vec<String> {
 ///
 /// # Errors
 /// When it is a file; as a sentence.
-pub fn member(target: &DestroyTarget) -> Result<Member, String> {
+pub fn member(target: &DestroyTarget) -> Result<CheckedMember, String> {
     let shown = target.path.display();
     let number = target
         .device
         .ok_or_else(|| format!("{shown} is a file; the members of an array are block devices"))?;
-    Ok(Member {
+    Ok(CheckedMember {
         path: target.path.clone(),
         number,
         signed: target.content.has_signature(),

@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use anyhow::Context as _;
-use linux::block::{Device, Kind};
+use linux::block::{BlockDeviceKind, Device};
 use linux::consent::DeviceUsers;
 use linux::exec::Exec;
 use linux::mounts::Mounts;
@@ -97,7 +97,7 @@ fn not_assembled(host: &mut ArrayHost, building: &Building) -> anyhow::Result<Ev
 }
 
 fn of_array(host: &ArrayHost, building: &Building, array: &Device) -> anyhow::Result<Evidence> {
-    if array.is_empty() || matches!(array.kind, Kind::Raid { level: None, .. }) {
+    if array.is_empty() || matches!(array.kind, BlockDeviceKind::Raid { level: None, .. }) {
         // It was never started, and nothing can be written to it.
         return Ok(Evidence::Unused);
     }

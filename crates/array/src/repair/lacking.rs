@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use linux::block::{Device, Devices, Kind};
+use linux::block::{BlockDeviceKind, Device, Devices};
 use linux::signature::{self, SignatureKind};
 
 use super::super::building::{Building, SavedMember, partition_number};
@@ -62,7 +62,7 @@ fn is_alike(member: &SavedMember, device: &Device, same_boot: bool) -> bool {
         Some(serial) => {
             device.serial.as_ref() == Some(serial)
                 && partition_number(device) == member.partition
-                && !matches!(device.kind, Kind::Raid { .. })
+                && !matches!(device.kind, BlockDeviceKind::Raid { .. })
         }
         None => same_boot && device.number.to_string() == member.number,
     }

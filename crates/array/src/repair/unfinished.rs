@@ -1,6 +1,6 @@
 //! Arrays and members that a builder left.
 
-use linux::block::{Device, Devices, Kind};
+use linux::block::{BlockDeviceKind, Device, Devices};
 
 use super::super::building::{BuildStage, Building};
 use super::super::host::ArrayHost;
@@ -21,7 +21,7 @@ pub(super) fn unfinished_arrays(
     building: &Building,
 ) -> anyhow::Result<Vec<UnfinishedArray>> {
     let devices = Devices::read(&host.root)?;
-    let is_array = |device: &&Device| matches!(device.kind, Kind::Raid { .. });
+    let is_array = |device: &&Device| matches!(device.kind, BlockDeviceKind::Raid { .. });
     let mut found = Vec::new();
     for array in devices.iter().filter(is_array) {
         let below = devices.parents(array.number);

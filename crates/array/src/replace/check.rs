@@ -8,7 +8,7 @@ use linux::root::number;
 use linux::{Root, md};
 use record::Bytes;
 
-use super::super::building::Member;
+use super::super::building::CheckedMember;
 use super::super::check::{consents, member as claimed_member};
 use super::super::host::{ArrayHost, number_at};
 use super::super::{stop, superblock, teardown};
@@ -223,7 +223,7 @@ fn claim(
     array: &md::Array,
     consents: &[Consent],
     problems: &mut Vec<String>,
-) -> Option<Member> {
+) -> Option<CheckedMember> {
     let target = match open_for_destroying(&host.root, &args.with, consents) {
         Ok(target) => target,
         Err(refusal) => {

@@ -7,7 +7,7 @@ use linux::consent::Consent;
 use linux::exec::Exec;
 use linux::md;
 
-use super::super::building::Member;
+use super::super::building::CheckedMember;
 use super::super::host::ArrayHost;
 use super::super::plan;
 
@@ -51,7 +51,7 @@ pub(super) struct Exchange {
     /// The disk that comes.
     pub new: ExchangeDevice,
     /// The disk as it was claimed; `None` for one that is in the array.
-    pub claimed: Option<Member>,
+    pub claimed: Option<CheckedMember>,
     /// Course of it.
     pub course: ExchangeCourse,
     /// The consents to erase the superblock of the member that goes; empty where it stays.

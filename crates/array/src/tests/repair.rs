@@ -11,7 +11,7 @@ use super::super::repair::repair;
 use super::super::{construct, follow, persist};
 use super::*;
 use domain::plan_binding::{DiskIdentity, PlannedDisk};
-use job::{ProcessIdentity, Store};
+use job::{JobStore, ProcessIdentity};
 
 const FS: &str = "fedcba98-7654-3210-fedc-ba9876543210";
 
@@ -60,8 +60,8 @@ impl World {
             .unwrap()
     }
 
-    fn store(&self) -> Store {
-        Store::new(self.ledger(), self.here())
+    fn store(&self) -> JobStore {
+        JobStore::new(self.ledger(), self.here())
     }
 
     fn checked(&self, with_fs: bool) -> CheckedPlan {
@@ -70,7 +70,7 @@ impl World {
         if let Some(fs) = &mut plan.fs {
             fs.uuid = FS.to_owned();
         }
-        let member = |(name, minor)| Member {
+        let member = |(name, minor)| CheckedMember {
             path: Path::new("/dev").join::<&str>(name),
             number: DeviceNumber::new(254, minor),
             signed: false,

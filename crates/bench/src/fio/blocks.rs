@@ -1,6 +1,6 @@
 //! Sizes of a job's requests.
 
-use fiojob::{Job, Pair, Share};
+use fiojob::{Job, PerDirection, SizeSplit};
 use record::{Bytes, OneSidedRate, SizeShare};
 
 /// The sizes of a job's requests.
@@ -45,15 +45,15 @@ impl Blocks {
     }
 }
 
-fn mean(shares: &[Share]) -> f64 {
+fn mean(shares: &[SizeSplit]) -> f64 {
     shares
         .iter()
         .map(|share| share.bytes as f64 * share.percent / 100.0)
         .sum()
 }
 
-fn shares(shares: &[Share]) -> Vec<SizeShare> {
-    let share = |share: &Share| SizeShare {
+fn shares(shares: &[SizeSplit]) -> Vec<SizeShare> {
+    let share = |share: &SizeSplit| SizeShare {
         size: Bytes(share.bytes),
         share: share.percent / 100.0,
     };
@@ -72,12 +72,12 @@ pub(super) fn one_sided_rate(job: &Job) -> Option<OneSidedRate> {
 
 /// Requests a second of a clone; 0 where there is no limit. A limit in bytes is that of as many requests of the
 /// mean size.
-pub(super) fn rates(job: &Job) -> Pair<f64> {
-    let rate = |iops: u64, bytes: u64, sizes: &[Share]| match iops {
+pub(super) fn rates(job: &Job) -> PerDirection<f64> {
+    let rate = |iops: u64, bytes: u64, sizes: &[SizeSplit]| match iops {
         0 => bytes as f64 / mean(sizes),
         iops => iops as f64,
     };
-    Pair {
+    PerDirection {
         read: rate(job.rate_iops.read, job.rate.read, &job.sizes.read),
         write: rate(job.rate_iops.write, job.rate.write, &job.sizes.write),
     }
@@ -88,7 +88,7 @@ pub(super) fn read_fraction(job: &Job) -> f64 {
     match (job.pattern.reads, job.pattern.writes) {
         // Each direction comes as often as its rate says, whatever the mix.
         (true, true) => match rates(job) {
-            Pair { read, write } if read > 0.0 && write > 0.0 => read / (read + write),
+            PerDirection { read, write } if read > 0.0 && write > 0.0 => read / (read + write),
             _ => job.read_percent as f64 / 100.0,
         },
         (true, false) => 1.0,

@@ -28,7 +28,7 @@ use std::path::Path;
 use std::thread::available_parallelism;
 
 use engine::Engine;
-use fiojob::{FioError, Job, Problems, Surroundings};
+use fiojob::{FioError, Job, JobFileErrors, MachineFacts};
 use formats::text::Utf8;
 use linux::{Root, extents, machine};
 use record::TargetKind;
@@ -93,7 +93,7 @@ impl FioJobs {
 }
 
 /// The jobs with the processors that they are to run on.
-fn on_host(jobs: &[Job], root: &Root) -> Result<Vec<Job>, Problems> {
+fn on_host(jobs: &[Job], root: &Root) -> Result<Vec<Job>, JobFileErrors> {
     let mut errors = Vec::new();
     let mut known = Vec::new();
     for job in jobs {
@@ -102,7 +102,7 @@ fn on_host(jobs: &[Job], root: &Root) -> Result<Vec<Job>, Problems> {
             Err(error) => errors.push(error),
         }
     }
-    Problems::or(errors, known)
+    JobFileErrors::or(errors, known)
 }
 
 /// The jobs that `args` ask for: of a job file with what it includes, of fio's options, or of both; `None` where they
@@ -115,7 +115,7 @@ pub(crate) fn jobs(args: &BenchArgs, context: &Context) -> Result<Option<Vec<Job
         return Ok(None);
     }
     let facts = machine::facts(&context.root, None, None);
-    let surroundings = Surroundings {
+    let surroundings = MachineFacts {
         variable: &|name| std::env::var(name).ok(),
         include: &include,
         page_size: rustix::param::page_size() as u64,
@@ -140,7 +140,7 @@ pub(crate) fn jobs(args: &BenchArgs, context: &Context) -> Result<Option<Vec<Job
 }
 
 /// Refuses jobs for all that speaks against them, in one answer.
-fn refused(problems: Problems) -> Failure {
+fn refused(problems: JobFileErrors) -> Failure {
     match problems.all() {
         [only] => Failure::refused(only.to_string()),
         all => {

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use fiojob::{FioError, Job, Problems};
+use fiojob::{FioError, Job, JobFileErrors};
 
 /// For each job the files of each of its clones, by number.
 pub(super) struct Names {
@@ -20,7 +20,7 @@ pub(super) struct Names {
 ///
 /// # Errors
 /// When a job names something that is not the target, or a file in it that is somebody's.
-pub(super) fn of(jobs: &[Job], path: &Path) -> Result<Names, Problems> {
+pub(super) fn of(jobs: &[Job], path: &Path) -> Result<Names, JobFileErrors> {
     let mut known = BTreeMap::new();
     let directory = path.is_dir();
     let mut of = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn of(jobs: &[Job], path: &Path) -> Result<Names, Problems> {
         of,
         count: if directory { known.len() } else { 1 },
     };
-    Problems::or(errors, names)
+    JobFileErrors::or(errors, names)
 }
 
 /// A file or a device: the job may name it, and nothing else.

@@ -1,7 +1,7 @@
 //! Streams: what each clone of each job does, as a workload on files.
 
 use engine::IoInterface;
-use fiojob::{Amount, Distribution, FioError, IoEngine, Job, Problems, ZoneMode};
+use fiojob::{Amount, Distribution, FioError, IoEngine, Job, JobFileErrors, ZoneMode};
 use record::{Bytes, Nanos, Stride};
 
 use super::blocks::Blocks;
@@ -32,7 +32,7 @@ impl FioPlan {
         jobs: &[Job],
         names: &Names,
         size: Option<Bytes>,
-    ) -> Result<FioPlan, Problems> {
+    ) -> Result<FioPlan, JobFileErrors> {
         let mut plan = FioPlan {
             walls: Vec::new(),
             files: vec![Bytes(0); names.count],
@@ -60,7 +60,7 @@ impl FioPlan {
             errors.extend(plan.add(job, files, size, group).err());
         }
         plan.compare_data();
-        Problems::or(errors, plan)
+        JobFileErrors::or(errors, plan)
     }
 
     /// Adds the comparison of data that compresses or repeats with random data, where a job writes such data.

@@ -1,8 +1,8 @@
 //! Rules of a job that are neither places nor sizes, as a workload has them.
 
 use fiojob::{
-    FioError, IoEngine, Job, MemoryMode, Pair, Pattern, PrioritySplit, Rules, Steady, SteadyOf,
-    Sum, ZoneMode,
+    FioError, IoEngine, IoPattern, Job, NumaMode, PerDirection, PrioritySplit, Rules,
+    SteadyStateFigure, SteadyStateRule, VerifyMethod, ZoneMode,
 };
 use linux::Root;
 use record::{
@@ -49,7 +49,7 @@ fn delay_us(job: &Job, clone: usize) -> u64 {
 }
 
 fn non_fatal(rules: &Rules) -> Option<NonFatal> {
-    let Pair { read, write } = rules.non_fatal.numbers();
+    let PerDirection { read, write } = rules.non_fatal.numbers();
     (!read.is_empty() || !write.is_empty()).then_some(NonFatal {
         reads: read,
         writes: write,
@@ -90,7 +90,7 @@ fn verify(rules: &Rules) -> Option<Verify> {
         interval: (rules.verify_interval > 0).then_some(Bytes(rules.verify_interval)),
         header_at: rules.verify_offset as u32,
         pattern: rules.verify_pattern.clone(),
-        pattern_only: sum == Sum::Pattern,
+        pattern_only: sum == VerifyMethod::Pattern,
         reads_back: rules.reads_back,
         backlog: rules.verify_backlog,
         in_sequence: rules.verify_sequence,
@@ -108,11 +108,11 @@ fn threads(rules: &Rules, clone: usize) -> Option<ThreadSettings> {
         priority: priority(rules),
         memory: rules.memory.as_ref().map(|memory| MemoryPolicy {
             mode: match memory.mode {
-                MemoryMode::Default => record::MemoryMode::Default,
-                MemoryMode::Prefer => record::MemoryMode::Prefer,
-                MemoryMode::Bind => record::MemoryMode::Bind,
-                MemoryMode::Interleave => record::MemoryMode::Interleave,
-                MemoryMode::Local => record::MemoryMode::Local,
+                NumaMode::Default => record::MemoryMode::Default,
+                NumaMode::Prefer => record::MemoryMode::Prefer,
+                NumaMode::Bind => record::MemoryMode::Bind,
+                NumaMode::Interleave => record::MemoryMode::Interleave,
+                NumaMode::Local => record::MemoryMode::Local,
             },
             nodes: memory.nodes.clone(),
         }),
@@ -135,7 +135,7 @@ fn priority(rules: &Rules) -> Option<Priority> {
 }
 
 fn priorities(rules: &Rules) -> Vec<PriorityShare> {
-    let default = Pair {
+    let default = PerDirection {
         read: own(rules.request_priority.read),
         write: own(rules.request_priority.write),
     };
@@ -161,12 +161,12 @@ fn own(priority: fiojob::Priority) -> Priority {
     }
 }
 
-fn steady_state(rules: &Rules, steady: Steady) -> SteadyState {
+fn steady_state(rules: &Rules, steady: SteadyStateRule) -> SteadyState {
     SteadyState {
         of: match steady.of {
-            SteadyOf::Iops => SteadyFigure::Iops,
-            SteadyOf::Bandwidth => SteadyFigure::Bandwidth,
-            SteadyOf::Latency => SteadyFigure::Latency,
+            SteadyStateFigure::Iops => SteadyFigure::Iops,
+            SteadyStateFigure::Bandwidth => SteadyFigure::Bandwidth,
+            SteadyStateFigure::Latency => SteadyFigure::Latency,
         },
         slope: steady.slope,
         limit: match steady.percent {
@@ -181,7 +181,7 @@ fn steady_state(rules: &Rules, steady: Steady) -> SteadyState {
 }
 
 /// One number is of both directions, of which a job may have one only.
-fn floor(rules: &Rules, pattern: Pattern) -> Option<Floor> {
+fn floor(rules: &Rules, pattern: IoPattern) -> Option<Floor> {
     let of_reads = |least: u64| if pattern.reads { least } else { 0 };
     let of_writes = |least: u64| if pattern.writes { least } else { 0 };
     let floor = Floor {
@@ -199,7 +199,7 @@ fn floor(rules: &Rules, pattern: Pattern) -> Option<Floor> {
 }
 
 fn max_latency(rules: &Rules) -> Option<MaxLatency> {
-    let Pair { read, write } = rules.max_latency_us;
+    let PerDirection { read, write } = rules.max_latency_us;
     (read > 0 || write > 0).then_some(MaxLatency {
         reads: Nanos(read.saturating_mul(1000)),
         writes: Nanos(write.saturating_mul(1000)),
@@ -221,7 +221,7 @@ pub(super) fn notes(job: &Job) -> Vec<String> {
             options.join(", ")
         ));
     }
-    if let Some(Sum::Header(Some(sum))) = job.rules.verify {
+    if let Some(VerifyMethod::Header(Some(sum))) = job.rules.verify {
         notes.push(format!(
             "{name}: verify={sum} is done by crc32c, which finds damage as well; the processor does other work."
         ));

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use engine::IoInterface;
-use fiojob::{Job, Surroundings};
+use fiojob::{Job, MachineFacts};
 use record::{Bytes, Nanos, Pattern, RandomDistribution, SizeShare};
 
 use super::plan::FioPlan;
@@ -12,7 +12,7 @@ use super::stream::Stream;
 use super::{names, sum};
 
 pub(super) fn jobs(text: &str) -> Vec<Job> {
-    let surroundings = Surroundings {
+    let surroundings = MachineFacts {
         variable: &|_| None,
         include: &|_, _| Err("none".to_owned()),
         page_size: 4096,

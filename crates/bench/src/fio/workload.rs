@@ -1,6 +1,6 @@
 //! The workload of a clone of a job.
 
-use fiojob::{Cadence, Distribution, IoEngine, Job, SyncCall, ZoneBytes, ZoneMode, ZonePart};
+use fiojob::{Distribution, IoEngine, Job, RateProcess, SyncCall, ZoneBytes, ZoneMode, ZonePart};
 use record::{
     Bytes, JobOptions, Nanos, Pattern, RandomDistribution, SequentialRuns, Stride, ThinkTime,
     Workload, WriteZones, ZoneShare,
@@ -72,7 +72,7 @@ pub(super) fn workload(
             write_align: job.align.write.map(Bytes),
             think: think(job),
             one_sided_rate: one_sided_rate(job),
-            even_rate: job.cadence == Cadence::Linear,
+            even_rate: job.cadence == RateProcess::Linear,
             // end_fsync is fsync(2) in fio; beside fdatasync= the cheaper call serves both.
             full_sync: job.sync().is_none_or(|(call, _)| call == SyncCall::Full),
             trims: job.pattern.trims,

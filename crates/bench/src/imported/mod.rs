@@ -16,7 +16,7 @@ use crate::imported::args::ImportArgs;
 use crate::judged::Judged;
 use crate::views::imported::json::ImportedDocument;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::table::wrap;
 
 /// More than hundreds of fio's longest documents; a device that was named by mistake is larger. As a
@@ -51,7 +51,7 @@ pub fn import(args: &ImportArgs, context: &mut Context) -> Outcome {
         sentences(&judged, args.dry_run, context.columns)
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 fn named(file: &Path) -> String {

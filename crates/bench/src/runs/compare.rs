@@ -8,7 +8,7 @@ use self::row::{ComparedRow, RowDocument};
 use super::side::{Side, SidePhase};
 use record::{RunId, Verdict};
 use serde::Serialize;
-use ui::exit::Answer;
+use ui::exit::CommandEnd;
 use ui::format::percent;
 use ui::table::{Column, layout, wrap};
 
@@ -118,12 +118,12 @@ impl Comparison {
     }
 
     /// No, where the gate does not let B pass.
-    pub(super) fn answer(&self) -> Answer {
+    pub(super) fn answer(&self) -> CommandEnd {
         let allows = self.limit.is_some_and(|limit| limit.allows_inconclusive);
         match self.outcome() {
-            None | Some(Outcome::Passed) => Answer::Done,
-            Some(Outcome::Inconclusive) if allows => Answer::Done,
-            Some(Outcome::Inconclusive | Outcome::Slower) => Answer::No,
+            None | Some(Outcome::Passed) => CommandEnd::Done,
+            Some(Outcome::Inconclusive) if allows => CommandEnd::Done,
+            Some(Outcome::Inconclusive | Outcome::Slower) => CommandEnd::No,
         }
     }
 

@@ -19,8 +19,8 @@ use crate::runs::args::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 use crate::views;
 use side::Side;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
-use ui::output::{Format, OutputFile};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
+use ui::output::{OutputFile, OutputFormat};
 use ui::table::{Column, layout};
 
 /// Lists runs, or removes some.
@@ -56,7 +56,7 @@ pub fn runs(args: &RunsArgs, context: &mut Context) -> Outcome {
         list_text(&found, &filter, context.columns) + &elsewhere + &recorded
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Removes all that are named, or none: each is searched for before the first is removed.
@@ -77,7 +77,7 @@ fn remove(ledger: &mut Ledger, words: &[String], context: &mut Context) -> Outco
         };
         context.print(&format!("Removed run {removed}.\n"))?;
     }
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 const COLUMNS: [Column; 7] = [
@@ -234,7 +234,7 @@ pub fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
         }
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Compares two runs, phase by phase.
@@ -258,11 +258,11 @@ pub fn compare(args: &CompareArgs, context: &mut Context) -> Outcome {
 
 /// Draws runs as an HTML page.
 pub fn report(args: &ReportArgs, context: &mut Context) -> Outcome {
-    let output = OutputFile::check(&args.output, Format::Page, args.force)?;
+    let output = OutputFile::check(&args.output, OutputFormat::Page, args.force)?;
     let ledger = context.open_ledger_or_empty()?;
     let page = report_page(&ledger, &args.runs)?;
     output.write(&page).midway()?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// The page of some runs.

@@ -7,7 +7,7 @@ use record::Bytes;
 use serde::Serialize;
 
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::table::{Column, layout};
 
 const COLUMNS: [Column; 9] = [
@@ -31,7 +31,7 @@ pub(super) fn list(ledger: &Ledger, json: bool, context: &mut Context) -> Outcom
         text(&found, context.columns)
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Removes a recording.
@@ -48,7 +48,7 @@ pub(super) fn remove(
         format!("Removed recording {number}. The ledger uses its room again.\n")
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Body of the document of `runs recordings --remove --json`.

@@ -8,7 +8,7 @@ use record::Slice;
 use serde_json::Value;
 
 use crate::tests::{run, windows};
-use ui::exit::Answer;
+use ui::exit::CommandEnd;
 
 /// Runs a suite in a folder of its own: its document.
 fn document(arguments: &str, engine: &dyn Engine) -> Value {
@@ -18,7 +18,7 @@ fn document(arguments: &str, engine: &dyn Engine) -> Value {
         &format!("--json --size 1G {arguments}"),
         engine,
     );
-    assert_eq!(outcome.unwrap(), Answer::Done);
+    assert_eq!(outcome.unwrap(), CommandEnd::Done);
     serde_json::from_str(&text).unwrap()
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use record::{Activity, Direction, Phase, Window, WindowFlow};
 use ui::exit::{ExitClass as _, Failure};
-use ui::output::{Format, OutputFile};
+use ui::output::{OutputFile, OutputFormat};
 
 /// One of fio's logs.
 #[derive(Clone, Copy)]
@@ -66,7 +66,7 @@ impl Logs {
     fn file(&self, log: Log, number: usize) -> Result<OutputFile, Failure> {
         let mut name = OsString::from(&self.prefix);
         name.push(format!("_{}.{number}.log", log.word()));
-        OutputFile::check(Path::new(&name), Format::FioLog, self.force)
+        OutputFile::check(Path::new(&name), OutputFormat::FioLog, self.force)
     }
 
     /// Writes the logs of all phases.

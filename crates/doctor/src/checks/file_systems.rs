@@ -1,6 +1,6 @@
 //! Mount options, and alignment from the file system down to the disk.
 
-use linux::block::{Device, Kind};
+use linux::block::{BlockDeviceKind, Device};
 use linux::mounts::Mount;
 
 use crate::check::{Area, Basis, Check, Judgement};
@@ -128,7 +128,7 @@ fn alignment(facts: &Facts) -> Vec<Judgement> {
 }
 
 fn partition_start(facts: &Facts, device: &Device) -> Option<Judgement> {
-    let Kind::Partition { of, .. } = device.kind else {
+    let BlockDeviceKind::Partition { of, .. } = device.kind else {
         return None;
     };
     let host = &facts.host;

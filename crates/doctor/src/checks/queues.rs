@@ -1,6 +1,6 @@
 //! Queues of block devices.
 
-use linux::block::{Device, Kind};
+use linux::block::{BlockDeviceKind, Device};
 use linux::cloud::Provider;
 
 use crate::check::{Area, Basis, Check, Judgement};
@@ -181,7 +181,7 @@ fn nvme_timeout(facts: &Facts) -> Vec<Judgement> {
     let has_nvme = host
         .devices
         .iter()
-        .any(|device| device.kind == Kind::Disk && device.name.starts_with("nvme"));
+        .any(|device| device.kind == BlockDeviceKind::Disk && device.name.starts_with("nvme"));
     let Some(now) = linux::root::number::<u64>(&path)
         .filter(|_| has_nvme && host.provider == Some(Provider::Aws))
     else {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::{SignedDuration, tz::TimeZone};
 use ledger::{Filter, Ledger};
 use record::{Direction, Pattern, Phase, Run, Verdict};
-use study::watch::{Event, EventCode};
+use study::watch::{EventCode, WatchEvent};
 use ui::format::number;
 
 /// So many runs are read, the newest.
@@ -54,7 +54,7 @@ impl EvidenceFigure {
 pub(crate) struct Evidence {
     /// The newest first, without those that are invalid.
     runs: Vec<(Run, bool)>,
-    events: Vec<Event>,
+    events: Vec<WatchEvent>,
     /// A watch was recorded in the time for which events count.
     pub(crate) is_watched: bool,
 }
@@ -92,7 +92,7 @@ impl Evidence {
     }
 
     #[cfg(test)]
-    pub(crate) fn of(runs: Vec<Run>, events: Vec<Event>) -> Evidence {
+    pub(crate) fn of(runs: Vec<Run>, events: Vec<WatchEvent>) -> Evidence {
         Evidence {
             runs: runs.into_iter().map(|run| (run, false)).collect(),
             is_watched: !events.is_empty(),
@@ -194,14 +194,14 @@ impl Evidence {
     }
 
     /// The newest event of a kind on these devices.
-    pub(crate) fn event(&self, code: EventCode, devices: &[String]) -> Option<&Event> {
+    pub(crate) fn event(&self, code: EventCode, devices: &[String]) -> Option<&WatchEvent> {
         let mut events = self.events.iter().rev();
         events.find(|event| event.code == code && devices.contains(&event.name))
     }
 }
 
 /// The event as evidence: its sentence and date.
-pub(crate) fn cite(event: &Event) -> String {
+pub(crate) fn cite(event: &WatchEvent) -> String {
     match event.began.wall {
         Some(at) => format!(
             "{} (watch, {})",

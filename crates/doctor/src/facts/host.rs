@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use linux::Root;
-use linux::block::{DataLocation, Device, Devices, Kind, place_of};
+use linux::block::{BlockDeviceKind, DataLocation, Device, Devices, place_of};
 use linux::cloud::Provider;
 use linux::machine::memory;
 use linux::md::Array;
@@ -106,7 +106,8 @@ impl HostFacts {
     /// The disks among them.
     pub(crate) fn disks(&self) -> Vec<&Device> {
         let all = self.concerned().into_iter();
-        all.filter(|device| device.kind == Kind::Disk).collect()
+        all.filter(|device| device.kind == BlockDeviceKind::Disk)
+            .collect()
     }
 
     /// The arrays among them.

@@ -3,7 +3,7 @@
 
 use crate::client::mysql::{MysqlClient, MysqlRow};
 use formats::slow_log::Statement;
-use formats::slow_log::tokens::{Kind, Token, tokens};
+use formats::slow_log::tokens::{Token, TokenKind, tokens};
 use ui::format::hex;
 
 /// The integer column that is compared with a text that is no number in its range, where the plan reads the whole
@@ -55,19 +55,19 @@ fn quoted(text: &str) -> String {
 fn compared(all: &[Token<'_>]) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (at, token) in all.iter().enumerate() {
-        if token.kind != Kind::Text {
+        if token.kind != TokenKind::Text {
             continue;
         }
         // Back over the list, the parenthesis and the operator to the name.
         let before = all[..at].iter().rev().find(|token| {
             let is_between = matches!(token.text, "," | "(" | "=" | "<" | ">" | "!")
-                || matches!(token.kind, Kind::Text | Kind::Number)
+                || matches!(token.kind, TokenKind::Text | TokenKind::Number)
                 || ["in", "not", "between", "and"]
                     .iter()
                     .any(|word| token.is(word));
             !is_between
         });
-        let name = before.filter(|token| matches!(token.kind, Kind::Word | Kind::Name));
+        let name = before.filter(|token| matches!(token.kind, TokenKind::Word | TokenKind::Name));
         found.extend(name.map(|name| (name.bare().to_owned(), token.bare().to_owned())));
     }
     found

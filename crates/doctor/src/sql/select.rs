@@ -1,6 +1,6 @@
 //! The SELECT that reads the rows of a statement: EXPLAIN of it is never a change, and needs no right to change.
 
-use formats::slow_log::tokens::{Kind, Token, tokens};
+use formats::slow_log::tokens::{Token, TokenKind, tokens};
 
 /// Functions that wait, lock or read files, which no statement is explained with: a server may evaluate a function of
 /// constants while it makes a plan.
@@ -26,7 +26,7 @@ pub(crate) fn as_select(statement: &str) -> Result<String, &'static str> {
     if all.iter().any(|token| token.text == ";") {
         return Err("it is more than one statement");
     }
-    let calls = all.iter().filter(|token| token.kind == Kind::Word);
+    let calls = all.iter().filter(|token| token.kind == TokenKind::Word);
     for token in calls {
         let word = token.text.to_lowercase();
         if REFUSED.contains(&word.as_str()) {

@@ -7,7 +7,7 @@ use record::Nanos;
 use crate::job::EngineError;
 use crate::list::submitter::{Completed, Submitter};
 use crate::list::{
-    CompletedRequest, EndReason, Errno, List, Memory, Next, Op, Request, RequestError,
+    BufferMode, CompletedRequest, EndReason, Errno, List, Next, Op, Request, RequestError,
     RequestSource,
 };
 
@@ -24,7 +24,7 @@ pub(super) struct Limits {
     /// Alignment of offset and length in each file, in bytes.
     pub alignments: Vec<u32>,
     /// Memory that requests use.
-    pub memory: Memory,
+    pub memory: BufferMode,
     /// Largest length, in bytes.
     pub largest: u64,
 }
@@ -328,7 +328,7 @@ mod tests {
             let file = File::open("/dev/null").unwrap();
             let list = List {
                 files: &[&file],
-                memory: Memory::Reads,
+                memory: BufferMode::Reads,
                 max_in_flight: 1,
                 largest: Bytes(4096),
                 interface: IoInterface::Auto,
@@ -336,7 +336,7 @@ mod tests {
             };
             let limits = Limits {
                 alignments: vec![512],
-                memory: Memory::Reads,
+                memory: BufferMode::Reads,
                 largest: 4096,
             };
             let mut source = EachMillisecond {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io;
 
 use crate::buffers::Buffers;
-use crate::list::Memory;
+use crate::list::BufferMode;
 use crate::random::Random;
 
 /// Most memory for reads, and for writes, where a list has both.
@@ -23,19 +23,19 @@ impl ListBuffers {
     ///
     /// # Errors
     /// When the kernel gives no memory.
-    pub(super) fn new(memory: Memory, largest: usize, slots: u32) -> io::Result<ListBuffers> {
+    pub(super) fn new(memory: BufferMode, largest: usize, slots: u32) -> io::Result<ListBuffers> {
         Ok(match memory {
-            Memory::Reads => ListBuffers {
+            BufferMode::Reads => ListBuffers {
                 reads: Some(Buffers::one_each(largest, slots)?),
                 writes: None,
                 stamps: None,
             },
-            Memory::Zeros => ListBuffers {
+            BufferMode::Zeros => ListBuffers {
                 reads: None,
                 writes: Some(Buffers::zeros(largest)?),
                 stamps: None,
             },
-            Memory::Mixed { seed, compressible } => {
+            BufferMode::Mixed { seed, compressible } => {
                 let fitting = (MAX_BYTES / largest.max(1)).clamp(1, slots as usize) as u32;
                 ListBuffers {
                     reads: Some(Buffers::one_each(largest, fitting)?),

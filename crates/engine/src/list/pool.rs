@@ -269,7 +269,7 @@ mod tests {
 
     use super::*;
     use crate::job::IoInterface;
-    use crate::list::Memory;
+    use crate::list::BufferMode;
 
     #[test]
     fn there_are_as_many_threads_as_were_in_flight_and_they_end() {
@@ -277,14 +277,14 @@ mod tests {
         file.set_len(16 << 20).unwrap();
         let list = List {
             files: &[&file],
-            memory: Memory::Reads,
+            memory: BufferMode::Reads,
             max_in_flight: 16,
             largest: Bytes::mib(1),
             interface: IoInterface::Sync,
             interrupt: &AtomicBool::new(false),
         };
         let shared = PoolState::new(&list, Clock::monotonic());
-        let buffers = ListBuffers::new(Memory::Reads, 1 << 20, 16).unwrap();
+        let buffers = ListBuffers::new(BufferMode::Reads, 1 << 20, 16).unwrap();
         let completions = thread::scope(|scope| {
             let mut pool = Pool::new(scope, &shared, &buffers).unwrap();
             let mut completions = Vec::new();

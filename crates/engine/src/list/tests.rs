@@ -127,8 +127,8 @@ fn run(
     let list = List {
         files: &[&file],
         memory: match op {
-            Op::Read => Memory::Reads,
-            _ => Memory::Zeros,
+            Op::Read => BufferMode::Reads,
+            _ => BufferMode::Zeros,
         },
         max_in_flight: 256,
         largest: Bytes::mib(1),

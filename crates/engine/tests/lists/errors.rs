@@ -8,7 +8,7 @@ fn a_short_request_is_reported_and_the_rest_continues() {
     let file = open_direct(&scratch.path);
     for interface in BOTH {
         let mut source = Script::new(pieces(2 * MIB, 64 << 10), |_| 8);
-        let end = run(&file, Memory::Reads, interface, &mut source).unwrap();
+        let end = run(&file, BufferMode::Reads, interface, &mut source).unwrap();
         assert_eq!(end.ended, EndReason::Complete);
         assert_eq!(good_tags(&source.done), (0..16).collect::<Vec<_>>());
         for done in source.done.iter().filter(|done| done.request.tag >= 16) {
@@ -29,7 +29,7 @@ fn an_error_of_the_kernel_is_reported_with_its_number() {
         .unwrap();
     for interface in BOTH {
         let mut source = Script::new(writes(pieces(MIB, 64 << 10)), |_| 8);
-        run(&file, Memory::Zeros, interface, &mut source).unwrap();
+        run(&file, BufferMode::Zeros, interface, &mut source).unwrap();
         assert_eq!(source.done.len(), 16);
         let refused = Err(RequestError::Kernel(Errno::BADF));
         assert!(source.done.iter().all(|done| done.result == refused));
@@ -64,7 +64,7 @@ fn misaligned_requests_are_refused_and_the_rest_completes() {
     ];
     for (interface, bad) in BOTH.into_iter().flat_map(|c| bad.map(|bad| (c, bad))) {
         let mut source = Script::new([good, good, bad, good], |_| 8);
-        let error = run(&file, Memory::Reads, interface, &mut source).unwrap_err();
+        let error = run(&file, BufferMode::Reads, interface, &mut source).unwrap_err();
         assert!(matches!(error, EngineError::Unfit(_)), "{error}");
         let text = error.to_string();
         let named = format!("of {} bytes at byte {}", bad.len, bad.offset);
@@ -90,7 +90,7 @@ fn an_invalid_list_is_refused() {
     ] {
         let list = List {
             files: &[file],
-            memory: Memory::Reads,
+            memory: BufferMode::Reads,
             max_in_flight,
             largest,
             interface: IoInterface::Auto,
@@ -158,7 +158,7 @@ fn with_root_errors_of_a_device_are_reported_and_the_rest_continues() {
             .unwrap();
         backing.set_len(4 * MIB).unwrap();
         let mut source = Script::new(pieces(8 * MIB, 512 << 10), |_| 4);
-        let end = run(&file, Memory::Reads, interface, &mut source).unwrap();
+        let end = run(&file, BufferMode::Reads, interface, &mut source).unwrap();
         assert_eq!(end.ended, EndReason::Complete);
         assert_eq!(good_tags(&source.done), (0..8).collect::<Vec<_>>());
         assert_eq!(source.done.len(), 16);
@@ -167,7 +167,7 @@ fn with_root_errors_of_a_device_are_reported_and_the_rest_continues() {
         assert_eq!(bad.count(), 8);
         // Writing extends the file again.
         let mut source = Script::new(writes(pieces(8 * MIB, 512 << 10)), |_| 4);
-        run(&file, Memory::Zeros, interface, &mut source).unwrap();
+        run(&file, BufferMode::Zeros, interface, &mut source).unwrap();
         assert_eq!(good_tags(&source.done), (0..16).collect::<Vec<_>>());
         let content = std::fs::read(&device.node).unwrap();
         assert_eq!(content.len() as u64, 8 * MIB);
@@ -196,7 +196,7 @@ fn with_root_a_discard_of_a_device_is_a_discard_and_longer_than_any_data() {
             ..Request::read(MIB, 4 << 20, 0)
         };
         let mut feed = Script::new([request], |_| 1);
-        run(&file, Memory::Zeros, choice, &mut feed).unwrap();
+        run(&file, BufferMode::Zeros, choice, &mut feed).unwrap();
         assert_eq!(good_tags(&feed.done), [0], "{:?}", feed.done);
         assert_eq!(discarded(&device) - before, 4 * MIB, "{choice:?}");
     }
@@ -213,7 +213,7 @@ fn a_discard_of_almost_4_gib_completes() {
             ..Request::read(0, 0xFFFF_F000, 0)
         };
         let mut source = Script::new([request], |_| 1);
-        run(&file, Memory::Zeros, interface, &mut source).unwrap();
+        run(&file, BufferMode::Zeros, interface, &mut source).unwrap();
         assert_eq!(good_tags(&source.done), [0], "{:?}", source.done);
     }
 }

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use engine::list::{
-    CompletedRequest, EndReason, Errno, List, ListSummary, Memory, Next, Op, Request, RequestError,
-    RequestSource,
+    BufferMode, CompletedRequest, EndReason, Errno, List, ListSummary, Next, Op, Request,
+    RequestError, RequestSource,
 };
 use engine::{EngineError, IoInterface, list};
 use record::{Bytes, EngineKind, Nanos};
@@ -116,7 +116,7 @@ fn writes(requests: Vec<Request>) -> Vec<Request> {
 
 fn run_with(
     file: &File,
-    memory: Memory,
+    memory: BufferMode,
     interface: IoInterface,
     interrupt: &AtomicBool,
     source: &mut dyn RequestSource,
@@ -134,7 +134,7 @@ fn run_with(
 
 fn run(
     file: &File,
-    memory: Memory,
+    memory: BufferMode,
     interface: IoInterface,
     source: &mut dyn RequestSource,
 ) -> Result<ListSummary, EngineError> {
@@ -160,7 +160,7 @@ fn each_request_is_issued_once_and_zeros_are_written_where_requested() {
         let file = open_direct(&scratch.path);
         let all = pieces(SIZE, 128 << 10);
         let mut reads = Script::new(all.clone(), |_| 16);
-        let end = run(&file, Memory::Reads, interface, &mut reads).unwrap();
+        let end = run(&file, BufferMode::Reads, interface, &mut reads).unwrap();
         assert_eq!((end.kind.kind, end.ended), (kind, EndReason::Complete));
         assert_eq!(good_tags(&reads.done), (0..129).collect::<Vec<_>>());
         assert_eq!(reads.most_seen, 16);
@@ -168,7 +168,7 @@ fn each_request_is_issued_once_and_zeros_are_written_where_requested() {
         let is_written = |tag: u64| tag.is_multiple_of(3) || tag == 128;
         let some: Vec<Request> = all.into_iter().filter(|r| is_written(r.tag)).collect();
         let mut script = Script::new(writes(some.clone()), |_| 16);
-        run(&file, Memory::Zeros, interface, &mut script).unwrap();
+        run(&file, BufferMode::Zeros, interface, &mut script).unwrap();
         assert_eq!(good_tags(&script.done).len(), some.len());
         let content = std::fs::read(&scratch.path).unwrap();
         assert_eq!(content.len() as u64, SIZE);
@@ -191,7 +191,7 @@ fn changes_of_the_depth_are_followed() {
     let file = open_direct(&scratch.path);
     for interface in BOTH {
         let mut source = Script::new(pieces(8 * MIB, 16 << 10), depth);
-        run(&file, Memory::Reads, interface, &mut source).unwrap();
+        run(&file, BufferMode::Reads, interface, &mut source).unwrap();
         assert_eq!(good_tags(&source.done), (0..512).collect::<Vec<_>>());
         assert_eq!(source.most_seen, 64);
         // With one in flight, they complete in the order of issue.
@@ -211,7 +211,7 @@ fn lists_run_at_once_each_with_a_thousand_in_flight() {
                     let interrupt = AtomicBool::new(false);
                     let list = List {
                         files: &[&file],
-                        memory: Memory::Reads,
+                        memory: BufferMode::Reads,
                         max_in_flight: 1024,
                         largest: Bytes::kib(512),
                         interface,
@@ -230,7 +230,7 @@ fn lists_run_at_once_each_with_a_thousand_in_flight() {
 
 #[test]
 fn requests_of_all_operations_go_to_the_files_that_they_name() {
-    let memory = Memory::Mixed {
+    let memory = BufferMode::Mixed {
         seed: 1,
         compressible: 0.75,
     };

@@ -54,7 +54,13 @@ fn a_wait_passes_without_spinning_and_then_it_continues() {
     let file = open_direct(&scratch.path);
     for (interface, by_depth) in BOTH.into_iter().flat_map(|c| [(c, false), (c, true)]) {
         // The first call tests the clock, which would count.
-        run(&file, Memory::Reads, interface, &mut Script::new([], |_| 1)).unwrap();
+        run(
+            &file,
+            BufferMode::Reads,
+            interface,
+            &mut Script::new([], |_| 1),
+        )
+        .unwrap();
         let mut source = Pause {
             began: Instant::now(),
             until: Nanos(500_000_000),
@@ -64,7 +70,7 @@ fn a_wait_passes_without_spinning_and_then_it_continues() {
             done: Vec::new(),
         };
         let cpu = thread_cpu_time();
-        run(&file, Memory::Reads, interface, &mut source).unwrap();
+        run(&file, BufferMode::Reads, interface, &mut source).unwrap();
         let cpu = thread_cpu_time() - cpu;
         assert_eq!(good_tags(&source.done), [1, 2]);
         // A slow disk may complete the first after the second.
@@ -129,7 +135,7 @@ fn an_interrupt_lets_requests_in_flight_complete_and_issues_no_more() {
             given: 0,
             back: 0,
         };
-        let end = run_with(&file, Memory::Reads, interface, &interrupt, &mut source).unwrap();
+        let end = run_with(&file, BufferMode::Reads, interface, &interrupt, &mut source).unwrap();
         assert_eq!(end.ended, EndReason::Interrupted);
         assert_eq!((source.given, source.back), (1000, 1000));
     }
@@ -152,8 +158,15 @@ fn an_interrupt_ends_a_long_wait() {
     for interface in BOTH {
         let (interrupt, began) = (AtomicBool::new(false), Instant::now());
         let end = std::thread::scope(|scope| {
-            let list =
-                scope.spawn(|| run_with(&file, Memory::Reads, interface, &interrupt, &mut Sleeper));
+            let list = scope.spawn(|| {
+                run_with(
+                    &file,
+                    BufferMode::Reads,
+                    interface,
+                    &interrupt,
+                    &mut Sleeper,
+                )
+            });
             std::thread::sleep(Duration::from_millis(100));
             interrupt.store(true, Relaxed);
             list.join().unwrap().unwrap()

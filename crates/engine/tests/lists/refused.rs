@@ -19,13 +19,13 @@ fn threads_take_the_place_of_a_ring_that_is_refused() {
             return;
         }
         let mut source = Script::new(pieces(MIB, 64 << 10), |_| 8);
-        let end = run(&file, Memory::Reads, IoInterface::Auto, &mut source).unwrap();
+        let end = run(&file, BufferMode::Reads, IoInterface::Auto, &mut source).unwrap();
         assert_eq!(end.kind.kind, EngineKind::Sync);
         let detail = end.kind.detail;
         assert!(detail.starts_with("io_uring is refused here"), "{detail}");
         assert_eq!(good_tags(&source.done), (0..16).collect::<Vec<_>>());
         let mut source = Script::new(pieces(MIB, 64 << 10), |_| 8);
-        let error = run(&file, Memory::Reads, IoInterface::Uring, &mut source).unwrap_err();
+        let error = run(&file, BufferMode::Reads, IoInterface::Uring, &mut source).unwrap_err();
         assert!(matches!(error, EngineError::NoUring(_)), "{error}");
         assert_eq!(source.done, []);
     });

@@ -2,7 +2,7 @@
 
 /// Reads the text, which may include itself: it is read or refused, and what is read is within its bounds.
 pub fn check(text: &str) {
-    let surroundings = fiojob::Surroundings {
+    let surroundings = fiojob::MachineFacts {
         variable: &|name| name.get(..1).map(|first| first.repeat(20)),
         include: &|_, name| match name.len() {
             0..4 => Ok(text.to_owned()),

@@ -6,7 +6,7 @@ mod check;
 #[path = "../../../../fuzz/grammar.rs"]
 mod grammar;
 
-use fiojob::{Kind, OPTIONS, OptionRow};
+use fiojob::{OPTIONS, OptionRow, OptionSupport};
 use grammar::Draw;
 use libfuzzer_sys::fuzz_target;
 
@@ -44,7 +44,7 @@ fn lines(draw: &mut Draw<'_>, text: &mut String) {
 fn option(draw: &mut Draw<'_>) -> String {
     let done: Vec<&OptionRow> = OPTIONS
         .iter()
-        .filter(|row| row.kind == Kind::Done)
+        .filter(|row| row.kind == OptionSupport::Done)
         .collect();
     let row = match draw.one_in(16) {
         true => draw.of(&OPTIONS.iter().collect::<Vec<_>>()),
@@ -130,7 +130,7 @@ fn split(draw: &mut Draw<'_>) -> String {
 }
 
 fn value(draw: &mut Draw<'_>, row: &OptionRow) -> String {
-    if let Kind::Stops([only, ..], _) = row.kind {
+    if let OptionSupport::Stops([only, ..], _) = row.kind {
         return (*only).to_owned();
     }
     let word = match row.name {

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use linux::block::{Device, Devices, Kind};
+use linux::block::{BlockDeviceKind, Device, Devices};
 use linux::{Root, cloud, machine, process};
 
 use crate::protocol::{DiskFacts, HostFacts};
@@ -39,5 +39,5 @@ pub(super) fn facts(root: &Root) -> HostFacts {
 
 /// True for a disk of its own, and not for a device that is built on disks.
 pub(super) fn is_disk(device: &Device) -> bool {
-    matches!(device.kind, Kind::Disk) && !device.is_empty() && !device.hidden
+    matches!(device.kind, BlockDeviceKind::Disk) && !device.is_empty() && !device.hidden
 }

@@ -32,7 +32,7 @@ use sample::Sampler;
 use spool::Spool;
 use task::{GRACE, VerbTask, is_interactive};
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Outcome};
 use ui::signals;
 
 /// Prefix of the name of the folder that the program is sent to.
@@ -78,7 +78,7 @@ pub(crate) fn agent(context: &Context) -> Outcome {
     };
     agent.serve(&arriving, &interrupt);
     agent.end(&arriving);
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Removes the program's file and its folder, if it is in one that was made for it. What runs keeps

@@ -20,7 +20,7 @@ pub(super) enum VerbOutput {
 
 impl VerbOutput {
     /// Hands on each line, and keeps none.
-    pub(super) fn hand_on(pipe: Option<ChildStdout>, mut on_line: LineHandler) -> VerbOutput {
+    pub(super) fn forward_lines(pipe: Option<ChildStdout>, mut on_line: LineHandler) -> VerbOutput {
         let hand_on = move || {
             let Some(pipe) = pipe else { return };
             for line in BufReader::new(pipe).lines().map_while(Result::ok) {

@@ -33,7 +33,7 @@ impl Spool {
         let ledger = ledger::default_path(|name| std::env::var_os(name), is_root).ok();
         let folder = ledger.and_then(|ledger| Some(ledger.parent()?.join("fleet")));
         let spool = Spool { folder };
-        spool.tidy();
+        spool.remove_old();
         spool
     }
 
@@ -80,8 +80,8 @@ impl Spool {
     }
 
     /// Removes what is too old or too much.
-    fn tidy(&self) {
-        self.tidy_aside();
+    fn remove_old(&self) {
+        self.remove_old_aside();
         let files = self.files();
         let excess = files.len().saturating_sub(MOST);
         let limit = Duration::from_secs(DAYS * 24 * 60 * 60);
@@ -95,7 +95,7 @@ impl Spool {
     }
 
     /// Removes what was put aside and is too old.
-    fn tidy_aside(&self) {
+    fn remove_old_aside(&self) {
         let Some(Ok(entries)) = self.folder.as_ref().map(fs::read_dir) else {
             return;
         };
@@ -236,15 +236,15 @@ mod tests {
             spool.keep(&ended(&format!("f.{at:03}.1")));
             std::thread::sleep(Duration::from_millis(2));
         }
-        spool.tidy();
+        spool.remove_old();
         let names = spool.names();
         assert_eq!((names.len(), names[0].as_str()), (MOST, "f.003.1"));
         let file = spool.file("f.003.1").unwrap();
         fs::write(&file, "{\"half").unwrap();
-        let told = spool.get("f.003.1").unwrap_err();
+        let error = spool.get("f.003.1").unwrap_err();
         assert!(
-            told.contains("stays in") && told.contains("f.003.1.unread"),
-            "{told}"
+            error.contains("stays in") && error.contains("f.003.1.unread"),
+            "{error}"
         );
         assert!(!file.exists() && file.with_extension(ASIDE).exists());
         assert!(!spool.names().contains(&"f.003.1".to_owned()));

@@ -157,7 +157,7 @@ impl Running {
         }
         let mut child = spawn_bound(&mut command)?;
         let out = match on_line {
-            Some(on_line) => VerbOutput::hand_on(child.stdout.take(), on_line),
+            Some(on_line) => VerbOutput::forward_lines(child.stdout.take(), on_line),
             None => VerbOutput::Kept(child.stdout.take().and_then(keep)),
         };
         let err = child.stderr.take().and_then(keep);

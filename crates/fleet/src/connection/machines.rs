@@ -22,7 +22,11 @@ impl MachineRegistry {
     /// # Errors
     /// Unfit, where it was met under another name: what is done twice at the same time on one machine
     /// measures itself. (Containers share the boot of their host, and have names of their own.)
-    pub(crate) fn meet(&self, facts: &HostFacts, host: &Host) -> Result<(), ConnectionError> {
+    pub(crate) fn identify_host(
+        &self,
+        facts: &HostFacts,
+        host: &Host,
+    ) -> Result<(), ConnectionError> {
         if facts.boot.is_empty() {
             return Ok(());
         }
@@ -100,7 +104,7 @@ mod tests {
             hostname: hostname.to_owned(),
             ..HostFacts::default()
         };
-        let meet = |boot, hostname, name| met.meet(&facts(boot, hostname), &host(name));
+        let meet = |boot, hostname, name| met.identify_host(&facts(boot, hostname), &host(name));
         assert_eq!(meet("b1", "db1", "db1"), Ok(()));
         assert_eq!(
             meet("b1", "db1", "db1"),

@@ -247,7 +247,7 @@ impl ChildEnd {
     }
 
     /// Its last output, and its exit status where it has ended.
-    fn last_words(&mut self) -> (String, Option<ExitStatus>) {
+    fn last_output(&mut self) -> (String, Option<ExitStatus>) {
         let began = Instant::now();
         while self.ended().is_none() && began.elapsed() < ERROR_TIMEOUT {
             thread::sleep(Duration::from_millis(10));
@@ -279,19 +279,19 @@ struct SshEnd {
 
 impl WireEnd for SshEnd {
     fn why(&mut self) -> String {
-        let (said, status) = self.end.last_words();
-        let is_missing = said.contains("not found") || said.contains("No such file");
-        if !self.is_static && (is_missing || said.contains("GLIBC")) {
+        let (ssh_output, status) = self.end.last_output();
+        let is_missing = ssh_output.contains("not found") || ssh_output.contains("No such file");
+        if !self.is_static && (is_missing || ssh_output.contains("GLIBC")) {
             return format!(
-                "{} lacks libraries of this disksmith ({said}); build a static one with 'make \
+                "{} lacks libraries of this disksmith ({ssh_output}); build a static one with 'make \
                  static', and use that.",
                 self.name
             );
         }
-        match (said.as_str(), status.and_then(|status| status.code())) {
+        match (ssh_output.as_str(), status.and_then(|status| status.code())) {
             ("", Some(code)) => format!("ssh ended with status {code}"),
             ("", None) => String::new(),
-            (said, _) => said.to_owned(),
+            (ssh_output, _) => ssh_output.to_owned(),
         }
     }
 }
@@ -355,14 +355,16 @@ impl Bootstrap<'_> {
 
     /// Reason why the connection ended before a step.
     fn ended(&mut self, step: &str) -> ConnectionError {
-        let (said, status) = self.ssh.end.last_words();
+        let (ssh_output, status) = self.ssh.end.last_output();
         let name = &self.host.name;
         let code = status.and_then(|status| status.code());
         // ssh itself ends with 255 where something of its own went wrong (ssh(1), EXIT STATUS).
         if code == Some(255) || code.is_none() || step == "host" {
-            return ConnectionError::Unreached(unreached(name, &said));
+            return ConnectionError::Unreached(unreached(name, &ssh_output));
         }
-        ConnectionError::Lost(format!("{name} ended while the agent was started: {said}."))
+        ConnectionError::Lost(format!(
+            "{name} ended while the agent was started: {ssh_output}."
+        ))
     }
 
     /// Sends a short message.

@@ -114,7 +114,7 @@ impl<'a> AgentSession<'a> {
     }
 
     /// Time since the agent's last message. It sends one every second, if the connection is there.
-    pub(crate) fn silence(&self) -> Duration {
+    pub(crate) fn since_last_message(&self) -> Duration {
         self.last_received.elapsed()
     }
 

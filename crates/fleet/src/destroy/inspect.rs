@@ -17,7 +17,7 @@ use crate::host_line::{LineVerb, parse};
 use domain::plan_binding;
 use domain::plan_binding::DiskIdentity;
 use ui::context::Context;
-use ui::exit::Answer;
+use ui::exit::CommandEnd;
 use ui::exit::ExitClass as _;
 use ui::exit::Failure;
 use ui::exit::Outcome;
@@ -45,7 +45,7 @@ struct DiskReport {
 }
 
 /// Prints the disks that a verb would overwrite.
-pub(crate) fn look(args: &LookArgs, context: &mut Context) -> Outcome {
+pub(crate) fn inspect_disks(args: &LookArgs, context: &mut Context) -> Outcome {
     let mut verb = match parse(&args.verb).map_err(Failure::refused)? {
         LineVerb::Host(verb) if !verb.overwrites().is_empty() => verb,
         _ => {
@@ -65,7 +65,7 @@ pub(crate) fn look(args: &LookArgs, context: &mut Context) -> Outcome {
         .collect::<Result<Vec<DiskReport>, Failure>>()?;
     let document = Document::of(LOOK_VERB, Disks { disks });
     context.print(&format!("{document:#}"))?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// A disk, as the plan has it. The verb's rules have been asked by now, so that it is only read here.

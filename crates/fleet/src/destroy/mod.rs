@@ -22,7 +22,7 @@ use crate::store::{FleetRun, HostOutcome, HostRun, RunKind};
 use targets::DestroyTarget;
 use ui::confirm::confirm;
 use ui::context::Context;
-use ui::exit::{Answer, Failure, Outcome, listed};
+use ui::exit::{CommandEnd, Failure, Outcome, listed};
 use ui::json::Document;
 
 /// A look at the disks writes nothing, so that there is little to wait for and nothing to undo; one that
@@ -107,11 +107,11 @@ impl<'a> DestructiveVerb<'a> {
         }
         let look = HostWork {
             limits: INSPECTION,
-            ..HostWork::alike(self.kind, self.look.clone())
+            ..HostWork::same_for_all(self.kind, self.look.clone())
         };
         let plan = run::on_all(look, &found.hosts, self.reach, context, interrupt)?;
         let (disks, refusals) = (targets_of(&plan), refusals(&plan));
-        let shown = || targets::table(&disks, &self.what(), context.columns);
+        let shown = || targets::table(&disks, &self.heading(), context.columns);
         if self.dry_run || !refusals.is_empty() {
             let shown = if self.json { as_json(&plan) } else { shown() };
             context.print(&shown)?;
@@ -128,7 +128,7 @@ impl<'a> DestructiveVerb<'a> {
             )));
         }
         if self.dry_run {
-            return Ok(Answer::Done);
+            return Ok(CommandEnd::Done);
         }
         if !self.yes {
             let lost = format!(
@@ -140,16 +140,16 @@ impl<'a> DestructiveVerb<'a> {
             }
         }
         let work = HostWork {
-            own: plan.hosts.iter().map(bound).collect(),
+            own: plan.hosts.iter().map(binding_options).collect(),
             limits: self.limits,
-            ..HostWork::alike(self.kind, self.words)
+            ..HostWork::same_for_all(self.kind, self.words)
         };
         let done = run::on_all(work, &found.hosts, self.reach, context, interrupt)?;
         run::answer(&done, self.json, context, interrupt)
     }
 
     /// Heading of the plan.
-    fn what(&self) -> String {
+    fn heading(&self) -> String {
         match self.words.first().map(String::as_str) {
             Some("zero") => "This would be zeroed".to_owned(),
             verb => format!("'{}' would overwrite this", verb.unwrap_or_default()),
@@ -172,10 +172,10 @@ fn targets_of(plan: &FleetRun) -> Vec<DestroyTarget> {
 
 /// The options that bind a host's work to the plan: what was seen of each of its disks. A disk that has
 /// come under the name of one of them since is refused on the host when it is opened.
-fn bound(host: &HostRun) -> Vec<String> {
+fn binding_options(host: &HostRun) -> Vec<String> {
     disks_of(host)
         .iter()
-        .flat_map(DestroyTarget::bound)
+        .flat_map(DestroyTarget::binding_options)
         .collect()
 }
 
@@ -267,7 +267,7 @@ mod tests {
     fn the_work_is_bound_to_the_disks_of_the_plan() {
         let disk = |path: &str, boot: &str| json!({ "path": path, "seen": seen(boot) });
         let answer = json!({ "disks": [disk("/dev/a", "b1"), disk("/dev/b", "b2")] });
-        let options = bound(&host(HostOutcome::Done, answer));
+        let options = binding_options(&host(HostOutcome::Done, answer));
         assert_eq!(options.len(), 4);
         assert_eq!(
             (options[0].as_str(), options[2].as_str()),

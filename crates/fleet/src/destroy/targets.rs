@@ -55,8 +55,11 @@ impl DestroyTarget {
     }
 
     /// The options that bind the work on its host to this disk; none where it is not known which it is.
-    pub(crate) fn bound(&self) -> Vec<String> {
-        let bound = self.seen.as_ref().map(|seen| seen.bound(&self.path));
+    pub(crate) fn binding_options(&self) -> Vec<String> {
+        let bound = self
+            .seen
+            .as_ref()
+            .map(|seen| seen.binding_options(&self.path));
         bound.into_iter().flatten().collect()
     }
 }
@@ -127,11 +130,11 @@ mod tests {
         let answer = json!({ "path": "/dev/sdf", "size_bytes": 1 << 30, "content": ["ext4"],
             "model": "EBS", "serial": "vol-1", "seen": seen });
         let disk = DestroyTarget::of("db1", Some("a"), &answer);
-        let bound = disk.bound();
+        let bound = disk.binding_options();
         let planned: PlannedDisk = bound[1].parse().unwrap();
         assert_eq!(planned.path.to_str(), Some("/dev/sdf"));
         let bare = DestroyTarget::of("db2", None, &json!({ "path": "/dev/sdf", "content": [] }));
-        assert_eq!(bare.bound(), [""; 0]);
+        assert_eq!(bare.binding_options(), [""; 0]);
         let shown = table(&[disk, bare], "This would be zeroed", 100);
         for part in [
             "db1",

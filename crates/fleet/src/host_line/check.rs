@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn options_without_sense_on_a_host_are_refused() {
-        for (line, told) in [
+        for (line, expected) in [
             ("fleet top --list a", "does not run on a host of a fleet"),
             ("agent", "cannot be run on hosts"),
             ("look -- devices", "what 'fleet run' asks"),
@@ -214,7 +214,7 @@ mod tests {
             ("zero", "is invalid"),
         ] {
             let why = check(line).unwrap_err();
-            assert!(why.contains(told), "{line}: {why}");
+            assert!(why.contains(expected), "{line}: {why}");
         }
     }
 }

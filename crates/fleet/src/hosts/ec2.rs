@@ -15,7 +15,7 @@ const MOST_PAGES: usize = 1000;
 
 /// Kind of address by which an instance is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Address {
+pub enum AddressKind {
     /// The private one.
     #[default]
     Private,
@@ -105,7 +105,7 @@ struct Tag {
 /// Sentences: an error in a filter, the command's own, or that no instance runs.
 pub(super) fn ask(
     filters: &[String],
-    address: Address,
+    address: AddressKind,
     run: &mut dyn FnMut(&Exec) -> Result<Vec<u8>, String>,
 ) -> Result<HostList, Vec<String>> {
     let bad: Vec<String> = filters.iter().filter_map(|one| bad_filter(one)).collect();
@@ -203,7 +203,7 @@ enum Exclusion {
 }
 
 impl Instance {
-    fn host(self, by: Address) -> Result<Host, Exclusion> {
+    fn host(self, by: AddressKind) -> Result<Host, Exclusion> {
         let id = self.instance_id.unwrap_or_default();
         let state = self.state.and_then(|state| state.name).unwrap_or_default();
         if state != "running" {
@@ -212,8 +212,8 @@ impl Instance {
             )));
         }
         let (address, which) = match by {
-            Address::Private => (self.private_ip_address, "private"),
-            Address::Public => (self.public_ip_address, "public"),
+            AddressKind::Private => (self.private_ip_address, "private"),
+            AddressKind::Public => (self.public_ip_address, "public"),
         };
         let Some(address) = address.filter(|address| !address.is_empty()) else {
             return Err(Exclusion::Wrong(format!(
@@ -263,7 +263,7 @@ mod tests {
     fn asked(pages: &[Vec<u8>]) -> (Result<HostList, Vec<String>>, Vec<String>) {
         let mut lines = Vec::new();
         let mut pages = pages.iter();
-        let found = ask(&[FILTER.to_owned()], Address::Private, &mut |page| {
+        let found = ask(&[FILTER.to_owned()], AddressKind::Private, &mut |page| {
             lines.push(page.line());
             Ok(pages.next().cloned().unwrap_or_default())
         });
@@ -319,11 +319,13 @@ mod tests {
         assert!(asked(&[answer(&twice, "")]).0.unwrap_err()[0].contains("same host"));
         let lost = asked(&[answer(&[instance("i-1", "running", "")], "")]).0;
         assert!(lost.unwrap_err()[0].contains("no private address"));
-        let told = ask(&["role=burnin".to_owned()], Address::Public, &mut |_| {
-            panic!("nothing is asked with a filter that is none")
-        });
-        assert!(told.unwrap_err()[0].contains("is not a filter"));
-        let failed = ask(&[FILTER.to_owned()], Address::Public, &mut |_| {
+        let errors = ask(
+            &["role=burnin".to_owned()],
+            AddressKind::Public,
+            &mut |_| panic!("nothing is asked with a filter that is none"),
+        );
+        assert!(errors.unwrap_err()[0].contains("is not a filter"));
+        let failed = ask(&[FILTER.to_owned()], AddressKind::Public, &mut |_| {
             Err("the program aws is not installed".to_owned())
         });
         assert!(failed.unwrap_err()[0].contains("not installed"));
@@ -333,7 +335,7 @@ mod tests {
     fn pages_without_end_end() {
         let page = answer(&[], r#", "NextToken": "again""#);
         let mut asked = 0;
-        let found = ask(&[], Address::Private, &mut |_| {
+        let found = ask(&[], AddressKind::Private, &mut |_| {
             asked += 1;
             Ok(page.clone())
         });

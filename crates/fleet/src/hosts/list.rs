@@ -178,8 +178,8 @@ mod tests {
         assert_eq!(names, ["db1", "admin@db2"]);
         assert_eq!(hosts[1].port, Some(2222));
         // Behind a letter it is no comment, and no host has one in its name.
-        let told = parse("hosts", b"db#4\n").unwrap_err();
-        assert!(told[0].contains("'db#4' is not a host"), "{told:?}");
+        let reported = parse("hosts", b"db#4\n").unwrap_err();
+        assert!(reported[0].contains("'db#4' is not a host"), "{reported:?}");
     }
 
     #[test]
@@ -189,7 +189,7 @@ mod tests {
         let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
         assert_eq!(names, ["db08", "db10", "x1"]);
         assert_eq!(hosts[1].zone.as_deref(), Some("z1"));
-        for (text, told) in [
+        for (text, reported) in [
             (
                 "a\ndb[1-2]\ndb2\n",
                 "hosts, line 3: db2 is the same host as db2 of hosts, line 2",
@@ -208,7 +208,7 @@ mod tests {
             ),
         ] {
             let problems = parse("hosts", text.as_bytes()).unwrap_err();
-            assert!(problems[0].starts_with(told), "{text}: {problems:?}");
+            assert!(problems[0].starts_with(reported), "{text}: {problems:?}");
         }
     }
 
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn errors_are_reported_with_their_lines() {
-        for (text, told) in [
+        for (text, reported) in [
             ("", "hosts lists no host"),
             ("# nothing\n\n", "hosts lists no host"),
             (
@@ -249,7 +249,7 @@ mod tests {
             ("a;b", "hosts, line 1: 'a;b' is not a host"),
         ] {
             let problems = parse("hosts", text.as_bytes()).unwrap_err();
-            assert!(problems[0].starts_with(told), "{text}: {problems:?}");
+            assert!(problems[0].starts_with(reported), "{text}: {problems:?}");
             assert!(
                 problems.iter().all(|why| why.ends_with('.')),
                 "{problems:?}"
@@ -265,8 +265,11 @@ mod tests {
         let path = |text: &str| place(Path::new(text), Some(home.path()));
         assert_eq!(path("./x").unwrap(), Path::new("./x"));
         assert_eq!(path("/a/b").unwrap(), Path::new("/a/b"));
-        let told = path("no-such-list").unwrap_err();
-        assert!(told.contains(".dsh/machines.no-such-list"), "{told}");
+        let reported = path("no-such-list").unwrap_err();
+        assert!(
+            reported.contains(".dsh/machines.no-such-list"),
+            "{reported}"
+        );
         std::fs::create_dir(home.path().join(".dsh")).unwrap();
         let own = home.path().join(".dsh/machines.mine");
         std::fs::write(&own, "a\n").unwrap();

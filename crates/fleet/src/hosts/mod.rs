@@ -21,11 +21,11 @@ use linux::aws;
 
 use command::{LIMIT, run};
 pub(crate) use ec2::now::{InstanceState, now as instances_now};
-pub(crate) use ec2::{Address, is_keep};
+pub(crate) use ec2::{AddressKind, is_keep};
 pub(crate) use grouping::{GroupBy, TieBreak};
 pub(crate) use host::{Host, HostList, user};
 pub(crate) use node_set::fold;
-pub(crate) use select::{Pattern, Selection};
+pub(crate) use select::{HostPattern, Selection};
 
 /// Source of hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) enum Source {
     /// An Ansible inventory, or the output of `ansible-inventory --list` for one.
     Inventory(PathBuf),
     /// The instances that these filters match, `Name=…,Values=…`.
-    Ec2(Vec<String>, Address),
+    Ec2(Vec<String>, AddressKind),
 }
 
 impl Source {

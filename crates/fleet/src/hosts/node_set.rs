@@ -369,8 +369,8 @@ mod tests {
             assert_eq!(fold(hosts.split(' ')), set, "{hosts}");
             // To ClusterShell brackets hold numbers, and no address.
             if !hosts.contains(':') && is_installed {
-                let told = nodeset(&format!("--fold {hosts}")).unwrap();
-                assert_eq!(told, format!("{set}\n"), "{hosts}");
+                let printed = nodeset(&format!("--fold {hosts}")).unwrap();
+                assert_eq!(printed, format!("{set}\n"), "{hosts}");
             }
         }
         assert_eq!(fold([]), "");
@@ -426,13 +426,13 @@ mod tests {
             std::thread::spawn(move || std::io::Write::write_all(&mut input, lines.as_bytes()));
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap().unwrap();
-        let told = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(told.lines().count(), sets.len());
-        for (set, told) in sets.iter().zip(told.lines()) {
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(printed.lines().count(), sets.len());
+        for (set, printed) in sets.iter().zip(printed.lines()) {
             let mut hosts = evaluate(set).unwrap();
             hosts.sort();
             let folded = fold(hosts.iter().map(String::as_str));
-            assert_eq!(format!("{}\t{folded}", hosts.join(" ")), told, "{set}");
+            assert_eq!(format!("{}\t{folded}", hosts.join(" ")), printed, "{set}");
         }
     }
 

@@ -8,18 +8,18 @@ use crate::hosts::host::Host;
 
 /// A regular expression for names of hosts.
 #[derive(Clone, Debug)]
-pub struct Pattern(Regex);
+pub struct HostPattern(Regex);
 
-impl FromStr for Pattern {
+impl FromStr for HostPattern {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Pattern, String> {
+    fn from_str(text: &str) -> Result<HostPattern, String> {
         let why = |why: regex_lite::Error| format!("'{text}' is not a regular expression: {why}");
-        Regex::new(text).map(Pattern).map_err(why)
+        Regex::new(text).map(HostPattern).map_err(why)
     }
 }
 
-impl Pattern {
+impl HostPattern {
     /// True where it matches any part of the host's name, address or id.
     fn takes(&self, host: &Host) -> bool {
         let id = host.id.as_deref();
@@ -33,9 +33,9 @@ impl Pattern {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
     /// Only those that any of these matches; all where there is none.
-    pub include: Vec<Pattern>,
+    pub include: Vec<HostPattern>,
     /// Without those that any of these matches.
-    pub exclude: Vec<Pattern>,
+    pub exclude: Vec<HostPattern>,
 }
 
 impl Selection {
@@ -45,7 +45,8 @@ impl Selection {
     /// A sentence where none is left.
     pub(crate) fn of(&self, hosts: Vec<Host>) -> Result<Vec<Host>, String> {
         let before = hosts.len();
-        let any = |patterns: &[Pattern], host: &Host| patterns.iter().any(|one| one.takes(host));
+        let any =
+            |patterns: &[HostPattern], host: &Host| patterns.iter().any(|one| one.takes(host));
         let wanted = |host: &Host| {
             (self.include.is_empty() || any(&self.include, host)) && !any(&self.exclude, host)
         };
@@ -95,16 +96,19 @@ mod tests {
         assert_eq!(left(&["^db", "web"], &["1$"]).unwrap(), ["db2"]);
         assert_eq!(left(&["^i-web1$"], &[]).unwrap(), ["web1"]);
         assert_eq!(left(&[r"^10\.0\.1\."], &[]).unwrap(), ["web1"]);
-        let told = left(&["^x"], &[]).unwrap_err();
-        assert!(told.starts_with("None of the 3 hosts"), "{told}");
-        let told = "db(".parse::<Pattern>().unwrap_err();
-        assert!(told.contains("'db(' is not a regular expression"), "{told}");
+        let errors = left(&["^x"], &[]).unwrap_err();
+        assert!(errors.starts_with("None of the 3 hosts"), "{errors}");
+        let errors = "db(".parse::<HostPattern>().unwrap_err();
+        assert!(
+            errors.contains("'db(' is not a regular expression"),
+            "{errors}"
+        );
     }
 
     proptest! {
         #[test]
         fn any_pattern_is_answered(text in ".{0,30}") {
-            if let Ok(pattern) = text.parse::<Pattern>() {
+            if let Ok(pattern) = text.parse::<HostPattern>() {
                 let _ = pattern.takes(&hosts()[0]);
             }
         }

@@ -293,7 +293,7 @@ mod tests {
             args: vec!["bench".to_owned(), "a 'b' \"c\"\n$(d)".to_owned()],
             program: false,
         };
-        let said = [
+        let cases = [
             ToAgent::Alive,
             ToAgent::Run(order),
             ToAgent::Sample { every_ms: 500 },
@@ -301,12 +301,12 @@ mod tests {
             ToAgent::End,
         ];
         let mut wire = Vec::new();
-        for message in &said {
+        for message in &cases {
             send(&mut wire, message).unwrap();
         }
         let lines = lines(io::Cursor::new(wire)).unwrap();
         let heard: Vec<ToAgent> = lines.iter().map(|line| parse(&line).unwrap()).collect();
-        assert_eq!(heard, said);
+        assert_eq!(heard, cases);
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl TargetFacts {
     pub(crate) fn binding(&self) -> Vec<String> {
         let overwritten = self.overwritten.iter();
         overwritten
-            .flat_map(|one| one.seen.bound(&self.path))
+            .flat_map(|one| one.seen.binding_options(&self.path))
             .collect()
     }
 }

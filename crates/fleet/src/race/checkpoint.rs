@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use job::{CheckpointWriter, EndState, Interval, Job, Store, Takeover};
+use job::{CheckpointInterval, CheckpointWriter, EndState, JobStore, OwnedJob, Takeover};
 use ui::exit::{ExitClass as _, Failure};
 
 use crate::store::FleetRun;
@@ -12,9 +12,12 @@ use crate::store::FleetRun;
 ///
 /// # Errors
 /// Refused, where the ledger cannot be written, or no thread can be started.
-pub(super) fn begin(store: Store, run: &FleetRun) -> Result<CheckpointWriter<FleetRun>, Failure> {
-    let job = Job::begin(store, &run.id, run, Takeover::FromDead).refused()?;
-    CheckpointWriter::start(job, Interval::every(Duration::ZERO)).refused()
+pub(super) fn begin(
+    store: JobStore,
+    run: &FleetRun,
+) -> Result<CheckpointWriter<FleetRun>, Failure> {
+    let job = OwnedJob::begin(store, &run.id, run, Takeover::FromDead).refused()?;
+    CheckpointWriter::start(job, CheckpointInterval::every(Duration::ZERO)).refused()
 }
 
 /// Writes a race that has run for so long, unless an earlier checkpoint is still on its way. A ledger that
@@ -64,12 +67,12 @@ mod tests {
         let path = place.path().join("ledger.db");
         let run = test_races::raced(&[1000.0, 900.0, 500.0]);
         let mut writer = begin(store_at(&path), &run).unwrap();
-        let mut told: Vec<String> = Vec::new();
+        let mut notices: Vec<String> = Vec::new();
         let mut ran = Duration::ZERO;
         let mut keep = |writer: &mut CheckpointWriter<FleetRun>| {
             for _ in 0..2 {
                 ran += Duration::from_secs(3600);
-                write(writer, ran, &run, &mut |text| told.push(text.to_owned()));
+                write(writer, ran, &run, &mut |text| notices.push(text.to_owned()));
                 while writer.is_writing() {
                     std::thread::yield_now();
                 }
@@ -84,18 +87,18 @@ mod tests {
         keep(&mut writer);
         assert!(writer.save(&run).is_err());
         // What was removed is there again, as after a restore.
-        let job = Job::begin(other, &run.id, &run, Takeover::FromDead).unwrap();
+        let job = OwnedJob::begin(other, &run.id, &run, Takeover::FromDead).unwrap();
         keep(&mut writer);
-        assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told[0].contains("cannot be written"), "{told:?}");
-        assert!(told[1].contains("again"), "{told:?}");
+        assert_eq!(notices.len(), 2, "{notices:?}");
+        assert!(notices[0].contains("cannot be written"), "{notices:?}");
+        assert!(notices[1].contains("again"), "{notices:?}");
         drop(job);
         assert_eq!(finish(writer, &run), Ok(()));
     }
 
     #[test]
     fn a_race_whose_end_cannot_be_written_is_reported() {
-        for (is_kept, told) in [(true, "but not that it is over"), (false, "as it ended")] {
+        for (is_kept, notices) in [(true, "but not that it is over"), (false, "as it ended")] {
             let place = tempfile::tempdir().unwrap();
             let path = place.path().join("ledger.db");
             let run = test_races::raced(&[1000.0, 900.0, 500.0]);
@@ -109,7 +112,7 @@ mod tests {
                 assert!(writer.save(&run).is_err());
             }
             let why = finish(writer, &run).unwrap_err();
-            assert!(why.contains(told), "{why}");
+            assert!(why.contains(notices), "{why}");
         }
     }
 }

@@ -133,8 +133,8 @@ pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> RaceConclusion {
                 .and_then(|host| host.group.as_deref());
             let group = groups.iter().find(|group| Some(group.name) == own);
             match group {
-                Some(group) => raced(place, group, &course, record, run, &bounds),
-                None => never(place, run),
+                Some(group) => raced_host(place, group, &course, record, run, &bounds),
+                None => not_raced(place, run),
             }
         })
         .collect();
@@ -219,7 +219,7 @@ struct Bounds {
 }
 
 /// A host that took part.
-fn raced(
+fn raced_host(
     place: usize,
     group: &RaceGroup<'_>,
     course: &RunningRace<'_>,
@@ -324,7 +324,7 @@ fn of_rank(
                     TieBreak::Name => "name",
                     TieBreak::Price => "price",
                 };
-                let chosen = broken(&decision.tied, by, record, run);
+                let chosen = in_tie_order(&decision.tied, by, record, run);
                 if chosen.iter().take(places).any(|one| *one == place) {
                     (Decision::Keep, format!("{ties}; chosen by {word}"), false)
                 } else {
@@ -358,7 +358,7 @@ fn of_rank(
 }
 
 /// Those that tie, in the order in which they are chosen.
-fn broken(tied: &[usize], by: TieBreak, record: &RaceRecord, run: &FleetRun) -> Vec<usize> {
+fn in_tie_order(tied: &[usize], by: TieBreak, record: &RaceRecord, run: &FleetRun) -> Vec<usize> {
     let name = |place: &usize| run.hosts.get(*place).map(|host| host.host.as_str());
     let price = |place: &usize| {
         let price = record.hosts.get(*place).and_then(|host| host.price);
@@ -373,7 +373,7 @@ fn broken(tied: &[usize], by: TieBreak, record: &RaceRecord, run: &FleetRun) -> 
 }
 
 /// A host that took no part.
-fn never(place: usize, run: &FleetRun) -> RankedHost {
+fn not_raced(place: usize, run: &FleetRun) -> RankedHost {
     let host = run.hosts.get(place);
     let (decided, reason) = match host.map(|host| host.outcome) {
         Some(HostOutcome::Unreached | HostOutcome::Unfit) => {

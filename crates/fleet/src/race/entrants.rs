@@ -126,7 +126,7 @@ impl<'a> Entrants<'a> {
                 let late = format!("it was not ready after {} s.", timeout.as_secs());
                 entrant.host_run.outcome = HostOutcome::Failed;
                 entrant.host_run.why = Some(late);
-                entrant.leave();
+                entrant.withdraw();
             }
         }
     }
@@ -201,7 +201,7 @@ impl<'a> Entrants<'a> {
                     true
                 }
                 (_, State::Gone) => {
-                    record.gone.push(self.entrants[place].gone(place));
+                    record.gone.push(self.entrants[place].missed_host(place));
                     true
                 }
                 _ => false,
@@ -250,7 +250,7 @@ impl<'a> Entrants<'a> {
                     .push(absent(*place, "it was still at an earlier round")),
                 State::Away(why) => record.missed.push(absent(*place, why)),
                 State::Coming => record.missed.push(absent(*place, "it is not ready")),
-                State::Gone => record.gone.push(entrant.gone(*place)),
+                State::Gone => record.gone.push(entrant.missed_host(*place)),
             }
         }
         waiting
@@ -271,7 +271,7 @@ impl<'a> Entrants<'a> {
     /// Takes in all events until now, such as hosts that were lost while others were measured.
     pub(super) fn receive_uninterrupted(&mut self) {
         while let Ok(events) = self.events.try_recv() {
-            self.take_in(events);
+            self.handle_event(events);
         }
     }
 
@@ -279,7 +279,7 @@ impl<'a> Entrants<'a> {
     /// measured, if it is that.
     fn receive(&mut self) -> Option<(usize, Option<HostRound>)> {
         match self.events.recv_timeout(POLL) {
-            Ok(events) => self.take_in(events),
+            Ok(events) => self.handle_event(events),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
                 std::thread::sleep(POLL);
@@ -289,7 +289,7 @@ impl<'a> Entrants<'a> {
     }
 
     /// Takes in an event of a host.
-    fn take_in(
+    fn handle_event(
         &mut self,
         (place, events): (usize, HostEvent),
     ) -> Option<(usize, Option<HostRound>)> {
@@ -304,12 +304,12 @@ impl<'a> Entrants<'a> {
                 // Until it reports its targets: the race may be over before.
                 entrant.may_be_other = !entrant.targets.is_empty();
             }
-            HostEvent::Ready(targets) => match others(&entrant.targets, &targets) {
+            HostEvent::Ready(targets) => match changed_targets(&entrant.targets, &targets) {
                 Some(why) => {
                     entrant.host_run.outcome = HostOutcome::Failed;
                     entrant.host_run.why = Some(why);
                     entrant.may_be_other = true;
-                    entrant.leave();
+                    entrant.withdraw();
                 }
                 None => {
                     entrant.targets = targets;
@@ -328,7 +328,7 @@ impl<'a> Entrants<'a> {
                 if entrant.host_run.why.is_none() {
                     entrant.host_run = *host_run;
                 }
-                entrant.leave();
+                entrant.withdraw();
             }
         }
         Some((place, measured))
@@ -337,7 +337,7 @@ impl<'a> Entrants<'a> {
 
 /// Reason why the targets of a host after a loss differ from those at first, as a sentence; `None` where they
 /// are the same, or this is the first time.
-fn others(first: &[TargetFacts], now: &[TargetFacts]) -> Option<String> {
+fn changed_targets(first: &[TargetFacts], now: &[TargetFacts]) -> Option<String> {
     let is_same = |(first, now): (&TargetFacts, &TargetFacts)| {
         let known = (&first.path, &first.serial, first.size_bytes);
         // Where a disk has a number of its own, its name may change.
@@ -361,11 +361,11 @@ fn others(first: &[TargetFacts], now: &[TargetFacts]) -> Option<String> {
 
 impl Entrant<'_> {
     /// The host as one that is gone, with the reason.
-    fn gone(&self, place: usize) -> MissedHost {
+    fn missed_host(&self, place: usize) -> MissedHost {
         absent(place, self.host_run.why.as_deref().unwrap_or_default())
     }
 
-    fn leave(&mut self) {
+    fn withdraw(&mut self) {
         self.state = State::Gone;
         self.release();
     }
@@ -403,14 +403,22 @@ mod tests {
             disk("/a", Some("vol-1"), "nvme1n1"),
             disk("/b", None, "vdb"),
         ];
-        assert_eq!(others(&[], &first), None);
+        assert_eq!(changed_targets(&[], &first), None);
         let renamed = [disk("/a", Some("vol-1"), "nvme2n1"), first[1].clone()];
-        assert_eq!(others(&first, &renamed), None);
+        assert_eq!(changed_targets(&first, &renamed), None);
         let other = [disk("/a", Some("vol-2"), "nvme1n1"), first[1].clone()];
-        assert!(others(&first, &other).unwrap().starts_with("/a is another"));
+        assert!(
+            changed_targets(&first, &other)
+                .unwrap()
+                .starts_with("/a is another")
+        );
         let moved = [first[0].clone(), disk("/b", None, "vdc")];
-        assert!(others(&first, &moved).unwrap().starts_with("/b is another"));
-        assert!(others(&first, &first[..1]).is_some());
+        assert!(
+            changed_targets(&first, &moved)
+                .unwrap()
+                .starts_with("/b is another")
+        );
+        assert!(changed_targets(&first, &first[..1]).is_some());
     }
 
     #[test]

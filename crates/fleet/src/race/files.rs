@@ -10,7 +10,7 @@ use crate::race::ranked_by::RankedBy;
 use crate::race::report::RankedFigure;
 use crate::store::{FleetRun, HostRun};
 use ui::exit::{ExitClass as _, Failure};
-use ui::output::{Format, HOST_LIST_MARK, OutputFile};
+use ui::output::{HOST_LIST_MARK, OutputFile, OutputFormat};
 
 /// The files' names.
 const KEEP: &str = "keep.txt";
@@ -34,7 +34,8 @@ impl ListFiles {
                 folder.display()
             )));
         }
-        let list = |name: &str| OutputFile::check(&folder.join(name), Format::HostList, force);
+        let list =
+            |name: &str| OutputFile::check(&folder.join(name), OutputFormat::HostList, force);
         Ok(ListFiles {
             keep: list(KEEP)?,
             cull: list(CULL)?,

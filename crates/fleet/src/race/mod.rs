@@ -60,7 +60,7 @@ use crate::rounds;
 use crate::run as fleet_run;
 use crate::store::{FleetRun, RunKind};
 use files::ListFiles;
-use job::{EndState, Store};
+use job::{EndState, JobStore};
 use run::Conditions;
 use runner::RunnerContext;
 use setup::Setup;
@@ -68,8 +68,8 @@ use sweep::{Figure, Metric};
 use terminate::DryRunError;
 use ui::confirm::require_terminal;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
-use ui::output::{Format, OutputFile};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
+use ui::output::{OutputFile, OutputFormat};
 
 pub(crate) use crate::store::race::RaceRecord;
 pub(crate) use ranked_by::RankedBy;
@@ -99,10 +99,10 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
             dry_run::text(&setup, &hosts, context.columns)
         };
         context.print(&answer)?;
-        return Ok(Answer::Done);
+        return Ok(CommandEnd::Done);
     }
     let lists = ListFiles::at(&args.out, args.force)?;
-    let page = OutputFile::check_if_any(args.report.as_ref(), Format::Page, args.force)?;
+    let page = OutputFile::check_if_any(args.report.as_ref(), OutputFormat::Page, args.force)?;
     if let Some(folder) = &args.collect {
         return collected(
             folder,
@@ -142,7 +142,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let ssh = reach(&args.reach)?;
     let starting = hosts.len().min(args.reach.batch as usize);
     allow_connections(starting, hosts.len(), "hosts")?;
-    let store = Store::open(context)?;
+    let store = JobStore::open(context)?;
     check_none_under_way(&store, &hosts)?;
     let run = begun(args, &asked, &hosts);
     let mut writer = checkpoint::begin(store, &run)?;
@@ -211,7 +211,7 @@ fn collected(
 ) -> Outcome {
     let (run, next) = collect::collect(folder, args, hosts, begun(args, asked, hosts))?;
     let concluded = conclude_of(&run)?;
-    let writer = checkpoint::begin(Store::open(context)?, &run)?;
+    let writer = checkpoint::begin(JobStore::open(context)?, &run)?;
     if let Err(why) = checkpoint::finish(writer, &run) {
         context.notice(&format!("disksmith: {why}"));
     }
@@ -234,7 +234,7 @@ fn collected(
         run.race.as_ref().map_or(0, |record| record.rounds.len()),
         fold(next.into_iter().map(|place| run.name(place)))
     ));
-    Ok(Answer::No)
+    Ok(CommandEnd::No)
 }
 
 /// Conclusion of a race.
@@ -358,7 +358,7 @@ fn price(host: &Host) -> Option<f64> {
 
 /// # Errors
 /// Refused, where a race that this ledger knows is at one of these hosts: each would measure the other.
-fn check_none_under_way(store: &Store, hosts: &[Host]) -> Result<(), Failure> {
+fn check_none_under_way(store: &JobStore, hosts: &[Host]) -> Result<(), Failure> {
     let races = store.unfinished::<FleetRun>(|owner| owner == OwnerLiveness::Alive);
     for work in races.refused()? {
         let work = work.refused()?;
@@ -428,11 +428,11 @@ fn answer(
     }
     printed?;
     if concluded.groups.is_empty() {
-        let told = "no host was measured; the answer has the reason for each host";
+        let message = "no host was measured; the answer has the reason for each host";
         return Err(if record.interrupted {
-            Failure::Midway(anyhow!("interrupted: {told}"))
+            Failure::Midway(anyhow!("interrupted: {message}"))
         } else {
-            Failure::refused(told)
+            Failure::refused(message)
         });
     }
     if record.interrupted {
@@ -450,15 +450,19 @@ fn answer(
             cull.display()
         ));
     }
-    for said in concluded.groups.iter().filter_map(view::not_there) {
-        context.notice(&format!("disksmith: {said}"));
+    for sentence in concluded
+        .groups
+        .iter()
+        .filter_map(view::missing_hosts_notice)
+    {
+        context.notice(&format!("disksmith: {sentence}"));
     }
     let is_full = |group: &conclude::GroupEnd| group.there >= record.keep;
     Ok(
         if concluded.groups.iter().all(is_full) && concluded.empty.is_empty() {
-            Answer::Done
+            CommandEnd::Done
         } else {
-            Answer::No
+            CommandEnd::No
         },
     )
 }

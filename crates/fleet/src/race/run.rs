@@ -78,7 +78,7 @@ impl Conditions<'_> {
         let raced = thread::scope(|scope| {
             // A panic, too, must not wait for the threads for ever.
             let _over = [RaiseOnDrop(&over), RaiseOnDrop(from_ref(&is_done))];
-            let watch = || hand_on(self.interrupt, &over, &is_done);
+            let watch = || relay_interrupt(self.interrupt, &over, &is_done);
             let watching = small_thread("interrupt").spawn_scoped(scope, watch);
             let mut started = watching
                 .map(drop)
@@ -121,7 +121,7 @@ impl Conditions<'_> {
         let Some(record) = run.race.as_mut() else {
             return Ok(());
         };
-        enter(field, args, record)?;
+        enter_groups(field, args, record)?;
         let base = record.as_ref().clone();
         note(field, run);
         keep(run);
@@ -185,7 +185,7 @@ impl Conditions<'_> {
 }
 
 /// Tells all hosts' threads at once where the user wants the end, whatever the race waits for then.
-fn hand_on(interrupt: &AtomicBool, over: &[AtomicBool], is_done: &AtomicBool) {
+fn relay_interrupt(interrupt: &AtomicBool, over: &[AtomicBool], is_done: &AtomicBool) {
     while !is_done.load(Relaxed) {
         if interrupt.load(Relaxed) {
             over.iter().for_each(|one| one.store(true, Relaxed));
@@ -205,7 +205,11 @@ fn small_thread(name: &str) -> thread::Builder {
 ///
 /// # Errors
 /// Refused, where a floor is watched for longer than the race.
-fn enter(field: &Entrants<'_>, args: &RaceArgs, record: &mut RaceRecord) -> Result<(), Failure> {
+fn enter_groups(
+    field: &Entrants<'_>,
+    args: &RaceArgs,
+    record: &mut RaceRecord,
+) -> Result<(), Failure> {
     let ready: Vec<Option<_>> = field
         .entrants
         .iter()
@@ -215,7 +219,7 @@ fn enter(field: &Entrants<'_>, args: &RaceArgs, record: &mut RaceRecord) -> Resu
             _ => None,
         })
         .collect();
-    groups::enter(&ready, args, record)?;
+    groups::enter_groups(&ready, args, record)?;
     for (raced, entrant) in record.hosts.iter_mut().zip(&field.entrants) {
         raced.targets.clone_from(&entrant.targets);
         raced.boot.clone_from(&entrant.boot);

@@ -123,7 +123,7 @@ impl<'a> HostRunner<'a> {
             let _ = to.send((place, events));
         };
         loop {
-            let trouble = match self.converse(&notice) {
+            let trouble = match self.exchange_messages(&notice) {
                 Ok(()) => return,
                 Err(Ended::Itself(host_run)) => {
                     return notice(HostEvent::Gone(host_run, self.may_be_other()));
@@ -140,7 +140,7 @@ impl<'a> HostRunner<'a> {
                     ConnectionError::Lost(_) | ConnectionError::Unreached(_)
                 );
             if !may_come_back {
-                self.host_run.take_trouble(&trouble);
+                self.host_run.set_failure(&trouble);
                 let may_be_other = self.may_be_other();
                 return notice(HostEvent::Gone(Box::new(self.host_run), may_be_other));
             }
@@ -175,13 +175,13 @@ impl<'a> HostRunner<'a> {
     }
 
     /// Talks with the agent until the race is over.
-    fn converse(&mut self, notice: &dyn Fn(HostEvent)) -> Result<(), Ended> {
+    fn exchange_messages(&mut self, notice: &dyn Fn(HostEvent)) -> Result<(), Ended> {
         let running = self.running;
         self.is_ready = false;
         let open = || AgentSession::open(running.transport, self.host, self.over);
         let opened = running.limit.pass(self.over, open);
         let mut session = opened.ok_or(ConnectionError::Interrupted)??;
-        self.meet(&mut session, notice)?;
+        self.identify_host(&mut session, notice)?;
         // Nothing is laid out on a host for which the race is over.
         if self.over.load(Relaxed) {
             session.end();
@@ -230,7 +230,7 @@ impl<'a> HostRunner<'a> {
     }
 
     /// Finds out which host it is.
-    fn meet(
+    fn identify_host(
         &mut self,
         session: &mut AgentSession<'_>,
         notice: &dyn Fn(HostEvent),
@@ -256,7 +256,7 @@ impl<'a> HostRunner<'a> {
         self.boot = Some(facts.boot.clone());
         self.host_run.clock_ahead_s = Some(ahead);
         let known = self.host_run.take_facts(&facts);
-        let met = known.and_then(|()| self.running.met.meet(&facts, self.host));
+        let met = known.and_then(|()| self.running.met.identify_host(&facts, self.host));
         let left = session.left().len();
         if left > 0 && !self.was_ready && met.is_ok() {
             self.host_run.notes.push(format!(
@@ -285,7 +285,7 @@ impl<'a> HostRunner<'a> {
                 return Ok(());
             }
             // The controller is gone, and the agent ends by itself.
-            if session.silence() > SILENCE_LIMIT {
+            if session.since_last_message() > SILENCE_LIMIT {
                 return Ok(());
             }
         }

@@ -372,8 +372,8 @@ impl<'a> RunningRace<'a> {
 
     /// Number of rounds in which nothing is known of a host in which it should have been measured, also where that is
     /// not held against it.
-    pub(crate) fn unseen(&self, place: usize) -> usize {
-        self.absences.unseen(place)
+    pub(crate) fn unmeasured_rounds(&self, place: usize) -> usize {
+        self.absences.unmeasured_rounds(place)
     }
 
     /// True where a host that is missing in so many rounds is doubtful.

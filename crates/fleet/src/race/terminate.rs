@@ -132,7 +132,7 @@ impl Terminator<'_> {
         let is_shown = options.is_shown;
         let plan = Termination::of(&chosen, spared, &addresses, is_shown, self.program);
         let mut plan = plan.map_err(none)?;
-        (self.notice)(&plan.text(&list::kept(run, record, concluded)));
+        (self.notice)(&plan.text(&list::kept_hosts(run, record, concluded)));
         if plan.targets.is_empty() {
             note(run, &plan);
             return Ok(());

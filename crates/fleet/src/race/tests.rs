@@ -84,9 +84,9 @@ fn race_with(
 fn nothing_is_measured_before_the_overwrite_plan_is_confirmed() {
     let hosts = hosts(&["wipe0", "wipe1", "h2", "dead3"]);
     let (interrupt, args) = (AtomicBool::new(false), args(&ROUND));
-    let said = std::cell::RefCell::new(Vec::new());
+    let shown = std::cell::RefCell::new(Vec::new());
     let refuse = |plan: &overwrite_plan::OverwritePlan| {
-        said.borrow_mut().push((plan.text(100), plan.question()));
+        shown.borrow_mut().push((plan.text(100), plan.question()));
         Err(Failure::refused("nobody agrees"))
     };
     let conditions = Conditions {
@@ -106,12 +106,12 @@ fn nothing_is_measured_before_the_overwrite_plan_is_confirmed() {
     let raced = conditions.race(&hosts, &args, begun, &mut keep);
     assert!(raced.unwrap_err().error().to_string().contains("nobody"));
     assert_eq!(rounds, 0);
-    let said = said.into_inner();
-    let [(text, question)] = said.as_slice() else {
-        panic!("{said:?}");
+    let shown = shown.into_inner();
+    let [(text, question)] = shown.as_slice() else {
+        panic!("{shown:?}");
     };
-    for told in ["wipe0", "wipe1", "/mnt/d1", "ext4", "2 disks of 2 hosts"] {
-        assert!(text.contains(told), "{told}: {text}");
+    for wanted_text in ["wipe0", "wipe1", "/mnt/d1", "ext4", "2 disks of 2 hosts"] {
+        assert!(text.contains(wanted_text), "{wanted_text}: {text}");
     }
     // One that is only read is none of the plan, and one that is dead is told.
     assert!(!text.contains("h2"), "{text}");
@@ -144,7 +144,7 @@ fn the_best_are_kept_and_each_other_has_its_reason() {
     for name in ["h0", "h1", "h2"] {
         assert_eq!(decided(name), Decision::Keep, "{name}: {}", reason(name));
     }
-    for (name, word, is_bad, told) in [
+    for (name, word, is_bad, wanted_text) in [
         (
             "h3",
             Decision::Cull,
@@ -196,7 +196,7 @@ fn the_best_are_kept_and_each_other_has_its_reason() {
             "{name}: {}",
             one.reason
         );
-        assert!(one.reason.contains(told), "{name}: {}", one.reason);
+        assert!(one.reason.contains(wanted_text), "{name}: {}", one.reason);
     }
     // The worst disk of four is what counts, and is named.
     let bad = of(&run, &concluded, "bad0").known.unwrap();
@@ -226,8 +226,8 @@ fn a_host_that_comes_back_continues_unless_it_was_started_again() {
     assert!((1..=3).contains(&back.missed), "{}", back.missed);
     let boot = of(&run, &concluded, "boot0");
     assert_eq!((boot.decided, boot.is_bad), (Decision::Failed, false));
-    let told = "was rebooted during the race";
-    assert!(boot.reason.contains(told), "{}", boot.reason);
+    let wanted_text = "was rebooted during the race";
+    assert!(boot.reason.contains(wanted_text), "{}", boot.reason);
     let others = run.race.as_ref().unwrap().hosts.iter();
     let others: Vec<bool> = others.map(|raced| raced.may_be_other).collect();
     assert_eq!(others, names.map(|name| name == "boot0"));
@@ -380,8 +380,8 @@ fn a_zone_without_any_host_is_reported() {
     );
     assert_eq!(concluded.empty, ["b"]);
     let record = run.race.as_ref().unwrap();
-    let said = view::sentences(record, &concluded).join(" ");
-    assert!(said.contains("b: none of its hosts came"), "{said}");
+    let shown = view::sentences(record, &concluded).join(" ");
+    assert!(shown.contains("b: none of its hosts came"), "{shown}");
     let kept = of(&run, &concluded, "h0");
     assert_eq!(kept.decided, Decision::Keep, "{}", kept.reason);
     // So short a race cannot see what is slow at times, and says so.
@@ -439,7 +439,7 @@ fn the_figure_that_ranks_hosts_is_requested_first() {
         figures(&own),
         ["scan.bytes", "page-read.p99", "page-write.iops"]
     );
-    for (words, told) in [
+    for (words, wanted_text) in [
         (&["--floor", "dance.iops>=1"][..], "no phase 'dance'"),
         (&["--by", "page-read.write.iops"], "writes nothing"),
     ] {
@@ -448,7 +448,7 @@ fn the_figure_that_ranks_hosts_is_requested_first() {
             .unwrap()
             .error()
             .to_string();
-        assert!(why.contains(told), "{why}");
+        assert!(why.contains(wanted_text), "{why}");
     }
 }
 
@@ -479,8 +479,8 @@ fn prices_are_needed_where_they_break_ties() {
 
 #[test]
 fn a_thousand_hosts_are_raced_in_little_memory_and_by_less_than_a_core() {
-    let said = run_alone("race::tests::alone_a_thousand_hosts_are_raced");
-    assert!(said.contains("1000 hosts"), "{said}");
+    let shown = run_alone("race::tests::alone_a_thousand_hosts_are_raced");
+    assert!(shown.contains("1000 hosts"), "{shown}");
 }
 
 #[test]

@@ -57,9 +57,9 @@ pub(crate) fn text(
             if ahead > 0.0 { "ahead" } else { "behind" }
         ))
     });
-    let told = sentences(record, concluded).into_iter().chain(reasons);
+    let lines = sentences(record, concluded).into_iter().chain(reasons);
     let more = notes.chain(clocks);
-    for sentence in told.chain(more).chain(remarks(run, record, concluded)) {
+    for sentence in lines.chain(more).chain(remarks(run, record, concluded)) {
         text.push_str(&wrap(&sentence, columns, "  "));
         text.push('\n');
     }
@@ -102,14 +102,15 @@ fn row(host: &HostReport<'_>, has_groups: bool) -> Vec<String> {
 
 /// Doubts about the figures, each sentence once with the hosts that it is about.
 fn doubts(run: &FleetRun, concluded: &RaceConclusion) -> Vec<String> {
-    let mut said: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut doubts_by_host: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for one in &concluded.ranked {
         let name = run.name(one.place);
         for doubt in &one.doubts {
-            said.entry(doubt).or_default().push(name);
+            doubts_by_host.entry(doubt).or_default().push(name);
         }
     }
-    said.into_iter()
+    doubts_by_host
+        .into_iter()
         .map(|(doubt, names)| match names.as_slice() {
             [only] => format!("{only}: {doubt}"),
             [first, ..] => format!("{first} and {} more: {doubt}", names.len() - 1),
@@ -168,7 +169,7 @@ fn of_group(group: &GroupEnd, record: &RaceRecord) -> String {
 
 /// Notice that some of a group that are kept were not there any more when the race was over; `None` where all
 /// were.
-pub(crate) fn not_there(group: &GroupEnd) -> Option<String> {
+pub(crate) fn missing_hosts_notice(group: &GroupEnd) -> Option<String> {
     let chosen = group.kept + group.places.min(group.tied);
     (group.there < chosen).then(|| {
         format!(

@@ -8,7 +8,7 @@ use crate::host_line::{HostVerb, LineVerb, parse};
 use bench::args::BenchArgs;
 use bench::suite;
 use domain::plan_binding::PlannedDisk;
-use sweep::{Figure, why_never};
+use sweep::{Figure, reason_never_measured};
 
 /// Size of the test file in a directory where none is given: it must be the same on all hosts, so that it
 /// cannot go by how fast they are.
@@ -120,7 +120,7 @@ pub(crate) fn check(args: &RoundsArgs) -> Result<(), String> {
         let plans = suite::plan(&bench, &names)?;
         for figure in &args.figure {
             let plan = plans.iter().find(|plan| plan.name == figure.phase);
-            let never = plan.and_then(|plan| why_never(figure, &plan.workload));
+            let never = plan.and_then(|plan| reason_never_measured(figure, &plan.workload));
             never.map_or(Ok(()), Err)?;
         }
     }

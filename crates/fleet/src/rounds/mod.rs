@@ -24,7 +24,7 @@ use crate::protocol::{lines, parse, send};
 use bench::prepared_target::{PreparedTarget, RoundResult};
 use sweep::Figure;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 
 pub(crate) use crate::protocol::rounds::{
     HostRound, Round, RoundMessage, TargetFacts, TargetRound,
@@ -54,7 +54,7 @@ pub(crate) fn rounds(
         let line = match orders.recv_timeout(POLL) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => return Ok(Answer::Done),
+            Err(RecvTimeoutError::Disconnected) => return Ok(CommandEnd::Done),
         };
         let round: Round = parse(&line).map_err(|why| Failure::Midway(anyhow!(why)))?;
         let measured = measure(&mut targets, &args.figure, round, engine, interrupt);
@@ -62,7 +62,7 @@ pub(crate) fn rounds(
             send(&mut out, &RoundMessage::Measured(measured)).midway()?;
         }
     }
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// A target, and the doubts that were reported of it: they are the same in every round.
@@ -233,12 +233,12 @@ fn round_of(
         invalid: result.invalid.clone(),
         broken: broken.map(ToString::to_string),
         failed: failed.map(ToString::to_string),
-        is_slowed: result.doubts.iter().any(is_of_others),
+        is_slowed: result.doubts.iter().any(is_outside_disk),
     }
 }
 
 /// True for a doubt that something else than the disk has slowed it.
-fn is_of_others(doubt: &Finding) -> bool {
+fn is_outside_disk(doubt: &Finding) -> bool {
     matches!(doubt.code, FindingCode::ForeignIo | FindingCode::CpuBound)
 }
 

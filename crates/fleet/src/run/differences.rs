@@ -62,7 +62,7 @@ impl DoctorAnswers {
     pub(super) fn differences<'a>(&'a self, hosts: &'a [HostRun]) -> Vec<Difference<'a>> {
         let mut by_check: BTreeMap<&str, Vec<(usize, &DoctorCheck)>> = BTreeMap::new();
         for (at, checks) in &self.0 {
-            for check in gravest(checks).into_values() {
+            for check in worst_results(checks).into_values() {
                 by_check.entry(&check.name).or_default().push((*at, check));
             }
         }
@@ -94,7 +94,7 @@ impl DoctorAnswers {
 }
 
 /// For each check the gravest result.
-fn gravest(checks: &[DoctorCheck]) -> BTreeMap<&str, &DoctorCheck> {
+fn worst_results(checks: &[DoctorCheck]) -> BTreeMap<&str, &DoctorCheck> {
     let mut found: BTreeMap<&str, &DoctorCheck> = BTreeMap::new();
     for check in checks {
         let known = found.entry(&check.name).or_insert(check);

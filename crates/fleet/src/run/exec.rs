@@ -19,7 +19,7 @@ pub(crate) fn exec(args: &ExecArgs, context: &mut Context, interrupt: &AtomicBoo
     }
     let work = HostWork {
         limits: TimeLimits::of_verb(args.limit),
-        ..HostWork::alike(RunKind::Exec, args.program.clone())
+        ..HostWork::same_for_all(RunKind::Exec, args.program.clone())
     };
     let run = on_all(work, &found.hosts, &args.reach, context, interrupt)?;
     answer(&run, args.json, context, interrupt)

@@ -84,14 +84,14 @@ impl VerbRunner<'_> {
         match self.run_and_collect(at, host, &mut host_run) {
             Ok(()) => return host_run,
             Err(ConnectionError::Lost(why)) => {
-                host_run.take_trouble(&ConnectionError::Lost(why));
+                host_run.set_failure(&ConnectionError::Lost(why));
                 self.answers
                     .put(at, host_run.clone(), Vec::new(), &mut || {});
                 let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
                 lost.push((at, Instant::now()));
                 return host_run;
             }
-            Err(trouble) => host_run.take_trouble(&trouble),
+            Err(trouble) => host_run.set_failure(&trouble),
         }
         self.answers
             .put(at, host_run.clone(), Vec::new(), &mut || {});
@@ -108,7 +108,7 @@ impl VerbRunner<'_> {
         if let Some((facts, ahead)) = facts(&mut session)? {
             host_run.clock_ahead_s = Some(ahead);
             host_run.take_facts(&facts)?;
-            self.met.meet(&facts, host)?;
+            self.met.identify_host(&facts, host)?;
         }
         let (collected, unread) = self.collect(&mut session)?;
         let fleets = collected.into_iter().map(|ended| ended.order.fleet);

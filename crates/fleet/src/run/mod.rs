@@ -31,11 +31,11 @@ pub(crate) use crate::store::{FleetRun, HostOutcome, HostRun, RunKind};
 pub(crate) use exec::exec;
 pub(crate) use host::TimeLimits;
 use host::VerbRunner;
-use job::{Job, Store, Takeover};
+use job::{JobStore, OwnedJob, Takeover};
 use progress::ProgressNotices;
 pub(crate) use retry::failed;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 
 /// Name of the limit that is lowered where a process may not have as many connections.
 const BATCH: &str = "hosts at the same time (--batch)";
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context, interrupt: &AtomicBool)
     }
     let work = HostWork {
         limits,
-        ..HostWork::alike(RunKind::Run, words)
+        ..HostWork::same_for_all(RunKind::Run, words)
     };
     let run = on_all(work, &found.hosts, &args.reach, context, interrupt)?;
     answer(&run, args.json, context, interrupt)
@@ -80,7 +80,7 @@ pub(crate) struct HostWork {
 
 impl HostWork {
     /// The same on all hosts.
-    pub(crate) fn alike(kind: RunKind, words: Vec<String>) -> HostWork {
+    pub(crate) fn same_for_all(kind: RunKind, words: Vec<String>) -> HostWork {
         HostWork {
             kind,
             words,
@@ -105,7 +105,8 @@ pub(crate) fn on_all(
     let ssh = reach(reach_args)?;
     allow_connections(hosts.len().min(reach_args.batch as usize), 0, BATCH)?;
     let run = begun(work.kind, work.words, hosts);
-    let job = Job::begin(Store::open(context)?, &run.id, &run, Takeover::FromDead).refused()?;
+    let job =
+        OwnedJob::begin(JobStore::open(context)?, &run.id, &run, Takeover::FromDead).refused()?;
     let (fleet, args) = (run.id.clone(), run.args.clone());
     let answers = AnswerStore::new(run);
     let ordered = VerbRunner {
@@ -236,9 +237,9 @@ fn ended(run: &FleetRun, interrupted: bool) -> Outcome {
         return Err(Failure::Midway(anyhow!(summary)));
     }
     Ok(if run.hosts.iter().any(is(HostOutcome::No)) {
-        Answer::No
+        CommandEnd::No
     } else {
-        Answer::Done
+        CommandEnd::Done
     })
 }
 

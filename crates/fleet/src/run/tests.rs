@@ -19,7 +19,7 @@ fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
 /// The same, with this ledger.
 fn run_with(path: &Path, hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
     let run = begun(RunKind::Run, vec!["devices".to_owned()], hosts);
-    let job = Job::begin(store_at(path), &run.id, &run, Takeover::FromDead).unwrap();
+    let job = OwnedJob::begin(store_at(path), &run.id, &run, Takeover::FromDead).unwrap();
     let id = run.id.clone();
     let answers = AnswerStore::new(run);
     let ordered = VerbRunner {
@@ -126,13 +126,13 @@ fn a_host_that_is_dead_or_lost_is_reported_and_costs_the_others_nothing() {
         ]
     );
     let text = view::text(&run, 100);
-    for told in [
+    for expected in [
         "dead: unreached: dead was not reached.",
         "mute: lost: the connection",
         "busy: busy: busy: another run or race is measuring.",
         "2 of 5 hosts are done",
     ] {
-        assert!(text.contains(told), "{text}");
+        assert!(text.contains(expected), "{text}");
     }
     assert!(matches!(ended(&run, false), Err(Failure::Midway(_))));
 }
@@ -156,7 +156,7 @@ fn a_signal_after_the_last_host_changes_nothing() {
     for host in &mut run.hosts {
         host.outcome = HostOutcome::Done;
     }
-    assert!(matches!(ended(&run, true), Ok(Answer::Done)));
+    assert!(matches!(ended(&run, true), Ok(CommandEnd::Done)));
     run.hosts[1].outcome = HostOutcome::Interrupted;
     run.hosts[1].seconds = Some(1.0);
     run.hosts[0].outcome = HostOutcome::Unreached;
@@ -191,11 +191,11 @@ fn the_exit_status_shows_whether_anything_was_touched() {
     };
     assert!(matches!(
         ended(&set([HostOutcome::Done, HostOutcome::Done]), false),
-        Ok(Answer::Done)
+        Ok(CommandEnd::Done)
     ));
     assert!(matches!(
         ended(&set([HostOutcome::Done, HostOutcome::No]), false),
-        Ok(Answer::No)
+        Ok(CommandEnd::No)
     ));
     assert!(matches!(
         ended(&set([HostOutcome::Refused, HostOutcome::Unreached]), false),

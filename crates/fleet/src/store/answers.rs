@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bench::conclusion::Conclusion;
-use job::{CheckpointExtra, Job, SharedJob, Store, Takeover};
+use job::{CheckpointExtra, JobStore, OwnedJob, SharedJob, Takeover};
 use ledger::Ledger;
 use record::{Run, RunId};
 
@@ -68,7 +68,7 @@ impl AnswerStore {
     }
 
     /// Writes answers as they come, on the thread that calls, until the store is closed.
-    pub(crate) fn write_all(&self, job: Job<FleetRun>) {
+    pub(crate) fn write_all(&self, job: OwnedJob<FleetRun>) {
         self.0.write_all(job);
     }
 
@@ -95,7 +95,7 @@ impl Received {
 }
 
 impl CheckpointExtra<FleetRun> for Received {
-    fn write(&mut self, store: &mut Store) -> ledger::Result<()> {
+    fn write(&mut self, store: &mut JobStore) -> ledger::Result<()> {
         for (place, run) in &mut self.runs {
             let before = run.id.to_string();
             save(store.ledger_mut(), run)?;
@@ -150,7 +150,7 @@ fn save(ledger: &mut Ledger, run: &mut Run) -> ledger::Result<()> {
 /// Puts late answers to the run of the fleet that they belong to, all of them at once: what is kept of
 /// it has the answers of all its hosts. Where this ledger does not know it, since another did it, it is
 /// begun here; where another process is at work on it, each answer is kept next to it, under its own name.
-fn amend(store: &mut Store, fleet: &str, answers: &[&Ended]) -> ledger::Result<()> {
+fn amend(store: &mut JobStore, fleet: &str, answers: &[&Ended]) -> ledger::Result<()> {
     let Some(first) = answers.first() else {
         return Ok(());
     };
@@ -164,7 +164,7 @@ fn amend(store: &mut Store, fleet: &str, answers: &[&Ended]) -> ledger::Result<(
     if work.summary.finished.is_some() {
         return store.ledger_mut().amend_work(fleet, &run);
     }
-    match Job::<FleetRun, _>::claim(&mut *store, fleet, Takeover::FromDead) {
+    match OwnedJob::<FleetRun, _>::claim(&mut *store, fleet, Takeover::FromDead) {
         Ok((job, _)) => job.finish(&run).map(drop),
         Err(ledger::Error::Work(_)) => answers.iter().try_for_each(|ended| {
             let mut run = run_of(ended);
@@ -176,8 +176,8 @@ fn amend(store: &mut Store, fleet: &str, answers: &[&Ended]) -> ledger::Result<(
 }
 
 /// Adds a run that is over.
-fn add(store: &mut Store, key: &str, run: &FleetRun) -> ledger::Result<()> {
-    let job = Job::begin(store, key, run, Takeover::FromDead)?;
+fn add(store: &mut JobStore, key: &str, run: &FleetRun) -> ledger::Result<()> {
+    let job = OwnedJob::begin(store, key, run, Takeover::FromDead)?;
     job.finish(run).map(drop)
 }
 

@@ -290,7 +290,7 @@ impl HostRun {
     }
 
     /// Takes what was in the way.
-    pub(crate) fn take_trouble(&mut self, trouble: &ConnectionError) {
+    pub(crate) fn set_failure(&mut self, trouble: &ConnectionError) {
         self.outcome = match trouble {
             ConnectionError::Unreached(_) => HostOutcome::Unreached,
             ConnectionError::Unfit(_) => HostOutcome::Unfit,
@@ -342,10 +342,10 @@ fn reason(stderr: &str, status: Option<i32>) -> String {
 
 /// The jobs of the ledger in this file.
 #[cfg(test)]
-pub(crate) fn store_at(path: &std::path::Path) -> job::Store {
+pub(crate) fn store_at(path: &std::path::Path) -> job::JobStore {
     let etc = std::path::Path::new("/etc");
     let identity = job::ProcessIdentity::of_process(&linux::Root::host(), etc).unwrap();
-    job::Store::new(ledger::Ledger::open(path).unwrap(), identity)
+    job::JobStore::new(ledger::Ledger::open(path).unwrap(), identity)
 }
 
 /// Puts runs that are over into the ledger in this file.
@@ -353,7 +353,7 @@ pub(crate) fn store_at(path: &std::path::Path) -> job::Store {
 pub(crate) fn put_finished(path: &std::path::Path, runs: &[FleetRun]) {
     let mut store = store_at(path);
     for run in runs {
-        let job = job::Job::begin(&mut store, &run.id, run, job::Takeover::FromDead).unwrap();
+        let job = job::OwnedJob::begin(&mut store, &run.id, run, job::Takeover::FromDead).unwrap();
         job.finish(run).unwrap();
     }
 }

@@ -20,7 +20,7 @@ use crate::protocol::{FromAgent, HostRates, ToAgent};
 use crate::reach::{allow_connections, find, reach};
 use row::{HostRow, State, shown};
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::screen::{self, Inline};
 use view::TableView;
 
@@ -56,7 +56,7 @@ pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool)
     if !was_seen && rows.iter().all(|row| row.sample().is_none()) {
         return Err(Failure::refused("no host was reached"));
     }
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Output of the table.

@@ -15,8 +15,8 @@ fn watching(lasts: Duration, interrupt: &AtomicBool) -> HostMonitor<'_> {
 
 #[test]
 fn a_thousand_hosts_take_little_memory_and_less_than_a_core() {
-    let said = run_alone("top::tests::alone_a_thousand_hosts_are_watched");
-    assert!(said.contains("1000 hosts"), "{said}");
+    let test_output = run_alone("top::tests::alone_a_thousand_hosts_are_watched");
+    assert!(test_output.contains("1000 hosts"), "{test_output}");
 }
 
 #[test]

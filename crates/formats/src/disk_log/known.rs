@@ -61,7 +61,7 @@ const UNITS: [(&str, &str); 3] = [("kB", "kB"), ("sec", "Blk"), ("MB", "MB")];
 
 /// A guess of the columns, and what speaks for it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Guess {
+pub struct ColumnGuess {
     /// The columns.
     pub columns: Columns,
     /// The versions of sysstat and the options that print them.
@@ -80,9 +80,9 @@ pub(crate) const ENOUGH: u64 = 60;
 
 /// The columns of lines of figures, if one known set fits nearly all that can be checked, and no
 /// other does.
-pub(crate) fn guess(rows: &[Vec<Number>]) -> Option<Guess> {
+pub(crate) fn guess(rows: &[Vec<Number>]) -> Option<ColumnGuess> {
     let count = usual_count(rows)?;
-    let mut guesses: Vec<Guess> = candidates(count)
+    let mut guesses: Vec<ColumnGuess> = candidates(count)
         .map(|(printed_by, columns)| {
             let (mut checked, mut held) = (0, 0);
             for row in rows.iter().filter(|row| row.len() == count) {
@@ -90,7 +90,7 @@ pub(crate) fn guess(rows: &[Vec<Number>]) -> Option<Guess> {
                 checked += tests;
                 held += passed;
             }
-            Guess {
+            ColumnGuess {
                 columns,
                 printed_by,
                 checked,
@@ -141,7 +141,7 @@ pub(crate) fn usual_count(rows: &[Vec<Number>]) -> Option<usize> {
         .map(|(count, _)| count)
 }
 
-fn fits(guess: &Guess) -> f64 {
+fn fits(guess: &ColumnGuess) -> f64 {
     guess.held as f64 / guess.checked.max(1) as f64
 }
 

@@ -67,16 +67,16 @@ pub(crate) fn is_other_header(text: &str) -> bool {
 }
 
 /// The line in which a run of iostat names its host.
-pub(crate) struct Machine {
+pub(crate) struct BannerLine {
     kernel: String,
     hostname: String,
     cpus: Option<u32>,
     pub(crate) date: Option<stamp::RawDate>,
 }
 
-impl Machine {
+impl BannerLine {
     /// Reads `Linux 6.1.0 (host) 11/22/26 _x86_64_ (2 CPU)`. Old versions print less.
-    pub(crate) fn of_line(text: &str) -> Option<Machine> {
+    pub(crate) fn of_line(text: &str) -> Option<BannerLine> {
         let rest = text.trim().strip_prefix("Linux ")?;
         let (kernel, rest) = rest.split_once(" (")?;
         let (hostname, rest) = rest.split_once(')')?;
@@ -92,7 +92,7 @@ impl Machine {
             .split(['\t', '_', '('])
             .next()
             .and_then(stamp::raw_date);
-        Some(Machine {
+        Some(BannerLine {
             kernel: kernel.to_owned(),
             hostname: hostname.to_owned(),
             cpus,
@@ -102,7 +102,7 @@ impl Machine {
 
     /// Name of the host in such a line.
     pub(crate) fn host_of(text: &str) -> Option<String> {
-        Machine::of_line(text).map(|machine| machine.hostname)
+        BannerLine::of_line(text).map(|machine| machine.hostname)
     }
 
     /// Tells it of the source.

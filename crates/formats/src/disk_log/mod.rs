@@ -1,7 +1,7 @@
 //! Logs of what disks did: of `iostat` (text of sysstat 5 to 12, and JSON), `sar -d`, `sadf` (`-d`, `-p` and `-j`)
 //! and `vmstat -d`, and answers of Prometheus with the counters of node_exporter.
 //!
-//! A log is read as a stream of [`Reading`]s, in bounded memory however long it is. What a column
+//! A log is read as a stream of [`LogReport`]s, in bounded memory however long it is. What a column
 //! means is given by its header; where headers are missing, by the user or by a guess that
 //! the figures must bear out. The forms are those of the tools' manuals and of what they print (`fixtures/`).
 
@@ -35,8 +35,8 @@ mod wrapped;
 
 pub use calendar::DateOrder;
 pub use columns::{Columns, ColumnsError};
-pub use known::Guess;
-pub use notes::{Lines, Notes};
+pub use known::ColumnGuess;
+pub use notes::{LineNotes, Notes};
 pub use other::OtherTool;
 pub use prometheus::MatrixError;
 pub use reader::{Reader, is_binary};
@@ -47,11 +47,11 @@ use jiff::tz::TimeZone;
 use record::Nanos;
 use record::sample::Sample;
 
-use text::NoColumns;
+use text::ColumnsLost;
 
 /// Content of the first report of a run of iostat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum First {
+pub enum FirstReport {
     /// Told by the blank line that `iostat -y` leaves in its place; else the means since boot.
     #[default]
     Tell,
@@ -73,7 +73,7 @@ pub struct Options {
     /// Order of day and month in dates.
     pub dates: Option<DateOrder>,
     /// Content of the first report of a run of iostat.
-    pub first: First,
+    pub first: FirstReport,
 }
 
 impl Default for Options {
@@ -84,14 +84,14 @@ impl Default for Options {
             interval: None,
             zone: TimeZone::UTC,
             dates: None,
-            first: First::default(),
+            first: FirstReport::default(),
         }
     }
 }
 
 /// A report of a log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reading {
+pub struct LogReport {
     /// The sample.
     pub sample: Sample,
     /// The line where it begins, from 1.
@@ -184,8 +184,8 @@ fn such_as(list: &[String]) -> String {
     format!(", such as {}", list.join(", "))
 }
 
-impl From<NoColumns> for LogError {
-    fn from(no: NoColumns) -> LogError {
+impl From<ColumnsLost> for LogError {
+    fn from(no: ColumnsLost) -> LogError {
         LogError::NoColumns {
             line: no.line,
             figures: no.figures,

@@ -1,7 +1,7 @@
 //! Remarks on a log, next to its figures.
 
 use super::calendar::DateOrder;
-use super::known::Guess;
+use super::known::ColumnGuess;
 
 /// Number of line numbers kept of lines that were not understood.
 const KEPT: usize = 10;
@@ -12,7 +12,7 @@ const NAMES: usize = 16;
 
 /// Lines of one kind of trouble.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lines {
+pub struct LineNotes {
     /// Number of them.
     pub count: u64,
     /// The numbers of the first ten, from 1.
@@ -21,7 +21,7 @@ pub struct Lines {
     pub example: String,
 }
 
-impl Lines {
+impl LineNotes {
     /// Counts a line.
     pub(crate) fn add(&mut self, line: u64, text: &str) {
         if self.count == 0 {
@@ -53,10 +53,10 @@ impl Lines {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Notes {
     /// Lines that are no part of what iostat prints.
-    pub garbage: Lines,
+    pub garbage: LineNotes,
     /// Lines of figures that were cut off. What they have is used, but for a last figure that may
     /// be cut itself.
-    pub cut: Lines,
+    pub cut: LineNotes,
     /// Number of samples, without those since boot.
     pub samples: u64,
     /// Number of reports that show the means since boot.
@@ -66,7 +66,7 @@ pub struct Notes {
     /// Names of columns that are not known.
     pub unknown_columns: Vec<String>,
     /// The columns that were guessed, where headers are gone.
-    pub guess: Option<Guess>,
+    pub guess: Option<ColumnGuess>,
     /// The order of day and month that was assumed, where no date of the log shows it.
     pub date_order: Option<DateOrder>,
     /// The log does not say how long its intervals are, and they were taken to be a second.

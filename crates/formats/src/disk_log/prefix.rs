@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::landmark::Machine;
+use super::landmark::BannerLine;
 use super::one_host::{self, Headings};
 use super::stamp::{self, Stamp};
 use super::{Columns, sar};
@@ -39,7 +39,7 @@ impl Prefix {
         let Some(at) = landmark(line) else {
             return;
         };
-        let own = Machine::host_of(&line[at..]);
+        let own = BannerLine::host_of(&line[at..]);
         let is_named = own.is_some_and(|own| one_host::is_given(&own));
         if is_named && self.named.len() < MOST_NAMES {
             let names = one_host::names(&line[..at]).chain(self.headings.now());
@@ -125,7 +125,7 @@ fn landmark(line: &str) -> Option<usize> {
     };
     let cpu = found(CPU);
     let devices = || found("Device").filter(|at| Columns::of_header(&line[*at..]).is_some());
-    let machine = || found("Linux ").filter(|at| Machine::of_line(&line[*at..]).is_some());
+    let machine = || found("Linux ").filter(|at| BannerLine::of_line(&line[*at..]).is_some());
     let disks = || sar_header(line).filter(|at| *at <= LONGEST);
     cpu.or_else(devices).or_else(machine).or_else(disks)
 }

@@ -7,7 +7,7 @@ use record::sample::{SampleSource, SourceKind};
 
 use super::calendar::Calendar;
 use super::json::Json;
-use super::landmark::{Machine, strip_colours};
+use super::landmark::{BannerLine, strip_colours};
 use super::lines::{Lines, Piece};
 use super::notes::Notes;
 use super::one_host::{self, OneHost};
@@ -20,14 +20,14 @@ use super::sar::{self, Sar};
 use super::series::Series;
 use super::text::Text;
 use super::vmstat::Vmstat;
-use super::wrapped::{Line, Wrapped};
-use super::{LogError, Options, Reading};
+use super::wrapped::{Line, LineJoiner};
+use super::{LogError, LogReport, Options};
 
 /// Reads a log. Iterate over it; each item is a report.
 #[derive(Debug)]
 pub struct Reader<R> {
     lines: Lines<R>,
-    parts: Parts,
+    parts: ReaderState,
     stage: Stage,
     /// The log of another host follows what was read.
     other_host: Option<LogError>,
@@ -46,7 +46,7 @@ enum Stage {
 
 /// Form of the lines at a place in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum LineForm {
     Iostat,
     Json,
     Sar,
@@ -56,13 +56,13 @@ enum Form {
 
 /// State of a log's reader, without the log itself.
 #[derive(Debug)]
-struct Parts {
-    form: Form,
+struct ReaderState {
+    form: LineForm,
     /// Prefix of each line.
     prefix: Prefix,
     /// The host that it is of.
     host: OneHost,
-    wrapped: Wrapped,
+    wrapped: LineJoiner,
     text: Text,
     json: Json,
     sar: Sar,
@@ -98,11 +98,11 @@ impl<R: BufRead> Reader<R> {
     pub fn new(input: R, options: Options) -> Reader<R> {
         Reader {
             lines: Lines::new(input),
-            parts: Parts {
-                form: Form::Iostat,
+            parts: ReaderState {
+                form: LineForm::Iostat,
                 prefix: Prefix::default(),
                 host: OneHost::default(),
-                wrapped: Wrapped::new(options.columns.as_ref()),
+                wrapped: LineJoiner::new(options.columns.as_ref()),
                 text: Text::new(options.columns),
                 json: Json::new(),
                 sar: Sar::new(),
@@ -166,7 +166,7 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-impl Parts {
+impl ReaderState {
     fn piece(&mut self, piece: &Piece<'_>) -> Result<(), LogError> {
         self.line = piece.line;
         if piece.line == 1 && piece.begins {
@@ -178,7 +178,7 @@ impl Parts {
             }
         }
         let text = String::from_utf8_lossy(piece.bytes);
-        if !piece.begins || !piece.ends || self.form == Form::Json {
+        if !piece.begins || !piece.ends || self.form == LineForm::Json {
             self.release()?;
             return self.part(piece, &text);
         }
@@ -220,7 +220,7 @@ impl Parts {
             bytes = bytes.get(text.len() - plain.len()..).unwrap_or_default();
             self.turn(piece.line, plain);
         }
-        if self.form == Form::Json {
+        if self.form == LineForm::Json {
             self.json(piece.line, bytes, piece.ends, piece.terminated)?;
         } else if piece.begins && piece.ends {
             // JSON ended, or was cut off, in front of it.
@@ -243,7 +243,7 @@ impl Parts {
         self.json.feed(line, bytes, terminated, calendar, notes);
         if ends && self.json.is_outside() {
             self.json.end(notes);
-            self.form = Form::Iostat;
+            self.form = LineForm::Iostat;
         }
         // An answer of Prometheus is of one host, or refused for itself.
         let source = &self.json.source;
@@ -263,16 +263,16 @@ impl Parts {
     /// Takes a whole line.
     fn line(&mut self, line: &Line<'_>) -> Result<(), LogError> {
         self.turn(line.number, &line.text);
-        if let Some(host) = Machine::host_of(&line.text) {
+        if let Some(host) = BannerLine::host_of(&line.text) {
             self.host.check(line.number, &host)?;
         }
         let (calendar, notes) = (&mut self.calendar, &mut self.notes);
         let (number, text, terminated) = (line.number, &line.text, line.terminated);
         match self.form {
-            Form::Iostat => self.text.line(line, calendar, notes)?,
-            Form::Json => self.json(number, text.as_bytes(), true, terminated)?,
-            Form::Sar => self.sar.line(number, text, terminated, calendar, notes),
-            Form::Sadf => {
+            LineForm::Iostat => self.text.line(line, calendar, notes)?,
+            LineForm::Json => self.json(number, text.as_bytes(), true, terminated)?,
+            LineForm::Sar => self.sar.line(number, text, terminated, calendar, notes),
+            LineForm::Sadf => {
                 if let Some(host) = Sadf::host_of(text) {
                     self.host.check(number, host)?;
                 }
@@ -281,7 +281,7 @@ impl Parts {
                     self.text.source.hostname = self.sadf.hostname().map(str::to_owned);
                 }
             }
-            Form::Vmstat => self.vmstat.line(number, text, terminated, calendar, notes),
+            LineForm::Vmstat => self.vmstat.line(number, text, terminated, calendar, notes),
         }
         Ok(())
     }
@@ -293,17 +293,17 @@ impl Parts {
             self.other = other::tool(text).map(|tool| (line, tool));
         }
         let form = if is_text(text) {
-            Form::Iostat
-        } else if self.form == Form::Json {
+            LineForm::Iostat
+        } else if self.form == LineForm::Json {
             return;
         } else if Json::begins(text) {
-            Form::Json
+            LineForm::Json
         } else if Sar::begins(text) || (is_front && sar::may_begin(text)) {
-            Form::Sar
+            LineForm::Sar
         } else if Sadf::begins(text) {
-            Form::Sadf
+            LineForm::Sadf
         } else if Vmstat::begins(text) {
-            Form::Vmstat
+            LineForm::Vmstat
         } else {
             return;
         };
@@ -313,13 +313,13 @@ impl Parts {
         self.leave_form();
         self.form = form;
         let kind = match form {
-            Form::Iostat | Form::Json => return,
-            Form::Sar => {
+            LineForm::Iostat | LineForm::Json => return,
+            LineForm::Sar => {
                 self.sar.begin_run();
                 SourceKind::Sar
             }
-            Form::Sadf => SourceKind::Sadf,
-            Form::Vmstat => {
+            LineForm::Sadf => SourceKind::Sadf,
+            LineForm::Vmstat => {
                 self.vmstat.begin_run();
                 SourceKind::Vmstat
             }
@@ -331,11 +331,11 @@ impl Parts {
 
     fn leave_form(&mut self) {
         match self.form {
-            Form::Iostat => self.text.leave(&mut self.calendar, &mut self.notes),
-            Form::Json => self.json.end(&mut self.notes),
-            Form::Sar => self.sar.reports.cut(),
-            Form::Sadf => self.sadf.reports.cut(),
-            Form::Vmstat => self.vmstat.reports.cut(),
+            LineForm::Iostat => self.text.leave(&mut self.calendar, &mut self.notes),
+            LineForm::Json => self.json.end(&mut self.notes),
+            LineForm::Sar => self.sar.reports.cut(),
+            LineForm::Sadf => self.sadf.reports.cut(),
+            LineForm::Vmstat => self.vmstat.reports.cut(),
         }
     }
 
@@ -343,7 +343,7 @@ impl Parts {
     fn end(&mut self) -> Result<(), LogError> {
         self.release()?;
         match self.form {
-            Form::Iostat => self.text.end(&mut self.calendar, &mut self.notes)?,
+            LineForm::Iostat => self.text.end(&mut self.calendar, &mut self.notes)?,
             _ => self.leave_form(),
         }
         if let Some(matrix) = self.json.take_matrix() {
@@ -400,9 +400,9 @@ fn is_text(line: &str) -> bool {
 }
 
 impl<R: BufRead> Iterator for Reader<R> {
-    type Item = Result<Reading, LogError>;
+    type Item = Result<LogReport, LogError>;
 
-    fn next(&mut self) -> Option<Result<Reading, LogError>> {
+    fn next(&mut self) -> Option<Result<LogReport, LogError>> {
         loop {
             if let Some(reading) = self.parts.series.take() {
                 return Some(Ok(reading));

@@ -42,18 +42,18 @@ pub(crate) struct Sadf {
 }
 
 /// The fields in front of a device.
-struct Leading<'a> {
+struct LeadingFields<'a> {
     hostname: &'a str,
     /// Seconds; 0 between two records of one second, and where the host was started.
     interval: u64,
     time: &'a str,
 }
 
-impl<'a> Leading<'a> {
-    fn of(fields: &[&'a str]) -> Option<Leading<'a>> {
+impl<'a> LeadingFields<'a> {
+    fn of(fields: &[&'a str]) -> Option<LeadingFields<'a>> {
         let [hostname, interval, time] = *fields.first_chunk::<LEADING>()?;
         let interval: i64 = interval.parse().ok()?;
-        Some(Leading {
+        Some(LeadingFields {
             hostname,
             interval: u64::try_from(interval).unwrap_or_default(),
             time,
@@ -81,7 +81,7 @@ impl Sadf {
     /// The host of a line of figures.
     pub(crate) fn host_of(text: &str) -> Option<&str> {
         let fields: Vec<&str> = text.split(separator_of(text)).take(LEADING).collect();
-        Leading::of(&fields).map(|leading| leading.hostname)
+        LeadingFields::of(&fields).map(|leading| leading.hostname)
     }
 
     /// The host whose figures came last.
@@ -120,7 +120,7 @@ impl Sadf {
             return;
         }
         let fields: Vec<&str> = text.split(separator).collect();
-        let Some(leading) = Leading::of(&fields) else {
+        let Some(leading) = LeadingFields::of(&fields) else {
             return notes.garbage.add(line, text);
         };
         let rest = &fields[LEADING..];
@@ -135,7 +135,7 @@ impl Sadf {
                     notes.garbage.add(line, text);
                 }
             }
-            Err(Cut) => {
+            Err(TruncatedLine) => {
                 notes.cut.add(line, text);
                 self.reports.damage();
             }
@@ -144,7 +144,13 @@ impl Sadf {
     }
 
     /// Adds a row. Returns whether it has a place.
-    fn row(&mut self, line: u64, leading: &Leading<'_>, row: Row, calendar: &mut Calendar) -> bool {
+    fn row(
+        &mut self,
+        line: u64,
+        leading: &LeadingFields<'_>,
+        row: Row,
+        calendar: &mut Calendar,
+    ) -> bool {
         if self.hostname.as_deref() != Some(leading.hostname) {
             self.reports.begin_run();
             self.current = None;
@@ -171,31 +177,31 @@ impl Sadf {
 }
 
 /// The end of a line is missing.
-struct Cut;
+struct TruncatedLine;
 
 fn separator_of(text: &str) -> char {
     if text.contains(';') { ';' } else { '\t' }
 }
 
 /// The row of the fields behind the time; none of another report of sar.
-type Parsed = Result<Option<Row>, Cut>;
+type Parsed = Result<Option<Row>, TruncatedLine>;
 
 fn columns_of(columns: &Columns, fields: &[&str], terminated: bool) -> Parsed {
     let Some((name, numbers)) = fields.split_first() else {
-        return Err(Cut);
+        return Err(TruncatedLine);
     };
     if numbers.first().is_none_or(|first| number(first).is_none()) {
         // A comment: 'COM;upgrade'.
         return Ok(None);
     }
     if numbers.len() != columns.count() || !terminated {
-        return Err(Cut);
+        return Err(TruncatedLine);
     }
     let mut figures = Figures::default();
     for (column, text) in columns.list.iter().zip(numbers) {
         match number(text) {
             Some(number) => figures.set(*column, number),
-            None => return Err(Cut),
+            None => return Err(TruncatedLine),
         }
     }
     Ok(Some(Row {
@@ -216,7 +222,7 @@ fn figure_of(fields: &[&str]) -> Parsed {
         return Ok(None);
     }
     let Some(number) = number(value) else {
-        return Err(Cut);
+        return Err(TruncatedLine);
     };
     let mut figures = Figures::default();
     figures.set(column, number);
@@ -242,7 +248,7 @@ fn header(text: &str) -> Option<Table> {
 fn is_restart(text: &str, separator: char) -> bool {
     let fields: Vec<&str> = text.split(separator).collect();
     let place = fields.get(LEADING);
-    place.is_some_and(|place| place.starts_with(RESTART)) && Leading::of(&fields).is_some()
+    place.is_some_and(|place| place.starts_with(RESTART)) && LeadingFields::of(&fields).is_some()
 }
 
 fn is_figure(text: &str) -> bool {

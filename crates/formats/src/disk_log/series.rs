@@ -13,7 +13,7 @@ use super::notes::Notes;
 use super::pace::{Pace, Timing};
 use super::report::Report;
 use super::row::Figures;
-use super::{First, Reading};
+use super::{FirstReport, LogReport};
 
 /// More names are not believed, so that a damaged log does not fill the memory.
 const MOST_NAMES: usize = 1 << 16;
@@ -21,7 +21,7 @@ const MOST_NAMES: usize = 1 << 16;
 /// The samples of a log, as they come about.
 #[derive(Debug)]
 pub(crate) struct Series {
-    first: First,
+    first: FirstReport,
     pace: Pace,
     devices: HashMap<String, Known>,
     /// Number of runs of iostat that began.
@@ -34,8 +34,8 @@ pub(crate) struct Series {
     held: Option<(Report, Timing)>,
     /// The last sample, until it is known whether it is the only one of its run, and whether its length was
     /// guessed.
-    last: Option<(Reading, bool)>,
-    done: VecDeque<Reading>,
+    last: Option<(LogReport, bool)>,
+    done: VecDeque<LogReport>,
 }
 
 /// Rows that a program computed of others. No device has such a name.
@@ -55,7 +55,7 @@ struct Known {
 }
 
 impl Series {
-    pub(crate) fn new(first: First, interval: Option<Nanos>) -> Series {
+    pub(crate) fn new(first: FirstReport, interval: Option<Nanos>) -> Series {
         Series {
             first,
             pace: Pace::new(interval),
@@ -70,7 +70,7 @@ impl Series {
     }
 
     /// The next sample that is complete.
-    pub(crate) fn take(&mut self) -> Option<Reading> {
+    pub(crate) fn take(&mut self) -> Option<LogReport> {
         self.done.pop_front()
     }
 
@@ -109,7 +109,7 @@ impl Series {
     }
 
     /// Hands over a sample, which is the first of its run or not.
-    fn hand_over(&mut self, reading: Reading, first: bool, guessed: bool, notes: &mut Notes) {
+    fn hand_over(&mut self, reading: LogReport, first: bool, guessed: bool, notes: &mut Notes) {
         self.end_last(first, notes);
         match first {
             true => self.last = Some((reading, guessed)),
@@ -136,9 +136,9 @@ impl Series {
     fn is_since_boot(&self, report: &Report) -> bool {
         match self.first {
             _ if report.length.is_some() => false,
-            First::SinceBoot => true,
-            First::Interval => false,
-            First::Tell => {
+            FirstReport::SinceBoot => true,
+            FirstReport::Interval => false,
+            FirstReport::Tell => {
                 // No mean since boot: a log that was cut out of another begins with any report.
                 let hangs = report.rows.iter().any(|row| row.figures.hangs());
                 !report.boot_omitted && !hangs
@@ -159,7 +159,7 @@ impl Series {
             devices: self.devices(report, span.at, notes),
             removed: Vec::new(),
         };
-        let reading = Reading {
+        let reading = LogReport {
             sample,
             line,
             since_boot: true,
@@ -193,7 +193,7 @@ impl Series {
             devices,
             removed: Vec::new(),
         };
-        let reading = Reading {
+        let reading = LogReport {
             sample,
             line,
             since_boot: false,

@@ -8,7 +8,7 @@ use super::Columns;
 use super::calendar::Calendar;
 use super::columns::NamePlace;
 use super::known::{self, ENOUGH};
-use super::landmark::{Machine, cpu_header, cpu_shares, is_other_header};
+use super::landmark::{BannerLine, cpu_header, cpu_shares, is_other_header};
 use super::line::{DeviceLine, device_line, has_decimal_comma, headless_figures};
 use super::notes::Notes;
 use super::number::{Number, number};
@@ -22,7 +22,7 @@ const HELD_BYTES: usize = 1 << 20;
 
 /// The columns are gone, and could not be determined.
 #[derive(Debug)]
-pub(crate) struct NoColumns {
+pub(crate) struct ColumnsLost {
     /// The first line of figures.
     pub(crate) line: u64,
     /// Number of figures of most lines.
@@ -92,7 +92,7 @@ impl Text {
         line: &Line<'_>,
         calendar: &mut Calendar,
         notes: &mut Notes,
-    ) -> Result<(), NoColumns> {
+    ) -> Result<(), ColumnsLost> {
         if self.held.is_empty() && !self.is_headless(&line.text) {
             self.known(line, calendar, notes);
             return Ok(());
@@ -119,7 +119,7 @@ impl Text {
         &mut self,
         calendar: &mut Calendar,
         notes: &mut Notes,
-    ) -> Result<(), NoColumns> {
+    ) -> Result<(), ColumnsLost> {
         self.release(calendar, notes)?;
         self.leave(calendar, notes);
         Ok(())
@@ -164,13 +164,13 @@ impl Text {
     }
 
     /// Reads the lines that were held, by the columns that they show.
-    fn release(&mut self, calendar: &mut Calendar, notes: &mut Notes) -> Result<(), NoColumns> {
+    fn release(&mut self, calendar: &mut Calendar, notes: &mut Notes) -> Result<(), ColumnsLost> {
         let Some(first) = self.held.first() else {
             return Ok(());
         };
         if self.columns.is_none() {
             let Some(guess) = known::guess(&self.rows) else {
-                return Err(NoColumns {
+                return Err(ColumnsLost {
                     line: first.number,
                     figures: known::usual_count(&self.rows).unwrap_or_default(),
                     candidates: known::candidates_text(&self.rows),
@@ -223,7 +223,7 @@ impl Text {
         calendar: &mut Calendar,
         notes: &mut Notes,
     ) -> bool {
-        if let Some(machine) = Machine::of_line(text) {
+        if let Some(machine) = BannerLine::of_line(text) {
             self.reports.begin_run();
             calendar.begin_run(machine.date);
             machine.note(&mut self.source);

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::Columns;
 use super::clock::time_of_day;
 use super::columns::{Column, NamePlace};
-use super::landmark::{Machine, cpu_shares};
+use super::landmark::{BannerLine, cpu_shares};
 use super::line::LEAST_FIGURES;
 use super::number::number;
 use super::sar;
@@ -39,16 +39,16 @@ impl Line<'_> {
 
 /// The form of the rows below a header.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct RowForm {
     /// Words in front of the figures: the name, and the time in a row of sar.
     front: usize,
     figures: usize,
     names: NamePlace,
 }
 
-impl Shape {
-    fn of(front: usize, columns: &Columns) -> Shape {
-        Shape {
+impl RowForm {
+    fn of(front: usize, columns: &Columns) -> RowForm {
+        RowForm {
             front,
             figures: columns.count(),
             names: columns.names,
@@ -58,7 +58,7 @@ impl Shape {
 
 /// The part of a log that may be continued on the next line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Begun {
+enum ContinuedPart {
     /// Names of columns.
     Header,
     /// A row, or the name of one: old versions of iostat print the figures of a long name below it.
@@ -69,18 +69,18 @@ enum Begun {
 
 /// Puts lines together.
 #[derive(Debug)]
-pub(crate) struct Wrapped {
-    shape: Option<Shape>,
-    begun: Begun,
+pub(crate) struct LineJoiner {
+    shape: Option<RowForm>,
+    begun: ContinuedPart,
     held: Vec<Line<'static>>,
 }
 
-impl Wrapped {
+impl LineJoiner {
     /// `columns`: those of rows that have no header.
-    pub(crate) fn new(columns: Option<&Columns>) -> Wrapped {
-        Wrapped {
-            shape: columns.map(|columns| Shape::of(1, columns)),
-            begun: Begun::Row,
+    pub(crate) fn new(columns: Option<&Columns>) -> LineJoiner {
+        LineJoiner {
+            shape: columns.map(|columns| RowForm::of(1, columns)),
+            begun: ContinuedPart::Row,
             held: Vec::new(),
         }
     }
@@ -108,8 +108,8 @@ impl Wrapped {
     /// The lines that are held, which nothing continues. Those of a row that is not whole are left as they are.
     pub(crate) fn release(&mut self) -> Vec<Line<'static>> {
         match self.begun {
-            Begun::Header => self.join().into_iter().collect(),
-            Begun::Row | Begun::Machine => std::mem::take(&mut self.held),
+            ContinuedPart::Header => self.join().into_iter().collect(),
+            ContinuedPart::Row | ContinuedPart::Machine => std::mem::take(&mut self.held),
         }
     }
 
@@ -123,31 +123,31 @@ impl Wrapped {
             text.push_str(part.text.trim());
             line.terminated = part.terminated;
         }
-        if self.begun == Begun::Header {
+        if self.begun == ContinuedPart::Header {
             self.shape = shape(&line.text).or(self.shape);
         }
         Some(line)
     }
 
     /// The part of a log that this line may be the beginning of.
-    fn begins(&mut self, text: &str) -> Option<Begun> {
+    fn begins(&mut self, text: &str) -> Option<ContinuedPart> {
         let mut words = text.split_whitespace();
         let last = words.next_back()?;
         if number(last).is_some() {
-            return self.is_short(text).then_some(Begun::Row);
+            return self.is_short(text).then_some(ContinuedPart::Row);
         }
         if text.contains(['/', '%']) {
             if shape(text).is_some() || is_nameless(text) {
-                return Some(Begun::Header);
+                return Some(ContinuedPart::Header);
             }
             if sar::may_begin(text) {
                 self.shape = None;
             }
         }
         if text.starts_with("Linux ") {
-            return Machine::of_line(text).map(|_| Begun::Machine);
+            return BannerLine::of_line(text).map(|_| ContinuedPart::Machine);
         }
-        words.next().is_none().then_some(Begun::Row)
+        words.next().is_none().then_some(ContinuedPart::Row)
     }
 
     /// True if a line that ends with a figure is a row that lacks some.
@@ -173,17 +173,17 @@ impl Wrapped {
             return None;
         }
         match self.begun {
-            Begun::Header if is_names(text) => Some(false),
+            ContinuedPart::Header if is_names(text) => Some(false),
             // With the name of the devices at its end.
-            Begun::Header => {
+            ContinuedPart::Header => {
                 let begun = self
                     .held
                     .first()
                     .is_some_and(|line| is_nameless(&line.text));
                 (begun && shape(&self.with(text)).is_some()).then_some(true)
             }
-            Begun::Machine => text.trim_end().ends_with("CPU)").then_some(true),
-            Begun::Row => self.continues_row(text, words),
+            ContinuedPart::Machine => text.trim_end().ends_with("CPU)").then_some(true),
+            ContinuedPart::Row => self.continues_row(text, words),
         }
     }
 
@@ -226,12 +226,12 @@ fn figures(text: &str) -> usize {
 }
 
 /// The form of the rows below a line, if it is a header of iostat or of `sar -d`.
-fn shape(text: &str) -> Option<Shape> {
+fn shape(text: &str) -> Option<RowForm> {
     if let Some(columns) = Columns::of_header(text) {
-        return Some(Shape::of(1, &columns));
+        return Some(RowForm::of(1, &columns));
     }
     let (time_words, columns) = sar::disks(text)?;
-    Some(Shape::of(time_words + 1, &columns))
+    Some(RowForm::of(time_words + 1, &columns))
 }
 
 /// True if a line has nothing but names of columns.
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     fn joined(text: &str) -> Vec<(u64, String)> {
-        let mut wrapped = Wrapped::new(None);
+        let mut wrapped = LineJoiner::new(None);
         let mut whole = Vec::new();
         for (number, text) in (1..).zip(text.lines()) {
             let (held, line) = wrapped.push(Line {

@@ -2,7 +2,7 @@
 
 pub mod tokens;
 
-use tokens::{Within, fingerprint, tokens};
+use tokens::{LineEndContext, fingerprint, tokens};
 
 /// A statement, and the schema that it was run in, where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,25 +18,25 @@ pub fn parse(text: &str) -> Vec<Statement> {
     let mut found = Vec::new();
     let mut schema: Option<String> = None;
     let mut open = String::new();
-    let mut within = Within::default();
+    let mut within = LineEndContext::default();
     for line in text.lines() {
         let is_between = open.trim().is_empty() || is_header(line);
         if let Some(header) = line.strip_prefix("# ").filter(|_| is_between) {
             // A statement without an end, cut off by a rotation.
             open.clear();
-            within = Within::default();
+            within = LineEndContext::default();
             schema = schema_of(header).or(schema);
             continue;
         }
         if is_end_of_start(line) && open.contains(", Version: ") {
             open.clear();
-            within = Within::default();
+            within = LineEndContext::default();
             continue;
         }
         open.push_str(line);
         open.push('\n');
         within = within.after(line);
-        if !line.trim_end().ends_with(';') || within != Within::Statement {
+        if !line.trim_end().ends_with(';') || within != LineEndContext::Statement {
             continue;
         }
         let statement = std::mem::take(&mut open);

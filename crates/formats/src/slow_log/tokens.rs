@@ -2,7 +2,7 @@
 
 /// Kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     /// A keyword or a name without quotes.
     Word,
     /// A name in backquotes.
@@ -19,7 +19,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// As it stands, with its quotes.
     pub text: &'a str,
     /// Its first byte.
@@ -29,7 +29,7 @@ pub struct Token<'a> {
 impl Token<'_> {
     /// True if it is this keyword.
     pub fn is(&self, word: &str) -> bool {
-        self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
+        self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word)
     }
 
     /// The byte behind it.
@@ -40,7 +40,7 @@ impl Token<'_> {
     /// The name or text without its quotes.
     pub fn bare(&self) -> &str {
         match self.kind {
-            Kind::Name | Kind::Text => self
+            TokenKind::Name | TokenKind::Text => self
                 .text
                 .get(1..self.text.len().saturating_sub(1))
                 .unwrap_or_default(),
@@ -73,11 +73,11 @@ pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
             continue;
         }
         let (kind, length) = match byte {
-            b'\'' | b'"' => (Kind::Text, quoted(rest, true)?),
-            b'`' => (Kind::Name, quoted(rest, false)?),
-            b'0'..=b'9' => (Kind::Number, number(rest)),
-            c if is_word(c) => (Kind::Word, run(rest, is_word)),
-            _ => (Kind::Symbol, 1),
+            b'\'' | b'"' => (TokenKind::Text, quoted(rest, true)?),
+            b'`' => (TokenKind::Name, quoted(rest, false)?),
+            b'0'..=b'9' => (TokenKind::Number, number(rest)),
+            c if is_word(c) => (TokenKind::Word, run(rest, is_word)),
+            _ => (TokenKind::Symbol, 1),
         };
         found.push(Token {
             kind,
@@ -91,7 +91,7 @@ pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
 
 /// Place of a line's end within a statement: a semicolon ends the statement only outside of quotes and comments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Within {
+pub enum LineEndContext {
     /// Outside of both.
     #[default]
     Statement,
@@ -101,31 +101,35 @@ pub enum Within {
     Comment,
 }
 
-impl Within {
+impl LineEndContext {
     /// The place at the end of `line`, which begins here.
-    pub fn after(mut self, line: &str) -> Within {
+    pub fn after(mut self, line: &str) -> LineEndContext {
         let mut rest = line.as_bytes();
         while let Some(&byte) = rest.first() {
             let mut length = 1;
             self = match self {
-                Within::Comment if rest.starts_with(b"*/") => {
+                LineEndContext::Comment if rest.starts_with(b"*/") => {
                     length = 2;
-                    Within::Statement
+                    LineEndContext::Statement
                 }
-                Within::Comment => Within::Comment,
+                LineEndContext::Comment => LineEndContext::Comment,
                 // A doubled quote closes and opens again.
-                Within::Quotes(quote) if byte == quote => Within::Statement,
-                Within::Quotes(quote) => {
+                LineEndContext::Quotes(quote) if byte == quote => LineEndContext::Statement,
+                LineEndContext::Quotes(quote) => {
                     length += usize::from(byte == b'\\' && quote != b'`');
-                    Within::Quotes(quote)
+                    LineEndContext::Quotes(quote)
                 }
-                Within::Statement if is_line_comment(rest) => return Within::Statement,
-                Within::Statement if rest.starts_with(b"/*") => {
+                LineEndContext::Statement if is_line_comment(rest) => {
+                    return LineEndContext::Statement;
+                }
+                LineEndContext::Statement if rest.starts_with(b"/*") => {
                     length = 2;
-                    Within::Comment
+                    LineEndContext::Comment
                 }
-                Within::Statement if matches!(byte, b'\'' | b'"' | b'`') => Within::Quotes(byte),
-                Within::Statement => Within::Statement,
+                LineEndContext::Statement if matches!(byte, b'\'' | b'"' | b'`') => {
+                    LineEndContext::Quotes(byte)
+                }
+                LineEndContext::Statement => LineEndContext::Statement,
             };
             rest = rest.get(length..).unwrap_or_default();
         }
@@ -171,7 +175,7 @@ pub fn fingerprint(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for token in tokens(text).unwrap_or_default() {
         let word = match token.kind {
-            Kind::Text | Kind::Number => "?".to_owned(),
+            TokenKind::Text | TokenKind::Number => "?".to_owned(),
             _ => token.bare().to_lowercase(),
         };
         let is_list = word == "?" && words.len() >= 2 && words.ends_with(&["?".into(), ",".into()]);
@@ -248,8 +252,8 @@ mod tests {
         #[test]
         fn a_text_ends_within_quotes_where_it_cannot_be_cut(text in "[a'\"`/*# \n\\\\-]{0,40}") {
             let lines = text.split('\n');
-            let end = lines.fold(Within::default(), |within, line| within.after(line));
-            prop_assert_eq!(tokens(&text).is_some(), end == Within::Statement);
+            let end = lines.fold(LineEndContext::default(), |within, line| within.after(line));
+            prop_assert_eq!(tokens(&text).is_some(), end == LineEndContext::Statement);
         }
 
         #[test]

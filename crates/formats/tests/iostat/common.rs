@@ -1,6 +1,6 @@
 //! Code that the tests share.
 
-use formats::disk_log::{Notes, Options, Reader, Reading};
+use formats::disk_log::{LogReport, Notes, Options, Reader};
 use record::sample::{DeviceSample, Flow, Sample};
 
 pub(crate) fn fixture(name: &str) -> String {
@@ -8,17 +8,17 @@ pub(crate) fn fixture(name: &str) -> String {
     std::fs::read_to_string(format!("{folder}/{name}")).unwrap()
 }
 
-pub(crate) fn read_with(text: &str, options: Options) -> (Vec<Reading>, Notes) {
+pub(crate) fn read_with(text: &str, options: Options) -> (Vec<LogReport>, Notes) {
     let mut reader = Reader::new(text.as_bytes(), options);
     let readings = reader.by_ref().map(|reading| reading.unwrap()).collect();
     (readings, reader.notes().clone())
 }
 
-pub(crate) fn read(name: &str) -> (Vec<Reading>, Notes) {
+pub(crate) fn read(name: &str) -> (Vec<LogReport>, Notes) {
     read_with(&fixture(name), Options::default())
 }
 
-pub(crate) fn intervals(readings: &[Reading]) -> Vec<&Sample> {
+pub(crate) fn intervals(readings: &[LogReport]) -> Vec<&Sample> {
     let real = readings.iter().filter(|reading| !reading.since_boot);
     real.map(|reading| &reading.sample).collect()
 }

@@ -1,6 +1,6 @@
 //! Logs that lack something: headers, devices, the ends of lines, or all.
 
-use formats::disk_log::{First, LogError, Options, Reader, Reading};
+use formats::disk_log::{FirstReport, LogError, LogReport, Options, Reader};
 use record::Nanos;
 use record::sample::{Flow, Sample};
 
@@ -78,7 +78,7 @@ fn what_cannot_be_guessed_is_requested() {
     let options = Options {
         columns: Some("tps kB_read/s kB_wrtn/s kB_read kB_wrtn".parse().unwrap()),
         interval: Some(Nanos::from_secs(5)),
-        first: First::Interval,
+        first: FirstReport::Interval,
         ..Options::default()
     };
     let (readings, _) = read_with(&text, options);
@@ -111,7 +111,7 @@ fn garbage_is_counted_and_named_and_does_no_harm() {
     assert_eq!(notes.garbage.count, 3);
     assert_eq!(notes.garbage.first, [4, 10, 16]);
     assert!(notes.garbage.example.starts_with("Killed process 4711"));
-    let figures = |readings: &[Reading]| -> Vec<Sample> {
+    let figures = |readings: &[LogReport]| -> Vec<Sample> {
         readings
             .iter()
             .map(|reading| reading.sample.clone())
@@ -153,7 +153,7 @@ fn json_that_is_cut_anywhere_gives_the_reports_before() {
     let (clean, _) = read_with(&text, Options::default());
     for end in 0..text.len() {
         let mut reader = Reader::new(&text.as_bytes()[..end], Options::default());
-        let readings: Vec<Reading> = reader.by_ref().filter_map(Result::ok).collect();
+        let readings: Vec<LogReport> = reader.by_ref().filter_map(Result::ok).collect();
         for (reading, clean) in readings.iter().zip(&clean) {
             for device in &reading.sample.devices {
                 let whole = clean.sample.device(device.device.id).unwrap();

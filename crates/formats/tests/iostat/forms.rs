@@ -1,6 +1,6 @@
 //! The forms in which sysstat 12.6 prints the same: units, names at the end, JSON, groups, colours.
 
-use formats::disk_log::{Options, Reader, Reading};
+use formats::disk_log::{LogReport, Options, Reader};
 use record::sample::SourceKind;
 
 use crate::common::{by_name, device, fixture, intervals, read};
@@ -30,7 +30,7 @@ fn every_figure_of_sysstat_12_6_is_found_under_its_name() {
 }
 
 /// Compares and returns how many lines of devices there were.
-fn compared(file: &str, text: &str, readings: &[Reading]) -> usize {
+fn compared(file: &str, text: &str, readings: &[LogReport]) -> usize {
     let mut header: Vec<String> = Vec::new();
     let (mut report, mut lines) = (0, 0);
     for line in text.lines() {

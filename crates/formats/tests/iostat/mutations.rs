@@ -1,7 +1,7 @@
 //! No bytes make the reader panic, hang, or say what cannot be: the fixtures, changed at random from
 //! fixed seeds. `fuzz/` does the same for longer and with the coverage in view.
 
-use formats::disk_log::{First, Options, Reader};
+use formats::disk_log::{FirstReport, Options, Reader};
 use proptest::prelude::*;
 use record::Nanos;
 use record::random::SplitMix64;
@@ -107,7 +107,11 @@ fn options(random: &mut SplitMix64) -> Options {
     Options {
         columns: (below(random, 4) == 0).then(|| "r/s w/s rkB/s wkB/s %util".parse().unwrap()),
         interval: (below(random, 4) == 0).then_some(Nanos::from_secs(5)),
-        first: [First::Tell, First::SinceBoot, First::Interval][below(random, 3)],
+        first: [
+            FirstReport::Tell,
+            FirstReport::SinceBoot,
+            FirstReport::Interval,
+        ][below(random, 3)],
         ..Options::default()
     }
 }

@@ -1,6 +1,6 @@
 //! Times, dates, the first report of a run, and runs behind each other.
 
-use formats::disk_log::{DateOrder, First, Options, Reading};
+use formats::disk_log::{DateOrder, FirstReport, LogReport, Options};
 use record::Nanos;
 use record::sample::Gap;
 
@@ -79,7 +79,7 @@ fn a_date_in_front_of_a_run_is_that_of_its_first_report() {
 
 #[test]
 fn the_first_report_is_of_the_time_since_boot_unless_y_was_given() {
-    let boots = |readings: &[Reading]| -> Vec<bool> {
+    let boots = |readings: &[LogReport]| -> Vec<bool> {
         readings.iter().map(|reading| reading.since_boot).collect()
     };
     let (readings, notes) = read("12.6-x.txt");
@@ -99,7 +99,7 @@ fn the_first_report_is_of_the_time_since_boot_unless_y_was_given() {
         [true, false, false]
     );
     let options = Options {
-        first: First::Interval,
+        first: FirstReport::Interval,
         ..Options::default()
     };
     assert_eq!(boots(&read_with(&text, options).0), [false; 3]);

@@ -1,6 +1,6 @@
 //! The column sets of the versions of sysstat before 12.6.
 
-use formats::disk_log::{First, Options};
+use formats::disk_log::{FirstReport, Options};
 use record::sample::Flow;
 use record::{Bytes, Nanos};
 
@@ -188,7 +188,7 @@ fn mean_sizes_are_those_printed_and_none_where_rounding_leaves_nothing_to_tell_t
     ] {
         let report = format!("Device {header}\nsda {figures}\n\n");
         let options = Options {
-            first: First::Interval,
+            first: FirstReport::Interval,
             ..Options::default()
         };
         let (readings, _) = read_with(&report.repeat(2), options);
@@ -200,7 +200,7 @@ fn mean_sizes_are_those_printed_and_none_where_rounding_leaves_nothing_to_tell_t
 #[test]
 fn sysstat_12_7_may_count_in_gigabytes() {
     let options = || Options {
-        first: First::Interval,
+        first: FirstReport::Interval,
         ..Options::default()
     };
     for (header, figures) in [
@@ -236,7 +236,7 @@ fn the_table_of_nfs_is_passed_over() {
                Device:                  rBlk_nor/s   wBlk_nor/s   rBlk_dir/s   wBlk_dir/s   rBlk_svr/s   wBlk_svr/s    rops/s    wops/s\n\
                10.7.0.1:/var/ftp/pub/RHEL/X86-64/S55         0.00         0.00         0.00         0.00         0.00         0.00      0.03      0.03\n\n";
     let (readings, notes) = read_with(&log.repeat(2), Options::default());
-    let names = |reading: &formats::disk_log::Reading| {
+    let names = |reading: &formats::disk_log::LogReport| {
         let devices = reading.sample.devices.iter();
         devices
             .map(|device| device.device.name.clone())

@@ -1,6 +1,6 @@
 //! Logs that a mail client wrapped and quoted.
 
-use formats::disk_log::{Notes, Options, Reading};
+use formats::disk_log::{LogReport, Notes, Options};
 use record::sample::Sample;
 
 use crate::common::{fixture, read_with};
@@ -24,8 +24,8 @@ fn quote(text: &str) -> String {
     text.lines().map(|line| format!("> {line}\n")).collect()
 }
 
-fn samples((readings, _): &(Vec<Reading>, Notes)) -> Vec<(bool, &Sample)> {
-    let reading = |reading: &'_ Reading| reading.since_boot;
+fn samples((readings, _): &(Vec<LogReport>, Notes)) -> Vec<(bool, &Sample)> {
+    let reading = |reading: &'_ LogReport| reading.since_boot;
     readings
         .iter()
         .map(|one| (reading(one), &one.sample))
@@ -61,7 +61,7 @@ fn a_log_that_was_wrapped_and_quoted_tells_the_same() {
             ] {
                 let read = read_with(&log, Options::default());
                 let marks =
-                    |(_, notes): &(Vec<Reading>, Notes)| (notes.cut.count, notes.garbage.count);
+                    |(_, notes): &(Vec<LogReport>, Notes)| (notes.cut.count, notes.garbage.count);
                 if samples(&read) != samples(&plain) || marks(&read) != marks(&plain) {
                     different.push(format!("{name} at {width}: {:?}\n{log}", read.1));
                 }

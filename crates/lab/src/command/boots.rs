@@ -20,7 +20,7 @@ use ui::exit::{ExitClass as _, Failure};
 pub(super) const POLL: Duration = Duration::from_millis(100);
 
 /// Settings that all boots of a machine share.
-pub(super) struct Boots<'a> {
+pub(super) struct BootSettings<'a> {
     /// Hardware of the machine, with a disk of its own if its power is cut.
     pub options: MachineOptions,
     /// Its volumes.
@@ -46,7 +46,7 @@ pub(super) fn cut_times(wanted: &[CutTimes], seed: u64) -> Vec<Nanos> {
         .collect()
 }
 
-impl Boots<'_> {
+impl BootSettings<'_> {
     /// Runs the machine, which was started once, with its power cuts to the end of its command, and
     /// gives the command's status. The machine is gone then.
     ///

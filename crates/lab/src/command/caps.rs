@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_caps_in_force_are_shown_with_their_units() {
-        for (text, told) in [
+        for (text, expected) in [
             ("gp3:16GiB", "3,000 IOPS, 125 MiB/s"),
             ("iops=40:1GiB", "40 IOPS, no cap on throughput"),
             ("throughput=125B:1GiB", "no cap on IOPS, 125 B/s"),
@@ -149,7 +149,7 @@ mod tests {
             ),
         ] {
             let group: VolumeGroup = text.parse().unwrap();
-            assert_eq!(caps(&group.spec), told);
+            assert_eq!(caps(&group.spec), expected);
         }
         let instance = Caps {
             iops: Some(3_600.0),

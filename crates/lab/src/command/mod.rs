@@ -15,7 +15,7 @@ use crate::server::{Options, Server, Truth, Volume};
 use anyhow::Context as _;
 use serde::Serialize;
 
-use boots::{Boots, POLL};
+use boots::{BootSettings, POLL};
 use failure::all;
 use ledger::{check_new, keep_ledger};
 use rehearsal::{Rehearsal, describe, options, specs};
@@ -26,9 +26,9 @@ use crate::args::LabServeArgs;
 use crate::args::LabVerb;
 use crate::args::VolumesArgs;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::output;
-use ui::output::{Format, OutputFile};
+use ui::output::{OutputFile, OutputFormat};
 
 /// Serves volumes, and runs a command next to them.
 pub fn lab(args: &LabArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -59,7 +59,7 @@ fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outc
     let machine = Machine::start(&options, io::stdout(), io::stderr()).refused()?;
     context.notice(&describe(args.accel, &server, machine.accelerator()));
     report_caps(&server, &args.volumes, context);
-    let boots = Boots {
+    let boots = BootSettings {
         options,
         server: &server,
         cuts: &cuts,
@@ -69,12 +69,12 @@ fn run(args: &LabRunArgs, context: &mut Context, interrupt: &AtomicBool) -> Outc
     // However it ended, what is known is kept.
     let kept = keep_ledger(&copied, args.ledger_out.as_deref(), context);
     let written = write_truth(truth.as_ref(), &server);
-    all(context, status, [kept, written]).map(Answer::Status)
+    all(context, status, [kept, written]).map(CommandEnd::Status)
 }
 
 /// The file for the truth, which is written at the end.
 fn check_truth(volumes: &VolumesArgs) -> Result<Option<OutputFile>, Failure> {
-    OutputFile::check_if_any(volumes.truth.as_ref(), Format::Json, volumes.force)
+    OutputFile::check_if_any(volumes.truth.as_ref(), OutputFormat::Json, volumes.force)
 }
 
 fn serve(args: &LabServeArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -104,7 +104,7 @@ fn serve(args: &LabServeArgs, context: &mut Context, interrupt: &AtomicBool) -> 
         std::thread::sleep(POLL);
     }
     write_truth(truth.as_ref(), &server)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Body of the document of `lab --truth`.

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use crate::args::{AccelChoice, LabRunArgs, VolumesArgs};
 use crate::machine::{
-    Accel, Accelerator, Disk, MachineOptions, Packages, Source, check_emulator, default_cache,
+    Accel, Accelerator, Disk, DiskContent, MachineOptions, Packages, check_emulator, default_cache,
 };
 use crate::model::Caps;
 use crate::server::{Options, Server};
@@ -73,7 +73,7 @@ fn machine(
         .volumes()
         .iter()
         .map(|volume| Disk {
-            source: Source::Socket {
+            source: DiskContent::Socket {
                 path: volume.socket().to_path_buf(),
                 export: String::new(),
             },

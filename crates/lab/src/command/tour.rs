@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicBool;
 
 use ui::charset;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome, sentence};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
 
-use super::boots::Boots;
+use super::boots::BootSettings;
 use super::rehearsal::{Rehearsal, describe};
 use crate::args::{LabRunArgs, LabTourArgs, VolumesArgs};
 use crate::machine::{Error, Machine};
@@ -49,7 +49,7 @@ pub(super) fn tour(args: &LabTourArgs, context: &mut Context, interrupt: &Atomic
     let run = arguments(args, context)?;
     let rehearsal = match Rehearsal::prepare(&run, &mut |text| context.notice(text), interrupt) {
         Ok(rehearsal) => rehearsal,
-        Err(error) if wants_a_machine(&error) => {
+        Err(error) if lacks_machine(&error) => {
             context.notice(&format!(
                 "disksmith: {}\nUntil then, this is a recording of the tour:",
                 sentence(&error)
@@ -64,7 +64,7 @@ pub(super) fn tour(args: &LabTourArgs, context: &mut Context, interrupt: &Atomic
         &rehearsal.server,
         machine.accelerator(),
     ));
-    let boots = Boots {
+    let boots = BootSettings {
         options: rehearsal.options,
         server: &rehearsal.server,
         cuts: &[],
@@ -72,11 +72,11 @@ pub(super) fn tour(args: &LabTourArgs, context: &mut Context, interrupt: &Atomic
     };
     let status = boots.until_the_end(machine, context)?;
     context.print(&format!("\n{}\n", truth(rehearsal.server.volumes())))?;
-    Ok(Answer::Status(status))
+    Ok(CommandEnd::Status(status))
 }
 
 /// Something that the machine is made of cannot be had here.
-fn wants_a_machine(error: &anyhow::Error) -> bool {
+fn lacks_machine(error: &anyhow::Error) -> bool {
     error
         .downcast_ref::<Error>()
         .is_some_and(|error| !matches!(error, Error::Interrupted))
@@ -154,7 +154,7 @@ fn play(args: &LabTourArgs, context: &mut Context, interrupt: &AtomicBool) -> Ou
     let has_styles = has_styles(context);
     cast.play(&mut context.out, has_styles, speed, interrupt)
         .midway()?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 #[cfg(test)]

@@ -7,32 +7,36 @@ use std::time::Duration;
 
 use record::Nanos;
 
-use super::{Clock, Passing, precise_timers};
-use crate::model::{Caps, Gate};
+use super::{Clock, PendingRequest, precise_timers};
+use crate::model::{Caps, FairQueue};
 
 /// A gate that several volumes share.
-pub(crate) struct Gatekeeper {
+pub(crate) struct SharedFairQueue {
     clock: Clock,
-    inside: Mutex<GateState>,
+    inside: Mutex<FairQueueState>,
     changed: Condvar,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct GateState {
-    gate: Gate<Passing>,
+struct FairQueueState {
+    gate: FairQueue<PendingRequest>,
     closed: bool,
 }
 
-impl Gatekeeper {
+impl SharedFairQueue {
     /// Starts the thread.
     ///
     /// # Errors
     /// When the kernel has no thread to give.
-    pub(crate) fn start(caps: Caps, volumes: usize, clock: Clock) -> io::Result<Arc<Gatekeeper>> {
-        let keeper = Arc::new(Gatekeeper {
+    pub(crate) fn start(
+        caps: Caps,
+        volumes: usize,
+        clock: Clock,
+    ) -> io::Result<Arc<SharedFairQueue>> {
+        let keeper = Arc::new(SharedFairQueue {
             clock,
-            inside: Mutex::new(GateState {
-                gate: Gate::new(caps, volumes),
+            inside: Mutex::new(FairQueueState {
+                gate: FairQueue::new(caps, volumes),
                 closed: false,
             }),
             changed: Condvar::new(),
@@ -46,7 +50,7 @@ impl Gatekeeper {
         Ok(keeper)
     }
 
-    fn inside(&self) -> MutexGuard<'_, GateState> {
+    fn inside(&self) -> MutexGuard<'_, FairQueueState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,13 +59,20 @@ impl Gatekeeper {
     }
 
     /// Brings a request that leaves its volume's queue at `at`.
-    pub(crate) fn offer(&self, at: Nanos, volume: usize, ops: u64, bytes: u64, passing: Passing) {
+    pub(crate) fn enqueue(
+        &self,
+        at: Nanos,
+        volume: usize,
+        ops: u64,
+        bytes: u64,
+        passing: PendingRequest,
+    ) {
         let mut inside = self.inside();
         if inside.closed {
             return;
         }
         let before = inside.gate.next();
-        inside.gate.offer(at, volume, ops, bytes, passing);
+        inside.gate.enqueue(at, volume, ops, bytes, passing);
         let sooner = inside.gate.next() != before;
         drop(inside);
         if sooner {
@@ -100,7 +111,7 @@ impl Gatekeeper {
         let mut inside = self.inside();
         inside.closed = true;
         // What waits holds its volume, which holds this gate.
-        inside.gate = Gate::new(Caps::default(), 0);
+        inside.gate = FairQueue::new(Caps::default(), 0);
         drop(inside);
         self.changed.notify_all();
         if let Some(thread) = self.thread().take() {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use record::Nanos;
 
-use crate::model::{Kind, Request};
+use crate::model::{Request, RequestKind};
 
 /// A log, a line a request in the order of their arrival: seconds, serial number, operation, offset, length, and `fua`
 /// behind a write with forced unit access.
@@ -31,11 +31,11 @@ impl RequestLog {
     /// Notes a request. After an error nothing more is noted.
     pub(super) fn note(&self, at: Nanos, serial: &str, request: &Request, fua: bool) {
         let operation = match request.kind {
-            Kind::Read => "read",
-            Kind::Write => "write",
-            Kind::Flush => "flush",
-            Kind::Zero => "zero",
-            Kind::Trim => "trim",
+            RequestKind::Read => "read",
+            RequestKind::Write => "write",
+            RequestKind::Flush => "flush",
+            RequestKind::Zero => "zero",
+            RequestKind::Trim => "trim",
         };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (writer, failed) = &mut *state;

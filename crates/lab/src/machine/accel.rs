@@ -36,14 +36,14 @@ impl Accel {
         match self {
             Accel::Kvm => Accelerator::Kvm,
             Accel::Emulation => Accelerator::Emulation,
-            Accel::Auto if works(cache, arch, packages) => Accelerator::Kvm,
+            Accel::Auto if kvm_works(cache, arch, packages) => Accelerator::Kvm,
             Accel::Auto => Accelerator::Emulation,
         }
     }
 }
 
 /// True if KVM works. The answer holds until the next boot, and is stored until then.
-fn works(cache: &Path, arch: &Arch, packages: &Packages) -> bool {
+fn kvm_works(cache: &Path, arch: &Arch, packages: &Packages) -> bool {
     let opened = fs::File::options().read(true).write(true).open("/dev/kvm");
     if opened.is_err() {
         return false;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// Content of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum DiskContent {
     /// An NBD server.
     Socket {
         /// Its unix socket.
@@ -20,7 +20,7 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
     /// Its content.
-    pub source: Source,
+    pub source: DiskContent,
     /// Its serial number, at most 20 bytes.
     pub serial: String,
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use super::arch::Arch;
 use super::cpio::Archive;
 use super::elf::Elf;
-use super::library::{Libraries, Needs, Tree, neighbour};
+use super::library::{Libraries, ProgramNeeds, Tree, neighbour};
 use super::modules::{AT_ONCE, Modules, ON_DEMAND};
 use super::packages::Packages;
 use super::{Error, Result};
@@ -97,7 +97,7 @@ pub(super) struct Disks {
 
 /// The command that the machine is to run.
 #[derive(Debug)]
-pub(super) struct Task<'a> {
+pub(super) struct GuestCommand<'a> {
     /// A program and its arguments.
     pub command: &'a [OsString],
     /// A shell script that runs before it, and must end well.
@@ -118,7 +118,7 @@ pub(super) fn write<W: Write>(
     packages: &Packages,
     binary: &Path,
     disks: &Disks,
-    task: &Task<'_>,
+    task: &GuestCommand<'_>,
 ) -> Result<W> {
     let mut image = Image {
         archive: Archive::new(BufWriter::with_capacity(1 << 18, to)),
@@ -149,7 +149,7 @@ struct Image<'a, W: Write> {
 }
 
 impl<W: Write> Image<'_, W> {
-    fn base(&mut self, disks: &Disks, task: &Task<'_>) -> io::Result<()> {
+    fn base(&mut self, disks: &Disks, task: &GuestCommand<'_>) -> io::Result<()> {
         let archive = &mut self.archive;
         for folder in [
             "usr/bin",
@@ -245,10 +245,10 @@ impl<W: Write> Image<'_, W> {
         bytes: &[u8],
     ) -> Result<std::result::Result<(), Vec<String>>> {
         let needs = self.tree.add_libraries(bytes, &mut self.libraries)?;
-        if let Needs::Missing(missing) = needs {
+        if let ProgramNeeds::Missing(missing) = needs {
             return Ok(Err(missing));
         }
-        if let Needs::Loader(path, file) = needs {
+        if let ProgramNeeds::Loader(path, file) = needs {
             let path = merged(&path);
             if !self.archive.holds(&path) {
                 let bytes = read(&file)?;
@@ -328,7 +328,7 @@ fn merged(path: &str) -> String {
 }
 
 /// The command as a script: each word quoted, so that every byte of it arrives.
-fn script(task: &Task<'_>) -> Vec<u8> {
+fn script(task: &GuestCommand<'_>) -> Vec<u8> {
     let boot = task.boot;
     let mut script =
         format!("echo $$ >/run/command.pid\ncd /root\nexport DISKSMITH_LAB_BOOT={boot}\nexec")
@@ -367,7 +367,7 @@ mod tests {
         ]
         .map(|word| OsString::from_vec(word.to_vec()))
         .to_vec();
-        let script = script(&Task {
+        let script = script(&GuestCommand {
             command: &words,
             prepare: None,
             copies: &[],
@@ -376,13 +376,13 @@ mod tests {
         let text = script
             .strip_prefix(b"echo $$ >/run/command.pid\ncd /root\n")
             .unwrap();
-        let said = Command::new("sh")
+        let unpacked = Command::new("sh")
             .arg("-c")
             .arg(OsStr::from_bytes(text))
             .output()
             .unwrap();
         let wanted = b"it's||two\nlines|$HOME `id` \\ \"x\" *|\xff\x01|$DISKSMITH_LAB_BOOT|";
-        assert_eq!(said.stdout, wanted);
+        assert_eq!(unpacked.stdout, wanted);
     }
 
     #[test]

@@ -13,7 +13,7 @@ const LINKS: u32 = 40;
 
 /// Needs of a program next to its libraries.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Needs {
+pub(super) enum ProgramNeeds {
     /// Nothing: it is static, or a script.
     NoLoader,
     /// A loader: its path in the machine, and its file here.
@@ -107,12 +107,16 @@ impl<'a> Tree<'a> {
     ///
     /// # Errors
     /// When a library cannot be read.
-    pub(super) fn add_libraries(self, program: &[u8], libraries: &mut Libraries) -> Result<Needs> {
+    pub(super) fn add_libraries(
+        self,
+        program: &[u8],
+        libraries: &mut Libraries,
+    ) -> Result<ProgramNeeds> {
         let Some(elf) = Elf::new(program) else {
-            return Ok(Needs::NoLoader);
+            return Ok(ProgramNeeds::NoLoader);
         };
         let Some(interpreter) = elf.interpreter() else {
-            return Ok(Needs::NoLoader);
+            return Ok(ProgramNeeds::NoLoader);
         };
         let mut missing = Vec::new();
         let mut wanted = elf.needed();
@@ -140,11 +144,11 @@ impl<'a> Tree<'a> {
             .file(&interpreter)
             .or_else(|| self.file(&format!("usr{interpreter}")));
         Ok(match loader {
-            Some(loader) if missing.is_empty() => Needs::Loader(interpreter, loader),
-            Some(_) => Needs::Missing(missing),
+            Some(loader) if missing.is_empty() => ProgramNeeds::Loader(interpreter, loader),
+            Some(_) => ProgramNeeds::Missing(missing),
             None => {
                 missing.push(interpreter);
-                Needs::Missing(missing)
+                ProgramNeeds::Missing(missing)
             }
         })
     }
@@ -197,7 +201,7 @@ mod tests {
         }
         let mut libraries = Libraries::new();
         let loader = Tree::new(Path::new("/"), arch()).add_libraries(&program, &mut libraries);
-        let Needs::Loader(interpreter, file) = loader.unwrap() else {
+        let ProgramNeeds::Loader(interpreter, file) = loader.unwrap() else {
             panic!("no loader");
         };
         assert!(interpreter.contains("ld-linux"), "{interpreter}");
@@ -206,7 +210,7 @@ mod tests {
 
         let empty = tempfile::tempdir().unwrap();
         let none = Tree::new(empty.path(), arch()).add_libraries(&program, &mut Libraries::new());
-        let Needs::Missing(missing) = none.unwrap() else {
+        let ProgramNeeds::Missing(missing) = none.unwrap() else {
             panic!("nothing is missing");
         };
         assert!(missing.contains(&"libc.so.6".to_owned()), "{missing:?}");

@@ -32,19 +32,19 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub use accel::Accel;
-pub use disk::{Disk, Source};
+pub use disk::{Disk, DiskContent};
 pub use error::{Error, Result};
 pub use options::MachineOptions;
 pub use packages::{Packages, default_cache};
 pub use power::Power;
 
 use arch::Arch;
-use initramfs::{Disks, Task};
+use initramfs::{Disks, GuestCommand};
 pub use qemu::Accelerator;
 use qemu::{Hardware, Streams};
 use state::State;
 use stream::{Console, Event, Flow};
-use wires::{Wires, nameless, path_of};
+use wires::{MachinePipes, path_of, unnamed_file};
 
 /// Longest time until the command is started. Emulated with many disks it needs most of a minute, and beside forty
 /// programs that want the same processors more than five; what a machine that hangs waits for shows its console.
@@ -154,7 +154,7 @@ impl Machine {
             .accel
             .choose(&options.cache, arch, &options.packages);
         let initramfs = initramfs::write(
-            nameless("lab-initramfs")?,
+            unnamed_file("lab-initramfs")?,
             arch,
             &options.packages,
             &options.binary,
@@ -166,7 +166,7 @@ impl Machine {
                     Some(_) => "kept",
                 },
             },
-            &Task {
+            &GuestCommand {
                 command: &options.command,
                 prepare: options.prepare.as_deref().filter(|_| options.boot == 1),
                 copies: &options.copies,
@@ -175,7 +175,7 @@ impl Machine {
         )?;
 
         let (events, received) = mpsc::channel();
-        let mut wires = Wires::default();
+        let mut wires = MachinePipes::default();
         let (console_out, console_at) = wires.pipe()?;
         let (stdout, stdout_at) = wires.pipe()?;
         let (stderr, stderr_at) = wires.pipe()?;
@@ -321,7 +321,7 @@ impl Machine {
         ) {
             self.power.end_in_order(ORDERLY);
         }
-        self.power.off();
+        self.power.kill();
         self.close();
         ended
     }
@@ -493,7 +493,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        self.power.off();
+        self.power.kill();
         self.close();
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use record::Bytes;
 
 use super::accel::Accel;
-use super::disk::{Disk, Source};
+use super::disk::{Disk, DiskContent};
 use super::packages::Packages;
 use super::qemu::MOST_DISKS;
 use super::{Error, Result};
@@ -92,7 +92,7 @@ impl MachineOptions {
         let mut disks = self.disks.clone();
         if let Some(path) = &self.state {
             disks.push(Disk {
-                source: Source::File(path.clone()),
+                source: DiskContent::File(path.clone()),
                 serial: STATE_SERIAL.to_owned(),
             });
         }
@@ -140,7 +140,7 @@ mod tests {
 
     fn disk(serial: &str) -> Disk {
         Disk {
-            source: Source::File(PathBuf::from("disk.img")),
+            source: DiskContent::File(PathBuf::from("disk.img")),
             serial: serial.to_owned(),
         }
     }

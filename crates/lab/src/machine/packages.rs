@@ -95,7 +95,7 @@ impl Packages {
         let lock = cache.join("lock");
         let file = File::create(&lock).map_err(|source| Error::file("created", &lock, source))?;
         loop {
-            go_on(interrupt)?;
+            check_interrupt(interrupt)?;
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) => std::thread::sleep(POLL),
@@ -167,7 +167,7 @@ fn only(folder: &Path, beginning: &str) -> Result<PathBuf> {
     )))
 }
 
-fn go_on(interrupt: &AtomicBool) -> Result<()> {
+fn check_interrupt(interrupt: &AtomicBool) -> Result<()> {
     match interrupt.load(Ordering::Relaxed) {
         true => Err(Error::Interrupted),
         false => Ok(()),
@@ -186,13 +186,13 @@ fn fetch(arch: &Arch, new: &Path, interrupt: &AtomicBool) -> Result<()> {
         interrupt,
     };
     if apt.download(arch, &debs).is_err() {
-        go_on(interrupt)?;
+        check_interrupt(interrupt)?;
         apt.update().map_err(unavailable)?;
         apt.download(arch, &debs).map_err(unavailable)?;
     }
     let unreadable = |source| Error::file("read", &debs, source);
     for entry in fs::read_dir(&debs).map_err(unreadable)? {
-        go_on(interrupt)?;
+        check_interrupt(interrupt)?;
         let package = entry.map_err(unreadable)?.path();
         Exec::new("dpkg-deb")
             .arg("--extract")
@@ -201,7 +201,7 @@ fn fetch(arch: &Arch, new: &Path, interrupt: &AtomicBool) -> Result<()> {
             .run()?;
     }
     disarm(&tree).map_err(|source| Error::file("made harmless", &tree, source))?;
-    go_on(interrupt)?;
+    check_interrupt(interrupt)?;
     expand(&tree)
 }
 

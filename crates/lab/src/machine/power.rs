@@ -41,7 +41,7 @@ impl Power {
     /// Their content stays as it is, until [`Server::cut_power`](crate::server::Server::cut_power).
     pub fn cut(&self) {
         self.0.cut.store(true, Ordering::Release);
-        self.off();
+        self.kill();
     }
 
     /// True if the power was cut on purpose.
@@ -65,7 +65,7 @@ impl Power {
     }
 
     /// Kills QEMU if it runs, and waits until it is gone.
-    pub(super) fn off(&self) {
+    pub(super) fn kill(&self) {
         {
             let mut child = self.0.child.lock().unwrap_or_else(PoisonError::into_inner);
             // It may have ended already.

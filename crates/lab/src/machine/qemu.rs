@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use super::arch::Arch;
-use super::{Disk, Source};
+use super::{Disk, DiskContent};
 
 /// Accelerator that a machine runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,12 +99,12 @@ impl Hardware<'_> {
         let merging = if self.merge { "on" } else { "off" };
         for (index, disk) in self.disks.iter().enumerate() {
             match &disk.source {
-                Source::Socket { path, export } => {
+                DiskContent::Socket { path, export } => {
                     let before = format!("nbd,node-name=disk{index},server.type=unix,server.path=");
                     let after = format!(",export={},discard=unmap", export.replace(',', ",,"));
                     line.option("-blockdev", &format!("driver={before}"), path, &after);
                 }
-                Source::File(path) => {
+                DiskContent::File(path) => {
                     let before = format!("driver=file,node-name=disk{index},filename=");
                     line.option("-blockdev", &before, path, ",discard=unmap");
                 }
@@ -188,7 +188,7 @@ mod tests {
 
     fn disks(count: usize) -> Vec<Disk> {
         let socket = |index| Disk {
-            source: Source::Socket {
+            source: DiskContent::Socket {
                 path: PathBuf::from(format!("/run/a,b/{index}.sock")),
                 export: String::new(),
             },

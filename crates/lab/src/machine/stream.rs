@@ -158,7 +158,7 @@ pub(super) fn control(from: impl Read, ledger: Option<&Path>, events: &Sender<Ev
             ["end", numbers @ ..] => {
                 if let Some(ledger) = ledger
                     && !arrived.is_empty()
-                    && let Err(error) = settle(ledger, &std::mem::take(&mut arrived))
+                    && let Err(error) = move_into_place(ledger, &std::mem::take(&mut arrived))
                 {
                     let _ = events.send(Event::LedgerRefused(ledger.to_path_buf(), error));
                 }
@@ -222,7 +222,7 @@ fn receive(
 
 /// Puts the files that have arrived in place. A log next to an older ledger is of that ledger: SQLite
 /// would mix it into the new one, so it goes first.
-fn settle(ledger: &Path, arrived: &[(PathBuf, PathBuf)]) -> io::Result<()> {
+fn move_into_place(ledger: &Path, arrived: &[(PathBuf, PathBuf)]) -> io::Result<()> {
     for end in ["-wal", "-shm", "-journal"] {
         match fs::remove_file(with(ledger, end)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -261,8 +261,8 @@ mod tests {
         fs::write(&ledger, "older").unwrap();
         fs::write(folder.path().join("out.db-wal"), "of the older").unwrap();
         let (events, received) = mpsc::channel();
-        let said = b"started\nfile ledger.db 6\nend\n\0\x01file other 3\nxyzend 7 12 3\n";
-        control(&said[..], Some(&ledger), &events);
+        let sent = b"started\nfile ledger.db 6\nend\n\0\x01file other 3\nxyzend 7 12 3\n";
+        control(&sent[..], Some(&ledger), &events);
         assert_eq!(fs::read(&ledger).unwrap(), b"end\n\0\x01");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(matches!(received.recv(), Ok(Event::Started)));
@@ -283,9 +283,9 @@ mod tests {
     fn a_failed_preparation_is_reported_with_its_output() {
         let (events, received) = mpsc::channel();
         control(&b"unprepared 4 9 0\n"[..], None, &events);
-        let told = received.recv().unwrap();
-        let Event::Unprepared { status, written } = told else {
-            panic!("{told:?}");
+        let received_event = received.recv().unwrap();
+        let Event::Unprepared { status, written } = received_event else {
+            panic!("{received_event:?}");
         };
         assert_eq!((status, written), (4, [9, 0]));
     }

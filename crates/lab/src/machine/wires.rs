@@ -17,11 +17,11 @@ pub(super) fn path_of(open: &impl AsRawFd) -> PathBuf {
 
 /// The ends of the pipes that QEMU opens by their paths. They stay open here while it runs.
 #[derive(Default)]
-pub(super) struct Wires {
+pub(super) struct MachinePipes {
     pub open: Vec<OwnedFd>,
 }
 
-impl Wires {
+impl MachinePipes {
     /// A pipe that the machine writes to, and the path of the end for it.
     pub(super) fn pipe(&mut self) -> Result<(PipeReader, PathBuf)> {
         let what = "a pipe for the machine could not be made";
@@ -33,7 +33,7 @@ impl Wires {
 }
 
 /// A file in memory, without a name.
-pub(super) fn nameless(name: &str) -> Result<File> {
+pub(super) fn unnamed_file(name: &str) -> Result<File> {
     use rustix::fs::{MemfdFlags, memfd_create};
     let file = memfd_create(name, MemfdFlags::CLOEXEC).map_err(|errno| Error::Host {
         what: "memory for the machine's first files could not be had",

@@ -6,7 +6,7 @@ use record::Nanos;
 
 use super::Random;
 use super::bucket::Bucket;
-use super::request::{Kind, Request};
+use super::request::{Request, RequestKind};
 use crate::spec::VolumeSpec;
 
 /// Fetches that are done are forgotten when so many are known.
@@ -64,7 +64,7 @@ impl ColdMap {
     /// Time at which all blocks that this request needs are there, if it starts at `start`.
     pub(super) fn touch(&mut self, start: Nanos, request: &Request) -> Nanos {
         let mut ready = start;
-        if self.bits.is_empty() || request.length == 0 || request.kind == Kind::Flush {
+        if self.bits.is_empty() || request.length == 0 || request.kind == RequestKind::Flush {
             return ready;
         }
         let block = self.spec.block.0;
@@ -78,12 +78,12 @@ impl ColdMap {
 
     fn touch_one(&mut self, start: Nanos, request: &Request, number: u64) -> Nanos {
         match (request.kind, self.covers(request, number)) {
-            (Kind::Write | Kind::Zero | Kind::Trim, true) => {
+            (RequestKind::Write | RequestKind::Zero | RequestKind::Trim, true) => {
                 self.warm(number);
                 self.fetching.remove(&number);
                 start
             }
-            (Kind::Trim, false) => start,
+            (RequestKind::Trim, false) => start,
             _ if self.warm(number) => {
                 let begins = self.fetch(start);
                 let ready = Nanos(begins.0.saturating_add(self.fetch_time(number).0));

@@ -55,7 +55,7 @@ impl Caps {
 }
 
 /// A request that waits, in the order of a number that is compared first and of its arrival.
-struct Waiting<T> {
+struct QueuedRequest<T> {
     order: (u64, u64),
     volume: usize,
     ops: u64,
@@ -63,18 +63,18 @@ struct Waiting<T> {
     what: T,
 }
 
-impl<T> PartialEq for Waiting<T> {
+impl<T> PartialEq for QueuedRequest<T> {
     fn eq(&self, other: &Self) -> bool {
         self.order == other.order
     }
 }
-impl<T> Eq for Waiting<T> {}
-impl<T> PartialOrd for Waiting<T> {
+impl<T> Eq for QueuedRequest<T> {}
+impl<T> PartialOrd for QueuedRequest<T> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl<T> Ord for Waiting<T> {
+impl<T> Ord for QueuedRequest<T> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.order.cmp(&other.order)
     }
@@ -82,7 +82,7 @@ impl<T> Ord for Waiting<T> {
 
 /// Something that was let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Passed<T> {
+pub struct AdmittedRequest<T> {
     /// Time of its arrival.
     pub at: Nanos,
     /// The request.
@@ -94,14 +94,14 @@ pub struct Passed<T> {
 /// Fair is start-time fair queueing (Goyal, Vin and Cheng, 1996): each volume has a clock of the
 /// work that it was given, and the volume that had least goes first. A volume with a deep queue
 /// takes nothing from one with a shallow queue, and what one leaves the others have.
-pub struct Gate<T> {
+pub struct FairQueue<T> {
     caps: Caps,
     ops: Option<Cap>,
     bytes: Option<Cap>,
     /// Requests that have not yet left their volume, in the order in which they will.
-    coming: BinaryHeap<Reverse<Waiting<T>>>,
+    coming: BinaryHeap<Reverse<QueuedRequest<T>>>,
     /// Requests that wait here, in the order in which they go.
-    waiting: BinaryHeap<Reverse<Waiting<T>>>,
+    waiting: BinaryHeap<Reverse<QueuedRequest<T>>>,
     /// Each volume's work up to now, in nanoseconds of the whole gate.
     work: Vec<u64>,
     /// The work clock of what went last.
@@ -111,10 +111,10 @@ pub struct Gate<T> {
     arrivals: u64,
 }
 
-impl<T> Gate<T> {
+impl<T> FairQueue<T> {
     /// A gate before so many volumes.
-    pub fn new(caps: Caps, volumes: usize) -> Gate<T> {
-        Gate {
+    pub fn new(caps: Caps, volumes: usize) -> FairQueue<T> {
+        FairQueue {
             caps,
             ops: caps.iops.map(|iops| caps.cap(iops, caps.most_iops)),
             bytes: caps.throughput.map(|rate| {
@@ -131,9 +131,9 @@ impl<T> Gate<T> {
     }
 
     /// Brings a request of a volume that reaches the gate at `at`.
-    pub fn offer(&mut self, at: Nanos, volume: usize, ops: u64, bytes: u64, what: T) {
+    pub fn enqueue(&mut self, at: Nanos, volume: usize, ops: u64, bytes: u64, what: T) {
         self.arrivals += 1;
-        self.coming.push(Reverse(Waiting {
+        self.coming.push(Reverse(QueuedRequest {
             order: (at.0, self.arrivals),
             volume,
             ops,
@@ -149,7 +149,7 @@ impl<T> Gate<T> {
     }
 
     /// The next request that went by `now`.
-    pub fn step(&mut self, now: Nanos) -> Option<Passed<T>> {
+    pub fn step(&mut self, now: Nanos) -> Option<AdmittedRequest<T>> {
         loop {
             let opens = self.opens().filter(|at| *at <= now);
             let comes = self.coming.peek().map(|c| Nanos(c.0.order.0));
@@ -191,7 +191,7 @@ impl<T> Gate<T> {
         self.waiting.push(Reverse(one));
     }
 
-    fn go(&mut self, at: Nanos) -> Option<Passed<T>> {
+    fn go(&mut self, at: Nanos) -> Option<AdmittedRequest<T>> {
         let Reverse(one) = self.waiting.pop()?;
         self.now = self.now.max(at);
         self.clock = self.clock.max(one.order.0);
@@ -200,7 +200,7 @@ impl<T> Gate<T> {
                 cap.take(at, cost as f64, 1.0);
             }
         }
-        Some(Passed { at, what: one.what })
+        Some(AdmittedRequest { at, what: one.what })
     }
 
     /// Time for which the gate is busy with this, in nanoseconds.

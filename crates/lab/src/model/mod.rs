@@ -1,7 +1,7 @@
 //! Time and result of each request: pure, in simulated time.
 //!
 //! A [`Volume`] takes requests in the order of their arrival and says of each when it leaves the
-//! volume's own queue and when it is done ([`Admission`]). A [`Gate`] is behind several
+//! volume's own queue and when it is done ([`Admission`]). A [`FairQueue`] is behind several
 //! volumes and lets through what an instance may move in all. Nothing here reads a clock or does
 //! I/O: the time is what the caller says, and the random numbers come from a seed, so that the
 //! same requests at the same times have the same answers.
@@ -15,7 +15,7 @@
 //! - **Merging**: a request that continues another one which is still in flight, in the same
 //!   direction, joins it up to the `merge` size and counts nothing; a larger one counts once for
 //!   each `merge` size begun. Requests that never are in flight together do not merge. What waits at
-//!   a [`Gate`] counts as answered when it would have been without one.
+//!   a [`FairQueue`] counts as answered when it would have been without one.
 //! - **Cold blocks**: the first read of a block starts its fetch and waits for it; others that need
 //!   it meanwhile wait for the same fetch; fetches of different blocks know nothing of each other, unless
 //!   their sum is limited (EBS User Guide, "Initialize Amazon EBS volumes", provisioned rate).
@@ -43,10 +43,10 @@ mod tests;
 use record::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use gate::{Caps, Gate, Passed};
+pub use gate::{AdmittedRequest, Caps, FairQueue};
 pub use noise::NoiseModel;
 pub use record::random::SplitMix64 as Random;
-pub use request::{Kind, Request};
+pub use request::{Request, RequestKind};
 pub use volume::{Admission, Counters, Volume};
 
 /// Operations and bytes.

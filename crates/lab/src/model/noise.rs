@@ -37,7 +37,7 @@ impl NoiseModel {
     }
 
     /// This moment, or the end of the stall that it lies in.
-    pub fn settle(&self, mut time: Nanos) -> Nanos {
+    pub fn after_stall(&self, mut time: Nanos) -> Nanos {
         // Stalls that overlap are left one after the other; the count bounds a chain that would
         // have no end, where the repetitions of several stalls leave no gap.
         for _ in 0..=64 {
@@ -118,9 +118,9 @@ mod tests {
     fn stalls_repeat_and_hold_to_their_end() {
         let noise = noise("stall=10s+1s,stall-every=30s");
         for (from, to) in [(50.0, 50.0), (109.9, 109.9), (110.0, 111.0), (140.5, 141.0)] {
-            assert_eq!(noise.settle(secs(from)), secs(to), "{from}");
+            assert_eq!(noise.after_stall(secs(from)), secs(to), "{from}");
         }
-        assert_eq!(noise.settle(secs(111.0)), secs(111.0));
+        assert_eq!(noise.after_stall(secs(111.0)), secs(111.0));
         let begun = [99.0, 109.0, 110.0, 139.0, 141.0].map(|t| noise.stalls_begun(secs(t)));
         assert_eq!(begun, [0, 0, 1, 1, 2]);
     }
@@ -128,13 +128,13 @@ mod tests {
     #[test]
     fn stalls_that_overlap_are_left_together() {
         let noise = noise("stall=1s+2s,stall=2s+2s,stall=4s+1s");
-        assert_eq!(noise.settle(secs(101.5)), secs(105.0));
+        assert_eq!(noise.after_stall(secs(101.5)), secs(105.0));
     }
 
     #[test]
     fn stalls_without_a_gap_do_not_hang() {
         let noise = noise("stall=0s+1s,stall=1s+1s,stall-every=2s");
-        assert!(noise.settle(secs(100.0)) > secs(130.0));
+        assert!(noise.after_stall(secs(100.0)) > secs(130.0));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 /// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RequestKind {
     /// Data.
     Read,
     /// To put data there.
@@ -19,7 +19,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// Kind.
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// The first byte.
     pub offset: u64,
     /// Length in bytes; the end is inside the volume.

@@ -9,7 +9,7 @@ use super::bucket::Cap;
 use super::cold::ColdMap;
 use super::merge::{Count, MergeCounter};
 use super::noise::NoiseModel;
-use super::request::{Kind, Request};
+use super::request::{Request, RequestKind};
 use crate::spec::{ErrorOn, Span, VolumeSpec};
 
 /// Time and result of a request.
@@ -101,7 +101,7 @@ impl Buckets {
             .costs(ops, bytes)
             .map(|(cap, cost)| cap.earliest(from, cost, factor))
             .fold(from, Nanos::max);
-        let start = noise.settle(earliest);
+        let start = noise.after_stall(earliest);
         // An episode may have begun or ended meanwhile.
         let factor = noise.factor(start);
         for (cap, cost) in self.costs(ops, bytes) {
@@ -130,7 +130,7 @@ impl Volume {
     /// The same volume without any troubles until [`Volume::begin`]: no stall, no slow episode, no
     /// error; and cold blocks cost nothing and stay cold.
     #[must_use]
-    pub fn held(mut self) -> Volume {
+    pub fn paused(mut self) -> Volume {
         self.noise = NoiseModel::new(&self.spec, None);
         self
     }
@@ -167,23 +167,23 @@ impl Volume {
     pub fn due(&self, admission: &Admission, passed: Nanos) -> Nanos {
         let done = passed.0.saturating_add(admission.latency.0);
         let done = Nanos(done).max(admission.ready);
-        self.noise.settle(done)
+        self.noise.after_stall(done)
     }
 
     /// Waits in the volume's queue: when it leaves, and what it counts.
     fn queue(&mut self, now: Nanos, request: &Request) -> (Nanos, u64, u64) {
         let Request { offset, length, .. } = *request;
         match request.kind {
-            Kind::Flush => (self.noise.settle(now), 0, 0),
-            Kind::Trim => (self.pass(now, 1, 0), 1, 0),
-            Kind::Read | Kind::Write | Kind::Zero => {
-                let write = request.kind != Kind::Read;
+            RequestKind::Flush => (self.noise.after_stall(now), 0, 0),
+            RequestKind::Trim => (self.pass(now, 1, 0), 1, 0),
+            RequestKind::Read | RequestKind::Write | RequestKind::Zero => {
+                let write = request.kind != RequestKind::Read;
                 match self.merger.count(now, write, offset, length) {
                     Count::New(ops) => (self.pass(now, ops, length), ops, length),
                     // It goes with its operation, which may have left already, as soon as its
                     // bytes may.
                     Count::Joined(start) => {
-                        let from = self.noise.settle(now.max(start));
+                        let from = self.noise.after_stall(now.max(start));
                         let start = self.buckets.pass(from, 0, length, &self.noise);
                         (start, 0, length)
                     }
@@ -193,7 +193,7 @@ impl Volume {
     }
 
     fn pass(&mut self, now: Nanos, ops: u64, bytes: u64) -> Nanos {
-        let from = self.noise.settle(now.max(self.last));
+        let from = self.noise.after_stall(now.max(self.last));
         self.last = self.buckets.pass(from, ops, bytes, &self.noise);
         self.last
     }
@@ -209,9 +209,11 @@ impl Volume {
     fn fails(&mut self, start: Nanos, request: &Request) -> bool {
         let errors = &self.spec.errors;
         let hit = match request.kind {
-            Kind::Flush => false,
-            Kind::Read => errors.on != ErrorOn::Write,
-            Kind::Write | Kind::Zero | Kind::Trim => errors.on != ErrorOn::Read,
+            RequestKind::Flush => false,
+            RequestKind::Read => errors.on != ErrorOn::Write,
+            RequestKind::Write | RequestKind::Zero | RequestKind::Trim => {
+                errors.on != ErrorOn::Read
+            }
         };
         let began = |elapsed| elapsed >= errors.after;
         if !hit || !self.noise.elapsed(start).is_some_and(began) {
@@ -231,10 +233,10 @@ impl Volume {
     fn tally(&mut self, request: &Request, admission: &Admission) {
         let counters = &mut self.counters;
         match request.kind {
-            Kind::Read => counters.read.add(1, request.length),
-            Kind::Write | Kind::Zero => counters.write.add(1, request.length),
-            Kind::Trim => counters.trim.add(1, request.length),
-            Kind::Flush => counters.flush += 1,
+            RequestKind::Read => counters.read.add(1, request.length),
+            RequestKind::Write | RequestKind::Zero => counters.write.add(1, request.length),
+            RequestKind::Trim => counters.trim.add(1, request.length),
+            RequestKind::Flush => counters.flush += 1,
         }
         counters.counted_ops += admission.ops;
         counters.cold_waits += u64::from(admission.ready > admission.start);

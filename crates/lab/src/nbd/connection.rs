@@ -8,18 +8,18 @@ use record::Nanos;
 
 use super::Exports;
 use super::handshake::handshake;
-use super::limits::{HANDSHAKE, Limits, SMALL, Timed, read_payload, wait_for_request};
+use super::limits::{DeadlineStream, HANDSHAKE, Limits, SMALL, read_payload, wait_for_request};
 use super::stream::Stream;
 use super::wire::{Meaning, Message, ProtocolError, reply_head};
-use crate::disk::{DelayQueue, Disk, EIO, Reply, precise_timers};
-use crate::model::Kind;
+use crate::disk::{DelayQueue, Disk, EIO, PendingReply, precise_timers};
+use crate::model::RequestKind;
 
 /// More requests in flight than any client has: QEMU has 16, the kernel and fio some hundreds.
 const MOST_IN_FLIGHT: usize = 1 << 13;
 
 /// State that the two threads of a connection share.
 #[derive(Default)]
-struct Between {
+struct ConnectionState {
     /// Requests that are not answered yet.
     in_flight: AtomicUsize,
     /// The client has announced that it leaves: the connection ends with the last answer.
@@ -28,12 +28,12 @@ struct Between {
 
 /// Ends the connection, however the thread that answers comes to its end: a client must not wait
 /// for answers that are never sent.
-struct HangUp<'a> {
+struct HangUpGuard<'a> {
     stream: Stream,
-    outbox: &'a DelayQueue<Reply>,
+    outbox: &'a DelayQueue<PendingReply>,
 }
 
-impl Drop for HangUp<'_> {
+impl Drop for HangUpGuard<'_> {
     fn drop(&mut self) {
         // The other thread waits for requests; this ends its wait too.
         self.stream.shutdown();
@@ -41,7 +41,7 @@ impl Drop for HangUp<'_> {
     }
 }
 
-impl Between {
+impl ConnectionState {
     /// Notes that a request is done with; whether it was the last of a client that leaves.
     fn done(&self) -> bool {
         let last = self.in_flight.fetch_sub(1, Ordering::SeqCst) == 1;
@@ -59,7 +59,7 @@ pub(crate) fn serve(
     limits: &Limits,
 ) -> Result<(), ProtocolError> {
     stream.limit_writes(Some(HANDSHAKE))?;
-    let mut greeted = Timed::new(&mut stream);
+    let mut greeted = DeadlineStream::new(&mut stream);
     greeted.within(Some(HANDSHAKE));
     let Some(disk) = handshake(&mut greeted, exports)? else {
         return Ok(());
@@ -67,7 +67,7 @@ pub(crate) fn serve(
     stream.limit_reads(None)?;
     stream.limit_writes(None)?;
     let outbox = Arc::new(DelayQueue::new(disk.clock()));
-    let between = Arc::new(Between::default());
+    let between = Arc::new(ConnectionState::default());
     let answerer = {
         let (disk, outbox) = (Arc::clone(&disk), Arc::clone(&outbox));
         let (stream, between) = (stream.try_clone()?, Arc::clone(&between));
@@ -87,12 +87,12 @@ pub(crate) fn serve(
 fn take_requests(
     stream: &mut Stream,
     disk: &Arc<Disk>,
-    outbox: &Arc<DelayQueue<Reply>>,
-    between: &Between,
+    outbox: &Arc<DelayQueue<PendingReply>>,
+    between: &ConnectionState,
     limits: &Limits,
 ) -> Result<(), ProtocolError> {
     // Small requests come many in one read; large payloads go past this buffer.
-    let mut stream = io::BufReader::with_capacity(32 << 10, Timed::new(stream));
+    let mut stream = io::BufReader::with_capacity(32 << 10, DeadlineStream::new(stream));
     let mut payload = Vec::new();
     loop {
         wait_for_request(&mut stream)?;
@@ -103,7 +103,7 @@ fn take_requests(
         if between.in_flight.fetch_add(1, Ordering::SeqCst) >= MOST_IN_FLIGHT {
             return Err(ProtocolError::TooMany);
         }
-        let reply = |error, data| Reply {
+        let reply = |error, data| PendingReply {
             cookie: message.cookie,
             error,
             data,
@@ -122,7 +122,7 @@ fn take_requests(
             }
             Meaning::Refuse(error) => outbox.push(Nanos(0), reply(error, None)),
             Meaning::Do { request, fua } => {
-                let wants = request.kind == Kind::Read;
+                let wants = request.kind == RequestKind::Read;
                 let data = wants.then_some((message.offset, message.length));
                 disk.submit(&request, fua, &payload, reply(0, data), outbox);
             }
@@ -131,14 +131,19 @@ fn take_requests(
 }
 
 /// Sends answers when they are due, until the queue is closed or the client is gone.
-fn answer(stream: Stream, disk: &Disk, outbox: &DelayQueue<Reply>, between: &Between) {
+fn answer(
+    stream: Stream,
+    disk: &Disk,
+    outbox: &DelayQueue<PendingReply>,
+    between: &ConnectionState,
+) {
     precise_timers();
     let mut message = Vec::new();
-    let mut client = HangUp { stream, outbox };
+    let mut client = HangUpGuard { stream, outbox };
     while let Some(reply) = outbox.next() {
         // Before it is sent: a client that has the answer may flush at once.
         if let Some(write) = reply.unflushed {
-            disk.store().answered(write);
+            disk.store().note_answered(write);
         }
         let sent = send(&mut client.stream, &mut message, disk, reply);
         if sent.is_err() || between.done() {
@@ -156,7 +161,7 @@ fn send(
     stream: &mut impl Write,
     message: &mut Vec<u8>,
     disk: &Disk,
-    reply: Reply,
+    reply: PendingReply,
 ) -> io::Result<()> {
     const HEAD: usize = 16;
     let (mut offset, length) = match reply.data.filter(|_| reply.error == 0) {

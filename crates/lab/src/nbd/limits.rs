@@ -68,7 +68,7 @@ impl Limits {
 
     /// Waits for room for a large payload. Its holder waits for its own client alone, and not for long, so
     /// that the wait has an end.
-    pub(super) fn large(&self) -> Large<'_> {
+    pub(super) fn large(&self) -> PayloadPermit<'_> {
         let mut left = self.left();
         while left.large == 0 {
             left = self
@@ -77,14 +77,14 @@ impl Limits {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         left.large -= 1;
-        Large(self)
+        PayloadPermit(self)
     }
 }
 
 /// Room for a large payload, until this is dropped.
-pub(super) struct Large<'a>(&'a Limits);
+pub(super) struct PayloadPermit<'a>(&'a Limits);
 
-impl Drop for Large<'_> {
+impl Drop for PayloadPermit<'_> {
     fn drop(&mut self) {
         self.0.left().large += 1;
         self.0.freed.notify_one();
@@ -92,15 +92,15 @@ impl Drop for Large<'_> {
 }
 
 /// A stream whose reads end at a deadline, where there is one.
-pub(super) struct Timed<'a> {
+pub(super) struct DeadlineStream<'a> {
     stream: &'a mut Stream,
     until: Option<Instant>,
     is_limited: bool,
 }
 
-impl<'a> Timed<'a> {
-    pub(super) fn new(stream: &'a mut Stream) -> Timed<'a> {
-        Timed {
+impl<'a> DeadlineStream<'a> {
+    pub(super) fn new(stream: &'a mut Stream) -> DeadlineStream<'a> {
+        DeadlineStream {
             stream,
             until: None,
             is_limited: false,
@@ -129,14 +129,14 @@ impl<'a> Timed<'a> {
     }
 }
 
-impl Read for Timed<'_> {
+impl Read for DeadlineStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.limit()?;
         self.stream.read(buffer)
     }
 }
 
-impl io::Write for Timed<'_> {
+impl io::Write for DeadlineStream<'_> {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         self.stream.write(data)
     }
@@ -147,7 +147,7 @@ impl io::Write for Timed<'_> {
 }
 
 /// Waits for as long as it takes until a request begins to come, and gives it its time from then.
-pub(super) fn wait_for_request(stream: &mut BufReader<Timed<'_>>) -> io::Result<()> {
+pub(super) fn wait_for_request(stream: &mut BufReader<DeadlineStream<'_>>) -> io::Result<()> {
     if stream.buffer().is_empty() {
         stream.get_mut().within(None);
         if stream.fill_buf()?.is_empty() {
@@ -164,7 +164,7 @@ pub(super) fn read_payload<'a>(
     payload: &mut Vec<u8>,
     length: usize,
     limits: &'a Limits,
-) -> io::Result<Option<Large<'a>>> {
+) -> io::Result<Option<PayloadPermit<'a>>> {
     payload.clear();
     payload.shrink_to(SMALL);
     read_more(stream, payload, length.min(SMALL))?;
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_large_payload_waits_for_room_and_a_small_one_never_does() {
         let limits = Limits::default();
-        let held: Vec<Large<'_>> = (0..LARGE).map(|_| limits.large()).collect();
+        let held: Vec<PayloadPermit<'_>> = (0..LARGE).map(|_| limits.large()).collect();
         let mut payload = Vec::new();
         let small = vec![1; SMALL];
         let room = read_payload(&mut &small[..], &mut payload, SMALL, &limits).unwrap();

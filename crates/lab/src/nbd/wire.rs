@@ -2,7 +2,7 @@
 //! those of the specification.
 
 use crate::disk::ENOSPC;
-use crate::model::{Kind, Request};
+use crate::model::{Request, RequestKind};
 
 /// Greeting of a server: "NBDMAGIC" and "IHAVEOPT".
 pub(super) const GREETING: [u8; 16] = *b"NBDMAGICIHAVEOPT";
@@ -142,22 +142,22 @@ impl Message {
     pub(super) fn meaning(&self, size: u64) -> Meaning {
         let kind = match self.command {
             CMD_DISC => return Meaning::Leave,
-            CMD_READ => Kind::Read,
-            CMD_WRITE => Kind::Write,
-            CMD_FLUSH => Kind::Flush,
-            CMD_TRIM => Kind::Trim,
-            CMD_WRITE_ZEROES => Kind::Zero,
+            CMD_READ => RequestKind::Read,
+            CMD_WRITE => RequestKind::Write,
+            CMD_FLUSH => RequestKind::Flush,
+            CMD_TRIM => RequestKind::Trim,
+            CMD_WRITE_ZEROES => RequestKind::Zero,
             _ => return Meaning::Refuse(EINVAL),
         };
         // A hole here is as good as zeros, so that the flag asks for no more than is done anyway.
         let known = match kind {
-            Kind::Zero => CMD_FLAG_FUA | CMD_FLAG_NO_HOLE,
+            RequestKind::Zero => CMD_FLAG_FUA | CMD_FLAG_NO_HOLE,
             _ => CMD_FLAG_FUA,
         };
         if self.flags & !known != 0 {
             return Meaning::Refuse(EINVAL);
         }
-        if kind == Kind::Flush {
+        if kind == RequestKind::Flush {
             let (offset, length) = (0, 0);
             let request = Request {
                 kind,
@@ -172,11 +172,13 @@ impl Message {
         let length = u64::from(self.length);
         match self.offset.checked_add(length) {
             Some(end) if end <= size => {}
-            _ if matches!(kind, Kind::Write | Kind::Zero) => return Meaning::Refuse(ENOSPC),
+            _ if matches!(kind, RequestKind::Write | RequestKind::Zero) => {
+                return Meaning::Refuse(ENOSPC);
+            }
             _ => return Meaning::Refuse(EINVAL),
         }
         // The specification leaves empty requests undefined.
-        if length == 0 || (kind == Kind::Read && self.length > LARGEST_PAYLOAD) {
+        if length == 0 || (kind == RequestKind::Read && self.length > LARGEST_PAYLOAD) {
             return Meaning::Refuse(EINVAL);
         }
         Meaning::Do {

@@ -160,9 +160,9 @@ impl Clients {
 }
 
 /// Removes a client whose thread has ended, for whatever reason.
-struct Leaves(Arc<Clients>, u64);
+struct ClientGuard(Arc<Clients>, u64);
 
-impl Drop for Leaves {
+impl Drop for ClientGuard {
     fn drop(&mut self) {
         self.0.streams().remove(&self.1);
         self.0.limits.leave();
@@ -208,7 +208,7 @@ fn serve_client(
         return Err(io::ErrorKind::QuotaExceeded.into());
     }
     // Forgets it in the end, also where it cannot be served at all.
-    let leaves = Leaves(Arc::clone(clients), number);
+    let leaves = ClientGuard(Arc::clone(clients), number);
     clients.add(number, &stream)?;
     let (limits, exports) = (Arc::clone(&clients.limits), Arc::clone(exports));
     std::thread::Builder::new()

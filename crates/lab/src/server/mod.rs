@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 use record::Bytes;
 
-use crate::disk::{Clock, Disk, Gatekeeper, RequestLog};
+use crate::disk::{Clock, Disk, RequestLog, SharedFairQueue};
 use crate::model;
 pub use crate::model::Caps;
 use crate::nbd::Limits;
 use crate::spec::{Span, VolumeSpec};
-pub use crate::store::Keep;
-use crate::store::Store;
+pub use crate::store::DataMedium;
+use crate::store::VolumeData;
 pub use error::ServerError;
 use folder::Folder;
 use listen::Listener;
@@ -46,7 +46,7 @@ pub struct Options {
     /// files by default. The folder is removed when the server stops.
     pub folder: Option<PathBuf>,
     /// Place of the data.
-    pub keep: Keep,
+    pub keep: DataMedium,
     /// A loopback address that offers all volumes by their serial numbers, besides the sockets.
     /// Port 0 lets the kernel choose.
     pub listen: Option<SocketAddr>,
@@ -64,7 +64,7 @@ impl Default for Options {
             seed: 0,
             instance: Caps::default(),
             folder: None,
-            keep: Keep::default(),
+            keep: DataMedium::default(),
             listen: None,
             hold: false,
             requests: None,
@@ -77,7 +77,7 @@ impl Default for Options {
 pub struct Server {
     // Dropped in this order: clients first, then the gate that answers them, then the folder.
     listeners: Vec<Listener>,
-    gate: Option<Arc<Gatekeeper>>,
+    gate: Option<Arc<SharedFairQueue>>,
     volumes: Vec<Volume>,
     address: Option<SocketAddr>,
     limits: Arc<Limits>,
@@ -114,9 +114,9 @@ impl Server {
         let caps = options.instance.scaled(options.scale);
         let gate = match caps.is_open() {
             true => None,
-            false => {
-                Some(Gatekeeper::start(caps, specs.len(), clock).map_err(ServerError::Thread)?)
-            }
+            false => Some(
+                SharedFairQueue::start(caps, specs.len(), clock).map_err(ServerError::Thread)?,
+            ),
         };
         let mut server = Server {
             listeners: Vec::new(),
@@ -147,16 +147,17 @@ impl Server {
         let seed = spec
             .seed
             .unwrap_or_else(|| model::Random::of(options.seed, number as u64).bits());
-        let store = Store::new(spec, seed, options.keep, self.folder.path()).map_err(|source| {
-            ServerError::Data {
-                serial: serial.clone(),
-                size: spec.size,
-                source,
-            }
-        })?;
+        let store =
+            VolumeData::new(spec, seed, options.keep, self.folder.path()).map_err(|source| {
+                ServerError::Data {
+                    serial: serial.clone(),
+                    size: spec.size,
+                    source,
+                }
+            })?;
         let mut volume = model::Volume::new(spec.scaled(options.scale), seed);
         if options.hold {
-            volume = volume.held();
+            volume = volume.paused();
         }
         let gate = self.gate.clone().map(|gate| (gate, number));
         let disk = Arc::new(Disk::new(

@@ -91,7 +91,7 @@ pub struct VolumeSpec {
     /// Blocks that must be fetched before they can be used.
     pub cold: Cold,
     /// Times in which it is slower.
-    pub slow: Slow,
+    pub slow: FailSlow,
     /// Times in which it answers nothing.
     pub stalls: Episodes,
     /// I/O that fails.
@@ -181,7 +181,7 @@ pub struct Episodes {
 
 /// Fail-slow: times in which a volume works, and badly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Slow {
+pub struct FailSlow {
     /// Latency is multiplied and caps are divided by this; at least 1.
     pub factor: f64,
     /// Times of the episodes.

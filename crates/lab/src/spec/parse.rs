@@ -28,7 +28,7 @@ impl FromStr for VolumeGroup {
             .rsplit_once(':')
             .ok_or_else(|| SpecError::NoSize(text.to_owned()))?;
         let (count, what) = split_count(what)?;
-        let spec = parse_what(what, parse_size(size)?)?;
+        let spec = parse_spec(what, parse_size(size)?)?;
         Ok(VolumeGroup { count, spec })
     }
 }
@@ -55,7 +55,7 @@ fn parse_size(text: &str) -> Result<Bytes, SpecError> {
     Ok(size)
 }
 
-fn parse_what(text: &str, size: Bytes) -> Result<VolumeSpec, SpecError> {
+fn parse_spec(text: &str, size: Bytes) -> Result<VolumeSpec, SpecError> {
     let mut words = text.split(',').peekable();
     let profile = words.peek().and_then(|word| Profile::named(word));
     if profile.is_some() {

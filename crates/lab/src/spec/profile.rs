@@ -8,7 +8,7 @@ use record::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Burst, Cold, Corruption, Episodes, Errors, Latency, Slow, ThroughputBurst, VolumeSpec,
+    Burst, Cold, Corruption, Episodes, Errors, FailSlow, Latency, ThroughputBurst, VolumeSpec,
 };
 
 /// A kind of volume.
@@ -95,7 +95,7 @@ impl VolumeSpec {
                 max: Nanos(80_000_000),
                 rate: None,
             },
-            slow: Slow {
+            slow: FailSlow {
                 factor: 10.0,
                 when: Episodes::default(),
             },

@@ -223,8 +223,8 @@ fn every_error_names_what_is_wrong() {
         ("volatile=yes:1GiB", "volatile takes 0 or 1"),
         ("seed=x:1GiB", "seed takes a whole number"),
     ] {
-        let said = error(text);
-        assert!(said.contains(part), "{text}: {said}");
+        let message = error(text);
+        assert!(message.contains(part), "{text}: {message}");
     }
 }
 
@@ -247,10 +247,10 @@ fn a_quantity_without_its_unit_is_refused_and_the_unit_shown() {
         ("error-after=5", "write error-after=5s"),
         ("corrupt-after=5", "write corrupt-after=5s"),
     ] {
-        let said = error(&format!("{pair}:1GiB"));
+        let message = error(&format!("{pair}:1GiB"));
         assert!(
-            said.contains("lacks a unit") && said.ends_with(shown),
-            "{pair}: {said}"
+            message.contains("lacks a unit") && message.ends_with(shown),
+            "{pair}: {message}"
         );
     }
     // Nothing is nothing in every unit, and places are bytes.

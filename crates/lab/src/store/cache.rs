@@ -96,13 +96,13 @@ impl WriteCache {
         while self.order.len() > self.most
             && let Some(&(write, block)) = self.order.first()
         {
-            self.settle(block, write);
+            self.make_durable(block, write);
         }
         Ok(Some(self.writes))
     }
 
     /// Notes that a write is being answered.
-    pub(super) fn answered(&mut self, write: u64, place: Span) {
+    pub(super) fn note_answered(&mut self, write: u64, place: Span) {
         for (_, undos) in self.blocks.range_mut(blocks(place)) {
             for undo in undos.iter_mut().filter(|undo| undo.write == write) {
                 undo.answered = true;
@@ -114,7 +114,7 @@ impl WriteCache {
     pub(super) fn persist(&mut self, place: Span) {
         let within: Vec<u64> = self.blocks.range(blocks(place)).map(|(b, _)| *b).collect();
         for block in within {
-            self.settle(block, u64::MAX);
+            self.make_durable(block, u64::MAX);
         }
     }
 
@@ -126,12 +126,12 @@ impl WriteCache {
         };
         let covered: Vec<(u64, u64)> = self.blocks.iter().filter_map(answered).collect();
         for (block, write) in covered {
-            self.settle(block, write);
+            self.make_durable(block, write);
         }
     }
 
     /// Makes durable what this block held after this write.
-    fn settle(&mut self, block: u64, write: u64) {
+    fn make_durable(&mut self, block: u64, write: u64) {
         let Some(undos) = self.blocks.get_mut(&block) else {
             return;
         };
@@ -153,7 +153,7 @@ impl WriteCache {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(super) fn lose(&mut self, file: &File) -> io::Result<u64> {
+    pub(super) fn drop_unflushed(&mut self, file: &File) -> io::Result<u64> {
         self.order.clear();
         let mut lost = 0;
         for (block, undos) in std::mem::take(&mut self.blocks) {
@@ -206,7 +206,7 @@ mod tests {
 
         fn write_answered(&mut self, block: u64, value: u8) {
             let write = self.write(whole(block), value).unwrap();
-            self.cache.answered(write, whole(block));
+            self.cache.note_answered(write, whole(block));
         }
 
         fn value(&self, block: u64) -> u8 {
@@ -234,7 +234,7 @@ mod tests {
                 cached.write_answered(block, 1);
             }
             assert_eq!(cached.cache.blocks(), 1000);
-            let lost = cached.cache.lose(&cached.file).unwrap();
+            let lost = cached.cache.drop_unflushed(&cached.file).unwrap();
             assert_eq!(cached.cache.blocks(), 0);
             let kept: Vec<u64> = (0..1000).filter(|b| cached.value(*b) == 1).collect();
             assert_eq!(lost, 1000 - kept.len() as u64);
@@ -253,7 +253,7 @@ mod tests {
         for seed in 0..400 {
             let mut cached = Cached::new(1, 100, seed);
             (1..4).for_each(|value| cached.write_answered(0, value));
-            cached.cache.lose(&cached.file).unwrap();
+            cached.cache.drop_unflushed(&cached.file).unwrap();
             seen[usize::from(cached.value(0))] += 1;
         }
         // Binomial: 100 each, with a deviation of 9.
@@ -268,7 +268,7 @@ mod tests {
         let mut cached = Cached::new(100, 10, 1);
         (0..100).for_each(|block| cached.write_answered(block, 1));
         assert_eq!(cached.cache.blocks(), 10);
-        let lost = cached.cache.lose(&cached.file).unwrap();
+        let lost = cached.cache.drop_unflushed(&cached.file).unwrap();
         assert!((0..90).all(|block| cached.value(block) == 1));
         let back = (90..100).filter(|block| cached.value(*block) == 0).count();
         assert_eq!(back as u64, lost);
@@ -362,7 +362,7 @@ mod tests {
                     Step::Answer { which } => {
                         if which < open.len() {
                             let (write, place) = open.remove(which);
-                            cached.cache.answered(write, place);
+                            cached.cache.note_answered(write, place);
                             for (_, by, answered) in allowed.iter_mut().flat_map(|a| &mut a.0) {
                                 *answered |= *by == write;
                             }
@@ -377,7 +377,7 @@ mod tests {
                         }
                     }
                     Step::Cut => {
-                        cached.cache.lose(&cached.file).unwrap();
+                        cached.cache.drop_unflushed(&cached.file).unwrap();
                         open.clear();
                         for (number, block) in allowed.iter_mut().enumerate() {
                             let mut bytes = [0; BLOCK as usize];

@@ -17,14 +17,14 @@ use rustix::io::Errno;
 
 use crate::spec::{Span, VolumeSpec};
 use cache::WriteCache;
-use rot::Rot;
+use rot::CorruptRanges;
 
 /// Zeros are written in pieces of this size where a hole cannot be made.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// Place of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
+pub enum DataMedium {
     /// In a file of the server's folder, which has no name and goes with the process.
     #[default]
     Disk,
@@ -33,11 +33,11 @@ pub enum Keep {
 }
 
 /// The data of one volume.
-pub struct Store {
+pub struct VolumeData {
     file: File,
     /// True if any place is or will be corrupt, so that sound volumes take no lock.
     unsound: AtomicBool,
-    rot: Mutex<Rot>,
+    rot: Mutex<CorruptRanges>,
     /// Reads that were changed.
     changed_reads: AtomicU64,
     /// `None` for a volume on which every write is durable.
@@ -53,19 +53,24 @@ pub struct Unflushed {
     place: Span,
 }
 
-impl Store {
+impl VolumeData {
     /// An empty volume that reads as zeros.
     ///
     /// # Errors
     /// When the file cannot be made, or the file system does not hold one so large.
-    pub fn new(spec: &VolumeSpec, seed: u64, keep: Keep, folder: &Path) -> io::Result<Store> {
+    pub fn new(
+        spec: &VolumeSpec,
+        seed: u64,
+        keep: DataMedium,
+        folder: &Path,
+    ) -> io::Result<VolumeData> {
         let file = match keep {
-            Keep::Disk => nameless(folder)?,
-            Keep::Memory => File::from(memfd_create("disksmith-lab", MemfdFlags::CLOEXEC)?),
+            DataMedium::Disk => unnamed_file(folder)?,
+            DataMedium::Memory => File::from(memfd_create("disksmith-lab", MemfdFlags::CLOEXEC)?),
         };
         file.set_len(spec.size.0)?;
-        let rot = Rot::new(spec, seed);
-        Ok(Store {
+        let rot = CorruptRanges::new(spec, seed);
+        Ok(VolumeData {
             file,
             unsound: AtomicBool::new(!rot.is_empty()),
             rot: Mutex::new(rot),
@@ -82,7 +87,8 @@ impl Store {
     /// When the file cannot be read.
     pub fn read(&self, buffer: &mut [u8], offset: u64, elapsed: Option<Nanos>) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)?;
-        if self.unsound.load(Ordering::Acquire) && self.rot().spoil(buffer, offset, elapsed) {
+        if self.unsound.load(Ordering::Acquire) && self.rot().corrupt_reads(buffer, offset, elapsed)
+        {
             self.changed_reads.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
@@ -102,7 +108,7 @@ impl Store {
         let unflushed = self.change(Span { offset, length }, || {
             self.file.write_all_at(data, offset)
         })?;
-        self.cure(offset, length, elapsed);
+        self.repair(offset, length, elapsed);
         Ok(unflushed)
     }
 
@@ -127,7 +133,7 @@ impl Store {
                 other => Ok(other?),
             }
         })?;
-        self.cure(offset, length, elapsed);
+        self.repair(offset, length, elapsed);
         Ok(unflushed)
     }
 
@@ -148,9 +154,9 @@ impl Store {
     }
 
     /// Notes that a write is about to be answered: from now on a flush covers it.
-    pub fn answered(&self, write: Unflushed) {
+    pub fn note_answered(&self, write: Unflushed) {
         if let Some(mut cache) = self.cache() {
-            cache.answered(write.write, write.place);
+            cache.note_answered(write.write, write.place);
         }
     }
 
@@ -177,7 +183,7 @@ impl Store {
         let Some(mut cache) = self.cache() else {
             return Ok(0);
         };
-        let lost = cache.lose(&self.file)?;
+        let lost = cache.drop_unflushed(&self.file)?;
         self.lost_blocks.fetch_add(lost, Ordering::Relaxed);
         Ok(lost)
     }
@@ -233,20 +239,20 @@ impl Store {
         Ok(Bytes(self.file.metadata()?.blocks() * 512))
     }
 
-    fn cure(&self, offset: u64, length: u64, elapsed: Option<Nanos>) {
+    fn repair(&self, offset: u64, length: u64, elapsed: Option<Nanos>) {
         if self.unsound.load(Ordering::Acquire) {
-            self.rot().cure(Span { offset, length }, elapsed);
+            self.rot().repair(Span { offset, length }, elapsed);
         }
     }
 
-    fn rot(&self) -> MutexGuard<'_, Rot> {
+    fn rot(&self) -> MutexGuard<'_, CorruptRanges> {
         // What a thread that failed left is a list of places, and as good as before.
         self.rot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A file without a name in this folder: nothing is left of it, however the process ends.
-fn nameless(folder: &Path) -> io::Result<File> {
+fn unnamed_file(folder: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
     let made = options
@@ -270,15 +276,15 @@ mod tests {
     use super::*;
     use crate::spec::VolumeGroup;
 
-    fn store(what: &str, keep: Keep) -> Store {
+    fn store(what: &str, keep: DataMedium) -> VolumeData {
         let folder = tempfile::tempdir().unwrap();
         let spec = what.parse::<VolumeGroup>().unwrap().spec;
-        let store = Store::new(&spec, 1, keep, folder.path()).unwrap();
+        let store = VolumeData::new(&spec, 1, keep, folder.path()).unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         store
     }
 
-    fn read(store: &Store, offset: u64, length: usize, elapsed: u64) -> Vec<u8> {
+    fn read(store: &VolumeData, offset: u64, length: usize, elapsed: u64) -> Vec<u8> {
         let mut buffer = vec![9; length];
         store
             .read(&mut buffer, offset, Some(Nanos(elapsed)))
@@ -288,7 +294,7 @@ mod tests {
 
     #[test]
     fn holes_are_zeros_and_take_no_room() {
-        for keep in [Keep::Disk, Keep::Memory] {
+        for keep in [DataMedium::Disk, DataMedium::Memory] {
             let store = store("gp3:64GiB", keep);
             assert_eq!(read(&store, 50 << 30, 4096, 0), vec![0; 4096]);
             store.write(&[7; 8192], 50 << 30, Some(Nanos(0))).unwrap();
@@ -302,7 +308,7 @@ mod tests {
 
     #[test]
     fn zeros_are_written_where_holes_cannot_be() {
-        let store = store("gp3:1MiB", Keep::Memory);
+        let store = store("gp3:1MiB", DataMedium::Memory);
         store.write(&[7; 300_000], 0, Some(Nanos(0))).unwrap();
         store.write_zeros(1, 200_000).unwrap();
         assert_eq!(read(&store, 0, 2, 0), [7, 0]);
@@ -312,9 +318,10 @@ mod tests {
     #[test]
     fn a_power_cut_takes_back_only_what_a_volatile_volume_did_not_flush() {
         for (what, most) in [("gp3:4MiB", 0), ("volatile=1:4MiB", 1024)] {
-            let store = store(what, Keep::Memory);
+            let store = store(what, DataMedium::Memory);
             let kept = store.write(&[1; 2 << 20], 0, None).unwrap();
-            kept.into_iter().for_each(|write| store.answered(write));
+            kept.into_iter()
+                .for_each(|write| store.note_answered(write));
             store.flush();
             let forced = store.write(&[2; 1 << 20], 2 << 20, None).unwrap();
             forced.into_iter().for_each(|write| store.persist(write));
@@ -325,7 +332,7 @@ mod tests {
             let unflushed = store.write(&[3; 512 << 10], 7 << 19, None).unwrap();
             unflushed
                 .into_iter()
-                .for_each(|write| store.answered(write));
+                .for_each(|write| store.note_answered(write));
             store.zero(0, 1 << 20, None).unwrap();
             assert_eq!(store.unflushed_blocks(), most.min(512));
 
@@ -345,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_bad_place_stays_bad() {
-        let store = store("corrupt=4096+2:1MiB", Keep::Memory);
+        let store = store("corrupt=4096+2:1MiB", DataMedium::Memory);
         for written in [0, 1, 255] {
             store.write(&[written; 8192], 0, Some(Nanos(0))).unwrap();
             let back = read(&store, 4095, 4, 0);
@@ -358,7 +365,10 @@ mod tests {
 
     #[test]
     fn rot_of_a_given_time_is_cured_by_a_later_write() {
-        let store = store("corrupt=1024+512,corrupt-after=1us:1MiB", Keep::Memory);
+        let store = store(
+            "corrupt=1024+512,corrupt-after=1us:1MiB",
+            DataMedium::Memory,
+        );
         store.write(&[1; 4096], 0, Some(Nanos(0))).unwrap();
         assert_eq!(read(&store, 1024, 1, 999), [1]);
         assert_eq!(read(&store, 1024, 1, 1000), [1 ^ ROT]);
@@ -375,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_place_can_be_made_to_rot_at_once() {
-        let store = store("gp3:1MiB", Keep::Memory);
+        let store = store("gp3:1MiB", DataMedium::Memory);
         store.corrupt(Span {
             offset: 0,
             length: 1,

@@ -12,7 +12,7 @@ pub(super) const ROT: u8 = 0xa5;
 
 /// The places that are corrupt. The lists are in order, and no two places in one touch.
 #[derive(Debug, Default)]
-pub(super) struct Rot {
+pub(super) struct CorruptRanges {
     /// Bad for good.
     lasting: Vec<Span>,
     /// To rot at this time.
@@ -23,11 +23,11 @@ pub(super) struct Rot {
     bad: Vec<Span>,
 }
 
-impl Rot {
-    pub(super) fn new(spec: &VolumeSpec, seed: u64) -> Rot {
+impl CorruptRanges {
+    pub(super) fn new(spec: &VolumeSpec, seed: u64) -> CorruptRanges {
         let mut places = spec.corruption.places.clone();
         places.extend(random_places(spec, seed));
-        let mut rot = Rot::default();
+        let mut rot = CorruptRanges::default();
         match spec.corruption.after {
             _ if places.is_empty() => {}
             None => rot.lasting = joined(places),
@@ -49,19 +49,24 @@ impl Rot {
 
     /// All places that are corrupt at this time.
     pub(super) fn places(&mut self, elapsed: Option<Nanos>) -> &[Span] {
-        self.ripen(elapsed);
+        self.apply_due(elapsed);
         &self.bad
     }
 
     /// Changes what is corrupt in this buffer; whether anything was.
-    pub(super) fn spoil(&mut self, buffer: &mut [u8], offset: u64, elapsed: Option<Nanos>) -> bool {
-        self.ripen(elapsed);
+    pub(super) fn corrupt_reads(
+        &mut self,
+        buffer: &mut [u8],
+        offset: u64,
+        elapsed: Option<Nanos>,
+    ) -> bool {
+        self.apply_due(elapsed);
         let whole = Span {
             offset,
             length: buffer.len() as u64,
         };
         let mut changed = false;
-        for part in hit(&self.bad, whole) {
+        for part in overlapping(&self.bad, whole) {
             let from = (part.offset - offset) as usize;
             for byte in &mut buffer[from..from + part.length as usize] {
                 *byte ^= ROT;
@@ -72,9 +77,9 @@ impl Rot {
     }
 
     /// Makes bytes sound that are written again, unless the place is bad for good.
-    pub(super) fn cure(&mut self, written: Span, elapsed: Option<Nanos>) {
-        self.ripen(elapsed);
-        if hit(&self.standing, written).next().is_none() {
+    pub(super) fn repair(&mut self, written: Span, elapsed: Option<Nanos>) {
+        self.apply_due(elapsed);
+        if overlapping(&self.standing, written).next().is_none() {
             return;
         }
         let around = |place: Span| {
@@ -97,7 +102,7 @@ impl Rot {
     }
 
     /// Lets rot what is to have rotted by now.
-    fn ripen(&mut self, elapsed: Option<Nanos>) {
+    fn apply_due(&mut self, elapsed: Option<Nanos>) {
         let ripe = |after: Nanos| elapsed.is_some_and(|elapsed| after <= elapsed);
         if let Some((_, places)) = self.pending.take_if(|(after, _)| ripe(*after)) {
             self.standing.extend(places);
@@ -125,7 +130,7 @@ fn joined(mut spans: Vec<Span>) -> Vec<Span> {
 }
 
 /// The parts of these spans, which are in order, that lie in another one.
-fn hit(spans: &[Span], within: Span) -> impl Iterator<Item = Span> {
+fn overlapping(spans: &[Span], within: Span) -> impl Iterator<Item = Span> {
     let first = spans.partition_point(|span| span.end() <= within.offset);
     spans[first..]
         .iter()
@@ -152,8 +157,8 @@ mod tests {
     use super::*;
     use crate::spec::VolumeGroup;
 
-    fn rot(what: &str) -> Rot {
-        Rot::new(&what.parse::<VolumeGroup>().unwrap().spec, 1)
+    fn rot(what: &str) -> CorruptRanges {
+        CorruptRanges::new(&what.parse::<VolumeGroup>().unwrap().spec, 1)
     }
 
     #[test]
@@ -183,12 +188,12 @@ mod tests {
             length: 9,
         });
         let mut buffer = [0; 12];
-        assert!(rot.spoil(&mut buffer, 0, Some(Nanos(0))));
+        assert!(rot.corrupt_reads(&mut buffer, 0, Some(Nanos(0))));
         assert_eq!(
             buffer,
             [ROT, ROT, ROT, ROT, ROT, ROT, ROT, ROT, ROT, ROT, 0, 0]
         );
-        rot.cure(
+        rot.repair(
             Span {
                 offset: 0,
                 length: 12,
@@ -214,13 +219,13 @@ mod tests {
             let mut map = [false; 64];
             for (adds, offset, length) in steps {
                 let span = Span { offset, length };
-                if adds { rot.add(span) } else { rot.cure(span, Some(Nanos(0))) }
+                if adds { rot.add(span) } else { rot.repair(span, Some(Nanos(0))) }
                 map[offset as usize..span.end() as usize].fill(adds);
             }
             map[5..8].fill(true);
             for from in [0, 3, 6, 30] {
                 let mut buffer = vec![0; 64 - from];
-                rot.spoil(&mut buffer, from as u64, Some(Nanos(0)));
+                rot.corrupt_reads(&mut buffer, from as u64, Some(Nanos(0)));
                 let seen: Vec<bool> = buffer.iter().map(|byte| *byte == ROT).collect();
                 assert_eq!(seen, map[from..]);
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use record::sample::{Device, DeviceId, Gap, RecordedInterval, Sample, SampleTime};
 use record::{Nanos, Subject};
-use study::watch::Event;
+use study::watch::WatchEvent;
 
 /// Less than this between two samples is no gap: a watch is late now and then.
 const SLACK: Nanos = Nanos::from_secs(2);
@@ -68,7 +68,7 @@ impl Joiner {
     }
 
     /// Puts an event into the series.
-    pub(super) fn event(&mut self, mut event: Event) -> Event {
+    pub(super) fn event(&mut self, mut event: WatchEvent) -> WatchEvent {
         let number = self.events.get(&event.id).copied().unwrap_or_else(|| {
             self.next_event += 1;
             self.events.insert(event.id, self.next_event);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     fn subject(joiner: &mut Joiner, id: u32, name: &str) -> Subject {
-        let event = joiner.event(Event {
+        let event = joiner.event(WatchEvent {
             id: u64::from(id),
             code: EventCode::Stalled,
             severity: Severity::Warn,

@@ -43,7 +43,7 @@ mod write;
 use jiff::Timestamp;
 use record::sample::{RecordedInterval, SampleSource, SampleTime};
 use record::{Bytes, varint};
-use study::watch::Event;
+use study::watch::WatchEvent;
 
 use bytes::PackingGoal;
 pub use keep::Retention;
@@ -66,7 +66,7 @@ const HOURS: u32 = 3600;
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedEvent {
     /// The event as it stands.
-    pub event: Event,
+    pub event: WatchEvent,
     /// The end of the sample in which it was found.
     pub found: SampleTime,
 }

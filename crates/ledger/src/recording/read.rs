@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use record::Bytes;
 use record::sample::RecordedInterval;
 use rusqlite::params;
-use study::watch::Event;
+use study::watch::WatchEvent;
 
 use super::join::Joiner;
 use super::{HOURS, MINUTES, RecordingSummary};
@@ -19,11 +19,11 @@ pub struct ReplayedSample {
     /// The sample.
     pub recorded: RecordedInterval,
     /// Events that were found in it; in the first one also those that were found before and lasted.
-    pub opened: Vec<Event>,
+    pub opened: Vec<WatchEvent>,
     /// Events that were over in it, and those that ended with a recording: it is unknown how they continued
     /// on, and the next recording finds again what still is. They are in the last sample of a
     /// recording; where that cannot be read, in the first of the next one.
-    pub closed: Vec<Event>,
+    pub closed: Vec<WatchEvent>,
 }
 
 /// A span of what was recorded of a host, sample by sample. Recordings that follow each other are
@@ -48,7 +48,7 @@ pub struct RecordedSpan<'a> {
     /// When the last sample of the recording that is being read ended, if it was ended.
     ends: Option<Timestamp>,
     /// Events that lasted when the recording before ended.
-    left: Vec<Event>,
+    left: Vec<WatchEvent>,
 }
 
 /// A block of the list. Numbers are used again, so that one alone may be another block's when it is
@@ -61,7 +61,7 @@ struct Block {
 }
 
 struct StoredEvent {
-    event: Event,
+    event: WatchEvent,
     found: Timestamp,
     over: Option<Timestamp>,
 }
@@ -170,14 +170,14 @@ impl Ledger {
     ///
     /// # Errors
     /// When the ledger cannot be read.
-    pub fn events_since(&self, host: &str, from: Timestamp) -> Result<Vec<Event>> {
+    pub fn events_since(&self, host: &str, from: Timestamp) -> Result<Vec<WatchEvent>> {
         let read = || {
             let mut statement = self.connection.prepare(
                 "SELECT body FROM events JOIN recordings AS r ON r.number = recording
                  WHERE r.host = ?1 AND found > ?2 ORDER BY found, id",
             )?;
             let rows = statement.query_map(params![host, sortable(from)], |row| json_at(row, 0))?;
-            rows.collect::<rusqlite::Result<Vec<Event>>>()
+            rows.collect::<rusqlite::Result<Vec<WatchEvent>>>()
         };
         read().map_err(|error| self.explain(error))
     }
@@ -251,9 +251,9 @@ impl RecordedSpan<'_> {
     }
 
     /// Ends what lasts with the last sample that was played.
-    fn end_all(&mut self) -> Vec<Event> {
+    fn end_all(&mut self) -> Vec<WatchEvent> {
         let last = self.joiner.last();
-        let end = |kept: StoredEvent| Event {
+        let end = |kept: StoredEvent| WatchEvent {
             ended: kept.event.ended.or(last),
             ..kept.event
         };
@@ -269,7 +269,7 @@ impl RecordedSpan<'_> {
                 break;
             };
             kept.event = self.joiner.event(kept.event);
-            opened.push(Event {
+            opened.push(WatchEvent {
                 ended: None,
                 ..kept.event.clone()
             });

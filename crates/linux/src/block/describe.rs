@@ -6,7 +6,7 @@ use std::path::Path;
 use record::Bytes;
 use record::raid::MdLevel;
 
-use super::device::{Device, Kind};
+use super::device::{BlockDeviceKind, Device};
 use super::serial::{Serial, serial_of};
 use crate::root::{self, Result, attribute, last_part, number, path_attribute};
 use record::sample::DeviceNumber;
@@ -93,11 +93,11 @@ fn chosen(schedulers: &str) -> Option<String> {
 
 /// Kind of a device, and for a partition its disk's name. The disk's number is not known yet; [`link`] fills
 /// it in.
-fn kind_of(folder: &Path, sysfs_name: &str) -> (Kind, Option<String>) {
+fn kind_of(folder: &Path, sysfs_name: &str) -> (BlockDeviceKind, Option<String>) {
     if let Some(number) = number(&folder.join("partition")) {
         let unknown = DeviceNumber::new(0, 0);
         return (
-            Kind::Partition {
+            BlockDeviceKind::Partition {
                 of: unknown,
                 number,
             },
@@ -105,25 +105,25 @@ fn kind_of(folder: &Path, sysfs_name: &str) -> (Kind, Option<String>) {
         );
     }
     let kind = if folder.join("dm").is_dir() {
-        Kind::Mapper {
+        BlockDeviceKind::Mapper {
             name: attribute(&folder.join("dm/name")),
             uuid: attribute(&folder.join("dm/uuid")),
         }
     } else if folder.join("md").is_dir() {
-        Kind::Raid {
+        BlockDeviceKind::Raid {
             level: attribute(&folder.join("md/level")).map(MdLevel::from),
             disks: number(&folder.join("md/raid_disks")),
             uuid: attribute(&folder.join("md/uuid")),
         }
     } else if has_number_after(sysfs_name, "loop") {
-        Kind::Loop {
+        BlockDeviceKind::Loop {
             backing_file: path_attribute(&folder.join("loop/backing_file")),
             backing_device: None,
         }
     } else if has_number_after(sysfs_name, "zram") || has_number_after(sysfs_name, "ram") {
-        Kind::Ram
+        BlockDeviceKind::Ram
     } else {
-        Kind::Disk
+        BlockDeviceKind::Disk
     };
     (kind, None)
 }
@@ -158,7 +158,7 @@ pub(super) fn link(found: Vec<Raw>) -> Vec<Device> {
         .into_iter()
         .map(|Raw { mut device, disk }| {
             let disk = disk.and_then(|name| disks.iter().find(|disk| disk.sysfs_name() == name));
-            if let (Some(disk), Kind::Partition { of, .. }) = (disk, &mut device.kind) {
+            if let (Some(disk), BlockDeviceKind::Partition { of, .. }) = (disk, &mut device.kind) {
                 *of = disk.number;
                 inherit(&mut device, disk);
             }

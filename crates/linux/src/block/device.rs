@@ -20,7 +20,7 @@ pub(super) fn number_of_node(path: &Path) -> Option<DeviceNumber> {
 
 /// Kind of a block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BlockDeviceKind {
     /// A disk, real or virtual, or anything that calls itself neither of the others.
     Disk,
     /// A part of a disk.
@@ -65,7 +65,7 @@ pub struct Device {
     /// Its number.
     pub number: DeviceNumber,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: BlockDeviceKind,
     /// Its size; zero for a loop device that is not in use or a drive without medium.
     pub size: Bytes,
     /// True if its medium can be removed.
@@ -106,7 +106,7 @@ impl Device {
     pub fn identity(&self) -> Option<String> {
         let disk = self.wwid.as_ref().or(self.serial.as_ref())?;
         Some(match self.kind {
-            Kind::Partition { number, .. } => format!("{disk} part {number}"),
+            BlockDeviceKind::Partition { number, .. } => format!("{disk} part {number}"),
             _ => disk.clone(),
         })
     }
@@ -162,7 +162,7 @@ impl Device {
     /// The disk that it is a partition of.
     pub fn partition_of(&self) -> Option<DeviceNumber> {
         match self.kind {
-            Kind::Partition { of, .. } => Some(of),
+            BlockDeviceKind::Partition { of, .. } => Some(of),
             _ => None,
         }
     }
@@ -171,7 +171,7 @@ impl Device {
     /// device in use.
     pub fn backing_file(&self) -> Option<&Path> {
         match &self.kind {
-            Kind::Loop { backing_file, .. } => backing_file.as_deref(),
+            BlockDeviceKind::Loop { backing_file, .. } => backing_file.as_deref(),
             _ => None,
         }
     }
@@ -179,7 +179,7 @@ impl Device {
     /// The device that it shows, for a loop device on another device.
     pub fn loop_on(&self) -> Option<DeviceNumber> {
         match self.kind {
-            Kind::Loop { backing_device, .. } => backing_device,
+            BlockDeviceKind::Loop { backing_device, .. } => backing_device,
             _ => None,
         }
     }
@@ -188,7 +188,7 @@ impl Device {
     pub fn label(&self) -> String {
         let node = self.node();
         match self.kind {
-            Kind::Raid { .. } | Kind::Mapper { .. } => {
+            BlockDeviceKind::Raid { .. } | BlockDeviceKind::Mapper { .. } => {
                 format!("{} ({})", node.display(), self.title())
             }
             _ => node.display().to_string(),
@@ -198,15 +198,15 @@ impl Device {
     /// Its kind in a word or two for people: `LVM volume vg-data`, `raid10 array`, `partition`.
     pub fn title(&self) -> String {
         match &self.kind {
-            Kind::Disk => "disk".to_owned(),
-            Kind::Partition { .. } => "partition".to_owned(),
-            Kind::Loop { .. } => "loop device".to_owned(),
-            Kind::Ram => "memory".to_owned(),
-            Kind::Raid { level, .. } => match level {
+            BlockDeviceKind::Disk => "disk".to_owned(),
+            BlockDeviceKind::Partition { .. } => "partition".to_owned(),
+            BlockDeviceKind::Loop { .. } => "loop device".to_owned(),
+            BlockDeviceKind::Ram => "memory".to_owned(),
+            BlockDeviceKind::Raid { level, .. } => match level {
                 Some(level) => format!("{level} array"),
                 None => "md array".to_owned(),
             },
-            Kind::Mapper { name, uuid } => {
+            BlockDeviceKind::Mapper { name, uuid } => {
                 let what = mapper_word(uuid.as_deref());
                 match name {
                     Some(name) => format!("{what} {name}"),

@@ -11,7 +11,7 @@ use super::option::Consent;
 use super::programs::{self, Programs, UsingProgram};
 use super::reason::{Reason, Relation};
 use super::shown::shown_by_loops;
-use crate::block::{Device, DeviceNumber, Devices, Kind};
+use crate::block::{BlockDeviceKind, Device, DeviceNumber, Devices};
 use crate::mounts::{Mount, Mounts};
 use crate::root::{self, Error, Result, Root};
 use crate::signature::{Content, LocatedContent, Partition, SignatureKind};
@@ -149,7 +149,7 @@ impl DeviceUsers {
                 self.add_uses(above, Relation::Sibling, &mut reasons);
             }
         }
-        if matches!(target.kind, Kind::Loop { .. }) {
+        if matches!(target.kind, BlockDeviceKind::Loop { .. }) {
             self.add_unclear(&target.label(), &mut reasons);
         }
         self.add_uses_below(target, &mut reasons);
@@ -216,7 +216,7 @@ impl DeviceUsers {
 
     /// Where a partition lies on its disk; `None` for any other device.
     pub(super) fn partition(&self, device: &Device) -> Option<Partition> {
-        let Kind::Partition { number, .. } = device.kind else {
+        let BlockDeviceKind::Partition { number, .. } = device.kind else {
             return None;
         };
         // The kernel counts in sectors of 512 bytes (Documentation/ABI/stable/sysfs-block, partition `start`).
@@ -477,8 +477,8 @@ impl DeviceUsers {
 /// Advice on taking a holder down.
 fn advice_on(holder: Option<&Device>) -> &'static str {
     match holder.map(|device| &device.kind) {
-        Some(Kind::Raid { .. }) => "stop the array first (mdadm --stop)",
-        Some(Kind::Mapper { uuid, .. }) => match uuid.as_deref() {
+        Some(BlockDeviceKind::Raid { .. }) => "stop the array first (mdadm --stop)",
+        Some(BlockDeviceKind::Mapper { uuid, .. }) => match uuid.as_deref() {
             Some(uuid) if uuid.starts_with("LVM-") => {
                 "deactivate the volume first (lvchange -an), and take the disk out of its group"
             }

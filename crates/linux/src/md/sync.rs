@@ -285,7 +285,7 @@ impl Sync {
     ///
     /// # Errors
     /// The kernel's error: EBUSY while another action is running.
-    pub fn act(&self, action: SyncAction) -> Result<()> {
+    pub fn write_sync_action(&self, action: SyncAction) -> Result<()> {
         self.write("sync_action", action.word())
     }
 

@@ -10,11 +10,11 @@ use clap::Args;
 use study::pace::{Controller, HeldBy};
 use ui::exit::Failure;
 use ui::format::short_latency;
-use ui::output::{Format, OutputFile};
+use ui::output::{OutputFile, OutputFormat};
 
 pub use keep::KeepArgs;
 pub use report::ForegroundReport;
-use report::held_words;
+use report::held_by_name;
 
 /// Arguments of verbs that report on the foreground.
 #[derive(Args, Clone, Debug, Default)]
@@ -33,7 +33,7 @@ impl ReportArgs {
     /// # Errors
     /// Refused, when it cannot be written.
     pub fn check(&self) -> Result<Option<OutputFile>, Failure> {
-        OutputFile::check_if_any(self.report.as_ref(), Format::Page, self.force)
+        OutputFile::check_if_any(self.report.as_ref(), OutputFormat::Page, self.force)
     }
 }
 
@@ -66,7 +66,7 @@ pub fn live_words(above_s: f64, held: Option<HeldBy>) -> String {
         words += &format!(", above the target for {above_s:.0} s");
     }
     if let Some(held) = held {
-        words += &format!(", held back by {}", held_words(held));
+        words += &format!(", held back by {}", held_by_name(held));
     }
     words
 }

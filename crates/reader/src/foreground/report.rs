@@ -51,7 +51,7 @@ pub struct HeldReport {
 }
 
 /// Name of what holds the background back.
-pub(crate) fn held_words(by: HeldBy) -> &'static str {
+pub(crate) fn held_by_name(by: HeldBy) -> &'static str {
     match by {
         HeldBy::Measuring => "measuring the foreground alone",
         HeldBy::Search => "the search for the rate",
@@ -207,7 +207,7 @@ impl ForegroundReport {
             (held.itself_s, HeldBy::Itself),
         ];
         let most = all.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
-        (most.0 > 0.0).then(|| (held_words(most.1), most.0 / self.foreground_s))
+        (most.0 > 0.0).then(|| (held_by_name(most.1), most.0 / self.foreground_s))
     }
 }
 

@@ -22,7 +22,7 @@ use linux::md::sync::Sectors;
 use record::{Bytes, Nanos, Ranges};
 
 use super::locate::{BLOCK, Geometry, NotCompared, Opened, RelatedParts, judge, open};
-use priority::give_way_to_others;
+use priority::lower_priority;
 pub(super) use readers::REQUEST;
 use readers::{Readers, Shares};
 
@@ -84,7 +84,7 @@ impl Comparer {
         std::thread::Builder::new()
             .name("compare".to_owned())
             .spawn(move || {
-                give_way_to_others();
+                lower_priority();
                 for comparison in incoming {
                     if answer.send(work.compare(&comparison, sleep)).is_err() {
                         return;
@@ -221,7 +221,7 @@ mod tests {
     const COMPONENT: u64 = 1 << 20;
 
     /// A RAID 10 of so many members in files, all of whose copies agree, and the files.
-    fn ten(disks: u64, layout: u64) -> (Work, Raid10, Vec<File>) {
+    fn raid10(disks: u64, layout: u64) -> (Work, Raid10, Vec<File>) {
         let copies = Copies::of(layout, disks).unwrap();
         let ten = Raid10::new(disks, CHUNK, copies, COMPONENT).unwrap();
         let (members, files) = members(disks as usize, COMPONENT);
@@ -261,7 +261,7 @@ mod tests {
     fn differences_are_suspected_in_every_layout_and_nothing_else() {
         // near=2, far=2, offset=2, and near=3 of five.
         for (disks, layout) in [(4, 0x102), (4, 0x201), (4, 0x1_0201), (5, 0x103)] {
-            let (mut work, ten, files) = ten(disks, layout);
+            let (mut work, ten, files) = raid10(disks, layout);
             let all = 0..ten.span();
             assert_eq!(
                 suspects(&mut work, all.clone()),
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_block_that_agrees_when_it_is_read_again_is_not_suspected() {
-        let (mut work, ten, files) = ten(4, 0x102);
+        let (mut work, ten, files) = raid10(4, 0x102);
         let place = ten.places(0)[0];
         let file = &files[place.slot as usize];
         let mut right = vec![0; 512];
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_suspected() {
-        let (mut work, ten, files) = ten(4, 0x102);
+        let (mut work, ten, files) = raid10(4, 0x102);
         let half = COMPONENT / 2;
         files[1].set_len(half).unwrap();
         assert_eq!(suspects(&mut work, 0..2 * half), Ranges::new());

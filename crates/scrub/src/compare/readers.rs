@@ -11,7 +11,7 @@ use std::time::Duration;
 use record::{Bytes, Nanos};
 
 use super::super::locate::{Disks, RelatedParts};
-use super::priority::give_way_to_others;
+use super::priority::lower_priority;
 use reader::{Buffer, IdleGap};
 
 /// Bytes that cloud volumes count as one request (EBS: 256 KiB of an SSD volume).
@@ -113,7 +113,7 @@ impl Readers {
             std::thread::Builder::new()
                 .name(format!("member {slot}"))
                 .spawn(move || {
-                    give_way_to_others();
+                    lower_priority();
                     let mut idle_gap = IdleGap::default();
                     for mut share in sent {
                         share.read(&members, &mut idle_gap);
@@ -149,7 +149,7 @@ impl Readers {
                     buffer: self.spare.pop().unwrap_or_else(|| Buffer::new(1, 0)),
                     failed: Vec::new(),
                 };
-                share.buffer.hold(1, share.length());
+                share.buffer.reserve(1, share.length());
                 sender.send(share).ok()?;
                 sent += 1;
             }

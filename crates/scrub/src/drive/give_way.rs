@@ -42,16 +42,16 @@ impl<W: ArrayControl> Drive<'_, W> {
             // What it was sent for is done.
             return self.window.has_stopped(self.at.done);
         }
-        let now = self.world.now();
+        let now = self.control.now();
         let is_lost = |since: Nanos| now.0.saturating_sub(since.0) < LOST.0;
         let is_of_use = !self.lost.is_some_and(is_lost) && self.at.of.0 > 0;
-        is_of_use && matches!(self.pace.allowed(), Allowed::Rate(_)) && self.world.can_compare()
+        is_of_use && matches!(self.pace.allowed(), Allowed::Rate(_)) && self.control.can_compare()
     }
 
     /// Ends md's check, where the foreground would wait for it, and continues with direct comparison. At `sync_max`
     /// the progress is known. Elsewhere md reports a position that it has surely passed, and the mismatches up to its
     /// real position: if it found any since the last stop, that part is checked again. A repair has rewritten it.
-    pub(super) fn give_way(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+    pub(super) fn switch_to_direct(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
         if !self.is_to_compare() {
             return Ok(None);
         }
@@ -63,7 +63,7 @@ impl<W: ArrayControl> Drive<'_, W> {
             return Ok(None);
         }
         if !stands {
-            self.take_what_is_sure();
+            self.take_certain_progress();
         }
         self.at.mismatches_seen = self.at.mismatches;
         self.at.live = self.at.done;
@@ -78,8 +78,8 @@ impl<W: ArrayControl> Drive<'_, W> {
             (Tunable::Min, &min),
         ];
         for (tunable, text) in ends {
-            if let Err(error) = self.retried(|world| world.turn(tunable, text)) {
-                return self.is_in_the_way(now, error);
+            if let Err(error) = self.retried(|control| control.turn(tunable, text)) {
+                return self.ending_of_refusal(now, error);
             }
         }
         (self.window_set, self.lost) = (false, None);
@@ -87,25 +87,25 @@ impl<W: ArrayControl> Drive<'_, W> {
         if self.direct.is_none() {
             let (unit, wide) = (self.window.unit(), self.task.wide);
             // Where it began is known, though it may be no place where md could stop.
-            let from = self.window.stands_at(self.at.done);
+            let from = self.window.last_stop(self.at.done);
             self.direct = Some(DirectComparison::new(from, self.at.of, unit, wide));
         }
         Ok(None)
     }
 
     /// Takes what md did up to where it was ended, as far as that is known.
-    fn take_what_is_sure(&mut self) {
+    fn take_certain_progress(&mut self) {
         let repairs = self.task.action == SyncAction::Repair;
         let found = self.at.mismatches_seen != self.at.mismatches;
         if let Some(reached) = self.reached().filter(|_| repairs || !found) {
-            self.at.done = self.at.done.max(self.window.stands_at(reached));
+            self.at.done = self.at.done.max(self.window.last_stop(reached));
             self.at.mismatches = self.at.mismatches_seen;
         }
     }
 
     /// Up to where a check surely was that has ended before its end (`curr_resync_completed`, drivers/md/md.c).
     fn reached(&mut self) -> Option<Sectors> {
-        let shown = self.world.tunable(Tunable::Min)?;
+        let shown = self.control.tunable(Tunable::Min)?;
         shown.trim().parse().ok().map(Sectors)
     }
 
@@ -114,10 +114,12 @@ impl<W: ArrayControl> Drive<'_, W> {
         &mut self,
         mut act: impl FnMut(&mut W) -> linux::Result<()>,
     ) -> linux::Result<()> {
-        let until = self.world.now() + REAPED;
+        let until = self.control.now() + REAPED;
         loop {
-            match act(self.world) {
-                Err(error) if error.is_busy() && self.world.now() < until => self.world.rest(TICK),
+            match act(self.control) {
+                Err(error) if error.is_busy() && self.control.now() < until => {
+                    self.control.rest(TICK)
+                }
                 other => return other,
             }
         }
@@ -128,21 +130,21 @@ impl<W: ArrayControl> Drive<'_, W> {
     fn end_for_now(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
         let until = now + TIMEOUT;
         loop {
-            let state = self.world.sync_state()?;
+            let state = self.control.sync_state()?;
             if state.action == self.task.action {
-                if self.world.now() >= until {
+                if self.control.now() >= until {
                     return Ok(None);
                 }
                 // Before its thread has begun, md takes no notice.
-                self.world.act(SyncAction::Idle)?;
-                self.world.rest(TICK);
+                self.control.write_sync_action(SyncAction::Idle)?;
+                self.control.rest(TICK);
                 continue;
             }
             if let Some(reached) = self.reached() {
                 self.at.live = self.at.live.max(reached);
             }
             self.count(&state);
-            if let Some(ending) = not_left_alone(&state) {
+            if let Some(ending) = busy_with_other_work(&state) {
                 return Ok(Some(ending));
             }
             if state.until == SyncMax::End && self.window.is_last() {
@@ -160,7 +162,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         };
         let before = direct.at;
         if let Some(step) = &direct.reads
-            && let Some(compared) = self.world.compared(step)
+            && let Some(compared) = self.control.compared(step)
             && let Some(gives) = direct.come(&compared)
         {
             self.pace.gives(gives);
@@ -191,11 +193,11 @@ impl<W: ArrayControl> Drive<'_, W> {
             self.moved += bytes;
         }
         let seconds = self.passed(now);
-        self.go_on(now, seconds).map(Some)
+        self.begin_next(now, seconds).map(Some)
     }
 
     /// Begins the next step, or md's check, or is done.
-    fn go_on(&mut self, now: Nanos, seconds: f64) -> linux::Result<Option<Ending>> {
+    fn begin_next(&mut self, now: Nanos, seconds: f64) -> linux::Result<Option<Ending>> {
         let may = self.pace.allowed();
         let Some(direct) = &mut self.direct else {
             return Ok(None);
@@ -221,7 +223,7 @@ impl<W: ArrayControl> Drive<'_, W> {
             && let Some(step) = direct.next()
         {
             let spacing = (!self.pace.is_driven()).then_some(direct.apart);
-            match self.world.compare(&step, spacing) {
+            match self.control.compare(&step, spacing) {
                 true => direct.begin(step),
                 // The readers have stopped.
                 false => self.lost = Some(now),
@@ -233,10 +235,10 @@ impl<W: ArrayControl> Drive<'_, W> {
     /// Lets md check from there on; up to `to`, if that is given, after which direct comparison continues.
     fn send(&mut self, from: Sectors, to: Option<Sectors>) -> linux::Result<Option<Ending>> {
         self.pace.goes_in_steps(true);
-        let now = self.world.now();
+        let now = self.control.now();
         self.window = SyncWindow::new(from, self.task.chunk, self.task.wide, now)
-            .that_holds_all(self.task.holds_all)
-            .that_stops_at(to);
+            .with_barrier(self.task.holds_all)
+            .with_end(to);
         self.window.ends_at(self.at.of);
         self.from = from;
         self.before = self.at.mismatches;
@@ -246,26 +248,30 @@ impl<W: ArrayControl> Drive<'_, W> {
         }
         match self.begin() {
             Ok(()) => Ok(None),
-            Err(error) => self.is_in_the_way(now, error),
+            Err(error) => self.ending_of_refusal(now, error),
         }
     }
 
     /// Meaning of md's refusal between two of its checks: other work has begun, which must not be delayed.
-    fn is_in_the_way(&mut self, now: Nanos, error: linux::Error) -> linux::Result<Option<Ending>> {
-        self.world.turn(Tunable::Max, "max")?;
+    fn ending_of_refusal(
+        &mut self,
+        now: Nanos,
+        error: linux::Error,
+    ) -> linux::Result<Option<Ending>> {
+        self.control.turn(Tunable::Max, "max")?;
         self.poll_direct(now)?.map(Some).ok_or(error)
     }
 
     /// Polls for a reason to end while md does nothing.
     fn poll_direct(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
-        let state = self.world.sync_state()?;
-        if let Some(ending) = not_left_alone(&state) {
+        let state = self.control.sync_state()?;
+        if let Some(ending) = busy_with_other_work(&state) {
             return Ok(Some(ending));
         }
         if state.until != SyncMax::End {
             return Ok(Some(Ending::Turned(Tunable::Max)));
         }
-        self.hurry(now);
+        self.apply_deadline(now);
         self.poll_seldom(now, false)
     }
 
@@ -279,7 +285,7 @@ impl<W: ArrayControl> Drive<'_, W> {
 }
 
 /// End for an array that md works on though it should do nothing; `None` where it does nothing.
-fn not_left_alone(state: &SyncState) -> Option<Ending> {
+fn busy_with_other_work(state: &SyncState) -> Option<Ending> {
     match state.action {
         _ if state.degraded > 0 => Some(Ending::Degraded),
         SyncAction::Idle => None,

@@ -570,7 +570,7 @@ impl ArrayControl for Model {
         Ok(())
     }
 
-    fn act(&mut self, action: SyncAction) -> linux::Result<()> {
+    fn write_sync_action(&mut self, action: SyncAction) -> linux::Result<()> {
         match action {
             SyncAction::Idle => self.break_off(),
             _ if self.now < self.reaped => return self.is_reaped(),
@@ -595,7 +595,7 @@ impl ArrayControl for Model {
         self.there
     }
 
-    fn seen(&mut self, probing: Option<f64>) -> ForegroundSample {
+    fn foreground_sample(&mut self, probing: Option<f64>) -> ForegroundSample {
         let probes = std::mem::take(&mut self.probed);
         let others = std::mem::take(&mut self.others);
         let busy = std::mem::take(&mut self.busy);
@@ -633,7 +633,7 @@ impl ArrayControl for Model {
         self.order
     }
 
-    fn stands(&mut self, at: &ScrubProgress) {
+    fn take_progress(&mut self, at: &ScrubProgress) {
         self.reported.push(at.clone());
     }
 }

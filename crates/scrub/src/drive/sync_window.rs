@@ -161,13 +161,13 @@ impl SyncWindow {
 
     /// For an array where all foreground requests wait for each request of the check: RAID 10 lets all that were begun
     /// complete, and none begin until one of its own of 64 KiB has completed (`raise_barrier`, drivers/md/raid10.c).
-    pub(super) fn that_holds_all(mut self, holds_all: bool) -> SyncWindow {
+    pub(super) fn with_barrier(mut self, holds_all: bool) -> SyncWindow {
         self.holds_all = holds_all;
         self
     }
 
     /// It goes no further than this, if that is given.
-    pub(super) fn that_stops_at(mut self, stop: Option<Sectors>) -> SyncWindow {
+    pub(super) fn with_end(mut self, stop: Option<Sectors>) -> SyncWindow {
         self.stop = stop;
         self
     }
@@ -178,7 +178,7 @@ impl SyncWindow {
     }
 
     /// The last place up to there where it may stand.
-    pub(super) fn stands_at(&self, place: Sectors) -> Sectors {
+    pub(super) fn last_stop(&self, place: Sectors) -> Sectors {
         Sectors(place.0 / self.unit.0 * self.unit.0)
     }
 
@@ -188,7 +188,7 @@ impl SyncWindow {
     }
 
     /// Sets whether it is as fast as a deadline demands, whatever the foreground's latency.
-    pub(super) fn hurry(&mut self, hurries: bool) {
+    pub(super) fn apply_deadline(&mut self, hurries: bool) {
         self.hurries = hurries;
     }
 
@@ -230,7 +230,7 @@ impl SyncWindow {
     }
 
     /// md stood at it, and what is done was kept.
-    pub(super) fn stood(&mut self, now: Nanos) {
+    pub(super) fn note_stop(&mut self, now: Nanos) {
         if self.must_stand(now) {
             self.stands = Nanos((2 * self.stands.0).min(STAND.0));
         }

@@ -59,7 +59,7 @@ pub(super) fn on_member(group: &RelatedParts, odd: WrongMember, part: &Range<u64
 }
 
 /// The sectors in which parts that belong together do not agree, in bytes from their begin.
-pub(super) fn differing(relation: &PartRelation, parts: &[&[u8]]) -> Ranges {
+pub(super) fn differing_sectors(relation: &PartRelation, parts: &[&[u8]]) -> Ranges {
     let errors = errors(relation, parts);
     let sectors = errors.chunks(SECTOR as usize).enumerate();
     sectors

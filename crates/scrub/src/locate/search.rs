@@ -12,7 +12,7 @@ use std::{io, thread};
 use record::Ranges;
 
 use super::geometry::{self, Geometry, PartRelation, RelatedParts};
-use super::judge::{WrongMember, differing, doubtful, hash, judge, on_member};
+use super::judge::{WrongMember, differing_sectors, doubtful, hash, judge, on_member};
 use reader::Buffer;
 
 /// Bytes that are compared and distinguished at a time: a page, in which md compares RAID 5 and 6.
@@ -240,7 +240,7 @@ impl Search<'_> {
             .buffer
             .take()
             .unwrap_or_else(|| Buffer::new(places.len(), most));
-        buffer.hold(places.len(), length);
+        buffer.reserve(places.len(), length);
         let mut went_well = true;
         for (index, place) in places.iter().enumerate() {
             if let Err(error) = self
@@ -283,7 +283,7 @@ impl Search<'_> {
         }
         for suspect in &suspects {
             match self.judge_again(suspect) {
-                Some(found) => found.into_iter().for_each(|one| self.give(one)),
+                Some(found) => found.into_iter().for_each(|one| self.push_mismatch(one)),
                 None => self.summary.moving += 1,
             }
         }
@@ -315,7 +315,7 @@ impl Search<'_> {
         }
         let offset = odd.slot().map_or(0, |slot| self.members.offset(slot));
         let shifted = |range: Range<u64>| range.start + offset..range.end + offset;
-        let sectors = differing(&group.relation, &parts);
+        let sectors = differing_sectors(&group.relation, &parts);
         let found = sectors.iter().map(|part| Mismatch {
             position: group.position + part.start..group.position + part.end,
             array: doubtful(&group, odd, &part),
@@ -326,7 +326,7 @@ impl Search<'_> {
     }
 
     /// Gives a mismatch, joined to the one before it where they touch.
-    fn give(&mut self, found: Mismatch) {
+    fn push_mismatch(&mut self, found: Mismatch) {
         match &mut self.pending {
             Some(last) if last.position.end == found.position.start && last.odd == found.odd => {
                 last.position.end = found.position.end;

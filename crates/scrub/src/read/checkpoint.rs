@@ -5,7 +5,7 @@ use ledger::LongWork;
 use record::Ranges;
 use serde::{Deserialize, Serialize};
 
-use reader::{Attached, Key};
+use reader::{Attached, VolumeKey};
 
 /// The reading of one member or disk. Ranges are bytes of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,11 +37,11 @@ impl LongWork for Checkpoint {
 
 impl Checkpoint {
     /// Nothing of a disk that is known by `key`, of which this is to be read.
-    pub(crate) fn fresh(path: String, key: &Key, whole: Ranges) -> Checkpoint {
+    pub(crate) fn fresh(path: String, key: &VolumeKey, whole: Ranges) -> Checkpoint {
         let attached = match key {
-            Key::Path(_, attached) => attached.clone(),
+            VolumeKey::Path(_, attached) => attached.clone(),
             // Its name is enough: a check may go on after a reboot, whatever the disk held before.
-            Key::Ebs(_) | Key::Unique(..) => None,
+            VolumeKey::Ebs(_) | VolumeKey::Unique(..) => None,
         };
         Checkpoint {
             path,
@@ -59,7 +59,7 @@ impl Checkpoint {
     /// True if what was read before still holds for this one. A member is known by the array's id and its place
     /// in it; the disk there may have been replaced, which is seen where disks have names, and within one boot.
     /// A single disk without a name is known only while it stays attached.
-    pub(crate) fn goes_on_from(&self, before: &Checkpoint, is_member: bool) -> bool {
+    pub(crate) fn continues_from(&self, before: &Checkpoint, is_member: bool) -> bool {
         if self.whole != before.whole {
             return false;
         }
@@ -84,7 +84,7 @@ impl Checkpoint {
 mod tests {
     use super::*;
 
-    fn kept(key: &Key) -> Checkpoint {
+    fn kept(key: &VolumeKey) -> Checkpoint {
         Checkpoint::fresh("/dev/sdb".to_owned(), key, Ranges::from(0..1000))
     }
 
@@ -92,7 +92,7 @@ mod tests {
     fn only_the_same_disk_or_the_same_place_in_an_array_goes_on() {
         let path = |boot: &str, diskseq| {
             let boot = boot.to_owned();
-            kept(&Key::Path(
+            kept(&VolumeKey::Path(
                 "/dev/sdb".to_owned(),
                 Some(Attached { boot, diskseq }),
             ))
@@ -102,17 +102,25 @@ mod tests {
             (path("b", 3), true, true),
             (path("b", 4), false, false),
             (path("a", 9), true, false),
-            (kept(&Key::Unique("naa.6".to_owned(), None)), false, false),
-            (kept(&Key::Path("/dev/sdb".to_owned(), None)), false, false),
+            (
+                kept(&VolumeKey::Unique("naa.6".to_owned(), None)),
+                false,
+                false,
+            ),
+            (
+                kept(&VolumeKey::Path("/dev/sdb".to_owned(), None)),
+                false,
+                false,
+            ),
         ] {
-            assert_eq!(now.goes_on_from(&before, true), member, "{before:?}");
-            assert_eq!(now.goes_on_from(&before, false), disk, "{before:?}");
+            assert_eq!(now.continues_from(&before, true), member, "{before:?}");
+            assert_eq!(now.continues_from(&before, false), disk, "{before:?}");
         }
-        let named = |name: &str| kept(&Key::Unique(name.to_owned(), path("b", 3).attached));
-        assert!(named("naa.6").goes_on_from(&named("naa.6"), false));
-        assert!(!named("naa.6").goes_on_from(&named("naa.7"), true));
+        let named = |name: &str| kept(&VolumeKey::Unique(name.to_owned(), path("b", 3).attached));
+        assert!(named("naa.6").continues_from(&named("naa.6"), false));
+        assert!(!named("naa.6").continues_from(&named("naa.7"), true));
         let mut grown = path("b", 3);
         grown.whole = Ranges::from(0..2000);
-        assert!(!grown.goes_on_from(&now, true));
+        assert!(!grown.continues_from(&now, true));
     }
 }

@@ -114,7 +114,7 @@ impl<'a> Member<'a> {
     }
 
     fn poll(&mut self, now: Nanos) {
-        let is_free = self.share.may() == Allowed::All;
+        let is_free = self.share.allowance() == Allowed::All;
         if let (Some(interval), Some(depth)) = (self.meter.interval(now), &mut self.depth)
             && is_free
         {
@@ -146,7 +146,7 @@ impl<'a> Member<'a> {
 
     /// Number and size of the requests wanted in flight.
     fn wanted(&self) -> (usize, Bytes) {
-        match self.share.may() {
+        match self.share.allowance() {
             Allowed::All => (
                 self.depth.as_ref().map_or(START_DEPTH, Controller::depth),
                 BLOCK,
@@ -155,9 +155,9 @@ impl<'a> Member<'a> {
         }
     }
 
-    fn passes(&self, before: Bytes) {
+    fn note_skipped(&self, before: Bytes) {
         self.share
-            .passes(before.0.saturating_sub(self.work.left().0));
+            .note_skipped(before.0.saturating_sub(self.work.left().0));
     }
 }
 
@@ -191,7 +191,8 @@ impl RequestSource for Member<'_> {
             }
         };
         self.meter.issued(now);
-        self.share.goes(self.share.now(), range.end - range.start);
+        self.share
+            .note_issued(self.share.now(), range.end - range.start);
         Next::Request(Request::of(Op::Read, &range, tag))
     }
 
@@ -199,13 +200,13 @@ impl RequestSource for Member<'_> {
         let Request { len, tag, .. } = done.request;
         let range = done.request.range();
         if tag == PIECE {
-            self.work.came(now, &range);
+            self.work.note_completed(now, &range);
         }
         let moved = done.moved();
-        self.meter.came(now, moved, done.latency);
+        self.meter.note_completed(now, moved, done.latency);
         // As many bytes as were requested, also where they could not be read: that is what the rate was used for.
         let latency = done.result.is_ok().then_some(done.latency);
-        self.share.came(u64::from(len), latency);
+        self.share.note_completed(u64::from(len), latency);
         let before = self.work.left();
         match done.result {
             Ok(()) => self.work.was_read(range),
@@ -217,7 +218,7 @@ impl RequestSource for Member<'_> {
                 }
             }
         }
-        self.passes(before);
+        self.note_skipped(before);
         self.poll(now);
     }
 }

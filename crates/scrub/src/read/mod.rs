@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use jiff::Zoned;
-use job::{Interval, Previous, ProgressLines, Request, Started, Takeover, Turns};
+use job::{CheckpointInterval, JobRequest, Previous, ProgressLines, Started, Takeover, Turns};
 use linux::block::Devices;
 
 use super::hours::{share, times, wait_for_hours};
@@ -31,7 +31,7 @@ use reader::lock_disks;
 use report::ReadResult;
 use source::ReadSource;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 
 /// The first checkpoint comes so soon.
 const FIRST: Duration = Duration::from_secs(2);
@@ -135,15 +135,15 @@ fn begin_all(
         let path = part.volume.path.display().to_string();
         let fresh = Checkpoint::fresh(path.clone(), &part.volume.key, part.whole.clone());
         let mut notes = Vec::new();
-        let request = Request {
+        let request = JobRequest {
             key: &source.key(part),
             anew,
             from: Takeover::WithTarget,
-            interval: Interval::growing(FIRST, LONGEST).in_turn(turns),
+            interval: CheckpointInterval::growing(FIRST, LONGEST).in_turn(turns),
         };
         let started = job::start(request, fresh, context, |previous, fresh| match previous {
             Previous::Unfinished(work) if !anew => {
-                if fresh.goes_on_from(&work.document, part.slot.is_some()) {
+                if fresh.continues_from(&work.document, part.slot.is_some()) {
                     fresh.take_over(&work.document);
                     notes.push(format!(
                         "{} were read before, since {}, and are not read again (--anew would)",
@@ -179,5 +179,12 @@ fn answer(found: &[ReadResult], args: &ScrubArgs, context: &mut Context) -> Outc
     context.print(&text)?;
     let midway: Vec<String> = found.iter().filter_map(report::midway).collect();
     let is_whole = found.iter().all(ReadResult::is_whole);
-    job::outcome(&midway, if is_whole { Answer::Done } else { Answer::No })
+    job::outcome(
+        &midway,
+        if is_whole {
+            CommandEnd::Done
+        } else {
+            CommandEnd::No
+        },
+    )
 }

@@ -5,7 +5,7 @@ use std::thread::{ScopedJoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use engine::IoInterface;
-use engine::list::{EndReason, List, ListEngine, Memory};
+use engine::list::{BufferMode, EndReason, List, ListEngine};
 use job::{ProgressLine, Started, StopCause};
 use linux::md::sync::Sectors;
 use linux::root::attribute;
@@ -125,7 +125,7 @@ fn read_part(
         .and_then(|file| {
             let list = List {
                 files: &[&file],
-                memory: Memory::Reads,
+                memory: BufferMode::Reads,
                 max_in_flight: MOST_DEPTH as u32,
                 largest: BLOCK,
                 interface: IoInterface::Auto,
@@ -201,7 +201,9 @@ impl<'a> Steering<'a> {
             self.tick();
             if ordered.is_none() {
                 let is_due = polled.elapsed() >= POLL;
-                ordered = self.order().or_else(|| is_due.then(|| self.trouble())?);
+                ordered = self
+                    .order()
+                    .or_else(|| is_due.then(|| self.array_failure())?);
                 if ordered.is_some() {
                     self.share.over.store(true, Relaxed);
                 }
@@ -223,7 +225,7 @@ impl<'a> Steering<'a> {
             self.foreground.commits();
         }
         let mut bytes = 0;
-        let seen = self.foreground.seen(probing, || {
+        let seen = self.foreground.foreground_sample(probing, || {
             let in_flight;
             (bytes, in_flight) = self.share.since();
             // An array does not count what is read of its members.
@@ -263,7 +265,7 @@ impl<'a> Steering<'a> {
     }
 
     /// Problem of the array.
-    fn trouble(&self) -> Option<Ending> {
+    fn array_failure(&self) -> Option<Ending> {
         let sync = &self.source.array.as_ref()?.sync;
         if !sync.is_there() {
             return Some(Ending::Gone("the array was stopped".to_owned()));
@@ -293,6 +295,7 @@ impl<'a> Steering<'a> {
         let rate = self.deadline.rate(seconds, passed);
         progress::show(&self.line, &self.at, rate);
         let left = self.of.saturating_sub(passed);
-        self.deadline.foresee(seconds, left, rate, &self.line);
+        self.deadline
+            .report_if_late(seconds, left, rate, &self.line);
     }
 }

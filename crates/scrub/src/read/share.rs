@@ -68,7 +68,7 @@ impl Share {
     }
 
     /// Amount of I/O that is allowed.
-    pub(crate) fn may(&self) -> Allowed {
+    pub(crate) fn allowance(&self) -> Allowed {
         self.turn().may
     }
 
@@ -86,7 +86,7 @@ impl Share {
     }
 
     /// A request for so many bytes goes.
-    pub(crate) fn goes(&self, now: Nanos, bytes: u64) {
+    pub(crate) fn note_issued(&self, now: Nanos, bytes: u64) {
         let mut turn = self.turn();
         let rate = match turn.may {
             Allowed::Rate(rate) => Some(rate),
@@ -97,14 +97,14 @@ impl Share {
     }
 
     /// A request for so many bytes came back after so long, or failed and has no latency.
-    pub(crate) fn came(&self, bytes: u64, latency: Option<Nanos>) {
+    pub(crate) fn note_completed(&self, bytes: u64, latency: Option<Nanos>) {
         self.least.note(Bytes(bytes), latency);
         self.moved.fetch_add(bytes, Release);
         self.in_flight.fetch_sub(bytes, Release);
     }
 
     /// So many bytes more are behind.
-    pub(crate) fn passes(&self, bytes: u64) {
+    pub(crate) fn note_skipped(&self, bytes: u64) {
         self.passed.fetch_add(bytes, Relaxed);
     }
 
@@ -139,17 +139,17 @@ mod tests {
         // One request is made up for, and one more may always begin.
         for _ in 0..2 {
             assert_eq!(share.has_room(now), Ok(()));
-            share.goes(now, 10_000);
+            share.note_issued(now, 10_000);
         }
         assert_eq!(share.has_room(now), Err(Some(Nanos(10_000_000))));
         share.set(Allowed::All);
         for _ in 0..100 {
             assert_eq!(share.has_room(now), Ok(()));
-            share.goes(now, 10_000);
+            share.note_issued(now, 10_000);
         }
         for _ in 0..102 {
             assert!(share.is_busy());
-            share.came(10_000, Some(Nanos(1_000_000)));
+            share.note_completed(10_000, Some(Nanos(1_000_000)));
         }
         assert!(!share.is_busy());
         assert_eq!(share.since(), (102 * 10_000, 0));

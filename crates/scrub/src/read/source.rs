@@ -12,7 +12,7 @@ use record::{Bytes, Ranges};
 
 use super::super::foreground::Shared;
 use super::super::lock;
-use reader::{NotOpened, Volume};
+use reader::{OpenError, Volume};
 
 /// An array, or a single disk.
 pub(crate) struct ReadSource {
@@ -106,8 +106,8 @@ impl ReadSource {
 
 fn of_disk(word: &str, root: &Root, devices: &Devices) -> Result<ReadSource, String> {
     let volume = Volume::open(Path::new(word), devices, root).map_err(|error| match error {
-        NotOpened::File(path) => format!("{path} is a file; name the disk that it lies on"),
-        NotOpened::Other(why) => why,
+        OpenError::File(path) => format!("{path} is a file; name the disk that it lies on"),
+        OpenError::Other(why) => why,
     })?;
     Ok(ReadSource {
         watched: volume.disk.clone(),
@@ -146,8 +146,8 @@ fn of_array(device: &Device, root: &Root, devices: &Devices) -> Result<ReadSourc
                 .node();
             let volume =
                 Volume::open(&root.locate(&node), devices, root).map_err(|error| match error {
-                    NotOpened::File(path) => format!("its member {path} is a file"),
-                    NotOpened::Other(why) => format!("of its members, {why}"),
+                    OpenError::File(path) => format!("its member {path} is a file"),
+                    OpenError::Other(why) => format!("of its members, {why}"),
                 })?;
             let folder = sync
                 .folder()

@@ -147,13 +147,14 @@ impl<'a> OnHost<'a> {
         self.turn(Tunable::Min, "0")?;
         self.turn(Tunable::Max, &to.0.to_string())?;
         self.turn(Tunable::Min, &from.0.to_string())?;
-        let counted = retried(|| self.sync.act(SyncAction::Check)).and_then(|()| self.count(to));
+        let counted = retried(|| self.sync.write_sync_action(SyncAction::Check))
+            .and_then(|()| self.count(to));
         let until = Instant::now() + TIMEOUT;
         let goes_on =
             || matches!(self.sync.state(), Ok(state) if state.action == SyncAction::Check);
         while goes_on() && Instant::now() < until {
             // Before its thread has begun, md takes no notice; that it has ended is seen next.
-            let _ = self.sync.act(SyncAction::Idle);
+            let _ = self.sync.write_sync_action(SyncAction::Idle);
             sleep(POLL);
         }
         self.turn(Tunable::Min, "0")?;
@@ -260,7 +261,7 @@ impl RewriteAccess for OnHost<'_> {
         };
         let back = held.old.put_back(self.sync, RestoredBy::Another);
         if back.is_all() {
-            guard::note_back(self.uuid);
+            guard::note_restored(self.uuid);
         }
         held.guard.dismiss(&back);
         match back.is_all() {

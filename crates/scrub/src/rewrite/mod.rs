@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context as _, ensure};
 use domain::raid::Redundancy;
-use job::{Job, Store};
+use job::{JobStore, OwnedJob};
 use linux::Root;
 use linux::block::Devices;
 
@@ -74,7 +74,7 @@ pub(crate) fn repair(
         .filter(|_| one.target.sync.is_there())
         .context("the array is not there any more")?;
     let Opened { geometry, members } = locate::open(&context.root, &devices, device)?;
-    let mut world = OnHost {
+    let mut access = OnHost {
         root: &context.root,
         array: device,
         uuid: &one.target.uuid,
@@ -85,7 +85,7 @@ pub(crate) fn repair(
         held: None,
     };
     let mut repaired = Repaired {
-        fates: fates_of(located),
+        fates: known_results(located),
         ..Repaired::default()
     };
     let windows = windows(located, &geometry);
@@ -96,12 +96,12 @@ pub(crate) fn repair(
             break;
         }
         let slots: BTreeSet<u32> = window.blocks.iter().map(|block| block.slot).collect();
-        let refused = match hold(&mut world, &devices, &mut noted, window, &slots) {
+        let refused = match hold(&mut access, &devices, &mut noted, window, &slots) {
             Ok(()) => None,
             Err(why) => Some(format!("{why:#}")),
         };
         let outcome = match refused {
-            None => rewrite(&mut world, &geometry, window),
+            None => rewrite(&mut access, &geometry, window),
             Some(why) => window::WindowResult {
                 fates: vec![BlockResult::Refused(why.clone()); window.blocks.len()],
                 trouble: Some(why),
@@ -122,26 +122,26 @@ pub(crate) fn repair(
 
 /// Makes all ready for a window: after this its tunables may be changed.
 fn hold(
-    world: &mut OnHost<'_>,
+    access: &mut OnHost<'_>,
     devices: &Devices,
     noted: &mut Noted<'_>,
     window: &Window,
     slots: &BTreeSet<u32>,
 ) -> anyhow::Result<()> {
-    world
+    access
         .open(devices, slots.iter().copied())
         .map_err(anyhow::Error::msg)?;
-    let old = world.old(&window.positions);
-    noted.intend(window, slots, &old)?;
-    guard::note_turned(world.uuid);
-    let guard = Guard::start_rewrite(world.array.number, world.uuid, &old)
+    let old = access.old(&window.positions);
+    noted.save_window(window, slots, &old)?;
+    guard::note_turned(access.uuid);
+    let guard = Guard::start_rewrite(access.array.number, access.uuid, &old)
         .context("no guard could be started, which lets writes go on after a kill -9")?;
-    world.hold(old, guard);
+    access.hold(old, guard);
     Ok(())
 }
 
 /// Results known before anything is tried: blocks of which no single member is wrong.
-fn fates_of(located: &Located) -> BTreeMap<u64, BlockResult> {
+fn known_results(located: &Located) -> BTreeMap<u64, BlockResult> {
     let mut fates = BTreeMap::new();
     for mismatch in &located.mismatches {
         let fate = match mismatch.odd {
@@ -188,7 +188,7 @@ fn sum(located: &Located, repaired: &Repaired) -> RepairTotals {
     let mut sum = RepairTotals::default();
     for mismatch in &located.mismatches {
         let bytes = mismatch.position.end - mismatch.position.start;
-        match repaired.fate(&mismatch.position) {
+        match repaired.result_at(&mismatch.position) {
             Some(BlockResult::Restored) => sum.restored += bytes,
             Some(BlockResult::Agrees) => {}
             _ => sum.left += bytes,
@@ -209,21 +209,21 @@ fn sum(located: &Located, repaired: &Repaired) -> RepairTotals {
 
 /// The ledger's part.
 struct Noted<'a> {
-    job: Job<Checkpoint>,
+    job: OwnedJob<Checkpoint>,
     kept: &'a mut Checkpoint,
 }
 
 impl<'a> Noted<'a> {
     /// The check is done; from here on its work is open again, so that a kill is tidied up after.
     fn begin(context: &Context, uuid: &str, kept: &'a mut Checkpoint) -> anyhow::Result<Noted<'a>> {
-        let store = Store::open(context).map_err(Failure::error)?;
-        let job = Job::open(store, uuid, kept, FROM)
+        let store = JobStore::open(context).map_err(Failure::error)?;
+        let job = OwnedJob::open(store, uuid, kept, FROM)
             .context("what is about to be written could not be noted, so nothing was")?;
         Ok(Noted { job, kept })
     }
 
     /// A window is about to be rewritten.
-    fn intend(
+    fn save_window(
         &mut self,
         window: &Window,
         slots: &BTreeSet<u32>,

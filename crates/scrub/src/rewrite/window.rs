@@ -64,31 +64,31 @@ pub(crate) struct WindowResult {
 
 /// Rewrites the blocks of a window.
 pub(crate) fn rewrite(
-    world: &mut dyn RewriteAccess,
+    access: &mut dyn RewriteAccess,
     geometry: &Geometry,
     window: &Window,
 ) -> WindowResult {
-    let ready = world
+    let ready = access
         .suspend(&window.positions)
         // Before anything is written: after a kill from here on md reads what is on the members.
-        .and_then(|()| world.forget(&window.positions));
+        .and_then(|()| access.forget(&window.positions));
     let mut buffer = Buffer::new(geometry.disks() as usize + 1, BLOCK as usize);
     let (mut fates, mut trouble) = (Vec::new(), None);
     for block in &window.blocks {
         fates.push(match (&ready, &trouble) {
             (Err(why), _) | (Ok(()), Some(why)) => BlockResult::Refused(why.clone()),
-            (Ok(()), None) => one(world, geometry, *block, &mut buffer),
+            (Ok(()), None) => one(access, geometry, *block, &mut buffer),
         });
         if let Some(BlockResult::Failed(why)) = fates.last() {
             trouble = Some(why.clone());
         }
     }
     if fates.contains(&BlockResult::Restored)
-        && let Err(why) = settle(world, geometry, &window.positions, &mut buffer)
+        && let Err(why) = drop_cached_stripes(access, geometry, &window.positions, &mut buffer)
     {
         trouble.get_or_insert(why);
     }
-    if let Err(why) = world.release() {
+    if let Err(why) = access.release() {
         trouble.get_or_insert(why);
     }
     WindowResult { fates, trouble }
@@ -96,7 +96,7 @@ pub(crate) fn rewrite(
 
 /// Rewrites one block.
 fn one(
-    world: &mut dyn RewriteAccess,
+    access: &mut dyn RewriteAccess,
     geometry: &Geometry,
     block: Block,
     buffer: &mut Buffer,
@@ -106,7 +106,7 @@ fn one(
     };
     let places = group.places();
     let length = group.length as usize;
-    if let Err(why) = read(world, &group, buffer) {
+    if let Err(why) = read(access, &group, buffer) {
         return BlockResult::Refused(why);
     }
     let parts = || 0..places.len();
@@ -131,10 +131,10 @@ fn one(
     let spare = places.len();
     buffer.set(spare + 1, length);
     buffer.part_mut(spare).copy_from_slice(&bytes);
-    if let Err(error) = world.write(places[index], buffer.part(spare)) {
+    if let Err(error) = access.write(places[index], buffer.part(spare)) {
         return BlockResult::Failed(format!("the write to the member failed: {error}"));
     }
-    if let Err(why) = read(world, &group, buffer) {
+    if let Err(why) = read(access, &group, buffer) {
         return BlockResult::Failed(format!("after the write, {why}"));
     }
     let read_parts: Vec<&[u8]> = parts().map(|index| buffer.part(index)).collect();
@@ -148,23 +148,23 @@ fn one(
 
 /// Makes sure that md sees what is on the members: what it keeps in memory from before would come back to
 /// them with the next write to the stripe.
-fn settle(
-    world: &mut dyn RewriteAccess,
+fn drop_cached_stripes(
+    access: &mut dyn RewriteAccess,
     geometry: &Geometry,
     positions: &Range<u64>,
     buffer: &mut Buffer,
 ) -> Result<(), String> {
-    let mut counted = world.counted(positions)?;
+    let mut counted = access.counted(positions)?;
     if counted.is_none() {
         return Ok(());
     }
-    let differing = differing(world, geometry, positions, buffer)?;
+    let differing = differing(access, geometry, positions, buffer)?;
     for _ in 0..FORGETS {
         if counted == Some(differing) {
             return Ok(());
         }
-        world.forget(positions)?;
-        counted = world.counted(positions)?;
+        access.forget(positions)?;
+        counted = access.counted(positions)?;
     }
     if counted == Some(differing) {
         return Ok(());
@@ -179,7 +179,7 @@ fn settle(
 
 /// Number of blocks that differ on the members.
 fn differing(
-    world: &mut dyn RewriteAccess,
+    access: &mut dyn RewriteAccess,
     geometry: &Geometry,
     positions: &Range<u64>,
     buffer: &mut Buffer,
@@ -189,7 +189,7 @@ fn differing(
         let Some(group) = group(geometry, position) else {
             break;
         };
-        read(world, &group, buffer)?;
+        read(access, &group, buffer)?;
         let places = group.places().len();
         let parts: Vec<&[u8]> = (0..places).map(|index| buffer.part(index)).collect();
         count += u64::from(judge(&group.relation, &parts).is_some());
@@ -206,14 +206,14 @@ fn group(geometry: &Geometry, position: u64) -> Option<RelatedParts> {
 
 /// Reads a block of all members.
 fn read(
-    world: &mut dyn RewriteAccess,
+    access: &mut dyn RewriteAccess,
     group: &RelatedParts,
     buffer: &mut Buffer,
 ) -> Result<(), String> {
     let places = group.places();
-    buffer.hold(places.len(), group.length as usize);
+    buffer.reserve(places.len(), group.length as usize);
     for (index, place) in places.iter().enumerate() {
-        world
+        access
             .read(*place, buffer.part_mut(index))
             .map_err(|error| {
                 format!("the member in slot {} cannot be read: {error}", place.slot)

@@ -185,7 +185,7 @@ fn an_array_is_read_again_before_its_round() {
         ),
     ] {
         fs::write(md.join(file), format!("{now}\n")).unwrap();
-        let (still, left_out) = choose::still(vec![target.clone()], &root);
+        let (still, left_out) = choose::refresh_targets(vec![target.clone()], &root);
         assert!(still.is_empty(), "{file}");
         let message = left_out.concat();
         assert!(
@@ -200,7 +200,7 @@ fn an_array_is_read_again_before_its_round() {
         ..target.clone()
     };
     assert!(other.again(&root).unwrap_err().contains("another disk"));
-    let (still, left_out) = choose::still(vec![target], &root);
+    let (still, left_out) = choose::refresh_targets(vec![target], &root);
     assert_eq!((still.len(), left_out.len()), (1, 0));
 }
 

@@ -129,7 +129,7 @@ fn check(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failure> {
     }
     for name in [SERVICE, TIMER] {
         let path = host.at(name);
-        if path.symlink_metadata().is_ok() && !is_ours(&path).refused()? {
+        if path.symlink_metadata().is_ok() && !is_own_unit(&path).refused()? {
             return Err(Failure::refused(format!(
                 "{} is there and was not written by this program; it is left as it is. Remove or rename \
                  it first",
@@ -254,7 +254,7 @@ impl TimerHost<'_> {
     fn ours(&self) -> io::Result<Vec<&'static str>> {
         let mut ours = Vec::new();
         for name in [TIMER, SERVICE] {
-            if is_ours(&self.at(name))? {
+            if is_own_unit(&self.at(name))? {
                 ours.push(name);
             }
         }
@@ -308,11 +308,11 @@ impl TimerHost<'_> {
 
 /// True if the timer is there, below a system's `/`.
 pub(crate) fn is_installed(root: &Path) -> bool {
-    is_ours(&root.join(FOLDER).join(TIMER)).unwrap_or(false)
+    is_own_unit(&root.join(FOLDER).join(TIMER)).unwrap_or(false)
 }
 
 /// True if a unit is there and was written by this program.
-fn is_ours(path: &Path) -> io::Result<bool> {
+fn is_own_unit(path: &Path) -> io::Result<bool> {
     match fs::read(path) {
         Ok(bytes) => Ok(bytes.starts_with(MARK.as_bytes())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

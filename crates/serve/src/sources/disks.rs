@@ -182,7 +182,7 @@ pub(crate) fn event_code(word: &str) -> Option<EventCode> {
 }
 
 /// A finding of a host's event.
-pub(crate) fn finding(hostname: &str, event: &study::watch::Event) -> Option<OpenFinding> {
+pub(crate) fn finding(hostname: &str, event: &study::watch::WatchEvent) -> Option<OpenFinding> {
     Some(OpenFinding {
         disk: DiskName {
             hostname: hostname.to_owned(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use linux::Root;
 use record::sample::{ArraySample, DeviceKind, DeviceSample, Flow, Sample, SyncAction};
-use study::watch::Event;
+use study::watch::WatchEvent;
 
 use super::disks::severity;
 use super::pool::lock;
@@ -100,7 +100,7 @@ impl Drop for HostWatch {
     }
 }
 
-fn host(hostname: &str, sample: &Sample, open: &[&Event]) -> HostNow {
+fn host(hostname: &str, sample: &Sample, open: &[&WatchEvent]) -> HostNow {
     let known = |value: Option<f64>| RoundedFigure(value.unwrap_or(f64::NAN));
     let figures = &sample.host;
     let iowait = figures.cpu.as_ref().map(|cpu| cpu.iowait.0);
@@ -134,7 +134,7 @@ fn is_shown(device: &DeviceSample) -> bool {
     }
 }
 
-fn disk(device: &DeviceSample, sample: &Sample, open: &[&Event]) -> DiskNow {
+fn disk(device: &DeviceSample, sample: &Sample, open: &[&WatchEvent]) -> DiskNow {
     let facts = &device.device;
     let findings = open.iter().filter(|event| event.name == facts.name);
     let below = sample.below(facts).map(|below| below.device.name.clone());
@@ -175,7 +175,7 @@ fn flow(flow: &Flow) -> documents::Flow {
     }
 }
 
-fn finding(event: &Event) -> Finding {
+fn finding(event: &WatchEvent) -> Finding {
     let figures = event.figures.iter().map(|figure| FindingFigure {
         key: figure.key.clone(),
         value: RoundedFigure(figure.value),

@@ -130,8 +130,9 @@ fn add_host(ledger: &Ledger, name: &str, axis: &Axis, all: &mut Hosts) -> anyhow
         for event in closed {
             match events
                 .iter_mut()
-                .find(|open: &&mut study::watch::Event| open.id == event.id && open.ended.is_none())
-            {
+                .find(|open: &&mut study::watch::WatchEvent| {
+                    open.id == event.id && open.ended.is_none()
+                }) {
                 Some(open) => *open = event,
                 None => events.push(event),
             }

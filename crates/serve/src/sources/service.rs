@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use study::verdict;
 use tally::level::{HOUR, RollUpLevel, Seconds, Zone};
 use tally::query::{Reader, RollUp, Selection, Series};
-use tally::store::Address;
+use tally::store::StoreAddress;
 
 use super::pool::{Pool, lock};
 use crate::axis::{Axis, Gathered, Value};
@@ -23,7 +23,7 @@ const MONTH: Seconds = 31 * 24 * HOUR;
 
 /// Stores that are read as one.
 pub(crate) struct Stores {
-    addresses: Vec<Address>,
+    addresses: Vec<StoreAddress>,
     pool: Pool<Reader>,
     busiest: Mutex<Option<(Instant, Vec<Series>)>>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Rows {
 
 impl Stores {
     /// The stores at these addresses.
-    pub(crate) fn new(addresses: Vec<Address>) -> Stores {
+    pub(crate) fn new(addresses: Vec<StoreAddress>) -> Stores {
         let names: Vec<String> = addresses.iter().map(ToString::to_string).collect();
         Stores {
             addresses,

@@ -1,6 +1,6 @@
 //! The events of a watch, on simulated hosts with and without their cause.
 
-use crate::watch::{Event, EventCode};
+use crate::watch::{EventCode, WatchEvent};
 use record::raid::Level;
 use record::sample::SyncAction;
 
@@ -276,7 +276,7 @@ fn play(case: &Case, trials: usize) -> (f64, f64) {
     let mut wrong = 0;
     let found = share(trials, 11, |rng| {
         let events = (case.make)(rng).play(SECONDS, rng, case.change);
-        let is_truth = |event: &Event| case.truth == Some((event.code, event.name.as_str()));
+        let is_truth = |event: &WatchEvent| case.truth == Some((event.code, event.name.as_str()));
         let is_found = events.iter().any(is_truth);
         let others = events
             .iter()
@@ -289,7 +289,7 @@ fn play(case: &Case, trials: usize) -> (f64, f64) {
 
 /// A cause may have more than one sign: credit that is spent leaves a cap, and what is at a cap has a
 /// full queue.
-fn follows(case: &Case, event: &Event) -> bool {
+fn follows(case: &Case, event: &WatchEvent) -> bool {
     matches!(
         (case.truth, event.code),
         (Some((EventCode::BurstSpent, _)), EventCode::VolumeCap)

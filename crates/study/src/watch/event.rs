@@ -8,7 +8,7 @@ use super::rules::EventCode;
 
 /// A figure that an event rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
+pub struct EventFigure {
     /// Name of the figure, with its unit at the end, such as `await_s`, `iops`, `share`.
     pub key: String,
     /// Its value.
@@ -18,7 +18,7 @@ pub struct Figure {
 /// Something that was found while watching. It appears once: it begins, its figures may change
 /// while it lasts, and it ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Event {
+pub struct WatchEvent {
     /// Its number in this watch, from 1.
     pub id: u64,
     /// Kind of the event.
@@ -38,7 +38,7 @@ pub struct Event {
     /// Advice, in a sentence.
     pub advice: String,
     /// The figures that it rests on.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<EventFigure>,
 }
 
 /// Change of an event.
@@ -60,5 +60,5 @@ pub struct EventChange {
     /// The change.
     pub kind: ChangeKind,
     /// The event as it stands.
-    pub event: Event,
+    pub event: WatchEvent,
 }

@@ -3,7 +3,7 @@
 use record::Nanos;
 use record::sample::SampleTime;
 
-use super::event::{ChangeKind, Event, EventChange, Figure};
+use super::event::{ChangeKind, EventChange, EventFigure, WatchEvent};
 use super::rule::Sighting;
 use super::rules::EventCode;
 
@@ -12,7 +12,7 @@ const UPDATE: Nanos = Nanos::from_secs(60);
 
 /// An event that lasts.
 struct Entry {
-    event: Event,
+    event: WatchEvent,
     /// Last time at which its cause was seen.
     seen: SampleTime,
     /// Last time at which it was reported.
@@ -41,7 +41,7 @@ impl EventTracker {
             return entry.go_on(sighting, now);
         }
         self.last_id += 1;
-        let event = Event {
+        let event = WatchEvent {
             id: self.last_id,
             code,
             severity: sighting.severity,
@@ -106,7 +106,7 @@ impl EventTracker {
         let over = self.entries.extract_if(.., |entry| is_over(entry));
         over.map(|entry| EventChange {
             kind: ChangeKind::Closed,
-            event: Event {
+            event: WatchEvent {
                 ended: Some(entry.seen),
                 ..entry.event
             },
@@ -115,7 +115,7 @@ impl EventTracker {
     }
 
     /// The events that last, the oldest first.
-    pub(super) fn open(&self) -> impl Iterator<Item = &Event> {
+    pub(super) fn open(&self) -> impl Iterator<Item = &WatchEvent> {
         self.entries.iter().map(|entry| &entry.event)
     }
 }
@@ -140,10 +140,10 @@ impl Entry {
     }
 }
 
-fn figures(pairs: &[(&'static str, f64)]) -> Vec<Figure> {
+fn figures(pairs: &[(&'static str, f64)]) -> Vec<EventFigure> {
     pairs
         .iter()
-        .map(|(key, value)| Figure {
+        .map(|(key, value)| EventFigure {
             key: (*key).to_owned(),
             value: *value,
         })

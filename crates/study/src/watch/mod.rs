@@ -24,7 +24,7 @@ mod tests;
 use record::Subject;
 use record::sample::{Gap, Sample, SampleTime};
 
-pub use event::{ChangeKind, Event, EventChange, Figure};
+pub use event::{ChangeKind, EventChange, EventFigure, WatchEvent};
 use event_tracker::EventTracker;
 use history::DeviceHistory;
 pub use rule::Settings;
@@ -60,7 +60,7 @@ impl Watch {
 
     /// Examines a sample, and returns which events began, continued or ended. Samples come in order of
     /// their time.
-    pub fn see(&mut self, sample: &Sample) -> Vec<EventChange> {
+    pub fn observe(&mut self, sample: &Sample) -> Vec<EventChange> {
         if let Some(Gap::Suspended(_) | Gap::Unseen(_)) = sample.gap {
             self.history.clear();
             for (_, rule) in &mut self.rules {
@@ -110,7 +110,7 @@ impl Watch {
     }
 
     /// The events that last now, the oldest first.
-    pub fn open(&self) -> impl Iterator<Item = &Event> {
+    pub fn open(&self) -> impl Iterator<Item = &WatchEvent> {
         self.tracker.open()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Event;
+use super::WatchEvent;
 use record::raid::Level;
 use record::sample::{
     ArraySample, BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Flow, Fraction,
@@ -276,13 +276,13 @@ impl Host {
         seconds: u32,
         rng: &mut Rng,
         change: impl Fn(&mut Host, u32),
-    ) -> Vec<Event> {
+    ) -> Vec<WatchEvent> {
         let mut watch = Watch::new(Settings::default());
         let mut found = Vec::new();
         for second in 0..seconds {
             change(&mut self, second);
             let sample = self.second(rng);
-            let opened = watch.see(&sample).into_iter();
+            let opened = watch.observe(&sample).into_iter();
             let opened = opened.filter(|change| change.kind == ChangeKind::Opened);
             found.extend(opened.map(|change| change.event));
         }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::Event;
+use super::WatchEvent;
 use record::raid::Level;
 use record::sample::{
     ArraySample, Device, DeviceId, DeviceSample, Exceeded, Flow, Fraction, HostSample, KernelError,
@@ -48,9 +48,9 @@ fn kinds(changes: &[EventChange]) -> Vec<(ChangeKind, EventCode)> {
 #[test]
 fn a_stall_is_found_while_it_lasts_and_is_over_when_requests_complete_again() {
     let mut watch = Watch::new(Settings::default());
-    assert!(watch.see(&second(1, 100.0, Some(7))).is_empty());
-    assert!(watch.see(&second(2, 0.0, Some(7))).is_empty());
-    let opened = watch.see(&second(3, 0.0, Some(7)));
+    assert!(watch.observe(&second(1, 100.0, Some(7))).is_empty());
+    assert!(watch.observe(&second(2, 0.0, Some(7))).is_empty());
+    let opened = watch.observe(&second(3, 0.0, Some(7)));
     assert_eq!(kinds(&opened), [(ChangeKind::Opened, EventCode::Stalled)]);
     let event = &opened[0].event;
     assert_eq!(event.began, at(1));
@@ -58,13 +58,13 @@ fn a_stall_is_found_while_it_lasts_and_is_over_when_requests_complete_again() {
         event.text,
         "7 requests are in flight on nvme1n1 and nothing has completed for 2.00 s."
     );
-    assert!(watch.see(&second(4, 0.0, Some(7))).is_empty());
+    assert!(watch.observe(&second(4, 0.0, Some(7))).is_empty());
     assert_eq!(watch.open().count(), 1);
     // A request that gets through does not end it at once.
     for number in 5..10 {
-        assert!(watch.see(&second(number, 3.0, Some(7))).is_empty());
+        assert!(watch.observe(&second(number, 3.0, Some(7))).is_empty());
     }
-    let closed = watch.see(&second(10, 3.0, Some(7)));
+    let closed = watch.observe(&second(10, 3.0, Some(7)));
     assert_eq!(kinds(&closed), [(ChangeKind::Closed, EventCode::Stalled)]);
     assert_eq!(closed[0].event.ended, Some(at(4)));
     assert!(watch.finish().is_empty());
@@ -76,15 +76,15 @@ fn an_idle_disk_has_not_stalled() {
     for number in 1..20 {
         let mut idle = second(number, 0.0, Some(0));
         idle.devices[0].busy = Some(Fraction(0.0));
-        assert!(watch.see(&idle).is_empty());
+        assert!(watch.observe(&idle).is_empty());
     }
 }
 
 #[test]
 fn a_log_that_does_not_know_what_is_in_flight_shows_a_stall_by_its_busy_time() {
     let mut watch = Watch::new(Settings::default());
-    watch.see(&second(1, 0.0, None));
-    let opened = watch.see(&second(2, 0.0, None));
+    watch.observe(&second(1, 0.0, None));
+    let opened = watch.observe(&second(2, 0.0, None));
     assert_eq!(kinds(&opened), [(ChangeKind::Opened, EventCode::Stalled)]);
 }
 
@@ -92,11 +92,11 @@ fn a_log_that_does_not_know_what_is_in_flight_shows_a_stall_by_its_busy_time() {
 fn sleep_ends_what_lasted_and_begins_nothing() {
     let mut watch = Watch::new(Settings::default());
     for number in 1..=3 {
-        watch.see(&second(number, 0.0, Some(1)));
+        watch.observe(&second(number, 0.0, Some(1)));
     }
     let mut after = second(1000, 0.0, Some(1));
     after.gap = Some(Gap::Suspended(Nanos::from_secs(996)));
-    let changes = watch.see(&after);
+    let changes = watch.observe(&after);
     assert_eq!(kinds(&changes), [(ChangeKind::Closed, EventCode::Stalled)]);
 }
 
@@ -119,11 +119,11 @@ fn memory_at_its_limit_is_found_after_a_while() {
     };
     let mut watch = Watch::new(Settings::default());
     for number in 1..10 {
-        assert!(watch.see(&sample(number, 130)).is_empty());
+        assert!(watch.observe(&sample(number, 130)).is_empty());
     }
-    watch.see(&sample(10, 150));
-    watch.see(&sample(11, 150));
-    let opened = watch.see(&sample(12, 150));
+    watch.observe(&sample(10, 150));
+    watch.observe(&sample(11, 150));
+    let opened = watch.observe(&sample(12, 150));
     assert_eq!(kinds(&opened), [(ChangeKind::Opened, EventCode::Writeback)]);
     assert_eq!(opened[0].event.began, at(9));
 }
@@ -137,15 +137,15 @@ fn errors_of_the_log_are_one_event_until_it_is_silent() {
         device: Some("nvme1n1".to_owned()),
         text: "I/O error, dev nvme1n1, sector 8".to_owned(),
     }];
-    let opened = watch.see(&loud);
+    let opened = watch.observe(&loud);
     assert_eq!(kinds(&opened), [(ChangeKind::Opened, EventCode::Errors)]);
     assert_eq!(opened[0].event.subject, Subject::Device(DeviceId(0)));
     loud.at = at(2);
-    assert!(watch.see(&loud).is_empty());
+    assert!(watch.observe(&loud).is_empty());
     for number in 3..=62 {
-        assert!(watch.see(&second(number, 5.0, Some(0))).is_empty());
+        assert!(watch.observe(&second(number, 5.0, Some(0))).is_empty());
     }
-    let closed = watch.see(&second(63, 5.0, Some(0)));
+    let closed = watch.observe(&second(63, 5.0, Some(0)));
     assert_eq!(kinds(&closed), [(ChangeKind::Closed, EventCode::Errors)]);
     assert!(closed[0].event.text.contains("2 errors"));
 }
@@ -165,7 +165,7 @@ fn a_member_that_is_missing_is_an_error_of_the_array() {
         }],
         ..ArraySample::default()
     });
-    let opened = Watch::new(Settings::default()).see(&sample);
+    let opened = Watch::new(Settings::default()).observe(&sample);
     assert_eq!(
         opened[0].event.text,
         "nvme1n1 lacks 1 of its 4 members; md failed vdc. This was the case when the watch began."
@@ -190,10 +190,10 @@ fn corrections_of_md_are_reported_of_an_array_that_lacks_a_member() {
         sample
     };
     let mut watch = Watch::new(Settings::default());
-    assert!(watch.see(&sample(1, 0, 3)).is_empty());
-    assert_eq!(watch.see(&sample(2, 1, 3)).len(), 1);
-    assert!(watch.see(&sample(3, 1, 5)).is_empty());
-    assert!(watch.see(&sample(4, 1, 5)).is_empty());
+    assert!(watch.observe(&sample(1, 0, 3)).is_empty());
+    assert_eq!(watch.observe(&sample(2, 1, 3)).len(), 1);
+    assert!(watch.observe(&sample(3, 1, 5)).is_empty());
+    assert!(watch.observe(&sample(4, 1, 5)).is_empty());
     assert_eq!(
         watch.open().next().unwrap().text,
         "nvme1n1 lacks 1 of its members. md corrected 2 read errors of vdc in nvme1n1 from a copy."
@@ -216,7 +216,7 @@ fn errors_of_a_controller_are_those_of_its_disk() {
             device: Some(named.to_owned()),
             text: "I/O 12 QID 1 timeout".to_owned(),
         }];
-        let opened = Watch::new(Settings::default()).see(&sample);
+        let opened = Watch::new(Settings::default()).observe(&sample);
         assert_eq!(opened[0].event.name, meant, "{named}");
     }
 }
@@ -236,7 +236,12 @@ fn pages_of_long_intervals_are_heard() {
             },
             sample.length,
         ));
-        found.extend(watch.see(&sample).iter().map(|change| change.event.code));
+        found.extend(
+            watch
+                .observe(&sample)
+                .iter()
+                .map(|change| change.event.code),
+        );
     }
     assert_eq!(found, [EventCode::VolumeCap]);
 }
@@ -256,7 +261,12 @@ fn stalled(names: &[&str], asked_for: &[&str]) -> Vec<String> {
             ..pattern.clone()
         });
         sample.devices = devices.collect();
-        found.extend(watch.see(&sample).into_iter().map(|change| change.event));
+        found.extend(
+            watch
+                .observe(&sample)
+                .into_iter()
+                .map(|change| change.event),
+        );
     }
     found.into_iter().map(|event| event.name).collect()
 }
@@ -279,7 +289,12 @@ fn stalled_beside_a_disk(names: &[&str]) -> Vec<String> {
             ..hangs.clone()
         });
         sample.devices.extend(devices);
-        found.extend(watch.see(&sample).into_iter().map(|change| change.event));
+        found.extend(
+            watch
+                .observe(&sample)
+                .into_iter()
+                .map(|change| change.event),
+        );
     }
     found.into_iter().map(|event| event.name).collect()
 }
@@ -335,13 +350,18 @@ fn page_over(exceeded: Exceeded, length: Nanos) -> VendorSample {
 }
 
 /// Findings within ten seconds of pages over these caps for half of the time.
-fn found_by_page(exceeded: Exceeded) -> Vec<Event> {
+fn found_by_page(exceeded: Exceeded) -> Vec<WatchEvent> {
     let mut watch = Watch::new(Settings::default());
     let mut found = Vec::new();
     for number in 1..10 {
         let mut sample = second(number, 3000.0 + (number % 3) as f64, Some(20));
         sample.devices[0].vendor = Some(page_over(exceeded, Nanos::from_secs(1)));
-        found.extend(watch.see(&sample).into_iter().map(|change| change.event));
+        found.extend(
+            watch
+                .observe(&sample)
+                .into_iter()
+                .map(|change| change.event),
+        );
     }
     found
 }
@@ -393,7 +413,7 @@ fn instance_stores_whose_pages_speak_are_not_guessed_to_share_a_cap() {
             for device in sample.devices.iter_mut().filter(|_| has_pages) {
                 device.vendor = Some(page_over(Exceeded::default(), sample.length));
             }
-            let found = watch.see(&sample);
+            let found = watch.observe(&sample);
             is_found |= kinds(&found).contains(&(ChangeKind::Opened, EventCode::InstanceCap));
         }
         is_found
@@ -414,7 +434,7 @@ fn short_samples_are_put_together() {
     let mut host = Host::of(disks);
     host.level = Some(Level::Zero);
     let mut watch = Watch::new(Settings::default());
-    let mut found: Vec<Event> = Vec::new();
+    let mut found: Vec<WatchEvent> = Vec::new();
     for tenth in 0..400_u64 {
         let mut sample = host.second(&mut rng);
         sample.at = SampleTime {
@@ -422,7 +442,12 @@ fn short_samples_are_put_together() {
             elapsed: Nanos((tenth + 1) * 100_000_000),
         };
         sample.length = Nanos(100_000_000);
-        found.extend(watch.see(&sample).into_iter().map(|change| change.event));
+        found.extend(
+            watch
+                .observe(&sample)
+                .into_iter()
+                .map(|change| change.event),
+        );
     }
     let slow: Vec<&str> = found.iter().map(|event| event.name.as_str()).collect();
     assert_eq!(slow, ["d2"], "{found:?}");
@@ -442,7 +467,7 @@ fn members_under_a_check_are_not_called_cold() {
                 }
             }
         });
-        let cold = |event: &&Event| event.code == EventCode::Cold;
+        let cold = |event: &&WatchEvent| event.code == EventCode::Cold;
         found.iter().filter(cold).count()
     };
     assert_eq!(play(SyncAction::Idle), 2);
@@ -465,7 +490,7 @@ fn members_are_not_called_cold_for_what_a_check_did_that_has_ended() {
                 disk.cold = (0.8 * f64::from(u8::from(slow)), 0.03);
             }
         });
-        let cold = |event: &&Event| event.code == EventCode::Cold;
+        let cold = |event: &&WatchEvent| event.code == EventCode::Cold;
         found.iter().filter(cold).count()
     };
     // Without a check these reads would be called cold.

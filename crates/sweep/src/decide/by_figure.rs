@@ -147,7 +147,7 @@ impl Placing<'_> {
         }
         if let Some((ratio, after)) = self.contest.dropped.get(&self.layout) {
             // The ratio when it was dropped; later blocks have only the others.
-            let how = self.how(own(objective, self.figure, *ratio));
+            let how = self.comparison(own(objective, self.figure, *ratio));
             return (
                 LayoutOutcome::Dropped,
                 format!("{how} after {}", blocks(*after)),
@@ -174,11 +174,11 @@ impl Placing<'_> {
             );
             return (LayoutOutcome::Tie, why);
         }
-        let why = format!("{} over {}", self.how(ratio), blocks(measured));
+        let why = format!("{} over {}", self.comparison(ratio), blocks(measured));
         (LayoutOutcome::Behind, why)
     }
 
-    fn how(&self, ratio: RatioInterval) -> String {
+    fn comparison(&self, ratio: RatioInterval) -> String {
         match self.candidates.measurements.record.settings.objective {
             Objective::PerDollar(_) => {
                 format!(

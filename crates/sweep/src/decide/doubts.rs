@@ -14,7 +14,7 @@ pub(super) fn of(measurements: &Measurements, candidates: &Candidates) -> Vec<St
     doubts.extend(findings(measurements));
     doubts.extend(few_blocks(candidates));
     if let Some(prices) = &settings.prices {
-        doubts.extend(prices.remarks());
+        doubts.extend(prices.costs_left_out());
     } else if settings.objective.needs_prices() {
         doubts.push(format!(
             "{} cannot be ranked without prices; give a table of them with --price.",

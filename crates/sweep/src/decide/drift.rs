@@ -59,7 +59,7 @@ pub(super) fn of(measurements: &Measurements) -> Option<BaselineDrift> {
 }
 
 /// The doubt that a drift raises: comparisons within a block are valid, absolute figures are not.
-pub(super) fn doubt(drift: &BaselineDrift, tie: f64) -> Option<String> {
+pub(super) fn doubt_of_drift(drift: &BaselineDrift, tie: f64) -> Option<String> {
     let shown = drift.change.filter(|change| {
         let excludes_zero = change.low > Some(0.0) || change.high < Some(0.0);
         excludes_zero && change.mean.abs() > tie

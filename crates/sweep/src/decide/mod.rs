@@ -79,7 +79,7 @@ pub(crate) fn decide(record: &SweepRecord) -> SweepDecision {
     doubts.extend(
         drift
             .as_ref()
-            .and_then(|drift| drift::doubt(drift, record.settings.tie)),
+            .and_then(|drift| drift::doubt_of_drift(drift, record.settings.tie)),
     );
     let effects = effects::of(&measurements);
     let curves = scaling::of(&measurements);

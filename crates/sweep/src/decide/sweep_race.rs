@@ -50,7 +50,7 @@ impl SweepRace {
         stragglers.retain(|layout| scores.contains_key(layout));
         loop {
             let main = PartialRace::of(&scores, |layout| !stragglers.contains(&layout), &rule);
-            let late = main.late(&scores, blocks);
+            let late = main.delaying_layouts(&scores, blocks);
             if late.is_empty() {
                 return SweepRace::joined(&main, &scores, &stragglers, blocks, &rule);
             }
@@ -250,7 +250,7 @@ impl PartialRace {
     }
 
     /// The layouts that delay the race: they lack a block that was followed by another.
-    fn late(&self, scores: &Scores, blocks: usize) -> Vec<usize> {
+    fn delaying_layouts(&self, scores: &Scores, blocks: usize) -> Vec<usize> {
         let next = self.race.blocks;
         if self.race.end.is_some() || next + 1 >= blocks {
             return Vec::new();

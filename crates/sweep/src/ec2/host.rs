@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use engine::{Engine, derive_seed};
-use job::Job;
+use job::OwnedJob;
 use linux::block::Devices;
 use linux::consent::{Consent, open_for_destroying};
 use linux::volume_id::name_disk;
@@ -38,7 +38,7 @@ pub(crate) struct HostBench<'a> {
     pub(crate) engine: &'a dyn Engine,
     pub(crate) interrupt: &'a AtomicBool,
     /// The job, with the ledger of the runs.
-    pub(crate) job: Job<TypeSweepCheckpoint>,
+    pub(crate) job: OwnedJob<TypeSweepCheckpoint>,
 }
 
 /// Arguments of `bench` for a disk, which the sweep has filled.

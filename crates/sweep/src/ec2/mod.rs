@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::anyhow;
 use engine::Engine;
 use jiff::Timestamp;
-use job::{Job, Store, Takeover};
+use job::{JobStore, OwnedJob, Takeover};
 use linux::{aws, cloud as metadata};
 use record::RunId;
 
@@ -43,7 +43,7 @@ use plan::TypeSweepPlan;
 use rounds::{Rounds, free_names};
 use ui::confirm::confirm;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 
 /// True if a word names a sweep of volume types.
 pub(crate) fn is_named(word: &str) -> bool {
@@ -91,7 +91,7 @@ pub(crate) fn sweep(
             false => plan.text(&place, &sweep, context.columns),
         };
         context.print(&text)?;
-        return Ok(Answer::Done);
+        return Ok(CommandEnd::Done);
     }
     context.notice(&plan.text(&place, &sweep, context.columns));
     if !args.yes && !confirm("Create and measure these volumes?", "created", interrupt)? {
@@ -111,7 +111,7 @@ pub(crate) fn sweep(
         cells: Vec::new(),
         given_up: false,
     };
-    let job = Job::begin(store, &sweep, &checkpoint, Takeover::FromDead).refused()?;
+    let job = OwnedJob::begin(store, &sweep, &checkpoint, Takeover::FromDead).refused()?;
     let bench = HostBench {
         args,
         phases: plan.phases,
@@ -176,11 +176,11 @@ fn carry_out(
 fn end(
     checkpoint: &mut TypeSweepCheckpoint,
     given_up: bool,
-    mut job: Job<TypeSweepCheckpoint>,
+    mut job: OwnedJob<TypeSweepCheckpoint>,
     ec2: &mut Ec2<'_>,
     clock: &mut HostClock,
     context: &Context,
-) -> Result<Store, Failure> {
+) -> Result<JobStore, Failure> {
     let left = clean(checkpoint, ec2, clock, &mut |state| {
         if let Err(error) = job.save(state) {
             context.notice(&format!("disksmith: {error}."));
@@ -203,8 +203,8 @@ fn remains(left: &[String], sweep: &str) -> Failure {
 
 fn status(compared: &TypeComparison) -> Outcome {
     match (compared.has_best(), compared.is_measured()) {
-        (true, _) => Ok(Answer::Done),
-        (false, true) => Ok(Answer::No),
+        (true, _) => Ok(CommandEnd::Done),
+        (false, true) => Ok(CommandEnd::No),
         (false, false) => Err(Failure::Midway(anyhow!(
             "nothing could be measured; all volumes are deleted"
         ))),
@@ -247,7 +247,7 @@ fn instance(args: &SweepArgs, context: &Context) -> Result<String, Failure> {
 ///
 /// # Errors
 /// When the ledger cannot be read, or volumes remain.
-fn repair(mut store: Store, dry_run: bool, context: &Context) -> Result<Store, Failure> {
+fn repair(mut store: JobStore, dry_run: bool, context: &Context) -> Result<JobStore, Failure> {
     for summary in store.abandoned::<TypeSweepCheckpoint>().refused()? {
         let key = summary.key;
         if dry_run {
@@ -265,8 +265,13 @@ fn repair(mut store: Store, dry_run: bool, context: &Context) -> Result<Store, F
 }
 
 /// Removes the volumes of an unfinished sweep of the ledger, and saves it as finished.
-fn give_up(store: Store, key: &str, from: Takeover, context: &Context) -> Result<Store, Failure> {
-    let (job, work) = Job::<TypeSweepCheckpoint>::claim(store, key, from).refused()?;
+fn give_up(
+    store: JobStore,
+    key: &str,
+    from: Takeover,
+    context: &Context,
+) -> Result<JobStore, Failure> {
+    let (job, work) = OwnedJob::<TypeSweepCheckpoint>::claim(store, key, from).refused()?;
     let mut checkpoint = work.document;
     let mut run = aws::run;
     let mut ec2 = Ec2::new(&mut run, checkpoint.region.clone());
@@ -281,7 +286,7 @@ pub(crate) fn abandon(
     context: &mut Context,
     interrupt: &AtomicBool,
 ) -> Outcome {
-    let store = Store::open(context)?;
+    let store = JobStore::open(context)?;
     match store.find::<TypeSweepCheckpoint>(key).refused()? {
         Some(work) if work.summary.finished.is_none() => {
             // Only the user can know that a sweep of another host no longer runs, and confirms it by its full id.
@@ -294,7 +299,7 @@ pub(crate) fn abandon(
         false => format!("The sweep {key} is given up, and none of its volumes is left.\n"),
     };
     context.print(&text)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 /// Lists and deletes the volumes with the tag of a sweep that is not an unfinished one of this ledger.
@@ -371,7 +376,7 @@ fn lost(
 
 /// Shows a sweep of the ledger again.
 pub(crate) fn show(args: &SweepArgs, key: &str, context: &mut Context) -> Outcome {
-    let store = Store::open_if_there(context)?;
+    let store = JobStore::open_if_there(context)?;
     let work = match &store {
         Some(store) => store.find::<TypeSweepCheckpoint>(key).refused()?,
         None => None,
@@ -381,5 +386,5 @@ pub(crate) fn show(args: &SweepArgs, key: &str, context: &mut Context) -> Outcom
     };
     let compared = compare(&work.document);
     print(&compared, args.json, context)?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }

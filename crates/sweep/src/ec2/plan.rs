@@ -95,7 +95,7 @@ impl TypeSweepPlan {
                 seconds = each * rounds + OVERHEAD_S * specs.len() as f64;
                 let never = |figure: &Figure| {
                     let phase = planned.iter().find(|phase| phase.name == figure.phase)?;
-                    crate::figures::why_never(figure, &phase.workload)
+                    crate::figures::reason_never_measured(figure, &phase.workload)
                 };
                 problems.extend(figures(&objective, &requires).into_iter().filter_map(never));
             }

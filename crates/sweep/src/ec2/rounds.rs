@@ -140,7 +140,7 @@ impl Rounds<'_, '_> {
                 }
                 _ => {}
             }
-            if !self.goes_on(began, &format!("{id} is not available, but {state}"))? {
+            if !self.wait_or_stop(began, &format!("{id} is not available, but {state}"))? {
                 return Ok(false);
             }
         }
@@ -166,14 +166,14 @@ impl Rounds<'_, '_> {
                 "no disk of this host has the id of {id}; is {} this instance, and of the Nitro system?",
                 self.place.id
             );
-            if !self.goes_on(began, &why)? {
+            if !self.wait_or_stop(began, &why)? {
                 return Ok(None);
             }
         }
     }
 
     /// Waits; false after a signal.
-    fn goes_on(&mut self, began: Duration, why: &str) -> Result<bool, Failure> {
+    fn wait_or_stop(&mut self, began: Duration, why: &str) -> Result<bool, Failure> {
         if self.interrupt.load(Relaxed) {
             return Ok(false);
         }

@@ -58,7 +58,7 @@ pub(super) fn of(view: PageView<'_>) -> VerdictView {
             .chain(decision.answers.iter().cloned())
             .collect(),
         doubts: decision.doubts.clone(),
-        outs: sentences::outs(decision),
+        outs: sentences::exclusions(decision),
         resume: sentences::resume(record, decision),
         alike: sentences::alike(record),
     }

@@ -285,7 +285,7 @@ pub(crate) fn resume_command(record: &SweepRecord) -> String {
 
 /// Reasons for which layouts failed or miss a requirement: each reason once, with the ranks of its layouts in the
 /// table.
-pub(crate) fn outs(decision: &SweepDecision) -> Vec<String> {
+pub(crate) fn exclusions(decision: &SweepDecision) -> Vec<String> {
     let mut reasons: BTreeMap<(&'static str, &str), Vec<usize>> = BTreeMap::new();
     for (place, row) in decision.rows.iter().enumerate() {
         if matches!(row.outcome, LayoutOutcome::Failed | LayoutOutcome::Missed) {

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::sentences::{
-    alike, devices, effort, figure_title, frontier, further_figures, goal, layout as layout_name,
-    outs, place, plus_minus, resume, survivors, ties, varying, winner,
+    alike, devices, effort, exclusions, figure_title, frontier, further_figures, goal,
+    layout as layout_name, place, plus_minus, resume, survivors, ties, varying, winner,
 };
 use super::units::{FigureUnit, outcome_word, share, share_interval};
 use crate::{Factor, Figure, LayoutResult, Objective, SweepDecision, SweepRecord};
@@ -39,7 +39,7 @@ pub(crate) fn sweep(
     for answer in &decision.answers {
         add(answer, "  ");
     }
-    for out in outs(decision) {
+    for out in exclusions(decision) {
         add(&out, "  ");
     }
     for left_out in &record.left_out {
@@ -165,7 +165,7 @@ fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
         row.of_winner.map_or_else(String::new, share_interval)
     }));
     for figure in further_figures(settings) {
-        fields.push(further(figure_title(settings, figure), figure));
+        fields.push(other_figure(figure_title(settings, figure), figure));
     }
     if settings.objective != Objective::Cost {
         fields.push(Field::new("$/month", 3, |_, row| {
@@ -188,7 +188,7 @@ fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
 }
 
 /// A figure besides the objective's.
-fn further(title: String, figure: &Figure) -> Field<'_> {
+fn other_figure(title: String, figure: &Figure) -> Field<'_> {
     let unit = FigureUnit::of_metric(figure.metric);
     Field::new(title, 2, move |_, row| {
         row.figures

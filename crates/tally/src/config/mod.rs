@@ -8,7 +8,7 @@ mod history;
 mod routes;
 
 use crate::level::RollUpLevel;
-use crate::store::Address;
+use crate::store::StoreAddress;
 
 pub use file::ConfigFile;
 pub use routes::{RouteRule, Routes, TagPattern};
@@ -20,7 +20,7 @@ pub(crate) const FILE: &str = "tally.toml";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Names and addresses of stores.
-    pub stores: Vec<(String, Address)>,
+    pub stores: Vec<(String, StoreAddress)>,
     /// Rules, the first that fits a tag decides; the last fits each.
     pub rules: Vec<RouteRule>,
     /// Parts that are switched off.

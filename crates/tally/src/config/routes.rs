@@ -123,12 +123,12 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Address;
+    use crate::store::StoreAddress;
 
     fn config(rules: &[(TagPattern, &str)]) -> Config {
         Config {
             stores: ["a", "b"]
-                .map(|name| (name.to_owned(), Address::Sqlite(name.into())))
+                .map(|name| (name.to_owned(), StoreAddress::Sqlite(name.into())))
                 .to_vec(),
             rules: rules
                 .iter()

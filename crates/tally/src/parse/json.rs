@@ -189,7 +189,7 @@ fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Format, parsed};
+    use super::super::{EventFormat, parsed};
     use super::*;
     use proptest::prelude::*;
 
@@ -240,7 +240,7 @@ mod tests {
                 EventFigure::None,
             ),
         ] {
-            let found = parsed(Format::Json, line);
+            let found = parsed(EventFormat::Json, line);
             let [Ok(event)] = &found[..] else {
                 panic!("{line}: {found:?}")
             };
@@ -251,7 +251,7 @@ mod tests {
             );
         }
         assert_eq!(
-            parsed(Format::Json, r#"[{"tag":"a"},{"tag":"b"}]"#).len(),
+            parsed(EventFormat::Json, r#"[{"tag":"a"},{"tag":"b"}]"#).len(),
             2
         );
     }
@@ -268,9 +268,13 @@ mod tests {
             r#"{"tag":"a"} x"#,
             "[1]",
         ] {
-            assert_eq!(parsed(Format::Json, line), [Err(Rejection::Json)], "{line}");
+            assert_eq!(
+                parsed(EventFormat::Json, line),
+                [Err(Rejection::Json)],
+                "{line}"
+            );
         }
-        assert_eq!(parsed(Format::Json, r#"{"tag":"a","ts":-5}"#).len(), 1);
+        assert_eq!(parsed(EventFormat::Json, r#"{"tag":"a","ts":-5}"#).len(), 1);
     }
 
     proptest! {

@@ -13,7 +13,7 @@ pub use access::LogFormat;
 
 /// Text form of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum EventFormat {
     /// Found for each line.
     #[default]
     Auto,
@@ -28,7 +28,7 @@ pub enum Format {
 /// Parser with the buffers that it uses again for each line.
 #[derive(Debug)]
 pub struct Parser {
-    format: Format,
+    format: EventFormat,
     log_format: LogFormat,
     /// A tag with its labels, where it does not stand so in the line.
     tag: Vec<u8>,
@@ -36,7 +36,7 @@ pub struct Parser {
 
 impl Parser {
     /// A parser of this form.
-    pub fn new(format: Format) -> Parser {
+    pub fn new(format: EventFormat) -> Parser {
         Parser {
             format,
             log_format: LogFormat::default(),
@@ -48,7 +48,7 @@ impl Parser {
     pub fn of_log(log_format: LogFormat) -> Parser {
         Parser {
             log_format,
-            ..Parser::new(Format::Access)
+            ..Parser::new(EventFormat::Access)
         }
     }
 
@@ -72,10 +72,10 @@ impl Parser {
 
     fn line(&mut self, line: &[u8], each: &mut impl EventSink) {
         match self.format {
-            Format::Json => json::line(line, &mut self.tag, each),
-            Format::Statsd => statsd::line(line, &mut self.tag, each),
-            Format::Access => access::line(&self.log_format, line, &mut self.tag, each),
-            Format::Auto => match line[0] {
+            EventFormat::Json => json::line(line, &mut self.tag, each),
+            EventFormat::Statsd => statsd::line(line, &mut self.tag, each),
+            EventFormat::Access => access::line(&self.log_format, line, &mut self.tag, each),
+            EventFormat::Auto => match line[0] {
                 b'{' | b'[' => json::line(line, &mut self.tag, each),
                 _ if is_access(line) => access::line(&self.log_format, line, &mut self.tag, each),
                 _ if memchr::memchr(b'|', line).is_some() => {
@@ -94,7 +94,7 @@ fn is_access(line: &[u8]) -> bool {
 
 #[cfg(test)]
 pub(crate) fn parsed(
-    format: Format,
+    format: EventFormat,
     text: &str,
 ) -> Vec<Result<crate::parse::tests::Owned, Rejection>> {
     let mut found = Vec::new();
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn the_form_is_found_for_each_line() {
         let text = "login:1|c\r\n\n{\"tag\":\"login\"}\nhello\n";
-        let found = parsed(Format::Auto, text);
+        let found = parsed(EventFormat::Auto, text);
         let tags: Vec<_> = found
             .iter()
             .map(|one| one.as_ref().map(|event| &*event.tag))

@@ -143,11 +143,11 @@ fn with_labels(name: &[u8], labels: &[u8], into: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Format, parsed};
+    use super::super::{EventFormat, parsed};
     use super::*;
 
     fn events(text: &str) -> Vec<(String, f64, EventFigure)> {
-        let found = parsed(Format::Statsd, text);
+        let found = parsed(EventFormat::Statsd, text);
         found
             .into_iter()
             .map(|one| one.unwrap())
@@ -213,7 +213,7 @@ mod tests {
             ("a:1|c|@0", Rejection::StatsD),
             ("a:1|c|@", Rejection::StatsD),
         ] {
-            assert_eq!(parsed(Format::Statsd, line), [Err(reason)], "{line}");
+            assert_eq!(parsed(EventFormat::Statsd, line), [Err(reason)], "{line}");
         }
     }
 }

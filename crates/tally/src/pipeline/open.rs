@@ -10,7 +10,7 @@ use super::shared::SharedState;
 use super::store_sums::StoreSums;
 use super::timing::{SLOWEST_RETRY, TICK};
 use super::writer::Writer;
-use crate::store::{Address, Result, Store, StoreError};
+use crate::store::{Result, Store, StoreAddress, StoreError};
 use ui::service_manager::notify;
 
 /// Opens a store as soon as it answers.
@@ -53,7 +53,7 @@ pub(super) fn open_stores(
     shared: &SharedState,
     meter: Arc<Meter>,
 ) -> Result<(Vec<StoreSums>, Writer)> {
-    let open = |address: &Address| {
+    let open = |address: &StoreAddress| {
         open_when_it_answers(&shared.stop, || address.open(None, None, &plan.limits))
     };
     let writing: Result<Vec<_>> = plan.stores.iter().map(open).collect();

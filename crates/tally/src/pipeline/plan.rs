@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::timing::TICK;
 use crate::config::Routes;
-use crate::store::{Address, Result, Store, StoreLimits};
+use crate::store::{Result, Store, StoreAddress, StoreLimits};
 
 /// Identities that are copied at once.
 const COPIED: usize = 10_000;
@@ -14,7 +14,7 @@ const COPIED: usize = 10_000;
 #[derive(Debug)]
 pub struct SumTargets {
     /// Stores.
-    pub stores: Vec<Address>,
+    pub stores: Vec<StoreAddress>,
     /// The store of each event; without them each store has all.
     pub routes: Option<Routes>,
     /// Retention of the stores.

@@ -4,14 +4,14 @@ use std::sync::atomic::AtomicBool;
 
 use super::*;
 use crate::level::{RollUpLevel, Seconds};
-use crate::parse::Format;
+use crate::parse::EventFormat;
 use crate::query::Reader;
 use crate::source::file::FileSource;
 use crate::source::{Delivery, Identity, Intake};
-use crate::store::{Address, Advance, Key, StoreLimits};
+use crate::store::{Advance, Key, StoreAddress, StoreLimits};
 use crate::sums::Sums;
 
-fn run(source: Box<dyn Source>, stores: &[Address], stop: bool) -> PipelineEnd {
+fn run(source: Box<dyn Source>, stores: &[StoreAddress], stop: bool) -> PipelineEnd {
     let plan = SumTargets {
         stores: stores.to_vec(),
         routes: None,
@@ -27,7 +27,7 @@ fn run(source: Box<dyn Source>, stores: &[Address], stop: bool) -> PipelineEnd {
         plans: Arc::new(Plans::new(plan)),
     };
     let meter = Arc::new(Meter::default());
-    let parser = Parser::new(Format::Statsd);
+    let parser = Parser::new(EventFormat::Statsd);
     let mut pipeline = Pipeline::new(source, parser, shared, Arc::clone(&meter)).unwrap();
     if stop {
         let limit = Instant::now() + Duration::from_secs(120);
@@ -48,7 +48,7 @@ fn run(source: Box<dyn Source>, stores: &[Address], stop: bool) -> PipelineEnd {
     pipeline.run()
 }
 
-fn count(store: &Address) -> f64 {
+fn count(store: &StoreAddress) -> f64 {
     let mut reader = Reader::open(std::slice::from_ref(store)).unwrap();
     let rows = reader.rows(
         &"a".parse().unwrap(),
@@ -63,7 +63,7 @@ const TEXT: &[u8] = b"a:1|c\na:2|c\n";
 
 /// A source that ends, the first line of which another process counts before the first flush.
 struct Raced {
-    store: Address,
+    store: StoreAddress,
     other: Option<Batch>,
 }
 
@@ -97,9 +97,9 @@ impl Source for Raced {
 #[test]
 fn events_that_another_process_counted_in_part_are_read_to_their_end() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Address::Sqlite(folder.path().join("t.db"));
+    let store = StoreAddress::Sqlite(folder.path().join("t.db"));
     let mut sums = Sums::new(crate::classes::ClassBounds::default());
-    Parser::new(Format::Statsd).lines(&TEXT[..6], &mut |_, event| {
+    Parser::new(EventFormat::Statsd).lines(&TEXT[..6], &mut |_, event| {
         sums.add(&event.unwrap(), now()).unwrap();
     });
     let other = Batch {
@@ -124,7 +124,7 @@ fn events_that_another_process_counted_in_part_are_read_to_their_end() {
 fn a_store_that_is_added_keeps_nothing_of_a_rotated_file_from_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let stores = ["a.db", "b.db"].map(|name| Address::Sqlite(path(name)));
+    let stores = ["a.db", "b.db"].map(|name| StoreAddress::Sqlite(path(name)));
     let follow = || Box::new(FileSource::open(&path("a.log"), true).unwrap());
     fs::write(path("a.log"), "a:1|c\n").unwrap();
     assert_eq!(run(follow(), &stores[..1], true), PipelineEnd::default());

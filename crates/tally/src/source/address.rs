@@ -19,7 +19,7 @@ const SCHEMES: &[&str] = &[
 
 /// Address of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
+pub enum SourceAddress {
     /// Standard input.
     Stdin,
     /// A file.
@@ -44,23 +44,25 @@ pub struct Options {
     pub token: Option<String>,
 }
 
-impl FromStr for Address {
+impl FromStr for SourceAddress {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Address, String> {
+    fn from_str(text: &str) -> Result<SourceAddress, String> {
         match text.split_once("://") {
-            _ if text == "-" => Ok(Address::Stdin),
-            None if !text.is_empty() => Ok(Address::File(text.into())),
+            _ if text == "-" => Ok(SourceAddress::Stdin),
+            None if !text.is_empty() => Ok(SourceAddress::File(text.into())),
             Some(("gearman", place)) => {
-                gearman::GearmanFunction::parse(place).map(Address::Gearman)
+                gearman::GearmanFunction::parse(place).map(SourceAddress::Gearman)
             }
-            Some(("http", place)) => http::HttpAddress::parse(place).map(Address::Http),
+            Some(("http", place)) => http::HttpAddress::parse(place).map(SourceAddress::Http),
             #[cfg(feature = "kafka")]
-            Some(("kafka", place)) => kafka::KafkaTopic::parse(place).map(Address::Kafka),
+            Some(("kafka", place)) => kafka::KafkaTopic::parse(place).map(SourceAddress::Kafka),
             #[cfg(not(feature = "kafka"))]
             Some(("kafka", _)) => Err(crate::features::left_out("kafka")),
-            Some(("statsd", place)) if place.contains(':') => Ok(Address::Statsd(place.to_owned())),
-            Some(("file", path)) if !path.is_empty() => Ok(Address::File(path.into())),
+            Some(("statsd", place)) if place.contains(':') => {
+                Ok(SourceAddress::Statsd(place.to_owned()))
+            }
+            Some(("file", path)) if !path.is_empty() => Ok(SourceAddress::File(path.into())),
             Some(("statsd", _)) => Err(format!(
                 "'{text}' names no port; write it as statsd://127.0.0.1:8125"
             )),
@@ -72,25 +74,27 @@ impl FromStr for Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for SourceAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Stdin => f.write_str("-"),
-            Address::File(path) => write!(f, "{}", path.display()),
-            Address::Http(place) => place.fmt(f),
-            Address::Statsd(place) => write!(f, "statsd://{place}"),
+            SourceAddress::Stdin => f.write_str("-"),
+            SourceAddress::File(path) => write!(f, "{}", path.display()),
+            SourceAddress::Http(place) => place.fmt(f),
+            SourceAddress::Statsd(place) => write!(f, "statsd://{place}"),
             #[cfg(feature = "kafka")]
-            Address::Kafka(place) => place.fmt(f),
-            Address::Gearman(place) => write!(f, "gearman://{}/{}", place.server, place.function),
+            SourceAddress::Kafka(place) => place.fmt(f),
+            SourceAddress::Gearman(place) => {
+                write!(f, "gearman://{}/{}", place.server, place.function)
+            }
         }
     }
 }
 
-impl Address {
+impl SourceAddress {
     /// Reservation that its user should know.
     pub fn reservation(&self) -> Option<&'static str> {
         match self {
-            Address::Statsd(_) => Some(
+            SourceAddress::Statsd(_) => Some(
                 "StatsD has no acknowledgement, so that its events are counted at most once; datagrams that the kernel drops are reported",
             ),
             _ => None,
@@ -100,11 +104,11 @@ impl Address {
     /// Checks what is known without the network: a file, and whether clients must send a token.
     ///
     /// # Errors
-    /// As [`Address::open`].
+    /// As [`SourceAddress::open`].
     pub fn check(&self, options: &Options) -> anyhow::Result<()> {
         match self {
-            Address::File(path) => file::regular(path).map(drop),
-            Address::Http(place) => place.check(options.token.as_deref()),
+            SourceAddress::File(path) => file::regular(path).map(drop),
+            SourceAddress::Http(place) => place.check(options.token.as_deref()),
             _ => Ok(()),
         }
     }
@@ -115,13 +119,15 @@ impl Address {
     /// Where it cannot be had.
     pub fn open(&self, options: &Options) -> anyhow::Result<Box<dyn Source>> {
         Ok(match self {
-            Address::Stdin => Box::new(stdin::Stdin::new()),
-            Address::File(path) => Box::new(file::FileSource::open(path, options.follow)?),
-            Address::Http(place) => Box::new(http::Http::open(place, options.token.as_deref())?),
-            Address::Statsd(place) => Box::new(statsd::Statsd::open(place)?),
+            SourceAddress::Stdin => Box::new(stdin::Stdin::new()),
+            SourceAddress::File(path) => Box::new(file::FileSource::open(path, options.follow)?),
+            SourceAddress::Http(place) => {
+                Box::new(http::Http::open(place, options.token.as_deref())?)
+            }
+            SourceAddress::Statsd(place) => Box::new(statsd::Statsd::open(place)?),
             #[cfg(feature = "kafka")]
-            Address::Kafka(place) => Box::new(kafka::Kafka::new(place.clone())),
-            Address::Gearman(place) => Box::new(gearman::Gearman::new(place.clone())),
+            SourceAddress::Kafka(place) => Box::new(kafka::Kafka::new(place.clone())),
+            SourceAddress::Gearman(place) => Box::new(gearman::Gearman::new(place.clone())),
         })
     }
 }

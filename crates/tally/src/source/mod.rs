@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::store::Key;
 
-pub use address::{Address, Options};
+pub use address::{Options, SourceAddress};
 
 /// Identity of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use crate::level::Zone;
 
 /// Address of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Address {
+pub enum StoreAddress {
     /// A file of SQLite.
     Sqlite(PathBuf),
     /// A database of MySQL or MariaDB.
@@ -23,24 +23,24 @@ pub enum Address {
     Clickhouse(super::clickhouse::ClickhouseAddress),
 }
 
-impl FromStr for Address {
+impl FromStr for StoreAddress {
     type Err = String;
 
-    fn from_str(text: &str) -> std::result::Result<Address, String> {
+    fn from_str(text: &str) -> std::result::Result<StoreAddress, String> {
         match text.split_once(':') {
-            Some(("sqlite", path)) if !path.is_empty() => Ok(Address::Sqlite(path.into())),
+            Some(("sqlite", path)) if !path.is_empty() => Ok(StoreAddress::Sqlite(path.into())),
             #[cfg(feature = "mysql")]
             Some(("mysql", server)) => server
                 .strip_prefix("//")
                 .unwrap_or(server)
                 .parse()
-                .map(Address::Mysql),
+                .map(StoreAddress::Mysql),
             #[cfg(feature = "clickhouse")]
             Some(("clickhouse", server)) => server
                 .strip_prefix("//")
                 .unwrap_or(server)
                 .parse()
-                .map(Address::Clickhouse),
+                .map(StoreAddress::Clickhouse),
             #[cfg(not(feature = "mysql"))]
             Some(("mysql", _)) => Err(crate::features::left_out("mysql")),
             #[cfg(not(feature = "clickhouse"))]
@@ -53,19 +53,19 @@ impl FromStr for Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            StoreAddress::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             #[cfg(feature = "mysql")]
-            Address::Mysql(server) => server.fmt(f),
+            StoreAddress::Mysql(server) => server.fmt(f),
             #[cfg(feature = "clickhouse")]
-            Address::Clickhouse(server) => server.fmt(f),
+            StoreAddress::Clickhouse(server) => server.fmt(f),
         }
     }
 }
 
-impl Address {
+impl StoreAddress {
     /// Opens the store to write, and makes it where there is none. `None` of a setting takes the store's own, or the
     /// default of a new one.
     ///
@@ -81,19 +81,20 @@ impl Address {
             bounds: bounds.cloned().unwrap_or_default(),
             zone: zone.cloned().unwrap_or_else(Zone::utc),
         };
-        let store: Box<dyn Store> = match self {
-            Address::Sqlite(path) => Box::new(sqlite::SqliteStore::open(path, &new, limits.tags)?),
-            #[cfg(feature = "mysql")]
-            Address::Mysql(server) => {
-                Box::new(super::mysql::MysqlStore::open(server, &new, limits.tags)?)
-            }
-            #[cfg(feature = "clickhouse")]
-            Address::Clickhouse(server) => Box::new(super::clickhouse::ClickhouseStore::open(
-                server,
-                &new,
-                limits.tags,
-            )?),
-        };
+        let store: Box<dyn Store> =
+            match self {
+                StoreAddress::Sqlite(path) => {
+                    Box::new(sqlite::SqliteStore::open(path, &new, limits.tags)?)
+                }
+                #[cfg(feature = "mysql")]
+                StoreAddress::Mysql(server) => {
+                    Box::new(super::mysql::MysqlStore::open(server, &new, limits.tags)?)
+                }
+                #[cfg(feature = "clickhouse")]
+                StoreAddress::Clickhouse(server) => Box::new(
+                    super::clickhouse::ClickhouseStore::open(server, &new, limits.tags)?,
+                ),
+            };
         self.fits(bounds, zone, store.settings())?;
         Ok(store)
     }
@@ -105,7 +106,7 @@ impl Address {
     /// Where it has other settings.
     pub fn check(&self, bounds: Option<&ClassBounds>, zone: Option<&Zone>) -> Result<()> {
         match self {
-            Address::Sqlite(path) => match sqlite::open_archive(path) {
+            StoreAddress::Sqlite(path) => match sqlite::open_archive(path) {
                 Ok(store) => self.fits(bounds, zone, store.settings()),
                 Err(_) => Ok(()),
             },
@@ -144,13 +145,15 @@ impl Address {
         // What is moved is not summed as other.
         let tags = u64::MAX;
         let store: Box<dyn Movable> = match self {
-            Address::Sqlite(path) => Box::new(sqlite::SqliteStore::open(path, settings, tags)?),
+            StoreAddress::Sqlite(path) => {
+                Box::new(sqlite::SqliteStore::open(path, settings, tags)?)
+            }
             #[cfg(feature = "mysql")]
-            Address::Mysql(server) => {
+            StoreAddress::Mysql(server) => {
                 Box::new(super::mysql::MysqlStore::open(server, settings, tags)?)
             }
             #[cfg(feature = "clickhouse")]
-            Address::Clickhouse(_) => {
+            StoreAddress::Clickhouse(_) => {
                 return Err(StoreError::refused(format!(
                     "{self}: only rows of sqlite: and mysql:// are moved; ClickHouse has no transaction to do it in"
                 )));
@@ -170,11 +173,11 @@ impl Address {
     /// Where there is none, or it cannot be read.
     pub fn open_archive(&self) -> Result<Box<dyn Archive>> {
         match self {
-            Address::Sqlite(path) => sqlite::open_archive(path),
+            StoreAddress::Sqlite(path) => sqlite::open_archive(path),
             #[cfg(feature = "mysql")]
-            Address::Mysql(server) => super::mysql::open_archive(server),
+            StoreAddress::Mysql(server) => super::mysql::open_archive(server),
             #[cfg(feature = "clickhouse")]
-            Address::Clickhouse(server) => super::clickhouse::open_archive(server),
+            StoreAddress::Clickhouse(server) => super::clickhouse::open_archive(server),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Stores of roll-ups: the contract of all of them, and what is written to them.
 //!
 //! A batch is written in one transaction with the identities of its events, so that each event is counted once whatever
-//! is sent again. [`Store`] writes, [`Archive`] reads; [`Address`] opens either.
+//! is sent again. [`Store`] writes, [`Archive`] reads; [`StoreAddress`] opens either.
 
 mod address;
 #[cfg(feature = "clickhouse")]
@@ -22,7 +22,7 @@ use std::time::Duration;
 use crate::level::{RollUpLevel, Seconds};
 use crate::sums::{Sums, Values};
 
-pub use address::Address;
+pub use address::StoreAddress;
 pub use settings::{Settings, StoreLimits};
 
 /// The schema that this version writes and reads.

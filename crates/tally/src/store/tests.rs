@@ -27,7 +27,7 @@ fn batch(name: u64, events: &[(&str, Seconds, f64)]) -> Batch {
     }
 }
 
-fn rows(address: &Address, tag: &str, level: RollUpLevel) -> Vec<(Seconds, f64, f64, f64)> {
+fn rows(address: &StoreAddress, tag: &str, level: RollUpLevel) -> Vec<(Seconds, f64, f64, f64)> {
     let mut reader = Reader::open(std::slice::from_ref(address)).unwrap();
     let selection: Selection = tag.parse().unwrap();
     let rows = reader.rows(&selection, level, 0, Seconds::MAX / 2).unwrap();
@@ -41,11 +41,11 @@ fn rows(address: &Address, tag: &str, level: RollUpLevel) -> Vec<(Seconds, f64, 
         .collect()
 }
 
-fn address(folder: &tempfile::TempDir) -> Address {
-    Address::Sqlite(folder.path().join("t.db"))
+fn address(folder: &tempfile::TempDir) -> StoreAddress {
+    StoreAddress::Sqlite(folder.path().join("t.db"))
 }
 
-fn open(address: &Address, limits: &StoreLimits) -> Box<dyn Store> {
+fn open(address: &StoreAddress, limits: &StoreLimits) -> Box<dyn Store> {
     address.open(None, None, limits).unwrap()
 }
 
@@ -229,7 +229,7 @@ fn a_reader_holds_no_transaction_between_its_answers() {
     store.apply(&batch(1, &[("a", 0, 1.0)]), 0).unwrap();
     let mut reader = Reader::open(std::slice::from_ref(&address)).unwrap();
     assert_eq!(reader.series().unwrap().len(), 1);
-    let Address::Sqlite(path) = &address else {
+    let StoreAddress::Sqlite(path) = &address else {
         panic!("{address}")
     };
     // A checkpoint that truncates waits for all readers, and says so.
@@ -363,7 +363,7 @@ fn a_newer_schema_and_another_programs_file_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let address = address(&folder);
     drop(open(&address, &StoreLimits::default()));
-    let Address::Sqlite(path) = &address else {
+    let StoreAddress::Sqlite(path) = &address else {
         panic!("{address}")
     };
     let change = |sql: &str| {

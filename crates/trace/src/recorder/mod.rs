@@ -25,7 +25,7 @@ use capture::{Capture, Named};
 use dataset::Dataset;
 use target::Target;
 use ui::context::Context;
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 
 /// Time between two polls of the kernel's buffers.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -113,7 +113,7 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
         true => ui::json::document("trace record", &document),
         false => text(&document),
     })?;
-    Ok(Answer::Done)
+    Ok(CommandEnd::Done)
 }
 
 fn unwritten(path: &Path, error: io::Error) -> anyhow::Error {

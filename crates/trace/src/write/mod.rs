@@ -16,7 +16,7 @@ use output::Output;
 
 /// A format that traces are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum TraceFormat {
     /// This program's own format.
     Own,
     /// blktrace's binary events, version 7.
@@ -98,15 +98,15 @@ impl IoPart {
     }
 }
 
-impl Format {
+impl TraceFormat {
     /// Parts that the format cannot hold of a trace.
     fn lacks(self, header: &Header) -> Vec<IoPart> {
         let mut lacks = match self {
-            Format::Own => return Vec::new(),
-            Format::Blktrace | Format::Blkparse => {
+            TraceFormat::Own => return Vec::new(),
+            TraceFormat::Blktrace | TraceFormat::Blkparse => {
                 vec![IoPart::File, IoPart::OddLength, IoPart::NoQueued]
             }
-            Format::Iolog2 | Format::Iolog3 => vec![
+            TraceFormat::Iolog2 | TraceFormat::Iolog3 => vec![
                 IoPart::Completion,
                 IoPart::Queued,
                 IoPart::Fua,
@@ -128,14 +128,16 @@ impl Format {
     pub(crate) fn begin(self, file: File, header: &Header) -> io::Result<Conversion> {
         let out = |file| BufWriter::with_capacity(256 << 10, file);
         let writer: Box<dyn Output> = match self {
-            Format::Own => Box::new(TraceWriter::new(file, header, Tick::EXACT)?),
-            Format::Blktrace => Box::new(events::Events::new(blktrace::Blktrace::new(
+            TraceFormat::Own => Box::new(TraceWriter::new(file, header, Tick::EXACT)?),
+            TraceFormat::Blktrace => Box::new(events::Events::new(blktrace::Blktrace::new(
                 out(file),
                 header.started,
             )?)),
-            Format::Blkparse => Box::new(events::Events::new(blkparse::Blkparse::new(out(file)))),
-            Format::Iolog2 => Box::new(fio::Iolog::new(out(file), fio::Version::Two)?),
-            Format::Iolog3 => Box::new(fio::Iolog::new(out(file), fio::Version::Three)?),
+            TraceFormat::Blkparse => {
+                Box::new(events::Events::new(blkparse::Blkparse::new(out(file))))
+            }
+            TraceFormat::Iolog2 => Box::new(fio::Iolog::new(out(file), fio::Version::Two)?),
+            TraceFormat::Iolog3 => Box::new(fio::Iolog::new(out(file), fio::Version::Three)?),
         };
         Ok(Conversion {
             writer,

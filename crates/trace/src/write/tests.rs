@@ -57,7 +57,7 @@ fn ios() -> Vec<Io> {
         .collect()
 }
 
-fn write(format: Format, path: &Path) -> Converted {
+fn write(format: TraceFormat, path: &Path) -> Converted {
     let named = named();
     let header = Header {
         format: "test",
@@ -80,7 +80,11 @@ fn read(path: &Path) -> Vec<Io> {
 #[test]
 fn fields_of_blktrace_and_blkparse_come_back() {
     let folder = tempfile::tempdir().unwrap();
-    for format in [Format::Blktrace, Format::Blkparse, Format::Own] {
+    for format in [
+        TraceFormat::Blktrace,
+        TraceFormat::Blkparse,
+        TraceFormat::Own,
+    ] {
         let path = folder.path().join("t.blktrace.0");
         let converted = write(format, &path);
         assert_eq!(converted.lost, []);
@@ -104,7 +108,7 @@ fn fields_of_blktrace_and_blkparse_come_back() {
 #[test]
 fn fields_of_fio_come_back_and_the_rest_is_counted() {
     let folder = tempfile::tempdir().unwrap();
-    for format in [Format::Iolog2, Format::Iolog3] {
+    for format in [TraceFormat::Iolog2, TraceFormat::Iolog3] {
         let path = folder.path().join("t.log");
         let lost = write(format, &path).lost;
         assert!(lost.iter().all(|(part, _)| *part != IoPart::ShortWait));
@@ -140,21 +144,21 @@ fn what_a_format_makes_up_or_moves_is_counted_too() {
         has_flushes: false,
     };
     for (format, expected) in [
-        (Format::Own, &[][..]),
+        (TraceFormat::Own, &[][..]),
         (
-            Format::Blkparse,
+            TraceFormat::Blkparse,
             &[(IoPart::NoQueued, 4), (IoPart::NoFlushes, 4)],
         ),
         (
-            Format::Blktrace,
+            TraceFormat::Blktrace,
             &[(IoPart::NoQueued, 4), (IoPart::NoFlushes, 4)],
         ),
         // Those at 60 and 180 µs come too early, and the wait before the one at 120 µs is of both.
         (
-            Format::Iolog2,
+            TraceFormat::Iolog2,
             &[(IoPart::ShortWait, 2), (IoPart::NoFlushes, 4)],
         ),
-        (Format::Iolog3, &[(IoPart::NoFlushes, 4)]),
+        (TraceFormat::Iolog3, &[(IoPart::NoFlushes, 4)]),
     ] {
         let file = File::create(folder.path().join("t")).unwrap();
         let mut conversion = format.begin(file, &header).unwrap();
@@ -169,7 +173,7 @@ fn what_a_format_makes_up_or_moves_is_counted_too() {
 #[test]
 fn blkparse_prints_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
-    write(Format::Blktrace, &folder.path().join("t.blktrace.0"));
+    write(TraceFormat::Blktrace, &folder.path().join("t.blktrace.0"));
     let run = Command::new("blkparse")
         .args(["-i", "t"])
         .current_dir(folder.path())

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 /// A format of outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum OutputFormat {
     /// An HTML page.
     Page,
     /// A JSON document.
@@ -45,50 +45,53 @@ const LONGEST_DOCUMENT: u64 = 64 << 20;
 /// Major and minor number of /dev/null (Documentation/admin-guide/devices.txt of the kernel).
 const NULL: (u32, u32) = (1, 3);
 
-impl Format {
+impl OutputFormat {
     /// The output, as the subject of a sentence.
     pub(super) fn noun(self) -> &'static str {
         match self {
-            Format::Page => "the report",
-            Format::Json => "the document",
-            Format::HostList => "the host list",
-            Format::ManPage => "the man page",
-            Format::FioLog => "the log",
+            OutputFormat::Page => "the report",
+            OutputFormat::Json => "the document",
+            OutputFormat::HostList => "the host list",
+            OutputFormat::ManPage => "the man page",
+            OutputFormat::FioLog => "the log",
         }
     }
 
     /// The output, behind "no".
     pub(super) fn word(self) -> &'static str {
         match self {
-            Format::Page => "report",
-            Format::Json => "JSON document",
-            Format::HostList => "host list",
-            Format::ManPage => "man page",
-            Format::FioLog => "log",
+            OutputFormat::Page => "report",
+            OutputFormat::Json => "JSON document",
+            OutputFormat::HostList => "host list",
+            OutputFormat::ManPage => "man page",
+            OutputFormat::FioLog => "log",
         }
     }
 
     /// True if the file, which is read from its beginning, has this format's marker.
     fn is_marked(self, file: &mut File) -> io::Result<bool> {
         let most = match self {
-            Format::Json => LONGEST_DOCUMENT,
-            Format::Page | Format::HostList | Format::ManPage | Format::FioLog => HEAD,
+            OutputFormat::Json => LONGEST_DOCUMENT,
+            OutputFormat::Page
+            | OutputFormat::HostList
+            | OutputFormat::ManPage
+            | OutputFormat::FioLog => HEAD,
         };
         let mut text = Vec::new();
         file.take(most).read_to_end(&mut text)?;
         Ok(match self {
-            Format::Page => {
+            OutputFormat::Page => {
                 let mark = PAGE_MARK.as_bytes();
                 text.windows(mark.len()).any(|window| window == mark)
             }
-            Format::Json => {
+            OutputFormat::Json => {
                 let document: Value = serde_json::from_slice(&text).unwrap_or_default();
                 let generator = document.get("generator").and_then(Value::as_str);
                 generator.is_some_and(|name| name.starts_with(GENERATOR))
             }
-            Format::HostList => text.starts_with(HOST_LIST_MARK.as_bytes()),
-            Format::ManPage => text.starts_with(MAN_PAGE_MARK.as_bytes()),
-            Format::FioLog => false,
+            OutputFormat::HostList => text.starts_with(HOST_LIST_MARK.as_bytes()),
+            OutputFormat::ManPage => text.starts_with(MAN_PAGE_MARK.as_bytes()),
+            OutputFormat::FioLog => false,
         })
     }
 }
@@ -113,7 +116,7 @@ pub(super) enum Existing {
 
 impl Existing {
     /// Examines `path` without following a link there. An open file is judged, not a name.
-    pub(super) fn at(path: &Path, format: Format) -> anyhow::Result<Existing> {
+    pub(super) fn at(path: &Path, format: OutputFormat) -> anyhow::Result<Existing> {
         // A device is not even opened: some act on that.
         let named = match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Existing::Nothing),

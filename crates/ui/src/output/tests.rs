@@ -8,24 +8,24 @@ use super::*;
 use crate::exit::sentence;
 
 /// Formats with a marker.
-const FORMATS: [Format; 4] = [
-    Format::Page,
-    Format::Json,
-    Format::HostList,
-    Format::ManPage,
+const FORMATS: [OutputFormat; 4] = [
+    OutputFormat::Page,
+    OutputFormat::Json,
+    OutputFormat::HostList,
+    OutputFormat::ManPage,
 ];
 
 /// An earlier output of a format.
-fn earlier(format: Format) -> String {
+fn earlier(format: OutputFormat) -> String {
     match format {
-        Format::Page => {
+        OutputFormat::Page => {
             "<!doctype html>\n<head>\n<meta name=\"generator\" content=\"disksmith\">\n".to_owned()
         }
-        Format::Json => format!("{{\"generator\": \"{}\", \"schema\": 1}}\n", generator()),
-        Format::HostList => format!("{HOST_LIST_MARK}1\nhost\n"),
-        Format::ManPage => format!("{MAN_PAGE_MARK}\n.TH x\n"),
+        OutputFormat::Json => format!("{{\"generator\": \"{}\", \"schema\": 1}}\n", generator()),
+        OutputFormat::HostList => format!("{HOST_LIST_MARK}1\nhost\n"),
+        OutputFormat::ManPage => format!("{MAN_PAGE_MARK}\n.TH x\n"),
         // It has no marker: only an empty file is replaced unasked.
-        Format::FioLog => String::new(),
+        OutputFormat::FioLog => String::new(),
     }
 }
 
@@ -48,7 +48,7 @@ impl State {
         self.folder.path().join(name)
     }
 
-    fn check(&self, name: &str, format: Format, force: bool) -> Result<OutputFile, String> {
+    fn check(&self, name: &str, format: OutputFormat, force: bool) -> Result<OutputFile, String> {
         OutputFile::check(&self.at(name), format, force)
             .map_err(|failure| sentence(&failure.error()))
     }
@@ -74,7 +74,7 @@ fn seen(state: &State, place: &Path) -> (Vec<String>, Option<Vec<u8>>, Option<Pa
 /// --force.
 type Case = (
     &'static str,
-    fn(&State, &Path, Format),
+    fn(&State, &Path, OutputFormat),
     Option<&'static str>,
     Option<&'static str>,
 );
@@ -119,7 +119,13 @@ const CASES: [Case; 15] = [
     ),
     (
         "the name far behind",
-        |_, at, _| fs::write(at, format!("{}{}", "x".repeat(5000), earlier(Format::Page))).unwrap(),
+        |_, at, _| {
+            fs::write(
+                at,
+                format!("{}{}", "x".repeat(5000), earlier(OutputFormat::Page)),
+            )
+            .unwrap()
+        },
         Some("--force"),
         None,
     ),
@@ -181,7 +187,7 @@ fn foreign_files_are_replaced_only_by_force_and_targets_of_links_never() {
     for format in FORMATS {
         for (what, make, refused, refused_by_force) in &CASES {
             // Only an earlier output differs between formats, and each write waits for the disk.
-            if format != Format::Page && !what.contains("earlier") {
+            if format != OutputFormat::Page && !what.contains("earlier") {
                 continue;
             }
             for (force, refused) in [(false, refused), (true, refused_by_force)] {
@@ -245,13 +251,13 @@ fn devices_are_refused_also_by_force_and_are_not_opened() {
             .contains(&FileType::from_raw_mode(facts.mode()));
         if is_device && path != Path::new("/dev/null") {
             for force in [false, true] {
-                let checked = OutputFile::check(&path, Format::Page, force);
+                let checked = OutputFile::check(&path, OutputFormat::Page, force);
                 let error = sentence(&checked.expect_err(&path.to_string_lossy()).error());
                 assert!(error.contains("device"), "{error}");
             }
         }
     }
-    let null = OutputFile::check(Path::new("/dev/null"), Format::Page, false).unwrap();
+    let null = OutputFile::check(Path::new("/dev/null"), OutputFormat::Page, false).unwrap();
     null.write(b"page").unwrap();
     // One of a test's own, in case /dev has few.
     let state = State::new();
@@ -260,7 +266,10 @@ fn devices_are_refused_also_by_force_and_are_not_opened() {
         ("full", FileType::CharacterDevice, rustix::fs::makedev(1, 7)),
     ] {
         if mknodat(CWD, state.at(name), kind, Mode::RUSR | Mode::WUSR, number).is_ok() {
-            assert!(state.check(name, Format::Page, true).is_err(), "{name}");
+            assert!(
+                state.check(name, OutputFormat::Page, true).is_err(),
+                "{name}"
+            );
         }
     }
 }
@@ -270,7 +279,7 @@ fn a_pipe_is_written_to_and_stays_one() {
     let state = State::new();
     let pipe = state.at("pipe");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-    let output = state.check("pipe", Format::Page, false).unwrap();
+    let output = state.check("pipe", OutputFormat::Page, false).unwrap();
     let from = pipe.clone();
     let reader = std::thread::spawn(move || fs::read(from).unwrap());
     output.write(b"page").unwrap();
@@ -284,13 +293,13 @@ fn a_descriptor_is_written_to_where_it_stands_unless_it_is_a_device() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(b"before ").unwrap();
     let own = PathBuf::from(format!("/dev/fd/{}", file.as_file().as_raw_fd()));
-    let output = OutputFile::check(&own, Format::Page, false).unwrap();
+    let output = OutputFile::check(&own, OutputFormat::Page, false).unwrap();
     output.write(b"page").unwrap();
     assert_eq!(fs::read(file.path()).unwrap(), b"before page");
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     let own = PathBuf::from(format!("/proc/self/fd/{}", full.as_raw_fd()));
-    assert!(OutputFile::check(&own, Format::Page, true).is_err());
-    assert!(OutputFile::check(Path::new("/dev/fd/99999"), Format::Page, true).is_err());
+    assert!(OutputFile::check(&own, OutputFormat::Page, true).is_err());
+    assert!(OutputFile::check(Path::new("/dev/fd/99999"), OutputFormat::Page, true).is_err());
 }
 
 #[test]
@@ -304,11 +313,11 @@ fn the_message_is_about_what_was_named() {
         ("precious/page.html", "precious is not a folder"),
         ("..", ".. is a folder"),
     ] {
-        let error = state.check(name, Format::Page, true).unwrap_err();
+        let error = state.check(name, OutputFormat::Page, true).unwrap_err();
         assert!(error.contains(words), "{name}: {error}");
         assert!(error.starts_with("the report "), "{error}");
     }
-    let error = OutputFile::check(Path::new(""), Format::Page, true).unwrap_err();
+    let error = OutputFile::check(Path::new(""), OutputFormat::Page, true).unwrap_err();
     assert!(sentence(&error.error()).contains("names no file"));
 }
 
@@ -325,7 +334,7 @@ fn a_file_that_comes_to_the_place_meanwhile_stays() {
     ];
     for (change, words) in changes {
         let state = State::new();
-        let output = state.check("place", Format::Page, false).unwrap();
+        let output = state.check("place", OutputFormat::Page, false).unwrap();
         let prepared = output.prepare(b"page").unwrap();
         change(&state, &state.at("place"));
         let before = state.names();
@@ -348,10 +357,10 @@ fn the_target_is_not_replaced_even_by_force_nor_under_another_name() {
     let state = State::new();
     fs::hard_link(state.at("precious"), state.at("other name")).unwrap();
     for name in ["precious", "other name"] {
-        let output = state.check(name, Format::Page, true).unwrap();
+        let output = state.check(name, OutputFormat::Page, true).unwrap();
         assert!(output.is_not(&state.at("precious")).is_err(), "{name}");
     }
-    let output = state.check("new", Format::Page, true).unwrap();
+    let output = state.check("new", OutputFormat::Page, true).unwrap();
     output.is_not(&state.at("precious")).unwrap();
     output.is_not(&state.at("new")).unwrap();
 }
@@ -359,10 +368,10 @@ fn the_target_is_not_replaced_even_by_force_nor_under_another_name() {
 #[test]
 fn permissions_of_the_earlier_output_are_kept() {
     let state = State::new();
-    fs::write(state.at("place"), earlier(Format::Page)).unwrap();
+    fs::write(state.at("place"), earlier(OutputFormat::Page)).unwrap();
     fs::set_permissions(state.at("place"), Permissions::from_mode(0o640)).unwrap();
     state
-        .check("place", Format::Page, false)
+        .check("place", OutputFormat::Page, false)
         .unwrap()
         .write(b"page")
         .unwrap();

@@ -36,7 +36,7 @@ pub trait App {
     fn update(&mut self) -> io::Result<(bool, Option<Duration>)>;
 
     /// A descriptor that can be read when more is due.
-    fn bell(&self) -> Option<BorrowedFd<'_>> {
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
@@ -75,7 +75,7 @@ pub fn run(mut terminal: Terminal, app: &mut dyn App, interrupt: &AtomicBool) ->
             terminal.show(|area, buffer| app.draw(area, buffer, capabilities))?;
             is_stale = false;
         }
-        let input = terminal.wait(app.bell(), wait)?;
+        let input = terminal.wait(app.wake_fd(), wait)?;
         for key in input.keys {
             is_stale = true;
             match app.press(key) {

@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use engine::IoInterface;
-use engine::list::{CompletedRequest, List, ListEngine, Memory, Next, Op, Request, RequestSource};
+use engine::list::{
+    BufferMode, CompletedRequest, List, ListEngine, Next, Op, Request, RequestSource,
+};
 use record::{Bytes, Nanos};
 use study::interval::{Interval, mean_interval};
 
@@ -139,19 +141,21 @@ impl RequestSource for Burst<'_> {
             return Next::End;
         };
         self.in_flight += 1;
-        self.paced.pace.goes(now, Bytes(piece.end - piece.start));
+        self.paced
+            .pace
+            .note_issued(now, Bytes(piece.end - piece.start));
         Next::Request(Request::of(Op::Read, &piece, BLOCK))
     }
 
     fn done(&mut self, now: Nanos, done: CompletedRequest) {
         let bytes = Bytes(u64::from(done.request.len));
         if done.request.tag == PROBE {
-            return self.paced.pace.probed(now, bytes, done.latency);
+            return self.paced.pace.note_probe(now, bytes, done.latency);
         }
         self.in_flight = self.in_flight.saturating_sub(1);
         self.paced
             .pace
-            .came(bytes, done.result.is_ok().then_some(done.latency));
+            .note_completed(bytes, done.result.is_ok().then_some(done.latency));
         if done.result.is_ok() {
             self.came.push((now, bytes.0));
         }
@@ -160,7 +164,7 @@ impl RequestSource for Burst<'_> {
 
 /// Reads these blocks of each volume, of all volumes at once, so that a limit that they share is in
 /// the rates. `None` for a volume where that gave no rate.
-pub(super) fn together(
+pub(super) fn read_together(
     each: &[(&Volume, &[u64])],
     block: Bytes,
     pacing: Pacing<'_>,
@@ -172,7 +176,7 @@ pub(super) fn together(
         let file = volume.direct().ok()?;
         let list = List {
             files: &[&file],
-            memory: Memory::Reads,
+            memory: BufferMode::Reads,
             max_in_flight: DEPTH + 1,
             largest: block,
             interface: IoInterface::Auto,
@@ -199,15 +203,15 @@ pub(super) fn together(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::limit::Limit;
+    use super::super::super::limit::SharedRateLimit;
     use super::super::super::pace::Pace;
     use super::*;
 
-    fn unbound(limit: &Limit) -> VolumePace<'_> {
+    fn unbound(limit: &SharedRateLimit) -> VolumePace<'_> {
         VolumePace::new(Pace::unbound(limit), None)
     }
 
-    fn burst(limit: &Limit, came: Vec<Nanos>) -> Burst<'_> {
+    fn burst(limit: &SharedRateLimit, came: Vec<Nanos>) -> Burst<'_> {
         let came = came.into_iter().map(|at| (at, 1000));
         Burst {
             came: came.collect(),
@@ -217,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_rate_has_an_interval_that_is_as_wide_as_it_wanders() {
-        let limit = Limit::new(None);
+        let limit = SharedRateLimit::new(None);
         let steady = (1..=400).map(|number| Nanos(number * 1_000_000)).collect();
         let rate = burst(&limit, steady).rate().unwrap();
         assert!((rate.mean - 1e6).abs() < 1.0, "{rate:?}");
@@ -240,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_limit_holds_it_back() {
-        let limit = Limit::new(Some(Bytes(10_000)));
+        let limit = SharedRateLimit::new(Some(Bytes(10_000)));
         let places = [0, 1000, 2000];
         let mut burst = Burst::new(&places, Bytes(1000), Bytes(3000), unbound(&limit));
         let start = Nanos(1_000_000_000);

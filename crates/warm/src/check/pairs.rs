@@ -38,7 +38,7 @@ pub(super) fn places(size: Bytes, block: Bytes, seed: u64) -> Vec<u64> {
 
 /// Result of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Came {
+enum ReadResult {
     #[default]
     Nothing,
     Failed,
@@ -53,7 +53,7 @@ enum Came {
 /// whatever holds them up meets either as likely as the other. The next reads go when all of these are
 /// back, so that both begin together, at the volume's first place as at its last; beside a foreground when its
 /// latency allows it, and one pair at a time.
-pub(super) struct Pairs<'a> {
+pub(super) struct PairedReads<'a> {
     places: &'a [u64],
     seed: u64,
     /// Number of places that were given out.
@@ -62,26 +62,26 @@ pub(super) struct Pairs<'a> {
     round: VecDeque<Request>,
     in_flight: usize,
     /// Of each place, the first read, and that of the warm one beside it.
-    read: Vec<[Came; 2]>,
+    read: Vec<[ReadResult; 2]>,
     paced: VolumePace<'a>,
 }
 
-impl<'a> Pairs<'a> {
+impl<'a> PairedReads<'a> {
     /// Reads these places, in an order by this seed.
-    pub(super) fn new(places: &'a [u64], seed: u64, paced: VolumePace<'a>) -> Pairs<'a> {
-        Pairs {
+    pub(super) fn new(places: &'a [u64], seed: u64, paced: VolumePace<'a>) -> PairedReads<'a> {
+        PairedReads {
             places,
             seed,
             given: 0,
             round: VecDeque::new(),
             in_flight: 0,
-            read: vec![[Came::Nothing; 2]; places.len()],
+            read: vec![[ReadResult::Nothing; 2]; places.len()],
             paced,
         }
     }
 
     /// The place that is read beside this one: it is warm, and was read a while ago if it can be.
-    fn beside(&self, place: usize) -> Option<usize> {
+    fn warm_neighbour(&self, place: usize) -> Option<usize> {
         let lag = (place / 2).clamp(LEAD, LAG);
         warm_until(&self.read, place.checked_sub(lag)?)
     }
@@ -106,7 +106,7 @@ impl<'a> Pairs<'a> {
                 Request::read(self.places[of], PAGE, tag)
             };
             let mut both = vec![request(place, false)];
-            both.extend(self.beside(place).map(|warm| request(warm, true)));
+            both.extend(self.warm_neighbour(place).map(|warm| request(warm, true)));
             if engine::derive_seed(self.seed, place as u64).is_multiple_of(2) {
                 both.reverse();
             }
@@ -117,8 +117,8 @@ impl<'a> Pairs<'a> {
 
     /// The places whose first read came back, and the warm one beside it.
     pub(super) fn pairs(&self) -> Vec<Pair> {
-        let both = |read: &[Came; 2]| match read {
-            [Came::After(first_s), Came::After(warm_s)] => Some(Pair {
+        let both = |read: &[ReadResult; 2]| match read {
+            [ReadResult::After(first_s), ReadResult::After(warm_s)] => Some(Pair {
                 first_s: *first_s,
                 warm_s: *warm_s,
             }),
@@ -129,18 +129,18 @@ impl<'a> Pairs<'a> {
 
     /// Number of places that could not be read.
     pub(super) fn failed(&self) -> usize {
-        let failed = |read: &&[Came; 2]| read[0] == Came::Failed;
+        let failed = |read: &&[ReadResult; 2]| read[0] == ReadResult::Failed;
         self.read.iter().filter(failed).count()
     }
 }
 
 /// The last place up to this one that was read.
-fn warm_until(read: &[[Came; 2]], place: usize) -> Option<usize> {
-    let is_warm = |place: &usize| matches!(read[*place][0], Came::After(_));
+fn warm_until(read: &[[ReadResult; 2]], place: usize) -> Option<usize> {
+    let is_warm = |place: &usize| matches!(read[*place][0], ReadResult::After(_));
     (0..=place).rev().find(is_warm)
 }
 
-impl RequestSource for Pairs<'_> {
+impl RequestSource for PairedReads<'_> {
     fn depth(&self) -> u32 {
         // Room for a probe, which is not to wait for its turn here.
         DEPTH + 1
@@ -171,25 +171,25 @@ impl RequestSource for Pairs<'_> {
             return Next::End;
         };
         self.in_flight += 1;
-        self.paced.pace.goes(now, Bytes(u64::from(PAGE)));
+        self.paced.pace.note_issued(now, Bytes(u64::from(PAGE)));
         Next::Request(request)
     }
 
     fn done(&mut self, now: Nanos, done: CompletedRequest) {
         let bytes = Bytes(u64::from(done.request.len));
         if done.request.tag == PROBE {
-            return self.paced.pace.probed(now, bytes, done.latency);
+            return self.paced.pace.note_probe(now, bytes, done.latency);
         }
         self.paced
             .pace
-            .came(bytes, done.result.is_ok().then_some(done.latency));
+            .note_completed(bytes, done.result.is_ok().then_some(done.latency));
         self.in_flight = self.in_flight.saturating_sub(1);
         let tag = done.request.tag as usize;
         // A clock of a nanosecond may see none pass.
         let latency_s = done.latency.as_secs_f64().max(1e-9);
         let came = match done.result {
-            Ok(()) => Came::After(latency_s),
-            Err(_) => Came::Failed,
+            Ok(()) => ReadResult::After(latency_s),
+            Err(_) => ReadResult::Failed,
         };
         if let Some(read) = self.read.get_mut(tag / 2) {
             read[tag % 2] = came;

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::fs::File;
 
 use engine::list::simulated::{SimulatedVolume, VolumeModel as Simulated};
-use engine::list::{Memory, RequestSource};
+use engine::list::{BufferMode, RequestSource};
 
-use super::super::limit::Limit as Shared;
+use super::super::limit::SharedRateLimit as Shared;
 use super::super::pace::{IoPolicy, PROBE, Pace};
 use super::burst::Burst;
 use super::pairs::PLACES;
@@ -55,7 +55,7 @@ fn each_first_read_is_in_flight_with_one_of_a_place_that_was_read_before() {
         let volume = SimulatedVolume::new(Simulated::cold(size));
         let places = places(size, BLOCK, 5);
         let limit = Shared::new(None);
-        let mut pairs = Pairs::new(&places, 5, unbound(&limit));
+        let mut pairs = PairedReads::new(&places, 5, unbound(&limit));
         run(&volume, &mut pairs, DEPTH + 1, Bytes(u64::from(PAGE)));
         let made = volume.requests();
         let read: Vec<u64> = made.iter().map(|one| one.request.offset).collect();
@@ -87,7 +87,7 @@ fn each_first_read_is_in_flight_with_one_of_a_place_that_was_read_before() {
 fn run(volume: &SimulatedVolume, feed: &mut dyn RequestSource, depth: u32, largest: Bytes) {
     let list = List {
         files: &[&File::open("/dev/null").unwrap()],
-        memory: Memory::Reads,
+        memory: BufferMode::Reads,
         max_in_flight: depth,
         largest,
         interface: IoInterface::Auto,
@@ -111,7 +111,7 @@ fn checked(volume: &SimulatedVolume, warm_from: u64) -> (Sample, Option<Forecast
         BLOCK,
     );
     let places = places(size, BLOCK, 3);
-    let mut pairs = Pairs::new(&places, 3, unbound(&limit));
+    let mut pairs = PairedReads::new(&places, 3, unbound(&limit));
     run(&mut pairs, DEPTH + 1, Bytes(u64::from(PAGE)));
     let sample = assess(&pairs.pairs()).unwrap();
     let mut burst = Burst::new(&places, BLOCK, size, pace());
@@ -162,7 +162,7 @@ fn beside_a_foreground_pairs_go_one_after_the_other_and_the_cold_share_is_the_sa
     let limit = Shared::new(None);
     let checked = |paced| {
         let volume = SimulatedVolume::new(Simulated::cold(size));
-        let mut pairs = Pairs::new(&places, 3, paced);
+        let mut pairs = PairedReads::new(&places, 3, paced);
         run(&volume, &mut pairs, DEPTH + 1, Bytes(u64::from(PAGE)));
         let made = volume.requests();
         let reads = || made.iter().filter(|one| one.request.tag != PROBE);
@@ -199,14 +199,14 @@ fn the_burst_is_paced_by_what_others_may_feel() {
     let mut burst = Burst::new(&places, BLOCK, size, beside(&limit, targets));
     let list = List {
         files: &[&File::open("/dev/null").unwrap()],
-        memory: Memory::Reads,
+        memory: BufferMode::Reads,
         max_in_flight: burst::DEPTH + 1,
         largest: BLOCK,
         interface: IoInterface::Auto,
         interrupt: &AtomicBool::new(false),
     };
     // The places are warm in a burst.
-    let mut pairs = Pairs::new(&places, 3, unbound(&limit));
+    let mut pairs = PairedReads::new(&places, 3, unbound(&limit));
     volume.run(&list, &mut pairs).unwrap();
     let began = volume.now();
     volume.run(&list, &mut burst).unwrap();

@@ -4,14 +4,14 @@ use linux::Root;
 use reader::{DiskCounter, Volume};
 use record::Nanos;
 
-use super::super::limit::Limit;
-use super::super::pace::{Counted, IoPolicy, Pace};
+use super::super::limit::SharedRateLimit;
+use super::super::pace::{IoPolicy, KernelBytes, Pace};
 
 /// The pace of all volumes.
 #[derive(Clone, Copy)]
 pub(super) struct Pacing<'a> {
     /// The rate of all together.
-    pub(super) limit: &'a Limit,
+    pub(super) limit: &'a SharedRateLimit,
     /// Policy towards the foreground.
     pub(super) policy: IoPolicy,
     /// The kernel's files.
@@ -43,7 +43,7 @@ impl<'a> VolumePace<'a> {
         let counter = &mut self.counter;
         self.pace.adjust(now, || {
             let counts = counter.as_mut()?.since()?;
-            Some(Counted {
+            Some(KernelBytes {
                 read_bytes: counts.read_bytes,
                 written_bytes: counts.write_bytes,
                 commits: false,

@@ -20,7 +20,7 @@ const PAUSE: Nanos = Nanos(1_000_000_000);
 
 /// Suspicion about a device.
 #[derive(Debug, Default)]
-pub(super) struct Doubt {
+pub(super) struct DeviceDoubt {
     /// Requests that failed since one succeeded.
     failures: u32,
     /// Ranges that were called unreadable since then.
@@ -40,7 +40,7 @@ struct SuspectPages {
     has_answered: bool,
 }
 
-impl Doubt {
+impl DeviceDoubt {
     /// A request succeeded.
     pub(super) fn succeeded(&mut self) {
         self.failures = 0;
@@ -100,7 +100,7 @@ impl Doubt {
     }
 
     /// A page came back.
-    pub(super) fn came(&mut self, is_good: bool) {
+    pub(super) fn note_completed(&mut self, is_good: bool) {
         if let Some(requested) = &mut self.requested {
             requested.in_flight = requested.in_flight.saturating_sub(1);
         }
@@ -131,7 +131,7 @@ impl Doubt {
     }
 
     /// Ranges that were called unreadable since the device answered last.
-    pub(super) fn take_blamed(&mut self) -> Ranges {
+    pub(super) fn take_suspect_ranges(&mut self) -> Ranges {
         std::mem::take(&mut self.blamed)
     }
 }
@@ -143,15 +143,15 @@ mod tests {
 
     const PAGE: u64 = PROBE_BYTES as u64;
 
-    fn requested(doubt: &mut Doubt, now: Nanos) -> Vec<Range<u64>> {
+    fn requested(doubt: &mut DeviceDoubt, now: Nanos) -> Vec<Range<u64>> {
         std::iter::from_fn(|| doubt.next_page(now)).collect()
     }
 
     #[test]
     fn a_device_is_silent_only_when_no_page_anywhere_comes() {
         let size = Bytes(800 * PAGE);
-        let mut doubt = Doubt::default();
-        let row = |doubt: &mut Doubt, failures: u32| {
+        let mut doubt = DeviceDoubt::default();
+        let row = |doubt: &mut DeviceDoubt, failures: u32| {
             (0..failures).for_each(|_| doubt.failed());
             doubt.poll(Nanos(0), &Ranges::new(), size);
             doubt.is_open()
@@ -165,9 +165,9 @@ mod tests {
         let pages = requested(&mut doubt, PAUSE);
         let starts: Vec<u64> = pages.iter().rev().map(|page| page.start / PAGE).collect();
         assert_eq!(starts, [0, 100, 200, 300, 400, 500, 600, 700]);
-        doubt.came(false);
-        doubt.came(true);
-        (0..6).for_each(|_| doubt.came(false));
+        doubt.note_completed(false);
+        doubt.note_completed(true);
+        (0..6).for_each(|_| doubt.note_completed(false));
         assert!(!doubt.is_open() && !doubt.is_silent());
         // Twice as many have to fail now, and one that succeeds in between begins a new row.
         assert!(!row(&mut doubt, 2 * FAILURES - 1));
@@ -177,23 +177,23 @@ mod tests {
         assert!(row(&mut doubt, 2 * FAILURES));
         for _ in requested(&mut doubt, PAUSE) {
             assert!(!doubt.is_silent());
-            doubt.came(false);
+            doubt.note_completed(false);
         }
         assert!(doubt.is_silent());
-        assert_eq!(doubt.take_blamed(), Ranges::from(0..PAGE));
+        assert_eq!(doubt.take_suspect_ranges(), Ranges::from(0..PAGE));
     }
 
     #[test]
     fn pages_that_were_read_are_requested_again_and_a_late_answer_is_one() {
         let done = Ranges::from(16 * PAGE..32 * PAGE);
-        let mut doubt = Doubt::default();
+        let mut doubt = DeviceDoubt::default();
         (0..FAILURES).for_each(|_| doubt.failed());
         doubt.poll(Nanos(0), &done, Bytes(800 * PAGE));
         let page = doubt.next_page(PAUSE).unwrap();
         assert_eq!(page, 30 * PAGE..31 * PAGE);
         doubt.succeeded();
         assert_eq!(doubt.next_page(PAUSE), None, "one answer is enough");
-        doubt.came(false);
+        doubt.note_completed(false);
         assert!(!doubt.is_open() && !doubt.is_silent());
     }
 }

@@ -5,17 +5,17 @@ use record::{Bytes, Ranges};
 use study::cold::forecast::MERGE_BYTES;
 use study::depth::verdict::{self, BindingLimit, KnownCaps, Verdict};
 
-use super::{Over, Reading};
+use super::{EndOfReading, Reading};
 
 impl Reading<'_> {
     /// Reason why no more is requested.
-    pub(crate) fn over(&self) -> Over {
+    pub(crate) fn end_of_reading(&self) -> EndOfReading {
         if self.gone {
-            Over::Gone
+            EndOfReading::Gone
         } else if self.doubt.is_silent() {
-            Over::Silent
+            EndOfReading::Silent
         } else {
-            Over::All
+            EndOfReading::All
         }
     }
 

@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicBool;
 
 use engine::IoInterface;
 use engine::list::simulated::{FOREGROUND_REQUEST_BYTES, SimulatedVolume, VolumeModel};
-use engine::list::{EndReason, List, ListEngine as _, Memory};
+use engine::list::{BufferMode, EndReason, List, ListEngine as _};
 
 use reader::ForegroundReport;
 
-use super::super::limit::Limit;
+use super::super::limit::SharedRateLimit;
 use super::super::pace::IoPolicy;
-use super::super::plan::{Extent, Known};
+use super::super::plan::{Extent, KnownSpace};
 use super::*;
 
 const UNIT: Bytes = Bytes::kib(512);
@@ -31,7 +31,7 @@ struct There {
 }
 
 /// The kernel's counts at each interval.
-type Counts = Box<dyn FnMut() -> Counted>;
+type Counts = Box<dyn FnMut() -> KernelBytes>;
 
 impl There {
     fn new(size: Bytes) -> There {
@@ -46,7 +46,7 @@ impl There {
     }
 }
 
-impl Watch for There {
+impl DeviceObserver for There {
     fn size(&self) -> Option<Bytes> {
         self.looks.set(self.looks.get() + 1);
         if let Some((looks, size)) = self.later
@@ -57,11 +57,11 @@ impl Watch for There {
         self.size.get()
     }
 
-    fn counted(&mut self) -> Option<Counted> {
+    fn counted(&mut self) -> Option<KernelBytes> {
         self.counts.as_mut().map(|counts| counts())
     }
 
-    fn stands(&mut self, at: &At<'_>) {
+    fn take_progress(&mut self, at: &ReadingProgress<'_>) {
         assert!(at.left.0 + at.done.total().0 >= at.unreadable.total().0);
         self.reports += 1;
     }
@@ -76,22 +76,29 @@ fn read<T>(
     then: impl FnOnce(&Reading<'_>) -> T,
 ) -> T {
     let size = volume.volume().size;
-    let plan = Plan::new(&Known::default(), size, UNIT, Extent::All).without(&done);
+    let plan = Plan::new(&KnownSpace::default(), size, UNIT, Extent::All).without(&done);
     let (_, plans) = std::sync::mpsc::sync_channel(1);
-    read_plan(volume, there, (plan, Later::new(plans)), done, limit, then)
+    read_plan(
+        volume,
+        there,
+        (plan, FinalPlanReceiver::new(plans)),
+        done,
+        limit,
+        then,
+    )
 }
 
 /// Reads what a plan names, until another one comes.
 fn read_plan<T>(
     volume: &SimulatedVolume,
     there: &mut There,
-    (plan, later): (Plan, Later),
+    (plan, later): (Plan, FinalPlanReceiver),
     done: Ranges,
     limit: Option<Bytes>,
     then: impl FnOnce(&Reading<'_>) -> T,
 ) -> T {
     let size = volume.volume().size;
-    let limit = Limit::new(limit);
+    let limit = SharedRateLimit::new(limit);
     let pace = there
         .policy
         .map_or_else(|| Pace::unbound(&limit), |policy| Pace::new(&limit, policy));
@@ -99,7 +106,7 @@ fn read_plan<T>(
     let mut reading = Reading::new((&plan, later), size, UNIT, done, pace, (&turns, 0), there);
     let list = List {
         files: &[&File::open("/dev/null").unwrap()],
-        memory: Memory::Reads,
+        memory: BufferMode::Reads,
         max_in_flight: MOST_DEPTH as u32 + 1,
         largest: UNIT,
         interface: IoInterface::Auto,
@@ -109,7 +116,7 @@ fn read_plan<T>(
     assert_eq!(end.ended, EndReason::Complete);
     assert_eq!(
         reading.work.left(),
-        reading.work.truly_left(),
+        reading.work.count_left(),
         "the running total is the true one"
     );
     then(&reading)
@@ -188,7 +195,7 @@ fn unreadable_pages_are_found_and_the_rest_is_read() {
             assert_eq!(reading.unreadable(), &bad);
             assert!(!reading.is_coarse());
             assert_eq!(reading.done_ranges(), &Ranges::all(size).subtract(&bad));
-            assert_eq!(reading.over(), Over::All);
+            assert_eq!(reading.end_of_reading(), EndOfReading::All);
         },
     );
 }
@@ -223,7 +230,7 @@ fn a_device_that_goes_away_ends_it_and_is_not_called_unreadable() {
         Ranges::new(),
         None,
         |reading| {
-            assert_eq!(reading.over(), Over::Gone);
+            assert_eq!(reading.end_of_reading(), EndOfReading::Gone);
             assert!(reading.unreadable().is_empty());
             assert!(reading.read() > Bytes::mib(200), "{:?}", reading.read());
         },
@@ -236,7 +243,7 @@ fn a_device_that_goes_away_ends_it_and_is_not_called_unreadable() {
     let mut there = There::new(size);
     there.later = Some((4, None));
     read(&volume, &mut there, Ranges::new(), None, |reading| {
-        assert_eq!(reading.over(), Over::Gone);
+        assert_eq!(reading.end_of_reading(), EndOfReading::Gone);
         assert!(reading.unreadable().is_empty());
     });
 }
@@ -254,7 +261,7 @@ fn a_device_that_answers_nothing_is_not_called_unreadable() {
         let left = Ranges::all(size).subtract(&done);
         let mut there = There::new(size);
         read(&volume, &mut there, done, None, |reading| {
-            assert_eq!(reading.over(), Over::Silent);
+            assert_eq!(reading.end_of_reading(), EndOfReading::Silent);
             assert!(reading.unreadable().is_empty());
             assert_eq!(reading.work.left(), left.total());
             assert!(!reading.is_complete());
@@ -287,7 +294,7 @@ fn a_volume_that_shrinks_is_read_to_its_new_end() {
     let mut there = There::new(size);
     there.later = Some((2, Some(smaller)));
     read(&volume, &mut there, Ranges::new(), None, |reading| {
-        assert_eq!(reading.over(), Over::All);
+        assert_eq!(reading.end_of_reading(), EndOfReading::All);
         assert_eq!(reading.sizes(), (smaller, smaller));
         assert_eq!(reading.done_ranges(), &Ranges::all(smaller));
         assert!(
@@ -299,9 +306,9 @@ fn a_volume_that_shrinks_is_read_to_its_new_end() {
 }
 
 /// Space that is named, in use, and on the whole volume.
-fn known(size: Bytes) -> Known {
+fn known(size: Bytes) -> KnownSpace {
     let unit = UNIT.0;
-    Known {
+    KnownSpace {
         first: Ranges::from(40 * unit..60 * unit),
         used: Some(Ranges::from(size.0 / 2..size.0 / 2 + 100 * unit)),
         held: None,
@@ -317,7 +324,7 @@ fn order(volume: &SimulatedVolume) -> Vec<u64> {
 fn reading_begins_before_it_is_known_what_is_used() {
     let size = Bytes::gib(1);
     let volume = SimulatedVolume::new(VolumeModel::cold(size));
-    let unknown = Known {
+    let unknown = KnownSpace {
         used: None,
         ..known(size)
     };
@@ -326,7 +333,7 @@ fn reading_begins_before_it_is_known_what_is_used() {
     // It is taken note of at the first poll of the device.
     let (send, plans) = std::sync::mpsc::sync_channel(1);
     send.send(last).unwrap();
-    let plans = (at_once, Later::new(plans));
+    let plans = (at_once, FinalPlanReceiver::new(plans));
     let mut there = There::new(size);
     read_plan(&volume, &mut there, plans, Ranges::new(), None, |reading| {
         assert_eq!(reading.done_ranges(), &Ranges::all(size));
@@ -353,7 +360,7 @@ fn space_outside_the_plan_is_not_read_before_the_plan_is_known() {
         std::thread::sleep(std::time::Duration::from_millis(50));
         send.send(last).unwrap();
     });
-    let plans = (at_once, Later::new(plans));
+    let plans = (at_once, FinalPlanReceiver::new(plans));
     let mut there = There::new(size);
     read_plan(&volume, &mut there, plans, Ranges::new(), None, |_| {});
     sending.join().unwrap();
@@ -364,7 +371,7 @@ fn space_outside_the_plan_is_not_read_before_the_plan_is_known() {
     let volume = SimulatedVolume::new(VolumeModel::cold(size));
     let at_once = Plan::new(&known(size), size, UNIT, Extent::First);
     let (_, plans) = std::sync::mpsc::sync_channel(1);
-    let plans = (at_once, Later::new(plans));
+    let plans = (at_once, FinalPlanReceiver::new(plans));
     read_plan(&volume, &mut there, plans, Ranges::new(), None, |_| {});
     assert_eq!(order(&volume).len(), 20);
 }
@@ -373,10 +380,10 @@ fn space_outside_the_plan_is_not_read_before_the_plan_is_known() {
 fn completed_reads_do_not_wait_for_their_order() {
     let size = Bytes::mib(64);
     let volume = SimulatedVolume::new(VolumeModel::cold(size));
-    let all = Plan::new(&Known::default(), size, UNIT, Extent::All);
+    let all = Plan::new(&KnownSpace::default(), size, UNIT, Extent::All);
     // The plan never comes: the list of free space takes for ever.
     let (send, plans) = std::sync::mpsc::sync_channel(1);
-    let plans = (all, Later::of_order(plans));
+    let plans = (all, FinalPlanReceiver::of_order(plans));
     let mut there = There::new(size);
     read_plan(&volume, &mut there, plans, Ranges::new(), None, |reading| {
         assert!(reading.is_complete());
@@ -384,7 +391,7 @@ fn completed_reads_do_not_wait_for_their_order() {
     drop(send);
     // While more may come, what was read is not all.
     let (_send, plans) = std::sync::mpsc::sync_channel(1);
-    assert!(Later::new(plans).may_add());
+    assert!(FinalPlanReceiver::new(plans).may_add());
 }
 
 #[test]
@@ -433,9 +440,9 @@ fn counting(volume: &Rc<SimulatedVolume>, others: std::ops::Range<u64>, pages: u
         polled = now;
         let read_bytes = bytes + foreground - before + theirs;
         before = bytes + foreground;
-        Counted {
+        KernelBytes {
             read_bytes,
-            ..Counted::default()
+            ..KernelBytes::default()
         }
     })
 }

@@ -11,21 +11,21 @@ const LONG_ENOUGH: Nanos = Nanos(2_000_000_000);
 
 /// Bytes that arrived while all volumes were read together, from a little after that began.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Together {
+pub(super) struct CombinedRate {
     since: Option<Nanos>,
     until: Nanos,
     bytes: u64,
 }
 
-impl Together {
+impl CombinedRate {
     /// They are read together now.
-    pub(super) fn goes_on(&mut self, now: Nanos) {
+    pub(super) fn note_together(&mut self, now: Nanos) {
         self.since.get_or_insert(now + SETTLE);
         self.until = now;
     }
 
     /// So many bytes came.
-    pub(super) fn came(&mut self, now: Nanos, bytes: u64) {
+    pub(super) fn note_completed(&mut self, now: Nanos, bytes: u64) {
         // Once one of them has ended it does not go on any more.
         let lasts = self.since.is_some_and(|since| now >= since);
         if lasts && now - self.until <= POLL_EVERY {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use record::Severity;
 use record::sample::{DeviceKind, DeviceSample, Fraction, Sample};
-use study::watch::{Event, EventCode};
+use study::watch::{EventCode, WatchEvent};
 
 use crate::thresholds::{Metric, Range, Thresholds};
 
@@ -97,7 +97,7 @@ impl Sums {
 pub(super) struct Observations {
     devices: BTreeMap<String, Sums>,
     /// By their numbers.
-    pub(super) events: BTreeMap<u64, Event>,
+    pub(super) events: BTreeMap<u64, WatchEvent>,
     pressure: Mean,
     /// Devices that are named and were never there.
     pub(super) missing: Vec<String>,
@@ -225,7 +225,7 @@ impl Observations {
     }
 }
 
-fn of_event(event: &Event) -> (Status, String) {
+fn of_event(event: &WatchEvent) -> (Status, String) {
     let status = match (event.code, event.severity) {
         (EventCode::Stalled | EventCode::Errors, _) => Status::Critical,
         (_, Severity::Note) => Status::Ok,
@@ -329,8 +329,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn event(code: EventCode, severity: Severity) -> Event {
-        Event {
+    fn event(code: EventCode, severity: Severity) -> WatchEvent {
+        WatchEvent {
             id: 1,
             code,
             severity,

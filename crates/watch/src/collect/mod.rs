@@ -95,10 +95,10 @@ impl Collector {
         self.roster.begin(interval.at);
         let mut found = Vec::with_capacity(self.roster.len());
         for line in self.counters.read()? {
-            found.push(self.roster.see(&line));
+            found.push(self.roster.observe(&line));
         }
         let sized = self.sized.as_mut().and_then(|file| file.read().ok());
-        let mut removed = self.roster.settle(sized.as_ref());
+        let mut removed = self.roster.end_reading(sized.as_ref());
         let arrays_changed = self.arrays.poll();
         let is_due = self.roster.is_due(now.monotonic, arrays_changed);
         if is_due {
@@ -125,7 +125,7 @@ impl Collector {
             devices: devices.into_iter().map(|(_, sample)| sample).collect(),
             removed,
         };
-        self.vendor.give(&mut sample.devices, &mut self.notes);
+        self.vendor.add_to(&mut sample.devices, &mut self.notes);
         if let Some((requests, names)) = &mut self.requests {
             let devices = self.roster.devices();
             let traced = match is_due {
@@ -136,7 +136,7 @@ impl Collector {
                 let note = format!("Requests of devices that came are not timed: {error}.");
                 self.notes.push(note);
             }
-            requests.give(&mut sample, &mut self.notes);
+            requests.add_to(&mut sample, &mut self.notes);
         }
         Ok((interval.length > Nanos(0)).then_some(sample))
     }

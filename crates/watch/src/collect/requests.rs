@@ -128,7 +128,7 @@ impl Requests {
     }
 
     /// Adds to a sample what was seen since the last one.
-    pub(super) fn give(&mut self, sample: &mut Sample, notes: &mut Vec<String>) {
+    pub(super) fn add_to(&mut self, sample: &mut Sample, notes: &mut Vec<String>) {
         let shared = Arc::clone(&self.taken);
         let mut taken = shared.lock().unwrap_or_else(PoisonError::into_inner);
         taken.poll();

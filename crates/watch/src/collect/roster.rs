@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linux::block::{self, Devices, Kind};
+use linux::block::{self, BlockDeviceKind, Devices};
 use linux::diskstats::{Counted, DiskStats, DiskStatsLine};
 use linux::ebs::StatsPage;
 use linux::{Root, md};
@@ -134,7 +134,7 @@ impl Roster {
     }
 
     /// Takes a line of the counters.
-    pub(super) fn see(&mut self, line: &DiskStatsLine<'_>) -> DeviceReading {
+    pub(super) fn observe(&mut self, line: &DiskStatsLine<'_>) -> DeviceReading {
         self.seen += 1;
         let mut seen = DeviceReading {
             number: line.number,
@@ -157,13 +157,13 @@ impl Roster {
                 known.doubtful |= is_doubtful;
                 self.changed |= is_doubtful;
             }
-            None => self.welcome(line),
+            None => self.add_device(line),
         }
         seen
     }
 
     /// A device that was not there in the last reading.
-    fn welcome(&mut self, line: &DiskStatsLine<'_>) {
+    fn add_device(&mut self, line: &DiskStatsLine<'_>) {
         self.changed = true;
         let id = self.take_id();
         let mut device = Device::by_name(id, line.name, self.now);
@@ -180,13 +180,16 @@ impl Roster {
             if before.presence == Presence::There {
                 self.replaced.push(Arc::clone(&before.device));
             }
-            self.remember(line.number, &before.device);
+            self.store_number(line.number, &before.device);
         }
     }
 
     /// Ends a reading: which devices were there in the one before and are no longer. `sized`: those that have a
     /// size; `None` where that is not known.
-    pub(super) fn settle(&mut self, sized: Option<&HashSet<DeviceNumber>>) -> Vec<Arc<Device>> {
+    pub(super) fn end_reading(
+        &mut self,
+        sized: Option<&HashSet<DeviceNumber>>,
+    ) -> Vec<Arc<Device>> {
         let mut removed = Vec::new();
         for (number, known) in &mut self.known {
             let is_there =
@@ -215,7 +218,7 @@ impl Roster {
         id
     }
 
-    fn remember(&mut self, number: DeviceNumber, device: &Device) {
+    fn store_number(&mut self, number: DeviceNumber, device: &Device) {
         if let Some(sequence) = device.sequence {
             self.departed.push_back(Departed {
                 id: device.id,
@@ -265,8 +268,8 @@ impl Roster {
             Err(error) => Some(format!("sysfs cannot be read: {error}")),
         };
         self.changed = false;
-        self.forget_the_gone();
-        self.find_the_doubtful(root);
+        self.drop_removed();
+        self.find_uncertain(root);
         self.describe_all(root);
         self.report_unlisted_once(failure, notes);
         self.report_uncounted_once(root, notes);
@@ -275,7 +278,7 @@ impl Roster {
 
     /// Lets the last reading have cost nothing: a test has its own clock, and the host is as slow as it likes.
     #[cfg(test)]
-    pub(super) fn forget_the_cost(&mut self) {
+    pub(super) fn reset_cost(&mut self) {
         self.cost = Duration::ZERO;
     }
 
@@ -304,7 +307,7 @@ impl Roster {
             .iter()
             .filter(|device| {
                 // Others count by themselves, whatever their queue says.
-                let is_disk = device.kind == Kind::Disk;
+                let is_disk = device.kind == BlockDeviceKind::Disk;
                 is_disk && self.known.contains_key(&device.number) && !device.is_counted(root)
             })
             .map(|device| device.name.as_str())
@@ -319,7 +322,7 @@ impl Roster {
         }
     }
 
-    fn forget_the_gone(&mut self) {
+    fn drop_removed(&mut self) {
         let reading = self.reading;
         let is_gone = |known: &Known| known.reading != reading;
         let gone: Vec<DeviceNumber> = self
@@ -330,14 +333,14 @@ impl Roster {
             .collect();
         for number in gone {
             if let Some(known) = self.known.remove(&number) {
-                self.remember(number, &known.device);
+                self.store_number(number, &known.device);
             }
         }
     }
 
     /// A device whose counters went back, or that was away, is another one, unless the kernel says that it is the same,
     /// and so is one that has another place in the sequence of disks.
-    fn find_the_doubtful(&mut self, root: &Root) {
+    fn find_uncertain(&mut self, root: &Root) {
         let mut others = Vec::new();
         for (number, known) in &mut self.known {
             let sequence = sequence_of(&self.devices, *number, root);
@@ -369,7 +372,7 @@ impl Roster {
         let numbers: Vec<DeviceNumber> = self.known.keys().copied().collect();
         for number in numbers {
             let sequence = sequence_of(&self.devices, number, root);
-            self.recognize(number, sequence);
+            self.restore_number(number, sequence);
             sequences.insert(number, sequence);
             if let Some(known) = self.known.get(&number) {
                 ids.insert(number, known.device.id);
@@ -429,7 +432,7 @@ impl Roster {
     }
 
     /// A device that came just now and was there before gets its old number again.
-    fn recognize(&mut self, number: DeviceNumber, sequence: Option<u64>) {
+    fn restore_number(&mut self, number: DeviceNumber, sequence: Option<u64>) {
         let Some(known) = self.known.get_mut(&number) else {
             return;
         };
@@ -469,7 +472,9 @@ impl Roster {
     pub(super) fn devices_of_vendors(&self) -> Vec<(DeviceId, std::path::PathBuf)> {
         let has_page = |device: &&block::Device| {
             let model = device.model.as_deref();
-            device.kind == Kind::Disk && !device.hidden && model.is_some_and(StatsPage::is_had_by)
+            device.kind == BlockDeviceKind::Disk
+                && !device.hidden
+                && model.is_some_and(StatsPage::is_had_by)
         };
         self.devices
             .iter()
@@ -498,12 +503,12 @@ fn describe(
     root: &Root,
 ) -> Device {
     let (kind, level, alias) = match &device.kind {
-        Kind::Disk => (DeviceKind::Disk, None, None),
-        Kind::Partition { .. } => (DeviceKind::Partition, None, None),
-        Kind::Loop { .. } => (DeviceKind::Loop, None, None),
-        Kind::Mapper { name, .. } => (DeviceKind::Mapper, None, name.clone()),
-        Kind::Raid { level, .. } => (DeviceKind::Array, level.clone(), None),
-        Kind::Ram => (DeviceKind::Memory, None, None),
+        BlockDeviceKind::Disk => (DeviceKind::Disk, None, None),
+        BlockDeviceKind::Partition { .. } => (DeviceKind::Partition, None, None),
+        BlockDeviceKind::Loop { .. } => (DeviceKind::Loop, None, None),
+        BlockDeviceKind::Mapper { name, .. } => (DeviceKind::Mapper, None, name.clone()),
+        BlockDeviceKind::Raid { level, .. } => (DeviceKind::Array, level.clone(), None),
+        BlockDeviceKind::Ram => (DeviceKind::Memory, None, None),
     };
     let below = devices.parents(device.number);
     Device {

@@ -82,7 +82,7 @@ impl Fake {
             monotonic: since,
             boot: since,
         };
-        collector.roster.forget_the_cost();
+        collector.roster.reset_cost();
         collector.sample_at(reading).unwrap()
     }
 }

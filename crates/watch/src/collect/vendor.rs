@@ -71,7 +71,7 @@ impl Vendor {
     }
 
     /// Adds to the samples the statistics of the volumes since the last time.
-    pub(super) fn give(&mut self, samples: &mut [DeviceSample], notes: &mut Vec<String>) {
+    pub(super) fn add_to(&mut self, samples: &mut [DeviceSample], notes: &mut Vec<String>) {
         // Two pages may come within one sample; the last of them has counted what the first did.
         let mut newest = HashMap::new();
         while let Ok(answer) = self.answers.1.try_recv() {
@@ -192,7 +192,7 @@ mod tests {
         let device = DeviceSample::unknown(Arc::new(device));
         let mut give = || {
             let mut samples = [device.clone()];
-            vendor.give(&mut samples, &mut Vec::new());
+            vendor.add_to(&mut samples, &mut Vec::new());
             let vendor = samples[0].vendor.take();
             vendor.map(|page| (page.reads, page.length))
         };
@@ -220,10 +220,10 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(600);
         while Instant::now() < deadline && notes.is_empty() {
             thread::sleep(Duration::from_millis(20));
-            vendor.give(&mut [], &mut notes);
+            vendor.add_to(&mut [], &mut notes);
         }
         thread::sleep(Duration::from_millis(50));
-        vendor.give(&mut [], &mut notes);
+        vendor.add_to(&mut [], &mut notes);
         assert_eq!(notes.len(), 1, "{notes:?}");
         let named = ["/dev/null", "/no/such"];
         assert!(
@@ -256,7 +256,7 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(600);
         while Instant::now() < deadline && notes.is_empty() {
             thread::sleep(Duration::from_millis(20));
-            vendor.give(&mut [], &mut notes);
+            vendor.add_to(&mut [], &mut notes);
         }
         assert!(notes[0].contains("/dev/null"), "{notes:?}");
         assert_eq!(vendor.polled.len(), 2);

@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use ledger::Mark;
 use record::sample::DeviceId;
 use record::{Severity, Subject};
-use study::watch::Event;
+use study::watch::WatchEvent;
 
 use super::course::{Band, DEVICE, DeviceSeries, FigureSeries, HOST, Step};
 use page::charts::{Chart, Figure, Marker, axis, layout, markers, rounded};
@@ -115,7 +115,7 @@ impl ChartFrame<'_> {
 
     /// Findings about these devices or the host, and all marks.
     fn decorate(&self, layout: Layout, devices: &[DeviceId]) -> Layout {
-        let mut events: Vec<&Event> = self
+        let mut events: Vec<&WatchEvent> = self
             .course
             .events
             .iter()
@@ -126,7 +126,7 @@ impl ChartFrame<'_> {
             .collect();
         events.sort_by_key(|event| std::cmp::Reverse(event.severity));
         events.truncate(MOST_SHADES);
-        let mut shapes: Vec<Shape> = events.iter().map(|event| self.shade(event)).collect();
+        let mut shapes: Vec<Shape> = events.iter().map(|event| self.event_band(event)).collect();
         let marks: Vec<Marker<'_>> = self
             .marks
             .iter()
@@ -141,7 +141,7 @@ impl ChartFrame<'_> {
         layout.shapes(shapes).annotations(notes)
     }
 
-    fn shade(&self, event: &Event) -> Shape {
+    fn event_band(&self, event: &WatchEvent) -> Shape {
         let (_, last) = self.course.span();
         let begin = self.course.seconds(event.began);
         let end = event
@@ -505,7 +505,7 @@ mod tests {
     use super::*;
 
     /// Reads of an hour from a moment on, whose clock is set back by some minutes at half time.
-    fn course(began: &str, back: i64, names: &[&str]) -> FigureSeries {
+    fn reads_of_an_hour(began: &str, back: i64, names: &[&str]) -> FigureSeries {
         let began: Timestamp = began.parse().unwrap();
         let mut course = FigureSeries::default();
         for minute in 1..=60 {
@@ -517,7 +517,7 @@ mod tests {
                 one
             });
             let is_set = back > 0 && minute == 31;
-            course.see(
+            course.observe(
                 &RecordedInterval::taken(Sample {
                     at: SampleTime {
                         wall: Some(began + SignedDuration::from_mins(minute - off)),
@@ -549,7 +549,7 @@ mod tests {
 
     #[test]
     fn the_hour_that_is_repeated_in_autumn_is_drawn_once_each_time() {
-        let course = course("2026-10-25T00:30:00Z", 0, &["vda"]);
+        let course = reads_of_an_hour("2026-10-25T00:30:00Z", 0, &["vda"]);
         let frame = frame(&course);
         assert_eq!(frame.zone, TimeZone::fixed(Offset::constant(2)));
         let (x, _) = frame.points(|_| Some(1.0));
@@ -560,7 +560,7 @@ mod tests {
 
     #[test]
     fn where_the_clock_was_set_back_lines_break_and_maps_rise() {
-        let course = course("2026-11-20T02:00:00Z", 10, &["vda"]);
+        let course = reads_of_an_hour("2026-11-20T02:00:00Z", 10, &["vda"]);
         let frame = frame(&course);
         let (x, y) = frame.points(|_| Some(1.0));
         let gap = y.iter().position(Option::is_none).unwrap();
@@ -584,7 +584,7 @@ mod tests {
 
     #[test]
     fn devices_of_one_name_have_rows_of_their_own() {
-        let course = course("2026-11-20T02:00:00Z", 0, &["vda", "vdb", "vda"]);
+        let course = reads_of_an_hour("2026-11-20T02:00:00Z", 0, &["vda", "vdb", "vda"]);
         let from_below: Vec<&DeviceSeries> = course.devices.iter().rev().collect();
         assert_eq!(rows(&from_below), ["vda (2)", "vdb", "vda"]);
     }

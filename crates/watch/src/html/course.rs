@@ -10,8 +10,8 @@ use record::sample::{
     Device, DeviceId, DeviceSample, Gap, HostSample, Latencies, ProcessSample, RecordedInterval,
     SampleTime,
 };
-use study::watch::Event;
 use study::watch::EventChange;
+use study::watch::WatchEvent;
 
 /// With more steps than this, each two become one.
 const MOST_STEPS: usize = 1_200;
@@ -153,7 +153,7 @@ pub(crate) struct FigureSeries {
     pub(super) host: Vec<[Option<Band>; HOST]>,
     /// I/O of processes over all of the time, by number and name.
     pub(super) processes: HashMap<(u32, String), ProcessSample>,
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<WatchEvent>,
     pub(super) samples: u64,
     pub(super) gaps: u64,
     /// Number of times that the time of day was set back.
@@ -167,7 +167,7 @@ pub(crate) struct FigureSeries {
 
 impl FigureSeries {
     /// Takes a sample and what was found in it.
-    pub(crate) fn see(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
+    pub(crate) fn observe(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
         let sample = &recorded.sample;
         let gap = sample.gap.filter(|_| self.samples > 0);
         let is_gap = matches!(gap, Some(Gap::Unseen(_) | Gap::Suspended(_)));
@@ -197,10 +197,10 @@ impl FigureSeries {
             self.widen(step);
         }
         self.filled += 1;
-        self.see_host(recorded);
-        self.see_processes(&sample.host);
+        self.observe_host(recorded);
+        self.observe_processes(&sample.host);
         for nth in 0..sample.devices.len() {
-            self.see_device(nth, recorded);
+            self.observe_device(nth, recorded);
         }
         self.close(changes);
         if self.steps.len() > self.most_steps() {
@@ -240,7 +240,7 @@ impl FigureSeries {
         }
     }
 
-    fn see_host(&mut self, recorded: &RecordedInterval) {
+    fn observe_host(&mut self, recorded: &RecordedInterval) {
         let seconds = recorded.sample.length.as_secs_f64();
         let (least, most) = (host(&recorded.least().host), host(&recorded.most().host));
         let mean = host(&recorded.sample.host);
@@ -252,7 +252,7 @@ impl FigureSeries {
         }
     }
 
-    fn see_processes(&mut self, host: &HostSample) {
+    fn observe_processes(&mut self, host: &HostSample) {
         for one in &host.processes {
             let known = (one.pid, one.name.clone());
             let has_room = self.processes.len() < MOST_PROCESSES;
@@ -274,7 +274,7 @@ impl FigureSeries {
         (MOST_CELLS / self.devices.len().max(1)).clamp(FEWEST_STEPS, MOST_STEPS)
     }
 
-    fn see_device(&mut self, nth: usize, recorded: &RecordedInterval) {
+    fn observe_device(&mut self, nth: usize, recorded: &RecordedInterval) {
         let one = &recorded.sample.devices[nth];
         let id = one.device.id;
         let place = *self.places.entry(id).or_insert_with(|| {
@@ -472,7 +472,7 @@ mod tests {
         let mut course = FigureSeries::default();
         for second in 1..=10_000 {
             let iops = if second == 7_777 { 50_000.0 } else { 100.0 };
-            course.see(&recorded(second, iops), &[]);
+            course.observe(&recorded(second, iops), &[]);
         }
         assert!(course.steps.len() <= MOST_STEPS && course.steps.len() > MOST_STEPS / 3);
         assert_eq!(course.span(), (0.0, 10_000.0));
@@ -504,7 +504,7 @@ mod tests {
             .collect();
         for second in 1..=250 {
             one.sample.at.elapsed = Nanos::from_secs(second);
-            course.see(&one, &[]);
+            course.observe(&one, &[]);
         }
         assert!(course.steps.len() <= FEWEST_STEPS && course.steps.len() > FEWEST_STEPS / 3);
         assert_eq!(course.span(), (0.0, 250.0));
@@ -524,7 +524,7 @@ mod tests {
             if second == 1_002 {
                 one.sample.gap = Some(Gap::Unseen(Nanos::from_secs(500)));
             }
-            course.see(&one, &[]);
+            course.observe(&one, &[]);
         }
         let after = course.steps.iter().position(|step| step.after_gap).unwrap();
         assert_eq!(course.steps[after].begin, 1_501.0);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use record::Nanos;
 use record::sample::*;
-use study::watch::Event;
+use study::watch::WatchEvent;
 use study::watch::{ChangeKind, EventChange};
 
 use super::*;
@@ -106,7 +106,7 @@ impl Scene {
         }
     }
 
-    fn course(&self) -> FigureSeries {
+    fn reads_of_an_hour(&self) -> FigureSeries {
         let mut course = FigureSeries::default();
         let devices = self.devices();
         for second in 1..=self.seconds {
@@ -114,9 +114,9 @@ impl Scene {
                 continue;
             }
             let sample = self.sample(second, &devices);
-            course.see(&RecordedInterval::taken(sample), &[]);
+            course.observe(&RecordedInterval::taken(sample), &[]);
         }
-        let event = |id: u64, code: EventCode, subject: Subject, name: &str| Event {
+        let event = |id: u64, code: EventCode, subject: Subject, name: &str| WatchEvent {
             id,
             code,
             severity: record::Severity::Warn,
@@ -129,13 +129,13 @@ impl Scene {
             figures: Vec::new(),
         };
         let about = Subject::Device(DeviceId(1));
-        let change = |event: Event| EventChange {
+        let change = |event: WatchEvent| EventChange {
             kind: ChangeKind::Closed,
             event,
         };
         course.close(&[
             change(event(1, EventCode::SlowMember, about, "nvme1n1")),
-            change(Event {
+            change(WatchEvent {
                 severity: record::Severity::Note,
                 began: self.moment(self.seconds / 10),
                 ended: Some(self.moment(self.seconds / 8)),
@@ -164,7 +164,7 @@ impl Scene {
             kernel: Some("6.1.0".to_owned()),
             ..SampleSource::default()
         };
-        let page = page(&self.course(), &marks, &source, &[]).unwrap();
+        let page = page(&self.reads_of_an_hour(), &marks, &source, &[]).unwrap();
         String::from_utf8(page).unwrap()
     }
 }

@@ -35,15 +35,15 @@ impl Arrays {
     }
 
     /// Lays the arrays over their members, as far as a sample has these.
-    pub(super) fn lay(&mut self, sample: &mut Sample) {
+    pub(super) fn add_arrays(&mut self, sample: &mut Sample) {
         for named in &mut self.0 {
-            named.lay(sample);
+            named.add_arrays(sample);
         }
     }
 }
 
 impl Named {
-    fn lay(&mut self, sample: &mut Sample) {
+    fn add_arrays(&mut self, sample: &mut Sample) {
         let members = self.array.members.iter();
         let lies_on: Vec<DeviceId> = members
             .filter_map(|name| Some(sample.named(name)?.device.id))
@@ -101,7 +101,7 @@ mod tests {
         let mut arrays = Arrays::new(vec![array]);
         let mut below = |names: &[&str]| {
             let mut sample = sample(names);
-            arrays.lay(&mut sample);
+            arrays.add_arrays(&mut sample);
             let array = Arc::clone(&sample.named("md0").unwrap().device);
             assert_eq!(
                 (array.kind, array.level.as_ref().map(MdLevel::word)),

@@ -15,13 +15,13 @@ use super::model::{KeyEffect, Model};
 pub(super) trait IntervalSource {
     /// Gives the model what is due. Returns whether there was something, and the time until there is more;
     /// `None` where that is not known.
-    fn feed(&mut self, model: &mut Model) -> (bool, Option<Duration>);
+    fn update(&mut self, model: &mut Model) -> (bool, Option<Duration>);
 
     /// A descriptor that can be read when there is something new.
-    fn bell(&self) -> Option<BorrowedFd<'_>>;
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>>;
 
     /// Does what a key asks of a recording.
-    fn obey(&mut self, effect: KeyEffect, model: &mut Model);
+    fn apply(&mut self, effect: KeyEffect, model: &mut Model);
 }
 
 /// A model that is shown with what its feed gives.
@@ -32,11 +32,11 @@ pub(super) struct ShownModel<'a> {
 
 impl App for ShownModel<'_> {
     fn update(&mut self) -> io::Result<(bool, Option<Duration>)> {
-        Ok(self.feed.feed(self.model))
+        Ok(self.feed.update(self.model))
     }
 
-    fn bell(&self) -> Option<BorrowedFd<'_>> {
-        self.feed.bell()
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.feed.wake_fd()
     }
 
     fn draw(&mut self, area: Rect, buffer: &mut Buffer, capabilities: Capabilities) {
@@ -51,7 +51,7 @@ impl App for ShownModel<'_> {
             KeyEffect::Quit => KeyResult::Quit,
             KeyEffect::Suspend => KeyResult::Suspend,
             effect => {
-                self.feed.obey(effect, self.model);
+                self.feed.apply(effect, self.model);
                 KeyResult::Continue
             }
         }

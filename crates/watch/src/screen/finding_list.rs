@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use record::sample::DeviceId;
 use record::{Nanos, Severity, Subject};
-use study::watch::Event;
+use study::watch::WatchEvent;
 use study::watch::{ChangeKind, EventChange};
 
 /// Number of findings remembered.
@@ -13,7 +13,7 @@ const MOST: usize = 500;
 /// A finding, and when it was known.
 #[derive(Clone, Debug)]
 struct Entry {
-    event: Event,
+    event: WatchEvent,
     /// Time at which it was found, which is later than the start of its cause.
     opened: Nanos,
     /// Time at which it was known to be over.
@@ -59,16 +59,16 @@ impl FindingList {
     }
 
     /// Findings open at a time: warnings first, and the newest first.
-    pub(crate) fn open(&self, time: Nanos) -> Vec<&Event> {
+    pub(crate) fn open(&self, time: Nanos) -> Vec<&WatchEvent> {
         let open = self.entries.iter().rev();
         let open = open.filter(|entry| entry.was_open(time));
-        let mut open: Vec<&Event> = open.map(|entry| &entry.event).collect();
+        let mut open: Vec<&WatchEvent> = open.map(|entry| &entry.event).collect();
         open.sort_by_key(|event| event.severity == Severity::Note);
         open
     }
 
     /// Findings over at a time, the last that ended first.
-    pub(crate) fn over(&self, time: Nanos) -> Vec<&Event> {
+    pub(crate) fn ended_by(&self, time: Nanos) -> Vec<&WatchEvent> {
         let closed = |entry: &Entry| entry.closed.filter(|closed| *closed <= time);
         let over = self.entries.iter();
         let mut over: Vec<_> = over
@@ -99,7 +99,7 @@ mod tests {
     fn change(kind: ChangeKind, id: u64, severity: Severity) -> EventChange {
         EventChange {
             kind,
-            event: Event {
+            event: WatchEvent {
                 id,
                 code: EventCode::Stalled,
                 severity,
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    fn ids(events: Vec<&Event>) -> Vec<u64> {
+    fn ids(events: Vec<&WatchEvent>) -> Vec<u64> {
         events.iter().map(|event| event.id).collect()
     }
 
@@ -140,9 +140,9 @@ mod tests {
         );
         assert_eq!(ids(found.open(second(4))), [0; 0]);
         assert_eq!(ids(found.open(second(6))), [1, 2]);
-        assert_eq!(ids(found.over(second(8))), [0; 0]);
+        assert_eq!(ids(found.ended_by(second(8))), [0; 0]);
         assert_eq!(ids(found.open(second(9))), [2]);
-        assert_eq!(ids(found.over(second(9))), [1]);
+        assert_eq!(ids(found.ended_by(second(9))), [1]);
         assert_eq!(found.mark(DeviceId(7), second(8)), Some(Severity::Warn));
         assert_eq!(found.mark(DeviceId(7), second(9)), Some(Severity::Note));
         assert_eq!(found.mark(DeviceId(8), second(9)), None);
@@ -166,6 +166,6 @@ mod tests {
             );
         }
         assert_eq!(ids(found.open(Nanos(9999))), [1]);
-        assert_eq!(found.over(Nanos(9999)).len(), MOST - 1);
+        assert_eq!(found.ended_by(Nanos(9999)).len(), MOST - 1);
     }
 }

@@ -12,7 +12,7 @@ use record::sample::{
 };
 use record::{Bytes, Nanos, Severity, Subject};
 use study::watch::{ChangeKind, EventChange};
-use study::watch::{Event, EventCode};
+use study::watch::{EventCode, WatchEvent};
 
 use super::Update;
 use super::frame::Frame;
@@ -214,7 +214,7 @@ pub(crate) fn sample(at: u64) -> Sample {
 pub(crate) fn change(kind: ChangeKind, id: u64, at: u64) -> EventChange {
     EventChange {
         kind,
-        event: Event {
+        event: WatchEvent {
             id,
             code: EventCode::SlowMember,
             severity: Severity::Warn,

@@ -82,18 +82,18 @@ impl Live {
 }
 
 impl IntervalSource for Live {
-    fn feed(&mut self, model: &mut Model) -> (bool, Option<Duration>) {
+    fn update(&mut self, model: &mut Model) -> (bool, Option<Duration>) {
         let updates = self.inbox.take();
         let is_new = !updates.is_empty();
         updates.into_iter().for_each(|update| model.take(update));
         (is_new, None)
     }
 
-    fn bell(&self) -> Option<BorrowedFd<'_>> {
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.inbox.ear.as_fd())
     }
 
-    fn obey(&mut self, _effect: KeyEffect, _model: &mut Model) {}
+    fn apply(&mut self, _effect: KeyEffect, _model: &mut Model) {}
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
     use record::sample::Sample;
     use record::{Severity, Subject};
     use study::watch::{ChangeKind, EventChange};
-    use study::watch::{Event, EventCode};
+    use study::watch::{EventCode, WatchEvent};
 
     use super::super::frame::Frame;
     use super::*;
@@ -112,7 +112,7 @@ mod tests {
         let frame = Arc::new(Frame::of(&Sample::default(), None));
         inbox.put(Update::Note("What.".to_owned()));
         for id in 0..1000 {
-            let event = Event {
+            let event = WatchEvent {
                 id,
                 code: EventCode::Stalled,
                 severity: Severity::Warn,

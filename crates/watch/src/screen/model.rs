@@ -138,7 +138,7 @@ impl Model {
 
     /// The marks that were set in the two minutes up to the frame that is shown, the last one first, and how
     /// long before it.
-    pub(crate) fn marks_of_late(&self) -> impl Iterator<Item = (&Mark, Nanos)> {
+    pub(crate) fn recent_marks(&self) -> impl Iterator<Item = (&Mark, Nanos)> {
         let now = self.frame().and_then(|frame| frame.at.wall);
         let before = move |mark: &Mark| {
             let before = now?.as_nanosecond() - mark.at.as_nanosecond();
@@ -215,13 +215,13 @@ impl Model {
                 return KeyEffect::Quit;
             }
             Key::Char('q') | Key::Escape if self.page != Page::Devices => {
-                self.turn_to(Page::Devices);
+                self.show_page(Page::Devices);
             }
             Key::Escape => self.choice.wanted = DeviceSearch::default(),
-            Key::Char('?') => self.turn_to(Page::Help),
-            Key::Char('f') => self.turn_to(Page::Findings),
-            Key::Char('p') => self.turn_to(Page::Processes),
-            Key::Enter => self.turn_to(Page::Detail),
+            Key::Char('?') => self.show_page(Page::Help),
+            Key::Char('f') => self.show_page(Page::Findings),
+            Key::Char('p') => self.show_page(Page::Processes),
+            Key::Enter => self.show_page(Page::Detail),
             Key::Char('/') => self.typing = Some(self.choice.wanted.text().to_owned()),
             Key::Char('s') => self.sort(true),
             Key::Char('S') => self.sort(false),
@@ -232,22 +232,22 @@ impl Model {
             Key::Char('Z') => self.turn_folds(),
             Key::Char('+' | '=') => return KeyEffect::Faster,
             Key::Char('-') => return KeyEffect::Slower,
-            _ => return self.go(key),
+            _ => return self.navigate(key),
         }
         KeyEffect::None
     }
 
     /// The keys that go somewhere: in time, or in the list.
-    fn go(&mut self, key: Key) -> KeyEffect {
+    fn navigate(&mut self, key: Key) -> KeyEffect {
         match key {
             Key::Char(' ') if self.held.is_some() => self.follow(),
             Key::Char(' ') => self.hold(None),
             Key::End => self.follow(),
             Key::Home => self.hold(self.history.oldest()),
             Key::Left => self.step_back(),
-            Key::Right => return self.step_on(),
-            Key::Char('[') => self.go_by_time(|time| time - MINUTE),
-            Key::Char(']') => self.go_by_time(|time| time + MINUTE),
+            Key::Right => return self.step_forward(),
+            Key::Char('[') => self.seek(|time| time - MINUTE),
+            Key::Char(']') => self.seek(|time| time + MINUTE),
             Key::Up | Key::Char('k') => self.move_by(-1),
             Key::Down | Key::Char('j') => self.move_by(1),
             Key::PageUp => self.move_by(-(self.page_rows as isize)),
@@ -259,7 +259,7 @@ impl Model {
         KeyEffect::None
     }
 
-    fn turn_to(&mut self, page: Page) {
+    fn show_page(&mut self, page: Page) {
         self.page = if self.page == page {
             Page::Devices
         } else {
@@ -330,7 +330,7 @@ impl Model {
         self.held = before.max(self.history.oldest());
     }
 
-    fn step_on(&mut self) -> KeyEffect {
+    fn step_forward(&mut self) -> KeyEffect {
         let newest = self.history.newest();
         match self.held {
             Some(held) if Some(held) < newest => self.held = Some(held + 1),
@@ -340,7 +340,7 @@ impl Model {
         KeyEffect::None
     }
 
-    fn go_by_time(&mut self, to: impl Fn(Nanos) -> Nanos) {
+    fn seek(&mut self, to: impl Fn(Nanos) -> Nanos) {
         if let Some(frame) = self.frame() {
             self.held = self.history.at(to(frame.at.elapsed));
         }

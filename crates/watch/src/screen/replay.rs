@@ -15,7 +15,7 @@ use super::Update;
 use super::drive::{IntervalSource, ShownModel};
 use super::frame::Frame;
 use super::model::{KeyEffect, Model, Playback};
-use ui::exit::{Answer, ExitClass as _, Failure, Outcome};
+use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::screen::{Terminal, put_back, run};
 
 /// Speeds, as multiples of the original.
@@ -51,7 +51,7 @@ pub(crate) fn replay(
     put_back();
     match replay.failure {
         Some(failure) => Err(failure),
-        None => ended.midway().map(|()| Answer::Done),
+        None => ended.midway().map(|()| CommandEnd::Done),
     }
 }
 
@@ -130,7 +130,7 @@ impl<I: Iterator<Item = Result<(Sample, Vec<EventChange>), Failure>>> Replay<I> 
 }
 
 impl<I: Iterator<Item = Result<(Sample, Vec<EventChange>), Failure>>> IntervalSource for Replay<I> {
-    fn feed(&mut self, model: &mut Model) -> (bool, Option<Duration>) {
+    fn update(&mut self, model: &mut Model) -> (bool, Option<Duration>) {
         if model.behind().is_some() || self.is_over() {
             self.shown = None;
             return (false, None);
@@ -157,11 +157,11 @@ impl<I: Iterator<Item = Result<(Sample, Vec<EventChange>), Failure>>> IntervalSo
         (is_new, (!self.is_over()).then_some(wait))
     }
 
-    fn bell(&self) -> Option<BorrowedFd<'_>> {
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    fn obey(&mut self, effect: KeyEffect, model: &mut Model) {
+    fn apply(&mut self, effect: KeyEffect, model: &mut Model) {
         match effect {
             KeyEffect::Next => {
                 self.next(model);
@@ -220,12 +220,12 @@ mod tests {
         let mut replay = Replay::new(recording(3));
         replay.begin(&mut model, None);
         model.hold(None);
-        assert_eq!(replay.feed(&mut model), (false, None));
+        assert_eq!(replay.update(&mut model), (false, None));
         assert_eq!(model.press(ui::screen::Key::Right), KeyEffect::Next);
-        replay.obey(KeyEffect::Next, &mut model);
+        replay.apply(KeyEffect::Next, &mut model);
         assert_eq!(shown(&model), 1);
-        replay.obey(KeyEffect::Next, &mut model);
-        replay.obey(KeyEffect::Next, &mut model);
+        replay.apply(KeyEffect::Next, &mut model);
+        replay.apply(KeyEffect::Next, &mut model);
         assert_eq!(shown(&model), 2);
         assert!(model.playing.unwrap().at_end);
     }
@@ -235,10 +235,10 @@ mod tests {
         let mut model = Model::default();
         let mut replay = Replay::new(recording(1000));
         replay.begin(&mut model, None);
-        (0..SPEEDS.len()).for_each(|_| replay.obey(KeyEffect::Faster, &mut model));
+        (0..SPEEDS.len()).for_each(|_| replay.apply(KeyEffect::Faster, &mut model));
         let began = Instant::now();
         while !model.playing.unwrap().at_end && began.elapsed() < Duration::from_secs(30) {
-            if let (_, Some(wait)) = replay.feed(&mut model) {
+            if let (_, Some(wait)) = replay.update(&mut model) {
                 std::thread::sleep(wait);
             }
         }

@@ -83,7 +83,7 @@ pub(crate) fn branches(
         choice,
         lines: Vec::new(),
     };
-    let mut tops = stack.tops();
+    let mut tops = stack.top_rows();
     tops.retain(|place| choice.all || is_worth_a_row(frame, *place, ever_active));
     walk.sort(&mut tops, &[]);
     for place in tops {
@@ -161,7 +161,7 @@ impl Stack {
         stack
     }
 
-    fn tops(&self) -> Vec<usize> {
+    fn top_rows(&self) -> Vec<usize> {
         let places = 0..self.is_top.len();
         places.filter(|place| self.is_top[*place]).collect()
     }

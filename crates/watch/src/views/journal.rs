@@ -1,35 +1,35 @@
 //! Findings as entries of systemd's journal: a service prints nothing else.
 
 use record::Severity;
-use study::watch::{ChangeKind, Event, EventChange};
+use study::watch::{ChangeKind, EventChange, WatchEvent};
 
-use ui::journal::{JournalField, Priority, add};
+use ui::journal::{JournalField, JournalPriority, add};
 
 /// Writes what was found, and what is over.
 pub(crate) fn write(changes: &[EventChange]) {
     for change in changes {
         let (word, priority, message) = match change.kind {
             ChangeKind::Opened => ("opened", priority(&change.event), change.event.text.clone()),
-            ChangeKind::Closed => ("closed", Priority::Info, over(&change.event)),
+            ChangeKind::Closed => ("closed", JournalPriority::Info, ending(&change.event)),
             ChangeKind::Updated | ChangeKind::Unfinished => continue,
         };
         add(priority, &message, &fields(&change.event, word));
     }
 }
 
-fn priority(event: &Event) -> Priority {
+fn priority(event: &WatchEvent) -> JournalPriority {
     match event.severity {
-        Severity::Note => Priority::Notice,
-        Severity::Warn | Severity::Invalid => Priority::Warning,
+        Severity::Note => JournalPriority::Notice,
+        Severity::Warn | Severity::Invalid => JournalPriority::Warning,
     }
 }
 
-fn over(event: &Event) -> String {
+fn ending(event: &WatchEvent) -> String {
     format!("Over: {} of {}.", event.code.word(), event.name)
 }
 
 /// The fields of a finding, by which `journalctl DISKSMITH_FINDING=stalled` finds it.
-fn fields(event: &Event, change: &str) -> Vec<JournalField> {
+fn fields(event: &WatchEvent, change: &str) -> Vec<JournalField> {
     let field = |name: &str, value: &str| (format!("DISKSMITH_{name}"), value.to_owned());
     let mut fields = vec![
         field("FINDING", event.code.word()),
@@ -49,13 +49,13 @@ fn fields(event: &Event, change: &str) -> Vec<JournalField> {
 mod tests {
     use record::Subject;
     use record::sample::SampleTime;
-    use study::watch::{EventCode, Figure};
+    use study::watch::{EventCode, EventFigure};
 
     use super::*;
 
     #[test]
     fn a_finding_has_fields_that_it_is_found_by() {
-        let event = Event {
+        let event = WatchEvent {
             id: 7,
             code: EventCode::Stalled,
             severity: Severity::Warn,
@@ -65,7 +65,7 @@ mod tests {
             ended: None,
             text: "Nothing completes.".to_owned(),
             advice: "Look at the kernel log.".to_owned(),
-            figures: vec![Figure {
+            figures: vec![EventFigure {
                 key: "in_flight".to_owned(),
                 value: 3.0,
             }],
@@ -86,7 +86,7 @@ mod tests {
                 "DISKSMITH_IN_FLIGHT=3",
             ]
         );
-        assert_eq!(priority(&event), Priority::Warning);
-        assert_eq!(over(&event), "Over: stalled of md0.");
+        assert_eq!(priority(&event), JournalPriority::Warning);
+        assert_eq!(ending(&event), "Over: stalled of md0.");
     }
 }

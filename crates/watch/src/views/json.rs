@@ -10,7 +10,7 @@ use record::sample::{Sample, SampleSource, SampleTime, SourceKind};
 use record::{Nanos, Severity, Subject};
 use serde::Serialize;
 use study::watch::{ChangeKind, EventChange};
-use study::watch::{Event, EventCode};
+use study::watch::{EventCode, WatchEvent};
 
 use ui::json::SCHEMA;
 
@@ -129,7 +129,7 @@ struct MomentDocument {
 }
 
 impl<'a> FindingDocument<'a> {
-    pub(crate) fn of(event: &'a Event) -> FindingDocument<'a> {
+    pub(crate) fn of(event: &'a WatchEvent) -> FindingDocument<'a> {
         let figures = event.figures.iter();
         FindingDocument {
             id: event.id,

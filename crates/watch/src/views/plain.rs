@@ -138,7 +138,10 @@ fn head(width: usize) -> String {
 fn line(at: SampleTime, device: &DeviceSample, name: &str, width: usize) -> String {
     let ops = |flow: &Flow| shown(flow.iops.map(|iops| iops.0));
     let bytes = |flow: &Flow| shown(flow.bytes.map(|bytes| bytes.0 / MIB));
-    let wait = |flow: &Flow| flow.wait.map_or_else(dash, |wait| format::latency(wait.0));
+    let wait = |flow: &Flow| {
+        flow.wait
+            .map_or_else(no_value, |wait| format::latency(wait.0))
+    };
     let others = [&device.discard, &device.flush]
         .into_iter()
         .filter_map(|flow| Some(flow.iops?.0));
@@ -160,10 +163,13 @@ fn line(at: SampleTime, device: &DeviceSample, name: &str, width: usize) -> Stri
         wait(&device.write),
         shown(others),
         flight,
-        device.all.size.map_or_else(dash, |size| size.to_string()),
+        device
+            .all
+            .size
+            .map_or_else(no_value, |size| size.to_string()),
         device
             .busy
-            .map_or_else(dash, |busy| format!("{:.0}%", busy.percent())),
+            .map_or_else(no_value, |busy| format!("{:.0}%", busy.percent())),
     );
     let (whole, latency, array) = (
         whole_words(device),
@@ -177,15 +183,18 @@ fn line(at: SampleTime, device: &DeviceSample, name: &str, width: usize) -> Stri
 /// columns, behind the line.
 fn whole_words(device: &DeviceSample) -> String {
     let all = &device.all;
-    let untold = |is_told: fn(&Flow) -> bool| !is_told(&device.read) && !is_told(&device.write);
+    let is_missing = |is_told: fn(&Flow) -> bool| !is_told(&device.read) && !is_told(&device.write);
     let mut text = String::new();
-    if let Some(iops) = all.iops.filter(|_| untold(|flow| flow.iops.is_some())) {
+    if let Some(iops) = all.iops.filter(|_| is_missing(|flow| flow.iops.is_some())) {
         text.push_str(&format!(" {}/s", format::number(iops.0)));
     }
-    if let Some(bytes) = all.bytes.filter(|_| untold(|flow| flow.bytes.is_some())) {
+    if let Some(bytes) = all
+        .bytes
+        .filter(|_| is_missing(|flow| flow.bytes.is_some()))
+    {
         text.push_str(&format!(" {} MiB/s", format::number(bytes.0 / MIB)));
     }
-    if let Some(wait) = all.wait.filter(|_| untold(|flow| flow.wait.is_some())) {
+    if let Some(wait) = all.wait.filter(|_| is_missing(|flow| flow.wait.is_some())) {
         text.push_str(&format!(" await {}", format::latency(wait.0)));
     }
     match text.is_empty() {
@@ -316,10 +325,10 @@ fn gap_words(gap: Gap) -> String {
 }
 
 fn shown(value: Option<f64>) -> String {
-    value.map_or_else(dash, format::number)
+    value.map_or_else(no_value, format::number)
 }
 
-fn dash() -> String {
+fn no_value() -> String {
     "-".to_owned()
 }
 
@@ -329,7 +338,7 @@ mod tests {
 
     use record::sample::{BytesPerSecond, Device, DeviceId, Fraction, PerSecond};
     use record::{Bytes, Nanos, Subject};
-    use study::watch::{Event, EventCode};
+    use study::watch::{EventCode, WatchEvent};
 
     use super::*;
 
@@ -460,7 +469,7 @@ mod tests {
 
     #[test]
     fn an_event_has_a_line_when_it_begins_and_when_it_is_over() {
-        let event = Event {
+        let event = WatchEvent {
             id: 1,
             code: EventCode::Stalled,
             severity: Severity::Warn,

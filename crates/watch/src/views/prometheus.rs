@@ -14,7 +14,7 @@ use linux::pulse::{
 };
 use record::sample::SyncAction;
 use record::{Bytes, Severity};
-use study::watch::{Event, EventCode};
+use study::watch::{EventCode, WatchEvent};
 
 pub(crate) use latency::RequestTimes;
 use text::Text;
@@ -23,7 +23,7 @@ use text::Text;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FindingCounts {
     /// The events that last.
-    pub open: Vec<Event>,
+    pub open: Vec<WatchEvent>,
     /// Number that began, by kind.
     pub total: BTreeMap<EventCode, u64>,
     /// For how many seconds the caps of each volume were exceeded, as it says itself: operations and
@@ -260,7 +260,7 @@ fn ours(found: &FindingCounts, text: &mut Text) {
 }
 
 /// Labels of a finding: its code, its subject's name, and its severity.
-fn labels_of(event: &Event) -> (&str, &str, &str) {
+fn labels_of(event: &WatchEvent) -> (&str, &str, &str) {
     let severity = match event.severity {
         Severity::Note => "note",
         Severity::Warn | Severity::Invalid => "warn",
@@ -275,8 +275,8 @@ mod tests {
 
     use super::*;
 
-    fn event(id: u64, name: &str) -> Event {
-        Event {
+    fn event(id: u64, name: &str) -> WatchEvent {
+        WatchEvent {
             id,
             code: EventCode::Errors,
             severity: Severity::Warn,

@@ -108,7 +108,7 @@ struct Line {
 }
 
 impl Line {
-    fn see(&mut self, one: &DeviceSample, most: &DeviceSample, seconds: f64) {
+    fn observe(&mut self, one: &DeviceSample, most: &DeviceSample, seconds: f64) {
         self.name.clone_from(&one.device.name);
         self.is_part = one.device.kind == DeviceKind::Partition;
         let iops = |flow: &Flow| flow.iops.map(|iops| iops.0);
@@ -200,7 +200,7 @@ impl SummaryTable {
     }
 
     /// Takes a sample and what was found in it.
-    pub(crate) fn see(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
+    pub(crate) fn observe(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
         let sample = &recorded.sample;
         self.samples += recorded.samples();
         if recorded.spread.is_some() {
@@ -217,7 +217,10 @@ impl SummaryTable {
                 self.order.push(id);
             }
             let most = recorded.most().near(nth, id).unwrap_or(one);
-            self.lines.entry(id).or_default().see(one, most, seconds);
+            self.lines
+                .entry(id)
+                .or_default()
+                .observe(one, most, seconds);
         }
         for change in changes {
             let known = self

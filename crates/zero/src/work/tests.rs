@@ -12,7 +12,7 @@ use crate::place::on_file;
 const SIZE: Bytes = Bytes(300 * (1 << 20) + 4096 + 512);
 
 /// A place whose writes between the stamp and the end of the disk go to a simulation.
-fn place() -> Place {
+fn place() -> ClaimedDisk {
     on_file(SIZE)
 }
 
@@ -30,12 +30,12 @@ fn volume() -> VolumeModel {
 
 /// Result of zeroing a disk, and its state then.
 fn zeroed(
-    place: &Place,
+    place: &ClaimedDisk,
     disk: Disk,
     simulated: &SimulatedVolume,
     limit: Option<Bytes>,
 ) -> (Result<(), Stop>, Disk) {
-    let shared = Shared::new(disk);
+    let shared = DiskState::new(disk);
     let interrupt = AtomicBool::new(false);
     let work = Work {
         place,
@@ -178,21 +178,21 @@ fn what_is_zeroed_already_is_not_written_again() {
 #[test]
 fn what_a_failed_flush_may_have_lost_is_never_called_durable() {
     let mut place = place();
-    let shared = Shared::new(disk());
+    let shared = DiskState::new(disk());
     lock(&shared.now).zeroed.insert(0..100);
-    assert_eq!(shared.settle(&place), Ok(()));
+    assert_eq!(shared.make_durable(&place), Ok(()));
     let before = shared.take().unwrap();
     lock(&shared.now).zeroed.insert(100..200);
     // A character device cannot be flushed; the next flush goes well, as after a lost write.
     let null = std::fs::File::open("/dev/null").unwrap();
     let whole = std::mem::replace(&mut place.direct, null);
-    let failed = shared.settle(&place);
+    let failed = shared.make_durable(&place);
     assert!(
         matches!(&failed, Err(Stop::Gone(why)) if why.contains("could not be flushed")),
         "{failed:?}"
     );
     place.direct = whole;
-    assert_eq!(shared.settle(&place), failed);
+    assert_eq!(shared.make_durable(&place), failed);
     assert_eq!((shared.take(), shared.durable()), (None, before));
     // The disk's thread ends at once, and leaves what is not certain to be done again.
     let simulated = SimulatedVolume::new(volume());
@@ -265,7 +265,7 @@ fn what_the_device_did_not_zero_is_written_however_much_it_is() {
         method: Method::Discard,
         failed: Ranges::from(1 << 20..SIZE.0),
         zeroed: Ranges::from(0..1 << 20),
-        passes: Some(Passes::default()),
+        passes: Some(DoubleWriteTimes::default()),
         ..disk()
     };
     place.put_stamp(&begun.stamp).unwrap();

@@ -34,7 +34,7 @@ fn other(run: &ImportedRun) -> Side {
 fn a_run_does_not_differ_from_itself() {
     let run = side(&sample::database_run(1));
     let comparison = Comparison::of(&run, &run, None);
-    assert_eq!(comparison.answer(), Answer::Done);
+    assert_eq!(comparison.answer(), CommandEnd::Done);
     let text = comparison.text(100);
     assert!(
         text.contains("page-read read: no difference shown."),
@@ -62,21 +62,21 @@ fn a_run_at_half_the_rate_fails_the_bar() {
     }
     let (a, b) = (side(&a), side(&b));
     let comparison = Comparison::of(&a, &b, Some(FIVE));
-    assert_eq!(comparison.answer(), Answer::No);
+    assert_eq!(comparison.answer(), CommandEnd::No);
     assert!(
         comparison
             .text(100)
             .contains("page-read read: B is slower by 5")
     );
     // Without a limit it is an answer like any other.
-    assert_eq!(Comparison::of(&a, &b, None).answer(), Answer::Done);
+    assert_eq!(Comparison::of(&a, &b, None).answer(), CommandEnd::Done);
     let document: Value = serde_json::from_str(&comparison.document()).unwrap();
     assert_eq!(document["slower"], true);
     assert_eq!(document["outcome"], "slower");
 }
 
 /// Answer of the gate for `b` beside the run `a`.
-fn gated(a: &Side, b: &Side) -> (Answer, Value, String) {
+fn gated(a: &Side, b: &Side) -> (CommandEnd, Value, String) {
     let comparison = Comparison::of(a, b, Some(FIVE));
     let document: Value = serde_json::from_str(&comparison.document()).unwrap();
     let allowing = SlowdownLimit {
@@ -85,9 +85,9 @@ fn gated(a: &Side, b: &Side) -> (Answer, Value, String) {
     };
     let allowed = Comparison::of(a, b, Some(allowing)).answer();
     let is_slower = document["outcome"] == "slower";
-    assert_eq!(allowed == Answer::No, is_slower, "{document:#}");
+    assert_eq!(allowed == CommandEnd::No, is_slower, "{document:#}");
     // Without a limit nothing is gated.
-    assert_eq!(Comparison::of(a, b, None).answer(), Answer::Done);
+    assert_eq!(Comparison::of(a, b, None).answer(), CommandEnd::Done);
     (comparison.answer(), document, flat(&comparison.text(400)))
 }
 
@@ -166,7 +166,7 @@ fn the_gate_passes_only_when_all_of_the_baseline_was_compared() {
         change(&mut b);
         let (answer, document, text) = gated(&a, &b);
         let passes = reason.is_empty();
-        assert_eq!(answer == Answer::Done, passes, "{name}: {text}");
+        assert_eq!(answer == CommandEnd::Done, passes, "{name}: {text}");
         assert_eq!(document["inconclusive"], !passes, "{name}: {document:#}");
         let slower = if passes {
             Value::Bool(false)
@@ -191,7 +191,7 @@ fn a_slower_phase_fails_whatever_is_inconclusive_beside_it() {
         .iter_mut()
         .for_each(|rate| *rate *= 0.5);
     let (answer, document, text) = gated(&a, &b);
-    assert_eq!(answer, Answer::No);
+    assert_eq!(answer, CommandEnd::No);
     assert_eq!(document["outcome"], "slower");
     assert_eq!(
         (&document["slower"], &document["inconclusive"]),
@@ -210,7 +210,7 @@ fn nothing_compared_with_nothing_is_inconclusive() {
     let (answer, document, _) = gated(&a, &a);
     assert_eq!(
         (answer, &document["inconclusive"]),
-        (Answer::No, &true.into())
+        (CommandEnd::No, &true.into())
     );
 }
 
@@ -361,7 +361,7 @@ fn another_tools_phase_of_the_same_work_is_compared_and_nothing_decided() {
     let b = other(&fio);
     for (a, b) in [(&a, &b), (&b, &a)] {
         let comparison = Comparison::of(a, b, Some(FIVE));
-        assert_eq!(comparison.answer(), Answer::No);
+        assert_eq!(comparison.answer(), CommandEnd::No);
         let text = comparison.text(100);
         assert!(text.contains("no interval"), "{text}");
         assert!(text.contains("is unknown"), "{text}");

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::views::sample;
-use ui::output::Format;
+use ui::output::OutputFormat;
 
 /// A path that tries to get out of wherever it is put.
 const HOSTILE: &str =
@@ -128,11 +128,11 @@ fn a_report_is_written_as_a_whole_and_may_be_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let runs = [sample::interrupted_run(1)];
     let path = folder.path().join("a report.html");
-    let output = OutputFile::check(&path, Format::Page, false).unwrap();
+    let output = OutputFile::check(&path, OutputFormat::Page, false).unwrap();
     write_file(&output, &runs, &[], &[]).unwrap();
     assert!(std::fs::read_to_string(&path).unwrap().ends_with("</html>"));
     // A page is known as one.
-    OutputFile::check(&path, Format::Page, false).unwrap();
+    OutputFile::check(&path, OutputFormat::Page, false).unwrap();
 }
 
 /// A page of another tool's run alone.

@@ -1,7 +1,7 @@
 //! Evidence of a watch, and of a run of writes.
 
 use record::sample::SampleTime;
-use study::watch::{Event, EventCode};
+use study::watch::{EventCode, WatchEvent};
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn findings_of_a_watch_are_evidence() {
         wall: Some("2026-11-20T00:00:00Z".parse().unwrap()),
         elapsed: Nanos(0),
     };
-    let event = |code: EventCode| Event {
+    let event = |code: EventCode| WatchEvent {
         id: 1,
         code,
         severity: Severity::Warn,

@@ -41,26 +41,35 @@ fn words(ssh: &OpenSsh, host: &Host) -> Vec<String> {
 #[test]
 fn the_address_is_behind_the_options_and_the_host_s_own_user_counts() {
     let mut ssh = ssh();
-    let said = words(&ssh, &host("10.0.0.1")).join(" ");
-    assert!(said.contains("-l root -- 10.0.0.1 exec sh -c '"), "{said}");
+    let ssh_text = words(&ssh, &host("10.0.0.1")).join(" ");
     assert!(
-        said.contains("BatchMode=yes") && said.contains("ConnectTimeout=7"),
-        "{said}"
+        ssh_text.contains("-l root -- 10.0.0.1 exec sh -c '"),
+        "{ssh_text}"
     );
-    assert!(!said.contains("StrictHostKeyChecking"), "{said}");
-    let said = words(&ssh, &host("admin@[fe80::1%eth0]")).join(" ");
-    assert!(!said.contains("-l "), "{said}");
-    assert!(said.contains("-- admin@fe80::1%eth0 exec"), "{said}");
+    assert!(
+        ssh_text.contains("BatchMode=yes") && ssh_text.contains("ConnectTimeout=7"),
+        "{ssh_text}"
+    );
+    assert!(!ssh_text.contains("StrictHostKeyChecking"), "{ssh_text}");
+    let ssh_text = words(&ssh, &host("admin@[fe80::1%eth0]")).join(" ");
+    assert!(!ssh_text.contains("-l "), "{ssh_text}");
+    assert!(
+        ssh_text.contains("-- admin@fe80::1%eth0 exec"),
+        "{ssh_text}"
+    );
     ssh.config = Some("my config".into());
     let own = Host {
         user: Some("ec2-user".to_owned()),
         port: Some(2222),
         ..host("h")
     };
-    let said = words(&ssh, &own);
-    assert_eq!(said[..2], ["-F", "my config"]);
-    let said = said.join(" ");
-    assert!(said.contains("-p 2222 -l ec2-user -- h exec"), "{said}");
+    let ssh_text = words(&ssh, &own);
+    assert_eq!(ssh_text[..2], ["-F", "my config"]);
+    let ssh_text = ssh_text.join(" ");
+    assert!(
+        ssh_text.contains("-p 2222 -l ec2-user -- h exec"),
+        "{ssh_text}"
+    );
 }
 
 #[test]
@@ -125,12 +134,12 @@ fn by_hand_with(path: &str, shell: &str, place: &Path, go: &str, program: &[u8])
 fn sum(bytes: &[u8], folder: &Path) -> String {
     let file = folder.join("sum");
     std::fs::write(&file, bytes).unwrap();
-    let said = linux::exec::Exec::new("sha256sum")
+    let ssh_text = linux::exec::Exec::new("sha256sum")
         .arg(&file)
         .run()
         .unwrap();
     std::fs::remove_file(file).unwrap();
-    said.text().split(' ').next().unwrap().to_owned()
+    ssh_text.text().split(' ').next().unwrap().to_owned()
 }
 
 #[test]
@@ -139,7 +148,7 @@ fn the_script_takes_a_program_in_checks_it_runs_it_and_leaves_nothing() {
     let bytes = b"#!/bin/sh\necho \"I am $1 of ${0##*/}\"\nexit 7\n";
     let hash = sum(bytes, place.path());
     for shell in ["sh", "bash"] {
-        let said = by_hand(
+        let ssh_text = by_hand(
             shell,
             place.path(),
             &format!("go {} {hash} no\n", bytes.len()),
@@ -150,7 +159,7 @@ fn the_script_takes_a_program_in_checks_it_runs_it_and_leaves_nothing() {
             .run()
             .unwrap();
         assert_eq!(
-            said,
+            ssh_text,
             [
                 format!("disksmith-fleet host {}", uname.text().trim()).as_str(),
                 "disksmith-fleet ready",
@@ -190,17 +199,23 @@ fn the_agent_is_root_by_sudo_or_the_reason_is_reported() {
         "[ \"$1\" = -n ] || exit 9\nshift\nexec env SUDO=root \"$@\"",
     );
     let path = path_with(programs.path(), &[user, sudo]);
-    let said = by_hand_with(&path, "sh", place.path(), &go, bytes);
-    assert!(said.contains(&"I am agent, root".to_owned()), "{said:?}");
+    let ssh_text = by_hand_with(&path, "sh", place.path(), &go, bytes);
+    assert!(
+        ssh_text.contains(&"I am agent, root".to_owned()),
+        "{ssh_text:?}"
+    );
     // Root needs no sudo.
     let deny = ("sudo", "echo 'sudo: a password is required' >&2; exit 1");
     let path = path_with(programs.path(), &[("id", "echo 0"), deny]);
-    let said = by_hand_with(&path, "sh", place.path(), &go, bytes);
-    assert!(said.contains(&"I am agent, ".to_owned()), "{said:?}");
+    let ssh_text = by_hand_with(&path, "sh", place.path(), &go, bytes);
+    assert!(
+        ssh_text.contains(&"I am agent, ".to_owned()),
+        "{ssh_text:?}"
+    );
     let path = path_with(programs.path(), &[user, deny]);
-    let said = by_hand_with(&path, "sh", place.path(), &go, bytes);
+    let ssh_text = by_hand_with(&path, "sh", place.path(), &go, bytes);
     assert_eq!(
-        said.last().map(String::as_str),
+        ssh_text.last().map(String::as_str),
         Some("disksmith-fleet refused sudo sudo: a password is required")
     );
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
@@ -211,29 +226,29 @@ fn a_program_that_does_not_arrive_whole_is_not_run() {
     let place = tempfile::tempdir().unwrap();
     let bytes = b"#!/bin/sh\necho run\n";
     let hash = sum(b"another", place.path());
-    let said = by_hand(
+    let ssh_text = by_hand(
         "sh",
         place.path(),
         &format!("go {} {hash} no\n", bytes.len()),
         bytes,
     );
     assert!(
-        said[2].starts_with("disksmith-fleet refused hash "),
-        "{said:?}"
+        ssh_text[2].starts_with("disksmith-fleet refused hash "),
+        "{ssh_text:?}"
     );
-    let said = by_hand("sh", place.path(), &format!("go 99999 {hash} no\n"), bytes);
+    let ssh_text = by_hand("sh", place.path(), &format!("go 99999 {hash} no\n"), bytes);
     assert!(
-        said[2].starts_with("disksmith-fleet refused hash "),
-        "{said:?}"
+        ssh_text[2].starts_with("disksmith-fleet refused hash "),
+        "{ssh_text:?}"
     );
-    let said = by_hand("sh", place.path(), "stop\n", b"");
-    assert_eq!(said.len(), 1, "{said:?}");
+    let ssh_text = by_hand("sh", place.path(), "stop\n", b"");
+    assert_eq!(ssh_text.len(), 1, "{ssh_text:?}");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }
 
 #[test]
 fn refusals_and_failures_are_sentences() {
-    for (words, told) in [
+    for (words, expected) in [
         (
             "sudo sudo: a password is required",
             "sudo on db1 wants a password",
@@ -254,11 +269,11 @@ fn refusals_and_failures_are_sentences() {
     ] {
         let sentence = refusal("db1", words);
         assert!(
-            sentence.contains(told) && sentence.ends_with('.'),
+            sentence.contains(expected) && sentence.ends_with('.'),
             "{sentence}"
         );
     }
-    for (said, told) in [
+    for (ssh_text, expected) in [
         (
             "@@@\nIT IS POSSIBLE\nREMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification \
              failed.",
@@ -278,8 +293,8 @@ fn refusals_and_failures_are_sentences() {
         ),
         ("", "was not reached: ssh said nothing."),
     ] {
-        let sentence = unreached("db1", said);
-        assert!(sentence.contains(told), "{sentence}");
+        let sentence = unreached("db1", ssh_text);
+        assert!(sentence.contains(expected), "{sentence}");
     }
 }
 

@@ -26,7 +26,7 @@ impl PastHost {
             zone: host.zone.clone(),
             kind: host.kind.clone(),
             figure: (ranked.known)
-                .filter(|_| may_be_good(ranked.decided.word()))
+                .filter(|_| could_be_good(ranked.decided.word()))
                 .map(|known| known.figure),
             kept: None,
         }
@@ -40,7 +40,7 @@ pub(super) fn key_of(host: &HostRun) -> String {
 
 /// True where a host of which a race decided this may have been good by its figure. One that missed a floor
 /// or failed was not.
-pub(crate) fn may_be_good(decision: &str) -> bool {
+pub(crate) fn could_be_good(decision: &str) -> bool {
     let never = [Decision::Floor, Decision::Failed, Decision::Unreachable];
     never.iter().all(|one| one.word() != decision)
 }

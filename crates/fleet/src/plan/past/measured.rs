@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::hosts::Host;
     use crate::plan::past::PastHosts;
-    use crate::plan::past::tests::goods;
+    use crate::plan::past::tests::good_hosts;
     use crate::race::test_races;
     use crate::store::{HostRun, RunKind, put_finished};
 
@@ -216,7 +216,7 @@ mod tests {
             let requirement: Requirement = text.parse().unwrap();
             let past =
                 PastHosts::read(&path, Some(&requirement)).map_err(|why| why.error().to_string());
-            past.map(|past| goods(&past).into_iter().filter(|good| *good).count())
+            past.map(|past| good_hosts(&past).into_iter().filter(|good| *good).count())
         };
         assert_eq!(good("page-read.iops>=700"), Ok(2));
         let none = good("page-write.iops>=700").unwrap_err();

@@ -128,7 +128,7 @@ mod tests {
         PastHosts::read(&file, good.as_ref()).map_err(|failure| failure.error().to_string())
     }
 
-    pub(crate) fn goods(past: &PastHosts) -> Vec<bool> {
+    pub(crate) fn good_hosts(past: &PastHosts) -> Vec<bool> {
         past.hosts.iter().map(|(_, good)| *good).collect()
     }
 
@@ -141,11 +141,11 @@ mod tests {
     #[test]
     fn a_race_shows_the_good_hosts() {
         let past = read(RACE, None).unwrap();
-        assert_eq!(goods(&past), [true, true, false, false]);
+        assert_eq!(good_hosts(&past), [true, true, false, false]);
         assert!(past.good.contains("12000"), "{}", past.good);
         let lower = read(RACE, Some("page-write.iops>=9000")).unwrap();
         // One that missed a floor was not good, however high its figure is.
-        assert_eq!(goods(&lower), [true, true, false, false]);
+        assert_eq!(good_hosts(&lower), [true, true, false, false]);
         let problem = read(RACE, Some("page-read.iops>=9000")).unwrap_err();
         assert!(problem.contains("page-write.iops, and --good"), "{problem}");
     }
@@ -153,9 +153,9 @@ mod tests {
     #[test]
     fn a_list_shows_the_good_hosts() {
         let text = "a az=z1 figure=100 decision=keep\nb figure=90\nc decision=failed # dead\n";
-        assert_eq!(goods(&read(text, None).unwrap()), [true, false, false]);
+        assert_eq!(good_hosts(&read(text, None).unwrap()), [true, false, false]);
         let requirement = read(text, Some("a.iops>=90")).unwrap();
-        assert_eq!(goods(&requirement), [true, true, false]);
+        assert_eq!(good_hosts(&requirement), [true, true, false]);
         for (text, problem) in [
             ("a\n", "a has neither figure"),
             ("a figure=fast\n", "'fast', is not a number"),

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::hosts::{Host, listed};
-use crate::plan::past::host::{KEEP, PastHost, may_be_good};
+use crate::plan::past::host::{KEEP, PastHost, could_be_good};
 use sweep::{Figure, Requirement};
 
 /// The answer of a race, as much of it as matters here.
@@ -69,7 +69,7 @@ fn of_answer(
         zone: raced.zone,
         kind: raced.kind,
         // However high it is: the race found it bad.
-        figure: (counts && raced.decision.as_deref().is_none_or(may_be_good))
+        figure: (counts && raced.decision.as_deref().is_none_or(could_be_good))
             .then(|| raced.figure.map(|figure| figure.value))
             .flatten(),
         kept: raced.decision.map(|word| word == KEEP),
@@ -117,7 +117,7 @@ fn of_attributes(host: &Host) -> Result<PastHost, String> {
     Ok(PastHost {
         zone: host.zone.clone(),
         kind: host.kind.clone(),
-        figure: figure.filter(|_| decision.is_none_or(|word| may_be_good(word))),
+        figure: figure.filter(|_| decision.is_none_or(|word| could_be_good(word))),
         kept: decision.map(|word| word == KEEP),
     })
 }

@@ -19,7 +19,7 @@ struct JudgedRace {
     figure: Figure,
     hosts: Vec<JudgedHost>,
     /// Number of groups that were not decided.
-    untold: usize,
+    without_verdict: usize,
 }
 
 /// Result of a race for a host.
@@ -52,11 +52,11 @@ pub(crate) fn of_verdicts(path: &Path) -> Result<PastHosts, Failure> {
         else {
             continue;
         };
-        let (hosts, untold) = verdicts(run, record);
+        let (hosts, without_verdict) = verdicts(run, record);
         raced.push(JudgedRace {
             figure: figure.clone(),
             hosts,
-            untold,
+            without_verdict,
         });
     }
     let mut decided = raced.iter().filter(|race| !race.hosts.is_empty());
@@ -96,7 +96,7 @@ fn merged(raced: &[JudgedRace], left_out: usize, figure: &Figure) -> PastHosts {
         1 => " (a race by another figure does not count)".to_owned(),
         many => format!(" ({many} races by other figures do not count)"),
     };
-    let untold = match raced.iter().map(|race| race.untold).sum::<usize>() {
+    let without_verdict = match raced.iter().map(|race| race.without_verdict).sum::<usize>() {
         0 => String::new(),
         1 => "; a group that was not decided does not count".to_owned(),
         many => format!("; {many} groups that were not decided do not count"),
@@ -105,7 +105,7 @@ fn merged(raced: &[JudgedRace], left_out: usize, figure: &Figure) -> PastHosts {
         hosts: hosts.into_values().collect(),
         good: format!(
             "kept by {races} by {figure} that it was in, or tied with those that were; not what missed a \
-             floor or broke{others}{untold}"
+             floor or broke{others}{without_verdict}"
         ),
     }
 }
@@ -121,9 +121,9 @@ fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<JudgedHost>, usize) {
             .map(|group| group.name.as_str())
             .collect::<BTreeSet<&str>>()
     };
-    let (decided, untold) = (names(true), names(false));
+    let (decided, without_verdict) = (names(true), names(false));
     if decided.is_empty() {
-        return (Vec::new(), untold.len());
+        return (Vec::new(), without_verdict.len());
     }
     let groups = concluded.groups.iter();
     let good: BTreeSet<usize> = groups
@@ -144,7 +144,7 @@ fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<JudgedHost>, usize) {
             // Its living neighbours would be left out, and it alone would count.
             None => {
                 let of = setup::name(host.zone.as_deref(), host.kind.as_deref(), record.per);
-                !untold.iter().any(|group| may_be_of(group, &of))
+                !without_verdict.iter().any(|group| may_be_of(group, &of))
             }
         };
         if !says || one.decided == Decision::Open {
@@ -160,7 +160,7 @@ fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<JudgedHost>, usize) {
             good: is_good,
         });
     }
-    (hosts, untold.len())
+    (hosts, without_verdict.len())
 }
 
 /// True where a host whose zone or type has this name could have come into this group. The size follows the
@@ -173,7 +173,7 @@ fn may_be_of(group: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::past::tests::goods;
+    use crate::plan::past::tests::good_hosts;
     use crate::race::test_races;
     use crate::store::put_finished;
 
@@ -189,7 +189,7 @@ mod tests {
         let race = test_races::raced(&[1000.0, 900.0, 899.0, 500.0]);
         put_finished(&path, std::slice::from_ref(&race));
         let past = read().unwrap();
-        assert_eq!(goods(&past), [true, true, true, false]);
+        assert_eq!(good_hosts(&past), [true, true, true, false]);
         assert!(
             past.good.contains("the race by page-read.iops"),
             "{}",
@@ -220,7 +220,7 @@ mod tests {
         };
         put_finished(&path, &[again]);
         let past = read().unwrap();
-        assert_eq!(goods(&past), [false, true, true, false]);
+        assert_eq!(good_hosts(&past), [false, true, true, false]);
         assert!(past.good.contains("each of the 2 races"), "{}", past.good);
     }
 
@@ -249,7 +249,7 @@ mod tests {
             assert!(why.contains("before its rounds were used up"), "{why}");
         }
         // A floor is something that they were held against.
-        assert_eq!(goods(&alone(with_floor).unwrap()), [true, false]);
+        assert_eq!(good_hosts(&alone(with_floor).unwrap()), [true, false]);
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
             record.rounds.resize(59, last);
         }
         let past = alone(race).unwrap();
-        assert_eq!(goods(&past), [true, true, false, false, false]);
+        assert_eq!(good_hosts(&past), [true, true, false, false, false]);
         assert!(
             past.good.contains("a group that was not decided"),
             "{}",

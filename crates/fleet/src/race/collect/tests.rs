@@ -128,16 +128,19 @@ fn an_invalid_round_is_refused_with_its_file() {
     fs::create_dir_all(&first).unwrap();
     fs::write(first.join("db1.json"), "{}").unwrap();
     fs::write(first.join("web1.json"), answer("a", 1.0)).unwrap();
-    let said = refused(folder.path());
-    assert!(said.contains("db1.json: it is no answer of"), "{said}");
-    assert!(said.contains("web1.json: no host is called web1"), "{said}");
+    let errors = refused(folder.path());
+    assert!(errors.contains("db1.json: it is no answer of"), "{errors}");
+    assert!(
+        errors.contains("web1.json: no host is called web1"),
+        "{errors}"
+    );
     fs::remove_file(first.join("web1.json")).unwrap();
     let second = folder.path().join("2");
     fs::create_dir_all(&second).unwrap();
     for round in [&first, &second] {
         fs::write(round.join("db1.json"), answer("same", 1.0)).unwrap();
     }
-    let said = refused(folder.path());
-    assert!(said.contains("it is the run same of"), "{said}");
+    let errors = refused(folder.path());
+    assert!(errors.contains("it is the run same of"), "{errors}");
     assert!(refused(Path::new("/nowhere")).contains("cannot be read"));
 }

@@ -52,7 +52,7 @@ pub(super) const ONCE: &str =
 
 /// Doubt that a host was away so often that slowness may hide there; `None` where it was not.
 pub(super) fn of_unseen(course: &RunningRace<'_>, place: usize) -> Option<String> {
-    let unseen = course.unseen(place);
+    let unseen = course.unmeasured_rounds(place);
     RunningRace::is_much(unseen).then(|| {
         format!(
             "It was not measured in {unseen} of {} rounds, since it was away, and may be slow at such times.",

@@ -76,18 +76,19 @@ fn a_host_that_is_kept_and_dead_by_now_is_reported() {
         let mut ranked = concluded.ranked.iter();
         ranked.find(|one| one.place == place).unwrap()
     };
-    let told = "It was not there any more when the race was over: the connection to db1 was lost.";
+    let expected =
+        "It was not there any more when the race was over: the connection to db1 was lost.";
     assert_eq!(of(1).decided, Decision::Keep);
-    assert!(of(1).doubts.iter().any(|doubt| doubt == told));
+    assert!(of(1).doubts.iter().any(|doubt| doubt == expected));
     // It is as bad as it was, and its figures are as good.
     assert!(of(4).is_bad && of(4).is_gone && of(4).doubts.is_empty());
     assert!(!of(0).is_gone && !of(1).is_doubtful);
     // One is kept, and of the three that tie one will be.
     let group = &concluded.groups[0];
     assert_eq!((group.kept, group.places, group.there), (1, 1, 1));
-    let said = crate::race::view::not_there(group);
-    let told = "all: of 2 that are kept 1 were there when the race was over.";
-    assert_eq!(said.as_deref(), Some(told));
+    let actual = crate::race::view::missing_hosts_notice(group);
+    let expected = "all: of 2 that are kept 1 were there when the race was over.";
+    assert_eq!(actual.as_deref(), Some(expected));
     let text = crate::race::view::text(&run, record, &concluded, 200);
     assert!(text.contains("db1: It was not there any more"), "{text}");
     let json = crate::race::view::json(&run, record, &concluded);

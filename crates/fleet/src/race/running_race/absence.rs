@@ -99,7 +99,7 @@ impl Absences {
 
     /// Number of rounds in which nothing is known of a host in which it should have been measured, whosever fault that
     /// is.
-    pub(super) fn unseen(&self, host: usize) -> usize {
+    pub(super) fn unmeasured_rounds(&self, host: usize) -> usize {
         let absence = self.of.get(&host);
         absence.map_or(0, |absence| absence.rounds + absence.excused.len())
     }

@@ -249,7 +249,7 @@ fn a_loss_has_the_time_to_be_made_good_in_short_rounds_too() {
     }
     assert_eq!(without(&mut course, &mut rng, 0, None), [0]);
     // Slowness may hide in all of them.
-    assert_eq!(course.unseen(0), 31);
+    assert_eq!(course.unmeasured_rounds(0), 31);
 }
 
 #[test]
@@ -267,9 +267,9 @@ fn rounds_that_are_excused_are_unseen_until_they_are_answered() {
         });
         assert_eq!(course.take(&one), [0; 0]);
     }
-    assert_eq!((course.missed(0), course.unseen(0)), (0, 5));
+    assert_eq!((course.missed(0), course.unmeasured_rounds(0)), (0, 5));
     assert_eq!(without(&mut course, &mut rng, 0, Some(2)), [0; 0]);
-    assert_eq!((course.missed(0), course.unseen(0)), (0, 2));
+    assert_eq!((course.missed(0), course.unmeasured_rounds(0)), (0, 2));
 }
 
 #[test]

@@ -93,7 +93,11 @@ impl Termination {
 }
 
 /// The hosts that are kept or tie, with their figures and doubts about these, a line each.
-pub(super) fn kept(run: &FleetRun, record: &RaceRecord, concluded: &RaceConclusion) -> String {
+pub(super) fn kept_hosts(
+    run: &FleetRun,
+    record: &RaceRecord,
+    concluded: &RaceConclusion,
+) -> String {
     let is_kept = |one: &&RankedHost| matches!(one.decided, Decision::Keep | Decision::Tie);
     let mut text = String::new();
     for one in concluded.ranked.iter().filter(is_kept) {

@@ -93,7 +93,7 @@ fn late_answers_of_many_hosts_come_to_one_run_that_is_no_newer_for_them() {
     let mut store = store_at(&place.path().join("ledger.db"));
     add(&mut store, "done", &empty("done")).unwrap();
     let busy = store_at(&place.path().join("ledger.db"));
-    let busy = Job::begin(busy, "busy", &empty("busy"), Takeover::FromDead).unwrap();
+    let busy = OwnedJob::begin(busy, "busy", &empty("busy"), Takeover::FromDead).unwrap();
     let began = store.ledger().list_work(None).unwrap();
     let names: Vec<String> = (0..60).map(|at| format!("h{at:02}")).collect();
     let mut earlier: Vec<Ended> = names

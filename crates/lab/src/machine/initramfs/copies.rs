@@ -90,9 +90,10 @@ fn needed(program: &Path) -> Result<Vec<PathBuf>> {
             program.display()
         ))
     };
-    let said = Exec::new("ldd").arg(program).bound().run();
-    let said = said.map_err(|error| refused(&format!("its libraries are not known: {error}")))?;
-    libraries(&said.text()).map_err(|missing| {
+    let ldd_output = Exec::new("ldd").arg(program).bound().run();
+    let ldd_output =
+        ldd_output.map_err(|error| refused(&format!("its libraries are not known: {error}")))?;
+    libraries(&ldd_output.text()).map_err(|missing| {
         refused(&format!(
             "its library {missing} is not on this host: install it"
         ))
@@ -103,8 +104,8 @@ fn needed(program: &Path) -> Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// The name of a library that is not there.
-fn libraries(said: &str) -> std::result::Result<Vec<PathBuf>, String> {
-    let named = said
+fn libraries(ldd_output: &str) -> std::result::Result<Vec<PathBuf>, String> {
+    let named = ldd_output
         .lines()
         .filter_map(|line| line.trim().split_once(" => "));
     named
@@ -121,16 +122,16 @@ mod tests {
 
     #[test]
     fn libraries_are_those_that_ldd_names() {
-        let said = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibaio.so.1 => /lib/x86_64-linux-gnu/libaio.so.1 (0x00007f)\n\
+        let ldd_output = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibaio.so.1 => /lib/x86_64-linux-gnu/libaio.so.1 (0x00007f)\n\
                     \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
-        let found = libraries(said).unwrap();
+        let found = libraries(ldd_output).unwrap();
         let folder = Path::new("/lib/x86_64-linux-gnu");
         assert_eq!(
             found,
             ["libaio.so.1", "libc.so.6"].map(|name| folder.join(name))
         );
-        let said = "\tlibx.so.1 => not found\n";
-        assert_eq!(libraries(said), Err("libx.so.1".to_owned()));
+        let ldd_output = "\tlibx.so.1 => not found\n";
+        assert_eq!(libraries(ldd_output), Err("libx.so.1".to_owned()));
         assert_eq!(libraries("\tstatically linked\n"), Ok(Vec::new()));
     }
 }

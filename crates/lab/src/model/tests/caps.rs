@@ -79,7 +79,7 @@ fn the_latency_is_as_configured_where_no_cap_is_met() {
     let mut slow = volume("latency=1ms,latency-min=900us:1GiB");
     let fastest = (0..10_000).map(|n| {
         let request = Request {
-            kind: Kind::Read,
+            kind: RequestKind::Read,
             offset: n * 8192,
             length: 4096,
         };
@@ -118,7 +118,7 @@ fn gp2_credits_are_what_the_documentation_reckons() {
     let mut ops = 0;
     while gp2.credits(now).unwrap() >= 1.0 && ops < 700_000 {
         let request = Request {
-            kind: Kind::Write,
+            kind: RequestKind::Write,
             offset: (ops % 1000) * 8192,
             length: 4096,
         };
@@ -234,7 +234,7 @@ proptest::proptest! {
         let mut starts: Vec<(u64, u64, u64)> = Vec::new();
         for (gap, length, place) in requests {
             now += gap;
-            let request = Request { kind: Kind::Read, offset: place * 8192, length: length * 512 };
+            let request = Request { kind: RequestKind::Read, offset: place * 8192, length: length * 512 };
             let admission = volume.admit(Nanos(now), &request);
             assert!(admission.start.0 >= now);
             starts.push((admission.start.0, admission.ops, admission.bytes));

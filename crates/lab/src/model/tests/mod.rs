@@ -22,7 +22,7 @@ fn volume(what: &str) -> Volume {
 /// Requests of a client.
 #[derive(Clone, Copy)]
 struct Load {
-    kind: Kind,
+    kind: RequestKind,
     block: u64,
     depth: u32,
     sequential: bool,
@@ -30,7 +30,7 @@ struct Load {
 
 const fn random(block: u64, depth: u32) -> Load {
     Load {
-        kind: Kind::Read,
+        kind: RequestKind::Read,
         block,
         depth,
         sequential: false,
@@ -39,7 +39,7 @@ const fn random(block: u64, depth: u32) -> Load {
 
 /// Runs each load on its volume, behind one gate, and gives the requests done in each second.
 fn run(volumes: &mut [Volume], loads: &[Load], caps: Caps, seconds: u64) -> Vec<Vec<u64>> {
-    let mut gate = Gate::new(caps, volumes.len());
+    let mut gate = FairQueue::new(caps, volumes.len());
     let mut random = Random::new(5);
     let mut places = vec![0_u64; volumes.len()];
     let mut done = vec![vec![0; seconds as usize]; volumes.len()];
@@ -85,7 +85,7 @@ fn run(volumes: &mut [Volume], loads: &[Load], caps: Caps, seconds: u64) -> Vec<
                 true,
             )));
         } else {
-            gate.offer(
+            gate.enqueue(
                 admission.start,
                 index,
                 admission.ops,

@@ -6,7 +6,7 @@ use super::*;
 fn cold_reads_in_flight_together_take_as_long_as_one() {
     let mut cold = volume("cold=1:1GiB");
     let read = |block: u64, within: u64| Request {
-        kind: Kind::Read,
+        kind: RequestKind::Read,
         offset: block * 512 * KIB + within,
         length: 4096,
     };
@@ -39,7 +39,7 @@ fn fetches_together_are_no_faster_than_their_limit_and_scale_with_the_caps() {
         let mut cold = Volume::new(group.spec.scaled(scale), 1);
         let last = (0..128).map(|block| {
             let request = Request {
-                kind: Kind::Read,
+                kind: RequestKind::Read,
                 offset: block * 512 * KIB,
                 length: 4096,
             };
@@ -65,14 +65,14 @@ fn a_write_fetches_only_what_it_does_not_cover() {
         );
         (admission.ready > admission.start, cold.cold_blocks_left())
     };
-    assert_eq!(wait(Kind::Write, 0, 512), (false, 2047));
-    assert_eq!(wait(Kind::Write, 512, 4), (true, 2046));
-    assert_eq!(wait(Kind::Zero, 1024, 1024), (false, 2044));
-    assert_eq!(wait(Kind::Trim, 2048 + 4, 4), (false, 2044));
-    assert_eq!(wait(Kind::Trim, 2048 + 4, 1024), (false, 2043));
+    assert_eq!(wait(RequestKind::Write, 0, 512), (false, 2047));
+    assert_eq!(wait(RequestKind::Write, 512, 4), (true, 2046));
+    assert_eq!(wait(RequestKind::Zero, 1024, 1024), (false, 2044));
+    assert_eq!(wait(RequestKind::Trim, 2048 + 4, 4), (false, 2044));
+    assert_eq!(wait(RequestKind::Trim, 2048 + 4, 1024), (false, 2043));
     // A part of a block on either side of a whole one.
-    assert_eq!(wait(Kind::Write, 8192 + 256, 1024), (true, 2040));
-    assert_eq!(wait(Kind::Flush, 0, 0), (false, 2040));
+    assert_eq!(wait(RequestKind::Write, 8192 + 256, 1024), (true, 2040));
+    assert_eq!(wait(RequestKind::Flush, 0, 0), (false, 2040));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn requests_that_start_in_a_slow_episode_have_its_latency() {
     let mut slow = volume("iops=100,latency=0us,jitter=0,slow=5ms+10s,slow-factor=10:64GiB");
     let mut start = |block: u64| {
         let request = Request {
-            kind: Kind::Read,
+            kind: RequestKind::Read,
             offset: block << 20,
             length: 4096,
         };
@@ -120,10 +120,10 @@ fn requests_that_start_in_a_slow_episode_have_its_latency() {
 
 #[test]
 fn episodes_begin_on_command() {
-    let mut late = volume("stall=1s+1s:1GiB").held();
+    let mut late = volume("stall=1s+1s:1GiB").paused();
     late.begin(Nanos::from_secs(10));
     let flush = Request {
-        kind: Kind::Flush,
+        kind: RequestKind::Flush,
         offset: 0,
         length: 0,
     };
@@ -139,9 +139,9 @@ fn episodes_begin_on_command() {
 
 #[test]
 fn a_volume_that_is_held_has_no_troubles_and_stays_cold() {
-    let mut held = volume("cold=1,error=all,stall=0s+1h,slow=0s+1h,jitter=0:1GiB").held();
+    let mut held = volume("cold=1,error=all,stall=0s+1h,slow=0s+1h,jitter=0:1GiB").paused();
     let read = Request {
-        kind: Kind::Read,
+        kind: RequestKind::Read,
         offset: 0,
         length: 4096,
     };
@@ -176,15 +176,15 @@ fn errors_come_where_and_when_they_were_requested() {
         )
         .failed
     };
-    assert!(!fails(Kind::Read, 0, 64));
-    assert!(fails(Kind::Read, SECOND, 64));
-    assert!(fails(Kind::Read, SECOND, 61));
-    assert!(!fails(Kind::Read, SECOND, 60) && !fails(Kind::Read, SECOND, 68));
-    assert!(!fails(Kind::Write, SECOND, 64));
+    assert!(!fails(RequestKind::Read, 0, 64));
+    assert!(fails(RequestKind::Read, SECOND, 64));
+    assert!(fails(RequestKind::Read, SECOND, 61));
+    assert!(!fails(RequestKind::Read, SECOND, 60) && !fails(RequestKind::Read, SECOND, 68));
+    assert!(!fails(RequestKind::Write, SECOND, 64));
 
     let mut chance = volume("error-rate=1%:1GiB");
     let request = Request {
-        kind: Kind::Write,
+        kind: RequestKind::Write,
         offset: 0,
         length: 4096,
     };

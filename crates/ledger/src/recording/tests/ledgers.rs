@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use record::sample::{DeviceId, Gap, Sample, SampleSource};
 use record::{Bytes, Nanos, Severity, Subject};
-use study::watch::{Event, EventCode};
+use study::watch::{EventCode, WatchEvent};
 
 use crate::owner::tests::owner;
 use crate::recording::packed::Packed;
@@ -18,7 +18,7 @@ fn day(text: &str) -> Timestamp {
 
 fn event(id: u64, at: SampleTime, ended: Option<SampleTime>) -> RecordedEvent {
     RecordedEvent {
-        event: Event {
+        event: WatchEvent {
             id,
             code: EventCode::Stalled,
             severity: Severity::Warn,
@@ -154,7 +154,7 @@ fn findings_that_last_when_a_recording_ends_end_with_it() {
         let mut host = Host::new(1, 2, day("2026-11-20T04:00:00Z"));
         record(&mut ledger, &mut second, &mut host, 10);
         let played = play(&ledger, span.0, span.1);
-        let closed: Vec<(usize, &Event)> = played
+        let closed: Vec<(usize, &WatchEvent)> = played
             .iter()
             .enumerate()
             .flat_map(|(at, one)| one.closed.iter().map(move |event| (at, event)))

@@ -6,7 +6,7 @@ use study::pace::least_rate;
 
 /// RAID 10 over four pairs of volumes, of which each reads 64 KiB in 2.6 ms, under the load of [`at`]. Half of
 /// what they can do and a little more is lost until the slowest of what was begun has come back.
-fn ten(share: f64) -> Load {
+fn raid10(share: f64) -> Load {
     let load = at(share, Noise::Exponential);
     let read = 4.0 * 128.0 / FASTEST;
     // Read directly, its members are in a queue as those of any array: the cost is that of [`at`].
@@ -70,10 +70,10 @@ struct OthersShare {
 /// Under this share of load.
 fn slowed(share: f64, steps: Steps) -> OthersShare {
     let mut nothing = Model::new(u64::MAX / 4096, FASTEST);
-    nothing.load = ten(share);
+    nothing.load = raid10(share);
     nothing.rest(Nanos(300 * SECOND));
     let mut model = Model::new(u64::MAX / 4096, FASTEST);
-    model.load = ten(share);
+    model.load = raid10(share);
     run(&mut model, steps, 400);
     let of = |share| quantile(&model, 60, 400, share) / quantile(&nothing, 0, 300, share);
     let latency = OthersShare {
@@ -130,7 +130,7 @@ fn nobody_waits_for_a_barrier_on_an_idle_array() {
     let mut model = Model::new(u64::MAX / 4096, FASTEST);
     model.load = Load {
         rate: 0.0,
-        ..ten(0.3)
+        ..raid10(0.3)
     };
     run(&mut model, Steps::Direct, 60);
     let got = rate(&model, 10, 60) / FASTEST;

@@ -28,7 +28,7 @@ fn busy() -> Load {
     }
 }
 
-fn nobody() -> Load {
+fn idle_load() -> Load {
     Load {
         rate: 0.0,
         ..busy()
@@ -54,7 +54,7 @@ fn all_is_found_once_over_any_number_of_interruptions_and_turns() {
             for turn in 0..20 {
                 let load = match turn % 2 == start % 2 {
                     true => busy(),
-                    false => nobody(),
+                    false => idle_load(),
                 };
                 model.events.push((turn * 9 * SECOND, Event::Load(load)));
             }
@@ -207,7 +207,7 @@ fn an_array_that_is_left_in_the_middle_of_a_chunk_is_checked_to_its_end() {
         model.bad = (0..of).step_by(99_991).collect();
         let leaves = 15 * SECOND + moment * 137_000_000;
         model.events = vec![
-            (leaves, Event::Load(nobody())),
+            (leaves, Event::Load(idle_load())),
             (600 * SECOND, Event::Stop(StopCause::Deadline)),
         ];
         let ended = drive(&mut model, &two());

@@ -5,8 +5,8 @@ const MS: u64 = 1_000_000;
 const RATE: Allowed = Allowed::Rate(1_048_576.0);
 
 /// Of RAID 10 over four pairs with chunks of 64 KiB, with a latency that is kept, in seconds.
-fn ten(kept: f64) -> SyncWindow {
-    let mut window = SyncWindow::new(Sectors(0), BLOCK, 4, Nanos(0)).that_holds_all(true);
+fn raid10(kept: f64) -> SyncWindow {
+    let mut window = SyncWindow::new(Sectors(0), BLOCK, 4, Nanos(0)).with_barrier(true);
     window.ends_at(Sectors(1 << 40));
     window.keep(Some(kept));
     window
@@ -30,7 +30,7 @@ fn steps(
         window.follow(live, now);
         let bytes = Sectors(live.0 - before.0).bytes().0 as f64;
         window.throttle(RATE, live, bytes, 0.001);
-        window.stood(now);
+        window.note_stop(now);
         if window.is_wanted(RATE, live, now) {
             let from = window.at().0;
             if let Some(to) = window.raise(RATE, live, in_flight(ms), now) {
@@ -46,14 +46,14 @@ fn steps(
 #[test]
 fn a_step_is_as_long_as_half_of_what_is_kept_allows() {
     // 20 ms may be taken, and a second's worth is sixteen units of 64 KiB.
-    let fast = steps(&mut ten(0.040), 20_000, 5, |_| 0);
+    let fast = steps(&mut raid10(0.040), 20_000, 5, |_| 0);
     assert_eq!((fast.first(), fast.last()), (Some(&1), Some(&4)));
     // One unit is the least, however long it takes.
-    let slow = steps(&mut ten(0.040), 20_000, 50, |_| 0);
+    let slow = steps(&mut raid10(0.040), 20_000, 50, |_| 0);
     assert!(slow.iter().all(|units| *units == 1), "{slow:?}");
     assert!(slow.len() > 250, "and the rate is had: {}", slow.len());
     // A hundred megabytes a second in steps of 64 KiB would be nothing but superblocks.
-    let mut quick = ten(0.001);
+    let mut quick = raid10(0.001);
     steps(&mut quick, 1000, 1, |_| 0);
     assert_eq!(quick.step(1e8).bytes().0 >> 16, 152);
 }
@@ -62,12 +62,12 @@ fn a_step_is_as_long_as_half_of_what_is_kept_allows() {
 fn a_step_waits_for_few_requests_in_flight_but_not_for_ever() {
     // Each 13 ms there are few for a moment.
     let busy = |ms: u64| if ms.is_multiple_of(13) { 2 } else { 10 };
-    let mut window = ten(0.040);
+    let mut window = raid10(0.040);
     let some = steps(&mut window, 20_000, 50, busy);
     assert!(some.len() > 200, "{}", some.len());
     let usual = window.usual.unwrap_or_default();
     assert!(usual > 5.0, "what it waited for is not usual: {usual}");
-    let always = steps(&mut ten(0.040), 20_000, 50, |_| 10);
+    let always = steps(&mut raid10(0.040), 20_000, 50, |_| 10);
     assert!(always.len() > 200, "{}", always.len());
 }
 
@@ -93,7 +93,7 @@ fn alone_md_stands_soon_and_then_seldom() {
         let bytes = Sectors(live.0 - before.0).bytes().0 as f64;
         window.throttle(Allowed::All, live, bytes, 0.1);
         if live == window.at() {
-            window.stood(now);
+            window.note_stop(now);
             stood.push(ms);
         }
         if window.is_wanted(Allowed::All, live, now) {

@@ -180,7 +180,7 @@ mod tests {
     }
 
     /// Panics unless the first five rows of four disks are as they are drawn here, for each rotation.
-    fn are_drawn_so(parities: u64, wanted: [[&str; 5]; 6]) {
+    fn assert_rows(parities: u64, wanted: [[&str; 5]; 6]) {
         let rotations = [
             Rotation::LeftAsymmetric,
             Rotation::RightAsymmetric,
@@ -204,7 +204,7 @@ mod tests {
             ["P 0 1 2", "P 3 4 5", "P 6 7 8", "P 9 10 11", "P 12 13 14"],
             ["0 1 2 P", "3 4 5 P", "6 7 8 P", "9 10 11 P", "12 13 14 P"],
         ];
-        are_drawn_so(1, wanted);
+        assert_rows(1, wanted);
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
             ["P Q 0 1", "P Q 2 3", "P Q 4 5", "P Q 6 7", "P Q 8 9"],
             ["0 1 P Q", "2 3 P Q", "4 5 P Q", "6 7 P Q", "8 9 P Q"],
         ];
-        are_drawn_so(2, wanted);
+        assert_rows(2, wanted);
     }
 
     fn rotations() -> impl Strategy<Value = Rotation> {

@@ -108,7 +108,7 @@ fn parity(disks: u64, parities: u64) -> Geometry {
     Geometry::Parity(parity.unwrap())
 }
 
-fn ten(layout: u64) -> Geometry {
+fn raid10(layout: u64) -> Geometry {
     let copies = Copies::of(layout, 4).unwrap();
     Geometry::Ten(Raid10::new(4, 8192, copies, SIZE).unwrap())
 }
@@ -120,10 +120,10 @@ fn geometries() -> Vec<(Geometry, u32)> {
         (mirror(3), 3),
         (parity(4, 1), 4),
         (parity(5, 2), 5),
-        (ten(0x102), 4),
-        (ten(0x201), 4),
-        (ten(0x1_0201), 4),
-        (ten(0x103), 4),
+        (raid10(0x102), 4),
+        (raid10(0x201), 4),
+        (raid10(0x1_0201), 4),
+        (raid10(0x103), 4),
     ]
 }
 

@@ -213,7 +213,7 @@ mod tests {
 
     use crate::simulate::Rng;
     use crate::watch::simulated::{Disk, Host};
-    use crate::watch::{Event, EventCode};
+    use crate::watch::{EventCode, WatchEvent};
 
     /// The disks of four whose credit is found spent, where that of so many is.
     fn found(level: Option<Level>, spent: usize) -> Vec<String> {
@@ -230,7 +230,7 @@ mod tests {
                 }
             }
         });
-        let is_spent = |event: &Event| event.code == EventCode::BurstSpent;
+        let is_spent = |event: &WatchEvent| event.code == EventCode::BurstSpent;
         let mut names: Vec<String> = events
             .into_iter()
             .filter(is_spent)

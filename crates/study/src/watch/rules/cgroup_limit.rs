@@ -253,7 +253,7 @@ mod tests {
             };
             let mut device = Device::by_name(DeviceId(0), "sdb", SampleTime::default());
             device.number = Some(number(16));
-            changes.extend(watch.see(&Sample {
+            changes.extend(watch.observe(&Sample {
                 at,
                 length: Nanos((length_s * 1e9) as u64),
                 host: HostSample {

@@ -174,7 +174,7 @@ mod tests {
                 sample.sum_up();
                 sample
             };
-            changes.extend(watch.see(&Sample {
+            changes.extend(watch.observe(&Sample {
                 at: SampleTime {
                     wall: None,
                     elapsed: Nanos::from_secs(second),

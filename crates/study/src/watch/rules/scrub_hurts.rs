@@ -298,7 +298,7 @@ impl Before {
 mod tests {
     use std::sync::Arc;
 
-    use crate::watch::Event;
+    use crate::watch::WatchEvent;
     use record::sample::{
         ArraySample, Device, Flow, Fraction, HostSample, PerSecond, Pressure, PressureLine,
         Progress, Sample, SampleTime,
@@ -352,11 +352,14 @@ mod tests {
 
     /// The second in which it is found that a check hurts, which begins at 60 s, and what is found; `iops`
     /// gives what the array completes.
-    fn event(iops: fn(u64) -> f64) -> Option<(u64, Event)> {
+    fn event(iops: fn(u64) -> f64) -> Option<(u64, WatchEvent)> {
         let mut watch = Watch::new(Settings::default());
         (1..240).find_map(|number| {
             let sample = second(number, iops(number), number > 60);
-            let mut events = watch.see(&sample).into_iter().map(|change| change.event);
+            let mut events = watch
+                .observe(&sample)
+                .into_iter()
+                .map(|change| change.event);
             let event = events.find(|event| event.code == EventCode::ScrubHurts)?;
             Some((number, event))
         })

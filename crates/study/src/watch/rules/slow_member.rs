@@ -199,13 +199,13 @@ mod tests {
 
     use crate::simulate::Rng;
     use crate::watch::simulated::{ClosedLoad, Demand, Disk, Host};
-    use crate::watch::{Event, EventCode};
+    use crate::watch::{EventCode, WatchEvent};
 
     /// The members that are found slow within a minute and a half.
     fn found(mut host: Host, seed: u64) -> Vec<String> {
         host.level = Some(Level::Zero);
         let events = host.play(90, &mut Rng::new(seed), |_, _| {});
-        let is_slow = |event: &Event| event.code == EventCode::SlowMember;
+        let is_slow = |event: &WatchEvent| event.code == EventCode::SlowMember;
         let slow = events.into_iter().filter(is_slow);
         slow.map(|event| event.name).collect()
     }
@@ -254,7 +254,7 @@ mod tests {
                 disk.demand = Demand::Rate(if second < 40 { 30.0 } else { 300.0 });
             }
         });
-        let slow = |event: &&Event| event.code == EventCode::SlowMember;
+        let slow = |event: &&WatchEvent| event.code == EventCode::SlowMember;
         assert_eq!(events.iter().find(slow), None);
     }
 }

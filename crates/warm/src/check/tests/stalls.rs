@@ -96,7 +96,7 @@ fn checked_on(host: Host, seed: u64) -> (Sample, f64) {
     }
     let share = host.cold;
     let limit = Shared::new(None);
-    let mut pairs = Pairs::new(&places, seed, unbound(&limit));
+    let mut pairs = PairedReads::new(&places, seed, unbound(&limit));
     // When each that is in flight comes back, and when it was issued.
     let mut in_flight: Vec<(f64, f64, Request)> = Vec::new();
     loop {

@@ -303,7 +303,7 @@ impl ColumnPlan {
 }
 
 /// A text at the right of so many columns.
-pub(super) fn right(text: &str, width: usize) -> String {
+pub(super) fn right_aligned(text: &str, width: usize) -> String {
     format!("{text:>width$}")
 }
 

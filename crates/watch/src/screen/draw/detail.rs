@@ -4,7 +4,7 @@ use ratatui::text::Line;
 use record::sample::{Device, FlowKind, LatencyBin, VendorSample};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
-use super::columns::{flight, right, unknown};
+use super::columns::{flight, right_aligned, unknown};
 use super::figures::{MIB, rate, share, size, sparkline, wait};
 use super::latency;
 use super::table::{SPAN, name, state_words};
@@ -135,7 +135,7 @@ fn facts(device: &Device, frame: &Frame, columns: usize) -> Vec<Line<'static>> {
 /// Reads, writes, discards and flushes.
 fn flows(row: &DeviceRow) -> Vec<Line<'static>> {
     let cells = |first: &str, rest: [&str; 5]| {
-        let rest = rest.map(|cell| right(cell, 9)).concat();
+        let rest = rest.map(|cell| right_aligned(cell, 9)).concat();
         format!("{first:<8}{rest}")
     };
     let heads = cells("", ["per s", "MiB/s", "merged/s", "await", "size"]);

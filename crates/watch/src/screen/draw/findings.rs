@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 use record::{Nanos, Severity};
-use study::watch::Event;
+use study::watch::WatchEvent;
 use ui::screen::{Capabilities, Pieces as _, TextStyle, wrap};
 
 use super::figures::{clock, span};
@@ -12,7 +12,7 @@ use crate::screen::model::Model;
 const OVER: usize = 5;
 
 /// The findings below the table: what is open in full, and a line for each of the last that are over.
-pub(super) fn below(
+pub(super) fn below_table(
     model: &Model,
     columns: usize,
     capabilities: Capabilities,
@@ -24,7 +24,7 @@ pub(super) fn below(
     for event in model.found.open(now) {
         lines.extend(in_full(event, now, columns, capabilities));
     }
-    for event in model.found.over(now).into_iter().take(OVER) {
+    for event in model.found.ended_by(now).into_iter().take(OVER) {
         lines.push(name_of(event, now));
     }
     lines.extend(model.notes.iter().rev().take(2).map(|note| message(note)));
@@ -41,7 +41,7 @@ pub(super) fn all(model: &Model, columns: usize, capabilities: Capabilities) -> 
         .found
         .open(now)
         .into_iter()
-        .chain(model.found.over(now))
+        .chain(model.found.ended_by(now))
     {
         lines.extend(in_full(event, now, columns, capabilities));
     }
@@ -74,7 +74,7 @@ fn now(model: &Model) -> Option<Nanos> {
 }
 
 fn summary(model: &Model, now: Nanos, columns: usize, capabilities: Capabilities) -> Line<'static> {
-    let (open, over) = (model.found.open(now).len(), model.found.over(now).len());
+    let (open, over) = (model.found.open(now).len(), model.found.ended_by(now).len());
     let text = match (open, over) {
         (0, 0) => "Findings: none so far ".to_owned(),
         (open, 0) => format!("Findings: {open} open "),
@@ -88,7 +88,7 @@ fn summary(model: &Model, now: Nanos, columns: usize, capabilities: Capabilities
 
 /// A finding: time, kind and place; the evidence; and the advice.
 fn in_full(
-    event: &Event,
+    event: &WatchEvent,
     now: Nanos,
     columns: usize,
     capabilities: Capabilities,
@@ -106,7 +106,7 @@ fn in_full(
     lines
 }
 
-fn name_of(event: &Event, now: Nanos) -> Line<'static> {
+fn name_of(event: &WatchEvent, now: Nanos) -> Line<'static> {
     // What is over now lasted still at a time before.
     let ended = event.ended.filter(|ended| ended.elapsed <= now);
     let (sign, style) = match (ended, event.severity) {

@@ -56,7 +56,7 @@ pub(super) fn title(model: &Model, capabilities: Capabilities) -> Line<'static> 
             TextStyle::Note,
         );
     }
-    if let Some((mark, before)) = model.marks_of_late().next() {
+    if let Some((mark, before)) = model.recent_marks().next() {
         let text = format!("  = {}, {} ago", mark.text, span(before));
         line.push(text, TextStyle::Mark);
     }

@@ -7,7 +7,7 @@ use record::Nanos;
 use record::sample::{DeviceId, FlowKind, HostSample, Latencies, LatencySample, TracingSample};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
-use super::columns::{cut, right, unknown};
+use super::columns::{cut, right_aligned, unknown};
 use super::figures::{MIB, rate, share, wait};
 use super::table::SPAN;
 use crate::screen::model::Model;
@@ -50,7 +50,7 @@ pub(super) fn detail(
 
 fn percentiles(latency: &LatencySample) -> Vec<Line<'static>> {
     let cells = |first: &str, rest: [&str; 5]| {
-        let rest = rest.map(|cell| right(cell, 9)).concat();
+        let rest = rest.map(|cell| right_aligned(cell, 9)).concat();
         format!("{first:<8}{rest}")
     };
     let heads = cells("", ["requests", "p50", "p99", "p99.9", "max"]);

@@ -77,7 +77,7 @@ fn devices(
 ) -> (Vec<Line<'static>>, VisiblePart) {
     let table = table::DeviceTable::new(model, columns, capabilities);
     let wanted = if room >= 8 {
-        findings::below(model, columns, capabilities)
+        findings::below_table(model, columns, capabilities)
     } else {
         Vec::new()
     };

@@ -5,7 +5,7 @@ use record::Nanos;
 use record::sample::{ArraySample, Device, DeviceKind};
 use ui::screen::{Capabilities, Pieces as _, TextStyle};
 
-use super::columns::{AvailableData, ColumnPlan, RowCells, SIGNS, cut, right};
+use super::columns::{AvailableData, ColumnPlan, RowCells, SIGNS, cut, right_aligned};
 use super::figures::{MIB, rate, span, sparkline};
 use crate::screen::frame::DeviceRow;
 use crate::screen::history::History;
@@ -105,7 +105,7 @@ impl<'a> DeviceTable<'a> {
                 part => part,
             };
             if let Some(head) = rows.lines.first_mut().filter(|_| has_heads) {
-                *head = self.heads_with(&part);
+                *head = self.column_heads(&part);
             }
         }
         rows
@@ -145,11 +145,11 @@ impl<'a> DeviceTable<'a> {
     }
 
     fn heads(&self) -> Line<'static> {
-        self.heads_with("")
+        self.column_heads("")
     }
 
     /// The heads; where the list is longer than the screen, which part of it is seen.
-    fn heads_with(&self, part: &str) -> Line<'static> {
+    fn column_heads(&self, part: &str) -> Line<'static> {
         let choice = &self.model.choice;
         let name = if part.is_empty() { "device" } else { part };
         let mut line = Line::of(" ".repeat(SIGNS), TextStyle::Strong);
@@ -163,7 +163,7 @@ impl<'a> DeviceTable<'a> {
                 TextStyle::Strong
             };
             line.push(
-                right(
+                right_aligned(
                     column.head(self.capabilities, self.plan.is_short),
                     column.width(self.plan.is_short),
                 ),
@@ -183,7 +183,7 @@ impl<'a> DeviceTable<'a> {
         let strong = |sign| (sign, TextStyle::Strong);
         let mut signs: Vec<(char, TextStyle)> =
             cut(&text, self.plan.spark).chars().map(strong).collect();
-        for (_, before) in self.model.marks_of_late() {
+        for (_, before) in self.model.recent_marks() {
             let number = self.model.number();
             let part = number.and_then(|number| {
                 self.model
@@ -226,7 +226,7 @@ impl<'a> DeviceTable<'a> {
         line.push(fold_sign(branch.fold, self.capabilities), style);
         let label = format!(
             "{}{}",
-            twig(&branch.lasts, self.capabilities),
+            branch_lines(&branch.lasts, self.capabilities),
             name(&row.device)
         );
         let name_style = if is_selected {
@@ -245,7 +245,7 @@ impl<'a> DeviceTable<'a> {
             let (text, own) = column.cell(&cells);
             line.push(" ", TextStyle::Plain);
             line.push(
-                right(&text, column.width(self.plan.is_short)),
+                right_aligned(&text, column.width(self.plan.is_short)),
                 own.unwrap_or(style),
             );
         }
@@ -303,7 +303,7 @@ fn fold_sign(fold: Fold, capabilities: Capabilities) -> &'static str {
 }
 
 /// The lines of the tree before a name.
-fn twig(lasts: &[bool], capabilities: Capabilities) -> String {
+fn branch_lines(lasts: &[bool], capabilities: Capabilities) -> String {
     let Some((own, above)) = lasts.split_last() else {
         return String::new();
     };

@@ -136,7 +136,7 @@ fn clients_are_verified_only_against_an_authority() {
 /// Each with what the answer must say.
 #[test]
 fn mistakes_are_refused_with_their_place() {
-    for (text, said) in [
+    for (text, expected) in [
         ("other: 1\n", "other"),
         ("tls_server_config:\n  certfile: a\n", "certfile"),
         ("basic_auth_users: [a]\n", "basic_auth_users"),
@@ -184,9 +184,9 @@ fn mistakes_are_refused_with_their_place() {
         ),
     ] {
         let error = parse(text).unwrap_err();
-        assert!(error.contains(said), "{text}: {error}");
+        assert!(error.contains(expected), "{text}: {error}");
     }
-    for (lines, said) in [
+    for (lines, expected) in [
         ("  cert: x\n", "both given"),
         ("  min_version: TLS14\n", "TLS14"),
         ("  max_version: TLS11\n", "TLS12 and TLS13"),
@@ -223,6 +223,6 @@ fn mistakes_are_refused_with_their_place() {
         ),
     ] {
         let error = parse(&tls(lines)).unwrap_err();
-        assert!(error.contains(said), "{lines}: {error}");
+        assert!(error.contains(expected), "{lines}: {error}");
     }
 }

@@ -140,7 +140,7 @@ fn the_user_sees_the_figures_and_those_that_are_better() {
     let record = run.race.as_ref().unwrap();
     let mut concluded = crate::race::conclude(&run, record);
     concluded.ranked[0].doubts = vec!["It holds only zeros.".to_owned()];
-    let kept = list::kept(&run, record, &concluded);
+    let kept = list::kept_hosts(&run, record, &concluded);
     let line = kept.lines().next().unwrap();
     assert!(line.starts_with("  db0 is kept (page-read.iops "), "{kept}");
     assert!(line.contains(", within "), "{kept}");
