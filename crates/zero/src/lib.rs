@@ -37,7 +37,7 @@ use figures::ZeroedDisk;
 use foreground::{ForegroundWatch, Throttle};
 use place::ClaimedDisk;
 use progress::DiskLine;
-use sample::read_back;
+use sample::{ReadBack, read_back};
 use start::{PreparedZeroing, start};
 use state::{DiskState, Stop, lock};
 use ui::context::{Context, notice};
@@ -91,8 +91,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
         &ready.places,
         &ready.checkpoint.disks,
         &foreground,
-        &context.root,
-        interrupt,
+        |place, disk| read_samples(place, disk, &context.root, interrupt),
     );
     // What was found out is worth more than what the ledger makes of it.
     let printed = if finished.is_empty() {
@@ -108,6 +107,10 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
     let paths: Vec<&Path> = finished.iter().map(|one| one.disk.path.as_path()).collect();
     let command = command(&ready, &paths, &context.root);
     ready.checkpoint.disks.retain(|disk| !done(&disk.path));
+    let retry = match ready.writer.writes() {
+        true => "This tries that again:",
+        false => Resumable::Never.hint(),
+    };
     let PreparedZeroing {
         checkpoint, writer, ..
     } = ready;
@@ -116,9 +119,7 @@ pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> O
     written.midway()?;
     if !failures.is_empty() {
         let failures = failures.join("\n");
-        return Err(Failure::Midway(anyhow!(
-            "{failures}\nThis tries that again:\n  {command}"
-        )));
+        return Err(Failure::Midway(anyhow!("{failures}\n{retry}\n  {command}")));
     }
     Ok(if finished.iter().all(ZeroedDisk::is_well) {
         CommandEnd::Done
@@ -319,72 +320,96 @@ fn unfinished(
     ))
 }
 
-/// Reads samples back and takes the stamps away, of all disks at once. The disks that are done, and
-/// a sentence for each that is not: a signal came, or its stamp could not be taken away.
+/// Reads samples of all disks back with `read`, at once, and only then takes the stamps away: until none can be stopped
+/// any more, each keeps its own, with which it can go on. The disks that are done, and a sentence for each that is not:
+/// a signal came, or its stamp could not be taken away.
 fn finish(
     places: &[ClaimedDisk],
     disks: &[Disk],
     foreground: &[Option<ForegroundReport>],
-    root: &Root,
-    interrupt: &AtomicBool,
+    read: impl Fn(&ClaimedDisk, &Disk) -> Result<ReadBack, Stop> + Sync,
 ) -> (Vec<ZeroedDisk>, Vec<String>) {
+    let read = &read;
+    let all = || places.iter().zip(disks);
+    let mut backs = at_once(all().map(|(place, disk)| move || read(place, disk)));
+    if backs.contains(&Err(Stop::Signal)) {
+        let stopped = backs.into_iter().map(|back| back.and(Err(Stop::Signal)));
+        backs = stopped.collect();
+    }
+    let ended =
+        at_once(all().zip(backs).map(|((place, disk), back)| {
+            move || back.and_then(|back| take_stamp(place, disk, back))
+        }));
     let mut finished = Vec::new();
     let mut failures = Vec::new();
-    thread::scope(|scope| {
-        let threads: Vec<_> = places
-            .iter()
-            .zip(disks)
-            .zip(foreground)
-            .map(|((place, disk), foreground)| {
-                let finishing = scope
-                    .spawn(move || finish_one(place, disk, foreground.clone(), root, interrupt));
-                (finishing, disk)
-            })
-            .collect();
-        for (thread, disk) in threads {
-            let lost = |_| Err("its thread has failed".to_owned());
-            match thread.join().unwrap_or_else(lost) {
-                Ok(one) => finished.push(one),
-                Err(why) => failures.push(format!("{}: {why}", disk.path.display())),
+    for ((ended, disk), foreground) in ended.into_iter().zip(disks).zip(foreground) {
+        let why = match ended {
+            Ok(back) => {
+                finished.push(ZeroedDisk {
+                    back,
+                    disk: disk.clone(),
+                    foreground: foreground.clone(),
+                });
+                continue;
             }
-        }
-    });
+            Err(Stop::Signal) => {
+                "it is zeroed, and was stopped by a signal while samples were read back".to_owned()
+            }
+            Err(Stop::Gone(why)) => why,
+        };
+        failures.push(format!("{}: {why}", disk.path.display()));
+    }
     (finished, failures)
 }
 
-fn finish_one(
+/// What came of each work, all of them at once, each on its own thread.
+fn at_once<T: Send, W: FnOnce() -> Result<T, Stop> + Send>(
+    works: impl Iterator<Item = W>,
+) -> Vec<Result<T, Stop>> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = works.map(|work| scope.spawn(work)).collect();
+        let ends = threads.into_iter().map(|thread| {
+            let lost = |_| Err(Stop::Gone("its thread has failed".to_owned()));
+            thread.join().unwrap_or_else(lost)
+        });
+        ends.collect()
+    })
+}
+
+/// Reads a sample of a zeroed disk back.
+fn read_samples(
     place: &ClaimedDisk,
     disk: &Disk,
-    foreground: Option<ForegroundReport>,
     root: &Root,
     interrupt: &AtomicBool,
-) -> Result<ZeroedDisk, String> {
+) -> Result<ReadBack, Stop> {
     if let Some(why) = place.resized() {
-        return Err(why);
+        return Err(Stop::Gone(why));
     }
-    let stamp = place.stamped();
     let zeroed = Ranges::all(disk.size).subtract(&disk.failed);
-    let zeroed = zeroed.subtract(&Ranges::from(stamp.clone()));
+    let zeroed = zeroed.subtract(&Ranges::from(place.stamped()));
     let seed = disk.size.0 ^ u64::from(disk.starts);
-    // With its stamp it can go on from here.
-    let mut back = read_back(place, &zeroed, seed, root, interrupt)
-        .ok_or("it is zeroed, and was stopped by a signal while a sample was read back")?;
+    read_back(place, &zeroed, seed, root, interrupt).ok_or(Stop::Signal)
+}
+
+/// Takes the stamp of a disk away, and reads its block back too.
+fn take_stamp(place: &ClaimedDisk, disk: &Disk, mut back: ReadBack) -> Result<ReadBack, Stop> {
     // A first block that is bad carries no stamp, and stands among what failed.
     if !disk.unstamped {
+        let stamp = place.stamped();
         place
             .clear_stamp(disk.method.offload())
-            .map_err(|error| format!("its first block could not be zeroed: {error}"))?;
+            .map_err(|error| Stop::Gone(format!("its first block could not be zeroed: {error}")))?;
         back.take(stamp.clone(), place.is_zero(stamp));
     }
-    Ok(ZeroedDisk {
-        back,
-        disk: disk.clone(),
-        foreground,
-    })
+    Ok(back)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::Ordering::Relaxed;
+
     use record::Bytes;
 
     use super::*;
@@ -408,12 +433,21 @@ mod tests {
         let root = Root::under(Path::new("/no/such"));
         let foreground = [None, None, None];
         let signal = AtomicBool::new(true);
-        let (finished, failures) = finish(&places, &disks, &foreground, &root, &signal);
+        let (finished, failures) = finish(&places, &disks, &foreground, |place, disk| {
+            read_samples(place, disk, &root, &signal)
+        });
         assert!(finished.is_empty());
+        assert_eq!(failures.len(), 3);
         assert!(failures[0].contains("stopped by a signal"), "{failures:?}");
+        assert!(
+            failures[2].starts_with("/dev/c: its size changed"),
+            "{failures:?}"
+        );
         assert_eq!(places[0].stamp().unwrap().as_deref(), Some("one/1"));
         let signal = AtomicBool::new(false);
-        let (finished, failures) = finish(&places, &disks, &foreground, &root, &signal);
+        let (finished, failures) = finish(&places, &disks, &foreground, |place, disk| {
+            read_samples(place, disk, &root, &signal)
+        });
         assert_eq!(finished.len(), 1);
         assert!(finished[0].is_well() && finished[0].disk.path == Path::new("/dev/a"));
         assert_eq!(failures.len(), 2);
@@ -425,5 +459,37 @@ mod tests {
             failures[1].starts_with("/dev/c: its size changed"),
             "{failures:?}"
         );
+    }
+
+    #[test]
+    fn no_stamp_is_taken_away_when_a_signal_comes_while_another_disk_is_read_back() {
+        let places = [0, 1].map(|_| on_file(Bytes::MIB));
+        let disks = ["/dev/a", "/dev/b"].map(|path| Disk {
+            path: path.into(),
+            zeroed: Ranges::all(Bytes::MIB),
+            ..for_tests(Bytes::MIB)
+        });
+        for place in &places {
+            place.put_stamp("one/1").unwrap();
+        }
+        let root = Root::under(Path::new("/no/such"));
+        let signal = AtomicBool::new(false);
+        let first_is_read = Barrier::new(2);
+        let (finished, failures) = finish(&places, &disks, &[None, None], |place, disk| {
+            if disk.path == Path::new("/dev/a") {
+                let back = read_samples(place, disk, &root, &signal);
+                first_is_read.wait();
+                return back;
+            }
+            first_is_read.wait();
+            signal.store(true, Relaxed);
+            read_samples(place, disk, &root, &signal)
+        });
+        assert!(finished.is_empty());
+        assert_eq!(failures.len(), 2);
+        for (place, failure) in places.iter().zip(&failures) {
+            assert!(failure.contains("stopped by a signal"), "{failures:?}");
+            assert_eq!(place.stamp().unwrap().as_deref(), Some("one/1"));
+        }
     }
 }
