@@ -221,6 +221,53 @@ fn options_beside_a_job_file_hold_where_they_do_in_fio() {
     }
 }
 
+/// As in fio a section that is named holds for the names behind it too; what fio would leave out is refused.
+#[test]
+fn a_section_is_of_the_file_and_of_the_names_behind_it_as_in_fio() {
+    let place = Place::new();
+    let job = "[global]\nrw=write\nsize=1m\n[a]\n[b]\nbs=32k\n";
+    fs::write(place.path("job.fio"), job).unwrap();
+    let common = ["--directory=data", "--direct=1", "--output-format=json"];
+    let x = ["--name=x", "--rw=write", "--size=1m", "--bs=64k"];
+    let section = ["--section=b"];
+    let here = |words: &[&[&str]]| {
+        place.run(
+            &[
+                &["bench", "--fio", "job.fio"],
+                &common[..],
+                &words.concat()[..],
+            ]
+            .concat(),
+        )
+    };
+    let behind = here(&[&section, &x]).ends_with(2);
+    assert!(
+        behind
+            .err
+            .contains("the command line: name: fio would not run this job, x"),
+        "{behind:#?}"
+    );
+    let none = here(&[&["--section=c"]]).ends_with(2);
+    assert!(none.err.contains("it has these: a, b"), "{none:#?}");
+    let before = here(&[&x, &section]).ends_with(0);
+    let names = |said: &[(String, u64)]| -> Vec<String> {
+        said.iter().map(|(name, _)| name.clone()).collect()
+    };
+    assert_eq!(names(&requests(&before.out)), ["x", "b"]);
+    if Command::new("fio").arg("--version").output().is_err() {
+        skipped("fio is not installed");
+        return;
+    }
+    let by_fio = |words: &[&[&str]]| {
+        let mut fio = Command::new("fio");
+        fio.args(common).args(words.concat()).arg("job.fio");
+        let said = fio.current_dir(place.path("")).output().unwrap().stdout;
+        requests(&String::from_utf8(said).unwrap())
+    };
+    assert_eq!(requests(&before.out), by_fio(&[&x, &section]));
+    assert_eq!(names(&by_fio(&[&section, &x])), ["b"]);
+}
+
 /// fio itself takes the same words, and means the same by them.
 #[test]
 fn the_options_are_spelled_as_fio_spells_them() {
@@ -324,6 +371,10 @@ fn what_fio_would_not_take_is_refused_with_the_option() {
                 "db1",
             ],
             "the command line: client: other hosts are measured by: disksmith fleet run",
+        ),
+        (
+            &["--rw", "read", "--size=1m", "--section=b", "--name=x"],
+            "the command line: section: it selects sections of a job file",
         ),
         (
             &["--rw", "read", "--size", "1m", "--trim_percentage=10"],

@@ -159,6 +159,12 @@ fn with_root_trims_have_the_third_of_three_sizes_as_by_fio() {
         ("bs=4k,8k", 128),
         ("bs=8k\nbs=,,16k", 64),
         ("bssplit=4k/100,8k/100,32k/100", 32),
+        // By the order of requests trims have the first, or at random the second.
+        ("bs=4k,8k,16k\nbs_is_seq_rand=1", 256),
+        (
+            "rw=randtrim\nnorandommap\nbs=4k,8k,16k\nbs_is_seq_rand=1",
+            128,
+        ),
     ] {
         let job = format!("[t]\nrw=trim\nsize=1m\n{sizes}\n");
         let ours = run(&place, device.path(), &job, &arguments)

@@ -87,11 +87,19 @@ pub fn read_with(
     options: &[(&str, String)],
     surroundings: &MachineFacts<'_>,
 ) -> Result<Vec<Job>, JobFileErrors> {
-    let (mut sections, errors) = command_line::sections(options);
-    let mut of_file = lines::sections(name, text, surroundings)?;
-    command_line::select(&mut of_file, options);
-    sections.extend(of_file);
-    with_errors(errors, jobs(sections, name, surroundings))
+    let (mut sections, mut errors) = command_line::sections(options, true);
+    let without_jobs = match lines::sections(name, text, surroundings) {
+        Ok(mut of_file) => {
+            let none_selected = command_line::select(&mut of_file, options);
+            sections.extend(of_file);
+            Some(none_selected.unwrap_or_else(|| no_job(name)))
+        }
+        Err(error) => {
+            errors.push(error);
+            None
+        }
+    };
+    with_errors(errors, jobs(sections, without_jobs, surroundings))
 }
 
 /// The jobs that `options` make on a command line alone.
@@ -102,8 +110,9 @@ pub fn of_options(
     options: &[(&str, String)],
     surroundings: &MachineFacts<'_>,
 ) -> Result<Vec<Job>, JobFileErrors> {
-    let (sections, errors) = command_line::sections(options);
-    with_errors(errors, jobs(sections, command_line::NAME, surroundings))
+    let (sections, errors) = command_line::sections(options, false);
+    let without_jobs = Some(no_job(command_line::NAME));
+    with_errors(errors, jobs(sections, without_jobs, surroundings))
 }
 
 /// The jobs, unless there are errors beside theirs.
@@ -118,10 +127,19 @@ fn with_errors(
     }
 }
 
-/// The jobs of sections.
+/// The error of a file without jobs.
+fn no_job(name: &str) -> FioError {
+    let place = JobFileLine {
+        file: name.to_owned(),
+        line: 1,
+    };
+    place.error("there is no job in it; a job begins with [its name]")
+}
+
+/// The jobs of sections. Where there are none, that is the error `without_jobs`.
 fn jobs(
     sections: Vec<lines::Section>,
-    name: &str,
+    without_jobs: Option<FioError>,
     surroundings: &MachineFacts<'_>,
 ) -> Result<Vec<Job>, JobFileErrors> {
     let mut global = Job::default();
@@ -151,11 +169,7 @@ fn jobs(
         }
     }
     if jobs.is_empty() {
-        let place = JobFileLine {
-            file: name.to_owned(),
-            line: 1,
-        };
-        errors.push(place.error("there is no job in it; a job begins with [its name]"));
+        errors.extend(without_jobs);
     }
     JobFileErrors::or(errors, jobs)
 }

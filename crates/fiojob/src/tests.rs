@@ -122,6 +122,11 @@ fn a_job_that_trims_has_the_third_of_three_values() {
     // fio takes its own default there.
     assert!(job("bs=4k,8k,").is_err() && job("bs=4k,8k,x").is_err());
     assert!(job("rw=trimwrite\nbs=4k,8k,16k").is_err());
+    // By the order of requests there is no third size.
+    for (rw, bytes) in [("trim", 4096), ("randtrim", 8192)] {
+        let by_order = job(&format!("rw={rw}\nbs=4k,8k,16k\nbs_is_seq_rand=1")).unwrap();
+        assert_eq!(by_order.sizes.write[0].bytes, bytes, "{rw}");
+    }
     let same = job("rw=trimwrite\nbs=4k,8k,8k").unwrap();
     assert_eq!(same.sizes.write[0].bytes, 8192);
     let write = job("rw=write\nbs=4k,8k,16k").unwrap();
@@ -168,9 +173,37 @@ fn options_of_a_command_line_beside_a_file_hold_where_the_file_does_not_give_the
     );
     let one = beside(&[("section", "b"), ("section", "c")]).unwrap();
     assert_eq!((one.len(), one[0].name.as_str()), (1, "b"));
-    assert!(beside(&[("section", "c")]).is_err());
+    let error = beside(&[("section", "c")]).unwrap_err().to_string();
+    let says = "the command line: section: the job file has no such section; it has these: a, b";
+    assert_eq!(error, says);
+    // As fio 3.33: a section that is named before a job's name selects that too.
+    let x = [("name", "x"), ("rw", "read"), ("size", "1m")];
+    let section = [("section", "b")];
+    let both = beside(&[&x[..], &section].concat()).unwrap();
+    let names: Vec<_> = both.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names, ["x", "b"]);
+    let error = beside(&[&section[..], &x].concat())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("name: fio would not run this job"),
+        "{error}"
+    );
+    assert!(beside(&[&[("section", "x")], &x[..]].concat()).is_ok());
     let error = beside(&[("warp", "1")]).unwrap_err().to_string();
     assert!(error.starts_with("the command line: warp: "), "{error}");
+    // A file that cannot be read at all does not hide what else is wrong.
+    let options = [("client", "db1"), ("name", "x"), ("warp", "1")];
+    let options = options.map(|(name, value)| (name, value.to_owned()));
+    let errors = read_with("job.fio", "[\n", &options, &SURROUNDINGS).unwrap_err();
+    let said = errors.to_string();
+    let said: Vec<_> = said.lines().collect();
+    assert!(
+        said[0].starts_with("the command line: client: "),
+        "{said:?}"
+    );
+    assert!(said[1].starts_with("job.fio, line 1: "), "{said:?}");
+    assert!(said[2].starts_with("the command line: warp: "), "{said:?}");
 }
 
 #[test]

@@ -18,7 +18,8 @@ const OF_THREE: [&str; 10] = [
     "percentage_random",
 ];
 
-/// Gives a job that trims the third values of its options, in place of those for writes: trims are its writes.
+/// Gives a job that trims the third values of its options, in place of those for writes: trims are its writes. Sizes
+/// that are by the order of requests have no third value, as in fio.
 ///
 /// # Errors
 /// The first option whose third value cannot be that of the job's trims.
@@ -27,6 +28,9 @@ pub(crate) fn put(job: &mut Job) -> Result<(), FioError> {
         return Ok(());
     }
     for option in OF_THREE {
+        if job.sizes_by_order && matches!(option, "bs" | "bsrange" | "bssplit") {
+            continue;
+        }
         let parts: Vec<String> = match job.given.get(option) {
             Some(value) => value.split(',').map(str::to_owned).collect(),
             None => continue,

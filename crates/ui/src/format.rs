@@ -273,7 +273,7 @@ pub fn details(details: &JobOptions) -> Vec<String> {
         }
     }
     parts.extend(zones(details));
-    parts.extend(details.sequential_runs.as_ref().map(sequential_runs));
+    parts.extend(details.sequential_runs.as_ref().and_then(sequential_runs));
     if details.offset.0 > 0 {
         parts.push(format!("from {} on", details.offset));
     }
@@ -297,31 +297,61 @@ pub fn details(details: &JobOptions) -> Vec<String> {
 }
 
 /// Requests of a random job that continue others, as a clause.
-fn sequential_runs(runs: &SequentialRuns) -> String {
-    match (runs.every, runs.repeats) {
-        (0 | 1, _) => format!(
-            "{} of reads and {} of writes behind the one before",
-            percent(1.0 - runs.reads),
-            percent(1.0 - runs.writes)
-        ),
+fn sequential_runs(runs: &SequentialRuns) -> Option<String> {
+    Some(match (runs.every, runs.repeats) {
+        (0 | 1, _) => {
+            let shares = [(runs.reads, "reads"), (runs.writes, "writes")].into_iter();
+            let shares = shares.filter(|(drawn, _)| *drawn < 1.0);
+            let shares: Vec<String> = shares
+                .map(|(drawn, what)| format!("{} of {what}", small_percent(1.0 - drawn)))
+                .collect();
+            if shares.is_empty() {
+                return None;
+            }
+            format!("{} sequential", shares.join(" and "))
+        }
         (every, true) => format!("{every} requests at each place"),
         (every, false) => format!("{every} requests in a row at each place"),
+    })
+}
+
+/// A share that is more than none, however small.
+fn small_percent(share: f64) -> String {
+    match share < 0.001 {
+        true => format!("under {}", percent(0.001)),
+        false => percent(share),
     }
+}
+
+/// Shares of the span and of the requests that lie there, as a clause; without those where none lie.
+fn zone_shares(zones: &[ZoneShare]) -> Option<String> {
+    let mut parts: Vec<String> = Vec::new();
+    // Where the zone begins, and where the last one that was named ends.
+    let (mut start, mut named) = (0.0, 0.0);
+    for (nth, zone) in zones.iter().enumerate() {
+        let end = start + zone.size;
+        if zone.access > 0.0 {
+            let of = if parts.is_empty() { " of requests" } else { "" };
+            let (access, size) = (small_percent(zone.access), small_percent(zone.size));
+            let place = match nth {
+                0 => format!("the first {size}"),
+                _ if named < start => {
+                    format!("the {size} behind the first {}", small_percent(start))
+                }
+                _ => format!("the next {size}"),
+            };
+            parts.push(format!("{access}{of} in {place}"));
+            named = end;
+        }
+        start = end;
+    }
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Zones of a job, and gaps between its requests, as a clause.
 fn zones(details: &JobOptions) -> Option<String> {
     if !details.zones.is_empty() {
-        let zones = details.zones.iter().enumerate();
-        let zone = |(nth, zone): (usize, &ZoneShare)| {
-            let (of, the) = match nth {
-                0 => (" of requests", "first"),
-                _ => ("", "next"),
-            };
-            let (access, size) = (percent(zone.access), percent(zone.size));
-            format!("{access}{of} in the {the} {size}")
-        };
-        return Some(zones.map(zone).collect::<Vec<_>>().join(", "));
+        return zone_shares(&details.zones);
     }
     match (details.stride, details.write_zones) {
         (Some(Stride::Add(bytes)), _) if bytes < 0 => Some(format!(
@@ -470,18 +500,32 @@ mod tests {
         };
         assert_eq!(of(runs(8, false, 1.0)), "8 requests in a row at each place");
         assert_eq!(of(runs(8, true, 1.0)), "8 requests at each place");
-        assert_eq!(
-            of(runs(1, false, 0.7)),
-            "30 % of reads and 0 % of writes behind the one before"
-        );
-        let zone = |access, size| ZoneShare { access, size };
-        let zones = JobOptions {
-            zones: vec![zone(0.75, 0.1), zone(0.25, 0.9)],
+        assert_eq!(of(runs(1, false, 0.7)), "30 % of reads sequential");
+        let mut both = runs(1, false, 0.7);
+        both.sequential_runs.as_mut().unwrap().writes = 0.5;
+        assert_eq!(of(both), "30 % of reads and 50 % of writes sequential");
+        let zones = |shares: &[(f64, f64)]| JobOptions {
+            zones: shares
+                .iter()
+                .map(|(access, size)| ZoneShare {
+                    access: *access,
+                    size: *size,
+                })
+                .collect(),
             ..JobOptions::default()
         };
         assert_eq!(
-            of(zones),
+            of(zones(&[(0.75, 0.1), (0.25, 0.9)])),
             "75 % of requests in the first 10 %, 25 % in the next 90 %"
+        );
+        // Where no request lies nothing is said, and little is not nothing.
+        assert_eq!(
+            of(zones(&[(0.75, 0.0001), (0.25, 0.5), (0.0, 0.4999)])),
+            "75 % of requests in the first under 0.1 %, 25 % in the next 50 %"
+        );
+        assert_eq!(
+            of(zones(&[(0.75, 0.25), (0.0, 0.25), (0.25, 0.5)])),
+            "75 % of requests in the first 25 %, 25 % in the 50 % behind the first 50 %"
         );
     }
 
