@@ -8,23 +8,33 @@ use super::support::Place;
 use super::{recorded, recorded_on};
 
 #[test]
-fn of_a_disk_without_a_write_cache_writes_of_logs_are_commits_and_without_names_it_says_so() {
+fn of_a_disk_without_a_write_cache_writes_of_logs_are_commits_and_a_trace_without_says_why() {
     let place = Place::new();
     let ios = [
         (1, Op::Read, false, 0, 4096),
         (2, Op::Write, false, 8192, 4096),
         (3, Op::Write, false, 12_288, 4096),
     ];
-    for (file, commits) in [(Some("ib_logfile0"), Some(2)), (None, None)] {
-        let trace = recorded_on(&place, Some(WriteCache::Through), file, &ios);
+    let (through, back) = (Some(WriteCache::Through), Some(WriteCache::Back));
+    for (cache, file, commits, why) in [
+        (through, Some("ib_logfile0"), Some(2), None),
+        (through, Some("ibdata1"), None, Some("MariaDB")),
+        (through, None, None, Some("`trace record --dataset`")),
+        (back, None, None, Some("made none of them durable")),
+        (None, None, None, Some("made none of them durable")),
+    ] {
+        let trace = recorded_on(&place, cache, file, &ios);
         let words = ["replay", &trace, "data", "--json"];
         let document = place.run(&words).ends_with(0).json();
         let phase = &document["phases"][0];
         assert_eq!(phase["commit"]["ops"].as_u64(), commits, "{document}");
         assert_eq!(phase["write"]["ops"], 2, "{document}");
         let mut findings = document["findings"].as_array().unwrap().iter();
-        let is_said = findings.any(|finding| finding["code"] == "no-commits");
-        assert_eq!(is_said, commits.is_none(), "{document}");
+        let found = findings.find(|finding| finding["code"] == "no-commits");
+        let text = found.map(|finding| finding["text"].as_str().unwrap());
+        assert_eq!(text.is_some(), why.is_some(), "{document}");
+        let is_why = why.is_none_or(|words| text.unwrap().contains(words));
+        assert!(is_why, "{document}");
     }
 }
 

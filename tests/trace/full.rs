@@ -39,18 +39,22 @@ fn with_root_a_full_disk_ends_the_trace_with_what_fitted() {
 }
 
 #[test]
-fn with_root_on_a_disk_that_is_full_nothing_is_recorded_and_no_file_is_left() {
+fn with_root_on_a_disk_that_is_full_nothing_is_recorded_and_what_was_there_stays() {
     let place = Place::new();
     let Some(disk) = traced_disk(&place) else {
         return;
     };
     let full = memory("4k");
-    fs::write(full.point.join("other"), [0; 4096]).unwrap();
-    let file = full.point.join("t.dst");
-    let said = record(&place, &disk, file.to_str().unwrap(), &["--for", "100ms"]);
-    let said = said.ends_with(2);
-    assert!(said.err.contains("could not be written"), "{said:#?}");
-    assert_eq!(names_in(&full.point), ["other"]);
+    let other = full.point.join("other");
+    fs::write(&other, [7_u8; 4096]).unwrap();
+    for (name, force) in [("other", &["--force"][..]), ("t.dst", &[])] {
+        let file = full.point.join(name);
+        let options = [force, &["--for", "100ms"]].concat();
+        let said = record(&place, &disk, file.to_str().unwrap(), &options).ends_with(2);
+        assert!(said.err.contains("could not be written"), "{said:#?}");
+        assert_eq!(names_in(&full.point), ["other"]);
+        assert!(fs::read(&other).unwrap() == [7_u8; 4096], "{name}");
+    }
 }
 
 /// A trace of one device, which names nothing.

@@ -49,8 +49,14 @@ pub struct ReplayedTrace {
     pub cut_off: bool,
     /// True if it holds completions.
     pub has_completions: bool,
-    /// True if it holds flushes.
+    /// True if its format holds flushes.
     pub has_flushes: bool,
+    /// True if a disk that it writes to has no volatile write cache, so that no flush reached that one.
+    #[serde(default)]
+    pub has_written_through: bool,
+    /// True if writes bear the names of their files.
+    #[serde(default)]
+    pub has_written_names: bool,
 }
 
 /// A device of the trace, and its target.

@@ -140,16 +140,24 @@ fn clipped(replay: &Replay) -> Option<Finding> {
 }
 
 fn no_commits(replay: &Replay) -> Option<Finding> {
+    let trace = &replay.trace;
+    // Discards are counted as writes.
+    let discard = Class::Discard.name();
     let mut classes = replay.classes.iter();
-    let has_writes = classes.any(|class| class.direction == Direction::Write);
+    let has_writes =
+        classes.any(|class| class.direction == Direction::Write && class.name != discard);
     let mut classes = replay.classes.iter();
     let has_commits = classes.any(|class| Class::is_durable_name(&class.name));
-    let why = match replay.trace.has_flushes {
-        true => {
-            "A disk without a volatile write cache is sent none: `trace record --dataset` names the files, and writes of a \
-             log file are commits then."
-        }
-        false => "Its format has none: record with `disksmith trace record`.",
+    let why = if !trace.has_flushes {
+        "Its format has none: record with `disksmith trace record`."
+    } else if !trace.has_written_through {
+        "The workload made none of them durable, or the trace's format does not tell."
+    } else if !trace.has_written_names {
+        "A disk without a volatile write cache is sent none: `trace record --dataset` names the files, and writes of a \
+         log file are commits then."
+    } else {
+        "Its disk has no volatile write cache and is sent none, and no write of at most 1 MiB was of a log file known by \
+         name (MySQL, MariaDB, PostgreSQL)."
     };
     (has_writes && !has_commits).then(|| {
         finding(

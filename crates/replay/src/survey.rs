@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use record::{Bytes, OffsetMap, ReplayedTrace};
-use trace::{DeviceIndex, Op, ReadError};
+use trace::{DeviceIndex, Op, ReadError, WriteCache};
 
 use crate::map::Touched;
 use crate::source::{Opener, arrival};
@@ -78,6 +78,7 @@ pub fn survey(
         discards: 0,
     };
     let (mut last, mut seen) = (0, 0_u64);
+    let (mut has_written_through, mut has_written_names) = (false, false);
     // By number in the trace: its place in the list; `None` of one that does not count.
     let mut places: Vec<Option<Option<usize>>> = Vec::new();
     while let Some(io) = reader.next() {
@@ -118,6 +119,12 @@ pub fn survey(
             Op::Write | Op::Flush | Op::Discard => survey.writes += 1,
         }
         survey.discards += u64::from(io.op == Op::Discard);
+        if io.op == Op::Write {
+            let known = reader.header().devices.get(index);
+            let cache = known.and_then(|known| known.write_cache);
+            has_written_through |= cache == Some(WriteCache::Through);
+            has_written_names |= io.file.is_some();
+        }
         if matches!(io.op, Op::Read | Op::Write) && io.length.0 > 0 {
             let end = io.offset.0.saturating_add(io.length.0);
             device.reach = device.reach.max(Bytes(end));
@@ -140,6 +147,8 @@ pub fn survey(
         cut_off: caveats.cut_off,
         has_completions: header.has_completions,
         has_flushes: header.has_flushes,
+        has_written_through,
+        has_written_names,
     };
     Ok(survey)
 }

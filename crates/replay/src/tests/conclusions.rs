@@ -61,3 +61,43 @@ fn a_speed_is_named_where_it_counts() {
         );
     }
 }
+
+#[test]
+fn why_there_are_no_commits_depends_on_the_disk_and_on_names_and_discards_are_no_writes() {
+    let no_commits = |replay: &record::Replay| {
+        let mut findings = conclude::findings(replay).into_iter();
+        let found = findings.find(|finding| finding.code == FindingCode::NoCommits);
+        found.map(|finding| finding.text)
+    };
+    let with = |last: Io| {
+        let settings = ReplaySettings {
+            discards: true,
+            ..settings(Pace::Asap)
+        };
+        let ios = vec![read(0, 0, 4096), last];
+        replayed(ios, 1, settings, &volume(10)).replay
+    };
+    let io = write(1, 8192, 4096);
+    let mut replay = with(io);
+    for (has_flushes, written_through, written_names, words) in [
+        (false, false, false, "Its format has none"),
+        (true, false, false, "made none of them durable"),
+        (true, false, true, "made none of them durable"),
+        (true, true, false, "`trace record --dataset`"),
+        (true, true, true, "MariaDB"),
+    ] {
+        replay.trace.has_flushes = has_flushes;
+        replay.trace.has_written_through = written_through;
+        replay.trace.has_written_names = written_names;
+        let text = no_commits(&replay).unwrap();
+        assert!(text.contains(words), "{text}");
+    }
+    let discard = Io {
+        op: trace::Op::Discard,
+        ..io
+    };
+    let durable = Io { fua: true, ..io };
+    for last in [discard, durable, flush(1)] {
+        assert_eq!(no_commits(&with(last)), None, "{last:?}");
+    }
+}

@@ -26,6 +26,7 @@ use dataset::Dataset;
 use target::Target;
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
+use ui::output::NewFile;
 
 /// Time between two polls of the kernel's buffers.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -69,7 +70,6 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
     let dataset = args.dataset.as_deref();
     let dataset = dataset.map(|folder| Dataset::start(&context.root, &devices, &targets, folder));
     let dataset = dataset.transpose()?;
-    let file = create(&args.output, args.force)?;
     let header = Header {
         format: "disksmith",
         started: Some(Timestamp::now()),
@@ -79,14 +79,7 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
     };
     // Whoever sees the head of the file may rely on it that the next I/O is recorded.
     capture.begin();
-    let writer = TraceWriter::new(file, &header, Tick::RECORDED).map_err(|error| {
-        // It is empty. That it cannot be written is the error to tell.
-        let _ = fs::remove_file(&args.output);
-        Failure::refused(format!(
-            "the trace {} could not be written: {error}",
-            args.output.display()
-        ))
-    })?;
+    let writer = begin(args, &header)?;
     if context.watched {
         let names: Vec<&str> = header
             .devices
@@ -114,6 +107,31 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
         false => text(&document),
     })?;
     Ok(CommandEnd::Done)
+}
+
+/// Begins the trace under another name, so that an earlier one gives way only when there is room for this one.
+fn begin(args: &RecordArgs, header: &Header) -> Result<TraceWriter, Failure> {
+    let path = &args.output;
+    let failed = |error: io::Error| {
+        anyhow::Error::msg(format!(
+            "the trace {} could not be written: {error}",
+            path.display()
+        ))
+    };
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let begun = NewFile::in_folder(folder.unwrap_or(Path::new("."))).and_then(|new| {
+        let writer = TraceWriter::new(new.file.try_clone()?, header, Tick::RECORDED)?;
+        Ok((new, writer))
+    });
+    let (new, writer) = begun.map_err(failed).refused()?;
+    let place = create(path, args.force)?.metadata();
+    let taken = place.and_then(|empty| new.take_place(path, Some(&empty)));
+    let taken = taken.map_err(|error| {
+        let _ = fs::remove_file(path);
+        failed(error)
+    });
+    taken.midway()?;
+    Ok(writer)
 }
 
 fn unwritten(path: &Path, error: io::Error) -> anyhow::Error {
