@@ -165,6 +165,10 @@ pub(crate) fn name_in_path(word: &str) -> String {
     if let Some(name) = given("/dev/mapper/").or_else(|| given("/dev/md/")) {
         return name.to_owned();
     }
+    // What the log's host calls it, also where this host has a link of that name (EC2: /dev/xvdf leads to nvme1n1).
+    if let Some(name) = given("/dev/").filter(|name| !name.contains('/')) {
+        return name.to_owned();
+    }
     let resolved = match word.starts_with(['/', '.']) {
         true => std::fs::canonicalize(word).ok(),
         false => None,

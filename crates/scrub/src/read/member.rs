@@ -205,8 +205,7 @@ impl RequestSource for Member<'_> {
         let moved = done.moved();
         self.meter.note_completed(now, moved, done.latency);
         // As many bytes as were requested, also where they could not be read: that is what the rate was used for.
-        let latency = done.result.is_ok().then_some(done.latency);
-        self.share.note_completed(u64::from(len), latency);
+        self.share.note_completed(u64::from(len), done.latency);
         let before = self.work.left();
         match done.result {
             Ok(()) => self.work.was_read(range),

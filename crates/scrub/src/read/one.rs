@@ -9,7 +9,7 @@ use engine::list::{BufferMode, EndReason, List, ListEngine};
 use job::{ProgressLine, Started, StopCause};
 use linux::md::sync::Sectors;
 use linux::root::attribute;
-use reader::{BESIDE, ForegroundReport, OwnLatency};
+use reader::ForegroundReport;
 use record::{Bytes, Nanos};
 use study::pace::{Allowed, Controller};
 
@@ -25,6 +25,8 @@ use super::source::{ReadPart, ReadSource};
 
 /// Interval at which the rate is examined.
 const TICK: Duration = Duration::from_millis(20);
+/// Weight of the last completions in the rate of the members.
+const LAST_COUNTS: f64 = 0.1;
 /// Interval at which the array is examined, and progress is shown.
 const POLL: Duration = Duration::from_millis(250);
 
@@ -154,7 +156,8 @@ struct Steering<'a> {
     holds_ledger: bool,
     pace: Controller,
     sampled: Nanos,
-    own_latency: OwnLatency,
+    /// Bytes a second of all members together while each has a request outstanding beside a foreground.
+    gives: Option<f64>,
     began: Instant,
     line: ProgressLine,
     deadline: Deadline,
@@ -176,7 +179,7 @@ impl<'a> Steering<'a> {
             holds_ledger: shared.below_ledger.contains(&source.watched.number),
             pace: Controller::new(shared.targets.unwrap_or_default()),
             sampled: Nanos(0),
-            own_latency: OwnLatency::default(),
+            gives: None,
             line: shared.lines.line(&source.path()),
             deadline: Deadline::new(
                 source.path(),
@@ -244,15 +247,15 @@ impl<'a> Steering<'a> {
             let left = self.of.saturating_sub(self.share.passed()) as f64;
             self.pace.at_least(left / due.left().as_secs_f64().max(1.0));
         }
+        if let Some(gives) = self.share.gives() {
+            // One request tells little.
+            let all = gives * self.source.parts.len() as f64;
+            let known = self.gives.get_or_insert(all);
+            *known += LAST_COUNTS * (all - *known);
+            self.pace.gives(*known);
+        }
         let before = std::mem::replace(&mut self.sampled, now);
         let seconds = Nanos(now.0.saturating_sub(before.0)).as_secs_f64();
-        let is_beside = matches!(self.pace.allowed(), Allowed::Rate(_));
-        let least_s = self.share.least.take().filter(|_| is_beside);
-        if let Some(least_s) = self.own_latency.take(seconds, least_s) {
-            // Each member has one request outstanding.
-            let members = self.source.parts.len() as f64;
-            self.pace.gives(members * BESIDE.0 as f64 / least_s);
-        }
         let sample = seen.sample(seconds, bytes as f64, self.share.is_busy(), probes);
         self.share.set(self.pace.take(&sample));
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use reader::{LeastLatency, RateLimiter};
+use reader::RateLimiter;
 use record::{Bytes, Nanos};
 use study::pace::Allowed;
 
@@ -17,8 +17,10 @@ pub(crate) struct Share {
     epoch: Instant,
     /// Bytes that came back since the last poll.
     moved: AtomicU64,
-    /// Least latency of those.
-    pub least: LeastLatency,
+    /// Nanoseconds that those took together which were made at a rate.
+    took: AtomicU64,
+    /// Bytes of those.
+    taken: AtomicU64,
     /// Bytes of requests that were issued and are not in `moved` yet.
     in_flight: AtomicU64,
     /// Bytes that were read or given up, over all starts.
@@ -45,7 +47,8 @@ impl Share {
             }),
             epoch: Instant::now(),
             moved: AtomicU64::new(0),
-            least: LeastLatency::default(),
+            took: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
             passed: AtomicU64::new(passed),
             commits: AtomicBool::new(false),
@@ -96,9 +99,12 @@ impl Share {
         self.in_flight.fetch_add(bytes, Relaxed);
     }
 
-    /// A request for so many bytes came back after so long, or failed and has no latency.
-    pub(crate) fn note_completed(&self, bytes: u64, latency: Option<Nanos>) {
-        self.least.note(Bytes(bytes), latency);
+    /// A request came back with so many bytes after so long.
+    pub(crate) fn note_completed(&self, bytes: u64, took: Nanos) {
+        if matches!(self.allowance(), Allowed::Rate(_)) {
+            self.took.fetch_add(took.0, Relaxed);
+            self.taken.fetch_add(bytes, Relaxed);
+        }
         self.moved.fetch_add(bytes, Release);
         self.in_flight.fetch_sub(bytes, Release);
     }
@@ -118,6 +124,14 @@ impl Share {
     pub(crate) fn since(&self) -> (u64, u64) {
         let in_flight = self.in_flight.load(Acquire);
         (self.moved.swap(0, Acquire), in_flight)
+    }
+
+    /// Bytes a second of one member while it had a request outstanding beside a foreground, since the last call;
+    /// `None` where none completed.
+    pub(crate) fn gives(&self) -> Option<f64> {
+        let took = Nanos(self.took.swap(0, Relaxed)).as_secs_f64();
+        let taken = self.taken.swap(0, Relaxed) as f64;
+        (taken > 0.0 && took > 0.0).then(|| taken / took)
     }
 
     /// True if anything is in flight.
@@ -149,10 +163,15 @@ mod tests {
         }
         for _ in 0..102 {
             assert!(share.is_busy());
-            share.note_completed(10_000, Some(Nanos(1_000_000)));
+            share.note_completed(10_000, Nanos(1_000_000));
         }
         assert!(!share.is_busy());
-        assert_eq!(share.since(), (102 * 10_000, 0));
+        assert_eq!(share.gives(), None, "beside a foreground only");
+        share.set(Allowed::Rate(1e6));
+        share.note_issued(now, 10_000);
+        share.note_completed(10_000, Nanos(5_000_000));
+        assert_eq!((share.gives(), share.gives()), (Some(2e6), None));
+        assert_eq!(share.since(), (103 * 10_000, 0));
         assert_eq!((share.since(), share.passed()), ((0, 0), 7));
     }
 }

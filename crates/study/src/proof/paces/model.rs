@@ -319,7 +319,7 @@ pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -
             });
             (waited, moved) = (0.0, 0.0);
             probes.clear();
-            due_s = f64::max(due_s, at);
+            (due_s, probe_s) = (f64::max(due_s, at), f64::max(probe_s, at));
             tick_s += TICK_S;
         } else if at == fore_s {
             let back = device.serve(at, place.below(queues as u64) as usize, false);
