@@ -22,7 +22,8 @@ PACKAGES := chromium fio fio-examples xfsprogs btrfs-progs squashfs-tools bindfs
 	openssh-server openssh-client iproute2 binutils ansible-core systemd f2fs-tools nilfs-tools reiserfsprogs \
 	zsh fish jfsutils gfs2-utils exfatprogs ntfs-3g genisoimage erofs-utils cryptsetup-bin drbd-utils bcache-tools lvm2 \
 	mariadb-server mariadb-client postgresql clustershell python3-jsonschema blktrace nbd-client gearman-job-server \
-	gearman-tools prometheus prometheus-node-exporter victoria-metrics openssl monitoring-plugins-basic
+	gearman-tools prometheus prometheus-node-exporter victoria-metrics openssl monitoring-plugins-basic \
+	kmod
 
 # Of PyPI: the EC2 against which instances are terminated and volumes are made, the real aws, and fio-plot.
 PYPI := $(abspath $(TARGET))/pypi
