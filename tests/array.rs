@@ -60,18 +60,32 @@ fn every_reason_is_named_in_one_refusal() {
 #[test]
 fn what_does_not_fit_the_level_is_refused() {
     let place = with_programs(&["mdadm"]);
-    for row in [
-        "--level 1 --chunk 64k => RAID 1 has no chunks",
-        "--level linear --chunk 64k => a linear array has no chunks",
-        "--level 0 --layout f2 => --layout is for RAID 10",
-        "--level 0 --bitmap internal => --bitmap is for levels with copies or parity",
-        "--level 0 --spares /dev/no-such-c => --spares is for levels with copies or parity",
-        "--level 1 --spares /dev/no-such-a => /dev/no-such-a cannot be opened",
-        "--level 1 --bitmap lockless => a lockless bitmap needs mdadm 4.6",
-        "--level 10 --chunk 2k => too small; the least is 4 KiB",
-        "--level 0 --destroy /dev/zero => --destroy names /dev/zero, which is not",
+    for (arguments, words) in [
+        ("--level 1 --chunk 64k", "RAID 1 has no chunks"),
+        ("--level linear --chunk 64k", "a linear array has no chunks"),
+        ("--level 0 --layout f2", "--layout is for RAID 10"),
+        (
+            "--level 0 --bitmap internal",
+            "--bitmap is for levels with copies or parity",
+        ),
+        (
+            "--level 0 --spares /dev/no-such-c",
+            "--spares is for levels with copies or parity",
+        ),
+        (
+            "--level 1 --spares /dev/no-such-a",
+            "/dev/no-such-a cannot be opened",
+        ),
+        (
+            "--level 1 --bitmap lockless",
+            "a lockless bitmap needs mdadm 4.6",
+        ),
+        ("--level 10 --chunk 2k", "too small; the least is 4 KiB"),
+        (
+            "--level 0 --destroy /dev/zero",
+            "--destroy names /dev/zero, which is not",
+        ),
     ] {
-        let (arguments, words) = row.split_once(" => ").unwrap();
         let members = "--members /dev/no-such-a,/dev/no-such-b";
         create(&place, &format!("{arguments} {members}")).refuses(&[words]);
     }

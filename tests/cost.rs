@@ -110,17 +110,22 @@ fn a_recording_is_a_workload_and_idle_volumes_are_named() {
 fn misuse_is_refused_with_the_reason() {
     let place = measured();
     fs::write(place.path("bad.toml"), "[[volume]]\ntype = \"gp3\"\n").unwrap();
-    for row in [
-        "--workload 7 => there is no recording 7",
-        "--workload last --phase nosuch => has the phases page-read",
-        "--workload last --region mars => no price of the region 'mars'",
-        "--workload last --prices bad.toml => bad.toml",
-        "--workload last --prices nosuch => cannot be read",
-        "--workload last --have gp9,1TiB => no type 'gp9'",
-        "--workload last --instance x --instances bad.toml => describe-instance-types",
-        "--workload last --size 0 => cannot be 0",
+    for (arguments, reason) in [
+        ("--workload 7", "there is no recording 7"),
+        ("--workload last --phase nosuch", "has the phases page-read"),
+        (
+            "--workload last --region mars",
+            "no price of the region 'mars'",
+        ),
+        ("--workload last --prices bad.toml", "bad.toml"),
+        ("--workload last --prices nosuch", "cannot be read"),
+        ("--workload last --have gp9,1TiB", "no type 'gp9'"),
+        (
+            "--workload last --instance x --instances bad.toml",
+            "describe-instance-types",
+        ),
+        ("--workload last --size 0", "cannot be 0"),
     ] {
-        let (arguments, reason) = row.split_once(" => ").unwrap();
         let said = place.run(&format!("cost {arguments}")).ends_with(2);
         said.warns(&[reason]);
         assert_eq!(said.out, "");

@@ -22,52 +22,82 @@ fn token(place: &Place, role: &str) -> String {
     place.run(&words).ends_with(0).out.trim().to_owned()
 }
 
+/// Status of an answer, and the method, the path and the headers of its request.
+type Case<'a> = (u16, &'a str, &'a str, &'a [(&'a str, &'a str)]);
+
 #[test]
 fn hosts_origins_and_types_are_checked_on_loopback_too() {
     let place = Place::new();
     let server = Server::start(&place, "--name disks.example");
     let body = r#"{"text":"deploy 1"}"#;
     let own = format!("http://127.0.0.1:{}", server.port);
-    // The status of the answer, the method, the path, and headers.
-    for row in [
-        "200 GET /healthz",
-        "200 GET /api/v1/now",
-        "200 GET /api/v1/now Host: localhost:1",
-        "200 GET /api/v1/now Host: disks.example",
-        "421 GET /api/v1/now Host: evil.example",
-        "421 GET /healthz Host: evil.example",
-        "421 GET / Host: 127.0.0.1.evil.example",
-        "421 GET /api/v1/now Host: 192.0.2.1",
-        "400 GET /api/v1/now Host: localhost; Host: evil.example",
-        "201 POST /api/v1/markers Content-Type: application/json",
-        "201 POST /api/markers Content-Type: application/json; Origin: OWN",
-        "403 POST /api/v1/markers Content-Type: application/json; Origin: http://evil.example",
-        "403 POST /api/v1/markers Content-Type: application/json; Origin: null",
-        "403 POST /api/v1/markers Content-Type: application/json; Sec-Fetch-Site: cross-site",
-        "415 POST /api/v1/markers Content-Type: text/plain",
-        "415 POST /api/v1/markers Content-Type: application/x-www-form-urlencoded",
-        "415 POST /api/v1/markers",
-        "405 POST /api/v1/runs Content-Type: application/json",
-        "405 DELETE /api/v1/markers Content-Type: application/json",
-        "405 PUT / Content-Type: application/json",
-        "404 GET /nothing",
-        "404 GET /api/v1/nothing",
-    ] {
-        let (status, request) = row.split_once(' ').unwrap();
-        let (method, rest) = request.split_once(' ').unwrap();
-        let (path, headers) = rest.split_once(' ').unwrap_or((rest, ""));
-        let headers = headers.replace("OWN", &own);
-        let headers: Vec<(&str, &str)> = headers
-            .split("; ")
-            .filter_map(|header| header.split_once(": "))
-            .collect();
+    let json = ("Content-Type", "application/json");
+    let table: [Case<'_>; 22] = [
+        (200, "GET", "/healthz", &[]),
+        (200, "GET", "/api/v1/now", &[]),
+        (200, "GET", "/api/v1/now", &[("Host", "localhost:1")]),
+        (200, "GET", "/api/v1/now", &[("Host", "disks.example")]),
+        (421, "GET", "/api/v1/now", &[("Host", "evil.example")]),
+        (421, "GET", "/healthz", &[("Host", "evil.example")]),
+        (421, "GET", "/", &[("Host", "127.0.0.1.evil.example")]),
+        (421, "GET", "/api/v1/now", &[("Host", "192.0.2.1")]),
+        (
+            400,
+            "GET",
+            "/api/v1/now",
+            &[("Host", "localhost"), ("Host", "evil.example")],
+        ),
+        (201, "POST", "/api/v1/markers", &[json]),
+        (
+            201,
+            "POST",
+            "/api/markers",
+            &[json, ("Origin", own.as_str())],
+        ),
+        (
+            403,
+            "POST",
+            "/api/v1/markers",
+            &[json, ("Origin", "http://evil.example")],
+        ),
+        (403, "POST", "/api/v1/markers", &[json, ("Origin", "null")]),
+        (
+            403,
+            "POST",
+            "/api/v1/markers",
+            &[json, ("Sec-Fetch-Site", "cross-site")],
+        ),
+        (
+            415,
+            "POST",
+            "/api/v1/markers",
+            &[("Content-Type", "text/plain")],
+        ),
+        (
+            415,
+            "POST",
+            "/api/v1/markers",
+            &[("Content-Type", "application/x-www-form-urlencoded")],
+        ),
+        (415, "POST", "/api/v1/markers", &[]),
+        (405, "POST", "/api/v1/runs", &[json]),
+        (405, "DELETE", "/api/v1/markers", &[json]),
+        (405, "PUT", "/", &[json]),
+        (404, "GET", "/nothing", &[]),
+        (404, "GET", "/api/v1/nothing", &[]),
+    ];
+    for (status, method, path, headers) in table {
         let reply = server.ask(
             method,
             path,
-            &headers,
+            headers,
             if method == "GET" { "" } else { body },
         );
-        assert_eq!(reply.status.to_string(), status, "{row}: {}", reply.body);
+        assert_eq!(
+            reply.status, status,
+            "{method} {path} {headers:?}: {}",
+            reply.body
+        );
         assert!(
             reply
                 .header("content-security-policy")

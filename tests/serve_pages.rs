@@ -121,15 +121,33 @@ fn serve(place: &Place, port: u16) -> Running {
 }
 
 /// Pages, and what each holds when its script is through.
-const PAGES: [&str; 8] = [
-    "/ document.querySelector('#status').textContent === 'Live'",
-    "/response-times?last=6h&tag=api.get document.documentElement.dataset.charts === 'drawn'",
-    "/response-times?last=365d&tag=api.get document.documentElement.dataset.charts === 'drawn'",
-    "/verdicts?last=1d&tag=api.get document.querySelectorAll('.verdict').length",
-    "/runs document.querySelectorAll('input[name=a]').length === 2",
-    "/markers document.querySelectorAll('tbody tr').length === 2",
-    "/no-such-page document.querySelector('h1')",
-    "COMPARE document.querySelectorAll('tbody tr').length",
+const PAGES: [(&str, &str); 8] = [
+    (
+        "/",
+        "document.querySelector('#status').textContent === 'Live'",
+    ),
+    (
+        "/response-times?last=6h&tag=api.get",
+        "document.documentElement.dataset.charts === 'drawn'",
+    ),
+    (
+        "/response-times?last=365d&tag=api.get",
+        "document.documentElement.dataset.charts === 'drawn'",
+    ),
+    (
+        "/verdicts?last=1d&tag=api.get",
+        "document.querySelectorAll('.verdict').length",
+    ),
+    (
+        "/runs",
+        "document.querySelectorAll('input[name=a]').length === 2",
+    ),
+    (
+        "/markers",
+        "document.querySelectorAll('tbody tr').length === 2",
+    ),
+    ("/no-such-page", "document.querySelector('h1')"),
+    ("COMPARE", "document.querySelectorAll('tbody tr').length"),
 ];
 
 /// Condition under which the page of a report, a sweep or a run of a fleet is drawn.
@@ -139,9 +157,9 @@ const DRAWN: &str = "document.querySelector('h1') && document.querySelector('tab
 fn pages(place: &Place) -> Vec<(String, &'static str)> {
     let runs = place.runs();
     let compare = format!("/compare?a={}&b={}", runs[1], runs[0]);
-    let pages = PAGES.iter().map(|page| page.split_once(' ').unwrap());
-    pages
-        .map(|(path, ready)| (path.replace("COMPARE", &compare), ready))
+    PAGES
+        .iter()
+        .map(|(path, ready)| (path.replace("COMPARE", &compare), *ready))
         .collect()
 }
 

@@ -36,49 +36,209 @@ fn the_configuration_that_is_packaged_is_well() {
     assert_eq!(document["problems"].as_array().unwrap().len(), 0);
 }
 
-/// Mistakes in the file of a service for which its start is refused: the verb, and the line of the mistake; the lines of
-/// the file; a part of the reason.
-const WRONG: [&str; 40] = [
-    "watch 3 | record = true; ; intervall = '1s' | 'intervall' is not an option",
-    "watch 2 | record = true; interval = 'soon' | invalid value 'soon'",
-    "watch 1 | record = maybe | line 1",
-    "watch 1 | record = 'yes' | true or false",
-    "watch - | record-limit = '1GiB' | --record",
-    "watch 2 | record = true; record-limit = '1MiB' | is too little room",
-    "watch 2 | record = true; devices = ['nosuch'] | nosuch is not a block device",
-    "watch 2 | prometheus = 9187; web-config = 'missing.yml' | missing.yml",
-    "watch 2 | prometheus = 9187; web-config = 'wrong.yml' | wrong.yml",
-    "watch 1 | report = 'nowhere/page.html' | nowhere/page.html cannot be written",
-    "watch 2 | check = true; warning = 'await=20'; critical = 'await=10' | lies beyond its critical threshold",
-    "tally - | follow = true | --from",
-    "tally 1 | from = ['missing.log'] | missing.log cannot be read",
-    "tally - | from = ['-']; follow = true; [stores]; a = 'sqlite:a.db' | 'stores' is not an option",
-    "tally 1 | from = ['pipe'] | pipe is no regular file",
-    "tally 1 | from = ['gopher://h'] | is no source",
-    "tally 2 | from = ['-']; store = 'b.db' | is no store",
-    "tally 1 | store = ['sqlite:a.db', 'sqlite:a.db']; from = '-' | is named twice",
-    "tally 2 | from = '-'; store = 'sqlite:kept.db'; classes = '1,2' | leave --classes out",
-    "tally 2 | from = '-'; store = 'sqlite:kept.db'; timezone = 'Europe/Berlin' | leave --timezone out",
-    "tally 2 | from = '-'; config = 'missing-routes.toml' | missing-routes.toml cannot be read",
-    "tally 2 | from = '-'; config = 'routes.toml' | routes.toml, line 3: there is no store 'b'",
-    "tally 2 | from = '-'; config = 'routes.toml'; store = 'sqlite:a.db' | cannot be used with",
-    "tally 1 | from = 'http://0.0.0.0:9999/events' | is reached from other hosts",
-    "tally 2 | from = 'http://127.0.0.1:9999/events'; token-file = 'empty' | empty has no token",
-    "tally 2 | from = '-'; token-file = 'no-token' | no-token cannot be read",
-    "tally 2 | from = '-'; max-size = 'much' | invalid value 'much'",
-    "serve 1 | listen = '0.0.0.0:9188' | others can reach 0.0.0.0:9188",
-    "serve 1 | listen = 'here' | invalid value 'here'",
-    "serve 2 | listen = '127.0.0.1:0'; slot = '1500ms' | --slot is a whole number of seconds",
-    "serve 1 | tally = ['sqlite:a.db', 'sqlite:a.db'] | is named twice",
-    "serve 1 | token-file = 'no-token' | no-token is not there",
-    "serve 1 | token-file = 'empty' | empty has no token",
-    "serve 2 | tls-key = 'empty'; tls-cert = 'empty' | the certificate cannot be read",
-    "serve - | series = 'a=b' | --prometheus",
-    "scrub 2 | all = true; by = '2020-01-01' | --by has passed",
-    "scrub 2 | all = true; dry-run = true | --dry-run is for --install-timer",
-    "scrub 2 | all = true; window = '1-6' | is not a window",
-    "scrub 2 | all = true; report = 'nowhere/page.html' | nowhere/page.html cannot be written",
-    "scrub - | scheduled = true | <ARRAY>",
+/// Mistakes in the file of a service for which its start is refused: the verb; the line of the mistake, if it has
+/// one; the lines of the file; a part of the reason.
+const WRONG: [(&str, Option<u64>, &str, &str); 40] = [
+    (
+        "watch",
+        Some(3),
+        "record = true\n\nintervall = '1s'",
+        "'intervall' is not an option",
+    ),
+    (
+        "watch",
+        Some(2),
+        "record = true\ninterval = 'soon'",
+        "invalid value 'soon'",
+    ),
+    ("watch", Some(1), "record = maybe", "line 1"),
+    ("watch", Some(1), "record = 'yes'", "true or false"),
+    ("watch", None, "record-limit = '1GiB'", "--record"),
+    (
+        "watch",
+        Some(2),
+        "record = true\nrecord-limit = '1MiB'",
+        "is too little room",
+    ),
+    (
+        "watch",
+        Some(2),
+        "record = true\ndevices = ['nosuch']",
+        "nosuch is not a block device",
+    ),
+    (
+        "watch",
+        Some(2),
+        "prometheus = 9187\nweb-config = 'missing.yml'",
+        "missing.yml",
+    ),
+    (
+        "watch",
+        Some(2),
+        "prometheus = 9187\nweb-config = 'wrong.yml'",
+        "wrong.yml",
+    ),
+    (
+        "watch",
+        Some(1),
+        "report = 'nowhere/page.html'",
+        "nowhere/page.html cannot be written",
+    ),
+    (
+        "watch",
+        Some(2),
+        "check = true\nwarning = 'await=20'\ncritical = 'await=10'",
+        "lies beyond its critical threshold",
+    ),
+    ("tally", None, "follow = true", "--from"),
+    (
+        "tally",
+        Some(1),
+        "from = ['missing.log']",
+        "missing.log cannot be read",
+    ),
+    (
+        "tally",
+        None,
+        "from = ['-']\nfollow = true\n[stores]\na = 'sqlite:a.db'",
+        "'stores' is not an option",
+    ),
+    (
+        "tally",
+        Some(1),
+        "from = ['pipe']",
+        "pipe is no regular file",
+    ),
+    ("tally", Some(1), "from = ['gopher://h']", "is no source"),
+    (
+        "tally",
+        Some(2),
+        "from = ['-']\nstore = 'b.db'",
+        "is no store",
+    ),
+    (
+        "tally",
+        Some(1),
+        "store = ['sqlite:a.db', 'sqlite:a.db']\nfrom = '-'",
+        "is named twice",
+    ),
+    (
+        "tally",
+        Some(2),
+        "from = '-'\nstore = 'sqlite:kept.db'\nclasses = '1,2'",
+        "leave --classes out",
+    ),
+    (
+        "tally",
+        Some(2),
+        "from = '-'\nstore = 'sqlite:kept.db'\ntimezone = 'Europe/Berlin'",
+        "leave --timezone out",
+    ),
+    (
+        "tally",
+        Some(2),
+        "from = '-'\nconfig = 'missing-routes.toml'",
+        "missing-routes.toml cannot be read",
+    ),
+    (
+        "tally",
+        Some(2),
+        "from = '-'\nconfig = 'routes.toml'",
+        "routes.toml, line 3: there is no store 'b'",
+    ),
+    (
+        "tally",
+        Some(2),
+        "from = '-'\nconfig = 'routes.toml'\nstore = 'sqlite:a.db'",
+        "cannot be used with",
+    ),
+    (
+        "tally",
+        Some(1),
+        "from = 'http://0.0.0.0:9999/events'",
+        "is reached from other hosts",
+    ),
+    (
+        "tally",
+        Some(2),
+        "from = 'http://127.0.0.1:9999/events'\ntoken-file = 'empty'",
+        "empty has no token",
+    ),
+    (
+        "tally",
+        Some(2),
+        "from = '-'\ntoken-file = 'no-token'",
+        "no-token cannot be read",
+    ),
+    (
+        "tally",
+        Some(2),
+        "from = '-'\nmax-size = 'much'",
+        "invalid value 'much'",
+    ),
+    (
+        "serve",
+        Some(1),
+        "listen = '0.0.0.0:9188'",
+        "others can reach 0.0.0.0:9188",
+    ),
+    ("serve", Some(1), "listen = 'here'", "invalid value 'here'"),
+    (
+        "serve",
+        Some(2),
+        "listen = '127.0.0.1:0'\nslot = '1500ms'",
+        "--slot is a whole number of seconds",
+    ),
+    (
+        "serve",
+        Some(1),
+        "tally = ['sqlite:a.db', 'sqlite:a.db']",
+        "is named twice",
+    ),
+    (
+        "serve",
+        Some(1),
+        "token-file = 'no-token'",
+        "no-token is not there",
+    ),
+    (
+        "serve",
+        Some(1),
+        "token-file = 'empty'",
+        "empty has no token",
+    ),
+    (
+        "serve",
+        Some(2),
+        "tls-key = 'empty'\ntls-cert = 'empty'",
+        "the certificate cannot be read",
+    ),
+    ("serve", None, "series = 'a=b'", "--prometheus"),
+    (
+        "scrub",
+        Some(2),
+        "all = true\nby = '2020-01-01'",
+        "--by has passed",
+    ),
+    (
+        "scrub",
+        Some(2),
+        "all = true\ndry-run = true",
+        "--dry-run is for --install-timer",
+    ),
+    (
+        "scrub",
+        Some(2),
+        "all = true\nwindow = '1-6'",
+        "is not a window",
+    ),
+    (
+        "scrub",
+        Some(2),
+        "all = true\nreport = 'nowhere/page.html'",
+        "nowhere/page.html cannot be written",
+    ),
+    ("scrub", None, "scheduled = true", "<ARRAY>"),
 ];
 
 /// The check and the start have one way through a file, and one sentence for what is wrong there.
@@ -101,13 +261,8 @@ fn the_check_refuses_what_a_start_refuses_by_file_line_and_reason() {
         .ends_with(0);
     // Beside the ledger, a 'tally.toml' has the routes.
     fs::create_dir(place.path("etc")).unwrap();
-    for row in WRONG {
-        let [place_of_mistake, lines, reason] = row.split(" | ").collect::<Vec<_>>()[..] else {
-            panic!("{row}");
-        };
-        let (verb, line) = place_of_mistake.split_once(' ').unwrap();
-        let line = line.parse::<u64>().ok();
-        let text = format!("{}\n", lines.replace("; ", "\n"));
+    for (verb, line, lines, reason) in WRONG {
+        let text = format!("{lines}\n");
         let file = format!("etc/{verb}.toml");
         fs::write(place.path(&file), &text).unwrap();
         let checked = place.run(&["config", "check", &file]).ends_with(1);

@@ -112,27 +112,38 @@ fn what_makes_no_sense_is_refused_before_a_device_is_searched_for() {
     let place = Place::new();
     fs::write(place.path("prices"), "gib-month much\n").unwrap();
     let two = "--devices /dev/no-such-a,/dev/no-such-b";
-    for row in [
-        "--members 3 => needs 3 devices, and 2 are named",
-        "--members 0 => an array of nothing",
-        "--chunk 96k => a chunk is a power of two",
-        "--objective fast => 'fast' is not a figure",
-        "--objective page-fast.iops => there is no phase 'page-fast'",
-        "--objective page-read.iops/$ => name a file with --price",
-        "--require page-read.p99 => page-read.p99",
-        "--require page-read.write.p99<5ms => there is no figure page-read.write.p99, since the phase page-read writes nothing",
-        "--objective page-read.write.iops => write page-read.iops",
-        "--workload read=1 --objective workload.read.iops => does nothing else; write workload.iops",
-        "--price prices => prices",
-        "--price nowhere => nowhere cannot be read",
-        "--workload read=2 => --workload read=2",
-        "--workload read=1 --objective seek.iops => there is one phase, workload",
-        "--destroy /dev/no-such-c => is not among the devices",
-        "--survives 9 => there is no layout to measure",
-        "--replay nowhere => nowhere could not be read",
-        " => /dev/no-such-a cannot be opened",
+    for (arguments, words) in [
+        ("--members 3", "needs 3 devices, and 2 are named"),
+        ("--members 0", "an array of nothing"),
+        ("--chunk 96k", "a chunk is a power of two"),
+        ("--objective fast", "'fast' is not a figure"),
+        (
+            "--objective page-fast.iops",
+            "there is no phase 'page-fast'",
+        ),
+        ("--objective page-read.iops/$", "name a file with --price"),
+        ("--require page-read.p99", "page-read.p99"),
+        (
+            "--require page-read.write.p99<5ms",
+            "there is no figure page-read.write.p99, since the phase page-read writes nothing",
+        ),
+        ("--objective page-read.write.iops", "write page-read.iops"),
+        (
+            "--workload read=1 --objective workload.read.iops",
+            "does nothing else; write workload.iops",
+        ),
+        ("--price prices", "prices"),
+        ("--price nowhere", "nowhere cannot be read"),
+        ("--workload read=2", "--workload read=2"),
+        (
+            "--workload read=1 --objective seek.iops",
+            "there is one phase, workload",
+        ),
+        ("--destroy /dev/no-such-c", "is not among the devices"),
+        ("--survives 9", "there is no layout to measure"),
+        ("--replay nowhere", "nowhere could not be read"),
+        ("", "/dev/no-such-a cannot be opened"),
     ] {
-        let (arguments, words) = row.split_once(" => ").unwrap();
         place
             .run(&format!("sweep {two} {arguments}"))
             .refuses(&[words]);

@@ -236,7 +236,7 @@ fn access_logs_are_summed_by_route() {
     fs::write(place.path("access.log"), log).unwrap();
     let format = r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent $request_time"#;
     let said = place
-        .run(&format!("tally --from access.log --log-format {format}"))
+        .run(&["tally", "--from", "access.log", "--log-format", format])
         .ends_with(0);
     said.warns(&["2 events", "1 rejected"]);
     let total = &query(&place, "GET /users/*", "--by day")["total"];

@@ -4,29 +4,56 @@ use serde_json::Value;
 
 use crate::support::{Place, SHORT};
 
-/// Every object of the document, with each key and the type of its value: `s` a string, `n` a
+/// Path of every object of the document, with each key and the type of its value: `s` a string, `n` a
 /// number, `i` a whole number, `b` a truth, `a` an array, `o` an object; `?` where it may be null.
-const KEYS: [&str; 13] = [
-    " schema:i command:s disksmith:s run:s started:s origin:s interrupted:b target:o machine:o \
+const KEYS: [(&str, &str); 13] = [
+    (
+        "",
+        "schema:i command:s disksmith:s run:s started:s origin:s interrupted:b target:o machine:o \
          suite:s phases:a answer:o? findings:a verdict:s notes:a",
-    "/target path:s kind:s device:s? disks:a model:s? serial:s? size_bytes:i unwritten_fraction:n? zero_fraction:n? \
+    ),
+    (
+        "/target",
+        "path:s kind:s device:s? disks:a model:s? serial:s? size_bytes:i unwritten_fraction:n? zero_fraction:n? \
          direct:b in_memory:b caches:a",
-    "/machine hostname:s kernel:s arch:s cpu:s cores:i memory_bytes:i memory_limit_bytes:i? \
+    ),
+    (
+        "/machine",
+        "hostname:s kernel:s arch:s cpu:s cores:i memory_bytes:i memory_limit_bytes:i? \
          filesystem:s? mount_point:s? mount_options:s? scheduler:s? read_ahead_bytes:i? \
          rotational:b? write_cache:s? cloud:o?",
-    "/phases/0 name:s workload:o engine:o began_s:n seconds:n drain_seconds:n warmup_seconds:n \
+    ),
+    (
+        "/phases/0",
+        "name:s workload:o engine:o began_s:n seconds:n drain_seconds:n warmup_seconds:n \
          stopped:s read:o? write:o? create:o? stat:o? delete:o? sync:o? commit:o? \
          threads_fairness:o cpu:o device:o? outcome:o? windows:a",
-    "/phases/0/workload pattern:s read_fraction:n block_bytes:i threads:i depth:i rate_per_s:n? span_bytes:i \
+    ),
+    (
+        "/phases/0/workload",
+        "pattern:s read_fraction:n block_bytes:i threads:i depth:i rate_per_s:n? span_bytes:i \
          sync_every:i sync_at_end:b details:o?",
-    "/phases/0/engine kind:s clock:s detail:s",
-    "/phases/0/read ops:i bytes:i iops:o bytes_per_s:o latency_ns:o service_ns:o?",
-    "/phases/0/read/iops mean:n low:n? high:n?",
-    "/phases/0/read/bytes_per_s mean:n low:n? high:n?",
-    "/phases/0/read/latency_ns min:i mean:n stddev:n p50:i p90:i p95:i p99:i p99_9:i p99_99:i max:i",
-    "/phases/0/threads_fairness ops_mean:n ops_stddev:n seconds_mean:n? seconds_stddev:n?",
-    "/phases/0/cpu user_s:n system_s:n",
-    "/phases/0/windows/0 t_s:n seconds:n ops:i bytes:i p50_ns:i p99_ns:i max_ns:i in_flight:i",
+    ),
+    ("/phases/0/engine", "kind:s clock:s detail:s"),
+    (
+        "/phases/0/read",
+        "ops:i bytes:i iops:o bytes_per_s:o latency_ns:o service_ns:o?",
+    ),
+    ("/phases/0/read/iops", "mean:n low:n? high:n?"),
+    ("/phases/0/read/bytes_per_s", "mean:n low:n? high:n?"),
+    (
+        "/phases/0/read/latency_ns",
+        "min:i mean:n stddev:n p50:i p90:i p95:i p99:i p99_9:i p99_99:i max:i",
+    ),
+    (
+        "/phases/0/threads_fairness",
+        "ops_mean:n ops_stddev:n seconds_mean:n? seconds_stddev:n?",
+    ),
+    ("/phases/0/cpu", "user_s:n system_s:n"),
+    (
+        "/phases/0/windows/0",
+        "t_s:n seconds:n ops:i bytes:i p50_ns:i p99_ns:i max_ns:i in_flight:i",
+    ),
 ];
 
 fn is_of_type(value: &Value, kind: &str) -> bool {
@@ -48,8 +75,7 @@ fn is_of_type(value: &Value, kind: &str) -> bool {
 fn the_document_has_these_keys_of_these_types_and_no_others() {
     let place = Place::new();
     let run = place.document(&SHORT);
-    for row in KEYS {
-        let (at, keys) = row.split_once(' ').unwrap();
+    for (at, keys) in KEYS {
         let object = run.pointer(at).and_then(Value::as_object);
         let object = object.unwrap_or_else(|| panic!("no object at '{at}'"));
         let mut wanted: Vec<&str> = Vec::new();

@@ -33,7 +33,7 @@ pub(crate) fn play(
     let mut slot = |number: i64| {
         let lasting = if number >= moment { events } else { &[] };
         let minute = simulated.next(number, lasting, rng);
-        let is_found = number >= moment + 2;
+        let is_found = number >= moment.saturating_add(2);
         Slot {
             service: Minute {
                 requests: (minute.rate * 60.0).round(),

@@ -40,3 +40,43 @@ pub fn folded(value: i64) -> u64 {
 pub fn unfolded(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_and_their_bytes() {
+        let largest = [&[0xff; 9][..], &[0x01]].concat();
+        for (value, bytes) in [
+            (0_u64, &[0x00][..]),
+            (127, &[0x7f]),
+            (128, &[0x80, 0x01]),
+            (300, &[0xac, 0x02]),
+            (u64::MAX, &largest),
+        ] {
+            let mut out = Vec::new();
+            put(&mut out, value);
+            assert_eq!(out, bytes, "{value}");
+            let mut rest = bytes;
+            assert_eq!(take(&mut rest), Some(value));
+            assert!(rest.is_empty(), "{value}");
+        }
+    }
+
+    #[test]
+    fn signed_values_and_what_they_are_folded_to() {
+        for (value, as_folded) in [(0, 0), (-1, 1), (1, 2), (i64::MIN, u64::MAX)] {
+            assert_eq!(folded(value), as_folded);
+            assert_eq!(unfolded(as_folded), value);
+        }
+    }
+
+    #[test]
+    fn bytes_that_end_early_or_go_beyond_64_bits_are_no_value() {
+        assert_eq!(take(&mut &b""[..]), None);
+        assert_eq!(take(&mut &b"\x80"[..]), None);
+        let long = [&[0x80; 10][..], &[0x01]].concat();
+        assert_eq!(take(&mut &long[..]), None);
+    }
+}

@@ -123,7 +123,7 @@ pub(crate) struct Task {
     pub holds_all: bool,
     /// Latency targets; `None` for a multiple of what is measured.
     pub targets: Option<Targets>,
-    /// When it must be done, on the world's clock, if that counts more than the latency.
+    /// When it must be done, on the control's clock, if that counts more than the latency.
     pub deadline: Option<Nanos>,
 }
 

@@ -1,4 +1,4 @@
-//! The world of a driver on a real host.
+//! The control of an array by a driver, on a real host.
 
 use std::ops::Range;
 use std::thread::sleep;

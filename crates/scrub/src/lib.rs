@@ -2,11 +2,11 @@
 //!
 //! - `target`: the array, and why it cannot be scrubbed; `lock`: one scrub at a time;
 //! - `drive`: begins md's check, lets it go on, ends it, as fast as `study::pace` allows;
-//!   `host` is its world;
+//!   `host` is its control of a real array;
 //! - `deadline`: tells that a deadline cannot be kept;
-//! - `old`: the tunables as they were; `guard`: the process that restores them after a kill; `health`: what md could
-//!   not read;
-//! - `start` and `kept`: the ledger's part; `when`: hours and deadlines;
+//! - `saved_tunables`: the tunables as they were; `guard`: the process that restores them after a kill; `health`:
+//!   what md could not read;
+//! - `start` and `checkpoint`: the ledger's part; `when`: hours and deadlines;
 //! - `compare`: reads and compares members directly, where foreground requests would wait for md;
 //! - `read`: reads members and disks from end to end instead; `foreground`: the foreground's latency;
 //! - `forecast`: the notice before it begins; `speed`: how fast the members are, before anything else
@@ -15,8 +15,8 @@
 //! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it, and
 //!   `now` tells other processes how it stands;
 //! - `rewrite`: writes anew what one member has wrong, where the others tell;
-//! - `grown`: where the count of mismatches grew; `locate` finds them there where `seek` says so, and `places`
-//!   says it;
+//! - `mismatch_ranges`: where the count of mismatches grew; `locate` finds them there where `seek` says so, and
+//!   `places` says it;
 //! - `schedule`: what else checks arrays; `scheduled` says it; `timer` replaces it, for `install`.
 
 pub mod args;

@@ -191,9 +191,9 @@ pub(crate) fn scrub(
         back,
     ) = {
         let mut stands = |at: &ScrubProgress| tracker.take_progress(at);
-        let mut world = OnHost::new(&target, shared.root, shared.stop, &mut stands);
+        let mut control = OnHost::new(&target, shared.root, shared.stop, &mut stands);
         prepare(&target);
-        let ended = drive(&mut world, &task);
+        let ended = drive(&mut control, &task);
         let by = RestoredBy::Scrub {
             but_for: match ended.ending {
                 Ending::Turned(tunable) => Some(tunable),
@@ -202,7 +202,7 @@ pub(crate) fn scrub(
             ends: ended.is_own,
             window_set: ended.window_set,
         };
-        // The world goes after this: it waits for a probe that is on its way, and of an array that
+        // The control goes after this: it waits for a probe that is on its way, and of an array that
         // hangs that one comes late, just when md has something to recover.
         let back = old.put_back(&target.sync, by);
         (ended, back)

@@ -2,7 +2,7 @@
 //! read has to wait for object storage.
 //!
 //! - `plan`: what is read, in which order; from `files`, `space` and `blocks`;
-//! - `reading`: the requests, one after the other, over `queue`, `meter` and `pace`;
+//! - `reading`: the requests, one after the other, over `reader::Work`, `reader::Meter` and `pace`;
 //! - `later`: what is found out while the first blocks are read already;
 //! - `one`: one volume from its plan to what came of it; `start` and `checkpoint`: whether it goes on where an
 //!   earlier start ended;

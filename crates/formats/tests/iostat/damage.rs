@@ -359,6 +359,8 @@ fn a_long_log_is_read_as_a_stream() {
         report: Vec<u8>,
         at: usize,
         left: usize,
+        /// Bytes that were read so far.
+        given: usize,
     }
     impl std::io::Read for Endless {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
@@ -371,6 +373,7 @@ fn a_long_log_is_read_as_a_stream() {
             let length = buffer.len().min(self.report.len() - self.at);
             buffer[..length].copy_from_slice(&self.report[self.at..self.at + length]);
             self.at += length;
+            self.given += length;
             Ok(length)
         }
     }
@@ -380,12 +383,16 @@ fn a_long_log_is_read_as_a_stream() {
         report,
         at: 0,
         left: 1_000,
+        given: 0,
     };
-    let mut reader = Reader::new(std::io::BufReader::new(log), Options::default());
+    let mut input = std::io::BufReader::new(log);
+    let mut reader = Reader::new(&mut input, Options::default());
     let mut last = 0;
     for (count, reading) in reader.by_ref().enumerate() {
         assert_eq!(reading.unwrap().sample.devices.len(), 2);
         last = count + 1;
     }
     assert_eq!(last, 1_001);
+    assert!(input.buffer().is_empty());
+    assert!(input.get_ref().given > 700_000);
 }

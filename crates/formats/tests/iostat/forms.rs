@@ -220,13 +220,15 @@ fn the_host_is_named() {
         ("12.6-x.json", SourceKind::IostatJson),
     ] {
         let text = fixture(name);
-        let mut reader = Reader::new(text.as_bytes(), Options::default());
+        let mut rest = text.as_bytes();
+        let mut reader = Reader::new(&mut rest, Options::default());
         assert_eq!(reader.by_ref().count(), 3);
         let source = reader.source();
         assert_eq!(source.kind, kind);
         assert_eq!(source.hostname.as_deref(), Some("db1"));
         assert_eq!(source.kernel.as_deref(), Some("6.1.0-13-amd64"));
         assert_eq!(source.cpus, Some(2));
+        assert!(rest.is_empty(), "{name}: {} bytes are left", rest.len());
     }
 }
 
