@@ -5,7 +5,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use record::{Bytes, Nanos};
 
-use super::BESIDE;
+/// Size of a background request beside a foreground, which may wait for the rest of one. On a volume with a cap of
+/// 3,000 IOPS and 125 MiB/s it occupies half a millisecond, and 512 KiB four. Smaller ones would take more of the IOPS
+/// than of the bytes.
+pub const BESIDE: Bytes = Bytes::kib(64);
 
 /// The least latency of own requests counts for so many seconds.
 const COUNTS_S: f64 = 10.0;

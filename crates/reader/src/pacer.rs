@@ -38,11 +38,6 @@ pub struct MeasuredInterval<'a> {
     pub own_latency_s: Option<f64>,
 }
 
-/// Size of a background request beside a foreground, which may wait for the rest of one. On a volume with a cap of
-/// 3,000 IOPS and 125 MiB/s it occupies half a millisecond, and 512 KiB four. Smaller ones would take more of the IOPS
-/// than of the bytes.
-pub const BESIDE: Bytes = Bytes::kib(64);
-
 /// Decides how much of the background a device gets.
 #[derive(Clone, Debug)]
 pub struct Pacer {
@@ -167,6 +162,7 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::BESIDE;
 
     /// An interval beside a foreground that is there from the start, and whose requests take so long, in seconds.
     fn beside(latency_s: &f64) -> MeasuredInterval<'_> {

@@ -12,6 +12,7 @@ use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use record::Bytes;
+use record::random::SplitMix64;
 use rustix::fs::OFlags;
 
 /// Bytes that a probe reads: a page, as databases read them at least.
@@ -132,7 +133,7 @@ impl Shared {
 
     fn run(&self, node: &PathBuf, size: Bytes) {
         let seed = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-        let mut random = Random(seed.as_nanos() as u64 | 1);
+        let mut random = SplitMix64::new(seed.as_nanos() as u64);
         let places = (size.0 / u64::from(PROBE_BYTES)).max(1);
         let mut space = vec![0_u8; 2 * LENGTH];
         let start = space.as_ptr().align_offset(LENGTH);
@@ -168,18 +169,6 @@ impl Shared {
                 shown.took.push(began.elapsed().as_secs_f64());
             }
         }
-    }
-}
-
-/// Numbers that need only not be even (Marsaglia 2003, xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end.max(1)
     }
 }
 
