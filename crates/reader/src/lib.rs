@@ -37,7 +37,7 @@ pub use ledger::below_ledger;
 pub use lock::{is_locked, lock_disks};
 pub use meter::Meter;
 pub use narrowing::{LONGEST, PIECES_IN_FLIGHT};
-pub use own_latency::{BESIDE, LeastLatency, OwnLatency};
+pub use own_latency::{BESIDE, LeastLatency};
 pub use pacer::{MeasuredInterval, Pacer};
 pub use probe::{PROBE_BYTES, Prober, Probes};
 pub use queue_bound::QueueBound;

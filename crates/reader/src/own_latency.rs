@@ -40,14 +40,14 @@ impl LeastLatency {
 
 /// Least latency of own requests of late: then the request was alone on the device.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OwnLatency {
+pub(crate) struct OwnLatency {
     /// With its age, both in seconds.
     least: Option<(f64, f64)>,
 }
 
 impl OwnLatency {
     /// Takes the least latency of an interval of so many seconds, and gives that of late, in seconds.
-    pub fn take(&mut self, seconds: f64, least_s: Option<f64>) -> Option<f64> {
+    pub(crate) fn take(&mut self, seconds: f64, least_s: Option<f64>) -> Option<f64> {
         if let Some((_, age_s)) = &mut self.least {
             *age_s += seconds;
         }

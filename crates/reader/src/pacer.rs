@@ -5,7 +5,8 @@ use study::pace::{
     Allowed, Controller, ControllerStage, ForegroundDetector, IoCounts, Sample, Targets,
 };
 
-use super::{ForegroundReport, OwnLatency, PROBE_BYTES};
+use super::own_latency::OwnLatency;
+use super::{ForegroundReport, PROBE_BYTES};
 
 /// A foreground request waits no longer than this for one of the background's: where a block is fetched from a
 /// snapshot, it takes long without occupying the volume.

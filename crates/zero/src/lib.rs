@@ -247,11 +247,7 @@ fn all(
                 report_failure(&error);
             }
         }
-        let ends = threads.into_iter().map(|thread| {
-            let lost = |_| Err(Stop::Gone("its thread has failed".to_owned()));
-            thread.join().unwrap_or_else(lost)
-        });
-        let ends: Vec<_> = ends.collect();
+        let ends: Vec<_> = threads.into_iter().map(joined).collect();
         let foreground = watchers
             .into_iter()
             .map(|watcher| watcher.and_then(|watcher| watcher.join().ok().flatten()));
@@ -362,17 +358,19 @@ fn finish(
     (finished, failures)
 }
 
-/// What came of each work, all of them at once, each on its own thread.
+/// Result of a thread's work; one that panicked has stopped.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, Stop>>) -> Result<T, Stop> {
+    let lost = |_| Err(Stop::Gone("its thread has failed".to_owned()));
+    thread.join().unwrap_or_else(lost)
+}
+
+/// Results of works, in their order, each done on its own thread at the same time as the others.
 fn at_once<T: Send, W: FnOnce() -> Result<T, Stop> + Send>(
     works: impl Iterator<Item = W>,
 ) -> Vec<Result<T, Stop>> {
     thread::scope(|scope| {
         let threads: Vec<_> = works.map(|work| scope.spawn(work)).collect();
-        let ends = threads.into_iter().map(|thread| {
-            let lost = |_| Err(Stop::Gone("its thread has failed".to_owned()));
-            thread.join().unwrap_or_else(lost)
-        });
-        ends.collect()
+        threads.into_iter().map(joined).collect()
     })
 }
 

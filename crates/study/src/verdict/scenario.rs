@@ -132,7 +132,7 @@ fn queued(service_ms: f64, load: f64) -> f64 {
     service_ms / (1.0 - load.min(0.97)) + service_ms * 200.0 * (load - 0.97).max(0.0)
 }
 
-/// What a minute of the service and its disk gives on the mean.
+/// Means of a minute of the service and its disk.
 pub(crate) struct Minute {
     pub(crate) rate: f64,
     pub(crate) mean_ms: f64,
