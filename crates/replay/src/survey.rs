@@ -20,6 +20,8 @@ pub struct SurveyedDevice {
     pub name: String,
     /// Its size, where the trace tells it.
     pub size: Option<Bytes>,
+    /// Its write cache, where the trace tells it.
+    pub(crate) write_cache: Option<WriteCache>,
     /// I/Os of it.
     pub ios: u64,
     /// End of the last byte that is read or written.
@@ -100,6 +102,7 @@ pub fn survey(
                     index: io.device,
                     name,
                     size: known.and_then(|known| known.size),
+                    write_cache: known.and_then(|known| known.write_cache),
                     ios: 0,
                     reach: Bytes(0),
                     touched: (map == OffsetMap::Compact).then(Touched::default),
@@ -120,9 +123,7 @@ pub fn survey(
         }
         survey.discards += u64::from(io.op == Op::Discard);
         if io.op == Op::Write {
-            let known = reader.header().devices.get(index);
-            let cache = known.and_then(|known| known.write_cache);
-            has_written_through |= cache == Some(WriteCache::Through);
+            has_written_through |= device.write_cache == Some(WriteCache::Through);
             has_written_names |= io.file.is_some();
         }
         if matches!(io.op, Op::Read | Op::Write) && io.length.0 > 0 {
