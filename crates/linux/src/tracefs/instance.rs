@@ -292,4 +292,19 @@ mod tests {
         assert_eq!(owner("other-12-3456"), None);
         assert_eq!(owner("disksmith-x"), None);
     }
+    #[test]
+    fn an_event_that_the_kernel_does_not_have_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::under(folder.path());
+        let tracing = root.sys.join("kernel/tracing");
+        fs::create_dir_all(tracing.join("instances")).unwrap();
+        fs::write(tracing.join("trace_clock"), "").unwrap();
+        let instance = Instance {
+            folder: tracing.join("instances/none"),
+            _tracefs: Tracefs::open(&root).unwrap(),
+        };
+        let error = instance.format("block/block_rq_issue").unwrap_err();
+        let words = "no event block:block_rq_issue: it was built without CONFIG_BLK_DEV_IO_TRACE";
+        assert!(error.to_string().contains(words), "{error}");
+    }
 }

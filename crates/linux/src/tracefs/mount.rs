@@ -81,3 +81,27 @@ fn private_mount() -> Result<OwnedFd, Errno> {
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_lockdown_or_root_or_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::under(folder.path());
+        let security = root.sys.join("kernel/security");
+        fs::create_dir_all(&security).unwrap();
+        for (mode, errno, words) in [
+            ("confidentiality", Errno::PERM, "is locked down"),
+            ("integrity", Errno::PERM, "needs root"),
+            ("none", Errno::ACCESS, "needs root"),
+            ("none", Errno::NOMEM, "instances: "),
+        ] {
+            let modes = "none integrity confidentiality\n".replace(mode, &format!("[{mode}]"));
+            fs::write(security.join("lockdown"), modes).unwrap();
+            let error = refused(&root, PathBuf::from("instances"), errno.into()).to_string();
+            assert!(error.contains(words), "{mode}, {errno}: {error}");
+        }
+    }
+}
