@@ -20,6 +20,8 @@ mod loops;
 mod memory;
 #[path = "trace/report.rs"]
 mod report;
+#[path = "trace/started.rs"]
+mod started;
 mod support;
 
 use std::fs::{self, File};

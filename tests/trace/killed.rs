@@ -81,7 +81,9 @@ fn kill_recordings(kills: u64) {
             recorder.wait_until("writes no block", || length(&file) >= wanted);
             recorder
         } else {
+            // With a size of the buffers that needs no measured rate, the instance comes at once.
             let words = ["trace", "record", disk.path(), "-o", &name];
+            let words = [&words[..], &["--buffer", "8MiB"]].concat();
             let recorder = Running::start(&mut place.command(&words));
             std::thread::sleep(Duration::from_micros(point * 30));
             recorder

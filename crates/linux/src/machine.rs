@@ -62,11 +62,18 @@ fn of_kernel(root: &Root, name: &str, from_uname: &std::ffi::CStr) -> String {
 /// `MemTotal` of `/proc/meminfo` (proc(5)): the machine's memory without what the kernel and the
 /// firmware keep for themselves.
 pub fn memory(root: &Root) -> Option<Bytes> {
+    of_meminfo(root, "MemTotal:")
+}
+
+/// `MemAvailable` of `/proc/meminfo` (proc(5)): the kernel's estimate of the memory that can be taken without swapping.
+pub fn available_memory(root: &Root) -> Option<Bytes> {
+    of_meminfo(root, "MemAvailable:")
+}
+
+fn of_meminfo(root: &Root, key: &str) -> Option<Bytes> {
     let meminfo = attribute(&root.proc.join("meminfo"))?;
-    let total = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kib: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let size = meminfo.lines().find_map(|line| line.strip_prefix(key))?;
+    let kib: u64 = size.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024).map(Bytes)
 }
 

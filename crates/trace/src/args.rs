@@ -60,7 +60,8 @@ pub struct RecordArgs {
     /// Name each I/O by the file of this folder that lies there
     #[arg(long, value_name = "DIR")]
     pub dataset: Option<PathBuf>,
-    /// Memory of the kernel for events, for each processor [default: 1 MiB to 32 MiB, 1/128 of the memory in all]
+    /// Memory of the kernel for events, for each processor [default: 30 s of events at the rate of the devices before the
+    /// recording, within bounds that the machine's memory sets]
     #[arg(long, value_name = "SIZE")]
     pub buffer: Option<Size>,
     /// Replace the file if it is there

@@ -11,7 +11,7 @@ use record::Nanos;
 
 use crate::io::{DeviceIndex, Io, NameIndex, Op};
 use crate::pair::Pairing;
-use crate::tracepoints::{Tracepoints, Wanted, traced};
+use crate::tracepoints::{BufferSize, Tracepoints, Wanted, traced};
 
 /// Names of threads that are kept.
 const MOST_THREADS: usize = 65_536;
@@ -45,7 +45,7 @@ impl Live {
     /// When the kernel does not let us trace.
     pub fn open(root: &Root) -> Result<Live, TracefsError> {
         Ok(Live {
-            tracepoints: Tracepoints::open(root, None)?,
+            tracepoints: Tracepoints::open(root, BufferSize::ForRate(0.0))?,
             pairing: Pairing::by_completion(),
             devices: Vec::new(),
             threads: HashMap::new(),

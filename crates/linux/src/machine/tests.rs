@@ -46,8 +46,15 @@ fn an_arm_processor_is_named_by_its_numbers() {
 
 const MEMINFO: (&str, &str) = (
     "proc/meminfo",
-    "MemTotal:       16000000 kB\nMemFree:  1 kB\n",
+    "MemTotal:       16000000 kB\nMemFree:  1 kB\nMemAvailable:    8000000 kB\n",
 );
+
+#[test]
+fn all_memory_and_what_is_available_are_told_apart() {
+    let (_folder, root) = tree(&[MEMINFO]);
+    assert_eq!(memory(&root), Some(Bytes::kib(16_000_000)));
+    assert_eq!(available_memory(&root), Some(Bytes::kib(8_000_000)));
+}
 
 const V2: &str = "23 1 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
 

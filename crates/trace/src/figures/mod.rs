@@ -160,6 +160,15 @@ impl Figures {
         self.reads.ios + self.writes.ios + self.flushes.ios + self.discards.ios
     }
 
+    /// The highest rate of a slice of time, in I/Os a second without discards.
+    pub(crate) fn peak_iops(&self) -> f64 {
+        let slices = self.over_time.slices().iter();
+        let most = slices
+            .map(|slice| slice.reads + slice.writes + slice.flushes)
+            .max();
+        most.unwrap_or(0) as f64 / self.over_time.width().as_secs_f64()
+    }
+
     /// Bytes that were read or written at least once.
     pub(crate) fn distinct(&self) -> Bytes {
         self.blocks.distinct()

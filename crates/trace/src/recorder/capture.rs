@@ -16,7 +16,7 @@ use crate::event::{Event, RequestStep};
 use crate::io::{Caveats, Described, Device, DeviceIndex, Io, NameIndex, Op};
 use crate::names::Names;
 use crate::pair::Pairing;
-use crate::tracepoints::{Tracepoints, Wanted};
+use crate::tracepoints::{BufferSize, Tracepoints, Wanted};
 
 /// Time that the read of the check may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -80,8 +80,9 @@ impl Capture {
         root: &Root,
         targets: &[Target],
         args: &RecordArgs,
+        buffer: BufferSize,
     ) -> Result<Capture, CaptureError> {
-        let mut tracepoints = Tracepoints::open(root, args.buffer.map(|size| size.0))?;
+        let mut tracepoints = Tracepoints::open(root, buffer)?;
         let mut pairing = Pairing::default();
         let mut wanted = Vec::new();
         for (index, target) in targets.iter().enumerate() {

@@ -2,6 +2,7 @@
 
 mod capture;
 mod dataset;
+mod rate;
 mod target;
 
 use std::fs;
@@ -21,8 +22,10 @@ use crate::args::RecordArgs;
 use crate::convert::create;
 use crate::file::{Tick, TraceWriter};
 use crate::io::{Device, Header};
+use crate::tracepoints::{BufferSize, option_for};
 use capture::{Capture, Named};
 use dataset::Dataset;
+use rate::RequestRate;
 use target::Target;
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
@@ -66,10 +69,16 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
     let devices = Devices::read(&context.root).refused()?;
     let targets = target::find(&context.root, &devices, &args.devices)?;
     target::is_elsewhere(&context.root, &devices, &targets, &args.output)?;
-    let mut capture = Capture::start(&context.root, &targets, args).refused()?;
+    let mut rate = RequestRate::start(&context.root, &targets);
+    // Before the capture, whose buffers nobody would read meanwhile.
     let dataset = args.dataset.as_deref();
     let dataset = dataset.map(|folder| Dataset::start(&context.root, &devices, &targets, folder));
     let dataset = dataset.transpose()?;
+    let buffer = match args.buffer {
+        Some(size) => BufferSize::Exactly(size.0),
+        None => BufferSize::ForRate(rate.measure()),
+    };
+    let mut capture = Capture::start(&context.root, &targets, args, buffer).refused()?;
     let header = Header {
         format: "disksmith",
         started: Some(Timestamp::now()),
@@ -93,6 +102,7 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
     }
     let mut recording = Recording {
         capture,
+        rate,
         writer,
         dataset,
         described: Named::new(header.devices),
@@ -101,10 +111,11 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
     };
     let ended = recording.run(args, interrupt);
     let ended = ended.map_err(|error| Failure::Midway(unwritten(&args.output, error)))?;
+    let highest = recording.rate.highest();
     let document = recording.finish(args, ended)?;
     context.print(&match args.json {
         true => ui::json::document("trace record", &document),
-        false => text(&document),
+        false => text(&document, highest),
     })?;
     Ok(CommandEnd::Done)
 }
@@ -152,6 +163,7 @@ fn is_full(error: &io::Error) -> bool {
 /// A recording that runs.
 struct Recording {
     capture: Capture,
+    rate: RequestRate,
     writer: TraceWriter,
     dataset: Option<Dataset>,
     described: Named,
@@ -164,6 +176,7 @@ impl Recording {
     fn run(&mut self, args: &RecordArgs, interrupt: &AtomicBool) -> io::Result<Ended> {
         let longest = args.duration.map(|time| time.0);
         loop {
+            self.rate.poll();
             let ended = if interrupt.load(Ordering::Relaxed) {
                 Some(Ended::Signal)
             } else if longest.is_some_and(|longest| now() - self.begun >= longest) {
@@ -235,7 +248,7 @@ impl Recording {
     }
 }
 
-fn text(document: &Document) -> String {
+fn text(document: &Document, highest_rate: f64) -> String {
     let per_io = document.bytes as f64 / document.ios.max(1) as f64;
     let why = match document.ended_by {
         Ended::Signal | Ended::Time => "",
@@ -253,9 +266,10 @@ fn text(document: &Document) -> String {
     );
     if document.lost_events > 0 {
         out.push_str(&format!(
-            "{} events were lost: record again with --buffer {}\n",
+            "{} events were lost: record again with {}; the highest rate was {} requests a second\n",
             document.lost_events,
-            Bytes(document.buffer_bytes_per_processor * 4)
+            option_for(highest_rate, Bytes(document.buffer_bytes_per_processor)),
+            ui::format::number(highest_rate),
         ));
     }
     out

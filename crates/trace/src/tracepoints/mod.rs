@@ -1,14 +1,13 @@
 //! The kernel's events of the block layer, as they come.
 
+mod buffer;
 mod decoder;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::ops::RangeInclusive;
 
 use linux::Root;
 use linux::block::{Device, DeviceNumber};
-use linux::machine::memory;
 use linux::tracefs::{Instance, Readers, TracePage, Tracefs, TracefsError, now};
 use record::{Bytes, Nanos};
 
@@ -16,13 +15,10 @@ use crate::event::Event;
 use crate::io::{DeviceIndex, NameIndex};
 use crate::order::Reorder;
 use crate::pair::{Pairing, Traced};
+pub(crate) use buffer::{AWAY, BufferSize, option_for};
 use decoder::Decoder;
 pub(crate) use decoder::{Decoded, Tracepoint};
 
-/// Bounds of a processor's buffer where no size is requested.
-const BUFFER: RangeInclusive<Bytes> = Bytes::MIB..=Bytes::mib(32);
-/// Share of the memory that all buffers take together, within these bounds.
-const SHARE_OF_MEMORY: u64 = 128;
 /// Time after which an event of any processor is surely in its buffer.
 const SETTLED: Nanos = Nanos(2_000_000);
 /// A filter must be shorter: the kernel takes less than a page.
@@ -56,10 +52,10 @@ impl Tracepoints {
     ///
     /// The size of the buffers is set here once: while the kernel changes it, it records nothing and counts nothing as
     /// lost (since 6.1.68 and 6.7).
-    pub(crate) fn open(root: &Root, buffer: Option<Bytes>) -> Result<Tracepoints, TracefsError> {
+    pub(crate) fn open(root: &Root, buffer: BufferSize) -> Result<Tracepoints, TracefsError> {
         let instance = Instance::create(root, Tracefs::open(root)?)?;
         let readers = instance.readers()?;
-        let buffer = buffer.unwrap_or_else(|| buffer_of(memory(root), readers.processors()));
+        let buffer = buffer.bytes(root, readers.processors());
         instance.set_buffer(buffer.0.div_ceil(1024))?;
         let mut decoders = HashMap::new();
         for tracepoint in Tracepoint::ALL {
@@ -206,14 +202,6 @@ impl Tracepoints {
     pub(crate) fn buffer(&self) -> Bytes {
         self.buffer
     }
-}
-
-/// Size of each processor's buffer on a machine.
-fn buffer_of(memory: Option<Bytes>, processors: usize) -> Bytes {
-    let share = memory.map_or(0, |memory| {
-        memory.0 / SHARE_OF_MEMORY / processors.max(1) as u64
-    });
-    Bytes(share).clamp(*BUFFER.start(), *BUFFER.end())
 }
 
 /// Events that tell of a device's I/O: those without hardware queues, such as md and dm, take bios and have no requests.

@@ -1,10 +1,11 @@
 //! Findings about a trace.
 
-use record::{Severity, Verdict};
+use record::{Bytes, Severity, Verdict};
 use serde::Serialize;
 
 use crate::figures::Figures;
 use crate::io::{Caveats, Header, WriteCache};
+use crate::tracepoints::{AWAY, option_for};
 
 /// A reason to doubt a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -56,8 +57,9 @@ pub(crate) fn of(figures: &Figures, header: &Header, caveats: Caveats) -> Vec<Tr
             severity,
             format!(
                 "{} events were lost, {share} of the I/Os: rates are too low, and some completions belong to other \
-                 I/Os. Record again with a larger --buffer.",
-                caveats.lost
+                 I/Os. Record again with {} or more, which holds {AWAY} of the highest rate here.",
+                caveats.lost,
+                option_for(figures.peak_iops(), Bytes(0)),
             ),
         );
     }

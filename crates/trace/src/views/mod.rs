@@ -162,11 +162,6 @@ pub(crate) fn document(file: String, reader: &dyn TraceReader, figures: &mut Fig
     let depth = figures.depth();
     let names =
         |groups: &std::collections::HashMap<Option<NameIndex>, Group>| named(groups, reader);
-    let slice = figures.over_time.width().as_secs_f64();
-    let peak = figures.over_time.slices().iter();
-    let peak = peak
-        .map(|slice| slice.reads + slice.writes + slice.flushes)
-        .max();
     let mut devices: Vec<DeviceShown> = Vec::new();
     for (index, device) in reader.devices().iter().enumerate() {
         let group = figures.devices.get(&crate::io::DeviceIndex(index as u16));
@@ -200,8 +195,8 @@ pub(crate) fn document(file: String, reader: &dyn TraceReader, figures: &mut Fig
         discard_bytes: figures.discards.bytes.0,
         iops: per_s(figures.ios() as f64),
         bytes_per_s: per_s(moved.0 as f64),
-        peak_iops: peak.unwrap_or(0) as f64 / slice,
-        peak_seconds: slice,
+        peak_iops: figures.peak_iops(),
+        peak_seconds: figures.over_time.width().as_secs_f64(),
         flushes_recorded: header.has_flushes,
         queue_depth: depth.map(|depth| DepthShown {
             mean: depth.mean,
@@ -342,12 +337,31 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn few_lost_events_are_doubtful_and_more_are_invalid() {
-        for (ios, verdict) in [(1000, Verdict::Doubtful), (50, Verdict::Invalid)] {
+    fn few_lost_events_are_doubtful_and_more_are_invalid_and_a_larger_buffer_is_named() {
+        for (ios, verdict, option) in [
+            (1000, Verdict::Doubtful, "--buffer 55MiB"),
+            (50, Verdict::Invalid, "--buffer 3MiB"),
+        ] {
             let mut figures = Figures::default();
             (0..ios).for_each(|n| figures.add(&crate::io::tests::read_at(n, 0)));
-            assert_eq!(shown(&mut figures).verdict, verdict);
+            let shown = shown(&mut figures);
+            assert_eq!(shown.verdict, verdict);
+            // All are in the first tenth of a second.
+            let text = &shown.findings[0].text;
+            assert!(text.contains(option), "{text}");
         }
+    }
+
+    #[test]
+    fn the_working_set_grows_by_what_was_not_touched_before() {
+        let mut figures = Figures::default();
+        // A new block each second, and from the tenth on the first ones again.
+        let reads = (0..20).map(|n| crate::io::tests::read_at(n * 1_000_000_000, n % 10 * 4096));
+        reads.for_each(|io| figures.add(&io));
+        let growth = shown(&mut figures).growth;
+        let at = |seconds: f64| growth.iter().find(|point| point.seconds > seconds);
+        let distinct = [0.5, 4.5, 9.5, 15.5].map(|seconds| at(seconds).unwrap().distinct_bytes);
+        assert_eq!(distinct, [1, 5, 10, 10].map(|blocks| blocks * 4096));
     }
 
     #[test]

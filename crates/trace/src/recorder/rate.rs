@@ -1,0 +1,79 @@
+//! Rate of the recorded devices' requests, by the kernel's counters, which miss none where events are lost.
+
+use std::thread::sleep;
+
+use linux::Root;
+use linux::diskstats::{Counter, DiskStats};
+use linux::tracefs::now;
+use record::Nanos;
+
+use super::target::Target;
+
+/// Time over which the rate is measured before a recording.
+const BEFORE: Nanos = Nanos(250_000_000);
+/// Time over which it is measured while one runs.
+const MEANWHILE: Nanos = Nanos::from_secs(1);
+
+/// Counters of the devices, and the highest rate that was seen.
+pub(super) struct RequestRate {
+    devices: Vec<(Counter, DiskStats)>,
+    since: Nanos,
+    highest: f64,
+}
+
+impl RequestRate {
+    /// Counts from now on.
+    pub(super) fn start(root: &Root, targets: &[Target]) -> RequestRate {
+        let counted = |target: &Target| {
+            let counter = Counter::if_counted(root, &target.device)?;
+            let stats = counter.read().ok()?;
+            Some((counter, stats))
+        };
+        RequestRate {
+            devices: targets.iter().filter_map(counted).collect(),
+            since: now(),
+            highest: 0.0,
+        }
+    }
+
+    /// The rate since the start.
+    pub(super) fn measure(&mut self) -> f64 {
+        let passed = now() - self.since;
+        sleep((BEFORE - passed).into());
+        self.count();
+        self.highest
+    }
+
+    /// Takes in what came since the last time.
+    pub(super) fn poll(&mut self) {
+        if now() - self.since >= MEANWHILE {
+            self.count();
+        }
+    }
+
+    fn count(&mut self) {
+        let mut requests = 0;
+        for (counter, before) in &mut self.devices {
+            // Nothing is known of a device that went.
+            if let Ok(stats) = counter.read() {
+                let moved = stats.moved_since(before);
+                requests += moved.as_ref().map_or(0, requests_of);
+                *before = stats;
+            }
+        }
+        let passed = now() - self.since;
+        self.since += passed;
+        self.highest = self.highest.max(requests as f64 / passed.as_secs_f64());
+    }
+
+    /// The highest rate so far, in requests a second.
+    pub(super) fn highest(&self) -> f64 {
+        self.highest
+    }
+}
+
+/// Requests of the counters. One that was merged came to the block layer like the others.
+fn requests_of(stats: &DiskStats) -> u64 {
+    let merged = stats.reads_merged + stats.writes_merged + stats.discards_merged;
+    stats.reads + stats.writes + stats.discards + stats.flushes + merged
+}
