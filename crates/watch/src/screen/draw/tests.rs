@@ -4,6 +4,8 @@ use insta::assert_snapshot;
 use jiff::Timestamp;
 use ledger::Mark;
 use proptest::prelude::*;
+use record::sample::{LatencySample, ProcessSample, TracingSample};
+use record::{Bytes, Histogram, Nanos};
 
 use super::*;
 use crate::screen::Update;
@@ -169,6 +171,44 @@ fn a_device_in_detail() {
     }
 }
 
+/// One read in a thousand is slow.
+#[test]
+fn times_of_requests_processes_and_the_cost_of_tracing() {
+    let mut times: [Histogram; 4] = Default::default();
+    times[0].record_many(100_000, 999);
+    times[0].record(50_000_000);
+    let mut sample = sample(1);
+    for device in &mut sample.devices {
+        device.latency = Some(LatencySample::of(&times).into());
+    }
+    sample.host.tracing = Some(TracingSample {
+        cpu: Nanos(9_000_000),
+        requests: 10_000,
+        lost: 0,
+        over: Nanos::from_secs(2),
+    });
+    sample.host.processes = vec![ProcessSample {
+        pid: 4711,
+        name: "mariadbd".to_owned(),
+        group: Some("/system.slice/mariadb.service".to_owned()),
+        read: Bytes::mib(32),
+        written: Bytes::mib(3),
+        requests: 2400,
+    }];
+    let frame = Arc::new(Frame::of(&sample, None));
+    for (name, key) in [("tracing", ""), ("latency", "\n"), ("processes", "p")] {
+        let mut model = Model::default();
+        model.take(Update::Frame(Arc::clone(&frame), Vec::new()));
+        let model = pressed(model, key);
+        for columns in [40, 80] {
+            assert_snapshot!(
+                format!("{name}-{columns}-ascii"),
+                picture(&model, columns, 40, ASCII).join("\n")
+            );
+        }
+    }
+}
+
 #[test]
 fn the_pages_of_findings_and_keys() {
     for (name, key) in [("findings", "f"), ("help", "?")] {
@@ -235,7 +275,7 @@ proptest! {
     fn nothing_is_wider_or_higher_than_the_screen(
         columns in 0_u16..250,
         lines in 0_u16..60,
-        keys in "[jkgGzZsSravf?<\n ]{0,12}",
+        keys in "[jkgGzZsSravfp?<\n ]{0,12}",
         unicode: bool,
     ) {
         let model = pressed(model(35), &keys);
