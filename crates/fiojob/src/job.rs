@@ -371,8 +371,10 @@ impl Job {
 
     /// True if each place of a random job is drawn.
     pub fn draws_all(&self) -> bool {
-        let PerDirection { read, write } = self.random_percent;
-        self.every == 1 && read == 100 && write == 100
+        let percent = self.random_percent;
+        self.every == 1
+            && (!self.pattern.reads || percent.read == 100)
+            && (!self.pattern.writes || percent.write == 100)
     }
 
     /// Passes over the size. An SSD ages by being written over: a second pass writes no block that is empty.

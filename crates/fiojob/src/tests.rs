@@ -565,6 +565,9 @@ fn a_random_job_may_have_sequential_requests_and_a_latest_answer() {
         }
     );
     assert!(!runs.draws_all() && job("rw=randread").draws_all());
+    // Of a direction that the job has not it says nothing.
+    assert!(job("rw=randread\npercentage_random=,50").draws_all());
+    assert!(!job("rw=randwrite\npercentage_random=,50").draws_all());
     assert_eq!(job("rw=write:8k").every, 1);
     let late = job("max_latency=250,10ms").rules.max_latency_us;
     assert_eq!((late.read, late.write), (250, 10_000));

@@ -195,13 +195,14 @@ pub(super) fn stride(job: &Job) -> Option<Stride> {
     }
 }
 
-/// Requests of a random job that continue others.
+/// Requests of a random job that continue others. A direction that it has not has none.
 fn sequential_runs(job: &Job) -> Option<SequentialRuns> {
+    let drawn = |occurs: bool, percent: u64| if occurs { percent as f64 / 100.0 } else { 1.0 };
     (job.pattern.random && !job.draws_all()).then(|| SequentialRuns {
         every: job.every,
         repeats: job.repeats_places,
-        reads: job.random_percent.read as f64 / 100.0,
-        writes: job.random_percent.write as f64 / 100.0,
+        reads: drawn(job.pattern.reads, job.random_percent.read),
+        writes: drawn(job.pattern.writes, job.random_percent.write),
     })
 }
 
@@ -316,6 +317,8 @@ mod tests {
             writes: 0.3,
         };
         assert_eq!(runs("rw=randrw:8\npercentage_random=,30"), Some(every));
+        let of_reads = runs("rw=randread\npercentage_random=40").unwrap();
+        assert_eq!((of_reads.reads, of_reads.writes), (0.4, 1.0));
         assert_eq!(runs("rw=randrw"), None);
         assert_eq!(runs("rw=read:8k\npercentage_random=30"), None);
     }
