@@ -138,11 +138,16 @@ impl Observer for Rules<'_> {
     }
 }
 
-/// A rate that a stream must have.
+/// Seconds in which fio judges no rate yet (`__check_min_rate` in its `backend.c`).
+const SETTLE_S: f64 = 2.0;
+
+/// A rate that a stream must have. As by fio it is judged when a request has come back, so that it may be below a
+/// request a cycle.
 struct FloorWatch {
     floor: Floor,
-    seconds: f64,
-    /// Requests and bytes of the cycle, of reads and writes.
+    /// Time from which on requests are counted, in seconds; `None` before the first request behind [`SETTLE_S`].
+    since_s: Option<f64>,
+    /// Requests and bytes since then, of reads and writes.
     sums: [(u64, u64); 2],
     missed: Option<String>,
 }
@@ -151,28 +156,49 @@ impl FloorWatch {
     fn new(floor: Floor) -> FloorWatch {
         FloorWatch {
             floor,
-            seconds: 0.0,
+            since_s: None,
             sums: [(0, 0); 2],
             missed: None,
         }
     }
 
-    /// True if the rate of a cycle that ends with this window is missed.
+    /// True if the rate up to the last request of this window is missed.
     fn window(&mut self, window: &Window) -> bool {
-        self.seconds += window.seconds;
+        let Some(now_s) = self.count(window).filter(|now_s| *now_s >= SETTLE_S) else {
+            return false;
+        };
+        if let Some(since_s) = self.since_s {
+            // Slices add up to about a cycle.
+            if now_s - since_s + 1e-6 < self.floor.cycle.as_secs_f64() {
+                return false;
+            }
+            self.missed = self.low(since_s, now_s);
+        }
+        self.since_s = Some(now_s);
+        self.sums = [(0, 0); 2];
+        self.missed.is_some()
+    }
+
+    /// Counts the requests of a window. The end of the last slice in which one came back, in seconds.
+    fn count(&mut self, window: &Window) -> Option<f64> {
+        let mut last = None;
         for (direction, sums) in [Direction::Read, Direction::Write]
             .into_iter()
             .zip(&mut self.sums)
         {
-            for slice in window.flow(direction).iter().flat_map(|flow| &flow.slices) {
+            let slices = window.flow(direction).into_iter();
+            let slices = slices.flat_map(|flow| &flow.slices).zip(1u32..);
+            for (slice, number) in slices.filter(|(slice, _)| slice.ops > 0) {
                 sums.0 += slice.ops;
                 sums.1 += slice.bytes;
+                last = last.max(Some(number));
             }
         }
-        // Windows that were cut short say nothing of a rate.
-        if self.seconds + 1e-6 < self.floor.cycle.as_secs_f64().max(1.0) {
-            return false;
-        }
+        last.map(|slices| window.t_s + f64::from(slices) * window.slice_seconds)
+    }
+
+    /// The rate that was too low between two times, as a clause.
+    fn low(&self, since_s: f64, now_s: f64) -> Option<String> {
         let [read, write] = self.sums;
         let rates = [
             ("reads a second", read.0, self.floor.read_ops),
@@ -180,18 +206,74 @@ impl FloorWatch {
             ("bytes read a second", read.1, self.floor.read_bytes),
             ("bytes written a second", write.1, self.floor.write_bytes),
         ];
-        let low = rates.into_iter().find(|(_, seen, wanted)| {
-            *wanted > 0 && (*seen as f64) < *wanted as f64 * self.seconds
+        let seen =
+            rates.map(|(what, sum, wanted)| (what, sum as f64 / (now_s - since_s), wanted as f64));
+        let (what, seen, wanted) = seen.into_iter().find(|(_, seen, wanted)| seen < wanted)?;
+        Some(format!(
+            "{} {what} between {} s and {} s, and at least {} were asked for",
+            number(seen),
+            number(since_s),
+            number(now_s),
+            number(wanted)
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use record::{Nanos, Slice, WindowFlow};
+
+    use super::*;
+
+    /// A job that reads blocks of 4 KiB at these times, in tenths of a second, within so many seconds.
+    fn missed(read_bytes: u64, tenths: &[usize], seconds: usize) -> Option<String> {
+        let mut watch = FloorWatch::new(Floor {
+            read_bytes,
+            cycle: Nanos::from_secs(1),
+            ..Floor::default()
         });
-        if let Some((what, seen, wanted)) = low {
-            self.missed = Some(format!(
-                "{} {what} in the second before {}, and at least {} were asked for",
-                number(seen as f64 / self.seconds),
-                number(window.t_s + window.seconds),
-                number(wanted as f64)
-            ));
+        for second in 0..seconds {
+            let slice = |tenth| {
+                let ops = tenths
+                    .iter()
+                    .filter(|at| **at == 10 * second + tenth)
+                    .count() as u64;
+                Slice {
+                    ops,
+                    bytes: 4096 * ops,
+                }
+            };
+            let window = Window {
+                t_s: second as f64,
+                seconds: 1.0,
+                slice_seconds: 0.1,
+                read: Some(WindowFlow {
+                    slices: (0..10).map(slice).collect(),
+                    ..WindowFlow::default()
+                }),
+                ..Window::default()
+            };
+            if watch.window(&window) {
+                return watch.missed;
+            }
         }
-        (self.seconds, self.sums) = (0.0, [(0, 0); 2]);
-        low.is_some()
+        None
+    }
+
+    #[test]
+    fn a_rate_is_judged_when_a_request_comes_back() {
+        // A request each 3.3 s is 1,250 bytes a second, and between two of them nothing is judged.
+        assert_eq!(missed(1024, &[0, 33, 66, 99, 132], 20), None);
+        let low = missed(1500, &[0, 33, 66, 99], 20).unwrap();
+        assert_eq!(
+            low,
+            "1,241 bytes read a second between 3.4 s and 6.7 s, and at least 1,500 were asked for"
+        );
+        // One that has stopped has missed it when it goes on.
+        let stopped: Vec<usize> = (0..40).chain([95]).collect();
+        assert_eq!(missed(4096, &stopped, 9), None);
+        assert!(missed(4096, &stopped, 10).is_some());
+        // A job is given time to settle.
+        assert_eq!(missed(40_960, &(18..80).collect::<Vec<_>>(), 9), None);
     }
 }
