@@ -99,36 +99,92 @@ impl Over {
     }
 }
 
+/// A figure of the table.
+struct Figure {
+    column: Column<'static>,
+    value: fn(&DeviceSample) -> Option<f64>,
+    /// The requests whose number is the weight of a sample in a mean; the others are weighted by time.
+    per_request: Option<fn(&DeviceSample) -> &Flow>,
+    text: fn(f64) -> String,
+}
+
+impl Figure {
+    const fn number(
+        title: &'static str,
+        rank: u8,
+        value: fn(&DeviceSample) -> Option<f64>,
+    ) -> Figure {
+        Figure {
+            column: Column::numbers(title, rank),
+            value,
+            per_request: None,
+            text: format::number,
+        }
+    }
+
+    /// A mean time of requests.
+    const fn latency(
+        title: &'static str,
+        value: fn(&DeviceSample) -> Option<f64>,
+        requests: fn(&DeviceSample) -> &Flow,
+    ) -> Figure {
+        Figure {
+            column: Column::numbers(title, 0),
+            value,
+            per_request: Some(requests),
+            text: |nanos| format::latency(nanos as u64),
+        }
+    }
+
+    fn weight(&self, one: &DeviceSample, seconds: f64) -> f64 {
+        let iops = self.per_request.and_then(|requests| requests(one).iops);
+        iops.map_or(seconds, |iops| iops.0 * seconds)
+    }
+}
+
+const FIGURES: [Figure; 8] = [
+    Figure::number("r/s", 0, |one| one.read.iops.map(|iops| iops.0)),
+    Figure::number("w/s", 0, |one| one.write.iops.map(|iops| iops.0)),
+    Figure::number("rMiB/s", 3, |one| one.read.bytes.map(|bytes| bytes.0 / MIB)),
+    Figure::number("wMiB/s", 3, |one| {
+        one.write.bytes.map(|bytes| bytes.0 / MIB)
+    }),
+    Figure::latency(
+        "r-await",
+        |one| one.read.wait.map(|wait| wait.0 as f64),
+        |one| &one.read,
+    ),
+    Figure::latency(
+        "w-await",
+        |one| one.write.wait.map(|wait| wait.0 as f64),
+        |one| &one.write,
+    ),
+    Figure::number("flight", 1, |one| {
+        let now = || one.in_flight.map(|count| count as f64);
+        one.mean_in_flight.or_else(now)
+    }),
+    Figure {
+        text: |percent| format!("{percent:.0}%"),
+        ..Figure::number("busy", 2, |one| one.busy.map(|busy| busy.percent()))
+    },
+];
+
 /// A device over a while.
 #[derive(Default)]
 struct Line {
     name: String,
     is_part: bool,
-    figures: [Over; 8],
+    figures: [Over; FIGURES.len()],
 }
 
 impl Line {
     fn observe(&mut self, one: &DeviceSample, most: &DeviceSample, seconds: f64) {
         self.name.clone_from(&one.device.name);
         self.is_part = one.device.kind == DeviceKind::Partition;
-        let iops = |flow: &Flow| flow.iops.map(|iops| iops.0);
-        let bytes = |flow: &Flow| flow.bytes.map(|bytes| bytes.0 / MIB);
-        let wait = |flow: &Flow| flow.wait.map(|wait| wait.0 as f64);
-        let weight = |flow: &Flow| iops(flow).map_or(seconds, |iops| iops * seconds);
-        let figures = &mut self.figures;
-        figures[0].take(iops(&one.read), iops(&most.read), seconds);
-        figures[1].take(iops(&one.write), iops(&most.write), seconds);
-        figures[2].take(bytes(&one.read), bytes(&most.read), seconds);
-        figures[3].take(bytes(&one.write), bytes(&most.write), seconds);
-        figures[4].take(wait(&one.read), wait(&most.read), weight(&one.read));
-        figures[5].take(wait(&one.write), wait(&most.write), weight(&one.write));
-        let flight = |one: &DeviceSample| {
-            one.mean_in_flight
-                .or_else(|| one.in_flight.map(|count| count as f64))
-        };
-        figures[6].take(flight(one), flight(most), seconds);
-        let busy = |one: &DeviceSample| one.busy.map(|busy| busy.percent());
-        figures[7].take(busy(one), busy(most), seconds);
+        for (over, figure) in self.figures.iter_mut().zip(&FIGURES) {
+            let weight = figure.weight(one, seconds);
+            over.take((figure.value)(one), (figure.value)(most), weight);
+        }
     }
 
     /// True if it is no partition, and did something.
@@ -138,30 +194,11 @@ impl Line {
     }
 
     fn cells(&self) -> Vec<String> {
-        let latency = |nanos: f64| format::latency(nanos as u64);
-        let mut cells = vec![self.name.clone()];
-        for (nth, figure) in self.figures.iter().enumerate() {
-            cells.push(match nth {
-                4 | 5 => figure.text(latency),
-                7 => figure.text(|percent| format!("{percent:.0}%")),
-                _ => figure.text(format::number),
-            });
-        }
-        cells
+        let figures = self.figures.iter().zip(&FIGURES);
+        let texts = figures.map(|(over, figure)| over.text(figure.text));
+        [self.name.clone()].into_iter().chain(texts).collect()
     }
 }
-
-const COLUMNS: [Column; 9] = [
-    Column::words("device"),
-    Column::numbers("r/s", 0),
-    Column::numbers("w/s", 0),
-    Column::numbers("rMiB/s", 3),
-    Column::numbers("wMiB/s", 3),
-    Column::numbers("r-await", 0),
-    Column::numbers("w-await", 0),
-    Column::numbers("flight", 1),
-    Column::numbers("busy", 2),
-];
 
 /// One line a device over a while, and what was found and marked in it.
 pub(crate) struct SummaryTable {
@@ -261,7 +298,12 @@ impl SummaryTable {
         if rows.is_empty() {
             text.push_str("No device did anything.\n");
         } else {
-            text.push_str(&layout(&COLUMNS, &rows, columns));
+            let figures = FIGURES.iter().map(|figure| figure.column);
+            let titles: Vec<Column<'_>> = [Column::words("device")]
+                .into_iter()
+                .chain(figures)
+                .collect();
+            text.push_str(&layout(&titles, &rows, columns));
         }
         if !self.found.is_empty() || !self.marks.is_empty() {
             text.push('\n');
