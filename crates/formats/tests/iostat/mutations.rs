@@ -11,10 +11,15 @@ use crate::mutation::{below, mutated};
 
 /// Reads a log and holds the samples to what every sample is. Returns how many there were.
 fn exercise(bytes: &[u8], options: Options) -> usize {
-    let mut reader = Reader::new(bytes, options);
+    let mut rest = bytes;
+    let mut reader = Reader::new(&mut rest, options);
     let (mut count, mut elapsed, mut line) = (0, Nanos(0), 0);
+    let mut is_refused = false;
     for reading in reader.by_ref() {
-        let Ok(reading) = reading else { break };
+        let Ok(reading) = reading else {
+            is_refused = true;
+            break;
+        };
         assert!(reading.sample.at.elapsed >= elapsed, "{reading:?}");
         assert!(
             reading.line >= line && reading.line > 0,
@@ -32,6 +37,12 @@ fn exercise(bytes: &[u8], options: Options) -> usize {
             .sentences()
             .iter()
             .all(|message| message.ends_with('.'))
+    );
+    drop(reader);
+    assert!(
+        is_refused || rest.is_empty(),
+        "{} bytes were left",
+        rest.len()
     );
     count
 }
