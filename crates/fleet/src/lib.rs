@@ -9,6 +9,7 @@
 //! | `hosts`, `reach` | sources of hosts and their selection; hosts and connections by the arguments |
 //! | `connection` | connections to hosts: OpenSSH, sessions with agents, threads |
 //! | `protocol` | messages between `fleet` and its agents |
+//! | `host_rates` | rates of a host and of its disks |
 //! | `kept_pipe` | output of a process, kept while it comes |
 //! | `agent`, `rounds`, `destroy::inspect` | the parts that run on a host |
 //! | `store` | documents and answers in the ledger |
@@ -23,6 +24,7 @@ mod destroy;
 mod disk_arguments;
 pub(crate) mod floor;
 mod host_line;
+pub(crate) mod host_rates;
 mod host_verb;
 pub(crate) mod hosts;
 pub(crate) mod kept_pipe;

@@ -47,12 +47,20 @@ pub(crate) fn reach(args: &ReachArgs) -> Result<OpenSsh, Failure> {
         programs.push(Program::own().map_err(Failure::refused)?);
     }
     Ok(OpenSsh {
+        programs,
+        ..connection(args)
+    })
+}
+
+/// The same, where no program is sent.
+pub(crate) fn connection(args: &ReachArgs) -> OpenSsh {
+    OpenSsh {
         config: args.ssh_config.clone(),
         user: args.user.clone(),
         connect_timeout: std::time::Duration::from_nanos(args.connect.0.0),
         sudo: args.sudo,
-        programs,
-    })
+        programs: Vec::new(),
+    }
 }
 
 /// The descriptors of a connection to ssh: its three pipes.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use record::{Bytes, Nanos};
 
-use crate::protocol::{DiskSample, HostRates};
+use crate::host_rates::{DiskSample, HostRates};
 
 /// Value that hosts are sorted by, and left out for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -38,6 +38,6 @@ pub(super) fn facts(root: &Root) -> HostFacts {
 }
 
 /// True for a disk of its own, and not for a device that is built on disks.
-pub(super) fn is_disk(device: &Device) -> bool {
+fn is_disk(device: &Device) -> bool {
     matches!(device.kind, BlockDeviceKind::Disk) && !device.is_empty() && !device.hidden
 }

@@ -8,7 +8,6 @@
 mod claim;
 mod facts;
 mod pipe;
-mod sample;
 mod spool;
 mod task;
 
@@ -28,7 +27,6 @@ use crate::protocol::{
 };
 use claim::MeasuringClaim;
 use pipe::LineHandler;
-use sample::Sampler;
 use spool::Spool;
 use task::{GRACE, VerbTask, is_interactive};
 use ui::context::Context;
@@ -39,7 +37,7 @@ use ui::signals;
 const OWN_FOLDER: &str = "disksmith-agent.";
 /// Interval at which timers are checked.
 const POLL: Duration = Duration::from_millis(100);
-/// More samples than so many are not kept waiting for a connection that is slow.
+/// More signs of life than so many are not kept waiting for a connection that is slow.
 const MOST_WAITING: usize = 16;
 
 /// Runs the agent until the end is ordered, or the connection is lost.
@@ -72,7 +70,6 @@ pub(crate) fn agent(context: &Context) -> Outcome {
         writer,
         spool,
         task: None,
-        sampler: None,
         last_received: Instant::now(),
         last_sent: Instant::now(),
     };
@@ -175,7 +172,6 @@ struct Agent {
     writer: MessageWriter,
     spool: Spool,
     task: Option<VerbTask>,
-    sampler: Option<Sampler>,
     last_received: Instant,
     last_sent: Instant,
 }
@@ -211,11 +207,6 @@ impl Agent {
             if interrupt.load(Relaxed) || self.last_received.elapsed() > SILENCE {
                 return;
             }
-            if let Some(sample) = self.sampler.as_mut().and_then(|one| one.due(&self.root)) {
-                self.writer
-                    .send_unless_busy(FromAgent::Sample(Box::new(sample)));
-                self.last_sent = Instant::now();
-            }
             if self.last_sent.elapsed() >= BEAT {
                 self.writer.send_unless_busy(FromAgent::Alive);
                 self.last_sent = Instant::now();
@@ -230,9 +221,6 @@ impl Agent {
             ToAgent::Facts => {
                 let facts = facts::facts(&self.root);
                 self.writer.send(FromAgent::Facts(Box::new(facts)));
-            }
-            ToAgent::Sample { every_ms } => {
-                self.sampler = Some(Sampler::start(&self.root, Duration::from_millis(every_ms)));
             }
             ToAgent::Run(order) => self.run(order, None),
             ToAgent::Begin(order) => {

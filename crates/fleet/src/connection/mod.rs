@@ -8,7 +8,7 @@ mod program;
 pub(crate) mod session;
 #[cfg(test)]
 mod simulated;
-mod transport;
+pub(crate) mod transport;
 
 pub(crate) use openssh::OpenSsh;
 pub(crate) use program::Program;

@@ -13,9 +13,7 @@ use crate::protocol::{AgentHello, BEAT, FromAgent, PROTOCOL, ToAgent, parse, sen
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
 /// After how long without a word a host is given up. ssh gives up after 15 s by itself; this is for
 /// a host that keeps the connection and whose agent hangs, as behind a disk that answers nothing.
-const SILENCE: Duration = Duration::from_secs(25);
-/// Time limit for closing a connection in order.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
+pub(crate) const SILENCE: Duration = Duration::from_secs(25);
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -163,11 +161,7 @@ impl<'a> AgentSession<'a> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if self.last_received.elapsed() > SILENCE {
-                return Err(ConnectionError::Lost(format!(
-                    "{} has sent nothing for {} s.",
-                    self.host.name,
-                    SILENCE.as_secs()
-                )));
+                return Err(silent(self.host));
             }
             if Instant::now() >= until {
                 return Ok(Incoming::Timeout);
@@ -194,25 +188,22 @@ impl<'a> AgentSession<'a> {
 
     /// Says goodbye, and waits a moment until the agent is gone.
     pub(crate) fn end(mut self) {
-        if self.send(&ToAgent::End).is_err() {
-            return;
-        }
-        let until = Instant::now() + CLOSE_TIMEOUT;
-        while let Some(left) = until.checked_duration_since(Instant::now()) {
-            if let Err(RecvTimeoutError::Disconnected) = self.wire.lines.recv_timeout(left) {
-                return;
-            }
+        if self.send(&ToAgent::End).is_ok() {
+            self.wire.close();
         }
     }
 
-    /// The error that the connection is lost, with the reason as far as it is known.
+    /// The error that the connection is lost.
     fn lost(&mut self) -> ConnectionError {
-        let why = self.wire.end.why();
-        let why = why.lines().next_back().unwrap_or_default();
-        let why = why.trim().trim_end_matches('.');
-        ConnectionError::Lost(match why {
-            "" => format!("the connection to {} was lost.", self.host.name),
-            why => format!("the connection to {} was lost: {why}.", self.host.name),
-        })
+        self.wire.lost(self.host)
     }
+}
+
+/// The error that a host is silent for too long.
+pub(crate) fn silent(host: &Host) -> ConnectionError {
+    ConnectionError::Lost(format!(
+        "{} has sent nothing for {} s.",
+        host.name,
+        SILENCE.as_secs()
+    ))
 }

@@ -3,23 +3,23 @@
 mod racing;
 
 use std::collections::BTreeMap;
-use std::io::{BufReader, Write};
+use std::io::{self, BufReader, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::connection::transport::{ConnectionError, Transport, Wire, WireEnd};
+use crate::connection::transport::{COUNTED, ConnectionError, Transport, Wire, WireEnd};
 use crate::hosts::Host;
 use crate::protocol;
 use crate::protocol::{
-    AgentHello, BEAT, DiskSample, Ended, EndedBy, FromAgent, HostRates, PROTOCOL, SILENCE,
-    SMALL_STACK, ToAgent, VerbRequest,
+    AgentHello, BEAT, Ended, EndedBy, FromAgent, PROTOCOL, SILENCE, SMALL_STACK, ToAgent,
+    VerbRequest,
 };
 
 pub(crate) use racing::LATE_AFTER;
@@ -55,6 +55,21 @@ pub(crate) fn hosts(count: usize) -> Vec<Host> {
 
 impl Transport for Simulated {
     fn open(&self, host: &Host, _: &AtomicBool) -> Result<Wire, ConnectionError> {
+        self.connect(host, serve)
+    }
+
+    fn counters(&self, host: &Host, _: &AtomicBool) -> Result<Wire, ConnectionError> {
+        self.connect(host, |wire, name, _| count(wire, name))
+    }
+}
+
+impl Simulated {
+    /// Connects to a host, on whose side this is done with the wire, its name, and the number of the connection.
+    fn connect(
+        &self,
+        host: &Host,
+        work: impl FnOnce(UnixStream, &str, usize) + Send + 'static,
+    ) -> Result<Wire, ConnectionError> {
         let nth = {
             let mut met = self.met.lock().unwrap();
             let count = met.entry(host.name.clone()).or_default();
@@ -75,15 +90,33 @@ impl Transport for Simulated {
         }
         let (near, far) = UnixStream::pair().unwrap();
         let name = host.name.clone();
-        let serve = move || serve(far, &name, nth);
         let agent = thread::Builder::new().stack_size(SMALL_STACK);
-        agent.spawn(serve).unwrap();
+        agent.spawn(move || work(far, &name, nth)).unwrap();
         let lines = protocol::lines(BufReader::new(near.try_clone().unwrap())).unwrap();
         Ok(Wire {
-            input: Box::new(near),
+            input: Box::new(Input(near)),
             lines,
             end: Box::new(NoWord),
         })
+    }
+}
+
+/// The input of a host, which ends when it is dropped, although what reads the host's lines has the wire too.
+struct Input(UnixStream);
+
+impl Write for Input {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        self.0.shutdown(Shutdown::Write).unwrap_or_default();
     }
 }
 
@@ -142,11 +175,10 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
     let mut say =
         |message: FromAgent| protocol::send(&mut wire as &mut dyn Write, &message).is_ok();
     say(FromAgent::Hello(hello));
-    let mut every: Option<Duration> = None;
     let mut last = Instant::now();
     let mut received = Instant::now();
     loop {
-        let pause = every.unwrap_or(BEAT).saturating_sub(last.elapsed());
+        let pause = BEAT.saturating_sub(last.elapsed());
         let is_open = match lines.recv_timeout(pause) {
             Ok(line) => match receive(&line, &mut received) {
                 ToAgent::End => return cut(),
@@ -162,10 +194,6 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
                     racing::Answer::IsLost => return cut(),
                 },
                 ToAgent::Stop { .. } => say(racing::stopped(name)),
-                ToAgent::Sample { every_ms } => {
-                    every = Some(Duration::from_millis(every_ms));
-                    true
-                }
                 ToAgent::Collect(answer) => say(kept(answer, name)),
                 ToAgent::Run(order) => {
                     let devices = vec!["x".repeat(60); 50];
@@ -177,7 +205,7 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
             Err(RecvTimeoutError::Timeout) if received.elapsed() > SILENCE => return,
             Err(RecvTimeoutError::Timeout) => {
                 last = Instant::now();
-                say(every.map_or(FromAgent::Alive, |_| FromAgent::Sample(Box::new(sample()))))
+                say(FromAgent::Alive)
             }
             Err(RecvTimeoutError::Disconnected) => false,
         };
@@ -193,21 +221,28 @@ fn receive(line: &str, received: &mut Instant) -> ToAgent {
     protocol::parse(line).unwrap()
 }
 
-/// A sample of a host with four disks.
-fn sample() -> HostRates {
-    let disk = |at: usize| DiskSample {
-        name: format!("nvme{at}n1"),
-        reads_per_s: 1234.5678,
-        writes_per_s: 234.5678,
-        read_bytes_per_s: 1e8 + 0.125,
-        write_bytes_per_s: 1e7 + 0.125,
-        latency_ns: Some(123_456.789),
-    };
-    HostRates {
-        seconds: 1.001,
-        received_per_s: 1e6 + 0.5,
-        sent_per_s: 1e5 + 0.5,
-        load: Some([1.0, 2.0, 3.0]),
-        disks: (0..4).map(disk).collect(),
+/// Answers each line with the counters of a host with four disks.
+fn count(mut wire: UnixStream, name: &str) {
+    let lines = protocol::lines(BufReader::new(wire.try_clone().unwrap())).unwrap();
+    let began = Instant::now();
+    for _ in lines {
+        if name.starts_with("mute") {
+            break;
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        let count = (seconds * 1234.5678) as u64;
+        let disk = |at| {
+            let counts = format!("{count} 0 {count} {count} {count} 0 {count} {count} 0 1 1");
+            format!("/sys/class/block/nvme{at}n1/stat:{counts}\n")
+        };
+        let text = format!(
+            "/proc/uptime:{seconds:.2} 1.00\n/proc/loadavg:1.00 2.00 3.00 1/2 3\n\
+             /proc/net/dev:eth0: {count} 0 0 0 0 0 0 0 {count} 0 0 0 0 0 0 0\n{}{COUNTED}\n",
+            (0..4).map(disk).collect::<String>()
+        );
+        if wire.write_all(text.as_bytes()).is_err() {
+            break;
+        }
     }
+    wire.shutdown(Shutdown::Both).unwrap_or_default();
 }

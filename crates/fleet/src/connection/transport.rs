@@ -3,9 +3,15 @@
 use std::fmt;
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use crate::hosts::Host;
+
+/// The line behind the counters of a host.
+pub(crate) const COUNTED: &str = "disksmith-fleet counted";
+/// Time limit for closing a connection in order.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A way to hosts. Each call is made on a thread that lives as long as the wire is wanted.
 pub(crate) trait Transport: Sync {
@@ -14,16 +20,46 @@ pub(crate) trait Transport: Sync {
     /// # Errors
     /// [`ConnectionError`], where no agent came to run.
     fn open(&self, host: &Host, interrupt: &AtomicBool) -> Result<Wire, ConnectionError>;
+
+    /// Gives a wire on which the host answers each line with its kernel's counters and [`COUNTED`].
+    ///
+    /// # Errors
+    /// [`ConnectionError`], where the host was not reached, or runs no Linux.
+    fn counters(&self, host: &Host, interrupt: &AtomicBool) -> Result<Wire, ConnectionError>;
 }
 
-/// The wire to an agent. Dropping it ends the connection.
+/// The wire to a host. Dropping it ends the connection.
 pub(crate) struct Wire {
-    /// Messages to the agent.
+    /// Lines to the host.
     pub input: Box<dyn Write + Send>,
     /// The lines that come.
     pub lines: Receiver<String>,
     /// Ends the connection when it is dropped, and knows why it ended by itself.
     pub end: Box<dyn WireEnd>,
+}
+
+impl Wire {
+    /// Closes the input, and waits a moment until the other side is gone.
+    pub(crate) fn close(self) {
+        drop(self.input);
+        let until = Instant::now() + CLOSE_TIMEOUT;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            if let Err(RecvTimeoutError::Disconnected) = self.lines.recv_timeout(left) {
+                return;
+            }
+        }
+    }
+
+    /// The error that the connection to a host is lost, with the reason as far as it is known.
+    pub(crate) fn lost(&mut self, host: &Host) -> ConnectionError {
+        let why = self.end.why();
+        let why = why.lines().next_back().unwrap_or_default();
+        let why = why.trim().trim_end_matches('.');
+        ConnectionError::Lost(match why {
+            "" => format!("the connection to {} was lost.", host.name),
+            why => format!("the connection to {} was lost: {why}.", host.name),
+        })
+    }
 }
 
 /// The end of a wire.

@@ -42,11 +42,6 @@ pub(crate) enum ToAgent {
     Alive,
     /// Say what the host is.
     Facts,
-    /// Say from now on what the host does.
-    Sample {
-        /// Interval, in milliseconds.
-        every_ms: u64,
-    },
     /// Run a verb.
     Run(VerbRequest),
     /// Run the verb that measures round by round, and pass on its messages.
@@ -90,8 +85,6 @@ pub(crate) enum FromAgent {
     Alive,
     /// Facts about the host.
     Facts(Box<HostFacts>),
-    /// Sample of the host since the last one.
-    Sample(Box<HostRates>),
     /// Message of the verb that measures round by round.
     Round(RoundMessage),
     /// The verb has ended.
@@ -149,49 +142,6 @@ pub(crate) struct DiskFacts {
     pub model: Option<String>,
     /// Its serial number, on EBS the volume's id.
     pub serial: Option<String>,
-}
-
-/// Rates and load of a host over a short while.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct HostRates {
-    /// Over how many seconds.
-    pub seconds: f64,
-    /// Bytes received in a second.
-    pub received_per_s: f64,
-    /// Bytes sent in a second.
-    pub sent_per_s: f64,
-    /// The load over the last 1, 5 and 15 minutes.
-    pub load: Option<[f64; 3]>,
-    /// Its disks.
-    pub disks: Vec<DiskSample>,
-}
-
-impl HostRates {
-    /// The disk whose requests take longest, with their mean time in nanoseconds.
-    pub(crate) fn worst(&self) -> Option<(&DiskSample, f64)> {
-        let disks = self.disks.iter();
-        disks
-            .filter_map(|disk| Some((disk, disk.latency_ns?)))
-            .max_by(|(_, a), (_, b)| a.total_cmp(b))
-    }
-}
-
-/// Rates and latency of a disk over a short while.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct DiskSample {
-    /// The kernel's name for it.
-    pub name: String,
-    /// Reads in a second.
-    pub reads_per_s: f64,
-    /// Writes in a second.
-    pub writes_per_s: f64,
-    /// Bytes read in a second.
-    pub read_bytes_per_s: f64,
-    /// Bytes written in a second.
-    pub write_bytes_per_s: f64,
-    /// The mean time that a request took, in nanoseconds; where none ended although some are under
-    /// way, for how long none has. `None` where nothing was asked of the disk.
-    pub latency_ns: Option<f64>,
 }
 
 /// Cause of a verb's end.
@@ -296,7 +246,7 @@ mod tests {
         let cases = [
             ToAgent::Alive,
             ToAgent::Run(order),
-            ToAgent::Sample { every_ms: 500 },
+            ToAgent::Stop { grace_ms: 500 },
             ToAgent::Forget("x".to_owned()),
             ToAgent::End,
         ];

@@ -1,8 +1,10 @@
 //! `fleet top`: what all hosts do, again and again.
 
+mod counters;
 mod row;
 mod view;
 
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -13,11 +15,13 @@ use jiff::Timestamp;
 
 use crate::args::TopArgs;
 use crate::connection::pool::{ConnectionLimit, STACK};
-use crate::connection::session::{AgentSession, Incoming};
+use crate::connection::session::{SILENCE, silent};
+use crate::connection::transport::{COUNTED, Wire};
 use crate::connection::{ConnectionError, Transport};
+use crate::host_rates::HostRates;
 use crate::hosts::Host;
-use crate::protocol::{FromAgent, HostRates, ToAgent};
-use crate::reach::{allow_connections, find, reach};
+use crate::reach::{allow_connections, connection, find};
+use counters::{Counters, Sampler};
 use row::{HostRow, State, shown};
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
@@ -26,6 +30,10 @@ use view::TableView;
 
 /// Pause before a host is tried again, in the beginning and at most.
 const PAUSE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
+/// The first rates of a host are of a time as short as this, so that it is soon seen.
+const FIRST: Duration = Duration::from_millis(500);
+/// A host that sends more lines than so many at once sends something else.
+const MOST_LINES: usize = 100_000;
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -35,7 +43,7 @@ pub(super) fn top(args: &TopArgs, context: &mut Context, interrupt: &AtomicBool)
     for one in &found.left_out {
         context.notice(one);
     }
-    let ssh = reach(&args.reach)?;
+    let ssh = connection(&args.reach);
     let starting = found.hosts.len().min(args.reach.batch as usize);
     allow_connections(starting, found.hosts.len(), "hosts")?;
     let mut show = Output::of(args, context);
@@ -243,13 +251,13 @@ impl HostFollower<'_> {
         let mut pause = PAUSE[0];
         while !self.over.load(Relaxed) {
             notice(HostEvent::Connecting);
-            let open = || AgentSession::open(self.transport, self.host, self.over);
+            let open = || self.transport.counters(self.host, self.over);
             let Some(opened) = self.limit.pass(self.over, open) else {
                 return;
             };
-            let ended = opened.and_then(|session| {
+            let ended = opened.and_then(|wire| {
                 pause = PAUSE[0];
-                self.listen(session, notice)
+                self.listen(wire, notice)
             });
             match ended {
                 Ok(()) | Err(ConnectionError::Interrupted) => return,
@@ -263,25 +271,67 @@ impl HostFollower<'_> {
         }
     }
 
-    /// Listens until the end, or until the connection is lost.
-    fn listen(
-        &self,
-        mut session: AgentSession<'_>,
-        notice: &dyn Fn(HostEvent),
-    ) -> Result<(), ConnectionError> {
-        session.send(&ToAgent::Sample {
-            every_ms: self.every.as_millis() as u64,
-        })?;
+    /// Asks for the counters again and again, until the end, or until the connection is lost.
+    fn listen(&self, mut wire: Wire, notice: &dyn Fn(HostEvent)) -> Result<(), ConnectionError> {
+        let mut sampler = Sampler::default();
+        let mut pause = FIRST.min(self.every);
         loop {
-            match session.receive(Duration::from_secs(3600))? {
-                Incoming::Message(FromAgent::Sample(sample)) => notice(HostEvent::Sample(sample)),
-                Incoming::Interrupt => {
-                    session.end();
-                    return Ok(());
-                }
-                _ => {}
+            let asked = Instant::now();
+            let Some(lines) = self.ask(&mut wire)? else {
+                break;
+            };
+            let counters = Counters::parse(&lines).ok_or_else(|| self.shows_none())?;
+            if let Some(rates) = sampler.rates(counters) {
+                notice(HostEvent::Sample(Box::new(rates)));
+                pause = self.every;
+            }
+            // Nothing comes unasked but the end.
+            while self.line(&mut wire, asked + pause)?.is_some() {}
+            if self.over.load(Relaxed) {
+                break;
             }
         }
+        wire.close();
+        Ok(())
+    }
+
+    /// The lines with which the host answers; `None` where the end came before.
+    fn ask(&self, wire: &mut Wire) -> Result<Option<Vec<String>>, ConnectionError> {
+        let written = wire
+            .input
+            .write_all(b"\n")
+            .and_then(|()| wire.input.flush());
+        written.map_err(|_| wire.lost(self.host))?;
+        let until = Instant::now() + SILENCE;
+        let mut lines = Vec::new();
+        loop {
+            match self.line(wire, until)? {
+                Some(line) if line == COUNTED => return Ok(Some(lines)),
+                Some(line) if lines.len() < MOST_LINES => lines.push(line),
+                Some(_) => return Err(self.shows_none()),
+                None if self.over.load(Relaxed) => return Ok(None),
+                None => return Err(silent(self.host)),
+            }
+        }
+    }
+
+    fn shows_none(&self) -> ConnectionError {
+        ConnectionError::Unfit(format!("{} does not show its counters.", self.host.name))
+    }
+
+    /// The next line of the host; `None` where none comes until then, or the end comes.
+    fn line(&self, wire: &mut Wire, until: Instant) -> Result<Option<String>, ConnectionError> {
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            if self.over.load(Relaxed) {
+                break;
+            }
+            match wire.lines.recv_timeout(POLL.min(left)) {
+                Ok(line) => return Ok(Some(line)),
+                Err(RecvTimeoutError::Disconnected) => return Err(wire.lost(self.host)),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::protocol::{DiskSample, HostRates};
+use crate::host_rates::{DiskSample, HostRates};
 use crate::sort_key::{Condition, SortKey};
 
 /// State of a host.

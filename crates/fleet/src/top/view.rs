@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::protocol::DiskSample;
+use crate::host_rates::DiskSample;
 use crate::sort_key::SortKey;
 use crate::top::row::{HostRow, State};
 use ratatui::text::Line;

@@ -1,6 +1,16 @@
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Instant;
 
+use linux::Root;
+use linux::block::{BlockDeviceKind, Devices};
+
+use super::bootstrap::arch_of;
 use super::*;
+use crate::connection::errors::{refusal, unreached};
+use crate::connection::transport::COUNTED;
 
 fn program(arch: &'static str) -> Program {
     Program {
@@ -31,7 +41,7 @@ fn host(address: &str) -> Host {
 }
 
 fn words(ssh: &OpenSsh, host: &Host) -> Vec<String> {
-    let command = ssh.command(host);
+    let command = ssh.command(host, SCRIPT);
     let words = command.get_args();
     words
         .map(|word| word.to_string_lossy().into_owned())
@@ -75,34 +85,30 @@ fn the_address_is_behind_the_options_and_the_host_s_own_user_counts() {
 #[test]
 fn a_program_is_chosen_by_the_processor() {
     let ssh = ssh();
-    assert_eq!(
-        ssh.program(&host("h"), "Linux", "aarch64").unwrap().arch,
-        "aarch64"
-    );
-    let why = ssh
-        .program(&host("h"), "Linux", "s390x")
-        .unwrap_err()
-        .to_string();
+    let arch = arch_of(&host("h"), "Linux aarch64").unwrap();
+    assert_eq!(ssh.program(&host("h"), arch).unwrap().arch, "aarch64");
+    let why = ssh.program(&host("h"), "s390x").unwrap_err().to_string();
     assert!(
         why.contains("db1 is s390x, and the disksmith at hand is for x86_64 and aarch64"),
         "{why}"
     );
-    let why = ssh
-        .program(&host("h"), "FreeBSD", "amd64")
+    let why = arch_of(&host("h"), "FreeBSD amd64")
         .unwrap_err()
         .to_string();
     assert!(why.contains("db1 runs FreeBSD"), "{why}");
 }
 
 #[test]
-fn the_script_holds_nothing_that_a_login_shell_would_change() {
-    let line = one_line();
-    let script = line
-        .strip_prefix("exec sh -c '")
-        .and_then(|line| line.strip_suffix('\''))
-        .unwrap();
-    assert!(!script.contains(['\'', '\\', '\n']), "{script}");
-    assert!(!script.replace("!=", "").contains('!'), "{script}");
+fn the_scripts_hold_nothing_that_a_login_shell_would_change() {
+    for text in [SCRIPT, COUNTERS] {
+        let line = one_line(text);
+        let script = line
+            .strip_prefix("exec sh -c '")
+            .and_then(|line| line.strip_suffix('\''))
+            .unwrap();
+        assert!(!script.contains(['\'', '\\', '\n']), "{script}");
+        assert!(!script.replace("!=", "").contains('!'), "{script}");
+    }
 }
 
 /// Speaks with the script as it runs in this shell, without ssh between.
@@ -113,8 +119,19 @@ fn by_hand(shell: &str, place: &Path, go: &str, program: &[u8]) -> Vec<String> {
 
 /// The same, with this PATH.
 fn by_hand_with(path: &str, shell: &str, place: &Path, go: &str, program: &[u8]) -> Vec<String> {
+    answers(
+        SCRIPT,
+        path,
+        shell,
+        place,
+        &[go.as_bytes(), program].concat(),
+    )
+}
+
+/// The lines of a script that is sent these bytes.
+fn answers(script: &str, path: &str, shell: &str, place: &Path, sent: &[u8]) -> Vec<String> {
     let mut child = Command::new(shell)
-        .args(["-c", &one_line()])
+        .args(["-c", &one_line(script)])
         .env("TMPDIR", place)
         .env("PATH", path)
         .stdin(Stdio::piped())
@@ -123,8 +140,7 @@ fn by_hand_with(path: &str, shell: &str, place: &Path, go: &str, program: &[u8])
         .spawn()
         .unwrap();
     let mut input = child.stdin.take().unwrap();
-    let _ = input.write_all(go.as_bytes());
-    let _ = input.write_all(program);
+    let _ = input.write_all(sent);
     drop(input);
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -319,4 +335,46 @@ fn a_host_that_does_not_exist_is_reported_without_waiting_long() {
     };
     assert!(is_told, "{trouble:?}");
     assert!(began.elapsed() < Duration::from_secs(30));
+}
+
+/// Disks of this host, as an agent on it takes them for disks (`facts.rs`).
+fn disks() -> BTreeSet<String> {
+    let devices = Devices::read(&Root::host()).unwrap();
+    let disks = devices.iter().filter(|device| {
+        matches!(device.kind, BlockDeviceKind::Disk) && !device.is_empty() && !device.hidden
+    });
+    disks.map(|disk| disk.name.clone()).collect()
+}
+
+#[test]
+fn the_counters_of_this_host_are_printed_as_often_as_is_asked() {
+    let place = tempfile::tempdir().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    for shell in ["sh", "bash"] {
+        // Others attach and detach disks meanwhile.
+        let (lines, own) = loop {
+            let own = disks();
+            let lines = answers(COUNTERS, &path, shell, place.path(), b"\n\n");
+            if disks() == own {
+                break (lines, own);
+            }
+        };
+        assert!(
+            lines[0].starts_with("disksmith-fleet host Linux "),
+            "{lines:?}"
+        );
+        let blocks: Vec<&[String]> = lines[1..].split(|line| line == COUNTED).collect();
+        assert_eq!(blocks.len(), 3, "{lines:?}");
+        assert!(blocks[2].is_empty(), "{lines:?}");
+        for block in &blocks[..2] {
+            for file in ["/proc/uptime:", "/proc/loadavg:", "/proc/net/dev:"] {
+                assert!(block.iter().any(|line| line.starts_with(file)), "{block:?}");
+            }
+            let paths = block.iter().filter_map(|line| line.split_once("/stat:"));
+            let names = paths.filter_map(|(path, _)| path.strip_prefix("/sys/class/block/"));
+            let names: BTreeSet<String> = names.map(|name| name.replace('!', "/")).collect();
+            assert_eq!(names, own, "{block:?}");
+        }
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+    }
 }

@@ -1,0 +1,105 @@
+//! The process of an ssh, and its output.
+
+use std::io::BufReader;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::Receiver;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linux::exec::spawn_bound_apart;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::connection::transport::ConnectionError;
+use crate::kept_pipe::{KeptPart, KeptPipe};
+use crate::protocol;
+
+/// Bytes kept from the end of the output of ssh.
+const KEPT: usize = 2000;
+/// Time limit for an ssh whose channel has closed to report why.
+const ERROR_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// An ssh at work.
+pub(super) struct Ssh {
+    pub(super) input: Option<ChildStdin>,
+    pub(super) lines: Receiver<String>,
+    pub(super) end: ChildEnd,
+}
+
+/// The process, and its output.
+pub(super) struct ChildEnd {
+    child: Child,
+    /// Its exit status, since when its number may be another's.
+    status: Option<ExitStatus>,
+    errors: Option<KeptPipe>,
+}
+
+impl Ssh {
+    pub(super) fn start(command: &mut Command) -> Result<Ssh, ConnectionError> {
+        let failed = |why: std::io::Error| {
+            ConnectionError::Unreached(match why.kind() {
+                std::io::ErrorKind::NotFound => {
+                    "the program ssh is not installed, or not on the PATH.".to_owned()
+                }
+                _ => format!("ssh could not be started: {why}."),
+            })
+        };
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // BatchMode is not handed on to the ssh of a jump host: what has no terminal, and no
+            // window to ask in, cannot wait for an answer.
+            .env("SSH_ASKPASS_REQUIRE", "never");
+        // Ctrl-C in a terminal is for this program, which ends the agents first.
+        let mut child = spawn_bound_apart(command).map_err(failed)?;
+        let (input, output, errors) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let mut end = ChildEnd {
+            child,
+            status: None,
+            errors: None,
+        };
+        if let Some(errors) = errors {
+            end.errors = Some(KeptPipe::follow(errors, KeptPart::Last(KEPT)).map_err(failed)?);
+        }
+        let output: Box<dyn std::io::Read + Send> = match output {
+            Some(output) => Box::new(output),
+            None => Box::new(std::io::empty()),
+        };
+        let lines = protocol::lines(BufReader::new(output)).map_err(failed)?;
+        Ok(Ssh { input, lines, end })
+    }
+}
+
+impl ChildEnd {
+    /// Its exit status; `None` while it runs.
+    fn ended(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status
+    }
+
+    /// Its last output, and its exit status where it has ended.
+    pub(super) fn last_output(&mut self) -> (String, Option<ExitStatus>) {
+        let began = Instant::now();
+        while self.ended().is_none() && began.elapsed() < ERROR_TIMEOUT {
+            thread::sleep(Duration::from_millis(10));
+        }
+        let status = self.ended();
+        let text = self.errors.as_ref().map(KeptPipe::text);
+        (text.unwrap_or_default().trim().to_owned(), status)
+    }
+}
+
+impl Drop for ChildEnd {
+    fn drop(&mut self) {
+        if self.status.is_some() {
+            return;
+        }
+        // With it goes what it has started: the ssh to a jump host, a proxy's command.
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,46 @@
+//! Rates of a host and of its disks, which `fleet top` shows, sorts by and compares.
+
+use serde::Serialize;
+
+/// Rates and load of a host over a short while.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct HostRates {
+    /// Over how many seconds.
+    pub seconds: f64,
+    /// Bytes received in a second.
+    pub received_per_s: f64,
+    /// Bytes sent in a second.
+    pub sent_per_s: f64,
+    /// The load over the last 1, 5 and 15 minutes.
+    pub load: Option<[f64; 3]>,
+    /// Its disks.
+    pub disks: Vec<DiskSample>,
+}
+
+impl HostRates {
+    /// The disk whose requests take longest, with their mean time in nanoseconds.
+    pub(crate) fn worst(&self) -> Option<(&DiskSample, f64)> {
+        let disks = self.disks.iter();
+        disks
+            .filter_map(|disk| Some((disk, disk.latency_ns?)))
+            .max_by(|(_, a), (_, b)| a.total_cmp(b))
+    }
+}
+
+/// Rates and latency of a disk over a short while.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct DiskSample {
+    /// The kernel's name for it.
+    pub name: String,
+    /// Reads in a second.
+    pub reads_per_s: f64,
+    /// Writes in a second.
+    pub writes_per_s: f64,
+    /// Bytes read in a second.
+    pub read_bytes_per_s: f64,
+    /// Bytes written in a second.
+    pub write_bytes_per_s: f64,
+    /// The mean time that a request took, in nanoseconds; where none ended although some are under
+    /// way, for how long none has. `None` where nothing was asked of the disk.
+    pub latency_ns: Option<f64>,
+}
