@@ -80,8 +80,9 @@ pub(crate) fn all(text: &str) -> Vec<Value> {
     documents
 }
 
-/// Panics where a key of a document is not pinned or has another type, or a key is missing that all documents of the
-/// catalogue have. Keeps the document instead where [`KEEP_IN`] says so.
+/// Panics where a key of a document has another type than the pinned one, or a key is missing that all documents of
+/// the catalogue have. A key that is not pinned yet is passed over. Keeps the document instead where [`KEEP_IN`]
+/// says so.
 #[track_caller]
 pub(crate) fn check(document: &Value) {
     let Some(name) = name_of(document) else {

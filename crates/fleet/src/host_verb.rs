@@ -1,4 +1,4 @@
-//! The verbs of one host, each with its call and with what `fleet` must know of it. A new verb is added here alone.
+//! The verbs of one host, each with its call and with what `fleet` must know of it.
 
 use std::ffi::OsString;
 use std::{io, mem};
