@@ -4,10 +4,10 @@
 use std::fs;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::loops::skipped;
-use crate::{Place, run};
+use crate::{Place, document, run};
 
 const JOBS: &str = "[global]\nsize=2m\nruntime=1\ntime_based\ngroup_reporting\n\
                     [split]\nrw=randread\nnumjobs=2\nbssplit=4k/40:16k/60\n\
@@ -73,6 +73,29 @@ fn fio_does_the_same_work_with_the_options_that_we_write() {
         (Some(100.0), Some(1.0))
     );
     assert_eq!(phase(2, "sync_every"), Some(4.0));
+}
+
+#[test]
+fn engines_run_by_another_are_noted_and_do_as_many_requests_as_in_fio() {
+    if Command::new("fio").arg("--version").output().is_err() {
+        skipped("fio is not installed");
+        return;
+    }
+    let place = Place::new();
+    for (engine, told) in [
+        ("posixaio", "run by io_uring"),
+        ("vsync", "run by single calls"),
+        ("mmap", "run by pread and pwrite"),
+    ] {
+        let job = format!("[j]\nioengine={engine}\niodepth=4\nrw=randread\nsize=1m\n");
+        let ours = document(&place, "data", &job);
+        let note = format!("ioengine={engine} is {told}");
+        assert!(ours["notes"].to_string().contains(&note), "{ours:#}");
+        let options = json!({ "name": "j", "ioengine": engine, "iodepth": "4", "rw": "randread", "size": "1m" });
+        let theirs: Value = serde_json::from_str(&by_fio(&place, &options)).unwrap();
+        let ops = &ours["phases"][0]["read"]["ops"];
+        assert_eq!(ops, &theirs["jobs"][0]["read"]["total_ios"], "{engine}");
+    }
 }
 
 /// Number of the blocks of 4 KiB that a job has written, of a file that was all sevens.
