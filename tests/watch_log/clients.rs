@@ -1,13 +1,14 @@
-//! Logs that the real vmstat writes of this host, and logs of several hosts that the real clush gathers.
+//! Logs that the real vmstat, iostat and sar write of this host, and logs of several hosts that the real clush gathers.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use super::support::{Place, documents, has_program, said, skipped};
+use super::support::{Place, documents, has_program, is_root, said, skipped};
 
 /// Rounds that vmstat prints, a second apart.
 const ROUNDS: usize = 4;
@@ -134,5 +135,60 @@ fn what_clush_gathers_of_several_hosts_is_refused_and_of_one_is_read() {
             is_told("db1", other) || is_told(other, "db1"),
             "{why}: {log}"
         );
+    }
+}
+
+/// Runs a program where /dev has the name of a disk by an id, and little else: NAME MAJOR MINOR ID PROGRAM….
+const BY_ID: &str = r#"mount --make-rprivate / && mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 &&
+    mknod "/dev/$1" b "$2" "$3" && mkdir -p /dev/disk/by-id && ln -s "../../$1" "/dev/disk/by-id/$4" &&
+    shift 4 && exec "$@""#;
+
+/// Number, name and count of reads of a disk of this host that was read from.
+fn disk() -> Option<Vec<String>> {
+    let made = ["loop", "dm-", "md", "nbd", "zram", "ram"];
+    let stats = fs::read_to_string("/proc/diskstats").ok()?;
+    let lines = stats
+        .lines()
+        .map(|line| line.split_whitespace().take(4).map(str::to_owned));
+    let mut disks = lines.map(Iterator::collect::<Vec<String>>);
+    disks.find(|words| {
+        let sysfs = Path::new("/sys/class/block").join(&words[2]);
+        let is_made = made.iter().any(|begin| words[2].starts_with(begin));
+        words[3] != "0" && !is_made && sysfs.exists() && !sysfs.join("partition").exists()
+    })
+}
+
+#[test]
+fn with_root_logs_in_which_iostat_and_sar_name_disks_by_ids_are_read_by_these() {
+    if !is_root() || !has_program("iostat") || !has_program("sar") {
+        return;
+    }
+    let Some(disk) = disk() else {
+        return skipped("no disk of this host was read from");
+    };
+    let place = Place::new();
+    let id = "nvme-Amazon_Elastic_Block_Store_vol0123456789abcdef0";
+    for program in [
+        "iostat -d -x -j ID 1 3",
+        "iostat -d -o JSON -j ID 1 3",
+        "sar -d -j ID 1 2",
+    ] {
+        let mut logged = Command::new("unshare");
+        logged.args(["--mount", "--", "sh", "-c", BY_ID, "sh"]);
+        logged
+            .args([disk[2].as_str(), &disk[0], &disk[1], id])
+            .args(program.split(' '));
+        let log = said(logged.env("LC_ALL", "C").env("TZ", "UTC"))
+            .ends_with(0)
+            .out;
+        fs::write(place.path("disks.log"), &log).unwrap();
+        for word in [id.to_owned(), format!("/dev/disk/by-id/{id}")] {
+            let words = ["watch", "--json", "--parse", "./disks.log", &word];
+            let lines = documents::all(&place.run(&words).ends_with(0).out);
+            let samples = lines.iter().filter(|line| line["kind"] == "sample");
+            let names = samples.flat_map(|sample| sample["devices"].as_array().unwrap());
+            let names: Vec<&Value> = names.map(|device| &device["name"]).collect();
+            assert_eq!(names, [id, id], "{program}: {log}");
+        }
     }
 }
