@@ -37,15 +37,17 @@ pub(crate) fn of_answers(args: &WatchArgs) -> CapabilitySet {
 /// When the kernel refuses.
 pub(crate) fn keep_only(needed: CapabilitySet) -> io::Result<()> {
     set_no_new_privs(true)?;
-    let kept = capabilities(None)?.permitted & needed;
-    set_capabilities(
-        None,
-        CapabilitySets {
-            effective: kept,
-            permitted: kept,
-            inheritable: CapabilitySet::empty(),
-        },
-    )?;
+    let had = capabilities(None)?;
+    let kept = had.permitted & needed;
+    let wanted = CapabilitySets {
+        effective: kept,
+        permitted: kept,
+        inheritable: CapabilitySet::empty(),
+    };
+    // A service without any may not even ask (SystemCallFilter=~@privileged).
+    if had != wanted {
+        set_capabilities(None, wanted)?;
+    }
     Ok(())
 }
 
