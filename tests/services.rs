@@ -544,6 +544,24 @@ fn systemd_understands_the_units() {
     assert_eq!(ours, [""; 0]);
 }
 
+/// systemd is booted in namespaces of its own, with what 'make install' puts there.
+#[test]
+fn with_root_the_services_run_under_systemd() {
+    if !support::is_root() {
+        return skipped("root");
+    }
+    if !Path::new("/lib/systemd/systemd").exists() {
+        return skipped("systemd");
+    }
+    let root = tempfile::tempdir().unwrap();
+    let program = assert_cmd::cargo::cargo_bin!("disksmith");
+    let mut stage = Command::new(packaging().join("stage"));
+    said(stage.arg(program).arg(root.path()).arg("/opt")).ends_with(0);
+    let mut boot = Command::new(packaging().join("boot"));
+    let tried = said(boot.arg(root.path()).arg(packaging().join("try-services")));
+    tried.ends_with(0).says(&["start, reload, report and end"]);
+}
+
 #[test]
 fn ansible_understands_the_role() {
     if !has_program("ansible-playbook") {
