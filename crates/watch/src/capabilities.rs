@@ -12,6 +12,9 @@ use crate::args::WatchArgs;
 /// Capabilities that the watch itself still needs.
 pub(crate) fn of_watch(args: &WatchArgs, reads_vendor_pages: bool) -> CapabilitySet {
     let mut needed = of_answers(args);
+    // A service that is reloaded opens the kernel's log again, with the right that its unit gives.
+    let of_unit = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.inheritable);
+    needed |= of_unit & CapabilitySet::SYSLOG;
     // The statistics page of a volume is read from the NVMe controller anew for each poll.
     if reads_vendor_pages || args.latency {
         needed |= CapabilitySet::SYS_ADMIN;
@@ -42,7 +45,7 @@ pub(crate) fn keep_only(needed: CapabilitySet) -> io::Result<()> {
     let wanted = CapabilitySets {
         effective: kept,
         permitted: kept,
-        inheritable: CapabilitySet::empty(),
+        inheritable: had.inheritable & kept,
     };
     // A service without any may not even ask (SystemCallFilter=~@privileged).
     if had != wanted {
