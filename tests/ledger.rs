@@ -156,7 +156,7 @@ fn a_word_that_names_no_run_or_several_is_refused_by_every_verb() {
             let words = words.into_iter().map(|w| if w == "_" { word } else { w });
             place.run(&words.collect::<Vec<_>>())
         };
-        run("nosuch").refuses(&["'nosuch'", "`disksmith runs` lists them"]);
+        run("nosuch").refuses(&["'nosuch'", "listed by: disksmith runs"]);
         run("last~2").refuses(&["'last~2'"]);
         run("20").refuses(&["'20' may be any of 2 runs", &newer, &older]);
     }

@@ -67,6 +67,27 @@ fn sentences_of_the_first_hour_end_in_a_command() {
             command: "disksmith bench data --size 64M".to_owned(),
         },
         Case {
+            situation: "a disk that is not there",
+            answer: run("zero /dev/no-such-disk --destroy /dev/no-such-disk"),
+            status: 2,
+            says: "/dev/no-such-disk cannot be opened",
+            command: "disksmith devices".to_owned(),
+        },
+        Case {
+            situation: "a run before there is one",
+            answer: run("show last"),
+            status: 2,
+            says: "answers to 'last'",
+            command: "disksmith runs".to_owned(),
+        },
+        Case {
+            situation: "checks of a database that is not named",
+            answer: run("doctor --check mysql"),
+            status: 0,
+            says: "None of these checks applies here",
+            command: "disksmith doctor --mysql".to_owned(),
+        },
+        Case {
             situation: "io_uring, in a container that refuses it",
             answer: said(without_uring(
                 &mut place.command("bench data --engine uring --size 8M"),
@@ -207,6 +228,18 @@ fn with_root_small_full_and_memory_file_systems_are_answered_with_a_command() {
             command: "disksmith bench data --size 16M".to_owned(),
         },
     ]);
+    let full = in_own_mounts(
+        &place,
+        "mount -t tmpfs -o size=64k none data; head -c 1M /dev/zero >data/full 2>/dev/null || :
+        exec \"$disksmith\" mark deploy --ledger data/ledger.db",
+    );
+    check(vec![Case {
+        situation: "no space for the ledger",
+        answer: full,
+        status: 2,
+        says: "could not grow: its file system is full",
+        command: "export DISKSMITH_LEDGER=/var/tmp/disksmith.db".to_owned(),
+    }]);
     let memory = on("size=40m", "--size 8M --phase seek --seconds 200ms").ends_with(0);
     memory.says(&["no disk was measured"]);
     assert!(

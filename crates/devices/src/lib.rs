@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use linux::aws;
 use linux::aws::volumes::EbsVolume;
 use linux::block::{Device, DeviceNumber};
-use linux::consent::{DeviceUsers, Reason};
+use linux::consent::{DeviceUsers, Reason, decisive};
 use linux::signature::Content;
 use linux::{md, mounts::Mounts, swaps};
 use record::Bytes;
@@ -228,7 +228,7 @@ impl Branch {
         if !self.reasons.is_empty() {
             text.push_str(&format!("{} may not be written:\n", self.name));
         }
-        for reason in &self.reasons {
+        for reason in decisive(&self.reasons) {
             text.push_str(&wrap(&format!("  - {reason}"), columns, "    "));
             text.push('\n');
         }

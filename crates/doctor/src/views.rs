@@ -57,6 +57,10 @@ pub(crate) fn json(rows: &[CheckRow]) -> String {
 
 /// The answer for people: findings whole, what is unknown in short, and what is well only when it is requested.
 pub(crate) fn text(rows: &[CheckRow], with_ok: bool, columns: usize) -> String {
+    if rows.is_empty() {
+        let none = "None of these checks applies here. Those of a database need one that is named: disksmith doctor --mysql\n";
+        return wrap(none, columns, "");
+    }
     let mut text = String::new();
     for row in rows {
         match row.result() {

@@ -137,7 +137,8 @@ pub enum Error {
     /// No space is left.
     #[error(
         "the ledger {} could not grow: its file system is full, or the size of files is limited \
-         (ulimit -f). Make room there, or name another file with --ledger or DISKSMITH_LEDGER",
+         (ulimit -f). Make room there, or name another file with --ledger, or once for all: \
+         export DISKSMITH_LEDGER=/var/tmp/disksmith.db",
         path.display()
     )]
     Full {
@@ -212,8 +213,8 @@ pub enum Error {
     },
     /// Nothing answers to the word.
     #[error(
-        "no run in the ledger {} answers to '{word}'. `disksmith runs` lists them; an id, the \
-         beginning or the end of one, `last` or `last~1` names a run",
+        "no run in the ledger {} answers to '{word}'. An id, the beginning or the end of one, `last` or `last~1` \
+         names a run; they are listed by: disksmith runs",
         path.display()
     )]
     NoSuchRun {

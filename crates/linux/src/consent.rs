@@ -38,6 +38,6 @@ pub use open::{
 };
 pub use option::{Consent, ConsentError};
 pub use programs::ProgramUse;
-pub use reason::{Reason, Refusal, Relation};
+pub use reason::{Reason, Refusal, Relation, decisive};
 pub use unjudged::{OpenError, Unclear};
 pub use uses::{DeviceUsers, why_not_writable};

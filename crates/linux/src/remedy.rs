@@ -66,12 +66,13 @@ pub fn install(package: &str) -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let has =
         |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
-    installed_by(package, has)
+    installed_by(rustix::process::geteuid().is_root(), package, has)
 }
 
-fn installed_by(package: &str, has: impl Fn(&str) -> bool) -> String {
+fn installed_by(is_root: bool, package: &str, has: impl Fn(&str) -> bool) -> String {
+    let sudo = if is_root { "" } else { "sudo " };
     match MANAGERS.iter().find(|(program, _)| has(program)) {
-        Some((_, command)) => format!("install it: {command} {package}"),
+        Some((_, command)) => format!("install it: {sudo}{command} {package}"),
         None => format!("install the package {package}"),
     }
 }
@@ -116,15 +117,15 @@ mod tests {
     #[test]
     fn a_package_is_installed_by_the_manager_that_is_there() {
         assert_eq!(
-            installed_by("mdadm", |_| true),
+            installed_by(true, "mdadm", |_| true),
             "install it: apt-get install mdadm"
         );
         assert_eq!(
-            installed_by("mdadm", |name| name == "dnf"),
-            "install it: dnf install mdadm"
+            installed_by(false, "mdadm", |name| name == "dnf"),
+            "install it: sudo dnf install mdadm"
         );
         assert_eq!(
-            installed_by("mdadm", |_| false),
+            installed_by(false, "mdadm", |_| false),
             "install the package mdadm"
         );
     }

@@ -350,6 +350,11 @@ fn argument(path: &Path, kinds: &[SignatureKind]) -> String {
 }
 
 impl Reason {
+    /// True if the storage is the running system's.
+    fn is_root(&self) -> bool {
+        matches!(self, Reason::RootDisk { .. })
+    }
+
     /// True if it names a program that uses the storage.
     pub(super) fn is_use(&self) -> bool {
         matches!(
@@ -456,6 +461,13 @@ impl Reason {
     }
 }
 
+/// The reasons that decide. No advice on another one would help with a disk of the running system.
+pub fn decisive(reasons: &[Reason]) -> Vec<&Reason> {
+    let has_root = reasons.iter().any(Reason::is_root);
+    let decides = |reason: &&Reason| !has_root || reason.is_root();
+    reasons.iter().filter(decides).collect()
+}
+
 /// Something is not overwritten, and why: every reason that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -468,18 +480,14 @@ pub struct Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is not overwritten:", self.path.display())?;
-        // No advice on another reason would help with a disk of the running system.
-        let is_root = |reason: &Reason| matches!(reason, Reason::RootDisk { .. });
-        let has_root = self.reasons.iter().any(is_root);
-        let told = |reason: &&Reason| !has_root || is_root(reason);
-        let told: Vec<&Reason> = self.reasons.iter().filter(told).collect();
+        let told = decisive(&self.reasons);
         match &told[..] {
             [only] => write!(f, " {only}"),
             reasons => reasons
                 .iter()
                 .try_for_each(|reason| write!(f, "\n  - {reason}")),
         }?;
-        if has_root {
+        if told.iter().any(|reason| reason.is_root()) {
             f.write_str("; choose another disk; others are listed by: disksmith devices")?;
         }
         Ok(())

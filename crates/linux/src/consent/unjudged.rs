@@ -32,10 +32,11 @@ impl fmt::Display for OpenError {
             OpenError::Refused { path, errno } => {
                 let why = io::Error::from(*errno);
                 write!(f, "{} cannot be opened: {why}", path.display())?;
-                if matches!(*errno, Errno::ACCESS | Errno::PERM) {
-                    write!(f, "; {}", remedy::as_root())?;
+                match *errno {
+                    Errno::ACCESS | Errno::PERM => write!(f, "; {}", remedy::as_root()),
+                    Errno::NOENT => f.write_str("; disks are listed by: disksmith devices"),
+                    _ => Ok(()),
                 }
-                Ok(())
             }
             OpenError::Unsuited { path, what } => write!(
                 f,
