@@ -13,7 +13,7 @@ pub const BESIDE: Bytes = Bytes::kib(64);
 /// The least latency of own requests counts for so many seconds.
 const COUNTS_S: f64 = 10.0;
 
-/// Least latency of the own requests of an interval, which other threads note.
+/// Least latency of the own requests of an interval, which other threads may note.
 #[derive(Debug)]
 pub struct LeastLatency(AtomicU64);
 
@@ -24,9 +24,9 @@ impl Default for LeastLatency {
 }
 
 impl LeastLatency {
-    /// Takes that of a request, if it was as long as one beside a foreground; one that failed has none.
-    pub fn note(&self, bytes: Bytes, latency: Option<Nanos>) {
-        if let Some(latency) = latency.filter(|_| bytes >= BESIDE) {
+    /// Takes that of a request, if it was `whole`: as long as one beside a foreground. One that failed has none.
+    pub fn note(&self, bytes: Bytes, whole: Bytes, latency: Option<Nanos>) {
+        if let Some(latency) = latency.filter(|_| bytes >= whole) {
             self.0.fetch_min(latency.0, Relaxed);
         }
     }
@@ -70,10 +70,10 @@ mod tests {
     fn the_least_of_whole_requests_counts_for_ten_seconds() {
         let noted = LeastLatency::default();
         assert_eq!(noted.take(), None);
-        noted.note(Bytes(4096), Some(Nanos(1000)));
-        noted.note(BESIDE, None);
-        noted.note(BESIDE, Some(Nanos(3_000_000)));
-        noted.note(BESIDE, Some(Nanos(2_000_000)));
+        noted.note(Bytes(4096), BESIDE, Some(Nanos(1000)));
+        noted.note(BESIDE, BESIDE, None);
+        noted.note(BESIDE, BESIDE, Some(Nanos(3_000_000)));
+        noted.note(BESIDE, BESIDE, Some(Nanos(2_000_000)));
         assert_eq!((noted.take(), noted.take()), (Some(0.002), None));
         let mut own = OwnLatency::default();
         assert_eq!(own.take(1.0, None), None);

@@ -207,7 +207,8 @@ pub(crate) fn drive(control: &mut impl ArrayControl, task: &Task) -> DriveResult
         pace,
         sampled: now,
         moved: 0.0,
-        window: SyncWindow::new(task.from, task.chunk, task.wide, now).with_barrier(task.holds_all),
+        window: SyncWindow::new(task.from, task.chunk, task.wide, now)
+            .with_barrier_if(task.holds_all),
         at: ScrubProgress {
             live: task.from,
             done: task.from,
@@ -376,7 +377,7 @@ impl<W: ArrayControl> Drive<'_, W> {
             return Ok(None);
         }
         let may = self.pace.allowed();
-        self.window.apply_deadline(self.pace.is_driven());
+        self.window.set_hurries(self.pace.is_driven());
         let throttle = self.window.throttle(may, self.at.live, bytes, passed);
         if let Some(turned) = self.set(throttle)? {
             return Ok(Some(turned));

@@ -2,7 +2,7 @@
 //! ([`study::pace`]).
 
 use engine::list::{Next, Request};
-use reader::{ForegroundReport, PROBE_BYTES, Pacer, QueueBound, RateLimiter};
+use reader::{ForegroundReport, LeastLatency, PROBE_BYTES, Pacer, QueueBound, RateLimiter};
 use record::{Bytes, Nanos};
 use study::pace::{Allowed, Controller, IoCounts, Targets};
 
@@ -73,8 +73,8 @@ struct Interval {
     blocks: u64,
     own: u64,
     latencies_s: Vec<f64>,
-    /// Least latency of an own request of the size beside a foreground, in seconds.
-    own_latency_s: Option<f64>,
+    /// Least latency of an own request of the size beside a foreground.
+    least: LeastLatency,
 }
 
 /// Bytes that the kernel counted on a device.
@@ -244,10 +244,9 @@ impl<'a> Pace<'a> {
     /// A block came back, of so many bytes: as many as were requested, also where they could not be read, which have no
     /// latency. The kernel counts those too.
     pub(crate) fn note_completed(&mut self, bytes: Bytes, latency: Option<Nanos>) {
-        if let Some(latency) = latency.filter(|_| bytes >= self.request_size()) {
-            let least_s = self.interval.own_latency_s.unwrap_or(f64::INFINITY);
-            self.interval.own_latency_s = Some(least_s.min(latency.as_secs_f64()));
-        }
+        self.interval
+            .least
+            .note(bytes, self.request_size(), latency);
         self.in_flight = self.in_flight.saturating_sub(1);
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(bytes.0);
         self.traffic.own += bytes.0;
@@ -288,7 +287,7 @@ impl<'a> Pace<'a> {
             background: interval.blocks as f64,
             is_busy: self.in_flight > 0,
             request,
-            own_latency_s: interval.own_latency_s,
+            own_latency_s: interval.least.take(),
         });
     }
 

@@ -85,7 +85,7 @@ impl Throttle {
     /// A write has completed after so long, or failed and has no latency: the kernel counts both, and what a device
     /// zeroes by itself as well.
     pub(crate) fn done(&self, bytes: Bytes, latency: Option<Nanos>) {
-        self.least.note(bytes, latency);
+        self.least.note(bytes, reader::BESIDE, latency);
         self.written.fetch_add(bytes.0, Relaxed);
         self.own.fetch_add(bytes.0, Release);
         self.in_flight.fetch_sub(bytes.0, Release);

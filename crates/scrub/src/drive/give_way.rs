@@ -144,7 +144,7 @@ impl<W: ArrayControl> Drive<'_, W> {
                 self.at.live = self.at.live.max(reached);
             }
             self.count(&state);
-            if let Some(ending) = busy_with_other_work(&state) {
+            if let Some(ending) = ending_of_state(&state) {
                 return Ok(Some(ending));
             }
             if state.until == SyncMax::End && self.window.is_last() {
@@ -237,7 +237,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         self.pace.goes_in_steps(true);
         let now = self.control.now();
         self.window = SyncWindow::new(from, self.task.chunk, self.task.wide, now)
-            .with_barrier(self.task.holds_all)
+            .with_barrier_if(self.task.holds_all)
             .with_end(to);
         self.window.ends_at(self.at.of);
         self.from = from;
@@ -265,7 +265,7 @@ impl<W: ArrayControl> Drive<'_, W> {
     /// Polls for a reason to end while md does nothing.
     fn poll_direct(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
         let state = self.control.sync_state()?;
-        if let Some(ending) = busy_with_other_work(&state) {
+        if let Some(ending) = ending_of_state(&state) {
             return Ok(Some(ending));
         }
         if state.until != SyncMax::End {
@@ -285,7 +285,7 @@ impl<W: ArrayControl> Drive<'_, W> {
 }
 
 /// End for an array that md works on though it should do nothing; `None` where it does nothing.
-fn busy_with_other_work(state: &SyncState) -> Option<Ending> {
+fn ending_of_state(state: &SyncState) -> Option<Ending> {
     match state.action {
         _ if state.degraded > 0 => Some(Ending::Degraded),
         SyncAction::Idle => None,

@@ -161,7 +161,7 @@ impl SyncWindow {
 
     /// For an array where all foreground requests wait for each request of the check: RAID 10 lets all that were begun
     /// complete, and none begin until one of its own of 64 KiB has completed (`raise_barrier`, drivers/md/raid10.c).
-    pub(super) fn with_barrier(mut self, holds_all: bool) -> SyncWindow {
+    pub(super) fn with_barrier_if(mut self, holds_all: bool) -> SyncWindow {
         self.holds_all = holds_all;
         self
     }
@@ -188,7 +188,7 @@ impl SyncWindow {
     }
 
     /// Sets whether it is as fast as a deadline demands, whatever the foreground's latency.
-    pub(super) fn apply_deadline(&mut self, hurries: bool) {
+    pub(super) fn set_hurries(&mut self, hurries: bool) {
         self.hurries = hurries;
     }
 

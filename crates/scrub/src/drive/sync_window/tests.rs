@@ -5,8 +5,8 @@ const MS: u64 = 1_000_000;
 const RATE: Allowed = Allowed::Rate(1_048_576.0);
 
 /// Of RAID 10 over four pairs with chunks of 64 KiB, with a latency that is kept, in seconds.
-fn raid10(kept: f64) -> SyncWindow {
-    let mut window = SyncWindow::new(Sectors(0), BLOCK, 4, Nanos(0)).with_barrier(true);
+fn raid10_window(kept: f64) -> SyncWindow {
+    let mut window = SyncWindow::new(Sectors(0), BLOCK, 4, Nanos(0)).with_barrier_if(true);
     window.ends_at(Sectors(1 << 40));
     window.keep(Some(kept));
     window
@@ -46,14 +46,14 @@ fn steps(
 #[test]
 fn a_step_is_as_long_as_half_of_what_is_kept_allows() {
     // 20 ms may be taken, and a second's worth is sixteen units of 64 KiB.
-    let fast = steps(&mut raid10(0.040), 20_000, 5, |_| 0);
+    let fast = steps(&mut raid10_window(0.040), 20_000, 5, |_| 0);
     assert_eq!((fast.first(), fast.last()), (Some(&1), Some(&4)));
     // One unit is the least, however long it takes.
-    let slow = steps(&mut raid10(0.040), 20_000, 50, |_| 0);
+    let slow = steps(&mut raid10_window(0.040), 20_000, 50, |_| 0);
     assert!(slow.iter().all(|units| *units == 1), "{slow:?}");
     assert!(slow.len() > 250, "and the rate is had: {}", slow.len());
     // A hundred megabytes a second in steps of 64 KiB would be nothing but superblocks.
-    let mut quick = raid10(0.001);
+    let mut quick = raid10_window(0.001);
     steps(&mut quick, 1000, 1, |_| 0);
     assert_eq!(quick.step(1e8).bytes().0 >> 16, 152);
 }
@@ -62,12 +62,12 @@ fn a_step_is_as_long_as_half_of_what_is_kept_allows() {
 fn a_step_waits_for_few_requests_in_flight_but_not_for_ever() {
     // Each 13 ms there are few for a moment.
     let busy = |ms: u64| if ms.is_multiple_of(13) { 2 } else { 10 };
-    let mut window = raid10(0.040);
+    let mut window = raid10_window(0.040);
     let some = steps(&mut window, 20_000, 50, busy);
     assert!(some.len() > 200, "{}", some.len());
     let usual = window.usual.unwrap_or_default();
     assert!(usual > 5.0, "what it waited for is not usual: {usual}");
-    let always = steps(&mut raid10(0.040), 20_000, 50, |_| 10);
+    let always = steps(&mut raid10_window(0.040), 20_000, 50, |_| 10);
     assert!(always.len() > 200, "{}", always.len());
 }
 
