@@ -49,8 +49,8 @@ enum What {
 /// A host.
 pub(crate) struct World {
     volumes: Vec<Volume>,
-    gate: Option<FairQueue<u64>>,
-    /// When the gate is examined next.
+    fair_queue: Option<FairQueue<u64>>,
+    /// When the fair queue is examined next.
     passes: Option<u64>,
     array: Option<Array>,
     queue: Option<u64>,
@@ -75,7 +75,7 @@ impl World {
             volumes.push(Volume::new(group.spec, dice.between(0, u64::MAX - 1)));
         }
         World {
-            gate: None,
+            fair_queue: None,
             passes: None,
             array: None,
             queue: None,
@@ -100,7 +100,7 @@ impl World {
             throughput: None,
             ..Caps::default()
         };
-        self.gate = Some(FairQueue::new(caps, self.volumes.len()));
+        self.fair_queue = Some(FairQueue::new(caps, self.volumes.len()));
     }
 
     /// All volumes are an array.
@@ -268,27 +268,27 @@ impl World {
         let admitted = self.volumes[part.volume].admit(Nanos(self.now), &part.request);
         *admission = Some(admitted.clone());
         let start = admitted.start;
-        match &mut self.gate {
+        match &mut self.fair_queue {
             None => {
                 let due = self.volumes[part.volume].due(&admitted, start);
                 self.push(due.0, What::Done(number));
             }
-            Some(gate) => {
-                gate.enqueue(start, part.volume, admitted.ops, admitted.bytes, number);
+            Some(fair_queue) => {
+                fair_queue.enqueue(start, part.volume, admitted.ops, admitted.bytes, number);
                 self.pass();
             }
         }
     }
 
     fn pass(&mut self) {
-        let Some(gate) = &mut self.gate else {
+        let Some(fair_queue) = &mut self.fair_queue else {
             return;
         };
         let mut passed = Vec::new();
-        while let Some(one) = gate.step(Nanos(self.now)) {
+        while let Some(one) = fair_queue.step(Nanos(self.now)) {
             passed.push(one);
         }
-        let next = gate.next();
+        let next = fair_queue.next();
         for one in passed {
             let (part, admission) = &self.parts[&one.what];
             let due = self.volumes[part.volume].due(admission.as_ref().unwrap(), one.at);

@@ -1,8 +1,8 @@
 //! One volume at work: its model, its data, and the clock that both go by.
 
 mod delay;
-mod gatekeeper;
 mod requests;
+mod shared_fair_queue;
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,8 @@ use crate::spec::Span;
 use crate::store::{Unflushed, VolumeData};
 
 pub(crate) use delay::{Clock, DelayQueue, precise_timers};
-pub(crate) use gatekeeper::SharedFairQueue;
 pub(crate) use requests::RequestLog;
+pub(crate) use shared_fair_queue::SharedFairQueue;
 
 /// Errors of requests; the protocol's numbers, which are Linux's.
 pub(crate) const EIO: u32 = 5;
@@ -43,7 +43,7 @@ pub(crate) struct Disk {
     model: Mutex<Volume>,
     store: VolumeData,
     /// Limit of the instance over all its volumes, and this volume's number there.
-    gate: Option<(Arc<SharedFairQueue>, usize)>,
+    fair_queue: Option<(Arc<SharedFairQueue>, usize)>,
     log: Option<Arc<RequestLog>>,
 }
 
@@ -61,7 +61,7 @@ impl Disk {
         clock: Clock,
         model: Volume,
         store: VolumeData,
-        gate: Option<(Arc<SharedFairQueue>, usize)>,
+        fair_queue: Option<(Arc<SharedFairQueue>, usize)>,
         log: Option<Arc<RequestLog>>,
     ) -> Disk {
         Disk {
@@ -70,7 +70,7 @@ impl Disk {
             clock,
             model: Mutex::new(model),
             store,
-            gate,
+            fair_queue,
             log,
         }
     }
@@ -123,9 +123,9 @@ impl Disk {
             Ok(unflushed) => reply.unflushed = unflushed,
             Err(error) => reply.error = error,
         }
-        match &self.gate {
+        match &self.fair_queue {
             None => outbox.push(due, reply),
-            Some((gate, number)) => {
+            Some((fair_queue, number)) => {
                 let (at, ops, bytes) = (admission.start, admission.ops, admission.bytes);
                 let passing = PendingRequest {
                     disk: Arc::clone(self),
@@ -133,7 +133,7 @@ impl Disk {
                     reply,
                     outbox: Arc::clone(outbox),
                 };
-                gate.enqueue(at, *number, ops, bytes, passing);
+                fair_queue.enqueue(at, *number, ops, bytes, passing);
             }
         }
     }
@@ -190,7 +190,7 @@ impl Disk {
         model.begin(now);
     }
 
-    /// Lets bytes rot now.
+    /// Corrupts bytes now.
     pub(crate) fn corrupt(&self, place: Span) {
         self.store.corrupt(place);
     }

@@ -16,11 +16,11 @@ mod library;
 mod modules;
 mod options;
 mod packages;
+mod pipes;
 mod power;
 mod qemu;
 mod state;
 mod stream;
-mod wires;
 
 use std::io::{PipeReader, Write};
 use std::os::fd::OwnedFd;
@@ -40,11 +40,11 @@ pub use power::Power;
 
 use arch::Arch;
 use initramfs::{Disks, GuestCommand};
+use pipes::{MachinePipes, path_of, unnamed_file};
 pub use qemu::Accelerator;
 use qemu::{Hardware, Streams};
 use state::State;
 use stream::{Console, Event, Flow};
-use wires::{MachinePipes, path_of, unnamed_file};
 
 /// Longest time until the command is started. Emulated with many disks it needs most of a minute, and beside forty
 /// programs that want the same processors more than five; what a machine that hangs waits for shows its console.
@@ -175,10 +175,10 @@ impl Machine {
         )?;
 
         let (events, received) = mpsc::channel();
-        let mut wires = MachinePipes::default();
-        let (console_out, console_at) = wires.pipe()?;
-        let (stdout, stdout_at) = wires.pipe()?;
-        let (stderr, stderr_at) = wires.pipe()?;
+        let mut pipes = MachinePipes::default();
+        let (console_out, console_at) = pipes.pipe()?;
+        let (stdout, stdout_at) = pipes.pipe()?;
+        let (stderr, stderr_at) = pipes.pipe()?;
         let streams = Streams {
             console: console_at,
             stdout: stdout_at,
@@ -199,15 +199,15 @@ impl Machine {
         let console = Console::default();
         let (power, control) =
             power::switch_on(arch.qemu, hardware.arguments(), &console, &events)?;
-        wires.open.push(initramfs.into());
+        pipes.open.push(initramfs.into());
         // Its lock is held as long as it is open.
-        wires.open.extend(state.map(|state| state.file.into()));
+        pipes.open.extend(state.map(|state| state.file.into()));
 
         let mut machine = Machine {
             power,
             events: received,
             words: control.to_machine,
-            open: wires.open,
+            open: pipes.open,
             threads: Vec::new(),
             writers: Vec::new(),
             flows: Default::default(),

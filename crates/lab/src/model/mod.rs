@@ -31,7 +31,7 @@
 
 mod bucket;
 mod cold;
-mod gate;
+mod fair_queue;
 mod merge;
 mod noise;
 mod request;
@@ -43,7 +43,7 @@ mod tests;
 use record::Bytes;
 use serde::{Deserialize, Serialize};
 
-pub use gate::{AdmittedRequest, Caps, FairQueue};
+pub use fair_queue::{AdmittedRequest, Caps, FairQueue};
 pub use noise::NoiseModel;
 pub use record::random::SplitMix64 as Random;
 pub use request::{Request, RequestKind};

@@ -75,9 +75,9 @@ impl Default for Options {
 /// Volumes that are served until this is dropped. Nothing is left then: no thread, no socket, no
 /// file.
 pub struct Server {
-    // Dropped in this order: clients first, then the gate that answers them, then the folder.
+    // Dropped in this order: clients first, then the fair queue that answers them, then the folder.
     listeners: Vec<Listener>,
-    gate: Option<Arc<SharedFairQueue>>,
+    fair_queue: Option<Arc<SharedFairQueue>>,
     volumes: Vec<Volume>,
     address: Option<SocketAddr>,
     limits: Arc<Limits>,
@@ -112,7 +112,7 @@ impl Server {
         let folder = Folder::make(options.folder.as_deref())?;
         let clock = Clock::start();
         let caps = options.instance.scaled(options.scale);
-        let gate = match caps.is_open() {
+        let fair_queue = match caps.is_open() {
             true => None,
             false => Some(
                 SharedFairQueue::start(caps, specs.len(), clock).map_err(ServerError::Thread)?,
@@ -120,7 +120,7 @@ impl Server {
         };
         let mut server = Server {
             listeners: Vec::new(),
-            gate,
+            fair_queue,
             volumes: Vec::new(),
             address: None,
             limits: Arc::default(),
@@ -159,13 +159,13 @@ impl Server {
         if options.hold {
             volume = volume.paused();
         }
-        let gate = self.gate.clone().map(|gate| (gate, number));
+        let queue = self.fair_queue.clone().map(|queue| (queue, number));
         let disk = Arc::new(Disk::new(
             serial,
             clock,
             volume,
             store,
-            gate,
+            queue,
             self.log.clone(),
         ));
         let socket = self.folder.path().join(format!("{}.sock", disk.serial()));
@@ -253,8 +253,8 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.listeners.clear();
-        if let Some(gate) = &self.gate {
-            gate.stop();
+        if let Some(fair_queue) = &self.fair_queue {
+            fair_queue.stop();
         }
     }
 }
@@ -285,7 +285,7 @@ impl Volume {
         Truth::of(&self.disk)
     }
 
-    /// Lets these bytes rot now: they read back differently until they are written again. What
+    /// Corrupts these bytes now: they read back differently until they are written again. What
     /// lies behind the volume's end has no effect.
     pub fn corrupt(&self, place: Span) {
         self.disk.corrupt(place);

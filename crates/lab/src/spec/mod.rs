@@ -37,7 +37,7 @@
 //! | `error-after` | errors begin at this time | `0s` |
 //! | `corrupt` | bytes that read back differently, `OFFSET` or `OFFSET+LENGTH`, repeatable | none; LENGTH is 512 |
 //! | `corrupt-places` | that many sectors of 512 bytes, chosen by the seed | `0` |
-//! | `corrupt-after` | they rot once at this time, and a later write cures them | bad for good |
+//! | `corrupt-after` | they are corrupted once at this time, and a later write cures them | bad for good |
 //! | `volatile` | `1`: a power cut loses some of what was written and not flushed | `0` |
 //! | `serial` | serial number, up to 20 of `A-Z a-z 0-9 . _ -`; of several volumes, `-1`, `-2`, … is added | `lab1`, `lab2`, … |
 //! | `seed` | start of the volume's random numbers; of several volumes, each has the next | from the server's seed |

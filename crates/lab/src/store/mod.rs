@@ -2,7 +2,7 @@
 //! do not read back as they were written; and the writes that a power cut may take back.
 
 mod cache;
-mod rot;
+mod corrupt_ranges;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::spec::{Span, VolumeSpec};
 use cache::WriteCache;
-use rot::CorruptRanges;
+use corrupt_ranges::CorruptRanges;
 
 /// Zeros are written in pieces of this size where a hole cannot be made.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -37,7 +37,7 @@ pub struct VolumeData {
     file: File,
     /// True if any place is or will be corrupt, so that sound volumes take no lock.
     unsound: AtomicBool,
-    rot: Mutex<CorruptRanges>,
+    ranges: Mutex<CorruptRanges>,
     /// Reads that were changed.
     changed_reads: AtomicU64,
     /// `None` for a volume on which every write is durable.
@@ -69,11 +69,11 @@ impl VolumeData {
             DataMedium::Memory => File::from(memfd_create("disksmith-lab", MemfdFlags::CLOEXEC)?),
         };
         file.set_len(spec.size.0)?;
-        let rot = CorruptRanges::new(spec, seed);
+        let ranges = CorruptRanges::new(spec, seed);
         Ok(VolumeData {
             file,
-            unsound: AtomicBool::new(!rot.is_empty()),
-            rot: Mutex::new(rot),
+            unsound: AtomicBool::new(!ranges.is_empty()),
+            ranges: Mutex::new(ranges),
             changed_reads: AtomicU64::new(0),
             cache: spec.volatile.then(|| Mutex::new(WriteCache::new(seed))),
             lost_blocks: AtomicU64::new(0),
@@ -81,13 +81,14 @@ impl VolumeData {
     }
 
     /// Fills the buffer from `offset`. `elapsed` is the time on the clock of the volume's episodes, and
-    /// `None` while that is held: then nothing begins to rot.
+    /// `None` while that is held: then no place becomes corrupt.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub fn read(&self, buffer: &mut [u8], offset: u64, elapsed: Option<Nanos>) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)?;
-        if self.unsound.load(Ordering::Acquire) && self.rot().corrupt_reads(buffer, offset, elapsed)
+        if self.unsound.load(Ordering::Acquire)
+            && self.ranges().corrupt_reads(buffer, offset, elapsed)
         {
             self.changed_reads.fetch_add(1, Ordering::Relaxed);
         }
@@ -215,15 +216,15 @@ impl VolumeData {
         Ok(())
     }
 
-    /// Lets these bytes rot now: until they are written again they read back differently.
+    /// Corrupts these bytes now: until they are written again they read back differently.
     pub fn corrupt(&self, place: Span) {
-        self.rot().add(place);
+        self.ranges().add(place);
         self.unsound.store(true, Ordering::Release);
     }
 
     /// The places that read back differently now.
     pub fn corrupt_places(&self, elapsed: Option<Nanos>) -> Vec<Span> {
-        self.rot().places(elapsed).to_vec()
+        self.ranges().places(elapsed).to_vec()
     }
 
     /// Number of reads that were answered with data that was not written.
@@ -241,13 +242,13 @@ impl VolumeData {
 
     fn repair(&self, offset: u64, length: u64, elapsed: Option<Nanos>) {
         if self.unsound.load(Ordering::Acquire) {
-            self.rot().repair(Span { offset, length }, elapsed);
+            self.ranges().repair(Span { offset, length }, elapsed);
         }
     }
 
-    fn rot(&self) -> MutexGuard<'_, CorruptRanges> {
+    fn ranges(&self) -> MutexGuard<'_, CorruptRanges> {
         // What a thread that failed left is a list of places, and as good as before.
-        self.rot.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -272,7 +273,7 @@ fn unnamed_file(folder: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use super::rot::ROT;
+    use super::corrupt_ranges::CHANGED_BITS;
     use super::*;
     use crate::spec::VolumeGroup;
 
@@ -356,7 +357,15 @@ mod tests {
         for written in [0, 1, 255] {
             store.write(&[written; 8192], 0, Some(Nanos(0))).unwrap();
             let back = read(&store, 4095, 4, 0);
-            assert_eq!(back, [written, written ^ ROT, written ^ ROT, written]);
+            assert_eq!(
+                back,
+                [
+                    written,
+                    written ^ CHANGED_BITS,
+                    written ^ CHANGED_BITS,
+                    written
+                ]
+            );
         }
         assert_eq!(store.changed_reads(), 3);
         assert_eq!(read(&store, 0, 4096, 0), vec![255; 4096]);
@@ -371,7 +380,7 @@ mod tests {
         );
         store.write(&[1; 4096], 0, Some(Nanos(0))).unwrap();
         assert_eq!(read(&store, 1024, 1, 999), [1]);
-        assert_eq!(read(&store, 1024, 1, 1000), [1 ^ ROT]);
+        assert_eq!(read(&store, 1024, 1, 1000), [1 ^ CHANGED_BITS]);
         store.write(&[2; 100], 1200, Some(Nanos(2000))).unwrap();
         let left = |offset, length| Span { offset, length };
         assert_eq!(
@@ -390,7 +399,7 @@ mod tests {
             offset: 0,
             length: 1,
         });
-        assert_eq!(read(&store, 0, 2, 0), [ROT, 0]);
+        assert_eq!(read(&store, 0, 2, 0), [CHANGED_BITS, 0]);
         store.write(&[5], 0, Some(Nanos(0))).unwrap();
         assert_eq!(read(&store, 0, 2, 0), [5, 0]);
     }

@@ -37,9 +37,9 @@ const fn random(block: u64, depth: u32) -> Load {
     }
 }
 
-/// Runs each load on its volume, behind one gate, and gives the requests done in each second.
+/// Runs each load on its volume, behind one fair queue, and gives the requests done in each second.
 fn run(volumes: &mut [Volume], loads: &[Load], caps: Caps, seconds: u64) -> Vec<Vec<u64>> {
-    let mut gate = FairQueue::new(caps, volumes.len());
+    let mut fair_queue = FairQueue::new(caps, volumes.len());
     let mut random = Random::new(5);
     let mut places = vec![0_u64; volumes.len()];
     let mut done = vec![vec![0; seconds as usize]; volumes.len()];
@@ -49,13 +49,13 @@ fn run(volumes: &mut [Volume], loads: &[Load], caps: Caps, seconds: u64) -> Vec<
     }
     loop {
         let next_event = events.peek().map(|e| e.0.0);
-        let next_gate = gate.next();
-        let now = [next_event, next_gate].into_iter().flatten().min().unwrap();
+        let next_turn = fair_queue.next();
+        let now = [next_event, next_turn].into_iter().flatten().min().unwrap();
         if now >= Nanos(seconds * SECOND) {
             return done;
         }
-        if next_gate == Some(now) {
-            if let Some(passed) = gate.step(now) {
+        if next_turn == Some(now) {
+            if let Some(passed) = fair_queue.step(now) {
                 let (index, admission): (usize, Admission) = passed.what;
                 let due = volumes[index].due(&admission, passed.at);
                 events.push(Reverse((due, index, true)));
@@ -85,7 +85,7 @@ fn run(volumes: &mut [Volume], loads: &[Load], caps: Caps, seconds: u64) -> Vec<
                 true,
             )));
         } else {
-            gate.enqueue(
+            fair_queue.enqueue(
                 admission.start,
                 index,
                 admission.ops,

@@ -1,4 +1,4 @@
-//! The instance's gate at work: a thread that lets requests through when the caps allow.
+//! The instance's fair queue at work: a thread that lets requests through when the caps allow.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use record::Nanos;
 use super::{Clock, PendingRequest, precise_timers};
 use crate::model::{Caps, FairQueue};
 
-/// A gate that several volumes share.
+/// A fair queue that several volumes share.
 pub(crate) struct SharedFairQueue {
     clock: Clock,
     inside: Mutex<FairQueueState>,
@@ -19,7 +19,7 @@ pub(crate) struct SharedFairQueue {
 }
 
 struct FairQueueState {
-    gate: FairQueue<PendingRequest>,
+    fair_queue: FairQueue<PendingRequest>,
     closed: bool,
 }
 
@@ -33,21 +33,21 @@ impl SharedFairQueue {
         volumes: usize,
         clock: Clock,
     ) -> io::Result<Arc<SharedFairQueue>> {
-        let keeper = Arc::new(SharedFairQueue {
+        let shared = Arc::new(SharedFairQueue {
             clock,
             inside: Mutex::new(FairQueueState {
-                gate: FairQueue::new(caps, volumes),
+                fair_queue: FairQueue::new(caps, volumes),
                 closed: false,
             }),
             changed: Condvar::new(),
             thread: Mutex::new(None),
         });
-        let thread = std::thread::Builder::new().name("lab-gate".into()).spawn({
-            let keeper = Arc::clone(&keeper);
-            move || keeper.run()
+        let thread = std::thread::Builder::new().name("lab-queue".into()).spawn({
+            let shared = Arc::clone(&shared);
+            move || shared.run()
         });
-        *keeper.thread() = Some(thread?);
-        Ok(keeper)
+        *shared.thread() = Some(thread?);
+        Ok(shared)
     }
 
     fn inside(&self) -> MutexGuard<'_, FairQueueState> {
@@ -71,9 +71,9 @@ impl SharedFairQueue {
         if inside.closed {
             return;
         }
-        let before = inside.gate.next();
-        inside.gate.enqueue(at, volume, ops, bytes, passing);
-        let sooner = inside.gate.next() != before;
+        let before = inside.fair_queue.next();
+        inside.fair_queue.enqueue(at, volume, ops, bytes, passing);
+        let sooner = inside.fair_queue.next() != before;
         drop(inside);
         if sooner {
             self.changed.notify_one();
@@ -85,14 +85,14 @@ impl SharedFairQueue {
         let mut inside = self.inside();
         while !inside.closed {
             let now = self.clock.now();
-            if let Some(passed) = inside.gate.step(now) {
+            if let Some(passed) = inside.fair_queue.step(now) {
                 // Not under the lock: it takes the locks of the volume and of the connection.
                 drop(inside);
                 passed.what.go(passed.at);
                 inside = self.inside();
                 continue;
             }
-            inside = match inside.gate.next() {
+            inside = match inside.fair_queue.next() {
                 Some(next) => {
                     let wait = Duration::from(next - now);
                     let woken = self.changed.wait_timeout(inside, wait);
@@ -110,8 +110,8 @@ impl SharedFairQueue {
     pub(crate) fn stop(&self) {
         let mut inside = self.inside();
         inside.closed = true;
-        // What waits holds its volume, which holds this gate.
-        inside.gate = FairQueue::new(Caps::default(), 0);
+        // What waits holds its volume, which holds this queue.
+        inside.fair_queue = FairQueue::new(Caps::default(), 0);
         drop(inside);
         self.changed.notify_all();
         if let Some(thread) = self.thread().take() {

@@ -102,7 +102,7 @@ pub struct FairQueue<T> {
     coming: BinaryHeap<Reverse<QueuedRequest<T>>>,
     /// Requests that wait here, in the order in which they go.
     waiting: BinaryHeap<Reverse<QueuedRequest<T>>>,
-    /// Each volume's work up to now, in nanoseconds of the whole gate.
+    /// Each volume's work up to now, in nanoseconds of the whole queue.
     work: Vec<u64>,
     /// The work clock of what went last.
     clock: u64,
@@ -112,7 +112,7 @@ pub struct FairQueue<T> {
 }
 
 impl<T> FairQueue<T> {
-    /// A gate before so many volumes.
+    /// A queue before so many volumes.
     pub fn new(caps: Caps, volumes: usize) -> FairQueue<T> {
         FairQueue {
             caps,
@@ -130,7 +130,7 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// Brings a request of a volume that reaches the gate at `at`.
+    /// Brings a request of a volume that reaches the queue at `at`.
     pub fn enqueue(&mut self, at: Nanos, volume: usize, ops: u64, bytes: u64, what: T) {
         self.arrivals += 1;
         self.coming.push(Reverse(QueuedRequest {
@@ -203,7 +203,7 @@ impl<T> FairQueue<T> {
         Some(AdmittedRequest { at, what: one.what })
     }
 
-    /// Time for which the gate is busy with this, in nanoseconds.
+    /// Time for which the queue is busy with this, in nanoseconds.
     fn work_of(&self, ops: u64, bytes: u64) -> u64 {
         let of =
             |amount: u64, rate: Option<f64>| rate.map_or(0.0, |rate| amount as f64 / rate * 1e9);

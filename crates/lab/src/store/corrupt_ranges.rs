@@ -8,17 +8,17 @@ use crate::model::Random;
 use crate::spec::{SECTOR, Span, VolumeSpec};
 
 /// Bits that are changed in corrupt bytes: several, and never none.
-pub(super) const ROT: u8 = 0xa5;
+pub(super) const CHANGED_BITS: u8 = 0xa5;
 
 /// The places that are corrupt. The lists are in order, and no two places in one touch.
 #[derive(Debug, Default)]
 pub(super) struct CorruptRanges {
     /// Bad for good.
     lasting: Vec<Span>,
-    /// To rot at this time.
+    /// Corrupt from this time on.
     pending: Option<(Nanos, Vec<Span>)>,
-    /// Rotten until they are written again.
-    standing: Vec<Span>,
+    /// Corrupt until they are written again.
+    transient: Vec<Span>,
     /// Both of these together: a byte that is in both is changed once.
     bad: Vec<Span>,
 }
@@ -27,23 +27,23 @@ impl CorruptRanges {
     pub(super) fn new(spec: &VolumeSpec, seed: u64) -> CorruptRanges {
         let mut places = spec.corruption.places.clone();
         places.extend(random_places(spec, seed));
-        let mut rot = CorruptRanges::default();
+        let mut ranges = CorruptRanges::default();
         match spec.corruption.after {
             _ if places.is_empty() => {}
-            None => rot.lasting = joined(places),
-            Some(after) => rot.pending = Some((after, places)),
+            None => ranges.lasting = joined(places),
+            Some(after) => ranges.pending = Some((after, places)),
         }
-        rot.refresh();
-        rot
+        ranges.refresh();
+        ranges
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.bad.is_empty() && self.pending.is_none()
     }
 
-    /// Lets a place rot now.
+    /// Corrupts a place now.
     pub(super) fn add(&mut self, place: Span) {
-        self.standing.push(place);
+        self.transient.push(place);
         self.refresh();
     }
 
@@ -69,7 +69,7 @@ impl CorruptRanges {
         for part in overlapping(&self.bad, whole) {
             let from = (part.offset - offset) as usize;
             for byte in &mut buffer[from..from + part.length as usize] {
-                *byte ^= ROT;
+                *byte ^= CHANGED_BITS;
             }
             changed = true;
         }
@@ -79,7 +79,7 @@ impl CorruptRanges {
     /// Makes bytes sound that are written again, unless the place is bad for good.
     pub(super) fn repair(&mut self, written: Span, elapsed: Option<Nanos>) {
         self.apply_due(elapsed);
-        if overlapping(&self.standing, written).next().is_none() {
+        if overlapping(&self.transient, written).next().is_none() {
             return;
         }
         let around = |place: Span| {
@@ -97,22 +97,28 @@ impl CorruptRanges {
             };
             [before, behind].into_iter().filter(|part| part.length > 0)
         };
-        self.standing = self.standing.iter().copied().flat_map(around).collect();
+        self.transient = self.transient.iter().copied().flat_map(around).collect();
         self.refresh();
     }
 
-    /// Lets rot what is to have rotted by now.
+    /// Corrupts what is to be corrupt by now.
     fn apply_due(&mut self, elapsed: Option<Nanos>) {
         let ripe = |after: Nanos| elapsed.is_some_and(|elapsed| after <= elapsed);
         if let Some((_, places)) = self.pending.take_if(|(after, _)| ripe(*after)) {
-            self.standing.extend(places);
+            self.transient.extend(places);
             self.refresh();
         }
     }
 
     fn refresh(&mut self) {
-        self.standing = joined(std::mem::take(&mut self.standing));
-        self.bad = joined(self.lasting.iter().chain(&self.standing).copied().collect());
+        self.transient = joined(std::mem::take(&mut self.transient));
+        self.bad = joined(
+            self.lasting
+                .iter()
+                .chain(&self.transient)
+                .copied()
+                .collect(),
+        );
     }
 }
 
@@ -157,7 +163,7 @@ mod tests {
     use super::*;
     use crate::spec::VolumeGroup;
 
-    fn rot(what: &str) -> CorruptRanges {
+    fn ranges(what: &str) -> CorruptRanges {
         CorruptRanges::new(&what.parse::<VolumeGroup>().unwrap().spec, 1)
     }
 
@@ -182,18 +188,16 @@ mod tests {
 
     #[test]
     fn places_that_overlap_are_changed_once() {
-        let mut rot = rot("corrupt=0+4,corrupt=2+4:1MiB");
-        rot.add(Span {
+        let mut ranges = ranges("corrupt=0+4,corrupt=2+4:1MiB");
+        ranges.add(Span {
             offset: 1,
             length: 9,
         });
         let mut buffer = [0; 12];
-        assert!(rot.corrupt_reads(&mut buffer, 0, Some(Nanos(0))));
-        assert_eq!(
-            buffer,
-            [ROT, ROT, ROT, ROT, ROT, ROT, ROT, ROT, ROT, ROT, 0, 0]
-        );
-        rot.repair(
+        assert!(ranges.corrupt_reads(&mut buffer, 0, Some(Nanos(0))));
+        assert_eq!(buffer[..10], [CHANGED_BITS; 10]);
+        assert_eq!(buffer[10..], [0; 2]);
+        ranges.repair(
             Span {
                 offset: 0,
                 length: 12,
@@ -201,7 +205,7 @@ mod tests {
             Some(Nanos(0)),
         );
         assert_eq!(
-            rot.places(Some(Nanos(0))),
+            ranges.places(Some(Nanos(0))),
             [Span {
                 offset: 0,
                 length: 6
@@ -215,18 +219,18 @@ mod tests {
         fn it_is_a_set_of_bytes(
             steps in proptest::collection::vec((proptest::bool::ANY, 0_u64..40, 1_u64..12), 0..20),
         ) {
-            let mut rot = rot("corrupt=5+3:1MiB");
+            let mut ranges = ranges("corrupt=5+3:1MiB");
             let mut map = [false; 64];
             for (adds, offset, length) in steps {
                 let span = Span { offset, length };
-                if adds { rot.add(span) } else { rot.repair(span, Some(Nanos(0))) }
+                if adds { ranges.add(span) } else { ranges.repair(span, Some(Nanos(0))) }
                 map[offset as usize..span.end() as usize].fill(adds);
             }
             map[5..8].fill(true);
             for from in [0, 3, 6, 30] {
                 let mut buffer = vec![0; 64 - from];
-                rot.corrupt_reads(&mut buffer, from as u64, Some(Nanos(0)));
-                let seen: Vec<bool> = buffer.iter().map(|byte| *byte == ROT).collect();
+                ranges.corrupt_reads(&mut buffer, from as u64, Some(Nanos(0)));
+                let seen: Vec<bool> = buffer.iter().map(|byte| *byte == CHANGED_BITS).collect();
                 assert_eq!(seen, map[from..]);
             }
         }
