@@ -32,12 +32,12 @@ wait_for() {
 }
 find_md() { md=/sys/block/$(basename "$(readlink -f /dev/md/data)")/md; }
 restored() { [ "$(tunables)" = "$before" ]; }
-# A check is under way, up to a fence before the end: from the last one it, and what follows it, would come to its end.
+# A check is under way, up to a sync_max before the end: from the last one it, and what follows it, would come to its end.
 checks() {
-    fence=$(cat $md/sync_max) end=$(cat $md/sync_completed)
-    [ "$(cat $md/sync_action)" = check ] && [ "$fence" -gt 8192 ] && [ "$fence" -lt "${end##* }" ]
+    max=$(cat $md/sync_max) end=$(cat $md/sync_completed)
+    [ "$(cat $md/sync_action)" = check ] && [ "$max" -gt 8192 ] && [ "$max" -lt "${end##* }" ]
 }
-at_fence() { wait_for checks; }
+at_sync_max() { wait_for checks; }
 # A MB or more is done, and in the ledger.
 kept() { disksmith scrub --status --json | grep -q '"done_bytes": [0-9]\{7,\}'; }
 # Until none is left: one may just have started another.
@@ -67,7 +67,7 @@ strike() {
     done
     echo "it always came to its end before this was seen: $condition" >&2; exit 7
 }
-# Kills a scrub together with its guard, while a check stands at the fence.
+# Kills a scrub together with its guard, while a check stands at its sync_max.
 strike_all() {
     for try in $(seq 20); do
         strike 9 "$1 && checks && kill_all" disksmith scrub data; is $? 137 "killed"
@@ -123,7 +123,7 @@ is "$(tunables)" "$before" "at the end"
 disksmith scrub --status >&2; is $? 1 "status"
 
 echo 65536 >"$md/sync_max"
-disksmith scrub data >&2; is $? 2 "a fence that somebody has left"
+disksmith scrub data >&2; is $? 2 "a sync_max that somebody has left"
 echo max >"$md/sync_max"
 mdadm /dev/md/data --fail /dev/vdc >&2
 disksmith scrub data >&2; is $? 2 "degraded"
@@ -319,7 +319,7 @@ make_array
 mdadm -q /dev/md/data --add /dev/vde || exit 8
 before=$(tunables)
 settings() { tunables | cut -d ' ' -f 2-; }
-begin() { disksmith scrub data >&2 & scrub=$!; at_fence; }
+begin() { disksmith scrub data >&2 & scrub=$!; at_sync_max; }
 # The first is taken out, and comes back as the next spare when the array is whole.
 fails() { mdadm -q /dev/md/data --fail "$1" >&2; sleep 0.5; }
 recovers() {
@@ -333,7 +333,7 @@ recovers() {
 /// A member fails when the scrub was killed together with its guard.
 const KILLED: &str = r#"
 strike_all true; fails /dev/vdd
-# A check that stands at the fence does not end, and a recovery goes no further.
+# A check that stands at its sync_max does not end, and a recovery goes no further.
 place() { cat $md/sync_action $md/sync_completed; }
 tries=0; was=
 while [ "$was" != "$(place)" ] && [ $tries -lt 15 ]; do was=$(place); tries=$((tries + 1)); sleep 2; done
@@ -432,7 +432,7 @@ md=/sys/block/md1/md
 second=/sys/block/md2/md
 before=$(tunables)
 disksmith scrub --all --json & scrub=$!
-at_fence
+at_sync_max
 mdadm -q /dev/md2 --fail /dev/vdb2 >&2 && mdadm -q /dev/md2 --add /dev/vdc2 >&2 || exit 8
 wait $scrub; is $? 3 "a recovery beside it"
 wait_for "[ \$(cat $second/degraded) = 0 ]"
@@ -442,7 +442,7 @@ is "$(tunables)" "$before" "at the end"
 # A member that is to be replaced: nothing is degraded, and md begins nothing before the check has ended.
 mdadm -q /dev/md1 --add /dev/vdc1 >&2 || exit 8
 disksmith scrub md1 >&2 & scrub=$!
-at_fence
+at_sync_max
 mdadm -q /dev/md1 --replace /dev/vdb1 >&2 || exit 8
 wait $scrub; is $? 3 "a replacement"
 wait_for "[ \$(cat $md/sync_action) = recover ]"
@@ -481,7 +481,7 @@ const STOPPED: &str = r#"
 make_array
 before=$(tunables)
 disksmith scrub data --json & scrub=$!
-at_fence
+at_sync_max
 mdadm -q --stop /dev/md/data >&2; is $? 0 "it can be stopped while it is scrubbed"
 wait $scrub; is $? 3 "it was stopped"
 mdadm -q --assemble --readonly /dev/md/data /dev/vda /dev/vdb /dev/vdc /dev/vdd >&2 || exit 8

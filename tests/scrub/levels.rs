@@ -186,7 +186,7 @@ fn with_qemu_of_raid_6_the_member_that_differs_is_named_and_written_anew() {
     assert_all_are_found(&SIX);
 }
 
-/// An array that others use without a pause: its members are read past md, which begins what is suspected and is
+/// An array that others use without a pause: its members are compared directly. md checks only what is suspected, and is
 /// idle otherwise. What is written all the time is not taken for a mismatch.
 const BUSY: &str = r#"
 set -- MEMBERS
@@ -206,9 +206,9 @@ disksmith bench /dev/md/data --no-ledger --precision 0 --seconds 1d \
 load=$!
 wait_for "[ \$(awk '{ print \$1 }' $md/../stat) -gt 300 ]"
 
-# It gets on past md: but for what is suspected, md is idle, and nothing is in the way of a recovery.
-past() { kept && [ "$(cat $md/sync_action) $(cat $md/sync_max)" = "idle max" ]; }
-strike 9 past disksmith scrub data --anew; is $? 137 "killed past md"
+# It compares the members directly: but for what is suspected, md is idle, and nothing is in the way of a recovery.
+compares_directly() { kept && [ "$(cat $md/sync_action) $(cat $md/sync_max)" = "idle max" ]; }
+strike 9 compares_directly disksmith scrub data --anew; is $? 137 "killed in direct compare"
 wait_for restored
 disksmith scrub data --locate --json; is $? 1 "mismatches"
 is "$(tunables)" "$before" "at the end"

@@ -3,7 +3,7 @@
 use record::{Nanos, Phase, Run};
 use replay::ReplayAnswer;
 use serde::Serialize;
-use study::curve::{self, TargetKept};
+use study::curve::{self, TargetMet};
 use study::zones::{self as zoned, DiskEnds, Rate};
 
 use super::figures::{Estimate, PhaseFigures, mean_and_deviation};
@@ -310,9 +310,9 @@ fn curve_answer(run: &Run) -> Option<CurveAnswer> {
                 rate_per_s: rate,
                 p99_ns: p99(phase),
                 kept: match curve::kept_at(&trials, rate)? {
-                    TargetKept::Yes => Some(true),
-                    TargetKept::No => Some(false),
-                    TargetKept::Unclear => None,
+                    TargetMet::Yes => Some(true),
+                    TargetMet::No => Some(false),
+                    TargetMet::Unclear => None,
                 },
             })
         })

@@ -2,7 +2,7 @@
 
 use engine::Control;
 use record::{Direction, Histogram, Nanos, Phase, Run, Window, Workload};
-use study::curve::{self, SliceCompletions, TargetKept, Trial};
+use study::curve::{self, SliceCompletions, TargetMet, Trial};
 
 /// A trial has so many windows.
 pub(crate) const WINDOWS: u64 = 40;
@@ -74,7 +74,7 @@ impl Misses {
         self.trial.seconds += window.seconds;
         self.trial.slices.push(tail(window, self.target));
         let enough = self.trial.slices.len() >= WINDOWS as usize / 2;
-        let missed = enough && curve::judge(&self.trial) == TargetKept::No;
+        let missed = enough && curve::judge(&self.trial) == TargetMet::No;
         match std::mem::replace(&mut self.missed, missed) && missed {
             true => Control::StopPrecise,
             false => Control::Continue,

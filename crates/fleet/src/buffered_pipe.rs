@@ -12,17 +12,17 @@ use crate::protocol::SMALL_STACK;
 
 /// The part of the output that is kept, in bytes. The rest is read all the same, or the process would wait for ever.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum KeptPart {
+pub(crate) enum BufferedPart {
     First(usize),
     Last(usize),
 }
 
 /// A pipe whose output is kept. Processes that inherited it may hold it open for long: nothing waits for its end.
-pub(crate) struct KeptPipe(Arc<Inner>);
+pub(crate) struct BufferedPipe(Arc<Inner>);
 
 struct Inner {
     pipe: OwnedFd,
-    keep: KeptPart,
+    keep: BufferedPart,
     bytes: Mutex<Vec<u8>>,
 }
 
@@ -33,12 +33,12 @@ enum Pipe {
     Closed,
 }
 
-impl KeptPipe {
+impl BufferedPipe {
     /// Keeps what comes, on a thread of its own so that the pipe is never full.
     ///
     /// # Errors
     /// If there can be no more threads, or it is no pipe.
-    pub(crate) fn follow(pipe: impl Into<OwnedFd>, keep: KeptPart) -> io::Result<KeptPipe> {
+    pub(crate) fn follow(pipe: impl Into<OwnedFd>, keep: BufferedPart) -> io::Result<BufferedPipe> {
         let pipe = pipe.into();
         ioctl_fionbio(&pipe, true)?;
         let inner = Arc::new(Inner {
@@ -51,7 +51,7 @@ impl KeptPipe {
             .name("output".to_owned())
             .stack_size(SMALL_STACK)
             .spawn(move || while followed.wait() && followed.drain() == Pipe::Empty {})?;
-        Ok(KeptPipe(inner))
+        Ok(BufferedPipe(inner))
     }
 
     /// The kept part of all that is written by now. What an ended process wrote lies in its pipe, so it is there also
@@ -84,11 +84,11 @@ impl Inner {
 
     fn keep(&self, bytes: &mut Vec<u8>, more: &[u8]) {
         match self.keep {
-            KeptPart::First(most) => {
+            BufferedPart::First(most) => {
                 let room = most.saturating_sub(bytes.len()).min(more.len());
                 bytes.extend_from_slice(more.get(..room).unwrap_or_default());
             }
-            KeptPart::Last(most) => {
+            BufferedPart::Last(most) => {
                 bytes.extend_from_slice(more);
                 let excess = bytes.len().saturating_sub(most);
                 bytes.drain(..excess);
@@ -108,9 +108,9 @@ mod tests {
 
     use super::*;
 
-    fn kept(keep: KeptPart, written: &[u8]) -> String {
+    fn kept(keep: BufferedPart, written: &[u8]) -> String {
         let (reader, mut writer) = io::pipe().unwrap();
-        let kept = KeptPipe::follow(reader, keep).unwrap();
+        let kept = BufferedPipe::follow(reader, keep).unwrap();
         writer.write_all(written).unwrap();
         // It stays open: the end is not waited for.
         kept.text()
@@ -118,9 +118,9 @@ mod tests {
 
     #[test]
     fn the_first_or_the_last_bytes_are_kept() {
-        assert_eq!(kept(KeptPart::First(3), b"abcdef"), "abc");
-        assert_eq!(kept(KeptPart::Last(3), b"abcdef"), "def");
-        assert_eq!(kept(KeptPart::Last(9), b"abcdef"), "abcdef");
+        assert_eq!(kept(BufferedPart::First(3), b"abcdef"), "abc");
+        assert_eq!(kept(BufferedPart::Last(3), b"abcdef"), "def");
+        assert_eq!(kept(BufferedPart::Last(9), b"abcdef"), "abcdef");
     }
 
     #[test]
@@ -134,7 +134,8 @@ mod tests {
                 .spawn()
                 .unwrap();
             let input = child.stdin.take();
-            let kept = KeptPipe::follow(child.stderr.take().unwrap(), KeptPart::Last(99)).unwrap();
+            let kept =
+                BufferedPipe::follow(child.stderr.take().unwrap(), BufferedPart::Last(99)).unwrap();
             assert_eq!(child.wait().unwrap().code(), Some(3));
             assert_eq!(kept.text(), "refused\n");
             drop(input);
@@ -148,7 +149,8 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let kept = KeptPipe::follow(child.stdout.take().unwrap(), KeptPart::First(10)).unwrap();
+        let kept =
+            BufferedPipe::follow(child.stdout.take().unwrap(), BufferedPart::First(10)).unwrap();
         assert!(child.wait().unwrap().success());
         assert_eq!(kept.text().len(), 10);
     }

@@ -10,7 +10,7 @@
 //! | `connection` | connections to hosts: OpenSSH, sessions with agents, threads |
 //! | `protocol` | messages between `fleet` and its agents |
 //! | `host_rates` | rates of a host and of its disks |
-//! | `kept_pipe` | output of a process, kept while it comes |
+//! | `buffered_pipe` | output of a process, kept while it comes |
 //! | `agent`, `rounds`, `destroy::inspect` | the parts that run on a host |
 //! | `store` | documents and answers in the ledger |
 //! | `run`, `show`, `destroy`, `top` | the verbs `run`, `show`, `zero` (and all that overwrite disks), `top` |
@@ -19,6 +19,7 @@
 
 mod agent;
 pub mod args;
+pub(crate) mod buffered_pipe;
 pub(crate) mod connection;
 mod destroy;
 mod disk_arguments;
@@ -27,7 +28,6 @@ mod host_line;
 pub(crate) mod host_rates;
 mod host_verb;
 pub(crate) mod hosts;
-pub(crate) mod kept_pipe;
 mod plan;
 pub(crate) mod protocol;
 pub(crate) mod race;

@@ -205,7 +205,7 @@ pub enum Error {
         "a run {id} is already in the ledger {}. Remove it first with `disksmith runs remove {id}`",
         path.display()
     )]
-    AlreadyKept {
+    AlreadySaved {
         /// The ledger.
         path: PathBuf,
         /// The run.

@@ -163,7 +163,7 @@ impl Ledger {
     ) -> Result<Option<RunId>> {
         let kept = self.insert(listed, document, verdict, findings);
         let kept = kept.map_err(|error| match error.sqlite_extended_error_code() {
-            Some(rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE) => Error::AlreadyKept {
+            Some(rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE) => Error::AlreadySaved {
                 path: self.path.clone(),
                 id: listed.id.to_string(),
             },

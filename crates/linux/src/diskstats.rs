@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use record::DeviceCounts;
 
 use crate::block::{Device, DeviceNumber};
-use crate::pulse::KeptFile;
+use crate::pulse::PolledFile;
 use crate::root::{Error, Result, Root, names_in, read_text, shown};
 
 /// A sector in these counts, in bytes, whatever the device's own block size.
@@ -364,7 +364,7 @@ pub struct AllCounters {
 #[derive(Debug)]
 enum Source {
     /// `/proc/diskstats`, which has all of them.
-    Proc(KeptFile),
+    Proc(PolledFile),
     /// `stat` of each device in sysfs, where a container hides the other; a file each.
     Sys { folder: PathBuf, text: Vec<u8> },
 }
@@ -377,7 +377,7 @@ impl AllCounters {
     /// When both are missing.
     pub fn open(root: &Root) -> Result<AllCounters> {
         let folder = root.sys.join("class/block");
-        let file = KeptFile::open(&root.proc.join("diskstats"))
+        let file = PolledFile::open(&root.proc.join("diskstats"))
             .and_then(|mut file| Ok((!file.read()?.is_empty(), file)));
         let source = match file {
             Ok((true, file)) => Source::Proc(file),

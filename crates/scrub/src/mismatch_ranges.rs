@@ -47,7 +47,7 @@ impl MismatchRanges {
             self.seen = at.mismatches_seen;
             self.low = at.done.0;
         }
-        // Past md it may go on from further back than md was.
+        // Direct compare may go on from further back than md was.
         let surely = at.live.0.saturating_sub(self.margin).max(at.done.0);
         self.low = self.low.min(surely);
         // md was at this place after what was seen last had been counted.
@@ -112,44 +112,44 @@ mod tests {
 
     #[test]
     fn a_range_is_around_where_the_count_grew_and_begins_after_what_was_done() {
-        let mut grown = MismatchRanges::new(0, 8, Ranges::new(), Bytes(0));
+        let mut ranges = MismatchRanges::new(0, 8, Ranges::new(), Bytes(0));
         let far = 10 * IN_FLIGHT;
         for counts in [
             at(far, far, 8),
             at(far + 10, far, 16),
             at(far + 20, far, 16),
         ] {
-            grown.take(&counts);
+            ranges.take(&counts);
         }
-        let list = grown.list(&at(END / 2, far, 16));
+        let list = ranges.list(&at(END / 2, far, 16));
         assert_eq!(list, Ranges::from(far..far + 20 + IN_FLIGHT));
     }
 
     #[test]
     fn ranges_are_bounded_in_number_and_by_the_end() {
-        let mut grown = MismatchRanges::new(0, 0, Ranges::new(), Bytes(0));
+        let mut ranges = MismatchRanges::new(0, 0, Ranges::new(), Bytes(0));
         for step in 0..1200 {
             let place = step * 100 * IN_FLIGHT / 3;
-            grown.take(&at(place, place, step / 3));
+            ranges.take(&at(place, place, step / 3));
         }
         let mut last = at(0, 0, 1000);
         last.of = Sectors(1);
-        grown.end(&last);
-        assert!(grown.list.count() <= MOST, "{}", grown.list.count());
+        ranges.end(&last);
+        assert!(ranges.list.count() <= MOST, "{}", ranges.list.count());
     }
 
     #[test]
     fn ranges_that_are_searched_again_are_listed_where_they_are_found_then() {
         let far = 10 * IN_FLIGHT;
         for found_again in [true, false] {
-            let mut grown = MismatchRanges::new(0, 0, Ranges::new(), Bytes(0));
+            let mut ranges = MismatchRanges::new(0, 0, Ranges::new(), Bytes(0));
             // It is found at full speed; then the check goes back to where it stood.
-            grown.take(&at(far, 0, 8));
-            grown.take(&at(0, 0, 0));
+            ranges.take(&at(far, 0, 8));
+            ranges.take(&at(0, 0, 0));
             let place = if found_again { far } else { 5 * far };
-            grown.take(&at(place, place, 0));
-            grown.take(&at(place + 128, place + 128, 8));
-            let list = grown.list(&at(place + 256, place + 256, 8));
+            ranges.take(&at(place, place, 0));
+            ranges.take(&at(place + 128, place + 128, 8));
+            let list = ranges.list(&at(place + 256, place + 256, 8));
             assert!(list.contains(&(place..place + 128)), "{list:?}");
         }
     }
@@ -161,7 +161,7 @@ mod tests {
             steps in prop::collection::vec((0_u64..3 * IN_FLIGHT, 0_u64..IN_FLIGHT, any::<bool>()), 1..40),
             drains in 2_usize..9,
         ) {
-            let mut grown = MismatchRanges::new(0, 0, Ranges::new(), Bytes(0));
+            let mut ranges = MismatchRanges::new(0, 0, Ranges::new(), Bytes(0));
             let (mut current, mut done, mut found) = (0_u64, 0, Vec::<u64>::new());
             for (index, (ahead, back, finds)) in steps.iter().enumerate() {
                 let live = current;
@@ -172,12 +172,12 @@ mod tests {
                 }
                 if index % drains == 0 {
                     done = current;
-                    grown.take(&at(done, done, found.len() as u64));
+                    ranges.take(&at(done, done, found.len() as u64));
                 } else {
-                    grown.take(&at(live, done, found.len() as u64));
+                    ranges.take(&at(live, done, found.len() as u64));
                 }
             }
-            let list = grown.list(&at(current, done, found.len() as u64));
+            let list = ranges.list(&at(current, done, found.len() as u64));
             for place in found.iter().filter(|place| **place < END) {
                 let held = list.iter().any(|range| range.start <= *place && *place <= range.end);
                 prop_assert!(held, "{place} is not in {list:?}");

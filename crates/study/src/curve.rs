@@ -39,7 +39,7 @@ pub struct Trial {
 
 /// Result of a trial against the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TargetKept {
+pub enum TargetMet {
     /// It does.
     Yes,
     /// It does not.
@@ -77,29 +77,29 @@ pub enum Next {
 ///
 /// A trial may end early for a `No`. For a `Yes` it may not: where the slow times come now and then,
 /// a short trial sees none of them.
-pub fn judge(trial: &Trial) -> TargetKept {
+pub fn judge(trial: &Trial) -> TargetMet {
     judge_all(trial.rate * trial.seconds, trial.slices.iter().copied())
 }
 
-fn judge_all(due: f64, slices: impl Iterator<Item = SliceCompletions> + Clone) -> TargetKept {
+fn judge_all(due: f64, slices: impl Iterator<Item = SliceCompletions> + Clone) -> TargetMet {
     let count: f64 = slices.clone().map(|slice| slice.count).sum();
     let over: f64 = slices.clone().map(|slice| slice.over).sum();
     if count < due * KEPT_UP && count < due - 3.0 * due.sqrt() {
-        return TargetKept::No;
+        return TargetMet::No;
     }
     let surplus: Vec<f64> = slices
         .map(|slice| slice.over - ALLOWED * slice.count)
         .collect();
     let Some(interval) = mean_interval(&surplus) else {
-        return TargetKept::Unclear;
+        return TargetMet::Unclear;
     };
     let expected = ALLOWED * count;
     if interval.high < 0.0 && poisson_at_most(over, expected) < CHANCE {
-        TargetKept::Yes
+        TargetMet::Yes
     } else if interval.low > 0.0 && 1.0 - poisson_at_most(over - 1.0, expected) < CHANCE {
-        TargetKept::No
+        TargetMet::No
     } else {
-        TargetKept::Unclear
+        TargetMet::Unclear
     }
 }
 
@@ -131,7 +131,7 @@ fn poisson_at_most(most: f64, mean: f64) -> f64 {
 struct Known {
     rate: f64,
     trials: usize,
-    kept: TargetKept,
+    kept: TargetMet,
 }
 
 /// Results of the trials together, by rate, rising.
@@ -230,12 +230,12 @@ pub fn so_far(trials: &[Trial]) -> CurveResult {
 
 /// The lowest rate that does not keep the target, and the highest below it that does.
 fn bounds(known: &[Known]) -> CurveResult {
-    let high = known.iter().find(|known| known.kept == TargetKept::No);
+    let high = known.iter().find(|known| known.kept == TargetMet::No);
     let below = |known: &&Known| high.is_none_or(|high| known.rate < high.rate);
     let low = known
         .iter()
         .filter(below)
-        .rfind(|known| known.kept == TargetKept::Yes);
+        .rfind(|known| known.kept == TargetMet::Yes);
     CurveResult {
         rate: None,
         low: low.map(|low| low.rate),
@@ -244,7 +244,7 @@ fn bounds(known: &[Known]) -> CurveResult {
 }
 
 /// True if the trials at `rate` together meet the target; `None` where there are none.
-pub fn kept_at(trials: &[Trial], rate: f64) -> Option<TargetKept> {
+pub fn kept_at(trials: &[Trial], rate: f64) -> Option<TargetMet> {
     let found = known(trials).into_iter().find(|known| known.rate == rate);
     found.map(|known| known.kept)
 }

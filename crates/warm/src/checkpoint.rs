@@ -12,8 +12,8 @@ use reader::Attached;
 pub(crate) enum End {
     /// Before its end.
     Midway,
-    /// As requested, which left something out.
-    AsAsked,
+    /// With all that was requested, which left something out.
+    Requested,
     /// With the whole volume.
     Whole,
 }

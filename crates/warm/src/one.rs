@@ -322,7 +322,7 @@ fn end(ending: &Ending, whole: bool, is_coarse: bool) -> End {
         Ending::Done if is_coarse => End::Midway,
         Ending::Done if whole => End::Whole,
         // Work that leaves something out by choice is not at its end: a later start reads the rest.
-        Ending::Done => End::AsAsked,
+        Ending::Done => End::Requested,
     }
 }
 
@@ -402,7 +402,7 @@ mod tests {
     fn a_range_that_was_read_coarsely_is_not_finished() {
         for (ending, whole, is_coarse, expected) in [
             (Ending::Done, true, false, End::Whole),
-            (Ending::Done, false, false, End::AsAsked),
+            (Ending::Done, false, false, End::Requested),
             (Ending::Done, true, true, End::Midway),
             (Ending::Done, false, true, End::Midway),
             (Ending::Interrupted, true, false, End::Midway),

@@ -32,7 +32,7 @@ pub(crate) struct VolumeObserver<'a> {
 const SELDOM: Duration = Duration::from_secs(10);
 
 impl<'a> VolumeObserver<'a> {
-    /// Examines `volume`, whose warming stands as `kept` says. `holds_ledger`: the keeper's writes go to the
+    /// Examines `volume`, whose warming is at this checkpoint. `holds_ledger`: the writes of checkpoints go to the
     /// same disk.
     pub(crate) fn new(
         volume: &'a Volume,
@@ -63,7 +63,7 @@ impl<'a> VolumeObserver<'a> {
     }
 
     /// Keeps how it ended, what was read and what could not be, and gives what has gone wrong with
-    /// keeping.
+    /// checkpoints.
     pub(crate) fn end(
         mut self,
         end: End,
@@ -76,7 +76,7 @@ impl<'a> VolumeObserver<'a> {
         self.line.end();
         let state = match end {
             End::Whole => EndState::Finished,
-            End::AsAsked | End::Midway => EndState::Suspended,
+            End::Requested | End::Midway => EndState::Suspended,
         };
         self.writer.end(&self.checkpoint, state).err()
     }

@@ -249,7 +249,7 @@ fn remove(host: &mut ArrayHost, exchange: &Exchange, path: &Path) -> Result<(), 
 }
 
 /// Takes the new disk out again, unless it serves: then the old one has been given up by md. `None` where there is
-/// nothing to take out. md is halted first, so that the copying does not end between the look and the deed.
+/// nothing to take out. md is halted first, so that the copying does not end between the check and the removal.
 /// With `is_spare` the disk becomes the hot spare again that it was.
 fn give_up(host: &mut ArrayHost, exchange: &Exchange, is_spare: bool) -> Option<UndoResult> {
     let shown = exchange.new.path.display().to_string();

@@ -137,7 +137,7 @@ fn keep(ledger: &mut Ledger, run: ImportedRun, entropy: u64) -> Result<Imported,
     loop {
         let Imported { run, judged, .. } = &imported;
         match ledger.save_imported(run, judged.verdict, &judged.findings) {
-            Err(ledger::Error::AlreadyKept { .. }) if attempt < ATTEMPTS => {
+            Err(ledger::Error::AlreadySaved { .. }) if attempt < ATTEMPTS => {
                 attempt += 1;
                 name(&mut imported.run, entropy + attempt);
             }

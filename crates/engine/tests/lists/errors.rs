@@ -195,9 +195,9 @@ fn with_root_a_discard_of_a_device_is_a_discard_and_longer_than_any_data() {
             op: Op::Discard,
             ..Request::read(MIB, 4 << 20, 0)
         };
-        let mut feed = Script::new([request], |_| 1);
-        run(&file, BufferMode::Zeros, choice, &mut feed).unwrap();
-        assert_eq!(good_tags(&feed.done), [0], "{:?}", feed.done);
+        let mut script = Script::new([request], |_| 1);
+        run(&file, BufferMode::Zeros, choice, &mut script).unwrap();
+        assert_eq!(good_tags(&script.done), [0], "{:?}", script.done);
         assert_eq!(discarded(&device) - before, 4 * MIB, "{choice:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::process::ChildStdout;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::kept_pipe::KeptPipe;
+use crate::buffered_pipe::BufferedPipe;
 
 /// Handler of each line of a verb's output.
 pub(super) type LineHandler = Box<dyn FnMut(String) + Send>;
@@ -13,7 +13,7 @@ pub(super) type LineHandler = Box<dyn FnMut(String) + Send>;
 /// A verb's standard output.
 pub(super) enum VerbOutput {
     /// Kept for the answer.
-    Kept(Option<KeptPipe>),
+    Kept(Option<BufferedPipe>),
     /// Handed on line by line, on a thread.
     HandedOn(Option<JoinHandle<()>>),
 }
@@ -34,7 +34,7 @@ impl VerbOutput {
     /// pipe open.
     pub(super) fn text(&self, until: Instant) -> String {
         match self {
-            VerbOutput::Kept(kept) => kept.as_ref().map(KeptPipe::text).unwrap_or_default(),
+            VerbOutput::Kept(kept) => kept.as_ref().map(BufferedPipe::text).unwrap_or_default(),
             VerbOutput::HandedOn(thread) => {
                 let is_over = || thread.as_ref().is_none_or(JoinHandle::is_finished);
                 while !is_over() && Instant::now() < until {

@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 use crate::agent::pipe::{LineHandler, VerbOutput};
-use crate::kept_pipe::{KeptPart, KeptPipe};
+use crate::buffered_pipe::{BufferedPart, BufferedPipe};
 use crate::protocol;
 use crate::protocol::rounds::Round;
 use crate::protocol::{Ended, EndedBy, MOST_SAID, VerbRequest};
@@ -120,7 +120,7 @@ impl VerbTask {
 struct Running {
     child: Child,
     out: VerbOutput,
-    err: Option<KeptPipe>,
+    err: Option<BufferedPipe>,
     began: Instant,
 }
 
@@ -214,7 +214,11 @@ impl Running {
             status: status.and_then(|status: ExitStatus| status.code()),
             seconds: self.began.elapsed().as_secs_f64(),
             answer,
-            stderr: self.err.as_ref().map(KeptPipe::text).unwrap_or_default(),
+            stderr: self
+                .err
+                .as_ref()
+                .map(BufferedPipe::text)
+                .unwrap_or_default(),
             runs: private.map(|private| private.runs()).unwrap_or_default(),
         }
     }
@@ -226,8 +230,8 @@ impl Running {
 }
 
 /// Keeps the beginning of a verb's output; `None` where there can be no more threads.
-fn keep(pipe: impl Into<OwnedFd>) -> Option<KeptPipe> {
-    KeptPipe::follow(pipe, KeptPart::First(MOST_SAID)).ok()
+fn keep(pipe: impl Into<OwnedFd>) -> Option<BufferedPipe> {
+    BufferedPipe::follow(pipe, BufferedPart::First(MOST_SAID)).ok()
 }
 
 /// Name of an answer: its fleet's run and the host's name, as far as both are good for the name of a file.

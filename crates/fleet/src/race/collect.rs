@@ -43,7 +43,7 @@ pub(super) fn collect(
         )));
     }
     let rounds = rounds_of(folder, hosts, &run)?;
-    enter_groups(&rounds, args, folder, &mut run)?;
+    group_measured(&rounds, args, folder, &mut run)?;
     let Some(record) = run.race.as_mut() else {
         return Ok((run, Vec::new()));
     };
@@ -150,7 +150,7 @@ fn listed(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Puts the hosts that were measured at all into their groups.
-fn enter_groups(
+fn group_measured(
     rounds: &[Round],
     args: &RaceArgs,
     folder: &Path,
@@ -180,7 +180,7 @@ fn enter_groups(
     let ready: Vec<Option<(&HostRun, &[TargetFacts])>> = (run.hosts.iter().enumerate())
         .map(|(place, host)| Some((host, &targets.get(&place)?[..])))
         .collect();
-    groups::enter_groups(&ready, args, record)?;
+    groups::assign_groups(&ready, args, record)?;
     for (place, raced) in record.hosts.iter_mut().enumerate() {
         raced.targets = targets.remove(&place).unwrap_or_default();
     }

@@ -17,7 +17,7 @@ const UNKNOWN_KIND: &str = "unknown type";
 ///
 /// # Errors
 /// Refused, where a floor is watched for longer than the race.
-pub(super) fn enter_groups(
+pub(super) fn assign_groups(
     hosts: &[Option<(&HostRun, &[TargetFacts])>],
     args: &RaceArgs,
     record: &mut RaceRecord,

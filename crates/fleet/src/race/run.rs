@@ -121,7 +121,7 @@ impl Conditions<'_> {
         let Some(record) = run.race.as_mut() else {
             return Ok(());
         };
-        enter_groups(field, args, record)?;
+        group_entrants(field, args, record)?;
         let base = record.as_ref().clone();
         note(field, run);
         keep(run);
@@ -205,7 +205,7 @@ fn small_thread(name: &str) -> thread::Builder {
 ///
 /// # Errors
 /// Refused, where a floor is watched for longer than the race.
-fn enter_groups(
+fn group_entrants(
     field: &Entrants<'_>,
     args: &RaceArgs,
     record: &mut RaceRecord,
@@ -219,7 +219,7 @@ fn enter_groups(
             _ => None,
         })
         .collect();
-    groups::enter_groups(&ready, args, record)?;
+    groups::assign_groups(&ready, args, record)?;
     for (raced, entrant) in record.hosts.iter_mut().zip(&field.entrants) {
         raced.targets.clone_from(&entrant.targets);
         raced.boot.clone_from(&entrant.boot);

@@ -135,7 +135,7 @@ fn save(ledger: &mut Ledger, run: &mut Run) -> ledger::Result<()> {
     });
     loop {
         match ledger.save(run, conclusion.verdict, &conclusion.findings) {
-            Err(ledger::Error::AlreadyKept { .. }) => {}
+            Err(ledger::Error::AlreadySaved { .. }) => {}
             kept => return kept,
         }
         if ledger.load(run.id.as_str()).is_ok_and(|kept| kept == *run) {

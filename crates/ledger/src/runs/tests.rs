@@ -173,7 +173,7 @@ fn the_same_id_twice_is_refused_and_the_first_stays() {
     let mut other = run.clone();
     other.suite = "seek".into();
     let error = ledger.save(&other, Invalid, &[]).unwrap_err();
-    assert!(matches!(error, Error::AlreadyKept { .. }), "{error}");
+    assert!(matches!(error, Error::AlreadySaved { .. }), "{error}");
     assert_eq!(ledger.load("last").unwrap(), run);
 }
 
@@ -332,7 +332,7 @@ fn an_imported_run_is_listed_with_its_tool_and_is_no_measured_one() {
     other.summary.phases[0].name = "another".to_owned();
     assert!(matches!(
         ledger.save_imported(&other, Doubtful, &[]).unwrap_err(),
-        Error::AlreadyKept { .. }
+        Error::AlreadySaved { .. }
     ));
 }
 

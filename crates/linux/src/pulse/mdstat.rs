@@ -5,7 +5,7 @@ use record::Bytes;
 use record::raid::MdLevel;
 use record::sample::{BytesPerSecond, Progress, SyncAction};
 
-use super::kept::KeptFile;
+use super::polled_file::PolledFile;
 use crate::root::{Result, Root};
 
 /// Positions in the file are in blocks of this many bytes, speeds in so many a second.
@@ -52,7 +52,7 @@ impl ArrayLine {
     /// Reads the text of the file. Lines that belong to no array are passed over.
     pub fn parse_all(text: &[u8]) -> Vec<ArrayLine> {
         let mut arrays: Vec<ArrayLine> = Vec::new();
-        for line in super::kept::lines(text) {
+        for line in super::polled_file::lines(text) {
             if let Some(array) = first_line(line) {
                 arrays.push(array);
             } else if let Some(array) = arrays.last_mut() {
@@ -157,7 +157,7 @@ fn blocks(text: &str) -> Option<Bytes> {
 /// Reads `/proc/mdstat`.
 #[derive(Debug)]
 pub struct MdStat {
-    file: KeptFile,
+    file: PolledFile,
 }
 
 impl MdStat {
@@ -166,7 +166,7 @@ impl MdStat {
     /// # Errors
     /// When it is missing: the kernel has no md, or it is not loaded yet.
     pub fn open(root: &Root) -> Result<MdStat> {
-        let file = KeptFile::open(&root.proc.join("mdstat"))?;
+        let file = PolledFile::open(&root.proc.join("mdstat"))?;
         Ok(MdStat { file })
     }
 

@@ -2,7 +2,7 @@
 
 use record::Bytes;
 
-use super::kept::{KeptFile, lines};
+use super::polled_file::{PolledFile, lines};
 use crate::root::{Error, Result, Root};
 
 /// Counts of `/proc/vmstat` (linux, mm/vmstat.c), in pages.
@@ -54,7 +54,7 @@ impl MemoryCounts {
 /// Reads `/proc/vmstat`.
 #[derive(Debug)]
 pub struct MemoryReader {
-    file: KeptFile,
+    file: PolledFile,
     page: u64,
 }
 
@@ -65,7 +65,7 @@ impl MemoryReader {
     /// When it is missing, or knows nothing of dirty memory.
     pub fn open(root: &Root) -> Result<MemoryReader> {
         let mut reader = MemoryReader {
-            file: KeptFile::open(&root.proc.join("vmstat"))?,
+            file: PolledFile::open(&root.proc.join("vmstat"))?,
             page: rustix::param::page_size() as u64,
         };
         let counts = reader.read()?;

@@ -4,22 +4,22 @@
 //! is kept. Where a file is missing, as in a container, its reader is not made, and the error says why.
 
 mod groups;
-mod kept;
 mod kernel_log;
 mod mdstat;
 mod memory;
 mod network;
+mod polled_file;
 mod pressure;
 mod processes;
 mod processors;
 mod sizes;
 
 pub use groups::{GroupLimit, GroupReader};
-pub use kept::KeptFile;
 pub use kernel_log::{KernelLog, LogRecord};
 pub use mdstat::{ArrayLine, MdStat, MemberWord};
 pub use memory::{MemoryCounts, MemoryReader};
 pub use network::{DirectionCounts, Interface, NetReader};
+pub use polled_file::PolledFile;
 pub use pressure::{PressureCounts, PressureReader, Stalled, load};
 pub use processes::{ProcessIo, process_group, process_io, process_name, process_of_thread};
 pub use processors::ProcessorTime;

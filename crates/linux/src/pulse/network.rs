@@ -1,6 +1,6 @@
 //! Traffic of the network interfaces (`/proc/net/dev`, proc_pid_net(5)).
 
-use super::kept::KeptFile;
+use super::polled_file::PolledFile;
 use crate::root::{Result, Root};
 
 /// Counts of one direction since the interface came up.
@@ -81,7 +81,7 @@ impl<'a> Interface<'a> {
 /// Reads `/proc/net/dev`.
 #[derive(Debug)]
 pub struct NetReader {
-    file: KeptFile,
+    file: PolledFile,
 }
 
 impl NetReader {
@@ -90,7 +90,7 @@ impl NetReader {
     /// # Errors
     /// When it is missing.
     pub fn open(root: &Root) -> Result<NetReader> {
-        let file = KeptFile::open(&root.proc.join("net/dev"))?;
+        let file = PolledFile::open(&root.proc.join("net/dev"))?;
         Ok(NetReader { file })
     }
 
@@ -100,7 +100,7 @@ impl NetReader {
     /// When the file cannot be read.
     pub fn read(&mut self) -> Result<impl Iterator<Item = Interface<'_>>> {
         let text = self.file.read()?;
-        Ok(super::kept::lines(text)
+        Ok(super::polled_file::lines(text)
             .filter_map(Interface::parse)
             .filter(|interface| interface.name != "lo"))
     }

@@ -11,23 +11,23 @@ const FIRST: usize = 8192;
 
 /// An open file of the kernel's and the buffer that it is read into.
 #[derive(Debug)]
-pub struct KeptFile {
+pub struct PolledFile {
     file: File,
     path: PathBuf,
     buffer: Vec<u8>,
 }
 
-impl KeptFile {
+impl PolledFile {
     /// Opens a file.
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn open(path: &Path) -> Result<KeptFile> {
+    pub fn open(path: &Path) -> Result<PolledFile> {
         let file = File::open(path).map_err(|source| Error::Read {
             path: path.to_path_buf(),
             source,
         })?;
-        Ok(KeptFile {
+        Ok(PolledFile {
             file,
             path: path.to_path_buf(),
             buffer: vec![0; FIRST],
@@ -81,7 +81,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         std::fs::write(&path, "one").unwrap();
-        let mut kept = KeptFile::open(&path).unwrap();
+        let mut kept = PolledFile::open(&path).unwrap();
         assert_eq!(kept.read().unwrap(), b"one");
         let long = "x".repeat(5 * FIRST + 1);
         std::fs::write(&path, &long).unwrap();
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn the_kernels_own_file_is_read_twice_alike() {
-        let mut kept = KeptFile::open(Path::new("/proc/filesystems")).unwrap();
+        let mut kept = PolledFile::open(Path::new("/proc/filesystems")).unwrap();
         let first = kept.read().unwrap().to_vec();
         assert!(!first.is_empty());
         assert_eq!(kept.read().unwrap(), first);
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_named() {
-        let error = KeptFile::open(Path::new("/no/such/file")).unwrap_err();
+        let error = PolledFile::open(Path::new("/no/such/file")).unwrap_err();
         assert!(error.to_string().contains("/no/such/file"));
     }
 }

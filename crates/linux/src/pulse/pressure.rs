@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::kept::{KeptFile, lines};
+use super::polled_file::{PolledFile, lines};
 use crate::root::{Error, Result, Root};
 
 /// One line of a pressure file.
@@ -59,7 +59,7 @@ fn stalled(line: &str) -> Option<Stalled> {
 /// Reads `/proc/pressure/io`.
 #[derive(Debug)]
 pub struct PressureReader {
-    file: KeptFile,
+    file: PolledFile,
 }
 
 impl PressureReader {
@@ -70,7 +70,7 @@ impl PressureReader {
     /// refuses the read.
     pub fn open(root: &Root) -> Result<PressureReader> {
         let mut reader = PressureReader {
-            file: KeptFile::open(&root.proc.join("pressure/io"))?,
+            file: PolledFile::open(&root.proc.join("pressure/io"))?,
         };
         reader.read()?;
         Ok(reader)

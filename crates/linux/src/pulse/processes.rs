@@ -5,7 +5,7 @@ use std::fs;
 
 use record::Bytes;
 
-use super::kept::lines;
+use super::polled_file::lines;
 use crate::process::group_membership;
 use crate::root::{Root, attribute};
 

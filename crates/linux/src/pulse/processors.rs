@@ -1,6 +1,6 @@
 //! Processors' time since the host started, by use (linux, Documentation/filesystems/proc.rst).
 
-use super::kept::lines;
+use super::polled_file::lines;
 use crate::root::{Result, Root, read_bytes};
 
 /// The time of all processors together, in ticks.

@@ -3,14 +3,14 @@
 
 use std::collections::HashSet;
 
-use super::kept::{KeptFile, lines};
+use super::polled_file::{PolledFile, lines};
 use crate::block::DeviceNumber;
 use crate::root::{Result, Root};
 
 /// Reads `/proc/partitions`.
 #[derive(Debug)]
 pub struct SizedReader {
-    file: KeptFile,
+    file: PolledFile,
 }
 
 impl SizedReader {
@@ -19,7 +19,7 @@ impl SizedReader {
     /// # Errors
     /// When it cannot be opened, as in a container that hides it.
     pub fn open(root: &Root) -> Result<SizedReader> {
-        let file = KeptFile::open(&root.proc.join("partitions"))?;
+        let file = PolledFile::open(&root.proc.join("partitions"))?;
         Ok(SizedReader { file })
     }
 

@@ -1,6 +1,6 @@
 //! `scrub --locate`: the places where an array's members do not agree, and the files there.
 //!
-//! md counts mismatches and does not say where they are. So the members are read and compared here, past md:
+//! md counts mismatches and does not say where they are. So the members are read and compared here, without md:
 //! nothing is written.
 
 mod array;

@@ -1,6 +1,6 @@
 //! `scrub --read`: reads every member of an array, or a disk, from end to end, and lists what cannot
 //! be read. At the pace of a scrub: the foreground latency of the array decides, while the reads go to its
-//! members, past md.
+//! members, without md.
 //!
 //! - `source`: what is read; `checkpoint`: from what a later start goes on;
 //! - `one`: one array or disk; `member`: the requests to each member; `share`: their common pace;

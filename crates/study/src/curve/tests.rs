@@ -46,7 +46,7 @@ impl Disk {
             trial.slices.push(SliceCompletions { count, over });
             trial.seconds += SLICE_S;
             if trial.slices.len() >= 20 && trial.slices.len().is_multiple_of(5) {
-                let now = judge(&trial) == TargetKept::No;
+                let now = judge(&trial) == TargetMet::No;
                 if now && decided {
                     break;
                 }
@@ -124,9 +124,9 @@ fn even(rate: f64, over: f64) -> Trial {
 #[test]
 fn a_rate_that_does_not_come_back_is_not_kept() {
     let mut trial = even(1000.0, 0.0);
-    assert_eq!(judge(&trial), TargetKept::Yes);
+    assert_eq!(judge(&trial), TargetMet::Yes);
     trial.slices.truncate(30);
-    assert_eq!(judge(&trial), TargetKept::No);
+    assert_eq!(judge(&trial), TargetMet::No);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn few_requests_say_nothing() {
     let trial = even(25.0, 0.0);
     assert_eq!(
         judge(&trial),
-        TargetKept::Unclear,
+        TargetMet::Unclear,
         "200 requests, none of them over"
     );
 }

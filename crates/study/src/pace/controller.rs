@@ -74,7 +74,7 @@ pub enum ControllerStage {
     /// There is no foreground.
     Alone,
     /// A foreground may be hidden by the background's speed, which pauses to see.
-    Listening,
+    Suspecting,
     /// The foreground is measured before the background begins beside it, for so many seconds so far.
     Learning(f64),
     /// The background works, for so many seconds so far.
@@ -262,7 +262,7 @@ impl Controller {
     pub fn probes(&self) -> bool {
         !matches!(
             self.phase,
-            ControllerStage::Alone | ControllerStage::Listening
+            ControllerStage::Alone | ControllerStage::Suspecting
         )
     }
 
@@ -287,7 +287,7 @@ impl Controller {
         match self.phase {
             ControllerStage::Alone => Allowed::All,
             ControllerStage::Working(_) => Allowed::Rate(self.rate.max(self.floor)),
-            ControllerStage::Listening
+            ControllerStage::Suspecting
             | ControllerStage::Learning(_)
             | ControllerStage::Pausing(_) => Allowed::Nothing,
         }
@@ -338,7 +338,7 @@ impl Controller {
             self.show(sample);
         }
         match self.phase {
-            ControllerStage::Alone | ControllerStage::Listening => {}
+            ControllerStage::Alone | ControllerStage::Suspecting => {}
             ControllerStage::Learning(so_far) => self.learn(so_far, sample),
             ControllerStage::Working(so_far) => self.work(so_far, sample),
             ControllerStage::Pausing(so_far) => self.pause(so_far, sample),
@@ -354,8 +354,8 @@ impl Controller {
                 self.phase = ControllerStage::Alone;
             }
             (Presence::Absent, _) => self.phase = ControllerStage::Alone,
-            (Presence::Suspected, _) => self.phase = ControllerStage::Listening,
-            (Presence::Present, ControllerStage::Alone | ControllerStage::Listening) => {
+            (Presence::Suspected, _) => self.phase = ControllerStage::Suspecting,
+            (Presence::Present, ControllerStage::Alone | ControllerStage::Suspecting) => {
                 let is_known = self
                     .learned_s
                     .is_some_and(|then| self.now_s - then < STALE_S);

@@ -130,7 +130,7 @@ fn a_foreground_that_waits_behind_the_background_is_listened_to() {
         looks += 1;
         assert!(looks < 10);
     }
-    assert_eq!(controller.phase(), ControllerStage::Listening);
+    assert_eq!(controller.phase(), ControllerStage::Suspecting);
     // Alone it makes three hundred.
     (0..2).for_each(|_| {
         look(&mut controller, 30.0, 0.1);

@@ -84,7 +84,7 @@ fn each_first_read_is_in_flight_with_one_of_a_place_that_was_read_before() {
     }
 }
 
-fn run(volume: &SimulatedVolume, feed: &mut dyn RequestSource, depth: u32, largest: Bytes) {
+fn run(volume: &SimulatedVolume, source: &mut dyn RequestSource, depth: u32, largest: Bytes) {
     let list = List {
         files: &[&File::open("/dev/null").unwrap()],
         memory: BufferMode::Reads,
@@ -93,13 +93,13 @@ fn run(volume: &SimulatedVolume, feed: &mut dyn RequestSource, depth: u32, large
         interface: IoInterface::Auto,
         interrupt: &AtomicBool::new(false),
     };
-    volume.run(&list, feed).unwrap();
+    volume.run(&list, source).unwrap();
 }
 
 /// Checks a simulated volume of which the part from `warm` on was read before.
 fn checked(volume: &SimulatedVolume, warm_from: u64) -> (Sample, Option<Forecast>) {
     let size = volume.volume().size;
-    let run = |feed: &mut dyn RequestSource, depth, largest| run(volume, feed, depth, largest);
+    let run = |source: &mut dyn RequestSource, depth, largest| run(volume, source, depth, largest);
     let warm: Vec<u64> = (warm_from..size.0 / BLOCK.0)
         .map(|index| index * BLOCK.0)
         .collect();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linux::Root;
 use linux::pulse::{
-    self, DirectionCounts, GroupReader, KeptFile, KernelLog, MemoryReader, NetReader,
+    self, DirectionCounts, GroupReader, KernelLog, MemoryReader, NetReader, PolledFile,
     PressureReader, Stalled, load,
 };
 use record::Nanos;
@@ -21,7 +21,7 @@ use super::processors::Processors;
 pub(super) struct Host {
     pressure: Option<PressureReader>,
     before: Option<[Duration; 2]>,
-    load: Option<KeptFile>,
+    load: Option<PolledFile>,
     memory: Option<MemoryReader>,
     processors: Option<Processors>,
     network: Option<NetReader>,
@@ -45,7 +45,7 @@ impl Host {
                 .map_err(|error| missing("How long programs wait for disks (PSI) is", error))
                 .ok(),
             before: None,
-            load: KeptFile::open(&root.proc.join("loadavg"))
+            load: PolledFile::open(&root.proc.join("loadavg"))
                 .map_err(|error| missing("The load is", error))
                 .ok(),
             memory: MemoryReader::open(root)

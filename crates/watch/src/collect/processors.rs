@@ -1,7 +1,7 @@
 //! Shares of the processors' time (linux, Documentation/filesystems/proc.rst, `/proc/stat`).
 
 use linux::Root;
-use linux::pulse::KeptFile;
+use linux::pulse::PolledFile;
 use record::sample::{CpuShares, Fraction};
 
 /// Ticks by use: user, nice, system, idle, iowait, irq, softirq, steal. Time of guests is within that of users.
@@ -9,14 +9,14 @@ type Ticks = [u64; 8];
 
 /// The reader, with what it read last.
 pub(super) struct Processors {
-    file: KeptFile,
+    file: PolledFile,
     before: Option<Ticks>,
 }
 
 impl Processors {
     /// Opens the kernel's file; `None` where it shows none.
     pub(super) fn open(root: &Root) -> Option<Processors> {
-        let file = KeptFile::open(&root.proc.join("stat")).ok()?;
+        let file = PolledFile::open(&root.proc.join("stat")).ok()?;
         Some(Processors { file, before: None })
     }
 

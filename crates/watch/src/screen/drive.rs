@@ -24,19 +24,19 @@ pub(super) trait IntervalSource {
     fn apply(&mut self, effect: KeyEffect, model: &mut Model);
 }
 
-/// A model that is shown with what its feed gives.
+/// A model that is shown with what its source gives.
 pub(super) struct ShownModel<'a> {
     pub(super) model: &'a mut Model,
-    pub(super) feed: &'a mut dyn IntervalSource,
+    pub(super) source: &'a mut dyn IntervalSource,
 }
 
 impl App for ShownModel<'_> {
     fn update(&mut self) -> io::Result<(bool, Option<Duration>)> {
-        Ok(self.feed.update(self.model))
+        Ok(self.source.update(self.model))
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.feed.wake_fd()
+        self.source.wake_fd()
     }
 
     fn draw(&mut self, area: Rect, buffer: &mut Buffer, capabilities: Capabilities) {
@@ -51,7 +51,7 @@ impl App for ShownModel<'_> {
             KeyEffect::Quit => KeyResult::Quit,
             KeyEffect::Suspend => KeyResult::Suspend,
             effect => {
-                self.feed.apply(effect, self.model);
+                self.source.apply(effect, self.model);
                 KeyResult::Continue
             }
         }

@@ -96,10 +96,10 @@ impl Screen {
         let error = Arc::new(OnceLock::new());
         let why = Arc::clone(&error);
         let work = move || {
-            let mut feed = inbox::Live::new(updates);
+            let mut source = inbox::Live::new(updates);
             let mut shown = drive::ShownModel {
                 model: &mut model,
-                feed: &mut feed,
+                source: &mut source,
             };
             if let Err(error) = run(terminal, &mut shown, &over.interrupt) {
                 // Before the flag is raised, after which it is searched for.

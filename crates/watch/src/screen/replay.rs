@@ -45,7 +45,7 @@ pub(crate) fn replay(
     replay.begin(&mut model, from);
     let mut shown = ShownModel {
         model: &mut model,
-        feed: &mut replay,
+        source: &mut replay,
     };
     let ended = run(terminal, &mut shown, interrupt);
     put_back();

@@ -36,7 +36,7 @@ enum Rest {
     /// Devices are shown, and for so many intervals and so long none was.
     Shown(u32, Nanos),
     /// It was printed that all are idle.
-    Told,
+    Reported,
 }
 
 impl Lines {
@@ -73,17 +73,17 @@ impl Lines {
     pub(crate) fn rest(&mut self, sample: &Sample, idle: usize) -> Option<String> {
         self.rest = match self.rest {
             _ if !sample.devices.is_empty() => Rest::Shown(0, Nanos(0)),
-            Rest::Told => return None,
-            Rest::Unknown => Rest::Told,
+            Rest::Reported => return None,
+            Rest::Unknown => Rest::Reported,
             Rest::Shown(intervals, time) => {
                 let (intervals, time) = (intervals + 1, time + sample.length);
                 match intervals >= REST && time >= REST_TIME {
-                    true => Rest::Told,
+                    true => Rest::Reported,
                     false => Rest::Shown(intervals, time),
                 }
             }
         };
-        if self.rest != Rest::Told {
+        if self.rest != Rest::Reported {
             return None;
         }
         let when = "one has a line in each interval in which it does something";

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linux::Root;
 use linux::pulse::{
-    ArrayLine, Interface, KeptFile, MdStat, MemoryReader, NetReader, PressureReader, load,
+    ArrayLine, Interface, MdStat, MemoryReader, NetReader, PolledFile, PressureReader, load,
 };
 use record::sample::SyncAction;
 use record::{Bytes, Severity};
@@ -209,7 +209,7 @@ fn host(root: &Root, text: &mut Text) {
             }
         }
     }
-    let means = KeptFile::open(&root.proc.join("loadavg"))
+    let means = PolledFile::open(&root.proc.join("loadavg"))
         .ok()
         .and_then(|mut file| load(file.read().ok()?));
     let names = ["node_load1", "node_load5", "node_load15"];

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use linux::exec::spawn_bound_apart;
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::buffered_pipe::{BufferedPart, BufferedPipe};
 use crate::connection::transport::ConnectionError;
-use crate::kept_pipe::{KeptPart, KeptPipe};
 use crate::protocol;
 
 /// Bytes kept from the end of the output of ssh.
@@ -30,7 +30,7 @@ pub(super) struct ChildEnd {
     child: Child,
     /// Its exit status, since when its number may be another's.
     status: Option<ExitStatus>,
-    errors: Option<KeptPipe>,
+    errors: Option<BufferedPipe>,
 }
 
 impl Ssh {
@@ -60,7 +60,8 @@ impl Ssh {
             errors: None,
         };
         if let Some(errors) = errors {
-            end.errors = Some(KeptPipe::follow(errors, KeptPart::Last(KEPT)).map_err(failed)?);
+            end.errors =
+                Some(BufferedPipe::follow(errors, BufferedPart::Last(KEPT)).map_err(failed)?);
         }
         let output: Box<dyn std::io::Read + Send> = match output {
             Some(output) => Box::new(output),
@@ -87,7 +88,7 @@ impl ChildEnd {
             thread::sleep(Duration::from_millis(10));
         }
         let status = self.ended();
-        let text = self.errors.as_ref().map(KeptPipe::text);
+        let text = self.errors.as_ref().map(BufferedPipe::text);
         (text.unwrap_or_default().trim().to_owned(), status)
     }
 }
