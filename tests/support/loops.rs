@@ -9,7 +9,7 @@
     reason = "each test program uses its own part of this, and is a crate to which pub means nothing"
 )]
 
-#[path = "../../crates/linux/tests/support/loops.rs"]
+#[path = "../../crates/linux/tests/linux/support/loops.rs"]
 mod attached;
 
 use std::fs;

@@ -1,0 +1,17 @@
+//! Block devices, their stacks and their users as this crate reads them: on captured and modelled trees, and on real loop
+//! devices.
+
+// A test that finds nothing to unwrap has failed; one that is skipped says so.
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+mod caches;
+mod mapping;
+mod md;
+mod refusal;
+mod refusal_of_files;
+mod root_loop;
+mod root_space;
+mod served;
+mod shared_storage;
+mod stack;
+mod support;
