@@ -75,6 +75,24 @@ pub(crate) struct RankedHost {
     pub is_gone: bool,
 }
 
+impl RankedHost {
+    /// A host of which nothing was measured.
+    pub(super) fn unmeasured(place: usize, decided: Decision, reason: &str) -> RankedHost {
+        RankedHost {
+            place,
+            decided,
+            reason: reason.to_owned(),
+            is_bad: false,
+            known: None,
+            missed: 0,
+            doubts: Vec::new(),
+            is_slowed: false,
+            is_doubtful: false,
+            is_gone: true,
+        }
+    }
+}
+
 /// A group, and how its race ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GroupEnd {
@@ -386,18 +404,7 @@ fn not_raced(place: usize, run: &FleetRun) -> RankedHost {
         Some(_) => (Decision::Failed, "did not come to be measured"),
     };
     let why = host.and_then(|host| host.why.as_deref()).unwrap_or(reason);
-    RankedHost {
-        place,
-        decided,
-        reason: why.trim_end_matches('.').to_owned(),
-        is_bad: false,
-        known: None,
-        missed: 0,
-        doubts: Vec::new(),
-        is_slowed: false,
-        is_doubtful: false,
-        is_gone: true,
-    }
+    RankedHost::unmeasured(place, decided, why.trim_end_matches('.'))
 }
 
 #[cfg(test)]

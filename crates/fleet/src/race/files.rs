@@ -166,16 +166,9 @@ mod tests {
 
     fn ranked(place: usize, decided: Decision, is_bad: bool) -> RankedHost {
         RankedHost {
-            place,
-            decided,
-            reason: "of\na reason".to_owned(),
             is_bad,
-            known: None,
-            missed: 0,
-            doubts: Vec::new(),
-            is_slowed: false,
-            is_doubtful: false,
             is_gone: false,
+            ..RankedHost::unmeasured(place, decided, "of\na reason")
         }
     }
 

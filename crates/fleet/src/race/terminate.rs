@@ -219,13 +219,11 @@ impl Terminator<'_> {
         // Doubts were shown, or have spared a host, before.
         let fresh = Termination::of(batch, Vec::new(), &Addresses::new(), true, self.program)?;
         let ids = fresh.ids();
-        let is_of_batch = |id: &String| batch.iter().any(|one| one.target.id == *id);
-        plan.targets
-            .retain(|one| ids.contains(&one.id) || !is_of_batch(&one.id));
-        for spared in &fresh.spared {
+        for spared in fresh.spared {
             (self.notice)(&spared.sentence());
+            plan.targets.retain(|one| one.host != spared.host);
+            plan.spared.push(spared);
         }
-        plan.spared.extend(fresh.spared);
         Ok(ids)
     }
 

@@ -1,5 +1,7 @@
 //! Instances as they are now, asked for by their ids.
 
+use std::net::IpAddr;
+
 use jiff::Timestamp;
 use linux::aws::RunProgram;
 
@@ -17,14 +19,14 @@ pub(crate) struct InstanceState {
     /// it.
     pub launched: Option<Timestamp>,
     /// Addresses by which it is reached.
-    pub addresses: Vec<String>,
+    pub addresses: Vec<IpAddr>,
     /// True where it has the tag `keep`, in whatever letters.
     pub is_tagged_keep: bool,
 }
 
 impl Instance {
     /// All addresses by which it is reached.
-    fn addresses(&self) -> Vec<String> {
+    fn addresses(&self) -> Vec<IpAddr> {
         let interfaces = || self.network_interfaces.iter().flatten();
         let assigned = interfaces().flat_map(|one| one.private_ip_addresses.iter().flatten());
         let further = assigned.flat_map(|one| {
@@ -40,7 +42,7 @@ impl Instance {
             .chain(further)
             .chain(sixth.map(|one| &one.ipv6_address))
             .flatten()
-            .cloned()
+            .filter_map(|address| address.parse().ok())
             .collect()
     }
 }
@@ -89,16 +91,15 @@ mod tests {
                                     {"PrivateIpAddress": "10.0.0.2"}],
              "Ipv6Addresses": [{"Ipv6Address": "2001:db8::1"}]}, {}]}"#;
         let known = now(&["i-1"], &mut |_| Ok(answer(one))).unwrap();
-        assert_eq!(
-            known[0].addresses,
-            [
-                "10.0.0.1",
-                "10.0.0.1",
-                "192.0.2.1",
-                "10.0.0.2",
-                "2001:db8::1"
-            ]
-        );
+        let all = [
+            "10.0.0.1",
+            "10.0.0.1",
+            "192.0.2.1",
+            "10.0.0.2",
+            "2001:db8::1",
+        ];
+        let all = all.map(|address| address.parse::<IpAddr>().unwrap());
+        assert_eq!(known[0].addresses, all);
     }
 
     #[test]

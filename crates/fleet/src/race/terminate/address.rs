@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 use linux::aws::RunProgram;
 use linux::exec::Exec;
 
-use crate::hosts::InstanceState;
-
 /// Time limit for looking up all names. A resolver that does not answer takes half a minute for each.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit for one name, so that one that hangs leaves time for others.
@@ -44,23 +42,11 @@ pub(super) fn look_up<'a>(
     addresses
 }
 
-/// True where EC2 has an instance at the address at which a host is reached, or at one that its name has.
-pub(super) fn is_at(now: &InstanceState, reached: &str, known: &Addresses) -> bool {
+/// Addresses of a host: the one at which it is reached, or those that its name was found to have.
+pub(super) fn addresses_of(reached: &str, known: &Addresses) -> Vec<IpAddr> {
     let name = name_of(reached);
-    let is_own = |ip: &IpAddr| {
-        let mut own = now.addresses.iter();
-        own.any(|own| own.parse::<IpAddr>().is_ok_and(|own| own == *ip))
-    };
-    match literal(name) {
-        Some(ip) => is_own(&ip),
-        None => known.get(name).is_some_and(|all| all.iter().any(is_own)),
-    }
-}
-
-/// True where an address of a host is known: it is reached at one, or its name was looked up and has one.
-pub(super) fn is_resolved(reached: &str, known: &Addresses) -> bool {
-    let name = name_of(reached);
-    literal(name).is_some() || known.get(name).is_some_and(|all| !all.is_empty())
+    let found = || known.get(name).cloned().unwrap_or_default();
+    literal(name).map_or_else(found, |ip| vec![ip])
 }
 
 /// The name or address at which a host is reached, as a resolver knows it.

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::hosts::InstanceState;
 use crate::race::conclude::{Decision, GroupEnd, RaceConclusion, RankedHost};
 use crate::race::report::figure_text;
-use crate::race::terminate::address::{Addresses, bare, is_at, is_resolved};
+use crate::race::terminate::address::{Addresses, addresses_of, bare};
 use crate::store::race::{RaceRecord, RacedHost};
 use crate::store::termination::{SparedHost, TerminationTarget};
 use crate::store::{FleetRun, HostRun};
@@ -24,27 +24,24 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// Its present state in EC2.
+    /// Doubt about it in its present state in EC2, as a sentence; `None` where there is none.
     ///
     /// # Errors
     /// Reason to spare it in this state, as a clause.
-    pub(super) fn check<'a>(
+    pub(super) fn check(
         &self,
-        known: &'a [InstanceState],
-    ) -> Result<&'a InstanceState, String> {
+        known: &[InstanceState],
+        addresses: &Addresses,
+    ) -> Result<Option<String>, String> {
         let id = &self.target.id;
         let Some(now) = known.iter().find(|now| now.id == *id) else {
             return Err(format!("EC2 does not know {id}"));
         };
-        if now.is_tagged_keep {
-            return Err(format!("{id} is tagged keep"));
-        }
-        if now.state != "running" {
-            return Err(format!("{id} is {}", now.state));
-        }
-        // After a start it may have other hardware, and other disks of its own.
         match now.launched {
+            _ if now.is_tagged_keep => return Err(format!("{id} is tagged keep")),
+            _ if now.state != "running" => return Err(format!("{id} is {}", now.state)),
             None => return Err(format!("EC2 does not report since when {id} runs")),
+            // After a start it may have other hardware, and other disks of its own.
             Some(launched) if launched > self.began => {
                 return Err(format!(
                     "{id} was started at {launched}, after the race began at {:.0} by the earliest clock of this machine \
@@ -54,25 +51,20 @@ impl Candidate {
             }
             Some(_) => {}
         }
-        let is_elsewhere = |address: &&String| !is_at(now, address, &Addresses::new());
-        match self.listed.iter().find(is_elsewhere) {
-            Some(address) => Err(format!("{id} is not at {address}")),
-            None => Ok(now),
-        }
-    }
-
-    /// Reason why a host may be on another instance than it reports, as a sentence; `None` where there is none.
-    pub(super) fn address_doubt(&self, now: &InstanceState, known: &Addresses) -> Option<String> {
-        let is_elsewhere = |address: &&String| !is_at(now, address, known);
-        let address = self.alone.iter().find(is_elsewhere)?;
-        let why = match is_resolved(address, known) {
-            true => format!("EC2 does not have it at {address}"),
-            false => format!("no address of {address} was found"),
+        let is_elsewhere = |reached: &&String| {
+            let found = addresses_of(reached, addresses);
+            !now.addresses.iter().any(|own| found.contains(own))
         };
-        Some(format!(
-            "Only the host itself reports that it is {}, and {why}.",
-            now.id
-        ))
+        if let Some(address) = self.listed.iter().find(is_elsewhere) {
+            return Err(format!("{id} is not at {address}"));
+        }
+        Ok(self.alone.iter().find(is_elsewhere).map(|address| {
+            let why = match addresses_of(address, addresses).is_empty() {
+                true => format!("no address of {address} was found"),
+                false => format!("EC2 does not have it at {address}"),
+            };
+            format!("Only the host itself reports that it is {id}, and {why}.")
+        }))
     }
 }
 

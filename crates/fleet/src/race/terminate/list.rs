@@ -36,11 +36,10 @@ impl Termination {
             let known = instances_now(&ids, program)?;
             for one in batch {
                 let mut target = one.target.clone();
-                let spared = match one.check(&known) {
-                    Ok(now) => {
-                        target.doubts.extend(one.address_doubt(now, addresses));
-                        let is_doubtful = !is_shown && !target.doubts.is_empty();
-                        is_doubtful.then(|| {
+                let spared = match one.check(&known, addresses) {
+                    Ok(doubt) => {
+                        target.doubts.extend(doubt);
+                        (!is_shown && !target.doubts.is_empty()).then(|| {
                             let doubts = clause(&target.doubts);
                             format!("there is a doubt: {doubts}; without --yes you are asked")
                         })

@@ -35,16 +35,8 @@ fn race(hosts: &[Member]) -> (FleetRun, RaceConclusion) {
     record.keep = 1;
     record.hosts = hosts.iter().map(raced).collect();
     let ranked = |place: usize| RankedHost {
-        place,
-        decided: Decision::Cull,
-        reason: "3 others are better".to_owned(),
         is_bad: place > 0,
-        known: None,
-        missed: 0,
-        doubts: Vec::new(),
-        is_slowed: false,
-        is_doubtful: false,
-        is_gone: false,
+        ..RankedHost::unmeasured(place, Decision::Cull, "3 others are better")
     };
     let group = GroupEnd {
         name: "all".to_owned(),
