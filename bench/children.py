@@ -11,7 +11,7 @@ import time
 
 # So many seconds a command has to end by itself; after that it is killed, and has as many again: what it
 # has asked of a device that is held to a limit must come back first.
-PATIENCE = 20
+TIMEOUT = 20
 SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _running = []
 _starting = False
@@ -102,7 +102,7 @@ def _end(child):
 
 def _ends_by(child, number):
     """Whether nothing of a command's group is left soon after this signal."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + TIMEOUT
     try:
         os.killpg(child.pid, number)
         while time.monotonic() < until:

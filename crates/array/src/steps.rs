@@ -58,20 +58,20 @@ impl std::error::Error for FailedBuild {}
 impl UndoResult {
     /// Results of undoing all of it, in two lines.
     pub(crate) fn report(undone: &[UndoResult]) -> String {
-        let back: Vec<&str> = undone.iter().filter_map(UndoResult::back).collect();
+        let reverted: Vec<&str> = undone.iter().filter_map(UndoResult::reverted).collect();
         let left: Vec<&str> = undone.iter().filter_map(UndoResult::left).collect();
-        let back = match &back[..] {
+        let undone = match &reverted[..] {
             [] => String::new(),
-            back => format!("Undone: {}.\n", back.join("; ")),
+            reverted => format!("Undone: {}.\n", reverted.join("; ")),
         };
         match &left[..] {
-            [] => format!("{back}Nothing is left of it."),
-            left => format!("{back}Left: {}.", left.join("; ")),
+            [] => format!("{undone}Nothing is left of it."),
+            left => format!("{undone}Left: {}.", left.join("; ")),
         }
     }
 
-    /// The thing that was taken back.
-    pub fn back(&self) -> Option<&str> {
+    /// The thing that was reverted.
+    pub fn reverted(&self) -> Option<&str> {
         match self {
             UndoResult::Reverted(what) => Some(what),
             UndoResult::Leftover(_) => None,

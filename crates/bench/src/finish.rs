@@ -87,9 +87,9 @@ fn keep(run: &Run, conclusion: &Conclusion, context: &Context, ledger: Option<Le
     if let Err(error) = &saved
         && let Some(ledger::Error::Gone { .. }) = error.downcast_ref()
     {
-        let told = sentence(error);
+        let reason = sentence(error);
         context.notice(&format!(
-            "disksmith: {told}; a new one is made for this run."
+            "disksmith: {reason}; a new one is made for this run."
         ));
         let anew = context.open_ledger();
         saved = anew.map_err(Failure::error).and_then(save);

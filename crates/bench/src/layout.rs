@@ -12,7 +12,7 @@ use super::target::Prepared;
 use super::testfile;
 
 /// Time for laying out a file of a size that was not requested, in seconds.
-const PATIENCE_S: f64 = 15.0;
+const TIMEOUT_S: f64 = 15.0;
 /// Interval at which the written part is polled.
 const POLL: Nanos = Nanos(250_000_000);
 /// Longer than any lay-out.
@@ -67,7 +67,7 @@ pub(crate) fn fill(
         fixed,
         progress,
     };
-    watch.progress.begin("lay out", PATIENCE_S);
+    watch.progress.begin("lay out", TIMEOUT_S);
     let job = Job {
         name: "lay out",
         file,
@@ -118,14 +118,10 @@ impl Observer for Watch<'_> {
     fn window(&mut self, window: &mut Window) -> Control {
         self.written += window.write.as_ref().map_or(Bytes(0), |flow| flow.bytes());
         let took = window.t_s + window.seconds;
-        let timeout = if self.fixed {
-            f64::INFINITY
-        } else {
-            PATIENCE_S
-        };
+        let timeout = if self.fixed { f64::INFINITY } else { TIMEOUT_S };
         self.progress
             .laid_out(self.written, self.most, took, timeout);
-        let enough = !self.fixed && took >= PATIENCE_S && self.written >= testfile::SMALLEST;
+        let enough = !self.fixed && took >= TIMEOUT_S && self.written >= testfile::SMALLEST;
         if enough {
             Control::StopPrecise
         } else {

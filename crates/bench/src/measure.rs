@@ -174,7 +174,7 @@ impl Observer for Watch<'_> {
             .take(window.complete_slices());
         self.slices.extend(slices.map(|ops| ops as f64));
         match &mut self.misses {
-            Some(misses) => misses.look(window),
+            Some(misses) => misses.observe(window),
             None => self.decide(window.t_s + window.seconds),
         }
     }

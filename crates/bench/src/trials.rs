@@ -70,7 +70,7 @@ impl Misses {
     }
 
     /// Examines a window more. It must be clear in two windows in a row, as chance has many.
-    pub(crate) fn look(&mut self, window: &Window) -> Control {
+    pub(crate) fn observe(&mut self, window: &Window) -> Control {
         self.trial.seconds += window.seconds;
         self.trial.slices.push(tail(window, self.target));
         let enough = self.trial.slices.len() >= WINDOWS as usize / 2;

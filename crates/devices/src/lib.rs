@@ -192,8 +192,8 @@ impl Branch {
 
     /// Its kind, with what is to be known of it as an array or as a member.
     fn title(&self) -> String {
-        let array = self.array.iter().flat_map(ArrayPart::words);
-        let member = self.member_of.iter().filter_map(Membership::words);
+        let array = self.array.iter().flat_map(ArrayPart::properties);
+        let member = self.member_of.iter().filter_map(Membership::role);
         let words = [self.what.clone()].into_iter().chain(array).chain(member);
         words.collect::<Vec<String>>().join(", ")
     }

@@ -29,8 +29,8 @@ pub(crate) struct Membership {
 }
 
 impl ArrayPart {
-    /// Its properties as words.
-    pub(crate) fn words(&self) -> Vec<String> {
+    /// Its properties in words.
+    pub(crate) fn properties(&self) -> Vec<String> {
         let bitmap = self.bitmap.as_ref().filter(|bitmap| *bitmap != "none");
         let spares = match self.spares {
             0 => None,
@@ -47,7 +47,7 @@ impl ArrayPart {
 
 impl Membership {
     /// The part of a device that does not serve; that of one that does is the usual one.
-    pub(crate) fn words(&self) -> Option<String> {
+    pub(crate) fn role(&self) -> Option<String> {
         let is = |word: &str| self.state.iter().any(|state| state == word);
         if is("faulty") {
             Some(format!("failed in {}", self.array))
@@ -95,9 +95,9 @@ mod tests {
             bitmap: Some(bitmap.to_owned()),
             spares,
         };
-        assert_eq!(array("none", 0).words(), ["o2"]);
+        assert_eq!(array("none", 0).properties(), ["o2"]);
         assert_eq!(
-            array("internal", 2).words(),
+            array("internal", 2).properties(),
             ["o2", "internal bitmap", "2 spares"]
         );
         let member = |state: &str, is_spare| Membership {
@@ -106,11 +106,11 @@ mod tests {
             state: vec![state.to_owned()],
             is_spare,
         };
-        let words = |state, is_spare| member(state, is_spare).words().unwrap_or_default();
-        assert_eq!(words("in_sync", false), "");
-        assert_eq!(words("spare", true), "spare of md0");
+        let role = |state, is_spare| member(state, is_spare).role().unwrap_or_default();
+        assert_eq!(role("in_sync", false), "");
+        assert_eq!(role("spare", true), "spare of md0");
         // One that md is rebuilding has its place already.
-        assert_eq!(words("spare", false), "");
-        assert_eq!(words("faulty", false), "failed in md0");
+        assert_eq!(role("spare", false), "");
+        assert_eq!(role("faulty", false), "failed in md0");
     }
 }

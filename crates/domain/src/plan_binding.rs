@@ -71,7 +71,7 @@ impl BoundTarget {
         let seen = DiskIdentity::of(&claim.file, claim.size, devices, root)
             .map_err(|why| format!("{shown}: {why}"))?;
         Ok(BoundTarget {
-            content: words(&claim.content),
+            content: content_names(&claim.content),
             seen,
         })
     }
@@ -81,8 +81,8 @@ impl BoundTarget {
 pub const OPTION: &str = "--planned";
 
 impl PlannedDisk {
-    /// The words that bind a verb to this disk.
-    pub fn words(&self) -> [String; 2] {
+    /// The arguments that bind a verb to this disk.
+    pub fn arguments(&self) -> [String; 2] {
         // A path that is not UTF-8 has no form in JSON; without a binding the verb is refused.
         let bound = serde_json::to_string(self).unwrap_or_default();
         [OPTION.to_owned(), bound]
@@ -101,8 +101,8 @@ impl DiskIdentity {
         devices: &Devices,
         root: &Root,
     ) -> Result<DiskIdentity, String> {
-        let told = |why: std::io::Error| format!("it cannot be examined: {why}");
-        let metadata = file.metadata().map_err(told)?;
+        let unreadable = |why: std::io::Error| format!("it cannot be examined: {why}");
+        let metadata = file.metadata().map_err(unreadable)?;
         let boot = process::boot_id(root).map_err(|why| why.to_string())?;
         let Some(number) = device_of(&metadata) else {
             return Ok(DiskIdentity {
@@ -131,13 +131,13 @@ impl DiskIdentity {
         })
     }
 
-    /// The words that bind a verb to this disk under the path by which it is written.
+    /// The arguments that bind a verb to this disk under the path by which it is written.
     pub fn binding_options(&self, path: &str) -> [String; 2] {
         let planned = PlannedDisk {
             path: path.into(),
             seen: self.clone(),
         };
-        planned.words()
+        planned.arguments()
     }
 
     /// Reason why this is not what is there now, as a clause; `None` where it is.
@@ -225,8 +225,8 @@ fn agrees(
     }
 }
 
-/// Contents of a device or file and of its partitions, each word once, such as `ext4`.
-pub fn words(content: &Content) -> Vec<String> {
+/// Contents of a device or file and of its partitions, each name once, such as `ext4`.
+pub fn content_names(content: &Content) -> Vec<String> {
     content.kinds().iter().map(ToString::to_string).collect()
 }
 
@@ -284,9 +284,9 @@ mod tests {
                 "attached under",
             ),
         ];
-        for (now, told) in others {
+        for (now, reason) in others {
             let why = seen().differs(&now).unwrap();
-            assert!(why.contains(told), "{why}");
+            assert!(why.contains(reason), "{why}");
         }
     }
 
@@ -353,7 +353,7 @@ mod tests {
             path: "/dev/a".into(),
             seen: seen(),
         };
-        let [option, text] = planned.words();
+        let [option, text] = planned.arguments();
         assert_eq!(option, "--planned");
         assert_eq!(text.parse::<PlannedDisk>(), Ok(planned));
         for bad in ["", "{}", "/dev/a", r#"{"boot":1}"#] {

@@ -274,14 +274,14 @@ mod tests {
         other
             .remove::<Count>("a", Takeover::WithTargetOrOwn)
             .unwrap();
-        let mut told = 0;
+        let mut reported = 0;
         for second in 1..4 {
             assert!(writer.is_due(Duration::from_secs(1000 * second)));
             writer.write(&Count(second));
             wait(&writer);
-            told += usize::from(writer.failure().is_some());
+            reported += usize::from(writer.failure().is_some());
         }
-        assert_eq!(told, 1);
+        assert_eq!(reported, 1);
         assert!(writer.save(&Count(8)).is_err());
         let error = writer.end(&Count(9), EndState::Finished).unwrap_err();
         assert!(error.to_string().contains("no longer"), "{error}");

@@ -187,11 +187,11 @@ pub(crate) fn take_down(
     }
     let mut report = |_: &str| ();
     let undone = underway.take_down(&mut host(context, programs, &mut report), paths, had_arrays);
-    let back: Vec<&str> = undone.iter().filter_map(UndoResult::back).collect();
-    if !back.is_empty() {
+    let reverted: Vec<&str> = undone.iter().filter_map(UndoResult::reverted).collect();
+    if !reverted.is_empty() {
         context.notice(&format!(
             "disksmith: remains of the killed sweep: {}.",
-            back.join("; ")
+            reverted.join("; ")
         ));
     }
     let left: Vec<&str> = undone.iter().filter_map(UndoResult::left).collect();

@@ -65,13 +65,13 @@ impl ClaimedDisk {
     ///
     /// # Errors
     /// Why that cannot be said, as a sentence.
-    pub(crate) fn seen(&self, devices: &Devices, root: &Root) -> Result<DiskIdentity, String> {
+    pub(crate) fn identity(&self, devices: &Devices, root: &Root) -> Result<DiskIdentity, String> {
         DiskIdentity::of(&self.claim.file, self.size(), devices, root)
     }
 
     /// Content, as words that `--destroy` takes.
     pub(crate) fn content(&self) -> Vec<String> {
-        plan_binding::words(&self.claim.content)
+        plan_binding::content_names(&self.claim.content)
     }
 
     /// Its size now, as a clause, where that has changed since it was claimed.

@@ -69,8 +69,8 @@ fn row(one: &ZeroedDisk) -> Vec<String> {
         format::number(interval.map_or(pace.mean(), |rate| rate.mean) / MIB),
         interval.map_or_else(String::new, |rate| {
             let shown = |rate: f64| format::number(rate / MIB);
-            let told = relative::interval(rate.mean, Some(rate.low), Some(rate.high), shown);
-            told.unwrap_or_default()
+            let text = relative::interval(rate.mean, Some(rate.low), Some(rate.high), shown);
+            text.unwrap_or_default()
         }),
         latency(disk.latency.quantile(0.99)),
         latency(disk.latency.max()),
@@ -120,7 +120,7 @@ struct RehearsalDocument<'a> {
     disks: Vec<DiskDocument<'a, PlanDocument<'a>>>,
 }
 
-/// A disk by its identity and its method, and what else is told of it.
+/// A disk by its identity and its method, and what else is known of it.
 #[derive(Serialize)]
 struct DiskDocument<'a, T> {
     path: &'a Path,

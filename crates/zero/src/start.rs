@@ -65,7 +65,7 @@ pub(crate) fn start(
     let now = Devices::read(&context.root).refused()?;
     let seen = places
         .iter()
-        .map(|place| place.seen(&now, &context.root))
+        .map(|place| place.identity(&now, &context.root))
         .collect::<Result<Vec<_>, String>>()
         .map_err(Failure::refused)?;
     let store = open(context);

@@ -28,7 +28,7 @@ impl ReleaseResult {
         self.again
     }
 
-    fn back(what: String) -> ReleaseResult {
+    fn reverted(what: String) -> ReleaseResult {
         ReleaseResult {
             undone: UndoResult::Reverted(what),
             again: false,
@@ -68,7 +68,7 @@ pub(super) fn release(
         forget_content(host, building, device);
         let shown = device.node().display().to_string();
         released.push(match teardown::stop_with_retries(host, &device.node()) {
-            Ok(()) => ReleaseResult::back(format!("the array {shown} was stopped")),
+            Ok(()) => ReleaseResult::reverted(format!("the array {shown} was stopped")),
             Err(error) if *is_hollow => ReleaseResult::stays(format!(
                 "{shown}, which has no members and may belong to another program: {error}"
             )),
@@ -89,7 +89,7 @@ fn lines(building: &Building) -> Vec<ReleaseResult> {
     }
     let take_out = |kept| match files::take_out(kept) {
         Ok(false) => None,
-        Ok(true) => Some(ReleaseResult::back(format!(
+        Ok(true) => Some(ReleaseResult::reverted(format!(
             "the line in {} was taken out",
             kept.file.display()
         ))),
@@ -117,7 +117,7 @@ fn unmount(
     };
     let shown = point.display();
     Ok(Some(match host.run(&Exec::new("umount").arg(point)) {
-        Ok(_) => ReleaseResult::back(format!("{shown} was unmounted")),
+        Ok(_) => ReleaseResult::reverted(format!("{shown} was unmounted")),
         Err(error) => ReleaseResult::stuck(format!("{shown} is mounted: {error}")),
     }))
 }
@@ -129,7 +129,7 @@ fn folders(building: &Building) -> Vec<ReleaseResult> {
     let remove = |folder: &std::path::PathBuf| {
         let shown = folder.display();
         match std::fs::remove_dir(folder) {
-            Ok(()) => Some(ReleaseResult::back(format!(
+            Ok(()) => Some(ReleaseResult::reverted(format!(
                 "the folder {shown} was removed"
             ))),
             Err(error) => match error.kind() {
@@ -171,7 +171,7 @@ fn zero(host: &mut ArrayHost, member: &Device) -> anyhow::Result<ReleaseResult> 
     }
     let zero = Exec::new("mdadm").arg("--zero-superblock").arg(&node);
     Ok(match host.run(&zero) {
-        Ok(_) => ReleaseResult::back(format!("the superblock on {shown} was erased")),
+        Ok(_) => ReleaseResult::reverted(format!("the superblock on {shown} was erased")),
         Err(error) => ReleaseResult::stuck(format!("a superblock on {shown}: {error}")),
     })
 }

@@ -108,7 +108,7 @@ pub(super) fn foreign_io(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Op
         run.target.disks.join(", "),
         parts
             .iter()
-            .map(|part| part.words(seconds))
+            .map(|part| part.text(seconds))
             .collect::<Vec<_>>()
             .join(" and "),
         percent(share),
@@ -121,7 +121,7 @@ pub(super) fn foreign_io(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Op
 }
 
 impl Foreign {
-    fn words(&self, seconds: f64) -> String {
+    fn text(&self, seconds: f64) -> String {
         format!(
             "{} {}s/s ({} MiB/s)",
             number(self.beyond.ops / seconds),
@@ -146,7 +146,9 @@ fn foreign(
     };
     let ops = (beyond.ops, asked.ops, counted.ops);
     let bytes = (beyond.bytes, asked.bytes, counted.bytes);
-    let shares = [ops, bytes].into_iter().filter(|(_, _, told)| *told);
+    let shares = [ops, bytes]
+        .into_iter()
+        .filter(|(_, _, is_known)| *is_known);
     shares
         .filter_map(|(beyond_one, asked, _)| {
             Some(Foreign {

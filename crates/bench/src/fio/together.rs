@@ -331,12 +331,12 @@ mod tests {
 
     #[test]
     fn a_stream_that_panics_keeps_nobody_waiting() {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
             let done = catch_unwind(AssertUnwindSafe(|| heed(false, |_| panic!("a stream"))));
-            let _ = tell.send(done.is_err());
+            let _ = sender.send(done.is_err());
         });
-        assert_eq!(told.recv_timeout(TIMEOUT), Ok(true));
+        assert_eq!(receiver.recv_timeout(TIMEOUT), Ok(true));
     }
 
     #[test]

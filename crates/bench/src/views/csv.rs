@@ -135,10 +135,12 @@ fn imported_row(phase: &PhaseSummary, flow: &FlowSummary) -> Vec<String> {
         String::new(),
         String::new(),
     ];
-    row.into_iter().chain(told(&flow.latency)).collect()
+    row.into_iter()
+        .chain(latency_cells(&flow.latency))
+        .collect()
 }
 
-fn told(latency: &LatencySummary) -> [String; 6] {
+fn latency_cells(latency: &LatencySummary) -> [String; 6] {
     let percentile = |percent: f64| {
         let found = latency
             .percentiles

@@ -84,7 +84,7 @@ fn disk(consent: &OsString, devices: &Devices, root: &Root) -> Result<DiskReport
         model: device.and_then(|device| device.model.clone()),
         serial: device.and_then(|device| device.serial.clone()),
         size_bytes: opened.size,
-        content: plan_binding::words(&content),
+        content: plan_binding::content_names(&content),
         seen,
     })
 }

@@ -45,7 +45,7 @@ pub(super) fn of_target(
     for consent in args.destroy.iter().filter(|text| names(text, target)) {
         words.extend(["--destroy".into(), consent.clone()]);
     }
-    let planned = args.planned.iter().flat_map(PlannedDisk::words);
+    let planned = args.planned.iter().flat_map(PlannedDisk::arguments);
     words.extend(planned.map(Into::into));
     let number = |option: &str, value: Option<u32>| {
         let value = value.map(|value| format!("--{option}={value}").into());

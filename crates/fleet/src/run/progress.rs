@@ -139,8 +139,8 @@ mod tests {
         let hosts = simulated_hosts(2);
         let under_way = ProgressNotices::new(&hosts);
         under_way.work(1, || {
-            let told = sentence(&under_way.lock(), &hosts, FIRST).unwrap();
-            assert!(told.ends_with("under way: h1."), "{told}");
+            let notice = sentence(&under_way.lock(), &hosts, FIRST).unwrap();
+            assert!(notice.ends_with("under way: h1."), "{notice}");
         });
         assert_eq!(sentence(&under_way.lock(), &hosts, FIRST), None);
         under_way.end();

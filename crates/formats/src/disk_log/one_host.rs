@@ -140,7 +140,7 @@ const RULES: [usize; 2] = [15, 16];
 
 impl Headings {
     /// Looks at a line.
-    pub(crate) fn look(&mut self, line: &str) {
+    pub(crate) fn read(&mut self, line: &str) {
         let line = line.trim_end();
         let dashes = line.len();
         if RULES.contains(&dashes) && line.bytes().all(|byte| byte == b'-') {
@@ -218,7 +218,7 @@ mod tests {
         let rule = |length| "-".repeat(length);
         let after = |lines: &[String]| {
             let mut headings = Headings::default();
-            lines.iter().for_each(|line| headings.look(line));
+            lines.iter().for_each(|line| headings.read(line));
             let hosts = headings.hosts();
             hosts.map(|(first, now)| format!("{first} {now}"))
         };

@@ -119,9 +119,9 @@ impl Pace {
             _ => None,
         };
         // Where no times are printed, the figures of one interval tell the length of those that do little.
-        let told = distance.filter(|_| !timing.first);
-        if let Some(told) = told.or(timing.seconds.filter(|_| timing.wall.is_none())) {
-            self.distance(told);
+        let interval = distance.filter(|_| !timing.first);
+        if let Some(interval) = interval.or(timing.seconds.filter(|_| timing.wall.is_none())) {
+            self.distance(interval);
         }
         let mut length = timing
             .seconds
@@ -306,13 +306,13 @@ mod tests {
 
     #[test]
     fn figures_that_tell_the_length_of_some_intervals_tell_that_of_all() {
-        let told = |seconds: Option<f64>| Timing {
+        let timing = |seconds: Option<f64>| Timing {
             wall: None,
             seconds,
             first: false,
         };
         let mut pace = Pace::new(None);
-        let (idle, busy) = (told(None), told(Some(2.0)));
+        let (idle, busy) = (timing(None), timing(Some(2.0)));
         pace.learn(&idle, &busy);
         for timing in [idle, busy, idle, busy, idle] {
             assert_eq!(pace.interval(&timing).length, Nanos::from_secs(2));

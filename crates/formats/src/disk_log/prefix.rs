@@ -35,7 +35,7 @@ pub(crate) struct Prefix {
 impl Prefix {
     /// Looks at a line: the headers of iostat and sar tell what is in front of them.
     pub(crate) fn learn(&mut self, line: &str) {
-        self.headings.look(line);
+        self.headings.read(line);
         let Some(at) = landmark(line) else {
             return;
         };

@@ -231,14 +231,14 @@ impl Figures {
 
     /// The mean size of all requests, which no column gives: of the sizes of their kinds, or of what was moved.
     fn mean_size_of_all(&self, parts: [&Flow; 3]) -> Option<Bytes> {
-        let (mut iops, mut bytes, mut told) = (0.0, 0.0, true);
+        let (mut iops, mut bytes, mut is_known) = (0.0, 0.0, true);
         for flow in parts.into_iter().filter(|flow| flow.is_active()) {
             let count = flow.iops.map_or(0.0, |iops| iops.0);
             iops += count;
             bytes += count * flow.size.map_or(0.0, |size| size.0 as f64);
-            told &= flow.size.is_some();
+            is_known &= flow.size.is_some();
         }
-        if told && iops > 0.0 {
+        if is_known && iops > 0.0 {
             return Some(Bytes((bytes / iops).round() as u64));
         }
         let moved = match self.get(Part::Changed, Figure::Bytes) {

@@ -46,8 +46,8 @@ const STATISTICS: [&str; 10] = [
 #[derive(Debug)]
 struct Known {
     device: Arc<Device>,
-    /// Figures that its reports have told, so that nothing is made up where one is missing.
-    told: Figures,
+    /// Figures that its reports have had so far, so that nothing is made up where one is missing.
+    reported: Figures,
     /// It was busy while the disk that its name speaks of was not, so that it is no partition of it.
     is_own: bool,
     /// The run of iostat that showed it last.
@@ -171,7 +171,7 @@ impl Series {
 
     fn interval(&mut self, report: Report, timing: Timing, notes: &mut Notes) {
         self.begin_run(&report);
-        // Where the length is told, the only report of a run is an interval as any other.
+        // Where the length is known, the only report of a run is an interval as any other.
         let first = report.first && report.length.is_none();
         let is_guessed = self.pace.must_guess(&timing);
         let span = self.pace.interval(&timing);
@@ -243,10 +243,10 @@ impl Series {
         samples
     }
 
-    /// Remembers a device and what is told of it. Returns whether there is room for it.
+    /// Remembers a device and what is known of it. Returns whether there is room for it.
     fn meet(&mut self, name: &str, figures: &Figures, at: SampleTime) -> bool {
         if let Some(known) = self.devices.get_mut(name) {
-            known.told.join(figures);
+            known.reported.join(figures);
             known.run = self.run;
             return true;
         }
@@ -258,7 +258,7 @@ impl Series {
         }
         let known = Known {
             device: Arc::new(Device::by_name(DeviceId(id), name, at)),
-            told: *figures,
+            reported: *figures,
             is_own: false,
             run: self.run,
         };
@@ -323,11 +323,11 @@ fn host(report: &Report) -> HostSample {
     }
 }
 
-/// A device on which nothing completed, as far as its reports would have told it.
+/// A device on which nothing completed, as far as its reports would show it.
 fn nothing_completed(known: &Known) -> DeviceSample {
-    let mut told = known.told;
-    told.reset = false;
-    let mut sample = told.sample(known.device.clone());
+    let mut reported = known.reported;
+    reported.reset = false;
+    let mut sample = reported.sample(known.device.clone());
     let none = |flow: &mut Flow| {
         *flow = Flow {
             iops: flow.iops.map(|_| PerSecond(0.0)),

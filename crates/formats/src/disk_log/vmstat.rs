@@ -115,10 +115,11 @@ impl Vmstat {
     /// Seconds between this round and the one before.
     fn length(&self, notes: &mut Notes) -> f64 {
         let [before, now] = self.times;
-        let told = before.zip(now);
-        let told = told.map(|(before, now)| now.duration_since(before).as_secs_f64());
+        let seconds = before.zip(now);
+        let seconds = seconds.map(|(before, now)| now.duration_since(before).as_secs_f64());
         let given = || self.given.map(Nanos::as_secs_f64);
-        told.filter(|seconds| *seconds > 0.0)
+        seconds
+            .filter(|seconds| *seconds > 0.0)
             .or_else(given)
             .unwrap_or_else(|| {
                 notes.interval_unknown = true;

@@ -336,7 +336,7 @@ impl fmt::Display for Reason {
     }
 }
 
-fn words(kinds: &[SignatureKind], between: &str) -> String {
+fn joined(kinds: &[SignatureKind], between: &str) -> String {
     let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
     words.join(between)
 }
@@ -345,7 +345,7 @@ fn words(kinds: &[SignatureKind], between: &str) -> String {
 fn argument(path: &Path, kinds: &[SignatureKind]) -> String {
     match kinds {
         [] => path.display().to_string(),
-        kinds => format!("{}={}", path.display(), words(kinds, ",")),
+        kinds => format!("{}={}", path.display(), joined(kinds, ",")),
     }
 }
 
@@ -433,13 +433,13 @@ impl Reason {
             Reason::NotThere { path, named, found } => {
                 let there = match &found[..] {
                     [] => "nothing".to_owned(),
-                    found => words(found, " and "),
+                    found => joined(found, " and "),
                 };
                 write!(
                     f,
                     "--destroy names {}, which {} not on {} (it carries {there}), so it may not be the disk that \
                      is meant; check it with disksmith devices, and if it is, write --destroy {}",
-                    words(named, " and "),
+                    joined(named, " and "),
                     if named.len() == 1 { "is" } else { "are" },
                     path.display(),
                     argument(path, found)
@@ -480,8 +480,8 @@ pub struct Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is not overwritten:", self.path.display())?;
-        let told = decisive(&self.reasons);
-        match &told[..] {
+        let shown = decisive(&self.reasons);
+        match &shown[..] {
             [only] => write!(f, " {only}"),
             reasons => reasons
                 .iter()

@@ -52,7 +52,7 @@ pub(crate) struct HeldWrites {
 
 impl<'a> OnHost<'a> {
     /// All tunables that a window needs, as they are before: what puts them back, at the end or after a kill.
-    pub(crate) fn old(&self, positions: &Range<u64>) -> SavedTunables {
+    pub(crate) fn saved_tunables(&self, positions: &Range<u64>) -> SavedTunables {
         let (low, high) = self.suspended(positions);
         let setting = |tunable: Tunable, write: String, shows: Option<String>| Setting {
             file: tunable.file().to_owned(),

@@ -131,7 +131,7 @@ fn hold(
     access
         .open(devices, slots.iter().copied())
         .map_err(anyhow::Error::msg)?;
-    let old = access.old(&window.positions);
+    let old = access.saved_tunables(&window.positions);
     noted.save_window(window, slots, &old)?;
     guard::note_turned(access.uuid);
     let guard = Guard::start_rewrite(access.array.number, access.uuid, &old)

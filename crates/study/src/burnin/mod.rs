@@ -142,7 +142,7 @@ pub struct Race {
     centre: Option<f64>,
     /// The bounds since the last round, once they were requested: making them goes through all hosts, and so
     /// would a caller that queries each host.
-    told: RefCell<Option<Bounds>>,
+    known_bounds: RefCell<Option<Bounds>>,
 }
 
 /// Those that compete with each other.
@@ -177,7 +177,7 @@ impl Race {
             noise: Noise::default(),
             rounds: 0,
             centre: None,
-            told: RefCell::new(None),
+            known_bounds: RefCell::new(None),
         };
         race.decide();
         race
@@ -235,7 +235,7 @@ impl Race {
         let groups = self.groups.iter().filter(own_hour).count().max(1);
         let rows: Vec<&DiskRounds> = self.hosts.iter().flat_map(|host| &host.rows).collect();
         self.noise.learn(&rows, groups);
-        *self.told.get_mut() = None;
+        *self.known_bounds.get_mut() = None;
         self.judge();
         self.decide();
     }
@@ -284,8 +284,8 @@ impl Race {
         let worst = entrant.worst_row()?;
         let group = &self.groups[entrant.group];
         let hour = group.hours.0 / group.hours.1.max(1) as f64;
-        let mut told = self.told.borrow_mut();
-        let bounds = told.get_or_insert_with(|| self.bounds());
+        let mut known_bounds = self.known_bounds.borrow_mut();
+        let bounds = known_bounds.get_or_insert_with(|| self.bounds());
         let radius = bounds.radius_of_one(entrant);
         let unit = |log: f64| (log + hour).exp();
         Some(Known {

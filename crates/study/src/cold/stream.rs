@@ -66,7 +66,7 @@ impl ReadClassifier {
     }
 
     /// Counts a read that took so many seconds, and says what it was; `None` where that cannot be
-    /// told, and for a latency that is not positive and finite, which is not counted.
+    /// judged, and for a latency that is not positive and finite, which is not counted.
     pub fn watch(&mut self, latency_s: f64) -> Option<Temperature> {
         if !(latency_s > 0.0 && latency_s.is_finite()) {
             return None;
@@ -91,8 +91,8 @@ impl ReadClassifier {
     /// The share of the reads so far that were cold, of those that could be determined; `None` before any
     /// could. It is a count of what was read, not an estimate of what was not.
     pub fn cold_share(&self) -> Option<f64> {
-        let told = self.cold + self.warm;
-        (told > 0).then(|| self.cold as f64 / told as f64)
+        let reads = self.cold + self.warm;
+        (reads > 0).then(|| self.cold as f64 / reads as f64)
     }
 
     /// The latency in seconds from which a read is cold; `None` while there is one kind only.
@@ -234,8 +234,8 @@ mod tests {
         ) {
             let mut stream = ReadClassifier::new(warm);
             for latency in latencies {
-                let told = stream.watch(latency);
-                prop_assert!(told.is_none() || latency > 0.0);
+                let judgement = stream.watch(latency);
+                prop_assert!(judgement.is_none() || latency > 0.0);
             }
             prop_assert!(stream.cold_share().is_none_or(|share| (0.0..=1.0).contains(&share)));
         }

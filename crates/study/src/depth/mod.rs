@@ -309,7 +309,7 @@ impl Controller {
                 };
                 self.go_on_trying(phase, &trial)
             }
-            Some(Judgement::Fails) => self.back(level),
+            Some(Judgement::Fails) => self.step_back(level),
             Some(Judgement::Passes(_)) => self.take_fewer(run, &trial, now),
         }
     }
@@ -347,7 +347,7 @@ impl Controller {
                     &trial,
                 );
             }
-            Some(Judgement::Fails) => return self.back(level),
+            Some(Judgement::Fails) => return self.step_back(level),
             Some(Judgement::Passes(got)) => got,
         };
         let brought = trial.level().unwrap_or(now);
@@ -364,7 +364,7 @@ impl Controller {
 
     /// Returns from a trial that brought nothing. Fewer and more are tried one soon after the other, and
     /// then not for a while.
-    fn back(&mut self, level: Window) {
+    fn step_back(&mut self, level: Window) {
         let was_last = self.fewer_next;
         if was_last {
             self.wait = (2 * self.wait).min(LONGEST_WAIT);

@@ -1,4 +1,4 @@
-//! Cold places, told from a first read of each next to a warm one.
+//! Cold places, distinguished by a first read of each next to a warm one.
 
 use super::{error, share};
 use crate::cold::sample::{Pair, Sample, assess};
@@ -244,23 +244,23 @@ fn judged(
 ) -> (f64, f64, ReadClassifier) {
     let mut rng = Rng::new(seed);
     let mut stream = ReadClassifier::new(warm_s);
-    let (mut told, mut wrong) = (0.0, 0.0);
+    let (mut count, mut wrong) = (0.0, 0.0);
     for _ in 0..reads {
         let (latency, is_cold) = volume.first_s(&mut rng);
         if let Some(found) = stream.watch(latency) {
-            told += 1.0;
+            count += 1.0;
             wrong += f64::from(u8::from(is_cold != (found == Temperature::Cold)));
         }
     }
-    (told / reads as f64, wrong / f64::max(told, 1.0), stream)
+    (count / reads as f64, wrong / f64::max(count, 1.0), stream)
 }
 
 #[test]
 fn a_stream_learns_its_threshold() {
     for cold in [0.02, 0.1, 0.5, 0.9, 0.98] {
-        let (told, wrong, stream) = judged(Volume { cold, ..CALM }, None, 5000, 3);
+        let (judged_share, wrong, stream) = judged(Volume { cold, ..CALM }, None, 5000, 3);
         let share = stream.cold_share().unwrap();
-        assert!(told > 0.95, "{cold}: {told}");
+        assert!(judged_share > 0.95, "{cold}: {judged_share}");
         assert!(wrong < 0.002, "{cold}: {wrong}");
         assert!((share - cold).abs() < 0.03, "{cold}: {share}");
         let threshold = stream.threshold_s().unwrap();
@@ -277,13 +277,17 @@ fn a_stream_of_one_kind_has_no_threshold() {
                 busy_s,
                 ..CALM
             };
-            let (told, _, stream) = judged(volume, None, 20_000, 4);
-            assert_eq!((told, stream.threshold_s()), (0.0, None), "{volume:?}");
+            let (judged_share, _, stream) = judged(volume, None, 20_000, 4);
+            assert_eq!(
+                (judged_share, stream.threshold_s()),
+                (0.0, None),
+                "{volume:?}"
+            );
         }
     }
     let all_warm = Volume { cold: 0.0, ..CALM };
-    let (told, wrong, _) = judged(all_warm, Some(0.001), 5000, 4);
-    assert!(told > 0.95 && wrong == 0.0);
+    let (judged_share, wrong, _) = judged(all_warm, Some(0.001), 5000, 4);
+    assert!(judged_share > 0.95 && wrong == 0.0);
 }
 
 #[test]
@@ -297,18 +301,18 @@ fn table_of_streams() {
                 empty: 0.0,
                 busy_s,
             };
-            let (told, wrong, _) = judged(volume, Some(0.001), 100_000, 5);
-            // A few are told where the foreground's waits are like those of cold blocks, and those well.
+            let (judged_share, wrong, _) = judged(volume, Some(0.001), 100_000, 5);
+            // A few are judged where the foreground's waits are like those of cold blocks, and those well.
             assert!(wrong <= 0.02, "{volume:?}: {wrong}");
             assert!(
-                told >= 0.95 || busy_s > 0.0 || cold == 1.0,
-                "{volume:?}: {told}"
+                judged_share >= 0.95 || busy_s > 0.0 || cold == 1.0,
+                "{volume:?}: {judged_share}"
             );
             println!(
-                "wait {:>3.0} ms, cold {:>5.1}: told {:>5.1}, wrong {:>4.2}",
+                "wait {:>3.0} ms, cold {:>5.1}: judged {:>5.1}, wrong {:>4.2}",
                 1e3 * busy_s,
                 100.0 * cold,
-                100.0 * told,
+                100.0 * judged_share,
                 100.0 * wrong
             );
         }

@@ -75,7 +75,7 @@ impl DiskEvidence {
     /// True if the disk itself changed so as to move response times in `direction`.
     pub(crate) fn changed(&self, direction: f64) -> bool {
         let more_io = self.iops.shows(LEVEL, LEAST_CHANGE) && self.iops.size() > 0.0;
-        let own = |code: &EventCode| match code.says() {
+        let own = |code: &EventCode| match code.finding_meaning() {
             FindingMeaning::Changed => true,
             FindingMeaning::AtALimit => !more_io,
             FindingMeaning::HowItIsUsed => false,

@@ -64,7 +64,7 @@ impl Progress {
     fn draw(&self, bar: &ProgressBar, passed: Duration) {
         let read = self.read.get();
         bar.set_position(read);
-        bar.set_message(words(read, self.total, passed));
+        bar.set_message(text(read, self.total, passed));
     }
 
     /// Takes the bar away.
@@ -84,7 +84,7 @@ impl Progress {
 }
 
 /// Progress, speed, and time left.
-fn words(read: u64, total: Option<u64>, passed: Duration) -> String {
+fn text(read: u64, total: Option<u64>, passed: Duration) -> String {
     let rate = read as f64 / passed.as_secs_f64().max(1e-3);
     let speed = format!("at {} MiB/s", format::number(rate / MIB));
     match total {
@@ -110,16 +110,13 @@ mod tests {
         let second = Duration::from_secs(1);
         let gib = 1 << 30;
         assert_eq!(
-            words(gib, Some(4 * gib), 2 * second),
+            text(gib, Some(4 * gib), 2 * second),
             "1 GiB of 4 GiB at 512 MiB/s, about 6.00 s left"
         );
-        assert_eq!(
-            words(gib / 2, None, 2 * second),
-            "512 MiB read at 256 MiB/s"
-        );
+        assert_eq!(text(gib / 2, None, 2 * second), "512 MiB read at 256 MiB/s");
         // A log that grows meanwhile.
-        assert!(words(gib, Some(0), second).ends_with("about 0 ns left"));
-        words(0, Some(1), Duration::ZERO);
+        assert!(text(gib, Some(0), second).ends_with("about 0 ns left"));
+        text(0, Some(1), Duration::ZERO);
     }
 
     #[test]

@@ -84,15 +84,15 @@ impl Rule for CgroupLimit {
         }
         // One device may be limited for many groups: the one that waits most is named.
         found.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
-        let mut told: HashMap<DeviceNumber, (Sighting, usize)> = HashMap::new();
+        let mut sightings: HashMap<DeviceNumber, (Sighting, usize)> = HashMap::new();
         for one in found {
             let at = one.limit.device;
-            match told.get_mut(&at) {
+            match sightings.get_mut(&at) {
                 Some((_, more)) => *more += 1,
-                None => drop(told.insert(at, (one.sighting(sample), 0))),
+                None => drop(sightings.insert(at, (one.sighting(sample), 0))),
             }
         }
-        seen.extend(told.into_values().map(|(mut sighting, more)| {
+        seen.extend(sightings.into_values().map(|(mut sighting, more)| {
             if more > 0 {
                 sighting
                     .text

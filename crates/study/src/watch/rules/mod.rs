@@ -35,7 +35,7 @@ pub(crate) enum FindingMeaning {
 /// Defines the kinds of events, of one row each: its meaning, its name, and its word in tables and JSON; what it
 /// says of a disk whose users wait longer; and its rule, where one looks for it from sample to sample.
 macro_rules! events {
-    ($settings:ident: $($(#[doc = $doc:literal])+ $name:ident = $word:literal, $says:ident $(, $rule:expr)?;)+) => {
+    ($settings:ident: $($(#[doc = $doc:literal])+ $name:ident = $word:literal, $finding:ident $(, $rule:expr)?;)+) => {
         /// The kind of an event.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum EventCode {
@@ -61,9 +61,9 @@ macro_rules! events {
             }
 
             /// Its meaning for the question whether the disk changed.
-            pub(crate) fn says(self) -> FindingMeaning {
+            pub(crate) fn finding_meaning(self) -> FindingMeaning {
                 match self {
-                    $(EventCode::$name => FindingMeaning::$says,)+
+                    $(EventCode::$name => FindingMeaning::$finding,)+
                 }
             }
         }
