@@ -145,6 +145,33 @@ pub fn assert_drawn(name: &str, page: &str) {
     }
 }
 
+/// The page as a whole is not wider than a window of 400 px, once its charts are drawn.
+pub fn assert_narrow(name: &str, page: &str) {
+    // A frame: a window of Chromium's has a least width.
+    let source = page.replace('&', "&amp;").replace('"', "&quot;");
+    let frame = format!(
+        "<iframe style='width: 400px; height: 1000px; border: 0' onload='measure(this)' srcdoc=\"{source}\">\
+         </iframe>"
+    );
+    let measure = "<script>
+        const measure = (frame) => {
+            const root = frame.contentDocument.documentElement;
+            const timer = setInterval(() => {
+                if (root.dataset.charts === 'drawn') {
+                    clearInterval(timer);
+                    document.body.dataset.beyond = root.scrollWidth - root.clientWidth;
+                }
+            }, 20);
+        };
+        </script>";
+    let Some(seen) = open_page(&format!("{name}-narrow"), &(measure.to_owned() + &frame)) else {
+        return;
+    };
+    let beyond = seen.dom.split_once("data-beyond=\"");
+    let beyond = beyond.and_then(|(_, rest)| rest.split_once('"'));
+    assert_eq!(beyond.map(|(beyond, _)| beyond), Some("0"), "{name}");
+}
+
 /// The most bytes of a page next to its data.
 const MOST_BYTES: usize = 400 * 1024;
 

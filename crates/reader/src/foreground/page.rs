@@ -142,5 +142,6 @@ mod tests {
         let page = String::from_utf8(page("warm", &devices).unwrap()).unwrap();
         assert!(!page.contains("vd<a>") && page.contains("There was no foreground I/O."));
         page::browser::assert_drawn("foreground", &page);
+        page::browser::assert_narrow("foreground", &page);
     }
 }

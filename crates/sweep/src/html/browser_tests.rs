@@ -2,11 +2,12 @@
 
 use super::tests::{hostile, render, whole};
 use crate::views::sample;
-use page::browser::assert_drawn;
+use page::browser::{assert_drawn, assert_narrow};
 
 #[test]
 fn chromium_draws_every_chart_of_a_sweep() {
     assert_drawn("sweep", &whole());
+    assert_narrow("sweep", &whole());
     let large = sample::large();
     let finalists = sample::finalists(&large.0, &large.1);
     assert_drawn(

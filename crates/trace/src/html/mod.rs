@@ -103,5 +103,6 @@ mod tests {
         let page = String::from_utf8(page).unwrap();
         assert!(!page.contains("vd<a>"));
         page::browser::assert_drawn("trace", &page);
+        page::browser::assert_narrow("trace", &page);
     }
 }

@@ -9,7 +9,7 @@ use study::watch::WatchEvent;
 use study::watch::{ChangeKind, EventChange};
 
 use super::*;
-use page::browser::assert_drawn;
+use page::browser::{assert_drawn, assert_narrow};
 
 /// Devices of a test.
 struct Scene {
@@ -210,6 +210,7 @@ fn many_devices_are_drawn_as_maps_and_few_of_them_apart() {
 #[test]
 fn chromium_draws_the_page_of_a_watch() {
     assert_drawn("watch", &HOUR.page());
+    assert_narrow("watch", &HOUR.page());
     let log = Scene {
         has_wall: false,
         seconds: 120,

@@ -1,6 +1,6 @@
 //! The report as a browser sees it.
 
-use page::browser::{assert_drawn, open_page};
+use page::browser::{assert_drawn, assert_narrow, open_page};
 
 use super::tests::{hostile_run, render, render_imported};
 use crate::views::sample;
@@ -9,7 +9,9 @@ use crate::views::sample;
 fn chromium_renders_the_report_without_errors_or_requests() {
     let one = sample::database_run(1);
     assert_drawn("one", &render(std::slice::from_ref(&one)));
-    assert_drawn("two", &render(&[one, sample::database_run(9)]));
+    let two = render(&[one, sample::database_run(9)]);
+    assert_drawn("two", &two);
+    assert_narrow("two", &two);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::race::test_races;
-use page::browser::assert_drawn;
+use page::browser::{assert_drawn, assert_narrow};
 
 fn render(run: &FleetRun) -> String {
     let record = run.race.as_ref().unwrap();
@@ -54,6 +54,7 @@ fn text_from_hosts_cannot_leave_its_place() {
 fn chromium_draws_a_race_and_one_that_was_ended() {
     let mut run = test_races::raced(&[1000.0, 900.0, 800.0, 700.0, 300.0]);
     assert_drawn("race", &render(&run));
+    assert_narrow("race", &render(&run));
     let record = run.race.as_mut().unwrap();
     record.rounds.truncate(1);
     record.interrupted = true;
