@@ -107,7 +107,7 @@ pub(crate) fn status(
     context: &mut Context,
 ) -> Outcome {
     let arrays = md::arrays(&context.root, devices).refused()?;
-    let mut standings = Vec::new();
+    let mut statuses = Vec::new();
     for array in arrays {
         let Some(device) = devices.get(array.number) else {
             continue;
@@ -124,7 +124,7 @@ pub(crate) fn status(
         let is_check = sync.last_action() == Some(SyncAction::Check);
         let now = uuid.as_ref().filter(|_| running);
         let now = now.and_then(|uuid| now::read(uuid, Timestamp::now()));
-        standings.push(ArrayStatus {
+        statuses.push(ArrayStatus {
             now,
             running,
             left_over: SavedTunables::left_over(&sync).filter(|_| !running),
@@ -143,25 +143,25 @@ pub(crate) fn status(
     }
     let plans = Plans::read(&context.root, &Zoned::now(), &mut InstalledPrograms);
     let text = if json {
-        document(&standings, notes, &plans)
+        document(&statuses, notes, &plans)
     } else {
-        text(&standings, notes, &plans, context.columns)
+        text(&statuses, notes, &plans, context.columns)
     };
     context.print(&text)?;
-    Ok(if standings.iter().all(ArrayStatus::is_clean) {
+    Ok(if statuses.iter().all(ArrayStatus::is_clean) {
         CommandEnd::Done
     } else {
         CommandEnd::No
     })
 }
 
-fn text(standings: &[ArrayStatus], notes: &[String], plans: &Plans, columns: usize) -> String {
-    if standings.is_empty() {
+fn text(statuses: &[ArrayStatus], notes: &[String], plans: &Plans, columns: usize) -> String {
+    if statuses.is_empty() {
         return "There are no arrays on this host.\n".to_owned();
     }
-    let rows: Vec<Vec<String>> = standings.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = statuses.iter().map(row).collect();
     let mut text = layout(&COLUMNS, &rows, columns);
-    let in_the_way = standings.iter().flat_map(|one| {
+    let in_the_way = statuses.iter().flat_map(|one| {
         let path = format!("/dev/{}", one.array.name);
         let lines = one.now.iter().map(progress_line).chain(one.troubles());
         let lines = lines.chain(one.obstacles(plans));
@@ -298,8 +298,8 @@ impl<'a> ArrayDocument<'a> {
     }
 }
 
-fn document(standings: &[ArrayStatus], notes: &[String], plans: &Plans) -> String {
-    let arrays = standings.iter().map(|one| ArrayDocument::of(one, plans));
+fn document(statuses: &[ArrayStatus], notes: &[String], plans: &Plans) -> String {
+    let arrays = statuses.iter().map(|one| ArrayDocument::of(one, plans));
     let document = Document {
         status: true,
         arrays: arrays.collect(),

@@ -170,12 +170,12 @@ fn outcome(sweep: Sweep, trials: usize) -> Outcome {
         let named = |i: usize| i == winner || race.ties.contains(&i);
         count(&mut sum.strict, winner == full_winner);
         count(&mut sum.lenient, named(full_winner));
-        let out = |i: &usize| race.standings[*i] != EntrantStatus::In;
+        let out = |i: &usize| race.statuses[*i] != EntrantStatus::In;
         count(&mut sum.best_dropped, bests.iter().all(out));
         count(&mut sum.best_named, bests.iter().any(|i| named(*i)));
         count(&mut sum.good, truth[winner] > best - 0.02);
         count(&mut sum.full_good, truth[full_winner] > best - 0.02);
-        let measured: usize = race.standings.iter().map(|s| blocks(s, race.blocks)).sum();
+        let measured: usize = race.statuses.iter().map(|s| blocks(s, race.blocks)).sum();
         sum.cells += each * measured as f64 / seen.len() as f64;
         let ratios = race.ratios.iter().zip(&truth);
         let holds = ratios.filter_map(|(ratio, log)| {

@@ -120,7 +120,7 @@ pub enum End {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Race {
     /// Result of each entrant.
-    pub standings: Vec<EntrantStatus>,
+    pub statuses: Vec<EntrantStatus>,
     /// Number of blocks in which all remaining entrants were measured.
     pub blocks: usize,
     /// The best so far; the winner when the race is over. `None` if nothing was measured.
@@ -141,10 +141,10 @@ pub struct Race {
 impl Race {
     /// The entrants that are in, in their order.
     pub fn entrants(&self) -> impl Iterator<Item = usize> + '_ {
-        let still = |(entrant, standing): (usize, &EntrantStatus)| {
-            matches!(standing, EntrantStatus::In).then_some(entrant)
+        let still = |(entrant, status): (usize, &EntrantStatus)| {
+            matches!(status, EntrantStatus::In).then_some(entrant)
         };
-        self.standings.iter().enumerate().filter_map(still)
+        self.statuses.iter().enumerate().filter_map(still)
     }
 }
 
@@ -154,7 +154,7 @@ pub fn replay(entrants: usize, seen: &[Measurement], rule: &Rule) -> Race {
     let mut state = Replay {
         cells: cells(entrants, seen, rule),
         rule: *rule,
-        standings: vec![EntrantStatus::In; entrants],
+        statuses: vec![EntrantStatus::In; entrants],
         noise: None,
         blocks: 0,
     };
@@ -186,7 +186,7 @@ fn cells(entrants: usize, seen: &[Measurement], rule: &Rule) -> Cells {
 struct Replay {
     cells: Cells,
     rule: Rule,
-    standings: Vec<EntrantStatus>,
+    statuses: Vec<EntrantStatus>,
     /// The noise estimate with the most data.
     noise: Option<Noise>,
     blocks: usize,
@@ -195,8 +195,8 @@ struct Replay {
 impl Replay {
     /// The entrants that are in.
     fn left(&self) -> Vec<usize> {
-        let still = |entrant: &usize| self.standings[*entrant] == EntrantStatus::In;
-        (0..self.standings.len()).filter(still).collect()
+        let still = |entrant: &usize| self.statuses[*entrant] == EntrantStatus::In;
+        (0..self.statuses.len()).filter(still).collect()
     }
 
     /// Takes the next block into account; false if it is not complete.
@@ -209,7 +209,7 @@ impl Replay {
         }
         for entrant in left {
             if self.cells.get(&(block, entrant)) == Some(&Cell::Failed) {
-                self.standings[entrant] = EntrantStatus::Failed { block };
+                self.statuses[entrant] = EntrantStatus::Failed { block };
             }
         }
         self.blocks += 1;
@@ -244,7 +244,7 @@ impl Replay {
         let comparisons = (left.len() - 1) as f64 * (self.rule.blocks as f64 - 1.0);
         for other in left {
             if let Some(ratio) = self.is_behind(fit, other, reference, RISK / comparisons) {
-                self.standings[other] = EntrantStatus::Dropped {
+                self.statuses[other] = EntrantStatus::Dropped {
                     blocks: self.blocks,
                     ratio,
                 };
@@ -361,7 +361,7 @@ impl Replay {
             let leader = leader.filter(|leader| *leader != entrant)?;
             self.difference(&fit, entrant, leader, reach)?.ratio(tail)
         };
-        let ratios: Vec<Option<RatioInterval>> = (0..self.standings.len()).map(ratio).collect();
+        let ratios: Vec<Option<RatioInterval>> = (0..self.statuses.len()).map(ratio).collect();
         let as_good = |entrant: &usize| {
             ratios[*entrant].is_some_and(|r| r.high >= 1.0 || r.ratio >= 1.0 - self.rule.tie)
         };
@@ -373,7 +373,7 @@ impl Replay {
             ratios,
             ties,
             noise: self.noise.map(|noise| noise.variance.sqrt()),
-            standings: self.standings,
+            statuses: self.statuses,
         }
     }
 }

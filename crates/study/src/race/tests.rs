@@ -31,11 +31,11 @@ fn blocks(levels: &[f64], count: usize, seed: u64) -> Vec<Measurement> {
 const LEVELS: [f64; 10] = [100.0, 99.0, 88.0, 88.0, 50.0, 40.0, 30.0, 20.0, 10.0, 5.0];
 
 fn dropped_after(race: &Race) -> Vec<Option<usize>> {
-    let after = |standing: &EntrantStatus| match standing {
+    let after = |status: &EntrantStatus| match status {
         EntrantStatus::Dropped { blocks, .. } => Some(*blocks),
         _ => None,
     };
-    race.standings.iter().map(after).collect()
+    race.statuses.iter().map(after).collect()
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn those_far_behind_are_dropped_first_and_those_near_stay() {
     assert_eq!(race.ties.len(), 1);
     let noise = race.noise.unwrap();
     assert!((0.004..0.02).contains(&noise), "{noise}");
-    let EntrantStatus::Dropped { ratio, .. } = race.standings[5] else {
+    let EntrantStatus::Dropped { ratio, .. } = race.statuses[5] else {
         panic!("entrant 5 is in");
     };
     assert!(ratio.high < 0.6 && ratio.low > 0.25);
@@ -82,7 +82,7 @@ fn only_complete_blocks_decide() {
     assert_eq!((begun.blocks, begun.leader, begun.end), (0, Some(0), None));
     assert_eq!(begun.entrants().count(), 10);
     assert_eq!((one.blocks, one.end), (1, None));
-    assert_eq!((&one.standings, one.leader), (&more.standings, more.leader));
+    assert_eq!((&one.statuses, one.leader), (&more.statuses, more.leader));
     assert_eq!(replay(10, &[], &Rule::default()).leader, None);
 }
 
@@ -96,8 +96,8 @@ fn cells_of_those_that_are_out_change_nothing() {
     let race = replay(10, &raced, &Rule::default());
     assert!(raced.len() < all.len() / 2);
     assert_eq!(
-        (race.standings, race.leader),
-        (whole.standings, whole.leader)
+        (race.statuses, race.leader),
+        (whole.statuses, whole.leader)
     );
 }
 
@@ -122,11 +122,11 @@ fn failed_layouts_are_out_unless_they_were_measured_again() {
     let mut seen = blocks(&[100.0, 100.0, 100.0], 1, 5);
     seen[1].value = f64::NAN;
     let failed = replay(3, &seen, &Rule::default());
-    assert_eq!(failed.standings[1], EntrantStatus::Failed { block: 0 });
+    assert_eq!(failed.statuses[1], EntrantStatus::Failed { block: 0 });
     assert_eq!(failed.ratios[1], None);
     seen.push(cell(0, 1, 100.0));
     assert_eq!(
-        replay(3, &seen, &Rule::default()).standings[1],
+        replay(3, &seen, &Rule::default()).statuses[1],
         EntrantStatus::In
     );
     let none = [cell(0, 0, -1.0)];
@@ -152,7 +152,7 @@ fn one_stalled_cell_does_not_drop_the_best() {
         seen[at].value *= 0.4;
         let race = replay(12, &seen, &Rule::default());
         assert_eq!(
-            (race.leader, race.standings[7]),
+            (race.leader, race.statuses[7]),
             (Some(7), EntrantStatus::In),
             "cell {at}"
         );
@@ -177,14 +177,14 @@ proptest! {
         let (blocks, tie, full, build_noise) = rule;
         for rule in [Rule { blocks, tie, full, build_noise }, Rule { blocks, full, ..Rule::default() }] {
             let race = replay(entrants, &seen, &rule);
-            prop_assert_eq!(race.standings.len(), entrants);
+            prop_assert_eq!(race.statuses.len(), entrants);
             prop_assert_eq!(race.ratios.len(), entrants);
             prop_assert!(race.blocks <= blocks);
             for ratio in race.ratios.iter().flatten() {
                 prop_assert!(ratio.low <= ratio.ratio && ratio.ratio <= ratio.high);
             }
             if let Some(leader) = race.leader {
-                prop_assert_eq!(race.standings[leader], EntrantStatus::In);
+                prop_assert_eq!(race.statuses[leader], EntrantStatus::In);
                 prop_assert!(!race.ties.contains(&leader));
             }
             if full {

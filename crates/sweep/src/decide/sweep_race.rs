@@ -240,7 +240,7 @@ impl PartialRace {
     }
 
     fn dropped(&self) -> BTreeMap<usize, (RatioInterval, usize)> {
-        let places = self.layouts.iter().zip(&self.race.standings);
+        let places = self.layouts.iter().zip(&self.race.statuses);
         places
             .filter_map(|(layout, place)| match place {
                 Place::Dropped { blocks, ratio } => Some((*layout, (*ratio, *blocks))),

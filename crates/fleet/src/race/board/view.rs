@@ -24,7 +24,7 @@ const MOST: usize = 50;
 /// Number of the newest changes that are shown.
 const CHANGES: usize = 4;
 
-/// Standing of a host.
+/// Status of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum BoardStatus {
     /// It may be one of the best.
@@ -97,7 +97,7 @@ struct Group {
     pub name: String,
     by: RankedBy,
     rows: Vec<Row>,
-    /// Standings of all hosts.
+    /// Status of each host.
     stands: Vec<BoardStatus>,
 }
 
@@ -281,7 +281,7 @@ impl BoardView {
     }
 }
 
-/// Standings of the hosts of these groups, in words.
+/// Status of the hosts of these groups, in words.
 fn summary(groups: &[Group]) -> String {
     let all = groups.iter().flat_map(|group| &group.stands);
     counts(&all.copied().collect::<Vec<BoardStatus>>())
@@ -359,7 +359,7 @@ impl Group {
     }
 }
 
-/// Numbers of hosts by standing, such as `12 in, 3 out`.
+/// Numbers of hosts by status, such as `12 in, 3 out`.
 fn counts(stands: &[BoardStatus]) -> String {
     let count = |stand: &BoardStatus| {
         let number = stands.iter().filter(|one| *one == stand).count();
