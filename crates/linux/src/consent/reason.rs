@@ -487,7 +487,7 @@ impl fmt::Display for Refusal {
                 .iter()
                 .try_for_each(|reason| write!(f, "\n  - {reason}")),
         }?;
-        if told.iter().any(|reason| reason.is_root()) {
+        if shown.iter().any(|reason| reason.is_root()) {
             f.write_str("; choose another disk; others are listed by: disksmith devices")?;
         }
         Ok(())
