@@ -87,11 +87,11 @@ fn engines_run_by_another_are_noted_and_do_as_many_requests_as_in_fio() {
         ("vsync", "run by single calls"),
         ("mmap", "run by pread and pwrite"),
     ] {
-        let job = format!("[j]\nioengine={engine}\niodepth=4\nrw=randread\nsize=1m\n");
+        let job = format!("[j]\nioengine={engine}\nrw=randread\nsize=1m\n");
         let ours = document(&place, "data", &job);
         let note = format!("ioengine={engine} is {told}");
         assert!(ours["notes"].to_string().contains(&note), "{ours:#}");
-        let options = json!({ "name": "j", "ioengine": engine, "iodepth": "4", "rw": "randread", "size": "1m" });
+        let options = json!({ "name": "j", "ioengine": engine, "rw": "randread", "size": "1m" });
         let theirs: Value = serde_json::from_str(&by_fio(&place, &options)).unwrap();
         let ops = &ours["phases"][0]["read"]["ops"];
         assert_eq!(ops, &theirs["jobs"][0]["read"]["total_ios"], "{engine}");
