@@ -483,9 +483,9 @@ pub(crate) fn moved(verb: &str, counter: &str) -> String {
 /// Its output until that is as wanted and it is interrupted.
 fn watched(net: &Net, mut command: Command, is_wanted: impl Fn(&str) -> bool) -> ProgramOutput {
     let mut running = Running::start(&mut command);
-    let agents = "ps -eo args | grep 'disksmith agent$' | grep -v grep || true";
+    let shells = "ps -eo args | grep '[s]ay counted' || true";
     for name in ["h1", "h2"] {
-        net.wait_on(name, agents);
+        net.wait_on(name, shells);
     }
     running.wait_for_output(is_wanted);
     running.signal(Signal::INT);

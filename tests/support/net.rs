@@ -391,7 +391,7 @@ impl Net {
 
     /// Panics if anything of an agent is left on the hosts: a process, a file.
     pub(crate) fn assert_nothing_left(&self) {
-        let look = "ps -eo args | grep -v grep | grep -E 'disksmith (agent|bench)' || true; \
+        let look = "ps -eo args | grep -E '[d]isksmith (agent|bench)|[s]ay counted' || true; \
                     find /tmp /var/tmp /run /dev/shm /root /home /var/lib /mnt -name '*disksmith*' || true";
         for host in self.hosts.iter().filter(|host| host.first.is_some()) {
             let began = Instant::now();
