@@ -95,10 +95,7 @@ fn cells_of_those_that_are_out_change_nothing() {
     let raced: Vec<Measurement> = all.iter().filter(taken).copied().collect();
     let race = replay(10, &raced, &Rule::default());
     assert!(raced.len() < all.len() / 2);
-    assert_eq!(
-        (race.statuses, race.leader),
-        (whole.statuses, whole.leader)
-    );
+    assert_eq!((race.statuses, race.leader), (whole.statuses, whole.leader));
 }
 
 #[test]
