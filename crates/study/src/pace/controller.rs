@@ -38,12 +38,15 @@ const PAUSE_S: f64 = 0.25;
 /// recognized after three times, and a loss by chance is forgotten as soon.
 const SEARCH_S: f64 = 0.5;
 /// Probes are sent so far apart on average, in seconds, while the background works and while it pauses; …
-const PROBE_S: f64 = 0.04;
+const PROBE_S: f64 = 0.02;
 const PROBE_PAUSED_S: f64 = 0.01;
 /// … and by so many times the foreground's own latency, so that they are a small part of a slow device's load: a
 /// twentieth of one request in flight, and a tenth while there is nothing else.
 const PROBE_SPARES: f64 = 19.0;
 const PROBE_SPARES_PAUSED: f64 = 9.0;
+/// A latency tells about the time since the one before, of which no more than this counts, in seconds: how much the
+/// rate moves in a second depends on what probes find, and not on how often they come.
+const TELLS_S: f64 = 0.04;
 /// A rate that is so many times what was used over so many seconds does not grow (congestion window validation,
 /// RFC 7661). md goes in steps of half a second.
 const UNUSED: f64 = 3.0;
@@ -59,6 +62,9 @@ const TOO_MANY: f64 = 2.0;
 const USUAL: f64 = 0.025;
 const MEAN_S: f64 = 1.0;
 const TAKEN_BACK: f64 = 0.5;
+/// One cycle of work and pause changes the throughput's bound by no more than this: tested after each cycle, a loss seems
+/// significant by chance at some time, and a rate that fell to a twentieth at once would find out for a minute.
+const BOUND_CHANGES: f64 = 2.0;
 /// The rate grows only while latencies come this often, in seconds.
 const UNKNOWN_S: f64 = 0.3;
 /// No guard's rate is more than this above the least of all: it would be late when it matters.
@@ -111,6 +117,8 @@ pub struct Controller {
     settled: Option<f64>,
     /// Seconds that the next mean counts for.
     since_mean_s: f64,
+    /// Seconds that the next latency of a probe tells about.
+    since_probe_s: f64,
     /// Seconds since the last foreground request.
     idle_s: f64,
     start: Option<Start>,
@@ -130,8 +138,8 @@ pub struct Controller {
 struct Start {
     /// Slow requests beyond the usual.
     slow: f64,
-    /// The mean as a share of its target, averaged.
-    mean: Option<f64>,
+    /// The mean as a share of its target, averaged from nothing: the first probe is no mean of a second.
+    mean: f64,
     /// Seconds since the last latency.
     unknown_s: f64,
 }
@@ -167,6 +175,7 @@ impl Controller {
             log_rate: UNKNOWN.ln(),
             settled: None,
             since_mean_s: 0.0,
+            since_probe_s: 0.0,
             idle_s: 0.0,
             start: None,
             bound: None,
@@ -466,10 +475,19 @@ impl Controller {
         self.phase = ControllerStage::Pausing(so_far);
         if so_far >= PAUSE_S {
             self.throughput.cycle();
-            self.bound = self.throughput.bound();
+            self.bound = self.next_bound();
             self.own.fade();
             self.know();
         }
+    }
+
+    /// The throughput's bound after this cycle.
+    fn next_bound(&self) -> Option<f64> {
+        let before = self.bound.unwrap_or(f64::INFINITY);
+        let least = before.min(self.log_rate.exp()) / BOUND_CHANGES;
+        let bound = self.throughput.bound().unwrap_or(f64::INFINITY);
+        let bound = bound.max(least).min(BOUND_CHANGES * before);
+        Some(bound).filter(|bound| bound.is_finite())
     }
 
     /// Sets the targets by what is known now, and goes to work.
@@ -571,13 +589,20 @@ impl Controller {
     fn follow(&mut self, targets: &Targets, sample: &Sample<'_>) {
         let share_of_mean = self.share_of_mean(targets, sample);
         let shares = Self::shares_of_slow(targets, sample);
+        let weight = self.weight(shares.len(), sample.seconds);
+        let may_grow = self.may_grow();
         self.back_off.pass(sample.seconds);
-        shares.iter().for_each(|share| self.back_off.take(*share));
+        if !may_grow && shares.iter().any(|share| *share > 1.0) {
+            // It backs off from what it used, as a congestion window does (RFC 7661).
+            self.back_off.begin_at(self.log_used() - self.log_rate);
+        }
+        shares
+            .iter()
+            .for_each(|share| self.back_off.take(*share, weight));
         if let Some(slow_s) = targets.slow_s() {
             // While it waits nothing comes back: each look counts it anew.
-            self.back_off.take(sample.waiting_s / slow_s);
+            self.back_off.take(sample.waiting_s / slow_s, 1.0);
         }
-        let may_grow = self.may_grow();
         let growth = if may_grow {
             FASTEST * sample.seconds
         } else {
@@ -585,7 +610,13 @@ impl Controller {
         };
         match self.start {
             Some(start) => self.search(start, &shares, share_of_mean, growth, sample.seconds),
-            None => self.settle(targets, &shares, share_of_mean, growth, sample.seconds),
+            None => self.settle(
+                targets,
+                (&shares, weight),
+                share_of_mean,
+                growth,
+                sample.seconds,
+            ),
         }
         self.rate = (self.log_rate + self.back_off.log).exp();
         self.rate = self
@@ -594,11 +625,25 @@ impl Controller {
             .max(self.least);
     }
 
+    /// Weight of each of so many latencies, by the time that it tells about.
+    fn weight(&mut self, latencies: usize, seconds: f64) -> f64 {
+        self.since_probe_s += seconds;
+        if latencies == 0 {
+            return 0.0;
+        }
+        let each_s = std::mem::take(&mut self.since_probe_s) / latencies as f64;
+        (each_s / TELLS_S).min(1.0)
+    }
+
+    /// What was used of late, as a logarithm.
+    fn log_used(&self) -> f64 {
+        self.used.max(self.least).ln()
+    }
+
     /// True if it would be seen what more of the background does: it uses what it is allowed, beside foreground
     /// requests.
     fn may_grow(&self) -> bool {
-        let used = UNUSED * self.used.max(self.least);
-        self.idle_s < IDLE_S && self.log_rate <= used.ln()
+        self.idle_s < IDLE_S && self.log_rate <= UNUSED.ln() + self.log_used()
     }
 
     /// The rate is sought from below.
@@ -615,8 +660,7 @@ impl Controller {
             start.slow = (start.slow + slow - USUAL).max(0.0);
         }
         if let Some(share) = of_mean {
-            let mean = start.mean.get_or_insert(share);
-            *mean += (seconds / MEAN_S).min(1.0) * (share - *mean);
+            start.mean += (seconds / MEAN_S).min(1.0) * (share - start.mean);
         }
         start.unknown_s = if shares.is_empty() && of_mean.is_none() {
             start.unknown_s + seconds
@@ -624,7 +668,7 @@ impl Controller {
             0.0
         };
         let is_bound = self.bound.is_some_and(|bound| self.log_rate >= bound.ln());
-        let is_harm = start.slow >= TOO_MANY || start.mean.is_some_and(|mean| mean > 1.0);
+        let is_harm = start.slow >= TOO_MANY || start.mean > 1.0;
         if is_harm {
             self.start = None;
             self.set(self.log_rate + TAKEN_BACK.ln());
@@ -640,7 +684,7 @@ impl Controller {
     fn settle(
         &mut self,
         targets: &Targets,
-        shares: &[f64],
+        (shares, weight): (&[f64], f64),
         of_mean: Option<f64>,
         growth: f64,
         seconds: f64,
@@ -655,7 +699,7 @@ impl Controller {
             let is_asked = self
                 .kept
                 .is_some_and(|kept| kept.0.p99_s == self.asked.p99_s);
-            self.slow.take(shares, seconds, is_asked);
+            self.slow.take(shares, weight, seconds, is_asked);
             log_rate = log_rate.min(self.slow.log_rate);
         }
         if targets.mean_s.is_some() {

@@ -54,21 +54,21 @@ pub(super) struct SlowGuard {
 }
 
 impl SlowGuard {
-    /// Takes latencies as shares of the target, of so many seconds.
-    pub(super) fn take(&mut self, shares: &[f64], seconds: f64, is_asked: bool) {
+    /// Takes latencies as shares of the target, each of this weight, of so many seconds.
+    pub(super) fn take(&mut self, shares: &[f64], weight: f64, seconds: f64, is_asked: bool) {
         let step = if is_asked { GROWTH_ASKED } else { GROWTH };
         let mut growth = 0.0;
         for share in shares {
             if *share > 1.0 {
                 // Each more in a row is less chance.
                 self.in_row = (self.in_row + 1.0).min(SEVERITY);
-                self.log_rate -= STEP * self.in_row;
+                self.log_rate -= weight * STEP * self.in_row;
                 self.well = 0.0;
             } else {
                 self.in_row = 0.0;
-                self.well += 1.0;
+                self.well += weight;
                 // The more were not slow, the surer it is that the rate is too low.
-                growth += step * (1.0 + self.well / FASTER).powi(2);
+                growth += weight * step * (1.0 + self.well / FASTER).powi(2);
             }
         }
         self.log_rate += growth.min(FASTEST * seconds);
@@ -82,10 +82,15 @@ pub(super) struct BackOff {
 }
 
 impl BackOff {
-    /// Takes one latency as a share of the target.
-    pub(super) fn take(&mut self, share: f64) {
+    /// It is at least so deep before the next.
+    pub(super) fn begin_at(&mut self, log: f64) {
+        self.log = self.log.min(log).max(-DEEPEST);
+    }
+
+    /// Takes one latency as a share of the target, of this weight.
+    pub(super) fn take(&mut self, share: f64, weight: f64) {
         if share > 1.0 {
-            self.log = (self.log - BACK_OFF * share.min(SEVERITY)).max(-DEEPEST);
+            self.log = (self.log - weight * BACK_OFF * share.min(SEVERITY)).max(-DEEPEST);
         }
     }
 

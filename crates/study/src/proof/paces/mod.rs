@@ -141,9 +141,10 @@ fn figures(case: &Case, seed: u64, seconds: f64) -> Figures {
 
 /// Throughput of half of the seeds.
 const MEDIAN_THROUGHPUT: f64 = 0.97;
-/// Share of the windows of half of the seeds in which a p99 that was asked for is kept. The search for the rate takes
-/// some of them.
-const KEPT: f64 = 0.75;
+/// Share of the windows of half of the seeds in which a p99 that was asked for is kept, …
+const KEPT: f64 = 0.95;
+/// … and of few seeds, of which each has 24 windows: two that are missed are 0.92.
+const KEPT_OF_FEW: f64 = 0.9;
 
 /// Worst of these figures that is let pass: the throughput of any seed, p99.9 and times of half of the seeds.
 struct Bounds {
@@ -185,7 +186,7 @@ fn bounds(case: &Case) -> Bounds {
 }
 
 /// The table of so many seeds, which asserts its bounds.
-fn table(seeds: u64, seconds: f64) {
+fn table(seeds: u64, seconds: f64, least_kept: f64) {
     println!(
         "{:<20} {:>10} {:>15} {:>15} {:>13} {:>8} {:>11}",
         "", "throughput", "p99.9", "p99", "times spare", "least", "kept"
@@ -215,7 +216,7 @@ fn table(seeds: u64, seconds: f64) {
             && of(|one| one.throughput, 0.5) >= MEDIAN_THROUGHPUT
             && p999 <= bounds.p999
             && times <= bounds.times
-            && kept >= KEPT
+            && kept >= least_kept
             && least > 0.0;
         if !is_right {
             wrong.push(case.name);
@@ -243,11 +244,11 @@ fn of_seeds(case: &Case, seeds: u64, seconds: f64) -> Vec<Figures> {
 
 #[test]
 fn a_foreground_of_any_kind_keeps_what_it_has() {
-    table(4, 120.0);
+    table(4, 120.0, KEPT_OF_FEW);
 }
 
 #[test]
 #[ignore = "long proof: make prove"]
 fn table_of_background() {
-    table(1000, 120.0);
+    table(1000, 120.0, KEPT);
 }
