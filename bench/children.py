@@ -101,7 +101,7 @@ def _end(child):
 
 
 def _ends_by(child, number):
-    """Whether nothing of a command's group is left soon after this signal."""
+    """True where nothing of a command's group is left soon after this signal."""
     until = time.monotonic() + TIMEOUT
     try:
         os.killpg(child.pid, number)

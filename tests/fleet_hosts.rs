@@ -353,7 +353,7 @@ fn root_watches_hosts_of_which_one_goes_and_comes_back() {
         return;
     };
     let json = net.fleet("top", "--json --every 500ms", "");
-    // The heartbeats go over the wire.
+    // The questions and the counters go over the wire.
     let is_whole = |document: &Value| {
         document["live"] == 2
             && host(document, "h3")["state"] == "dead"

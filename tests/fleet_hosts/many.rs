@@ -108,7 +108,7 @@ fn root_measures_sixteen_hosts_of_which_eight_are_as_they_should_be() {
     net.assert_nothing_left();
 }
 
-/// All of them, with their programs, share this machine's processors with the one that watches.
+/// All of them, with their sshds and shells, share this machine's processors with the one that watches.
 #[test]
 #[ignore = "long proof: make prove"]
 fn root_top_shows_thirty_hosts_within_five_seconds() {

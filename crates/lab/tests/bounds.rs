@@ -1,5 +1,5 @@
-//! Bounds on the connections and memory that clients can make the server hold. A test program of its own,
-//! since it examines the memory of the whole process.
+//! Bounds on the connections and memory that clients can make the server hold, and on how late it answers. A test
+//! program of its own, since it examines the memory of the whole process, and the delays beside no other test.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "other test programs use more of the client")]
@@ -22,8 +22,8 @@ const BOUND: u64 = 450 * MIB;
 /// A liveness limit, for a busy host.
 const LONG: Duration = Duration::from_secs(600);
 
-fn serve() -> Server {
-    let group: VolumeGroup = "nvme:1GiB".parse().unwrap();
+fn serve(volume: &str) -> Server {
+    let group: VolumeGroup = volume.parse().unwrap();
     let options = Options {
         keep: DataMedium::Memory,
         ..Options::default()
@@ -66,7 +66,7 @@ fn most_resident(done: impl Fn() -> bool) -> u64 {
 
 #[test]
 fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
-    let server = serve();
+    let server = serve("nvme:1GiB");
     let socket = server.volumes()[0].socket();
     let before = resident();
 
@@ -107,7 +107,7 @@ fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
     }
 
     // They ask for much and take nothing.
-    let server = serve();
+    let server = serve("nvme:1GiB");
     let socket = server.volumes()[0].socket();
     let mut clients: Vec<Client> = (0..100).map(|_| Client::connect(socket)).collect();
     for client in &mut clients {
@@ -135,4 +135,22 @@ fn clients_hold_what_they_have_sent_and_no_more_than_a_bound() {
     while greeted().is_none() {
         assert!(began.elapsed() < LONG, "no client is accepted again");
     }
+}
+
+#[test]
+#[ignore = "needs a host with little else to do: make prove"]
+#[allow(clippy::print_stdout, reason = "a proof says what it measured")]
+fn answers_are_on_time() {
+    let server = serve("latency=2ms,jitter=0:64GiB");
+    let mut client = Client::connect(server.volumes()[0].socket());
+    let late = (0..300).map(|_| client.ask(READ, 0, 4096, &[]).took - Duration::from_millis(2));
+    let mut late: Vec<Duration> = late.collect();
+    late.sort_unstable();
+    let (median, p95) = (late[150], late[285]);
+    println!(
+        "late by {median:?} in the median, {p95:?} at p95, {:?} at most",
+        late[299]
+    );
+    // The median, as other work may hold the processor.
+    assert!(median < Duration::from_millis(1), "{median:?}");
 }

@@ -169,7 +169,8 @@ pub fn assert_narrow(name: &str, page: &str) {
     };
     let beyond = seen.dom.split_once("data-beyond=\"");
     let beyond = beyond.and_then(|(_, rest)| rest.split_once('"'));
-    assert_eq!(beyond.map(|(beyond, _)| beyond), Some("0"), "{name}");
+    let beyond = beyond.map(|(beyond, _)| beyond);
+    assert_eq!(beyond, Some("0"), "{name}: pixels beyond 400");
 }
 
 /// The most bytes of a page next to its data.

@@ -168,8 +168,8 @@ impl FloorWatch {
             return false;
         };
         if let Some(since_s) = self.since_s {
-            // Slices add up to about a cycle.
-            if now_s - since_s + 1e-6 < self.floor.cycle.as_secs_f64() {
+            // Slices add up to about a cycle. A cycle below a second would be judged by a window that was cut short.
+            if now_s - since_s + 1e-6 < self.floor.cycle.as_secs_f64().max(1.0) {
                 return false;
             }
             self.missed = self.low(since_s, now_s);
@@ -194,7 +194,10 @@ impl FloorWatch {
                 last = last.max(Some(number));
             }
         }
-        last.map(|slices| window.t_s + f64::from(slices) * window.slice_seconds)
+        // The last slice of a window that was cut short is not whole.
+        last.map(|slices| {
+            window.t_s + (f64::from(slices) * window.slice_seconds).min(window.seconds)
+        })
     }
 
     /// The rate that was too low between two times, as a clause.
@@ -275,5 +278,34 @@ mod tests {
         assert!(missed(4096, &stopped, 10).is_some());
         // A job is given time to settle.
         assert_eq!(missed(40_960, &(18..80).collect::<Vec<_>>(), 9), None);
+    }
+
+    #[test]
+    fn a_window_that_was_cut_short_misses_no_rate() {
+        let mut watch = FloorWatch::new(Floor {
+            read_ops: 15,
+            cycle: Nanos(100_000_000),
+            ..Floor::default()
+        });
+        let mut is_low = |t_s: f64, seconds: f64, slices: Vec<Slice>| {
+            let flow = WindowFlow {
+                slices,
+                ..WindowFlow::default()
+            };
+            watch.window(&Window {
+                t_s,
+                seconds,
+                slice_seconds: 0.1,
+                read: Some(flow),
+                ..Window::default()
+            })
+        };
+        let slice = |ops| Slice { ops, bytes: 0 };
+        // 20 reads a second, which end in the middle of a slice.
+        assert!(!is_low(2.0, 1.0, vec![slice(2); 10]));
+        assert!(!is_low(3.0, 1.0, vec![slice(2); 10]));
+        assert!(!is_low(4.0, 0.05, vec![slice(1)]));
+        // One that becomes too slow has missed it.
+        assert!(is_low(5.0, 1.0, vec![slice(1); 10]));
     }
 }

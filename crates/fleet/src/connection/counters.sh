@@ -2,7 +2,9 @@
 # behind the name of its file, and then a line of its own. It sends nothing else, needs no program but grep and uname,
 # writes nothing on the host, and ends when its input does. See openssh.rs for how it is given to a login shell.
 LC_ALL=C
-export LC_ALL
+# grep before 3.6 takes options from there, such as colours.
+GREP_OPTIONS=
+export LC_ALL GREP_OPTIONS
 say() { echo "disksmith-fleet $*"; }
 say host "$(uname -s)" "$(uname -m)"
 while read -r word; do

@@ -4,6 +4,7 @@ mod counters;
 mod row;
 mod view;
 
+use std::cell::Cell;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -32,8 +33,8 @@ use view::TableView;
 const PAUSE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
 /// The first rates of a host are of a time as short as this, so that it is soon seen.
 const FIRST: Duration = Duration::from_millis(500);
-/// A host that sends more lines than so many at once sends something else.
-const MOST_LINES: usize = 100_000;
+/// A host that sends more bytes than so many at once sends something else.
+const MOST_BYTES: usize = 16 << 20;
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -248,23 +249,24 @@ struct HostFollower<'a> {
 impl HostFollower<'_> {
     /// Follows it until the end, however often the connection is lost.
     fn follow(&self, notice: &dyn Fn(HostEvent)) {
-        let mut pause = PAUSE[0];
+        let pause = Cell::new(PAUSE[0]);
+        // One that is reached and shows nothing is not tried more often than one that is not reached.
+        let seen = |event| {
+            pause.set(PAUSE[0]);
+            notice(event);
+        };
         while !self.over.load(Relaxed) {
             notice(HostEvent::Connecting);
             let open = || self.transport.counters(self.host, self.over);
             let Some(opened) = self.limit.pass(self.over, open) else {
                 return;
             };
-            let ended = opened.and_then(|wire| {
-                pause = PAUSE[0];
-                self.listen(wire, notice)
-            });
-            match ended {
+            match opened.and_then(|wire| self.listen(wire, &seen)) {
                 Ok(()) | Err(ConnectionError::Interrupted) => return,
                 Err(why) => notice(HostEvent::Dead(why.to_string())),
             }
-            let until = Instant::now() + pause;
-            pause = (pause * 2).min(PAUSE[1]);
+            let until = Instant::now() + pause.get();
+            pause.set((pause.get() * 2).min(PAUSE[1]));
             while Instant::now() < until && !self.over.load(Relaxed) {
                 thread::sleep(POLL);
             }
@@ -302,12 +304,14 @@ impl HostFollower<'_> {
             .write_all(b"\n")
             .and_then(|()| wire.input.flush());
         written.map_err(|_| wire.lost(self.host))?;
-        let until = Instant::now() + SILENCE;
-        let mut lines = Vec::new();
+        let (mut lines, mut size) = (Vec::new(), 0);
         loop {
-            match self.line(wire, until)? {
+            match self.line(wire, Instant::now() + SILENCE)? {
                 Some(line) if line == COUNTED => return Ok(Some(lines)),
-                Some(line) if lines.len() < MOST_LINES => lines.push(line),
+                Some(line) if size < MOST_BYTES => {
+                    size += line.len() + 1;
+                    lines.push(line);
+                }
                 Some(_) => return Err(self.shows_none()),
                 None if self.over.load(Relaxed) => return Ok(None),
                 None => return Err(silent(self.host)),
@@ -316,7 +320,11 @@ impl HostFollower<'_> {
     }
 
     fn shows_none(&self) -> ConnectionError {
-        ConnectionError::Unfit(format!("{} does not show its counters.", self.host.name))
+        ConnectionError::Unfit(format!(
+            "{} does not show its counters; see what 'grep -H \"\" /proc/uptime' says there, or leave the host out \
+             with --exclude.",
+            self.host.name
+        ))
     }
 
     /// The next line of the host; `None` where none comes until then, or the end comes.

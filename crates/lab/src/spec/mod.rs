@@ -248,8 +248,8 @@ pub struct Corruption {
     pub places: Vec<Span>,
     /// Number of further sectors, chosen by the seed.
     pub random_places: u32,
-    /// `None`: these places are bad for good. With a time, in nanoseconds, what they hold then
-    /// rots once, and a later write cures it.
+    /// `None`: these places are bad for good. With a time, in nanoseconds, what they hold then is
+    /// corrupted once, and a later write cures it.
     #[serde(rename = "after_ns")]
     pub after: Option<Nanos>,
 }

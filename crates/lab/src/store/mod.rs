@@ -37,7 +37,7 @@ pub struct VolumeData {
     file: File,
     /// True if any place is or will be corrupt, so that sound volumes take no lock.
     unsound: AtomicBool,
-    ranges: Mutex<CorruptRanges>,
+    corrupt_ranges: Mutex<CorruptRanges>,
     /// Reads that were changed.
     changed_reads: AtomicU64,
     /// `None` for a volume on which every write is durable.
@@ -69,11 +69,11 @@ impl VolumeData {
             DataMedium::Memory => File::from(memfd_create("disksmith-lab", MemfdFlags::CLOEXEC)?),
         };
         file.set_len(spec.size.0)?;
-        let ranges = CorruptRanges::new(spec, seed);
+        let corrupt_ranges = CorruptRanges::new(spec, seed);
         Ok(VolumeData {
             file,
-            unsound: AtomicBool::new(!ranges.is_empty()),
-            ranges: Mutex::new(ranges),
+            unsound: AtomicBool::new(!corrupt_ranges.is_empty()),
+            corrupt_ranges: Mutex::new(corrupt_ranges),
             changed_reads: AtomicU64::new(0),
             cache: spec.volatile.then(|| Mutex::new(WriteCache::new(seed))),
             lost_blocks: AtomicU64::new(0),
@@ -88,7 +88,7 @@ impl VolumeData {
     pub fn read(&self, buffer: &mut [u8], offset: u64, elapsed: Option<Nanos>) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)?;
         if self.unsound.load(Ordering::Acquire)
-            && self.ranges().corrupt_reads(buffer, offset, elapsed)
+            && self.corrupt_ranges().corrupt_reads(buffer, offset, elapsed)
         {
             self.changed_reads.fetch_add(1, Ordering::Relaxed);
         }
@@ -218,13 +218,13 @@ impl VolumeData {
 
     /// Corrupts these bytes now: until they are written again they read back differently.
     pub fn corrupt(&self, place: Span) {
-        self.ranges().add(place);
+        self.corrupt_ranges().add(place);
         self.unsound.store(true, Ordering::Release);
     }
 
     /// The places that read back differently now.
     pub fn corrupt_places(&self, elapsed: Option<Nanos>) -> Vec<Span> {
-        self.ranges().places(elapsed).to_vec()
+        self.corrupt_ranges().places(elapsed).to_vec()
     }
 
     /// Number of reads that were answered with data that was not written.
@@ -242,13 +242,16 @@ impl VolumeData {
 
     fn repair(&self, offset: u64, length: u64, elapsed: Option<Nanos>) {
         if self.unsound.load(Ordering::Acquire) {
-            self.ranges().repair(Span { offset, length }, elapsed);
+            self.corrupt_ranges()
+                .repair(Span { offset, length }, elapsed);
         }
     }
 
-    fn ranges(&self) -> MutexGuard<'_, CorruptRanges> {
+    fn corrupt_ranges(&self) -> MutexGuard<'_, CorruptRanges> {
         // What a thread that failed left is a list of places, and as good as before.
-        self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
+        self.corrupt_ranges
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,5 +1,5 @@
 //! The machine on its own: power cuts, interruptions and the ways in which it can fail. It needs
-//! QEMU and Debian's packages; where they cannot be had, each test says so and passes.
+//! QEMU and Debian's packages; where they cannot be had, each test is skipped.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

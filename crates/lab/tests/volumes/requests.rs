@@ -160,23 +160,6 @@ fn no_answer_comes_early() {
 }
 
 #[test]
-#[ignore = "needs a host with little else to do: make prove"]
-fn answers_are_on_time() {
-    let server = serve(&["latency=2ms,jitter=0:64GiB"]);
-    let mut client = connect(&server, 0);
-    let late = (0..300).map(|_| client.ask(READ, 0, 4096, &[]).took - Duration::from_millis(2));
-    let mut late: Vec<Duration> = late.collect();
-    late.sort_unstable();
-    let (median, p95) = (late[150], late[285]);
-    println!(
-        "late by {median:?} in the median, {p95:?} at p95, {:?} at most",
-        late[299]
-    );
-    // The median, as other work may hold the processor.
-    assert!(median < Duration::from_millis(1), "{median:?}");
-}
-
-#[test]
 fn writes_read_back_through_every_connection() {
     let server = serve(&["latency=0us,jitter=0:1MiB"]);
     let (mut one, mut other) = (connect(&server, 0), connect(&server, 0));
@@ -260,7 +243,7 @@ fn a_stall_holds_everything_and_counts_from_the_beginning_that_is_reported() {
 }
 
 #[test]
-fn rot_failures_and_coldness_wait_for_the_beginning() {
+fn corruption_failures_and_coldness_wait_for_the_beginning() {
     let hold = Options {
         hold: true,
         ..options()
@@ -408,7 +391,7 @@ fn caps_that_are_no_rates_are_refused() {
 }
 
 #[test]
-fn the_slowest_caps_do_not_end_the_gate() {
+fn the_slowest_caps_do_not_end_the_fair_queue() {
     let options = Options {
         instance: Caps {
             iops: Some(0.001),

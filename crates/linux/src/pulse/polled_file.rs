@@ -81,21 +81,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         std::fs::write(&path, "one").unwrap();
-        let mut kept = PolledFile::open(&path).unwrap();
-        assert_eq!(kept.read().unwrap(), b"one");
+        let mut file = PolledFile::open(&path).unwrap();
+        assert_eq!(file.read().unwrap(), b"one");
         let long = "x".repeat(5 * FIRST + 1);
         std::fs::write(&path, &long).unwrap();
-        assert_eq!(kept.read().unwrap(), long.as_bytes());
+        assert_eq!(file.read().unwrap(), long.as_bytes());
         std::fs::write(&path, "2").unwrap();
-        assert_eq!(kept.read().unwrap(), b"2");
+        assert_eq!(file.read().unwrap(), b"2");
     }
 
     #[test]
     fn the_kernels_own_file_is_read_twice_alike() {
-        let mut kept = PolledFile::open(Path::new("/proc/filesystems")).unwrap();
-        let first = kept.read().unwrap().to_vec();
+        let mut file = PolledFile::open(Path::new("/proc/filesystems")).unwrap();
+        let first = file.read().unwrap().to_vec();
         assert!(!first.is_empty());
-        assert_eq!(kept.read().unwrap(), first);
+        assert_eq!(file.read().unwrap(), first);
     }
 
     #[test]

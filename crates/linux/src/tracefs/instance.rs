@@ -292,6 +292,7 @@ mod tests {
         assert_eq!(owner("other-12-3456"), None);
         assert_eq!(owner("disksmith-x"), None);
     }
+
     #[test]
     fn an_event_that_the_kernel_does_not_have_is_named() {
         let folder = tempfile::tempdir().unwrap();

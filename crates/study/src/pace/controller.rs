@@ -62,8 +62,8 @@ const TOO_MANY: f64 = 2.0;
 const USUAL: f64 = 0.025;
 const MEAN_S: f64 = 1.0;
 const TAKEN_BACK: f64 = 0.5;
-/// One cycle of work and pause changes the throughput's bound by no more than this: tested after each cycle, a loss seems
-/// significant by chance at some time, and a rate that fell to a twentieth at once would find out for a minute.
+/// One cycle of work and pause changes the throughput's bound by no more than this factor: tested after each cycle, a loss
+/// seems significant by chance now and then, and a rate that fell to a twentieth at once would take a minute to recover.
 const BOUND_CHANGES: f64 = 2.0;
 /// The rate grows only while latencies come this often, in seconds.
 const UNKNOWN_S: f64 = 0.3;

@@ -154,7 +154,7 @@ const SOON_S: f64 = 120.0;
 /// background at full speed delays each: it pauses, …
 const SUSPECT_S: f64 = 0.3;
 /// … for so long at most, and no longer than until nothing was seen for so long (more than [`LAG_S`]).
-const LISTEN_S: f64 = 1.5;
+const SUSPECT_MOST_S: f64 = 1.5;
 const STILL_S: f64 = 0.4;
 /// After a pause in vain the next comes after so long, then after twice as long: a journal waits too.
 const AGAIN_S: f64 = 5.0;
@@ -184,7 +184,8 @@ pub(super) struct PresenceWatch {
     stirred_s: f64,
     suspected_s: f64,
     again_s: f64,
-    listened_s: Option<f64>,
+    /// Time of the last pause in which none was seen.
+    in_vain_s: Option<f64>,
 }
 
 impl PresenceWatch {
@@ -200,7 +201,7 @@ impl PresenceWatch {
             stirred_s: 0.0,
             suspected_s: 0.0,
             again_s: AGAIN_S,
-            listened_s: None,
+            in_vain_s: None,
         }
     }
 
@@ -250,7 +251,7 @@ impl PresenceWatch {
             GONE_S
         };
         self.presence = Presence::Present;
-        (self.again_s, self.listened_s) = (AGAIN_S, None);
+        (self.again_s, self.in_vain_s) = (AGAIN_S, None);
     }
 
     fn not_seen(&mut self, waited_s: f64) {
@@ -263,18 +264,18 @@ impl PresenceWatch {
             Presence::Present => {}
             Presence::Absent => {
                 let is_due = |last: f64| now_s - last >= self.again_s;
-                if waited_s >= SUSPECT_S && self.listened_s.is_none_or(is_due) {
+                if waited_s >= SUSPECT_S && self.in_vain_s.is_none_or(is_due) {
                     self.presence = Presence::Suspected;
                     self.suspected_s = now_s;
                 }
             }
             Presence::Suspected => {
                 let is_still = now_s - self.stirred_s.max(self.suspected_s) >= STILL_S;
-                if is_still || now_s - self.suspected_s >= LISTEN_S {
-                    if self.listened_s.is_some() {
+                if is_still || now_s - self.suspected_s >= SUSPECT_MOST_S {
+                    if self.in_vain_s.is_some() {
                         self.again_s = (2.0 * self.again_s).min(AGAIN_MOST_S);
                     }
-                    self.listened_s = Some(now_s);
+                    self.in_vain_s = Some(now_s);
                     self.presence = Presence::Absent;
                 }
             }

@@ -48,7 +48,7 @@ impl MeanGuard {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SlowGuard {
     pub(super) log_rate: f64,
-    /// Requests since the last slow one, and slow ones in a row.
+    /// Weights of the requests since the last slow one, and slow ones in a row.
     well: f64,
     in_row: f64,
 }

@@ -111,7 +111,7 @@ fn a_target_below_what_the_foreground_has_alone_is_unreachable() {
 }
 
 #[test]
-fn a_foreground_that_waits_behind_the_background_is_listened_to() {
+fn a_foreground_that_waits_behind_the_background_is_suspected() {
     let mut controller = Controller::new(Targets::default());
     pass(&mut controller, 5.0, 0.0, |_| 0.001);
     let look = |controller: &mut Controller, requests: f64, waited_s: f64| {
@@ -136,7 +136,7 @@ fn a_foreground_that_waits_behind_the_background_is_listened_to() {
         look(&mut controller, 30.0, 0.1);
     });
     assert!(controller.probes());
-    // A journal makes no more, and is not listened to again soon.
+    // A journal makes no more, and is not suspected again soon.
     let mut controller = Controller::new(Targets::default());
     pass(&mut controller, 5.0, 0.0, |_| 0.001);
     (0..5).for_each(|_| {
@@ -258,13 +258,13 @@ fn the_own_requests_in_flight_are_no_foreground_beside_one() {
 }
 
 #[test]
-fn few_requests_behind_a_deep_queue_are_listened_to_without_a_probe() {
+fn few_requests_behind_a_deep_queue_are_suspected_without_a_probe() {
     let (mut detector, mut controller) = (
         ForegroundDetector::default(),
         Controller::new(Targets::default()),
     );
     pass(&mut controller, 5.0, 0.0, |_| 0.001);
-    let mut is_heard = |per_s: f64| {
+    let mut is_suspected = |per_s: f64| {
         (0..100).any(|look| {
             let is_due = |at: i32| (f64::from(at) * TICK_S * per_s).floor();
             let pages = is_due(look + 1) - is_due(look);
@@ -287,8 +287,8 @@ fn few_requests_behind_a_deep_queue_are_listened_to_without_a_probe() {
             allowed == Allowed::Nothing
         })
     };
-    assert!(!is_heard(0.3), "a journal");
-    assert!(is_heard(4.0), "a reader that waits for each answer");
+    assert!(!is_suspected(0.3), "a journal");
+    assert!(is_suspected(4.0), "a reader that waits for each answer");
 }
 
 #[test]

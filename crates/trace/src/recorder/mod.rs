@@ -266,11 +266,16 @@ fn text(document: &Document, highest_rate: f64) -> String {
     );
     if document.lost_events > 0 {
         out.push_str(&format!(
-            "{} events were lost: record again with {}; the highest rate was {} requests a second\n",
+            "{} events were lost: record again with {}",
             document.lost_events,
             option_for(highest_rate, Bytes(document.buffer_bytes_per_processor)),
-            ui::format::number(highest_rate),
         ));
+        // A device without counters has no rate, nor has a recording of less than a second with a --buffer.
+        if highest_rate > 0.0 {
+            let rate = ui::format::number(highest_rate);
+            out.push_str(&format!("; the highest rate was {rate} requests a second"));
+        }
+        out.push('\n');
     }
     out
 }

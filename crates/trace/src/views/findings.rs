@@ -57,7 +57,8 @@ pub(crate) fn of(figures: &Figures, header: &Header, caveats: Caveats) -> Vec<Tr
             severity,
             format!(
                 "{} events were lost, {share} of the I/Os: rates are too low, and some completions belong to other \
-                 I/Os. Record again with {} or more, which holds {AWAY} of the highest rate here.",
+                 I/Os. Record again with a larger buffer than before: {} or more, which holds {AWAY} of the highest \
+                 rate here.",
                 caveats.lost,
                 option_for(figures.peak_iops(), Bytes(0)),
             ),

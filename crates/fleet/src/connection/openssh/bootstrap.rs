@@ -74,7 +74,7 @@ impl Bootstrap<'_> {
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => continue,
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(ConnectionError::Unreached(format!(
-                        "{} was silent for {} s while the agent was to be started.",
+                        "{} was silent for {} s at the start of the connection.",
                         self.host.name,
                         limit.as_secs()
                     )));

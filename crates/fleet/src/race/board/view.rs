@@ -88,7 +88,7 @@ struct Row {
     host: String,
     known: Option<Known>,
     worst: String,
-    stand: BoardStatus,
+    status: BoardStatus,
 }
 
 /// A group, the best first.
@@ -98,7 +98,7 @@ struct Group {
     by: RankedBy,
     rows: Vec<Row>,
     /// Status of each host.
-    stands: Vec<BoardStatus>,
+    statuses: Vec<BoardStatus>,
 }
 
 /// Content of the table.
@@ -184,9 +184,9 @@ impl BoardView {
         }
     }
 
-    fn counted(&self, stand: BoardStatus) -> usize {
-        let all = self.groups.iter().flat_map(|group| &group.stands);
-        all.filter(|one| **one == stand).count()
+    fn counted(&self, status: BoardStatus) -> usize {
+        let all = self.groups.iter().flat_map(|group| &group.statuses);
+        all.filter(|one| **one == status).count()
     }
 
     /// Looks at where all hosts stand.
@@ -204,8 +204,8 @@ impl BoardView {
             }
         }
         let known = |place: usize| {
-            let stand = BoardStatus::of(course, place, missed.contains(&place));
-            (stand, course.known(place), place)
+            let status = BoardStatus::of(course, place, missed.contains(&place));
+            (status, course.known(place), place)
         };
         self.groups = groups
             .into_iter()
@@ -283,7 +283,7 @@ impl BoardView {
 
 /// Status of the hosts of these groups, in words.
 fn summary(groups: &[Group]) -> String {
-    let all = groups.iter().flat_map(|group| &group.stands);
+    let all = groups.iter().flat_map(|group| &group.statuses);
     counts(&all.copied().collect::<Vec<BoardStatus>>())
 }
 
@@ -297,12 +297,12 @@ impl Group {
     ) -> Group {
         let figure = |known: &Option<Known>| known.map_or(f64::NEG_INFINITY, |known| known.figure);
         // Who may be kept is before who may not, however good the latter looked.
-        let is_out = |stand: BoardStatus| stand > BoardStatus::Away;
+        let is_out = |status: BoardStatus| status > BoardStatus::Away;
         all.sort_by(|a, b| {
             let by_figure = || figure(&b.1).total_cmp(&figure(&a.1));
             is_out(a.0).cmp(&is_out(b.0)).then_with(by_figure)
         });
-        let row = |(stand, known, place): &(BoardStatus, Option<Known>, usize)| Row {
+        let row = |(status, known, place): &(BoardStatus, Option<Known>, usize)| Row {
             host: run.name(*place).to_owned(),
             known: *known,
             worst: known
@@ -311,19 +311,19 @@ impl Group {
                     worst_name(targets.get(known.disk)?, targets)
                 })
                 .unwrap_or_default(),
-            stand: *stand,
+            status: *status,
         };
         Group {
             name: name.to_owned(),
             by: RankedBy::of(&record.figures),
             rows: all.iter().take(MOST).map(row).collect(),
-            stands: all.iter().map(|one| one.0).collect(),
+            statuses: all.iter().map(|one| one.0).collect(),
         }
     }
 
     /// The cells of its first hosts, at most so many, and of a line that counts the others.
     fn cells(&self, most: usize) -> Vec<Vec<String>> {
-        let shown = if self.stands.len() <= most + 1 {
+        let shown = if self.statuses.len() <= most + 1 {
             self.rows.len()
         } else {
             most.min(self.rows.len())
@@ -334,7 +334,7 @@ impl Group {
             .take(shown)
             .map(|row| self.row(row))
             .collect();
-        let others = self.stands.get(shown..).unwrap_or_default();
+        let others = self.statuses.get(shown..).unwrap_or_default();
         if !others.is_empty() {
             let mut line = vec![self.name.clone(), format!("{} more", others.len())];
             line.extend(std::iter::repeat_n(String::new(), 4));
@@ -354,16 +354,16 @@ impl Group {
             of_known(&|known| RankedFigure::of(known, self.by).bounds()),
             row.worst.clone(),
             of_known(&|known| known.rounds.to_string()),
-            row.stand.word().to_owned(),
+            row.status.word().to_owned(),
         ]
     }
 }
 
 /// Numbers of hosts by status, such as `12 in, 3 out`.
-fn counts(stands: &[BoardStatus]) -> String {
-    let count = |stand: &BoardStatus| {
-        let number = stands.iter().filter(|one| *one == stand).count();
-        (number > 0).then(|| format!("{number} {}", stand.word()))
+fn counts(statuses: &[BoardStatus]) -> String {
+    let count = |status: &BoardStatus| {
+        let number = statuses.iter().filter(|one| *one == status).count();
+        (number > 0).then(|| format!("{number} {}", status.word()))
     };
     let counted: Vec<String> = BoardStatus::ALL.iter().filter_map(count).collect();
     counted.join(", ")
@@ -521,7 +521,7 @@ mod tests {
     fn each_standing_has_its_word() {
         let mut view = view(3);
         let group = &mut view.groups[0];
-        (group.rows[0].stand, group.stands[0]) = (BoardStatus::Below, BoardStatus::Below);
+        (group.rows[0].status, group.statuses[0]) = (BoardStatus::Below, BoardStatus::Below);
         let shown = texts(&view, (100, 20)).join("\n");
         assert!(shown.contains("below the floor"), "{shown}");
         assert_eq!(

@@ -36,6 +36,7 @@ fn race(hosts: &[Member]) -> (FleetRun, RaceConclusion) {
     record.hosts = hosts.iter().map(raced).collect();
     let ranked = |place: usize| RankedHost {
         is_bad: place > 0,
+        is_gone: false,
         ..RankedHost::unmeasured(place, Decision::Cull, "3 others are better")
     };
     let group = GroupEnd {
