@@ -50,7 +50,10 @@ kill_all() {
         done
         [ -n "$all" ] || return 0
         kill -9 $all
-        sleep 0.1
+        # A process that ends has no program any more, and may still have its files open.
+        for one in $all; do
+            while grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$one/status"; do sleep 0.1; done
+        done
     done
 }
 # Runs a scrub, and signals it once a condition is true while it is at work; its status is this one's. On a host on

@@ -162,15 +162,22 @@ mod tests {
         let clock = Clock::start();
         let queue = Arc::new(DelayQueue::new(clock));
         queue.push(Nanos::from_secs(3600), 'z');
+        let (sender, taken) = std::sync::mpsc::channel();
         let taker = {
             let queue = Arc::clone(&queue);
-            std::thread::spawn(move || (queue.next(), queue.next()))
+            std::thread::spawn(move || {
+                for _ in 0..2 {
+                    sender.send(queue.next()).unwrap();
+                }
+            })
         };
+        // So that it waits, as a rule.
         std::thread::sleep(Duration::from_millis(20));
         queue.push(Nanos(0), 'a');
-        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!(taken.recv().unwrap(), Some('a'));
         queue.close();
-        assert_eq!(taker.join().unwrap(), (Some('a'), None));
+        assert_eq!(taken.recv().unwrap(), None);
+        taker.join().unwrap();
         queue.push(Nanos(0), 'b');
         assert_eq!(queue.next(), None);
     }
