@@ -147,7 +147,7 @@ fn root_checks_a_host_by_check_by_ssh_of_monitoring_plugins() {
     let check = |more: &str| {
         let remote = format!(
             "{} watch --check --count 1 --interval 100ms {more}",
-            net.program()
+            Net::PROGRAM
         );
         let words = [
             plugin,

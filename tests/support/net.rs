@@ -256,7 +256,8 @@ impl Net {
             } else {
                 "exec"
             })
-            .arg(nodes.join(" "));
+            .arg(nodes.join(" "))
+            .arg(&self.binary);
         let command = match &throttle {
             Some(throttle) => throttle.hold(&command),
             None => command,
@@ -302,10 +303,8 @@ impl Net {
         self.path("config")
     }
 
-    /// The program as the hosts see it.
-    pub(crate) fn program(&self) -> &str {
-        self.binary.to_str().unwrap()
-    }
+    /// The program as the hosts see it, wherever this checkout is.
+    pub(crate) const PROGRAM: &str = "/run/host/program";
 
     /// A command in the network where the user is, which is killed with the thread that starts it.
     pub(crate) fn near(&self, words: &[&str]) -> Command {
@@ -484,10 +483,10 @@ MaxStartups 100
 SetEnv PATH=/run/host/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 ";
 
-/// The first command in a host's namespaces: NAME FOLDER MEMORY MOUNTED BARE exec|noexec MORE.
+/// The first command in a host's namespaces: NAME FOLDER MEMORY MOUNTED BARE exec|noexec MORE PROGRAM.
 const HOST: &str = r#"
 set -e
-name=$1 folder=$2 memory=$3 mounted=$4 bare=$5 exec=$6 more=$7
+name=$1 folder=$2 memory=$3 mounted=$4 bare=$5 exec=$6 more=$7 program=$8
 mount --make-rprivate /
 mount -t proc proc /proc
 hostname "$name"
@@ -496,6 +495,8 @@ mount -t tmpfs -o mode=755 host /run
 mkdir /run/sshd /run/host
 cp "$folder"/* /run/host/
 chmod 600 /run/host/key
+: > /run/host/program
+mount --bind "$program" /run/host/program
 # An account without a password may be locked, which sshd without PAM takes to mean everybody.
 sed 's/^root:[^:]*:/root:*:/' /etc/shadow > /run/host/shadow
 mount --bind /run/host/shadow /etc/shadow
