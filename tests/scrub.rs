@@ -126,7 +126,7 @@ is "$(tunables)" "$before" "at the end"
 disksmith scrub --status >&2; is $? 1 "status"
 
 echo 65536 >"$md/sync_max"
-disksmith scrub data >&2; is $? 2 "a sync_max that somebody has left"
+disksmith scrub data >&2; is $? 2 "a sync_max that another program has set"
 echo max >"$md/sync_max"
 mdadm /dev/md/data --fail /dev/vdc >&2
 disksmith scrub data >&2; is $? 2 "degraded"

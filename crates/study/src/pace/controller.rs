@@ -635,7 +635,7 @@ impl Controller {
         (each_s / TELLS_S).min(1.0)
     }
 
-    /// What was used of late, as a logarithm.
+    /// Logarithm of the rate that was used lately, and at least of the least rate.
     fn log_used(&self) -> f64 {
         self.used.max(self.least).ln()
     }

@@ -70,7 +70,7 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
     let targets = target::find(&context.root, &devices, &args.devices)?;
     target::is_elsewhere(&context.root, &devices, &targets, &args.output)?;
     let mut rate = RequestRate::start(&context.root, &targets);
-    // Before the capture, whose buffers nobody would read meanwhile.
+    // Files are mapped before tracing starts: until they are, nothing reads the buffers for events.
     let dataset = args.dataset.as_deref();
     let dataset = dataset.map(|folder| Dataset::start(&context.root, &devices, &targets, folder));
     let dataset = dataset.transpose()?;
