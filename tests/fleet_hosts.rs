@@ -104,12 +104,12 @@ fn root_runs_programs_on_hosts_and_folds_what_they_print() {
 
 /// The hosts of each text, as clush gathers them.
 fn folds_as_clush(net: &Net) {
-    let script = "test $(hostname) = h2 && echo two || echo others";
+    let script = "test $(hostname) = h2 && printf 'two\\t2\\n' || echo others";
     let text = said(&mut net.fleet("exec", "", &["--", "sh", "-c", script])).ends_with(0);
     let ssh = format!("-F {}", net.config());
     let clush = ["clush", "-b", "-w", "h[1-3]", "-o", &ssh, script];
     let gathered = said(&mut net.near(&clush)).ends_with(0);
-    for (set, count, line) in [("h[1,3]", 2, "others"), ("h2", 1, "two")] {
+    for (set, count, line) in [("h[1,3]", 2, "others"), ("h2", 1, "two\t2")] {
         let number = if count > 1 {
             format!(" ({count} hosts)")
         } else {

@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValue;
 use clap::{ArgGroup, Args, ValueEnum};
 use engine::IoInterface;
-use formats::Format;
 use record::Nanos;
 
+use crate::answer_format::AnswerFormat;
 pub use crate::fio_options::FioOptions;
 pub use crate::shared_options::SharedOptions;
 use crate::suite_kind::Suite;
@@ -158,7 +158,7 @@ pub struct BenchArgs {
     #[arg(long)]
     pub json: bool,
     /// Answer in CSV, or in another tool's format for its readers
-    #[arg(long, value_parser = output_format(), conflicts_with = "json")]
+    #[arg(long, value_parser = AnswerFormat::parser(), conflicts_with = "json")]
     pub format: Option<AnswerFormat>,
     /// Also write the windows as logs of fio, for fio-plot and spreadsheets: of each phase N
     /// PREFIX_iops.N.log, PREFIX_bw.N.log (KiB/s) and PREFIX_lat.N.log (ns)
@@ -224,7 +224,7 @@ impl BenchArgs {
 
     /// The form of the answer for other programs that is requested.
     pub(crate) fn answer_format(&self) -> Option<AnswerFormat> {
-        let of_fio = AnswerFormat::Tool(Format::FioJson);
+        let of_fio = AnswerFormat::Tool(formats::Format::FioJson);
         let wants_json = self.fio_options.wants_json();
         self.format.or(wants_json.then_some(of_fio))
     }
@@ -261,44 +261,6 @@ impl BenchArgs {
             Some(EngineChoice::Sync) => IoInterface::Sync,
         }
     }
-}
-
-/// The form of an answer for other programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswerFormat {
-    /// A table with a row for each kind of request of each phase.
-    Csv,
-    /// Another tool's format.
-    Tool(Format),
-}
-
-impl AnswerFormat {
-    fn all() -> impl Iterator<Item = AnswerFormat> {
-        [AnswerFormat::Csv]
-            .into_iter()
-            .chain(Format::ALL.map(AnswerFormat::Tool))
-    }
-
-    /// Its name on the command line, and a line of help.
-    fn describe(self) -> (&'static str, &'static str) {
-        match self {
-            AnswerFormat::Csv => ("csv", "A row for each kind of request of each phase"),
-            AnswerFormat::Tool(format) => format.describe(),
-        }
-    }
-}
-
-/// Parses the format of an answer.
-pub(crate) fn output_format() -> impl TypedValueParser<Value = AnswerFormat> {
-    let values = AnswerFormat::all().map(|format| {
-        let (name, help) = format.describe();
-        PossibleValue::new(name).help(help)
-    });
-    PossibleValuesParser::new(values).try_map(|word| {
-        AnswerFormat::all()
-            .find(|format| format.describe().0 == word)
-            .ok_or("this format is not known")
-    })
 }
 
 impl ValueEnum for Suite {

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use ledger::Ledger;
 use record::Run;
 
-use crate::args::{AnswerFormat, BenchArgs};
+use crate::args::BenchArgs;
 use crate::conclusion::Conclusion;
 use crate::session::Ran;
 use crate::views;
@@ -33,10 +33,7 @@ pub(crate) fn finish(
     if !run.phases.is_empty() {
         let kept = keep(&run, &conclusion, context, ledger);
         let text = match args.answer_format() {
-            Some(AnswerFormat::Csv) => Ok(views::csv::measured(&run, &conclusion)),
-            Some(AnswerFormat::Tool(format)) => {
-                formats::write(format, &formats::sum_up(&run)).midway()
-            }
+            Some(format) => format.measured(&run, &conclusion).midway(),
             None if args.json => Ok(views::json::document(&run, &conclusion)),
             None => Ok(views::text::run(&run, &conclusion, context.columns, kept)),
         };

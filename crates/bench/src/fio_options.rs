@@ -288,6 +288,12 @@ impl FioOptions {
             .map(|(_, value)| value.as_str())
     }
 
+    /// Names of the files or devices, each to be rewritten in place.
+    pub fn filenames_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let named = |(name, _): &&mut (&'static str, String)| *name == "filename";
+        self.given.iter_mut().filter(named).map(|(_, text)| text)
+    }
+
     /// The options of the jobs in fio's words, with `more` before those that are given; `None` where none is given.
     pub(crate) fn job(
         &self,

@@ -1,6 +1,7 @@
 //! The verb `bench`: suites, the preparation of a target, and what is concluded of a run.
 
 pub(crate) mod answer;
+mod answer_format;
 pub mod args;
 mod around;
 pub mod conclusion;

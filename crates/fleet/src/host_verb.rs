@@ -149,7 +149,11 @@ impl HostVerb {
                 // A target that stands behind --phase is read as one more of its names.
                 let targets = paths(&mut args.target).chain(paths(&mut args.more_targets));
                 let words = args.phase.iter_mut().chain(&mut args.destroy);
-                targets.chain(words.map(DiskArgument::Word)).collect()
+                let filenames = args.fio_options.filenames_mut().map(DiskArgument::Text);
+                targets
+                    .chain(words.map(DiskArgument::Word))
+                    .chain(filenames)
+                    .collect()
             }
             HostVerb::Replay(args) => with_consents(&mut args.targets, &mut args.destroy),
             HostVerb::Array(args) => match &mut args.verb {
@@ -285,8 +289,9 @@ mod tests {
     ];
 
     /// Command lines that name disks by all arguments of these names.
-    const LINES: [&str; 10] = [
+    const LINES: [&str; 11] = [
         "bench ID --destroy ID=ext4",
+        "bench --rw randread --filename ID",
         "replay a.dst ID --destroy ID=ext4",
         "array create --level 1 --members ID,ID --spares ID --destroy ID=ext4 --destroy ID",
         "array replace data --member ID --with ID --destroy ID",

@@ -1,4 +1,4 @@
-//! Tables as CSV (RFC 4180).
+//! Tables as CSV.
 
 /// A table.
 pub(crate) struct CsvTable(String);
@@ -43,7 +43,7 @@ mod tests {
         table.row(["say \"hi\"\n".to_owned(), String::new()]);
         assert_eq!(
             table.text(),
-            "a,\"b,c\"\r\n'=cmd|x,-1.5\r\n\"say \"\"hi\"\"\n\",\r\n"
+            "a,\"b,c\"\n'=cmd|x,-1.5\n\"say \"\"hi\"\"\n\",\n"
         );
     }
 }

@@ -82,17 +82,17 @@ fn ascii(text: &str) -> String {
 }
 
 /// The text with control characters, which a path or a host's name may hold, made harmless: a
-/// terminal would obey them. Line breaks stay.
+/// terminal would obey them. Tabs and line breaks stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
     // Those beyond ASCII begin with 0xc2 in UTF-8. Most texts have none of either, which is seen many bytes at
     // a time as long as nothing ends the search.
-    let may_be_control = |byte: u8| matches!(byte, 0..=0x09 | 0x0b..=0x1f | 0x7f | 0xc2);
+    let may_be_control = |byte: u8| matches!(byte, 0..=0x08 | 0x0b..=0x1f | 0x7f | 0xc2);
     let is_harmless = |seen: bool, byte: &u8| seen & !may_be_control(*byte);
     if text.as_bytes().iter().fold(true, is_harmless) {
         return Cow::Borrowed(text);
     }
     let harmless = |c: char| {
-        if c.is_control() && c != '\n' {
+        if c.is_control() && !matches!(c, '\t' | '\n') {
             '\u{fffd}'
         } else {
             c
@@ -112,7 +112,7 @@ mod tests {
         }
         for c in (0..=0xff).filter_map(char::from_u32) {
             let shown = match c {
-                '\n' => '\n',
+                '\t' | '\n' => c,
                 '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => '\u{fffd}',
                 other => other,
             };

@@ -1,9 +1,9 @@
-//! Lines of CSV (RFC 4180).
+//! Lines of CSV (RFC 4180, with the line ends of Unix, which awk and spreadsheets take).
 
 /// A line of fields, quoted where they must be, with its end.
 pub fn line(fields: impl IntoIterator<Item = String>) -> String {
     let fields: Vec<String> = fields.into_iter().map(|field| quoted(&field)).collect();
-    fields.join(",") + "\r\n"
+    fields.join(",") + "\n"
 }
 
 fn quoted(field: &str) -> String {

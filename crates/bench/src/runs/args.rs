@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::args::{AnswerFormat, output_format};
+use crate::answer_format::AnswerFormat;
 use domain::values::Percent;
 
 /// Arguments of `runs`.
@@ -68,7 +68,7 @@ pub struct ShowArgs {
     #[arg(long)]
     pub json: bool,
     /// Answer in CSV, or in another tool's format for its readers
-    #[arg(long, value_parser = output_format(), conflicts_with = "json")]
+    #[arg(long, value_parser = AnswerFormat::parser(), conflicts_with = "json")]
     pub format: Option<AnswerFormat>,
 }
 

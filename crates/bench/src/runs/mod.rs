@@ -12,7 +12,6 @@ use ledger::{Filter, Ledger, RunSummary, StoredRun};
 use record::{ImportedRun, Origin, Run, RunId, Verdict};
 use serde::Serialize;
 
-use crate::args::AnswerFormat;
 use crate::conclusion::Conclusion;
 use crate::judged::Judged;
 use crate::runs::args::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
@@ -213,17 +212,11 @@ pub fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
     let ledger = context.open_ledger_or_empty()?;
     let run = load(&ledger, &args.run)?;
     let text = match (&run, args.format) {
-        (Concluded::Measured(run, conclusion), Some(AnswerFormat::Csv)) => {
-            views::csv::measured(run, conclusion)
+        (Concluded::Measured(run, conclusion), Some(format)) => {
+            format.measured(run, conclusion).refused()?
         }
-        (Concluded::Imported(run, judged), Some(AnswerFormat::Csv)) => {
-            views::csv::imported(run, judged)
-        }
-        (Concluded::Measured(run, _), Some(AnswerFormat::Tool(format))) => {
-            formats::write(format, &formats::sum_up(run)).refused()?
-        }
-        (Concluded::Imported(run, _), Some(AnswerFormat::Tool(format))) => {
-            formats::write(format, &run.summary).refused()?
+        (Concluded::Imported(run, judged), Some(format)) => {
+            format.imported(run, judged).refused()?
         }
         (run, None) if args.json => run.document(),
         (Concluded::Measured(run, conclusion), None) => {

@@ -1,4 +1,4 @@
-//! CSV (RFC 4180): a header, and a row for each kind of request of each phase.
+//! CSV: a header, and a row for each kind of request of each phase.
 
 use record::{FlowSummary, Histogram, ImportedRun, LatencySummary, PhaseSummary, Run};
 use ui::csv::line;
