@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "other test programs use more of the client")]
 
 mod client;
+mod specs;
 
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use client::{Client, READ, WRITE};
 use lab::server::{DataMedium, Options, Server};
-use lab::spec::VolumeGroup;
+use specs::specs;
 
 const MIB: u64 = 1 << 20;
 /// The longest payload of the protocol.
@@ -23,12 +24,11 @@ const BOUND: u64 = 450 * MIB;
 const LONG: Duration = Duration::from_secs(600);
 
 fn serve(volume: &str) -> Server {
-    let group: VolumeGroup = volume.parse().unwrap();
     let options = Options {
         keep: DataMedium::Memory,
         ..Options::default()
     };
-    Server::start(&group.volumes().collect::<Vec<_>>(), &options).unwrap()
+    Server::start(&specs(&[volume]), &options).unwrap()
 }
 
 /// The resident memory of this process, in bytes.

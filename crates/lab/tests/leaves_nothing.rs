@@ -3,21 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod specs;
+
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use lab::server::{Caps, DataMedium, Options, Server};
-use lab::spec::{VolumeGroup, VolumeSpec};
-
-fn specs(groups: &[&str]) -> Vec<VolumeSpec> {
-    let groups = groups
-        .iter()
-        .map(|text| text.parse::<VolumeGroup>().unwrap());
-    groups
-        .flat_map(|group| group.volumes().collect::<Vec<_>>())
-        .collect()
-}
+use specs::specs;
 
 fn count(folder: &str) -> usize {
     std::fs::read_dir(folder).unwrap().count()

@@ -15,8 +15,9 @@ use lab::machine::{
     default_cache,
 };
 use lab::server::{Server, Volume};
-use lab::spec::{VolumeGroup, VolumeSpec};
 use skip::skipped;
+
+use crate::specs::specs;
 
 /// Takes what a command writes, for a look at it while it runs.
 #[derive(Clone, Default)]
@@ -159,11 +160,7 @@ fn synced_files_survive(cuts: u32) {
     let Some(mut options) = options(folder.path(), SYNCED) else {
         return;
     };
-    let specs: Vec<VolumeSpec> = "2xvolatile=1,latency=1ms:64MiB"
-        .parse::<VolumeGroup>()
-        .unwrap()
-        .volumes()
-        .collect();
+    let specs = specs(&["2xvolatile=1,latency=1ms:64MiB"]);
     let server = Server::start(&specs, &lab::server::Options::default()).unwrap();
     let disk = |volume: &Volume| Disk {
         source: DiskContent::Socket {

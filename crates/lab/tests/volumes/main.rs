@@ -12,3 +12,5 @@ mod machine;
 mod mapped_arrays;
 mod real_clients;
 mod requests;
+#[path = "../specs/mod.rs"]
+mod specs;

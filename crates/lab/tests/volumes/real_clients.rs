@@ -4,21 +4,16 @@
 use std::process::{Command, Output};
 
 use lab::server::{DataMedium, Options, Server};
-use lab::spec::VolumeGroup;
+
+use crate::specs::specs;
 
 fn serve(groups: &[&str]) -> Server {
-    let groups = groups
-        .iter()
-        .map(|text| text.parse::<VolumeGroup>().unwrap());
-    let specs: Vec<_> = groups
-        .flat_map(|g| g.volumes().collect::<Vec<_>>())
-        .collect();
     let options = Options {
         keep: DataMedium::Memory,
         listen: Some("127.0.0.1:0".parse().unwrap()),
         ..Options::default()
     };
-    Server::start(&specs, &options).unwrap()
+    Server::start(&specs(groups), &options).unwrap()
 }
 
 /// The volume's address on its unix socket.

@@ -4,18 +4,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::client::{Client, DISC, FLUSH, READ, TRIM, WRITE, ZEROES};
+use crate::specs::specs;
 use lab::server::{Caps, DataMedium, Options, Server};
-use lab::spec::{Span, VolumeGroup, VolumeSpec};
+use lab::spec::Span;
 use record::Bytes;
-
-fn specs(groups: &[&str]) -> Vec<VolumeSpec> {
-    let groups = groups
-        .iter()
-        .map(|text| text.parse::<VolumeGroup>().unwrap());
-    groups
-        .flat_map(|group| group.volumes().collect::<Vec<_>>())
-        .collect()
-}
 
 fn options() -> Options {
     Options {
