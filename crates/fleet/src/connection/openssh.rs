@@ -136,14 +136,17 @@ impl Transport for OpenSsh {
         talk.step("ready", STEP_TIMEOUT)?;
         let input = talk.send(program)?;
         let Ssh { lines, end, .. } = ssh;
+        let end: Box<dyn WireEnd> = match program.is_static {
+            true => Box::new(end),
+            false => Box::new(DynamicProgramEnd {
+                end,
+                name: host.name.clone(),
+            }),
+        };
         Ok(Wire {
             input: Box::new(input),
             lines,
-            end: Box::new(SshEnd {
-                end,
-                name: host.name.clone(),
-                is_static: program.is_static,
-            }),
+            end,
         })
     }
 
@@ -163,11 +166,7 @@ impl Transport for OpenSsh {
         Ok(Wire {
             input,
             lines,
-            end: Box::new(SshEnd {
-                end,
-                name: host.name.clone(),
-                is_static: true,
-            }),
+            end: Box::new(end),
         })
     }
 }
@@ -188,24 +187,31 @@ fn one_line(text: &str) -> String {
     format!("exec sh -c '{}'", script.trim_end())
 }
 
-/// The end of a wire that an ssh is.
-struct SshEnd {
+/// The end of a wire to a program that was sent and needs libraries of the host.
+struct DynamicProgramEnd {
     end: ChildEnd,
+    /// Name of the host.
     name: String,
-    is_static: bool,
 }
 
-impl WireEnd for SshEnd {
+impl WireEnd for DynamicProgramEnd {
     fn why(&mut self) -> String {
-        let (ssh_output, status) = self.end.last_output();
-        let is_missing = ssh_output.contains("not found") || ssh_output.contains("No such file");
-        if !self.is_static && (is_missing || ssh_output.contains("GLIBC")) {
-            return format!(
-                "{} lacks libraries of this disksmith ({ssh_output}); build a static one with 'make \
-                 static', and use that.",
-                self.name
-            );
+        let why = self.end.why();
+        let signs = ["not found", "No such file", "GLIBC"];
+        if !signs.iter().any(|sign| why.contains(sign)) {
+            return why;
         }
+        format!(
+            "{} lacks libraries of this disksmith ({why}); build a static one with 'make static', \
+             and use that.",
+            self.name
+        )
+    }
+}
+
+impl WireEnd for ChildEnd {
+    fn why(&mut self) -> String {
+        let (ssh_output, status) = self.last_output();
         match (ssh_output.as_str(), status.and_then(|status| status.code())) {
             ("", Some(code)) => format!("ssh ended with status {code}"),
             ("", None) => String::new(),
