@@ -341,7 +341,7 @@ fn root_kills_fleet_and_the_hosts_end_what_they_did() {
 }
 
 #[test]
-fn root_watches_hosts_of_which_one_goes_and_comes_back() {
+fn root_top_shows_two_hosts_and_one_that_is_dead() {
     let Some(net) = Net::new(&[
         PLAIN,
         PLAIN,

@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn each_standing_has_its_word() {
+    fn each_status_has_its_word() {
         let mut view = view(3);
         let group = &mut view.groups[0];
         (group.rows[0].status, group.statuses[0]) = (BoardStatus::Below, BoardStatus::Below);
