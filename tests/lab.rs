@@ -371,13 +371,11 @@ fn where_there_is_no_qemu_the_tour_names_its_package_and_is_played() {
     assert!(!played.out.contains('\u{1b}'), "{played:#?}");
     let folder = place.path("empty");
     std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("apt-get"), "").unwrap();
     let mut command = place.command("lab tour");
     let instead = said(command.env("PATH", &folder)).ends_with(0);
     assert_eq!(instead.out, played.out);
-    instead.warns(&[
-        "is not installed: apt-get install qemu-system-",
-        "a recording",
-    ]);
+    instead.warns(&["apt-get install qemu-system-", "a recording"]);
     for speed in ["0", "-1", "fast"] {
         place
             .run(&["lab", "tour", "--recorded", &format!("--speed={speed}")])

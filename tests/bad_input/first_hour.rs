@@ -1,5 +1,6 @@
 //! Situations of a new user's first hour: each is answered with a sentence that ends in a command to type.
 
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use crate::no_uring::without_uring;
@@ -44,6 +45,8 @@ fn sentences_of_the_first_hour_end_in_a_command() {
     let mut recording = Running::start(&mut place.command("watch --record --plain"));
     recording.wait_for_text("# ");
     let recorded = recording.id();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
     check(vec![
         Case {
             situation: "a folder that is not there",
@@ -109,6 +112,13 @@ fn sentences_of_the_first_hour_end_in_a_command() {
             status: 2,
             says: "two would keep everything twice",
             command: format!("kill {recorded}"),
+        },
+        Case {
+            situation: "two servers at one port",
+            answer: run(&format!("watch --prometheus {port} --count 1")),
+            status: 2,
+            says: "Address already in use",
+            command: format!("ss -lntup sport = :{port}"),
         },
     ]);
     // No manager of packages and no mdadm are found there.

@@ -6,7 +6,7 @@ use super::{Place, ProgramOutput, Words, skipped};
 /// `lab run` with these arguments; `None`, with a note, where there is no machine to be had.
 pub(crate) fn lab_run(place: &Place, arguments: &(impl Words + ?Sized)) -> Option<ProgramOutput> {
     let said = place.run(&[vec!["lab", "run"], arguments.words()].concat());
-    let wanting = ["is not installed: apt-get install", "cannot be fetched"];
+    let wanting = ["is not installed; install", "cannot be fetched"];
     if said.status == Some(2) && wanting.iter().any(|words| said.err.contains(words)) {
         skipped(&said.err);
         return None;

@@ -181,7 +181,7 @@ impl Machine {
         arguments.push(script);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let said = place.run(&arguments);
-        let wanting = ["is not installed: apt-get install", "cannot be fetched"];
+        let wanting = ["is not installed; install", "cannot be fetched"];
         if said.status == Some(2) && wanting.iter().any(|words| said.err.contains(words)) {
             skipped(&said.err);
             return None;

@@ -116,7 +116,7 @@ pub enum Error {
     /// The file or its folder may not be written.
     #[error(
         "the ledger {} cannot be written: the file or its folder is read-only. Name another file \
-         with --ledger or DISKSMITH_LEDGER",
+         with --ledger, or once for all: export DISKSMITH_LEDGER=/var/tmp/disksmith.db",
         path.display()
     )]
     ReadOnly {

@@ -1,6 +1,7 @@
 //! Commands to type, at the end of an error.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{Error, ErrorKind};
 use std::path::Path;
 
 use crate::exec;
@@ -61,6 +62,19 @@ fn typed(program: &OsStr) -> OsString {
     }
 }
 
+/// The error of a port at which this program cannot listen, with what to do about another program's port, and about one
+/// of root's.
+pub fn port(error: Error, port: u16) -> Error {
+    let remedy = match error.kind() {
+        ErrorKind::AddrInUse => {
+            format!("name another port, or see which program listens: ss -lntup sport = :{port}")
+        }
+        ErrorKind::PermissionDenied => format!("name a port above 1023, or {}", as_root()),
+        _ => return error,
+    };
+    Error::new(error.kind(), format!("{error}; {remedy}"))
+}
+
 /// Clause on a package that is missing: the command that installs it here.
 pub fn install(package: &str) -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -112,6 +126,18 @@ mod tests {
             line_without("--retry-failed", "disksmith".as_ref(), words),
             r"disksmith fleet exec -- sh -c 'a '\''b'\'''"
         );
+    }
+
+    #[test]
+    fn the_error_of_a_port_says_what_to_do() {
+        let in_use = port(ErrorKind::AddrInUse.into(), 9188);
+        assert_eq!(in_use.kind(), ErrorKind::AddrInUse);
+        assert!(
+            in_use.to_string().ends_with(": ss -lntup sport = :9188"),
+            "{in_use}"
+        );
+        let other = port(ErrorKind::AddrNotAvailable.into(), 9188).to_string();
+        assert_eq!(other, Error::from(ErrorKind::AddrNotAvailable).to_string());
     }
 
     #[test]

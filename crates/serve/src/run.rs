@@ -1,6 +1,5 @@
 //! Starting the server, and its end.
 
-use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -8,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use linux::remedy;
 use tally::store::StoreAddress;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
@@ -143,15 +143,8 @@ pub(crate) fn run(args: &ServeArgs, context: &mut Context, interrupt: &Arc<Atomi
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
-    let listener = TcpListener::bind(address);
-    if let Err(error) = &listener
-        && error.kind() == ErrorKind::AddrInUse
-    {
-        return Err(Failure::refused(format!(
-            "a program listens on {address} already, perhaps another 'disksmith serve'; name another port with --listen"
-        )));
-    }
-    listener
+    TcpListener::bind(address)
+        .map_err(|error| remedy::port(error, address.port()))
         .with_context(|| format!("{address} cannot be listened on"))
         .refused()
 }

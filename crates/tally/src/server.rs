@@ -12,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use linux::remedy;
 use tokio::sync::{Semaphore, oneshot};
 
 /// Connections at once; others wait in the kernel's queue.
@@ -49,7 +50,8 @@ impl Server {
         H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
         F: Future<Output = Answer> + Send + 'static,
     {
-        let listener = TcpListener::bind(address)?;
+        let listener =
+            TcpListener::bind(address).map_err(|error| remedy::port(error, address.port()))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -130,7 +130,7 @@ pub(super) fn replay(
     interrupt: &Arc<AtomicBool>,
 ) -> Outcome {
     let Some(ledger) = context.open_ledger_if_there()? else {
-        context.notice("Nothing was recorded on this host; disksmith watch --record does it.");
+        context.notice("Nothing was recorded on this host; this does it: disksmith watch --record");
         return Ok(CommandEnd::No);
     };
     let span = args.record.span.map(|span| span.0);
@@ -426,7 +426,7 @@ fn nothing(part: &RecordingPart, ledger: &Ledger) -> Result<String, Failure> {
             )
         }
         (None, None) if of_host.is_empty() => {
-            "Nothing was recorded of it; disksmith watch --record does it.".to_owned()
+            "There is no recording of it; this begins one: disksmith watch --record".to_owned()
         }
         (None, None) => "The recording of that time has a gap there.".to_owned(),
     };

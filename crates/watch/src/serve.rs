@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use linux::Root;
+use linux::{Root, remedy};
 use record::sample::Sample;
 use rustls::{ServerConnection, StreamOwned};
 use study::watch::WatchEvent;
@@ -64,7 +64,10 @@ impl Server {
             return Ok(None);
         };
         let cannot = || format!("metrics cannot be served at {address}");
-        let listener = TcpListener::bind(address).with_context(cannot).refused()?;
+        let listener = TcpListener::bind(address)
+            .map_err(|error| remedy::port(error, address.port()))
+            .with_context(cannot)
+            .refused()?;
         let bound = listener.local_addr().with_context(cannot).refused()?;
         let found = Arc::new(Mutex::new(FindingCounts::default()));
         let scheme = if guard.has_tls() { "https" } else { "http" };

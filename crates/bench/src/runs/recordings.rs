@@ -77,7 +77,7 @@ pub(super) fn line(ledger: &Ledger) -> Result<String, Failure> {
 
 fn text(found: &[RecordingSummary], columns: usize) -> String {
     if found.is_empty() {
-        return "Nothing is recorded here yet; disksmith watch --record does it.\n".to_owned();
+        return "Nothing is recorded here yet; this does it: disksmith watch --record\n".to_owned();
     }
     let rows: Vec<Vec<String>> = found
         .iter()

@@ -31,8 +31,16 @@ fn output(program: &str, args: &[String]) -> anyhow::Result<String> {
     }
 }
 
-/// Words of a client that had no password, and the place that it is read from.
-const WITHOUT_PASSWORD: [(&str, &str); 2] = [
+/// Words of a client that could not connect, and what to do.
+const REMEDIES: [(&str, &str); 4] = [
+    (
+        "Can't connect",
+        "start the server, or name another one: disksmith doctor --mysql mysql://USER@HOST:3306",
+    ),
+    (
+        "Is the server running",
+        "start the server, or name another one: disksmith doctor --postgres postgresql://USER@HOST/DATABASE",
+    ),
     (
         "(using password: NO)",
         "write user and password into ~/.my.cnf, below [client]",
@@ -45,9 +53,7 @@ fn failure(program: &str, stderr: &str) -> String {
     let words: Vec<&str> = stderr.split_whitespace().collect();
     let text = words.join(" ");
     let text = text.trim_start_matches(&format!("{program}: "));
-    let known = WITHOUT_PASSWORD
-        .iter()
-        .find(|(said, _)| text.contains(said));
+    let known = REMEDIES.iter().find(|(said, _)| text.contains(said));
     match known {
         Some((_, remedy)) => format!("{program}: {text}; {remedy}"),
         None => format!("{program}: {text}"),

@@ -117,8 +117,9 @@ pub fn check_emulator() -> Result<()> {
         return Ok(());
     }
     Err(Error::Unavailable(format!(
-        "the lab's machine needs {}, which is not installed: apt-get install {}",
-        arch.qemu, arch.qemu_package
+        "the lab's machine needs {}, which is not installed; {}",
+        arch.qemu,
+        linux::remedy::install(arch.qemu_package)
     )))
 }
 

@@ -59,9 +59,10 @@ pub(crate) fn sweep(
 ) -> Outcome {
     let plan = TypeSweepPlan::of(args).map_err(|problems| refused(&problems))?;
     if !args.dry_run && !rustix::process::geteuid().is_root() {
-        return Err(refused(&[
-            "the disks of the volumes are written to, which needs root".to_owned(),
-        ]));
+        return Err(refused(&[format!(
+            "the disks of the volumes are written to, which needs root; {}",
+            linux::remedy::as_root()
+        )]));
     }
     let store = open("which volumes it has made", args.dry_run, context)?;
     let store = repair(store, args.dry_run, context)?;

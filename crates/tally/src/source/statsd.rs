@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use linux::datagrams::{self, Datagrams};
+use linux::remedy;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::{Delivery, Identity, Intake, PollResult, Source};
@@ -75,7 +76,9 @@ impl Statsd {
         let cannot = || format!("statsd://{place} cannot be had");
         let mut found = host.to_socket_addrs().with_context(cannot)?;
         let address: SocketAddr = found.next().with_context(cannot)?;
-        let datagrams = UdpSocket::bind(address).with_context(cannot)?;
+        let datagrams = UdpSocket::bind(address)
+            .map_err(|error| remedy::port(error, address.port()))
+            .with_context(cannot)?;
         let bound = datagrams.local_addr().with_context(cannot)?;
         let listener = TcpListener::bind(bound).with_context(cannot)?;
         datagrams.set_nonblocking(true).with_context(cannot)?;

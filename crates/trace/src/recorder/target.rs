@@ -104,7 +104,7 @@ pub(super) fn is_elsewhere(
             if let Some(target) = targets.iter().find(|target| target.device.number == number) {
                 return Err(Failure::refused(format!(
                     "the trace {} would lie on {}, which is recorded: each block of it would be recorded too. Name a \
-                     file on another disk",
+                     file on another disk, or in memory: -o /dev/shm/trace.dst",
                     output.display(),
                     target.device.node().display()
                 )));
