@@ -57,8 +57,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub workload: Option<WorkloadText>,
 
-    /// A job file of fio to run instead of a suite; docs/fio.md says what is done of it. As in fio, fio's options beside
-    /// it hold where the file does not give them
+    /// A job file of fio to run instead of a suite; docs/fio.md lists what is supported. As in fio, fio's options beside
+    /// it apply where the file does not set them
     #[arg(
         long,
         value_name = "JOB.fio",
@@ -107,7 +107,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "SIZE")]
     pub span: Option<Size>,
     /// Share of writes whose data is that of the write before, such as 0.5; as with --compressible, such data and
-    /// random data are written in turn at the end, and it is found out whether the target is the faster for it
+    /// random data are written in turn at the end, to see whether the target is faster with such data
     #[arg(long, value_name = "FRACTION")]
     pub dedupe: Option<Fraction>,
     /// Options whose names fio has too
@@ -137,7 +137,7 @@ pub struct BenchArgs {
     /// their own]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=512))]
     pub directories: Option<u32>,
-    /// Of the suite curve: 99 of 100 requests shall take at most this long [default: 10ms]
+    /// Of the suite curve: the target of the p99 latency [default: 10ms]
     #[arg(long, value_name = "LATENCY")]
     pub p99: Option<Latency>,
 
@@ -150,7 +150,7 @@ pub struct BenchArgs {
     /// I/O engine [default: io_uring, or threads where it is refused]
     #[arg(long, value_enum)]
     pub engine: Option<EngineChoice>,
-    /// Where the random numbers begin, so that a run can be repeated
+    /// Seed of the random numbers, by which a run can be repeated
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 

@@ -94,7 +94,7 @@ const LISTED: &[(&str, &str, &str)] = &[
     (
         "ioengine",
         "ENGINE",
-        "The kernel interface, by fio's name; what is not done as it is named is told in a note",
+        "The I/O interface, by fio's name; a note says where another one is used",
     ),
     (
         "direct",
@@ -106,21 +106,21 @@ const LISTED: &[(&str, &str, &str)] = &[
     ("end_fsync", "0|1", "fsync(2) after the last write"),
     ("rate_iops", "N", "Requests a second of each clone at most"),
     ("offset", "SIZE", "Where it begins in the file or device"),
-    ("io_size", "SIZE", "Bytes to move, where that is not --size"),
+    ("io_size", "SIZE", "Bytes to transfer, if not --size"),
     (
         "random_distribution",
         "LAW",
-        "Odds of the places: random, zipf:THETA or pareto:H",
+        "Distribution of the offsets: random, zipf:THETA or pareto:H",
     ),
     (
         "filename",
         "PATH",
-        "A file or device: the target, where none is given, and else to check that it is that",
+        "A file or device: the target, if none is given; otherwise it must be the same",
     ),
     (
         "directory",
         "PATH",
-        "A directory: the target, where none is given, and else to check that it is that",
+        "A directory: the target, if none is given; otherwise it must be the same",
     ),
     (
         "verify",

@@ -10,7 +10,7 @@ use domain::values::Size;
 #[derive(Args, Clone, Debug, Default)]
 pub struct OwnMeanings {
     /// Open loop: so many requests a second at Poisson times, whether or not earlier ones have
-    /// come back; latency then counts from when a request was due. With --rw fio's: bytes a second
+    /// completed; latency then counts from when a request was due. With --rw fio's: bytes a second
     #[arg(long, value_name = "PER_SECOND")]
     pub rate: Option<f64>,
     /// Of the suite bonnie: flush after each write, and after each file that is created or removed. With --rw

@@ -39,13 +39,13 @@ pub struct DoctorArgs {
     #[arg(long, requires = "postgres")]
     pub measure: bool,
 
-    /// Backups lie here
+    /// Folder or file of backups
     #[arg(long, value_name = "PLACE")]
     pub backup: Vec<PathBuf>,
     /// Ask for snapshots of the EBS volumes of the data, through your own aws
     #[arg(long)]
     pub ebs_snapshots: bool,
-    /// So much may be lost: the age that the last backup may have
+    /// Recovery point objective: the age that the last backup may have
     #[arg(long, value_name = "DURATION")]
     pub rpo: Option<Span>,
     /// A backup was restored on this day
@@ -61,7 +61,7 @@ pub struct DoctorArgs {
     /// List the checks with their rules and sources, and check nothing
     #[arg(long)]
     pub list: bool,
-    /// Show also what is well
+    /// Also show the checks that pass
     #[arg(long)]
     pub all: bool,
     /// Print nothing: the exit status is the answer

@@ -44,13 +44,13 @@ impl Resumable {
             Resumable::Anywhere => "The same command goes on from there.",
             Resumable::WhileAttached => {
                 "The same command goes on from there, unless the volume is attached anew or the \
-                 host restarted meanwhile: by nothing but its path it would not be known again."
+                 host restarted meanwhile: only its path is known, by which it is not recognized then."
             }
             Resumable::Detached => {
-                "The same command begins anew, since by nothing but its path a volume that is attached \
-                 anew cannot be known again."
+                "The same command begins anew, since only the volume's path is known, by which it is \
+                 not recognized after it is attached anew."
             }
-            Resumable::Never => "The same command begins anew, since how far it was is not kept.",
+            Resumable::Never => "The same command begins anew, since its progress was not saved.",
         }
     }
 }

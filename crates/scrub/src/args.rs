@@ -93,8 +93,8 @@ pub struct ScrubArgs {
     #[arg(long, conflicts_with_all = ["install_timer", "arrays", "all", "status", "anew", "repair",
         "json", "locate", "every", "report"])]
     pub uninstall_timer: bool,
-    /// Flag of a timer's command: an end by the hours, by --for or by a signal is no failure then (status 0,
-    /// or 1 with mismatches), and of --for there is one each night until --by
+    /// For the command of a timer: an end by --window, --for or a signal is not a failure (status 0, or 1 with
+    /// mismatches), and --for holds for each night until --by
     #[arg(long, conflicts_with_all = ["status", "read", "repair", "anew", "install_timer",
         "uninstall_timer"])]
     pub scheduled: bool,

@@ -55,7 +55,7 @@ pub struct ServeArgs {
     /// Private key (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Serve only this peer, a proxy that ends TLS
+    /// Serve only this peer, a proxy that terminates TLS
     #[arg(long, value_name = "ADDRESS", conflicts_with = "tls_cert")]
     pub behind_proxy: Option<IpAddr>,
     /// A name by which browsers reach this server, beside those of the address and of the host. May be given several
@@ -78,7 +78,7 @@ pub enum ServeVerb {
         /// Role of the token; write includes read
         #[arg(value_enum)]
         role: TokenRole,
-        /// The file, which is made where there is none
+        /// The file, which is created if it does not exist
         #[arg(long, value_name = "FILE")]
         token_file: PathBuf,
         /// A name for it, to find its line again

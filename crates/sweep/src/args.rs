@@ -154,7 +154,7 @@ pub struct SweepArgs {
     /// Requests in flight a thread, in every phase
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16384))]
     pub depth: Option<u32>,
-    /// Where the random order begins, so that it can be repeated
+    /// Seed of the random order, by which it can be repeated
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 

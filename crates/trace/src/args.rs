@@ -57,7 +57,7 @@ pub struct RecordArgs {
     /// Record the I/O of these processes alone; what the kernel writes for them later is not recorded
     #[arg(long, value_name = "PID")]
     pub pid: Vec<u32>,
-    /// Name each I/O by the file of this folder that lies there
+    /// Record the file of this folder that each I/O belongs to
     #[arg(long, value_name = "DIR")]
     pub dataset: Option<PathBuf>,
     /// Memory of the kernel for events, for each processor [default: 30 s of events at the rate of the devices before the
@@ -90,7 +90,7 @@ pub struct ShowArgs {
     /// Also write a page with rate, latency and queue depth over time, and a heat map of places
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Let the page replace a file that is no page of disksmith
+    /// With --report: replace a file that is not a page of disksmith
     #[arg(long, requires = "report")]
     pub force: bool,
 }

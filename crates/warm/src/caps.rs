@@ -128,8 +128,8 @@ fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
     let (device, speed) = (&one.device, rate(verdict.bytes_per_s));
     if verdict.binds == BindingLimit::Latency {
         return format!(
-            "{device}: the rate of {speed} is held back by how long a block takes to come, {:.0} ms with \
-             {} in flight, which is the most that is tried. A larger volume would not help.",
+            "{device}: the rate of {speed} is limited by the latency of a block, {:.0} ms with {} in \
+             flight, which is the most that is tried. A larger volume would not help.",
             verdict.latency_s * 1e3,
             verdict.depth
         );
@@ -156,8 +156,8 @@ fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
         String::new()
     };
     format!(
-        "{device}: the rate levels off at {speed} with {} in flight, and more brings no more. That is a \
-         limit{others}: {whose}.{baseline} With twice as much, {} would take {} instead of {}.",
+        "{device}: the rate levels off at {speed} with {} in flight, and more in flight do not raise it. \
+         That is a limit{others}: {whose}.{baseline} With twice as much, {} would take {} instead of {}.",
         verdict.depth,
         one.size,
         takes(2.0 * verdict.bytes_per_s),

@@ -94,8 +94,8 @@ fn cannot_be_known() -> Finding {
     Finding::warn(
         FindingCode::NotKept,
         "The volume has no name of its own, and the kernel does not show whether it stays attached \
-         (diskseq, since Linux 5.15): it cannot be known again, so that after a kill it begins from \
-         the start.",
+         (diskseq, since Linux 5.15): it cannot be recognized later, so that after a kill it begins \
+         from the start.",
     )
 }
 

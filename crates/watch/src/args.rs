@@ -60,7 +60,7 @@ pub struct WatchArgs {
     /// Show only these devices and what they lie on, such as md0 or /dev/nvme1n1
     #[arg(value_name = "DEVICE")]
     pub devices: Vec<String>,
-    /// Look so often: 100ms at the least
+    /// Interval between samples, at least 100ms
     #[arg(long, value_name = "DURATION", default_value = "1s")]
     pub interval: PollInterval,
     /// End after so many intervals
@@ -79,7 +79,7 @@ pub struct WatchArgs {
     /// root, and its cost is shown
     #[arg(long, conflicts_with_all = ["check", "parse", "at"])]
     pub latency: bool,
-    /// Call a device stalled when nothing completes for so long
+    /// Report a device as stalled when nothing completes for this long
     #[arg(long, value_name = "DURATION", default_value = "2s")]
     pub stall: Latency,
     /// Serve metrics for Prometheus here, on the loopback where only a port is given, and print
@@ -95,7 +95,7 @@ pub struct WatchArgs {
         requires = "prometheus"
     )]
     pub web_config: Option<PathBuf>,
-    /// Look for a while (5 intervals, or --count), and answer as a Nagios plugin: one line with
+    /// Sample for 5 intervals, or --count of them, and answer as a Nagios plugin: one line with
     /// performance data, and the status 0 (well), 1 (warning), 2 (critical) or 3 (unknown)
     #[arg(long, conflicts_with_all = ["json", "plain", "all"])]
     pub check: bool,

@@ -37,14 +37,14 @@ pub struct LogArgs {
     /// With --parse: the columns of a log without headers, as a header has them
     #[arg(long, value_name = "HEADER", requires = "parse")]
     pub columns: Option<Columns>,
-    /// With --parse: an array and its members, which no log tells; the level may be left out
+    /// With --parse: an array and its members, which no log names; the level may be left out
     #[arg(
         long = "array",
         value_name = "NAME[:LEVEL]=MEMBER,…",
         requires = "parse"
     )]
     pub arrays: Vec<LogArray>,
-    /// With --parse: how long the intervals are, where the log does not tell
+    /// With --parse: how long the intervals are, where the log does not say
     #[arg(long, value_name = "DURATION", requires = "parse")]
     pub log_interval: Option<Latency>,
     /// With --parse: the zone of times without one, such as Europe/Berlin; this host's if not given

@@ -24,8 +24,8 @@ pub struct ZeroArgs {
     /// Allow this disk to be overwritten. What it carries must be named too: PATH=ext4
     #[arg(long, value_name = "PATH[=SIGNATURE]")]
     pub destroy: Vec<OsString>,
-    /// Let the disks give up what they hold, in place of writing zeros: quick, but nothing behind
-    /// them is allocated then
+    /// Discard the blocks of the disks in place of writing zeros: quick, but the storage behind them
+    /// is then not allocated
     #[arg(long, conflicts_with = "write_zeroes")]
     pub discard: bool,
     /// Tell the disks to write the zeros themselves, in place of sending them
@@ -35,7 +35,7 @@ pub struct ZeroArgs {
     /// was begun under a name is not the one that has this name now
     #[arg(long)]
     pub anew: bool,
-    /// Zero at most so much in a second on each disk
+    /// Zero no more than this in a second on each disk
     #[arg(long, value_name = "SIZE/s")]
     pub limit: Option<Throughput>,
     /// Targets of other programs' latency

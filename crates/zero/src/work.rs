@@ -100,7 +100,7 @@ impl Work<'_> {
                 let mut disk = lock(&self.shared.now);
                 notice(&format!(
                     "disksmith: the first block of {} could not be written ({error}); going on. It \
-                     cannot be known again: after a kill it would be begun anew.",
+                     cannot be recognized later: after a kill it would be begun anew.",
                     disk.path.display()
                 ));
                 disk.fail(block.clone(), error.to_string());

@@ -46,7 +46,7 @@ pub struct ReplayArgs {
     /// I/O engine [default: io_uring, or threads where it is refused]
     #[arg(long, value_enum)]
     pub engine: Option<EngineChoice>,
-    /// Where the random data begins, so that a run can be repeated
+    /// Seed of the random data, by which a run can be repeated
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Answer with one JSON document
@@ -55,7 +55,7 @@ pub struct ReplayArgs {
     /// Also write a page with plots, which opens offline
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
-    /// With --report: replace a file that is no report of disksmith
+    /// With --report: replace a file that is not a report of disksmith
     #[arg(long, requires = "report")]
     pub force: bool,
     /// Do not keep the run in the ledger

@@ -7,12 +7,11 @@ use study::pace::Targets;
 /// Arguments of verbs that keep the latency of a foreground.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct KeepArgs {
-    /// Go on only as fast as keeps 99 of 100 requests of other programs below this. Without this and --keep-mean,
-    /// all is used while there are no others, and beside them as much as leaves them 1.5 times the p99 and the
-    /// mean that they have without this
+    /// Limit the rate so that the p99 latency of other programs' requests stays below this [default, without
+    /// --keep-mean: 1.5 times the p99 and the mean that they have otherwise, and no limit while there are none]
     #[arg(long, value_name = "DURATION")]
     pub keep_p99: Option<Latency>,
-    /// Go on only as fast as keeps the mean latency of other programs' requests below this
+    /// Limit the rate so that the mean latency of other programs' requests stays below this
     #[arg(long, value_name = "DURATION")]
     pub keep_mean: Option<Latency>,
 }

@@ -22,7 +22,7 @@ pub struct ReportArgs {
     /// Also write a page: latency of other programs' requests alone and beside this, and over time
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Let the page replace a file that is no page of disksmith
+    /// With --report: replace a file that is not a page of disksmith
     #[arg(long, requires = "report")]
     pub force: bool,
 }

@@ -163,7 +163,7 @@ impl ForegroundReport {
         }
         if self.least_rate_s >= 1.0 {
             text += &format!(
-                " For {:.0} s the rate was the least that there is.",
+                " For {:.0} s the rate was the lowest one.",
                 self.least_rate_s
             );
         }
