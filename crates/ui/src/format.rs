@@ -58,6 +58,7 @@ pub fn short_latency(seconds: f64) -> String {
 /// Seconds, with two digits below ten.
 pub fn seconds(value: f64) -> String {
     match value {
+        v if v > 0.0 && v < 1e-4 => format!("{:.0} µs", v * 1e6),
         v if v < 0.1 => format!("{:.1} ms", v * 1e3),
         v if v < 9.995 => format!("{v:.2} s"),
         v => format!("{v:.1} s"),
