@@ -39,7 +39,7 @@ pub(crate) fn finish(
         };
         let printed = text.and_then(|text| context.print(&text));
         // Also when the answer is no longer read, as with a closed pipe.
-        write_report(outputs.report.as_ref(), &run, &conclusion, context)?;
+        write_report(outputs.report.as_ref(), &run, &conclusion, kept, context)?;
         if let Some(logs) = &outputs.logs {
             logs.write(&run.phases)?;
         }
@@ -104,6 +104,7 @@ fn write_report(
     report: Option<&OutputFile>,
     run: &Run,
     conclusion: &Conclusion,
+    is_kept: bool,
     context: &Context,
 ) -> Result<(), Failure> {
     let Some(report) = report else {
@@ -116,7 +117,18 @@ fn write_report(
         .flatten()
         .and_then(|ledger| ledger.marks(run.started, Timestamp::MAX).ok())
         .unwrap_or_default();
-    views::html::write_file(report, &[(run.clone(), conclusion.clone())], &[], &marks).midway()
+    let written =
+        views::html::write_file(report, &[(run.clone(), conclusion.clone())], &[], &marks);
+    written
+        .map_err(|error| match is_kept {
+            true => anyhow!(
+                "{}; the run is kept, and this draws it: disksmith report {} -o FILE.html",
+                sentence(&error),
+                run.id
+            ),
+            false => error,
+        })
+        .midway()
 }
 
 /// The ledger, if the run is to be kept and can be.

@@ -183,7 +183,8 @@ fn directory(path: &Path, size: Option<Bytes>) -> Result<Prepared, Failure> {
     let space = space::of(path).refused()?;
     if space.read_only {
         return Err(Failure::refused(format!(
-            "the file system of {} is mounted read-only, so no test file can be laid out there",
+            "the file system of {} is mounted read-only, so no test file can be laid out there; measure another directory: \
+             disksmith bench DIRECTORY",
             path.display()
         )));
     }

@@ -185,7 +185,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A backup could not be written.
-    #[error("the backup {} could not be written: {source}. Name a file elsewhere", path.display())]
+    #[error("the backup {} could not be written; name a file elsewhere", path.display())]
     Backup {
         /// The backup.
         path: PathBuf,
