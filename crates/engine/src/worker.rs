@@ -183,9 +183,9 @@ impl<'a, B: Backend> Worker<'a, B> {
     }
 
     /// Issues requests from idle slots: in a closed loop from all of them, in an open one for the requests due.
-    fn issue_to_idle(&mut self, now: u64) {
+    fn issue_to_idle(&mut self, mut now: u64) {
         while let Some(&slot) = self.idle.last() {
-            if self.is_blocked(now) {
+            if self.is_blocked(&mut now) {
                 return;
             }
             let scheduled = match self.next_due() {
@@ -202,14 +202,14 @@ impl<'a, B: Backend> Worker<'a, B> {
         }
     }
 
-    /// True if the throttle allows nothing to be issued.
+    /// True if the throttle allows nothing to be issued. Where writes were read back for it, `now` is later.
     #[inline(always)]
-    fn is_blocked(&mut self, now: u64) -> bool {
+    fn is_blocked(&mut self, now: &mut u64) -> bool {
         self.share.throttle.is_some() && self.is_throttled(now)
     }
 
     #[cold]
-    fn is_throttled(&mut self, now: u64) -> bool {
+    fn is_throttled(&mut self, now: &mut u64) -> bool {
         let in_flight = self.in_flight();
         let Some(throttle) = &mut self.share.throttle else {
             return false;
@@ -220,11 +220,12 @@ impl<'a, B: Backend> Worker<'a, B> {
         {
             verifier.read_pending(self.plan.interrupt);
             throttle.was_read_back();
+            *now = self.backend.now();
             if verifier.is_fatal() {
                 self.plan.finished.store(true, Relaxed);
             }
         }
-        throttle.is_blocked(now, in_flight)
+        throttle.is_blocked(*now, in_flight)
     }
 
     /// Open loop: when the next request is due, taken from the schedule if none was taken yet.

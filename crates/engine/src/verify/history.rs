@@ -15,7 +15,7 @@ pub(super) struct Written {
 pub(super) struct History {
     /// Number of the last write.
     last: u64,
-    /// Writes that were not overwritten, by their positions.
+    /// Writes that were neither overwritten nor read back, by their positions.
     writes: BTreeMap<u64, (u64, u64)>,
     /// Writes in flight.
     in_flight: Vec<Written>,
@@ -84,12 +84,21 @@ impl History {
         pending
     }
 
-    /// True if a write was not overwritten.
-    pub(super) fn is_last(&self, write: &Written) -> bool {
+    /// Removes a write that was read back; false if it was overwritten meanwhile.
+    pub(super) fn was_read_back(&mut self, write: &Written) -> bool {
+        let is_last = self.is_last(write);
+        if is_last {
+            self.writes.remove(&write.position);
+        }
+        is_last
+    }
+
+    /// True if a write was neither overwritten nor read back.
+    fn is_last(&self, write: &Written) -> bool {
         self.writes.get(&write.position) == Some(&(write.bytes, write.number))
     }
 
-    /// All writes that were not overwritten, by their positions.
+    /// All writes that were neither overwritten nor read back, by their positions.
     pub(super) fn all(&self) -> Vec<Written> {
         let write = |(position, (bytes, number)): (&u64, &(u64, u64))| Written {
             position: *position,
@@ -138,10 +147,18 @@ mod tests {
         }
         // The third lies over the first and the second, and the last over the fourth.
         assert_eq!(positions(&history), [(8, 3), (64, 5)]);
-        let pending: Vec<u64> = history.take_pending().iter().map(|w| w.number).collect();
-        assert_eq!(pending, [3, 5]);
+        let pending = history.take_pending();
+        let numbers: Vec<u64> = pending.iter().map(|write| write.number).collect();
+        assert_eq!(numbers, [3, 5]);
         assert!(history.take_pending().is_empty());
         assert_eq!(history.unjudged, 0);
+        // One is written over while both are read back; the other is not read again.
+        history.issue(64, 8, true);
+        let read: Vec<bool> = pending.iter().map(|w| history.was_read_back(w)).collect();
+        assert_eq!(
+            (read, positions(&history)),
+            (vec![true, false], vec![(64, 6)])
+        );
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl<'a> Verifier<'a> {
         self.read_back(&pending, interrupt);
     }
 
-    /// Reads back all writes, where the job asks for it, after the last one has completed.
+    /// Reads back all writes that were not yet, where the job asks for it, after the last one has completed.
     pub(crate) fn read_all(&self, interrupt: &AtomicBool) {
         if self.rules.reads_back && !self.checks_reads && !self.is_fatal() {
             let all = self.history().all();
@@ -154,7 +154,8 @@ impl<'a> Verifier<'a> {
                 .map_err(|mismatch| mismatch.to_string()),
             Err(why) => Err(why),
         };
-        if checked.is_ok() || self.history().is_last(write) {
+        let is_last = self.history().was_read_back(write);
+        if checked.is_ok() || is_last {
             self.count(write.position, checked);
         }
     }
