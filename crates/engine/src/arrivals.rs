@@ -14,17 +14,15 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Arrivals with `mean_gap` ticks between them on average, or exactly where they are `even`,
-    /// from `start` on.
+    /// Arrivals with `mean_gap` ticks between them on average, or exactly where they are `even`. As in fio the first is
+    /// due at `start`.
     pub(crate) fn new(mean_gap: f64, start: u64, seed: u64, even: bool) -> Arrivals {
-        let mut arrivals = Arrivals {
+        Arrivals {
             mean_gap,
             due: start as f64,
             random: Random::new(seed),
             even,
-        };
-        arrivals.advance();
-        arrivals
+        }
     }
 
     /// Due time of the next request, in ticks.
@@ -58,7 +56,7 @@ mod tests {
         for _ in 0..100_000 {
             arrivals.advance();
         }
-        let mean_gap = (arrivals.due() - 5_000_000) as f64 / 100_001.0;
+        let mean_gap = (arrivals.due() - 5_000_000) as f64 / 100_000.0;
         // The mean of 100,000 exponential gaps has a deviation of 0.3 %.
         assert!((mean_gap / 1000.0 - 1.0).abs() < 0.015, "{mean_gap}");
     }
@@ -73,6 +71,6 @@ mod tests {
                 due
             })
             .collect();
-        assert_eq!(due, [1000, 2001, 3001, 4002]);
+        assert_eq!(due, [0, 1000, 2001, 3001]);
     }
 }
