@@ -153,6 +153,10 @@ fn the_blocks_of_a_job_with_strides_are_those_that_fio_writes() {
     for lines in [
         "rw=write:12k\nio_size=64k",
         "rw=write:-8k\nio_size=32k",
+        "rw=write:12k\nsize=256k\nloops=3",
+        "rw=write:12k\nsize=256k\nio_size=100k",
+        "rw=write:12k\noffset=64k\nsize=256k\nio_size=256k\nverify=crc32c\nverify_backlog=1",
+        "rw=write\nsize=256k\nio_size=512k\nloops=2",
         "rw=write\nzonemode=strided\nzonesize=16k\nzoneskip=48k",
         "rw=write\nzonemode=strided\nzonesize=8k\nzonerange=16k\nzoneskip=16k",
         "rw=write\nzonemode=zbd\nzonesize=64k\nsize=500k",
@@ -179,6 +183,8 @@ fn the_blocks_of_a_job_with_strides_are_those_that_fio_writes() {
         let fio = Command::new("fio")
             .args(["--output-format=json"])
             .arg(place.path("theirs.fio"))
+            // Of jobs that verify it leaves a file where it runs.
+            .current_dir(place.path(""))
             .output()
             .unwrap();
         assert!(fio.status.success(), "{fio:?}");

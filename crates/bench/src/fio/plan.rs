@@ -2,12 +2,13 @@
 
 use engine::IoInterface;
 use fiojob::{Amount, Distribution, FioError, IoEngine, Job, JobFileErrors, ZoneMode};
-use record::{Bytes, Nanos, Stride};
+use record::{Bytes, Nanos};
 
 use super::blocks::Blocks;
+use super::limit::{limit, share};
 use super::names::Names;
 use super::stream::{Stream, details};
-use super::workload::{stride, workload};
+use super::workload::workload;
 use super::{compared, rules};
 
 /// Work of a job file on a target.
@@ -191,7 +192,8 @@ fn stream(
         ));
     }
     check_zones(job, span)?;
-    let moved = limit(job, Bytes(total), Bytes(span.0 * files.len() as u64))?;
+    let covered = Bytes(span.0 * files.len() as u64);
+    let moved = limit(job, &blocks, size, Bytes(total), covered)?;
     let alone = job.numjobs == 1;
     Ok(Stream {
         name: match alone {
@@ -207,7 +209,7 @@ fn stream(
             Bytes(offset),
             moved,
             files.len(),
-            (clone, Bytes(span.0 * files.len() as u64)),
+            (clone, covered),
         ),
         span,
         files: files.to_vec(),
@@ -268,10 +270,6 @@ fn offset(job: &Job, clone: usize, size: Option<Bytes>) -> Result<u64, FioError>
 /// No file is larger (a PiB).
 const LARGEST: u64 = 1 << 50;
 
-fn share(size: Bytes, percent: u64) -> u64 {
-    (u128::from(size.0) * u128::from(percent) / 100) as u64
-}
-
 /// Bytes that the job uses of all its files together.
 fn total(job: &Job, offset: u64, size: Option<Bytes>, files: u64) -> Result<u64, FioError> {
     // Files have one size here, where fio draws one for each.
@@ -329,56 +327,10 @@ fn total(job: &Job, offset: u64, size: Option<Bytes>, files: u64) -> Result<u64,
     }
 }
 
-/// Bytes that a job moves without `io_size`: those of its span. A job that skips what lies between its zones begins
-/// the span anew until it has moved as much, as in fio; one that keeps to the rules of zoned disks has less to move.
-fn moved(job: &Job, covered: Bytes) -> u64 {
-    match stride(job) {
-        Some(Stride::Zones { size, range, skip }) if job.zones.mode == ZoneMode::Zoned => {
-            let moved = u128::from(covered.0) * u128::from(size.0);
-            (moved / u128::from(range.0 + skip.0)) as u64
-        }
-        _ => covered.0,
-    }
-}
-
 /// Length of which the span is a multiple, as it ends where a zone does.
 fn zone(job: &Job) -> u64 {
     match job.zones.mode {
         ZoneMode::Zoned => job.zones.size,
         ZoneMode::None | ZoneMode::Strided => 1,
     }
-}
-
-/// Limit of the job by what it moved: in bytes, and in requests.
-fn limit(
-    job: &Job,
-    total: Bytes,
-    covered: Bytes,
-) -> Result<(Option<Bytes>, Option<u64>), FioError> {
-    if job.number_ios.is_some() && job.loops > 1 {
-        return Err(job.error(
-            "number_ios",
-            "together with loops it is not done; multiply it",
-        ));
-    }
-    if job.time_based {
-        return Ok((None, job.number_ios));
-    }
-    let bytes = |amount: Amount| match amount {
-        Amount::Bytes(bytes) => bytes,
-        Amount::Percent(percent) => share(total, percent),
-    };
-    let once = match (job.io_size, job.size) {
-        (Some(given), _) => bytes(given),
-        // Less than the files have, but not more.
-        (None, Some(size)) if job.filesize.is_some() => bytes(size).min(covered.0),
-        _ => moved(job, covered),
-    };
-    let bytes = once.checked_mul(job.passes()).ok_or_else(|| {
-        job.error(
-            "loops",
-            "so many times the size is more than can be counted",
-        )
-    })?;
-    Ok((Some(Bytes(bytes)), job.number_ios))
 }

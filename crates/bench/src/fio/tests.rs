@@ -201,6 +201,17 @@ fn blocking_calls_have_one_in_flight_and_a_job_without_runtime_ends_by_its_size(
         ("time_based\nruntime=5", None, None),
         ("io_size=1g", Some(Bytes::gib(1)), None),
         ("io_size=50%", Some(Bytes::mib(32)), None),
+        ("size=1m\nio_size=4m\nloops=2", Some(Bytes::mib(4)), None),
+        (
+            "size=1m\nio_size=4m\nloops=2\nnorandommap",
+            Some(Bytes::mib(8)),
+            None,
+        ),
+        (
+            "rw=write\nsize=1m\nio_size=4m\nverify=crc32c",
+            Some(Bytes::mib(2)),
+            None,
+        ),
         ("number_ios=77", Some(Bytes::mib(64)), Some(77)),
         (
             "norandommap\nbs=48k",
