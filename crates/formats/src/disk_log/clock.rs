@@ -105,13 +105,13 @@ pub(crate) fn time_of_day(text: &str) -> Option<Stamp> {
         }
         last = kind;
     }
-    let afternoon = half(&words)?;
     let (hour, minute, second) = match numbers[..] {
         [hour, minute, second] => (hour, minute, second),
         // Norway's has no seconds.
         [hour, minute] if words.iter().any(|word| word == "kl") => (hour, minute, 0),
         _ => return None,
     };
+    let afternoon = half(&words)?;
     let hour = match afternoon {
         None => hour,
         Some(_) if !(1..=12).contains(&hour) => return None,
@@ -145,17 +145,13 @@ fn digit(character: char) -> Option<i8> {
 /// Tells whether words around a time make it one of the afternoon: `Some(None)` where the clock has 24 hours,
 /// `None` where a word belongs to no time.
 fn half(words: &[String]) -> Option<Option<bool>> {
-    let plain = |text: &str| {
-        let parts = text.split(['.', ' ']).filter(|part| !part.is_empty());
-        parts.map(str::to_owned).collect::<Vec<_>>()
-    };
     let rest: Vec<&String> = words
         .iter()
         .filter(|word| !UNITS.contains(&word.as_str()))
         .collect();
     let is = |half: &str, words: &[&String]| {
-        let half = plain(half);
-        !half.is_empty() && half.iter().eq(words.iter().copied())
+        let parts = half.split(['.', ' ']).filter(|part| !part.is_empty());
+        !words.is_empty() && parts.eq(words.iter().map(|word| word.as_str()))
     };
     let find = |words: &[&String]| {
         HALVES.iter().find_map(|(morning, afternoon)| {

@@ -1,6 +1,7 @@
 //! Columns of a device report, by their header.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Kind of requests that a column counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,6 +251,24 @@ impl Columns {
             .zip(&self.list)
             .filter(|(_, column)| **column == Column::Unknown)
             .map(|(word, _)| word)
+    }
+}
+
+/// Reads the headers of a log. They are nearly all alike, so that the last one is kept.
+#[derive(Debug, Default)]
+pub(crate) struct LastHeader(Option<(String, Arc<Columns>)>);
+
+impl LastHeader {
+    /// The columns of a header line, as of [`Columns::of_header`].
+    pub(crate) fn columns(&mut self, line: &str) -> Option<Arc<Columns>> {
+        if let Some((header, columns)) = &self.0
+            && header == line
+        {
+            return Some(columns.clone());
+        }
+        let columns = Arc::new(Columns::of_header(line)?);
+        self.0 = Some((line.to_owned(), columns.clone()));
+        Some(columns)
     }
 }
 

@@ -9,6 +9,9 @@ use super::stamp;
 
 /// The names of the shares of the processors, of a header such as `avg-cpu:  %user %nice %idle`.
 pub(crate) fn cpu_header(text: &str) -> Option<Vec<String>> {
+    if !text.contains("user") || !text.contains("idle") {
+        return None;
+    }
     let mut words = text.split_whitespace().peekable();
     if !words.peek()?.starts_with('%') {
         words.next();

@@ -25,14 +25,9 @@ pub(crate) fn device_line(columns: &Columns, text: &str, terminated: bool) -> Op
     let words: Vec<&str> = text.split_whitespace().collect();
     let (name, group, mut numbers) = match columns.names {
         NamePlace::First => {
-            let at = figures_at(&words)?;
-            let numbers: Option<Vec<Number>> =
-                words[at..].iter().map(|word| number(word)).collect();
-            (
-                words[..at].join(" "),
-                indent == columns.indent + 1,
-                numbers?,
-            )
+            let numbers = figures_behind(&words)?;
+            let name = words[..words.len() - numbers.len()].join(" ");
+            (name, indent == columns.indent + 1, numbers)
         }
         NamePlace::Last => {
             // A name is not all that is missing of a line that is cut off: nothing can be concluded.
@@ -73,11 +68,14 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= LONGEST_NAME && stamp::stamp(name).is_none()
 }
 
-/// Start of the figures in a line that begins with the name. Names of groups may have spaces.
-fn figures_at(words: &[&str]) -> Option<usize> {
-    let at = 1 + words.iter().rposition(|word| number(word).is_none())?;
-    let is_mixed = words[..at].iter().any(|word| number(word).is_some());
-    (at < words.len() && !is_mixed).then_some(at)
+/// The figures of a line that begins with the name. Names of groups may have spaces.
+fn figures_behind(words: &[&str]) -> Option<Vec<Number>> {
+    let figures = words.iter().rev().map_while(|word| number(word));
+    let mut figures: Vec<Number> = figures.collect();
+    figures.reverse();
+    let name = &words[..words.len() - figures.len()];
+    let is_mixed = name.iter().any(|word| number(word).is_some());
+    (!name.is_empty() && !figures.is_empty() && !is_mixed).then_some(figures)
 }
 
 /// True if the figures of a line that lacks some look like iostat's: with as many decimals each.
@@ -119,5 +117,5 @@ pub(crate) fn headless_figures(text: &str) -> Option<Vec<Number>> {
 /// True if a line has figures with decimal commas.
 pub(crate) fn has_decimal_comma(text: &str) -> bool {
     let mut words = text.split_whitespace();
-    words.any(|word| word.contains(',') && number(word).is_some())
+    text.contains(',') && words.any(|word| word.contains(',') && number(word).is_some())
 }

@@ -18,6 +18,24 @@ struct Sign {
     words: &'static [&'static str],
 }
 
+impl Sign {
+    /// True if a line of these words has the sign.
+    fn stands_in(&self, line: &[&str]) -> bool {
+        let mut words = line.iter();
+        self.words.iter().all(|wanted| {
+            let wanted = wanted.trim_start_matches('%');
+            let is_begin = wanted.starts_with('"');
+            words.any(|word| *word == wanted || (is_begin && word.starts_with(wanted)))
+        })
+    }
+}
+
+/// Words of a line, between blanks and these signs.
+fn words<'a>(line: &'a str, signs: &str) -> Vec<&'a str> {
+    let words = line.split(|c: char| c.is_whitespace() || signs.contains(c));
+    words.filter(|word| !word.is_empty()).collect()
+}
+
 const RUN_IOSTAT: &str = "use the output of iostat -xt 1";
 const RUN_SAR: &str = "use the output of sar -d, sadf -d or iostat -xt 1";
 const WHOLE: &str = "no row with its time is below the header: use all that sar prints";
@@ -178,18 +196,11 @@ pub(crate) fn tool(line: &str) -> Option<OtherTool> {
             instead: OF_LINUX,
         });
     }
-    let has = |sign: &&Sign| {
-        // Names in CSV have quotes around them, but for those that tell that it is CSV.
-        let is_quoted = sign.words.iter().any(|word| word.contains(['"', ',']));
-        let gaps = if is_quoted { "|%;" } else { "|%;\"," };
-        let is_gap = |c: char| c.is_whitespace() || gaps.contains(c);
-        let mut words = line.split(is_gap).filter(|word| !word.is_empty());
-        sign.words.iter().all(|wanted| {
-            let wanted = wanted.trim_start_matches('%');
-            words
-                .any(|word| word == wanted || (wanted.starts_with('"') && word.starts_with(wanted)))
-        })
-    };
+    // Names in CSV have quotes around them, but for those that tell that it is CSV.
+    let bare = words(line, "|%;\",");
+    let is_csv = line.contains(['"', ',']);
+    let quoted = is_csv.then(|| words(line, "|%;")).unwrap_or_default();
+    let has = |sign: &&Sign| sign.stands_in(&bare) || sign.stands_in(&quoted);
     let known = SIGNS.iter().find(has).map(|sign| sign.tool);
     known.or_else(|| is_timed_header(line).then(|| named("sar or another tool of sysstat")))
 }

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::columns::LastHeader;
 use super::landmark::BannerLine;
 use super::one_host::{self, Headings};
+use super::sar;
 use super::stamp::{self, Stamp};
-use super::{Columns, sar};
 
 /// The longest prefix that is believed.
 const LONGEST: usize = 120;
@@ -30,13 +31,14 @@ pub(crate) struct Prefix {
     named: BTreeSet<String>,
     /// Names in front of headers of disks since then, and of how many. A word that counts lines stands in front of one.
     headers: BTreeMap<String, u64>,
+    last_header: LastHeader,
 }
 
 impl Prefix {
     /// Looks at a line: the headers of iostat and sar tell what is in front of them.
     pub(crate) fn learn(&mut self, line: &str) {
         self.headings.read(line);
-        let Some(at) = landmark(line) else {
+        let Some(at) = landmark(line, &mut self.last_header) else {
             return;
         };
         let own = BannerLine::host_of(&line[at..]);
@@ -114,7 +116,7 @@ pub(crate) fn unquoted(line: &str) -> &str {
 }
 
 /// Start of a header of iostat, or of `sar -d`, in a line that has one.
-fn landmark(line: &str) -> Option<usize> {
+fn landmark(line: &str, headers: &mut LastHeader) -> Option<usize> {
     let found = |word: &str| {
         let mut places = line.match_indices(word).map(|(at, _)| at);
         let begins = |at: &usize| {
@@ -124,7 +126,7 @@ fn landmark(line: &str) -> Option<usize> {
         places.find(begins).filter(|at| *at <= LONGEST)
     };
     let cpu = found(CPU);
-    let devices = || found("Device").filter(|at| Columns::of_header(&line[*at..]).is_some());
+    let devices = || found("Device").filter(|at| headers.columns(&line[*at..]).is_some());
     let machine = || found("Linux ").filter(|at| BannerLine::of_line(&line[*at..]).is_some());
     let disks = || sar_header(line).filter(|at| *at <= LONGEST);
     cpu.or_else(devices).or_else(machine).or_else(disks)

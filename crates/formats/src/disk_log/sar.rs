@@ -233,6 +233,9 @@ pub(crate) fn disks(text: &str) -> Option<(usize, Columns)> {
 }
 
 fn is_restart(text: &str) -> bool {
+    if !text.contains(RESTART[0]) {
+        return false;
+    }
     let mut words = text.split_whitespace();
     let mut time: Vec<&str> = Vec::new();
     while let Some(word) = words.next() {

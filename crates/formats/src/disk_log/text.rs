@@ -6,7 +6,7 @@ use record::sample::{SampleSource, SourceKind};
 
 use super::Columns;
 use super::calendar::Calendar;
-use super::columns::NamePlace;
+use super::columns::{LastHeader, NamePlace};
 use super::known::{self, ENOUGH};
 use super::landmark::{BannerLine, cpu_header, cpu_shares, is_other_header};
 use super::line::{DeviceLine, device_line, has_decimal_comma, headless_figures};
@@ -52,6 +52,7 @@ pub(crate) struct Text {
     columns: Option<Arc<Columns>>,
     /// The user gave them.
     given: bool,
+    last_header: LastHeader,
     reports: Reports,
     /// Blank lines since the line that names the host; `None` after something else came.
     blanks: Option<u32>,
@@ -68,6 +69,7 @@ impl Text {
         Text {
             section: Section::Open,
             given: columns.is_some(),
+            last_header: LastHeader::default(),
             columns: columns.map(Arc::new),
             reports: Reports::new(),
             blanks: None,
@@ -232,12 +234,11 @@ impl Text {
         } else if let Some(names) = cpu_header(text) {
             self.reports.begin_cpu(line);
             self.section = Section::Cpu(names);
-        } else if let Some(columns) = Columns::of_header(text) {
+        } else if let Some(columns) = self.last_header.columns(text) {
             for name in columns.unknown() {
                 notes.unknown_column(name);
             }
             self.reports.header(line, &columns);
-            let columns = Arc::new(columns);
             if columns.names == NamePlace::First && !self.given {
                 self.columns = Some(columns.clone());
             }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::Columns;
 use super::clock::time_of_day;
-use super::columns::{Column, NamePlace};
+use super::columns::{Column, LastHeader, NamePlace};
 use super::landmark::{BannerLine, cpu_shares};
 use super::line::LEAST_FIGURES;
 use super::number::number;
@@ -73,6 +73,7 @@ pub(crate) struct LineJoiner {
     shape: Option<RowForm>,
     begun: ContinuedPart,
     held: Vec<Line<'static>>,
+    last_header: LastHeader,
 }
 
 impl LineJoiner {
@@ -82,6 +83,7 @@ impl LineJoiner {
             shape: columns.map(|columns| RowForm::of(1, columns)),
             begun: ContinuedPart::Row,
             held: Vec::new(),
+            last_header: LastHeader::default(),
         }
     }
 
@@ -124,7 +126,7 @@ impl LineJoiner {
             line.terminated = part.terminated;
         }
         if self.begun == ContinuedPart::Header {
-            self.shape = shape(&line.text).or(self.shape);
+            self.shape = self.shape_below(&line.text).or(self.shape);
         }
         Some(line)
     }
@@ -137,7 +139,7 @@ impl LineJoiner {
             return self.is_short(text).then_some(ContinuedPart::Row);
         }
         if text.contains(['/', '%']) {
-            if shape(text).is_some() || is_nameless(text) {
+            if self.shape_below(text).is_some() || is_nameless(text) {
                 return Some(ContinuedPart::Header);
             }
             if sar::may_begin(text) {
@@ -167,7 +169,7 @@ impl LineJoiner {
     }
 
     /// `None` if a line does not continue what is held; else, true if this is whole with it.
-    fn continues(&self, text: &str) -> Option<bool> {
+    fn continues(&mut self, text: &str) -> Option<bool> {
         let words = text.split_whitespace().count();
         if words == 0 {
             return None;
@@ -180,7 +182,8 @@ impl LineJoiner {
                     .held
                     .first()
                     .is_some_and(|line| is_nameless(&line.text));
-                (begun && shape(&self.with(text)).is_some()).then_some(true)
+                let whole = begun.then(|| self.with(text))?;
+                self.shape_below(&whole).map(|_| true)
             }
             ContinuedPart::Machine => text.trim_end().ends_with("CPU)").then_some(true),
             ContinuedPart::Row => self.continues_row(text, words),
@@ -212,6 +215,15 @@ impl LineJoiner {
         }
     }
 
+    /// The form of the rows below a line, if it is a header of iostat or of `sar -d`.
+    fn shape_below(&mut self, text: &str) -> Option<RowForm> {
+        if let Some(columns) = self.last_header.columns(text) {
+            return Some(RowForm::of(1, &columns));
+        }
+        let (time_words, columns) = sar::disks(text)?;
+        Some(RowForm::of(time_words + 1, &columns))
+    }
+
     /// The lines that are held and this one.
     fn with(&self, text: &str) -> String {
         let held = self.held.iter().map(|line| line.text.as_ref());
@@ -223,15 +235,6 @@ impl LineJoiner {
 fn figures(text: &str) -> usize {
     let words = text.split_whitespace().rev();
     words.map_while(number).count()
-}
-
-/// The form of the rows below a line, if it is a header of iostat or of `sar -d`.
-fn shape(text: &str) -> Option<RowForm> {
-    if let Some(columns) = Columns::of_header(text) {
-        return Some(RowForm::of(1, &columns));
-    }
-    let (time_words, columns) = sar::disks(text)?;
-    Some(RowForm::of(time_words + 1, &columns))
 }
 
 /// True if a line has nothing but names of columns.
