@@ -32,10 +32,19 @@ pub struct LevelDrop {
 /// than [`LEAST_SLICES`] values, with one that is not finite, and where the second level is nothing
 /// at all: that is a stall.
 pub fn find_drop(slices: &[f64]) -> Option<LevelDrop> {
+    find_drop_where(slices, |_| true)
+}
+
+/// The same, if the first slice of the lower level is one that is wanted. That is asked before the noise is learned,
+/// which takes the most time.
+pub(crate) fn find_drop_where(
+    slices: &[f64],
+    is_wanted: impl Fn(usize) -> bool,
+) -> Option<LevelDrop> {
     let step = if slices.len() < LEAST_SLICES {
         None
     } else {
-        find_step(slices)
+        find_step_where(slices, is_wanted)
     };
     step.filter(|step| {
         let stalled = slices[step.at..].iter().all(|x| *x <= 0.0);
@@ -46,6 +55,10 @@ pub fn find_drop(slices: &[f64]) -> Option<LevelDrop> {
 /// A step from one level to another, up or down, in at least half of [`LEAST_SLICES`]: enough for
 /// doubt, where [`find_drop`] is for certainty.
 pub(crate) fn find_step(slices: &[f64]) -> Option<LevelDrop> {
+    find_step_where(slices, |_| true)
+}
+
+fn find_step_where(slices: &[f64], is_wanted: impl Fn(usize) -> bool) -> Option<LevelDrop> {
     if slices.len() < LEAST_SLICES / 2 {
         return None;
     }
@@ -67,7 +80,8 @@ pub(crate) fn find_step(slices: &[f64]) -> Option<LevelDrop> {
     if (before - after).abs() * scaled.unit <= WORTH_NAMING * higher || !holds(first, second) {
         return None;
     }
-    if residual_of_line(&batches) <= residual_of_levels(&batches, split) {
+    let at = slices.len() - (count - split) * length;
+    if residual_of_line(&batches) <= residual_of_levels(&batches, split) || !is_wanted(at) {
         return None;
     }
     let weights = |early: f64, late: f64| -> Vec<f64> {
@@ -91,7 +105,7 @@ pub(crate) fn find_step(slices: &[f64]) -> Option<LevelDrop> {
         Interval::around(level(mean), scaled.unit * half_width)
     };
     Some(LevelDrop {
-        at: slices.len() - (count - split) * length,
+        at,
         before: interval(before, weights(early, 0.0)),
         after: interval(after, weights(0.0, late)),
     })
@@ -106,13 +120,24 @@ fn holds(first: &[f64], second: &[f64]) -> bool {
     thirds(first).all(above) && !thirds(second).any(above)
 }
 
-/// Split at which two levels fit best, neither shorter than an eighth of the series.
+/// Split at which two levels fit best, neither shorter than an eighth of the series: where the most of its sum of
+/// squares is between the two.
 fn best_split(series: &[f64]) -> usize {
     let edge = series.len() / 8;
-    let fit = |split: &usize| residual_of_levels(series, *split);
-    (edge..=series.len() - edge)
-        .min_by(|a, b| fit(a).total_cmp(&fit(b)))
-        .unwrap_or(edge)
+    let total: f64 = series.iter().sum();
+    let mut first = 0.0;
+    let mut best = (edge, f64::NEG_INFINITY);
+    for (t, x) in series.iter().enumerate() {
+        if (edge..=series.len() - edge).contains(&t) {
+            let second = total - first;
+            let between = first * first / t as f64 + second * second / (series.len() - t) as f64;
+            if between > best.1 {
+                best = (t, between);
+            }
+        }
+        first += x;
+    }
+    best.0
 }
 
 /// The means of the three parts of a series.

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use record::Severity;
 use record::sample::{DeviceId, DeviceSample, SampleTime};
 
-use crate::level::{LEAST_SLICES, find_drop};
+use crate::level::{LEAST_SLICES, find_drop_where};
 use crate::median::median;
 use crate::watch::format::{digits, rate, time};
 use crate::watch::history::{Point, jitter, mean_known, mean_of, variation};
@@ -150,24 +150,29 @@ fn find(points: &[Point]) -> Option<LostLevel> {
     let rates: [fn(&Point) -> f64; 2] = [|point| point.all.ops, |point| point.all.bytes];
     rates.into_iter().find_map(|rate| {
         let series: Vec<f64> = points.iter().map(rate).collect();
-        let step = find_drop(&series)?;
-        let (first, second) = points.split_at(step.at);
-        let seconds = |points: &[Point]| points.iter().map(|point| point.seconds).sum::<f64>();
-        if seconds(first) < BEFORE_S || seconds(second) < AFTER_S {
-            return None;
-        }
-        // The place of the step is exact to a few points only.
-        let settled = &second[second.len() / 10..];
-        let spent = LostLevel {
-            at: first.last()?.end,
-            before: Level::of(first)?,
-            after: Level::of(settled)?,
-        };
-        let lower: Vec<f64> = settled.iter().map(rate).collect();
-        let in_point = spent.after.ops * seconds(settled) / settled.len() as f64;
-        let flat = FLAT + jitter(spent.after.in_flight, in_point);
-        (is_spent(&spent) && variation(&lower) <= flat).then_some(spent)
+        let drop = find_drop_where(&series, |at| lost_at(points, at, rate).is_some())?;
+        lost_at(points, drop.at, rate)
     })
+}
+
+/// The level that was lost at a point, if it is one by which burst credit ends.
+fn lost_at(points: &[Point], at: usize, rate: fn(&Point) -> f64) -> Option<LostLevel> {
+    let (first, second) = points.split_at(at);
+    let seconds = |points: &[Point]| points.iter().map(|point| point.seconds).sum::<f64>();
+    if seconds(first) < BEFORE_S || seconds(second) < AFTER_S {
+        return None;
+    }
+    // The place of the step is exact to a few points only.
+    let settled = &second[second.len() / 10..];
+    let spent = LostLevel {
+        at: first.last()?.end,
+        before: Level::of(first)?,
+        after: Level::of(settled)?,
+    };
+    let lower: Vec<f64> = settled.iter().map(rate).collect();
+    let in_point = spent.after.ops * seconds(settled) / settled.len() as f64;
+    let flat = FLAT + jitter(spent.after.in_flight, in_point);
+    (is_spent(&spent) && variation(&lower) <= flat).then_some(spent)
 }
 
 fn is_spent(spent: &LostLevel) -> bool {
