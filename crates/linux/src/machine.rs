@@ -18,7 +18,10 @@ use crate::root::{Root, attribute};
 /// `target` lies on. The cloud is left out, since asking it takes time:
 /// [`cloud::detect`](crate::cloud::detect) does that.
 pub fn facts(root: &Root, device: Option<&str>, target: Option<&Path>) -> Machine {
-    let devices = Devices::read(root).unwrap_or_default();
+    let devices = match (device, target) {
+        (None, None) => Devices::default(),
+        _ => Devices::read(root).unwrap_or_default(),
+    };
     let device = device.and_then(|name| devices.named(name));
     let filesystem = target
         .and_then(|path| place_of(root, &devices, path).ok()?.mount)

@@ -1,6 +1,8 @@
 //! The kernel's files: the one way to `/proc`, `/sys` and `/dev`.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read as _;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -107,10 +109,14 @@ impl Root {
 /// # Errors
 /// When it cannot be read.
 pub fn read_bytes(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|source| Error::Read {
+    // Its size is not asked for: the kernel does not tell that of its files.
+    let mut bytes = Vec::with_capacity(4096);
+    let read = File::open(path).and_then(|file| file.take(u64::MAX).read_to_end(&mut bytes));
+    read.map_err(|source| Error::Read {
         path: path.to_path_buf(),
         source,
-    })
+    })?;
+    Ok(bytes)
 }
 
 /// A file's text without the white space around it; bytes that are not UTF-8 become U+FFFD.
