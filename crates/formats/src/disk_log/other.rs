@@ -198,8 +198,10 @@ pub(crate) fn tool(line: &str) -> Option<OtherTool> {
     }
     // Names in CSV have quotes around them, but for those that tell that it is CSV.
     let bare = words(line, "|%;\",");
-    let is_csv = line.contains(['"', ',']);
-    let quoted = is_csv.then(|| words(line, "|%;")).unwrap_or_default();
+    let quoted = match line.contains(['"', ',']) {
+        true => words(line, "|%;"),
+        false => Vec::new(),
+    };
     let has = |sign: &&Sign| sign.stands_in(&bare) || sign.stands_in(&quoted);
     let known = SIGNS.iter().find(has).map(|sign| sign.tool);
     known.or_else(|| is_timed_header(line).then(|| named("sar or another tool of sysstat")))
