@@ -52,7 +52,9 @@ pub(crate) fn script(shell: Shell, context: &mut Context) -> Outcome {
 
 /// The command line, whose arguments know what may stand there.
 fn with_values() -> Command {
-    values_of(Cli::command())
+    let mut program = Cli::command();
+    program.build();
+    values_of(program)
 }
 
 fn values_of(command: Command) -> Command {

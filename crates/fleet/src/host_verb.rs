@@ -22,6 +22,7 @@ use sweep::args::SweepArgs;
 use tally::args::TallyArgs;
 use trace::args::{TraceAction, TraceArgs};
 use ui::context::Context;
+use ui::deferred::Deferred;
 use ui::exit::{ExitClass as _, Failure, Outcome};
 use ui::signals;
 use warm::args::WarmArgs;
@@ -35,49 +36,49 @@ use crate::disk_arguments::{self, DiskArgument, paths, with_consents};
 #[derive(Debug, Subcommand)]
 pub enum HostVerb {
     /// Measure a directory, a file or a block device, and judge the figures
-    Bench(Box<BenchArgs>),
+    Bench(Deferred<BenchArgs>),
     /// List the disks, what is stacked on them, and whether they may be written
-    Devices(DevicesArgs),
+    Devices(Deferred<DevicesArgs>),
     /// List the runs in the ledger, or remove one
-    Runs(RunsArgs),
+    Runs(Deferred<RunsArgs>),
     /// Show a run again
-    Show(ShowArgs),
+    Show(Deferred<ShowArgs>),
     /// Compare two runs, phase by phase
-    Compare(CompareArgs),
+    Compare(Deferred<CompareArgs>),
     /// Draw one or more runs as an HTML page that opens offline
-    Report(ReportArgs),
+    Report(Deferred<ReportArgs>),
     /// Keep what fio, sysbench or Bonnie++ measured, to compare with it
-    Import(ImportArgs),
+    Import(Deferred<ImportArgs>),
     /// Build, list and take down arrays (Linux software RAID), and replace their disks
-    Array(ArrayArgs),
+    Array(Deferred<ArrayArgs>),
     /// Find the best layout of disks: level, members, chunk, file system, scheduler
-    Sweep(Box<SweepArgs>),
+    Sweep(Deferred<SweepArgs>),
     /// Read every block of a restored volume once, so that no later read waits for the snapshot
-    Warm(Box<WarmArgs>),
+    Warm(Deferred<WarmArgs>),
     /// Check an array's copies and parity without slowing down the foreground
-    Scrub(Box<ScrubArgs>),
+    Scrub(Deferred<ScrubArgs>),
     /// Write zeros over whole disks, and report slow and bad ones
-    Zero(ZeroArgs),
+    Zero(Deferred<ZeroArgs>),
     /// Show what the disks do and what is wrong with them
-    Watch(Box<WatchArgs>),
+    Watch(Deferred<WatchArgs>),
     /// Mark a moment with a name, which all graphs over time show
-    Mark(MarkArgs),
+    Mark(Deferred<MarkArgs>),
     /// Record the block I/O of a workload, look at it, and convert it
-    Trace(TraceArgs),
+    Trace(Deferred<TraceArgs>),
     /// Issue the I/O of a trace again, on other disks, and compare
-    Replay(Box<ReplayArgs>),
+    Replay(Deferred<ReplayArgs>),
     /// Price the volumes that carry a measured workload, cheapest first
-    Cost(Box<CostArgs>),
+    Cost(Deferred<CostArgs>),
     /// Sum events exactly once into roll-ups by minute, hour, day and month, and show them
-    Tally(Box<TallyArgs>),
+    Tally(Deferred<TallyArgs>),
     /// Check the host and its database against what the disks were measured to do
-    Doctor(Box<DoctorArgs>),
+    Doctor(Deferred<DoctorArgs>),
     /// Print what to do about a finding of 'doctor'
-    Playbook(PlaybookArgs),
+    Playbook(Deferred<PlaybookArgs>),
     /// Check, compact, export or copy the ledger
-    Ledger(LedgerArgs),
+    Ledger(Deferred<LedgerArgs>),
     /// Rehearse on virtual volumes with known truth
-    Lab(LabArgs),
+    Lab(Deferred<LabArgs>),
 }
 
 impl HostVerb {
@@ -145,7 +146,7 @@ impl HostVerb {
     /// there in a recording.)
     fn disk_arguments(&mut self) -> Vec<DiskArgument<'_>> {
         match self {
-            HostVerb::Bench(args) => {
+            HostVerb::Bench(Deferred(args)) => {
                 // A target that stands behind --phase is read as one more of its names.
                 let targets = paths(&mut args.target).chain(paths(&mut args.more_targets));
                 let words = args.phase.iter_mut().chain(&mut args.destroy);
@@ -155,7 +156,7 @@ impl HostVerb {
                     .chain(filenames)
                     .collect()
             }
-            HostVerb::Replay(args) => with_consents(&mut args.targets, &mut args.destroy),
+            HostVerb::Replay(Deferred(args)) => with_consents(&mut args.targets, &mut args.destroy),
             HostVerb::Array(args) => match &mut args.verb {
                 ArrayVerb::Create(args) => {
                     let disks = args.members.iter_mut().chain(&mut args.spares);
@@ -167,8 +168,8 @@ impl HostVerb {
                 ArrayVerb::Stop(args) => with_consents([], &mut args.destroy),
                 ArrayVerb::List(_) => Vec::new(),
             },
-            HostVerb::Sweep(args) => with_consents(&mut args.devices, &mut args.destroy),
-            HostVerb::Zero(args) => with_consents(&mut args.devices, &mut args.destroy),
+            HostVerb::Sweep(Deferred(args)) => with_consents(&mut args.devices, &mut args.destroy),
+            HostVerb::Zero(Deferred(args)) => with_consents(&mut args.devices, &mut args.destroy),
             HostVerb::Warm(args) => paths(&mut args.devices).collect(),
             HostVerb::Scrub(args) => args.arrays.iter_mut().map(DiskArgument::Text).collect(),
             HostVerb::Trace(args) => match &mut args.action {
@@ -361,7 +362,9 @@ mod tests {
     #[test]
     fn no_argument_that_names_a_disk_is_left_out() {
         let mut found = BTreeSet::new();
-        add_disks(&HostLine::command(), "", &mut found);
+        let mut line = HostLine::command();
+        line.build();
+        add_disks(&line, "", &mut found);
         let known = [
             "bench target",
             "bench destroy",

@@ -5,6 +5,7 @@ pub mod charset;
 pub mod confirm;
 pub mod context;
 pub mod csv;
+pub mod deferred;
 pub mod exit;
 pub mod format;
 pub mod journal;

@@ -9,6 +9,7 @@ use bench::args::BenchArgs;
 use bench::suite;
 use domain::plan_binding::PlannedDisk;
 use sweep::{Figure, reason_never_measured};
+use ui::deferred::Deferred;
 
 /// Size of the test file in a directory where none is given: it must be the same on all hosts, so that it
 /// cannot go by how fast they are.
@@ -66,7 +67,7 @@ pub(super) fn of_target(
     }
     words.extend(["--".into(), target.as_os_str().to_owned()]);
     match parse(words)? {
-        LineVerb::Host(HostVerb::Bench(mut bench)) => {
+        LineVerb::Host(HostVerb::Bench(Deferred(mut bench))) => {
             bench.replay_options = args.replay_options.clone();
             Ok(bench)
         }
