@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::detector::{Presence, PresenceWatch};
-use super::guard::{BackOff, FASTEST, MeanGuard, SlowGuard};
+use super::guard::{BackOff, FASTEST, LatencyWeight, MeanGuard, SlowGuard};
 use super::outcome::{HeldBy, Outcome, Slice};
 use super::own::{ENOUGH, Own, Throughput};
 use super::{Allowed, Sample, TargetSource, Targets};
@@ -44,9 +44,6 @@ const PROBE_PAUSED_S: f64 = 0.01;
 /// twentieth of one request in flight, and a tenth while there is nothing else.
 const PROBE_SPARES: f64 = 19.0;
 const PROBE_SPARES_PAUSED: f64 = 9.0;
-/// A latency tells about the time since the one before, of which no more than this counts, in seconds: how much the
-/// rate moves in a second depends on what probes find, and not on how often they come.
-const TELLS_S: f64 = 0.04;
 /// A rate that is so many times what was used over so many seconds does not grow (congestion window validation,
 /// RFC 7661). md goes in steps of half a second.
 const UNUSED: f64 = 3.0;
@@ -117,8 +114,7 @@ pub struct Controller {
     settled: Option<f64>,
     /// Seconds that the next mean counts for.
     since_mean_s: f64,
-    /// Seconds that the next latency of a probe tells about.
-    since_probe_s: f64,
+    latency_weight: LatencyWeight,
     /// Seconds since the last foreground request.
     idle_s: f64,
     start: Option<Start>,
@@ -175,7 +171,7 @@ impl Controller {
             log_rate: UNKNOWN.ln(),
             settled: None,
             since_mean_s: 0.0,
-            since_probe_s: 0.0,
+            latency_weight: LatencyWeight::default(),
             idle_s: 0.0,
             start: None,
             bound: None,
@@ -589,7 +585,7 @@ impl Controller {
     fn follow(&mut self, targets: &Targets, sample: &Sample<'_>) {
         let share_of_mean = self.share_of_mean(targets, sample);
         let shares = Self::shares_of_slow(targets, sample);
-        let weight = self.weight(shares.len(), sample.seconds);
+        let weight = self.latency_weight.take(shares.len(), sample.seconds);
         let may_grow = self.may_grow();
         self.back_off.pass(sample.seconds);
         if !may_grow && shares.iter().any(|share| *share > 1.0) {
@@ -623,16 +619,6 @@ impl Controller {
             .rate
             .min(self.bound.unwrap_or(f64::INFINITY))
             .max(self.least);
-    }
-
-    /// Weight of each of so many latencies, by the time that it tells about.
-    fn weight(&mut self, latencies: usize, seconds: f64) -> f64 {
-        self.since_probe_s += seconds;
-        if latencies == 0 {
-            return 0.0;
-        }
-        let each_s = std::mem::take(&mut self.since_probe_s) / latencies as f64;
-        (each_s / TELLS_S).min(1.0)
     }
 
     /// Logarithm of the rate that was used lately, and at least of the least rate.

@@ -27,6 +27,9 @@ const DEEPEST: f64 = 6.0;
 const GAIN: f64 = 0.6;
 /// No error of one look counts more.
 const MOST: f64 = 3.0;
+/// A latency tells about the time since the one before, of which no more than this counts, in seconds: how much the
+/// rate moves in a second depends on what probes find, and not on how often they come.
+const TELLS_S: f64 = 0.04;
 /// No rate grows faster than this, as a logarithm a second: it doubles.
 pub(super) const FASTEST: f64 = std::f64::consts::LN_2;
 
@@ -75,6 +78,25 @@ impl SlowGuard {
     }
 }
 
+/// Weights of latencies, by the time that each tells about.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LatencyWeight {
+    /// Seconds since the last latency.
+    since_s: f64,
+}
+
+impl LatencyWeight {
+    /// Weight of each of so many latencies that came in so many seconds.
+    pub(super) fn take(&mut self, latencies: usize, seconds: f64) -> f64 {
+        self.since_s += seconds;
+        if latencies == 0 {
+            return 0.0;
+        }
+        let each_s = std::mem::take(&mut self.since_s) / latencies as f64;
+        (each_s / TELLS_S).min(1.0)
+    }
+}
+
 /// The factor of the rate that is left after harm, as a logarithm.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BackOff {
@@ -97,5 +119,63 @@ impl BackOff {
     /// So many seconds pass.
     pub(super) fn pass(&mut self, seconds: f64) {
         self.log *= (-seconds / RECOVERS_S).exp();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How much so many slow latencies a look, each look this long, move a p99's rate in a second.
+    fn moved_in_a_second(looks: u32, latencies: usize) -> f64 {
+        let seconds = 1.0 / f64::from(looks);
+        let (mut weight, mut guard) = (LatencyWeight::default(), SlowGuard::default());
+        for _ in 0..looks {
+            let each = weight.take(latencies, seconds);
+            guard.take(&vec![2.0; latencies], each, seconds, false);
+        }
+        guard.log_rate
+    }
+
+    #[test]
+    fn more_probes_move_the_rate_no_faster() {
+        let one = moved_in_a_second(50, 1);
+        for (looks, latencies) in [(50, 2), (50, 8), (25, 1), (10, 10)] {
+            let more = moved_in_a_second(looks, latencies);
+            assert!(
+                (0.9..1.1).contains(&(more / one)),
+                "{looks} {latencies}: {more} {one}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_latency_counts_by_the_time_since_the_one_before() {
+        let mut weight = LatencyWeight::default();
+        assert_eq!(weight.take(1, 0.02), 0.5);
+        assert_eq!(weight.take(2, 0.02), 0.25);
+        // Looks without one count for the next, which is whole at most.
+        assert_eq!(weight.take(0, 0.01), 0.0);
+        assert_eq!(weight.take(1, 0.01), 0.5);
+        assert_eq!(weight.take(0, 10.0), 0.0);
+        assert_eq!(weight.take(1, 0.02), 1.0);
+        assert_eq!(weight.take(1, 0.02), 0.5);
+    }
+
+    #[test]
+    fn a_back_off_begins_at_what_was_used_and_decays() {
+        let mut back_off = BackOff::default();
+        back_off.begin_at(-1.5);
+        assert_eq!(back_off.log, -1.5);
+        // One that is deeper already stays, as it does where more was used than is allowed.
+        back_off.begin_at(-1.0);
+        back_off.begin_at(1.0);
+        assert_eq!(back_off.log, -1.5);
+        back_off.take(2.0, 1.0);
+        assert_eq!(back_off.log, -1.5 - 2.0 * BACK_OFF);
+        back_off.begin_at(-100.0);
+        assert_eq!(back_off.log, -DEEPEST);
+        back_off.pass(RECOVERS_S);
+        assert!((back_off.log + DEEPEST / std::f64::consts::E).abs() < 1e-9);
     }
 }
