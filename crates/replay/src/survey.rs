@@ -20,10 +20,10 @@ pub struct SurveyedDevice {
     pub name: String,
     /// Its size, where the trace tells it.
     pub size: Option<Bytes>,
-    /// Its write cache, where the trace tells it.
-    pub(crate) write_cache: Option<WriteCache>,
     /// I/Os of it.
     pub ios: u64,
+    /// True if it is written to.
+    is_written: bool,
     /// End of the last byte that is read or written.
     pub reach: Bytes,
     /// The parts that are read or written, where the map asks for them.
@@ -80,7 +80,7 @@ pub fn survey(
         discards: 0,
     };
     let (mut last, mut seen) = (0, 0_u64);
-    let (mut has_written_through, mut has_written_names) = (false, false);
+    let mut has_written_names = false;
     // By number in the trace: its place in the list; `None` of one that does not count.
     let mut places: Vec<Option<Option<usize>>> = Vec::new();
     while let Some(io) = reader.next() {
@@ -102,8 +102,8 @@ pub fn survey(
                     index: io.device,
                     name,
                     size: known.and_then(|known| known.size),
-                    write_cache: known.and_then(|known| known.write_cache),
                     ios: 0,
+                    is_written: false,
                     reach: Bytes(0),
                     touched: (map == OffsetMap::Compact).then(Touched::default),
                 });
@@ -123,7 +123,7 @@ pub fn survey(
         }
         survey.discards += u64::from(io.op == Op::Discard);
         if io.op == Op::Write {
-            has_written_through |= device.write_cache == Some(WriteCache::Through);
+            device.is_written = true;
             has_written_names |= io.file.is_some();
         }
         if matches!(io.op, Op::Read | Op::Write) && io.length.0 > 0 {
@@ -138,6 +138,12 @@ pub fn survey(
     let (header, caveats) = (reader.header(), reader.caveats());
     survey.devices.sort_by_key(|device| device.index);
     survey.first = survey.first.min(last);
+    let is_through = |device: &SurveyedDevice| {
+        let known = header.devices.get(usize::from(device.index.0));
+        known.and_then(|known| known.write_cache) == Some(WriteCache::Through)
+    };
+    let mut written = survey.devices.iter().filter(|device| device.is_written);
+    let has_written_through = written.any(is_through);
     survey.trace = ReplayedTrace {
         path: path.to_owned(),
         format: header.format.to_owned(),
