@@ -9,7 +9,7 @@ use ui::output::OutputFile;
 
 use crate::figures::Figures;
 use crate::io::DeviceIndex;
-use crate::views::{self, COLUMNS, Shown, TraceFinding};
+use crate::views::{self, COLUMNS, GroupShown, Shown, TraceFinding};
 
 /// A table of groups.
 struct Table {
@@ -65,18 +65,15 @@ fn page(shown: &Shown, figures: &Figures, devices: &[String]) -> anyhow::Result<
 }
 
 fn tables(shown: &Shown) -> Vec<Table> {
-    let groups = [
-        ("Classes", Some(&shown.classes)),
-        ("Processes", shown.processes.as_ref()),
-        ("Files", shown.files.as_ref()),
+    let rows = |groups: &Vec<GroupShown>| groups.iter().map(views::row).collect();
+    let tables = [
+        ("Classes", Some(rows(&shown.classes))),
+        ("Devices", views::device_rows(shown)),
+        ("Processes", shown.processes.as_ref().map(rows)),
+        ("Files", shown.files.as_ref().map(rows)),
     ];
-    let tables = groups.into_iter().filter_map(|(title, groups)| {
-        Some(Table {
-            title,
-            rows: groups?.iter().map(views::row).collect(),
-        })
-    });
-    tables.collect()
+    let some = |(title, rows): (_, Option<_>)| Some(Table { title, rows: rows? });
+    tables.into_iter().filter_map(some).collect()
 }
 
 #[cfg(test)]

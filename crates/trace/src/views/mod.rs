@@ -4,7 +4,7 @@ mod findings;
 mod text;
 
 pub(crate) use findings::{TraceFinding, verdict};
-pub(crate) use text::{COLUMNS, facts, row, text, title};
+pub(crate) use text::{COLUMNS, device_rows, facts, row, text, title};
 
 use jiff::Timestamp;
 use record::{Bytes, Histogram, Verdict};

@@ -22,17 +22,7 @@ pub(crate) fn text(shown: &Shown, width: usize) -> String {
         line(&mut out, width, &format!("  {name:<12} {value}"));
     }
     groups(&mut out, "class", &shown.classes, width);
-    let devices = shown
-        .devices
-        .iter()
-        .filter(|device| device.group.ios > 0)
-        .count();
-    if devices > 1 {
-        let rows = shown
-            .devices
-            .iter()
-            .map(|device| row(&device.group))
-            .collect();
+    if let Some(rows) = device_rows(shown) {
         table(&mut out, "device", rows, width);
     }
     for (name, named) in [("process", &shown.processes), ("file", &shown.files)] {
@@ -185,6 +175,13 @@ fn table(out: &mut String, name: &str, rows: Vec<Vec<String>>, width: usize) {
     if !out.ends_with('\n') {
         out.push('\n');
     }
+}
+
+/// Rows of the devices, where several have I/Os.
+pub(crate) fn device_rows(shown: &Shown) -> Option<Vec<Vec<String>>> {
+    let groups = || shown.devices.iter().map(|device| &device.group);
+    let with_ios = groups().filter(|group| group.ios > 0);
+    (with_ios.count() > 1).then(|| groups().map(row).collect())
 }
 
 /// Cells of a group: its name, then those of [`COLUMNS`].
