@@ -57,3 +57,23 @@ fn with_root_a_disk_whose_events_do_not_come_is_refused() {
     refused.refuses(&["/dev/loop", "and no event is of it"]);
     assert!(!place.path("t.dst").exists());
 }
+
+/// tracefs is mounted nowhere, nor in the kernel's list of file systems, which a list of others is put over.
+#[test]
+fn with_root_a_kernel_without_tracefs_is_named() {
+    let place = Place::new();
+    let Some(disk) = Loop::new(16) else {
+        return;
+    };
+    fs::write(place.path("filesystems"), "nodev\tsysfs\n\text4\n").unwrap();
+    let mut alone = Command::new("unshare");
+    alone.args(["-m", "sh", "-c"]);
+    alone.arg(
+        "mount --bind filesystems /proc/filesystems && mount -t tmpfs none /sys/kernel && exec \"$@\"",
+    );
+    alone.arg("sh");
+    let words = ["trace", "record", disk.path(), "-o", "t.dst"];
+    let refused = said(&mut support::behind(alone, &place.command(&words)));
+    refused.refuses(&["no tracefs", "CONFIG_TRACING"]);
+    assert!(!place.path("t.dst").exists());
+}

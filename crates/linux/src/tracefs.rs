@@ -66,8 +66,8 @@ pub enum TracefsError {
     #[error("tracing needs root (CAP_SYS_ADMIN); {}", crate::remedy::as_root())]
     NotRoot,
     /// The kernel has no tracefs.
-    #[error("this kernel has no tracefs (CONFIG_TRACING): {0}")]
-    NoTracefs(io::Error),
+    #[error("this kernel has no tracefs: it was built without CONFIG_TRACING")]
+    NoTracefs,
     /// The kernel is locked down.
     #[error(
         "the kernel is locked down for confidentiality, which forbids tracing (kernel_lockdown(7)); boot with \

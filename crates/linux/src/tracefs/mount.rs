@@ -43,11 +43,13 @@ impl Tracefs {
                 });
             }
         }
-        let mount = private_mount().map_err(|error| match error {
-            Errno::PERM | Errno::ACCESS => TracefsError::NotRoot,
-            Errno::NODEV | Errno::NOSYS => TracefsError::NoTracefs(error.into()),
-            error => refused(root, PathBuf::from("tracefs"), error.into()),
-        })?;
+        // tracefs is part of the kernel, and never a module.
+        let known = fs::read_to_string(root.proc.join("filesystems"));
+        if known.is_ok_and(|known| known.split_whitespace().all(|name| name != "tracefs")) {
+            return Err(TracefsError::NoTracefs);
+        }
+        let mount = private_mount()
+            .map_err(|error| refused(root, PathBuf::from("tracefs"), error.into()))?;
         let folder = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
         Ok(Tracefs {
             folder,
@@ -85,6 +87,16 @@ fn private_mount() -> Result<OwnedFd, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_without_tracefs_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::under(folder.path());
+        fs::create_dir_all(&root.proc).unwrap();
+        fs::write(root.proc.join("filesystems"), "nodev\tsysfs\n\text4\n").unwrap();
+        let error = Tracefs::open(&root).unwrap_err().to_string();
+        assert!(error.contains("built without CONFIG_TRACING"), "{error}");
+    }
 
     #[test]
     fn a_refusal_names_the_lockdown_or_root_or_the_file() {
