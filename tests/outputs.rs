@@ -20,7 +20,7 @@ use support::{Place, SHORT, is_root, names_in, said, under};
 
 /// Every way to write a file or a folder of files where an option says: the words, of which `OUT` stands for
 /// the path; whether the words alone do it here; and the name of the file where `OUT` is a folder.
-const OUTPUTS: [(&str, bool, Option<&str>); 11] = [
+const OUTPUTS: [(&str, bool, Option<&str>); 12] = [
     ("report last -o OUT", true, None),
     (
         "bench data --size 8M --seconds 100ms --phase page-read --report OUT",
@@ -47,6 +47,7 @@ const OUTPUTS: [(&str, bool, Option<&str>); 11] = [
     ),
     ("man OUT", true, Some("disksmith-bench.1")),
     ("trace show trace --report OUT", true, None),
+    ("trace convert trace OUT", false, None),
     ("doctor --check host --report OUT", false, None),
 ];
 

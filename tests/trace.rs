@@ -462,6 +462,8 @@ fn what_is_no_disk_is_refused_and_so_is_a_user_who_may_not_trace() {
     let Some(disk) = is_root().then(|| Loop::new(16)).flatten() else {
         return;
     };
+    fs::write(place.path("earlier"), "what was there").unwrap();
+    record(&place, &disk, "earlier", &[]).refuses(&["earlier", "--force"]);
     // Where it was built, others may not go.
     let folder = tempfile::tempdir().unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o777);

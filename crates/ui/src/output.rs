@@ -1,6 +1,6 @@
 //! Files that the user names as outputs: what they may replace, and how they are written.
 //!
-//! Every page, list and document that an option names goes through [`OutputFile`]:
+//! Every page, list, document and trace that an option names goes through [`OutputFile`]:
 //!
 //! - A regular file is replaced only when it is empty, when it is an earlier output of the same
 //!   [`OutputFormat`], which a marker in it tells, or with `--force`.
@@ -8,7 +8,7 @@
 //!   to stays as it is.
 //! - Devices and sockets are refused, also with `--force`. A stream is written to: a pipe, `/dev/null`,
 //!   and an open descriptor of this process (`/dev/stdout`, `/dev/fd/N`) that is a pipe, a socket, a
-//!   terminal or a regular file.
+//!   terminal or a regular file. A trace goes to a file only.
 //! - The output is written to a new file in the same folder, which then takes the place: it is there as a
 //!   whole, or the earlier one still is.
 //!
@@ -68,11 +68,17 @@ impl OutputFile {
                 force,
                 place,
             };
-            if let Place::File { folder } = &output.place {
-                output.existing()?;
-                drop(NewFile::in_folder(folder).with_context(|| {
-                    format!("no file can be made in the folder {}", folder.display())
-                })?);
+            match &output.place {
+                Place::File { folder } => {
+                    output.existing()?;
+                    drop(NewFile::in_folder(folder).with_context(|| {
+                        format!("no file can be made in the folder {}", folder.display())
+                    })?);
+                }
+                Place::Stream if format == OutputFormat::Trace => {
+                    bail!("it is no regular file. Name a file");
+                }
+                Place::Stream => {}
             }
             Ok(output)
         });
@@ -146,6 +152,26 @@ impl OutputFile {
         })
     }
 
+    /// A new file next to the place of an output that is no stream, for content that is written bit by bit.
+    ///
+    /// # Errors
+    /// When none can be made.
+    pub fn begin(&self) -> anyhow::Result<NewFile> {
+        match &self.place {
+            Place::File { folder } => Ok(NewFile::in_folder(folder)?),
+            Place::Stream => bail!("it is no regular file"),
+        }
+    }
+
+    /// Lets a file that was begun take the place.
+    ///
+    /// # Errors
+    /// When it cannot, or something else has come there meanwhile.
+    pub fn put(&self, new: NewFile) -> anyhow::Result<()> {
+        let there = self.existing()?;
+        Ok(new.take_place(&self.path, there.as_ref())?)
+    }
+
     fn failed(&self) -> String {
         let noun = self.format.noun();
         format!("{noun} {} could not be written", self.path.display())
@@ -160,9 +186,8 @@ impl OutputFile {
             Existing::Foreign(facts) if self.force => Ok(Some(facts)),
             Existing::Link(facts) if self.force => Ok(Some(facts)),
             Existing::Foreign(_) => bail!(
-                "the existing file is not a {} of disksmith. Name another file, or replace that one \
-                 with --force",
-                self.format.word()
+                "{}. Name another file, or replace that one with --force",
+                self.format.foreign()
             ),
             Existing::Link(_) => bail!(
                 "it is a symbolic link, which is not followed. Name the file itself, or replace the \
@@ -221,10 +246,7 @@ impl PreparedFile<'_> {
     pub fn put(self) -> anyhow::Result<()> {
         let put = match self.new {
             None => kind::write_to_stream(&self.output.path, self.content),
-            Some(new) => self
-                .output
-                .existing()
-                .and_then(|there| Ok(new.take_place(&self.output.path, there.as_ref())?)),
+            Some(new) => self.output.put(new),
         };
         put.with_context(|| self.output.failed())
     }
@@ -240,10 +262,7 @@ pub struct NewFile {
 
 impl NewFile {
     /// One in a folder.
-    ///
-    /// # Errors
-    /// When no file can be made there.
-    pub fn in_folder(folder: &Path) -> io::Result<NewFile> {
+    fn in_folder(folder: &Path) -> io::Result<NewFile> {
         let mut attempt = 0;
         loop {
             let name = format!(".disksmith-output-{}-{attempt}", std::process::id());
@@ -264,11 +283,8 @@ impl NewFile {
     }
 
     /// Takes the place of what is at `path`, in the same folder: of nothing, or of the file with these facts, whose
-    /// permissions it has then.
-    ///
-    /// # Errors
-    /// When it cannot, or there is something where nothing was.
-    pub fn take_place(self, path: &Path, there: Option<&fs::Metadata>) -> io::Result<()> {
+    /// permissions it has then. An error where there is something where nothing was.
+    fn take_place(self, path: &Path, there: Option<&fs::Metadata>) -> io::Result<()> {
         match there {
             Some(facts) => {
                 if facts.is_file() {

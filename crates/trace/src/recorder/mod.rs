@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use jiff::Timestamp;
 use linux::block::Devices;
 use linux::tracefs::{cpu_time, now};
@@ -19,7 +20,6 @@ use record::{Bytes, Nanos};
 use serde::Serialize;
 
 use crate::args::RecordArgs;
-use crate::convert::create;
 use crate::file::{Tick, TraceWriter};
 use crate::io::{Device, Header};
 use crate::tracepoints::{BufferSize, option_for};
@@ -29,7 +29,7 @@ use rate::RequestRate;
 use target::Target;
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
-use ui::output::NewFile;
+use ui::output::{OutputFile, OutputFormat};
 
 /// Time between two polls of the kernel's buffers.
 const INTERVAL: Duration = Duration::from_millis(50);
@@ -68,6 +68,7 @@ struct Document {
 pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let devices = Devices::read(&context.root).refused()?;
     let targets = target::find(&context.root, &devices, &args.devices)?;
+    let output = OutputFile::check(&args.output, OutputFormat::Trace, args.force)?;
     target::is_elsewhere(&context.root, &devices, &targets, &args.output)?;
     let mut rate = RequestRate::start(&context.root, &targets);
     // Files are mapped before tracing starts: until they are, nothing reads the buffers for events.
@@ -88,7 +89,7 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
     };
     // Whoever sees the head of the file may rely on it that the next I/O is recorded.
     capture.begin();
-    let writer = begin(args, &header)?;
+    let writer = begin(&output, &header)?;
     if context.watched {
         let names: Vec<&str> = header
             .devices
@@ -121,28 +122,15 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
 }
 
 /// Begins the trace under another name, so that an earlier one gives way only when there is room for this one.
-fn begin(args: &RecordArgs, header: &Header) -> Result<TraceWriter, Failure> {
-    let path = &args.output;
-    let failed = |error: io::Error| {
-        anyhow::Error::msg(format!(
-            "the trace {} could not be written: {error}",
-            path.display()
-        ))
-    };
-    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
-    let begun = NewFile::in_folder(folder.unwrap_or(Path::new("."))).and_then(|new| {
+fn begin(output: &OutputFile, header: &Header) -> Result<TraceWriter, Failure> {
+    let begun = output.begin().and_then(|new| {
         let writer = TraceWriter::new(new.file.try_clone()?, header, Tick::RECORDED)?;
-        Ok((new, writer))
+        output.put(new)?;
+        Ok(writer)
     });
-    let (new, writer) = begun.map_err(failed).refused()?;
-    let place = create(path, args.force)?.metadata();
-    let taken = place.and_then(|empty| new.take_place(path, Some(&empty)));
-    let taken = taken.map_err(|error| {
-        let _ = fs::remove_file(path);
-        failed(error)
-    });
-    taken.midway()?;
-    Ok(writer)
+    begun
+        .with_context(|| format!("the trace {} could not be written", output.path().display()))
+        .refused()
 }
 
 fn unwritten(path: &Path, error: io::Error) -> anyhow::Error {

@@ -24,6 +24,8 @@ pub enum OutputFormat {
     ManPage,
     /// A log of fio, which has no place for a marker: none is replaced unasked.
     FioLog,
+    /// A recording of block I/O, which cannot be made again: none is replaced unasked. It goes to a file only.
+    Trace,
 }
 
 /// The marker of a page, within its first 4 KiB.
@@ -54,17 +56,18 @@ impl OutputFormat {
             OutputFormat::HostList => "the host list",
             OutputFormat::ManPage => "the man page",
             OutputFormat::FioLog => "the log",
+            OutputFormat::Trace => "the trace",
         }
     }
 
-    /// The output, behind "no".
-    pub(super) fn word(self) -> &'static str {
+    /// A file that it does not replace unasked, in words.
+    pub(super) fn foreign(self) -> &'static str {
         match self {
-            OutputFormat::Page => "report",
-            OutputFormat::Json => "JSON document",
-            OutputFormat::HostList => "host list",
-            OutputFormat::ManPage => "man page",
-            OutputFormat::FioLog => "log",
+            OutputFormat::Page => "the existing file is not a report of disksmith",
+            OutputFormat::Json => "the existing file is not a JSON document of disksmith",
+            OutputFormat::HostList => "the existing file is not a host list of disksmith",
+            OutputFormat::ManPage => "the existing file is not a man page of disksmith",
+            OutputFormat::FioLog | OutputFormat::Trace => "there is a file already",
         }
     }
 
@@ -75,7 +78,8 @@ impl OutputFormat {
             OutputFormat::Page
             | OutputFormat::HostList
             | OutputFormat::ManPage
-            | OutputFormat::FioLog => HEAD,
+            | OutputFormat::FioLog
+            | OutputFormat::Trace => HEAD,
         };
         let mut text = Vec::new();
         file.take(most).read_to_end(&mut text)?;
@@ -91,7 +95,7 @@ impl OutputFormat {
             }
             OutputFormat::HostList => text.starts_with(HOST_LIST_MARK.as_bytes()),
             OutputFormat::ManPage => text.starts_with(MAN_PAGE_MARK.as_bytes()),
-            OutputFormat::FioLog => false,
+            OutputFormat::FioLog | OutputFormat::Trace => false,
         })
     }
 }

@@ -24,8 +24,8 @@ fn earlier(format: OutputFormat) -> String {
         OutputFormat::Json => format!("{{\"generator\": \"{}\", \"schema\": 1}}\n", generator()),
         OutputFormat::HostList => format!("{HOST_LIST_MARK}1\nhost\n"),
         OutputFormat::ManPage => format!("{MAN_PAGE_MARK}\n.TH x\n"),
-        // It has no marker: only an empty file is replaced unasked.
-        OutputFormat::FioLog => String::new(),
+        // They have no marker: only an empty file is replaced unasked.
+        OutputFormat::FioLog | OutputFormat::Trace => String::new(),
     }
 }
 
@@ -300,6 +300,25 @@ fn a_descriptor_is_written_to_where_it_stands_unless_it_is_a_device() {
     let own = PathBuf::from(format!("/proc/self/fd/{}", full.as_raw_fd()));
     assert!(OutputFile::check(&own, OutputFormat::Page, true).is_err());
     assert!(OutputFile::check(Path::new("/dev/fd/99999"), OutputFormat::Page, true).is_err());
+}
+
+#[test]
+fn a_trace_is_written_bit_by_bit_replaced_by_force_and_no_stream() {
+    let state = State::new();
+    for force in [false, true] {
+        let output = state.check("place", OutputFormat::Trace, force).unwrap();
+        let mut new = output.begin().unwrap();
+        for part in [b"tr", b"ace"] as [&[u8]; 2] {
+            new.file.write_all(part).unwrap();
+        }
+        output.put(new).unwrap();
+        assert_eq!(fs::read(state.at("place")).unwrap(), b"trace");
+        let error = state.check("place", OutputFormat::Trace, false);
+        assert!(error.unwrap_err().contains("there is a file already"));
+    }
+    let stream = OutputFile::check(Path::new("/dev/null"), OutputFormat::Trace, true);
+    let error = sentence(&stream.unwrap_err().error());
+    assert!(error.contains("no regular file"), "{error}");
 }
 
 #[test]
