@@ -6,6 +6,8 @@
 mod cgroup;
 mod cpu;
 
+pub use cpu::online as online_processors;
+
 use std::path::Path;
 
 use record::{Bytes, FilesystemFacts, Machine};

@@ -35,6 +35,17 @@ pub(super) fn usable(root: &Root) -> u32 {
     }
 }
 
+/// Number of processors that are online, of a list such as `0-3,8` (Documentation/admin-guide/cputopology.rst).
+pub fn online(root: &Root) -> Option<usize> {
+    let list = attribute(&root.sys.join("devices/system/cpu/online"))?;
+    let count = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        last.checked_sub(first)?.checked_add(1)
+    };
+    list.split(',').map(count).sum()
+}
+
 /// The values of a key, one for each processor.
 fn values<'a>(cpuinfo: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     cpuinfo.lines().filter_map(move |line| {

@@ -56,6 +56,19 @@ fn all_memory_and_what_is_available_are_told_apart() {
     assert_eq!(available_memory(&root), Some(Bytes::kib(8_000_000)));
 }
 
+#[test]
+fn processors_that_are_online_are_counted() {
+    for (list, count) in [
+        ("0-1", Some(2)),
+        ("0", Some(1)),
+        ("0-3,8,10-11\n", Some(7)),
+        ("?", None),
+    ] {
+        let (_folder, root) = tree(&[("sys/devices/system/cpu/online", list)]);
+        assert_eq!(online_processors(&root), count, "{list}");
+    }
+}
+
 const V2: &str = "23 1 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
 
 #[test]

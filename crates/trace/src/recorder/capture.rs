@@ -16,7 +16,7 @@ use crate::event::{Event, RequestStep};
 use crate::io::{Caveats, Described, Device, DeviceIndex, Io, NameIndex, Op};
 use crate::names::Names;
 use crate::pair::Pairing;
-use crate::tracepoints::{BufferSize, Tracepoints, Wanted};
+use crate::tracepoints::{BufferBounds, BufferSize, Tracepoints, Wanted};
 
 /// Time that the read of the check may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -220,6 +220,11 @@ impl Capture {
     /// Size of each processor's buffer.
     pub(super) fn buffer(&self) -> Bytes {
         self.tracepoints.buffer()
+    }
+
+    /// Bounds of that size.
+    pub(super) fn bounds(&self) -> BufferBounds {
+        self.tracepoints.bounds()
     }
 }
 

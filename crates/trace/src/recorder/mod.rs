@@ -22,7 +22,7 @@ use serde::Serialize;
 use crate::args::RecordArgs;
 use crate::file::{Tick, TraceWriter};
 use crate::io::{Device, Header};
-use crate::tracepoints::{BufferSize, option_for};
+use crate::tracepoints::{BufferBounds, BufferSize};
 use capture::{Capture, Named};
 use dataset::Dataset;
 use rate::RequestRate;
@@ -112,11 +112,11 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
     };
     let ended = recording.run(args, interrupt);
     let ended = ended.map_err(|error| Failure::Midway(unwritten(&args.output, error)))?;
-    let highest = recording.rate.highest();
+    let (highest, bounds) = (recording.rate.highest(), recording.capture.bounds());
     let document = recording.finish(args, ended)?;
     context.print(&match args.json {
         true => ui::json::document("trace record", &document),
-        false => text(&document, highest),
+        false => text(&document, highest, bounds),
     })?;
     Ok(CommandEnd::Done)
 }
@@ -236,7 +236,7 @@ impl Recording {
     }
 }
 
-fn text(document: &Document, highest_rate: f64) -> String {
+fn text(document: &Document, highest_rate: f64, bounds: BufferBounds) -> String {
     let per_io = document.bytes as f64 / document.ios.max(1) as f64;
     let why = match document.ended_by {
         Ended::Signal | Ended::Time => "",
@@ -253,11 +253,15 @@ fn text(document: &Document, highest_rate: f64) -> String {
         document.cpu_seconds,
     );
     if document.lost_events > 0 {
-        out.push_str(&format!(
-            "{} events were lost: record again with {}",
-            document.lost_events,
-            option_for(highest_rate, Bytes(document.buffer_bytes_per_processor)),
-        ));
+        let buffer = Bytes(document.buffer_bytes_per_processor);
+        let lost = ui::format::count(document.lost_events as usize, "event");
+        out.push_str(&match bounds.larger(highest_rate, buffer) {
+            Some(option) => format!("lost {lost}: record again with {option}"),
+            None => format!(
+                "lost {lost}, and buffers of more than {buffer} a processor would take too much of the memory: record \
+                 fewer devices at once, or write the trace to a disk that answers sooner"
+            ),
+        });
         // A device without counters has no rate, nor has a recording of less than a second with a --buffer.
         if highest_rate > 0.0 {
             let rate = ui::format::number(highest_rate);

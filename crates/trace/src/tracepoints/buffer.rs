@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use linux::Root;
-use linux::machine::{available_memory, memory};
+use linux::machine::{available_memory, memory, online_processors};
 use record::{Bytes, Nanos};
 
 /// Bounds of the share of the memory that a processor's buffer takes at any rate.
@@ -29,42 +29,65 @@ pub(crate) enum BufferSize {
 }
 
 impl BufferSize {
-    /// The size on a machine with so many buffers.
-    pub(super) fn bytes(self, root: &Root, processors: usize) -> Bytes {
+    /// The size on a machine with these bounds.
+    pub(super) fn bytes(self, bounds: BufferBounds) -> Bytes {
         match self {
             BufferSize::Exactly(size) => size,
-            BufferSize::ForRate(rate) => {
-                let total = memory(root).unwrap_or_default();
-                let available = available_memory(root).unwrap_or_default();
-                within(total, available, processors, rate)
-            }
+            BufferSize::ForRate(rate) => size_for(rate).clamp(bounds.least, bounds.most),
         }
     }
 }
 
-/// Size for a rate of requests a second, within the bounds that a machine's memory sets.
-fn within(total: Bytes, available: Bytes, processors: usize, rate: f64) -> Bytes {
-    let of_each = |all: u64| Bytes(all / processors.max(1) as u64);
-    let least = of_each(total.0 / SHARE_OF_MEMORY).clamp(*LEAST.start(), *LEAST.end());
-    let most = of_each(available.0 / SHARE_OF_AVAILABLE).max(least);
-    size_for(rate).clamp(least, most)
+/// Bounds that a machine's memory sets to the size of each processor's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BufferBounds {
+    least: Bytes,
+    most: Bytes,
+}
+
+impl BufferBounds {
+    /// The bounds of a machine. The kernel has `possible` buffers, and gives memory to those of processors that are online
+    /// (`trace_rb_cpu_prepare`).
+    pub(super) fn of(root: &Root, possible: usize) -> BufferBounds {
+        let total = memory(root).unwrap_or_default();
+        let available = available_memory(root).unwrap_or_default();
+        BufferBounds::within(
+            total,
+            available,
+            online_processors(root).unwrap_or(possible),
+        )
+    }
+
+    fn within(total: Bytes, available: Bytes, processors: usize) -> BufferBounds {
+        let of_each = |all: u64| Bytes(all / processors.max(1) as u64);
+        let least = of_each(total.0 / SHARE_OF_MEMORY).clamp(*LEAST.start(), *LEAST.end());
+        let most = of_each(available.0 / SHARE_OF_AVAILABLE).max(least);
+        BufferBounds { least, most }
+    }
+
+    /// The option of a recording with larger buffers than a size that did not do at this rate; `None` where the memory has
+    /// no room for them.
+    pub(crate) fn larger(self, rate: f64, too_small: Bytes) -> Option<String> {
+        let wanted = size_for(rate).0.max(too_small.0.saturating_mul(2));
+        let size = Bytes(wanted.min(self.most.0) / Bytes::MIB.0 * Bytes::MIB.0);
+        (size > too_small).then(|| option(size))
+    }
 }
 
 /// Size that holds the events of [`AWAY`] at a rate of requests a second, all of which one processor may issue and
 /// complete. In whole MiB, as a person would write it.
 fn size_for(rate: f64) -> Bytes {
     let events = rate * AWAY.as_secs_f64() * REQUEST as f64;
-    whole_mib(Bytes(events as u64))
+    Bytes((events as u64).next_multiple_of(Bytes::MIB.0))
 }
 
-fn whole_mib(size: Bytes) -> Bytes {
-    Bytes(size.0.next_multiple_of(Bytes::MIB.0))
+/// The option of a recording that loses nothing at this rate.
+pub(crate) fn option_for(rate: f64) -> String {
+    option(size_for(rate).max(Bytes::MIB))
 }
 
-/// The option of a recording that loses nothing at this rate, with more than a size that did not do.
-pub(crate) fn option_for(rate: f64, too_small: Bytes) -> String {
-    let size = size_for(rate).max(whole_mib(Bytes(2 * too_small.0)));
-    format!("--buffer {}MiB", size.max(Bytes::MIB).0 / Bytes::MIB.0)
+fn option(size: Bytes) -> String {
+    format!("--buffer {}MiB", size.0 / Bytes::MIB.0)
 }
 
 #[cfg(test)]
@@ -75,7 +98,7 @@ mod tests {
     fn buffers_follow_the_rate_between_what_any_rate_has_and_what_the_memory_bears() {
         let size = |gib, processors, rate| {
             let (total, available) = (Bytes::gib(gib), Bytes::gib(gib / 2));
-            within(total, available, processors, rate)
+            BufferSize::ForRate(rate).bytes(BufferBounds::within(total, available, processors))
         };
         // 192 bytes a request for 30 s: 10,000 requests a second need 55 MiB.
         for (gib, processors, rate, mib) in [
@@ -98,16 +121,26 @@ mod tests {
     }
 
     #[test]
-    fn the_option_is_larger_than_what_did_not_do() {
-        assert_eq!(option_for(10_000.0, Bytes::mib(8)), "--buffer 55MiB");
-        assert_eq!(option_for(10_000.0, Bytes::mib(40)), "--buffer 80MiB");
-        assert_eq!(option_for(0.0, Bytes::kib(16)), "--buffer 1MiB");
+    fn the_option_is_larger_than_what_did_not_do_as_far_as_the_memory_has_room() {
+        // At most 256 MiB each.
+        let bounds = BufferBounds::within(Bytes::gib(64), Bytes::gib(32), 4);
+        let larger = |rate, too_small| bounds.larger(rate, too_small);
+        let option = |mib| Some(format!("--buffer {mib}MiB"));
+        assert_eq!(larger(10_000.0, Bytes::mib(8)), option(55));
+        assert_eq!(larger(10_000.0, Bytes::mib(40)), option(80));
+        assert_eq!(larger(1e6, Bytes::mib(8)), option(256));
+        assert_eq!(larger(1e6, Bytes::mib(200)), option(256));
+        assert_eq!(larger(1e6, Bytes::mib(256)), None);
+        assert_eq!(larger(0.0, Bytes::gib(1)), None);
+        assert_eq!(option_for(10_000.0), "--buffer 55MiB");
+        assert_eq!(option_for(0.0), "--buffer 1MiB");
     }
 
     #[test]
     fn without_known_memory_the_least_is_taken() {
-        assert_eq!(within(Bytes(0), Bytes(0), 0, 1e9), Bytes::MIB);
-        let scarce = within(Bytes::gib(64), Bytes::mib(100), 2, 1e6);
-        assert_eq!(scarce, Bytes::mib(32));
+        let most =
+            |total, available, processors| BufferBounds::within(total, available, processors).most;
+        assert_eq!(most(Bytes(0), Bytes(0), 0), Bytes::MIB);
+        assert_eq!(most(Bytes::gib(64), Bytes::mib(100), 2), Bytes::mib(32));
     }
 }

@@ -15,7 +15,7 @@ use crate::event::Event;
 use crate::io::{DeviceIndex, NameIndex};
 use crate::order::Reorder;
 use crate::pair::{Pairing, Traced};
-pub(crate) use buffer::{AWAY, BufferSize, option_for};
+pub(crate) use buffer::{AWAY, BufferBounds, BufferSize, option_for};
 use decoder::Decoder;
 pub(crate) use decoder::{Decoded, Tracepoint};
 
@@ -42,6 +42,7 @@ pub(crate) struct Tracepoints {
     devices: HashMap<u32, (DeviceIndex, Traced)>,
     order: Reorder<Event>,
     buffer: Bytes,
+    bounds: BufferBounds,
     lost: u64,
     /// Times up to which events were lost.
     gaps: VecDeque<Nanos>,
@@ -55,7 +56,8 @@ impl Tracepoints {
     pub(crate) fn open(root: &Root, buffer: BufferSize) -> Result<Tracepoints, TracefsError> {
         let instance = Instance::create(root, Tracefs::open(root)?)?;
         let readers = instance.readers()?;
-        let buffer = buffer.bytes(root, readers.processors());
+        let bounds = BufferBounds::of(root, readers.processors());
+        let buffer = buffer.bytes(bounds);
         instance.set_buffer(buffer.0.div_ceil(1024))?;
         let mut decoders = HashMap::new();
         for tracepoint in Tracepoint::ALL {
@@ -69,6 +71,7 @@ impl Tracepoints {
             devices: HashMap::new(),
             order: Reorder::default(),
             buffer,
+            bounds,
             lost: 0,
             gaps: VecDeque::new(),
         })
@@ -201,6 +204,11 @@ impl Tracepoints {
     /// Size of each processor's buffer.
     pub(crate) fn buffer(&self) -> Bytes {
         self.buffer
+    }
+
+    /// Bounds of that size.
+    pub(crate) fn bounds(&self) -> BufferBounds {
+        self.bounds
     }
 }
 

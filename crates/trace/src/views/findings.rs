@@ -1,6 +1,6 @@
 //! Findings about a trace.
 
-use record::{Bytes, Severity, Verdict};
+use record::{Severity, Verdict};
 use serde::Serialize;
 
 use crate::figures::Figures;
@@ -57,10 +57,10 @@ pub(crate) fn of(figures: &Figures, header: &Header, caveats: Caveats) -> Vec<Tr
             severity,
             format!(
                 "{} events were lost, {share} of the I/Os: rates are too low, and some completions belong to other \
-                 I/Os. Record again with a larger buffer than before: {} or more, which holds {AWAY} of the highest \
-                 rate here.",
+                 I/Os. Record again with a larger buffer than before, as far as the memory has room for one of each \
+                 processor: {} or more, which holds {AWAY} of the highest rate here.",
                 caveats.lost,
-                option_for(figures.peak_iops(), Bytes(0)),
+                option_for(figures.peak_iops()),
             ),
         );
     }
