@@ -66,7 +66,7 @@ pub(crate) fn convert(
     };
     let text = match args.json {
         true => ui::json::document("trace convert", &document),
-        false => text(&document),
+        false => text(&document, context.columns),
     };
     context.print(&text)?;
     Ok(CommandEnd::Done)
@@ -90,18 +90,18 @@ fn write(
     Ok(conversion.finish()?)
 }
 
-fn text(document: &Document) -> String {
+fn text(document: &Document, width: usize) -> String {
     let ios = ui::format::count(document.ios as usize, "I/O");
     let mut out = format!(
         "{}: {ios} from {} ({})\n",
         document.to, document.from, document.from_format
     );
     for part in &document.not_held {
+        let ios = ui::format::count(part.ios as usize, "I/O");
         out.push_str(&format!(
-            "  not held by the format: {} of {}\n",
-            part.part,
-            ui::format::count(part.ios as usize, "I/O")
+            "  not held by the format: {} ({ios})\n",
+            part.part
         ));
     }
-    out
+    ui::table::wrap(&out, width, "      ")
 }

@@ -3,12 +3,17 @@
 use crate::event::{Event, FIRST_SUBSTITUTE};
 use crate::io::Op;
 
-/// A device's number, `major,minor`: its own where it is named so, else one by its place.
+/// A device's number: its own where it has one, else one by its place.
 pub(super) fn number_of(name: &str, place: usize) -> (u32, u32) {
-    let own = name.split_once(',');
-    let own = own.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    own_number(name).unwrap_or((259, place as u32))
+}
+
+/// The number of a device that is named by it, `major,minor`.
+pub(super) fn own_number(name: &str) -> Option<(u32, u32)> {
+    let (major, minor) = name.split_once(',')?;
+    let number = (major.parse().ok()?, minor.parse().ok()?);
     let fits = |(major, minor): &(u32, u32)| *major < 1 << 12 && *minor < 1 << 20;
-    own.filter(fits).unwrap_or((259, place as u32))
+    Some(number).filter(fits)
 }
 
 /// Number of an event's thread, or else one that stands for its process's name, or 0.

@@ -46,6 +46,12 @@ pub(crate) enum IoPart {
     Thread,
     /// The file's name.
     File,
+    /// The device's name.
+    DeviceName,
+    /// The device's size and write cache.
+    DeviceFacts,
+    /// The date at which the trace starts.
+    Started,
     /// Digits of its time below a microsecond.
     Nanoseconds,
     /// A wait so short that the format has none.
@@ -59,8 +65,9 @@ pub(crate) enum IoPart {
 }
 
 impl IoPart {
-    /// True if it is in an I/O that `writer` has written.
-    fn is_in(self, io: &Io, writer: &dyn Output) -> bool {
+    /// True if it is in an I/O that `writer` has written, or in what describes its device.
+    fn is_in(self, io: &Io, described: &dyn Described, writer: &dyn Output) -> bool {
+        let device = described.devices().get(usize::from(io.device.0));
         match self {
             IoPart::Completion => io.completed.is_some(),
             IoPart::Queued => io.queued.is_some(),
@@ -69,13 +76,19 @@ impl IoPart {
             IoPart::Process => io.process.is_some(),
             IoPart::Thread => io.thread.is_some(),
             IoPart::File => io.file.is_some(),
+            IoPart::DeviceName => {
+                device.is_some_and(|device| kernel::own_number(&device.name).is_none())
+            }
+            IoPart::DeviceFacts => {
+                device.is_some_and(|device| device.size.is_some() || device.write_cache.is_some())
+            }
             IoPart::Nanoseconds => !io.issued.0.is_multiple_of(1000),
             IoPart::ShortWait => writer.has_moved(io),
             IoPart::OddLength => {
                 !io.offset.0.is_multiple_of(512) || !io.length.0.is_multiple_of(512)
             }
             IoPart::NoQueued => io.queued.is_none(),
-            IoPart::NoFlushes => true,
+            IoPart::Started | IoPart::NoFlushes => true,
         }
     }
 
@@ -89,11 +102,16 @@ impl IoPart {
             IoPart::Process => "names of processes",
             IoPart::Thread => "numbers of threads",
             IoPart::File => "names of files",
+            IoPart::DeviceName => "names of devices",
+            IoPart::DeviceFacts => "sizes and write caches of devices",
+            IoPart::Started => "the date of the start",
             IoPart::Nanoseconds => "times of issue below a microsecond",
             IoPart::ShortWait => "waits below 100 µs",
             IoPart::OddLength => "offsets or lengths that are no multiples of 512 bytes",
-            IoPart::NoQueued => "no queue times (Q events repeat the issue time)",
-            IoPart::NoFlushes => "whether there were flushes: they were not recorded",
+            IoPart::NoQueued => {
+                "that times before the scheduler were not recorded: Q events repeat the time of issue"
+            }
+            IoPart::NoFlushes => "that flushes were not recorded",
         }
     }
 }
@@ -103,9 +121,13 @@ impl TraceFormat {
     fn lacks(self, header: &Header) -> Vec<IoPart> {
         let mut lacks = match self {
             TraceFormat::Own => return Vec::new(),
-            TraceFormat::Blktrace | TraceFormat::Blkparse => {
-                vec![IoPart::File, IoPart::OddLength, IoPart::NoQueued]
-            }
+            TraceFormat::Blktrace | TraceFormat::Blkparse => vec![
+                IoPart::File,
+                IoPart::DeviceName,
+                IoPart::DeviceFacts,
+                IoPart::OddLength,
+                IoPart::NoQueued,
+            ],
             TraceFormat::Iolog2 | TraceFormat::Iolog3 => vec![
                 IoPart::Completion,
                 IoPart::Queued,
@@ -114,10 +136,14 @@ impl TraceFormat {
                 IoPart::Process,
                 IoPart::Thread,
                 IoPart::File,
+                IoPart::DeviceFacts,
                 IoPart::Nanoseconds,
                 IoPart::ShortWait,
             ],
         };
+        if header.started.is_some() && self != TraceFormat::Blktrace {
+            lacks.push(IoPart::Started);
+        }
         if !header.has_flushes {
             lacks.push(IoPart::NoFlushes);
         }
@@ -181,7 +207,7 @@ impl Conversion {
         self.ios += 1;
         self.writer.write(io, described)?;
         for (part, count) in &mut self.lost {
-            *count += u64::from(part.is_in(io, &*self.writer));
+            *count += u64::from(part.is_in(io, described, &*self.writer));
         }
         Ok(())
     }

@@ -87,7 +87,11 @@ fn fields_of_blktrace_and_blkparse_come_back() {
     ] {
         let path = folder.path().join("t.blktrace.0");
         let converted = write(format, &path);
-        assert_eq!(converted.lost, []);
+        let lost = match format {
+            TraceFormat::Blkparse => vec![(IoPart::Started, 200)],
+            _ => Vec::new(),
+        };
+        assert_eq!(converted.lost, lost, "{format:?}");
         let back = read(&path);
         assert_eq!(back.len(), 200);
         for (io, back) in ios().iter().zip(&back) {
@@ -166,6 +170,37 @@ fn what_a_format_makes_up_or_moves_is_counted_too() {
             let io = crate::io::tests::read_at(n * 60_000, n * 4096);
             conversion.write(&io, &named()).unwrap();
         }
+        assert_eq!(conversion.finish().unwrap().lost, expected, "{format:?}");
+    }
+}
+
+#[test]
+fn what_is_known_of_a_device_is_counted_where_it_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let named = Named(vec![Device {
+        name: "sda".to_owned(),
+        size: Some(Bytes::gib(1)),
+        write_cache: None,
+    }]);
+    let header = Header {
+        format: "test",
+        started: None,
+        devices: named.0.clone(),
+        has_completions: true,
+        has_flushes: true,
+    };
+    let facts = (IoPart::DeviceFacts, 1);
+    let of_events = vec![(IoPart::DeviceName, 1), facts, (IoPart::NoQueued, 1)];
+    for (format, expected) in [
+        (TraceFormat::Own, Vec::new()),
+        (TraceFormat::Blktrace, of_events.clone()),
+        (TraceFormat::Blkparse, of_events),
+        (TraceFormat::Iolog3, vec![facts]),
+    ] {
+        let file = File::create(folder.path().join("t")).unwrap();
+        let mut conversion = format.begin(file, &header).unwrap();
+        let io = crate::io::tests::read_at(0, 0);
+        conversion.write(&io, &named).unwrap();
         assert_eq!(conversion.finish().unwrap().lost, expected, "{format:?}");
     }
 }
