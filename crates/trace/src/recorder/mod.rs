@@ -116,7 +116,7 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
     let document = recording.finish(args, ended)?;
     context.print(&match args.json {
         true => ui::json::document("trace record", &document),
-        false => text(&document, highest, bounds),
+        false => ui::table::wrap(&text(&document, highest, bounds), context.columns, "  "),
     })?;
     Ok(CommandEnd::Done)
 }
@@ -237,14 +237,17 @@ impl Recording {
 }
 
 fn text(document: &Document, highest_rate: f64, bounds: BufferBounds) -> String {
-    let per_io = document.bytes as f64 / document.ios.max(1) as f64;
+    let per_io = match document.ios {
+        0 => String::new(),
+        ios => format!(" ({:.1} bytes an I/O)", document.bytes as f64 / ios as f64),
+    };
     let why = match document.ended_by {
         Ended::Signal | Ended::Time => "",
         Ended::Size => "; --max-size was reached",
         Ended::DiskFull => "; the disk of the trace is full, and the trace ends there",
     };
     let mut out = format!(
-        "{}: {} of {} in {}, {} ({per_io:.1} bytes an I/O), {:.2} s of processor time{why}\n",
+        "{}: {} of {} in {}, {}{per_io}, {:.2} s of processor time{why}\n",
         document.file,
         ui::format::count(document.ios as usize, "I/O"),
         document.devices.join(", "),

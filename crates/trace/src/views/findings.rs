@@ -56,10 +56,10 @@ pub(crate) fn of(figures: &Figures, header: &Header, caveats: Caveats) -> Vec<Tr
             "lost-events",
             severity,
             format!(
-                "{} events were lost, {share} of the I/Os: rates are too low, and some completions belong to other \
+                "{} lost, {share} of the I/Os: rates are too low, and some completions belong to other \
                  I/Os. Record again with a larger buffer than before, as far as the memory has room for one of each \
                  processor: {} or more, which holds {AWAY} of the highest rate here.",
-                caveats.lost,
+                ui::format::count(caveats.lost as usize, "event"),
                 option_for(figures.peak_iops()),
             ),
         );
@@ -69,9 +69,8 @@ pub(crate) fn of(figures: &Figures, header: &Header, caveats: Caveats) -> Vec<Tr
             "ambiguous-pairs",
             severity,
             format!(
-                "{} completions ({share}) fit several requests of one place, or none: the latencies of these are \
-                 uncertain.",
-                caveats.ambiguous
+                "{} ({share}) may be of several requests of one place, or of none: their latencies are uncertain.",
+                ui::format::count(caveats.ambiguous as usize, "completion")
             ),
         );
     }
@@ -87,8 +86,8 @@ pub(crate) fn of(figures: &Figures, header: &Header, caveats: Caveats) -> Vec<Tr
             "skipped-records",
             Severity::Note,
             format!(
-                "{} records of other operations were passed over.",
-                caveats.skipped
+                "Passed over {} of other operations.",
+                ui::format::count(caveats.skipped as usize, "record")
             ),
         );
     }

@@ -19,7 +19,7 @@ pub(crate) fn text(shown: &Shown, width: usize) -> String {
     let mut out = String::new();
     line(&mut out, width, &title(shown));
     for (name, value) in facts(shown) {
-        line(&mut out, width, &format!("  {name:<12} {value}"));
+        fact(&mut out, width, name, &value);
     }
     groups(&mut out, "class", &shown.classes, width);
     if let Some(rows) = device_rows(shown) {
@@ -50,6 +50,16 @@ fn line(out: &mut String, width: usize, text: &str) {
     }
 }
 
+/// A value beside its name.
+fn fact(out: &mut String, width: usize, name: &str, value: &str) {
+    let name = format!("  {name:<13}");
+    let indent = " ".repeat(name.len());
+    let lines = wrap(&format!("{indent}{value}"), width, &indent);
+    out.push_str(&name);
+    out.push_str(lines.trim_start());
+    out.push('\n');
+}
+
 /// The trace in one line.
 pub(crate) fn title(shown: &Shown) -> String {
     let started = shown
@@ -69,6 +79,7 @@ pub(crate) fn facts(shown: &Shown) -> Vec<(&'static str, String)> {
     let bytes = |value: u64| Bytes(value).to_string();
     // A count, unlike a rate, has nothing behind the point.
     let counted = |count: u64| number(count as f64).trim_end_matches(".0").to_owned();
+    let count = |count: u64, what| ui::format::count(count as usize, what);
     let flushes = match shown.flushes_recorded {
         true => counted(shown.flushes),
         false => NOT_RECORDED.to_owned(),
@@ -92,20 +103,19 @@ pub(crate) fn facts(shown: &Shown) -> Vec<(&'static str, String)> {
         (
             "rate",
             format!(
-                "{} IOPS, {}; most in {}: {} IOPS",
+                "{} IOPS, {}{}",
                 number(shown.iops),
                 rate(shown.bytes_per_s),
-                seconds(shown.peak_seconds),
-                number(shown.peak_iops)
+                peak(shown)
             ),
         ),
         (
             "mix",
             format!(
-                "{} reads ({}), {} writes ({}), of these {} FUA; flushes: {flushes}; discards: {} ({})",
-                counted(shown.reads),
+                "{} ({}), {} ({}), of these {} FUA; flushes: {flushes}; discards: {} ({})",
+                count(shown.reads, "read"),
                 bytes(shown.read_bytes),
-                counted(shown.writes),
+                count(shown.writes, "write"),
                 bytes(shown.write_bytes),
                 counted(shown.fua_writes),
                 counted(shown.discards),
@@ -143,7 +153,18 @@ pub(crate) fn facts(shown: &Shown) -> Vec<(&'static str, String)> {
     if shown.classes.iter().all(|class| class.latency.is_none()) {
         facts.push(("latency", NOT_RECORDED.to_owned()));
     }
+    // Without reads and writes there are neither sizes nor places.
+    facts.retain(|(_, value)| !value.is_empty());
     facts
+}
+
+/// The highest rate of a slice of time; of a trace that is shorter than one, none.
+fn peak(shown: &Shown) -> String {
+    if shown.seconds < shown.peak_seconds {
+        return String::new();
+    }
+    let width = seconds(shown.peak_seconds);
+    format!("; most in {width}: {} IOPS", number(shown.peak_iops))
 }
 
 /// Growth of the working set in the second half.
@@ -167,6 +188,9 @@ fn groups(out: &mut String, name: &str, groups: &[GroupShown], width: usize) {
 }
 
 fn table(out: &mut String, name: &str, rows: Vec<Vec<String>>, width: usize) {
+    if rows.is_empty() {
+        return;
+    }
     let mut columns = vec![Column::words(name)];
     let others = COLUMNS.iter().zip(RANKS);
     columns.extend(others.map(|(title, rank)| Column::numbers(title, rank)));
