@@ -148,6 +148,12 @@ pub enum ReadError {
         /// Devices that a trace may have.
         most: usize,
     },
+    /// Nothing to read.
+    #[error("{} is empty", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
     /// No format that is known.
     #[error(
         "{} is no trace that is known: blktrace, blkparse, fio iolog v2 or v3, blkreplay, MSR Cambridge, \

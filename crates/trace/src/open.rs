@@ -49,6 +49,11 @@ fn read(
     others: Vec<(Input, std::path::PathBuf)>,
 ) -> Result<Box<dyn TraceReader>, ReadError> {
     let (start, input) = input::peek(input, START).map_err(failed(path))?;
+    if start.is_empty() {
+        return Err(ReadError::Empty {
+            path: path.to_path_buf(),
+        });
+    }
     let input: Input = Box::new(input);
     if file::matches(&start) {
         return Ok(Box::new(file::FileReader::open(input, path)?));
