@@ -13,7 +13,7 @@ use super::places::{self, LocatedDocument, MismatchDocument};
 use super::progress::latency_cell;
 use ui::exit::{CommandEnd, Outcome};
 use ui::format::{number, percent};
-use ui::journal::{self, JournalPriority};
+use ui::journal::{self, JournalField, JournalPriority};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
@@ -295,16 +295,22 @@ pub(crate) fn conclusion(
 /// Adds each result to the journal of a service, with fields of its own.
 pub(crate) fn add_to_journal(scrubbed: &[Scrubbed]) {
     for one in scrubbed {
-        let priority = match one.is_clean() {
-            true => JournalPriority::Notice,
-            false => JournalPriority::Warning,
-        };
-        let (share, mismatches) = (percent(one.kept.share()), one.kept.mismatches);
-        let path = one.target.path();
-        let text = format!("{path}: {share} is checked, with {mismatches} mismatches.");
-        let mismatches = ("DISKSMITH_MISMATCHES".to_owned(), mismatches.to_string());
-        journal::add(priority, &text, &[one.target.field(), mismatches]);
+        let (priority, text, fields) = journal_entry(one);
+        journal::add(priority, &text, &fields);
     }
+}
+
+/// The entry of a result in the journal.
+fn journal_entry(one: &Scrubbed) -> (JournalPriority, String, [JournalField; 2]) {
+    let priority = match one.is_clean() {
+        true => JournalPriority::Notice,
+        false => JournalPriority::Warning,
+    };
+    let (share, mismatches) = (percent(one.kept.share()), one.kept.mismatches);
+    let path = one.target.path();
+    let text = format!("{path}: {share} is checked, with {mismatches} mismatches.");
+    let mismatches = ("DISKSMITH_MISMATCHES".to_owned(), mismatches.to_string());
+    (priority, text, [one.target.field(), mismatches])
 }
 
 /// True if it ended early because it was ordered to, with all as it was before, and will go on from there.
@@ -379,6 +385,23 @@ mod tests {
             (1, 1),
             "whatever watches units finds out"
         );
+    }
+
+    #[test]
+    fn an_entry_of_the_journal_has_the_array_and_its_mismatches_as_fields() {
+        let entry = |mismatches: u64| {
+            let kept = Checkpoint {
+                mismatches,
+                ..example()
+            };
+            journal_entry(&Scrubbed::known(find(&[]).unwrap(), kept))
+        };
+        let (priority, text, fields) = entry(3);
+        assert_eq!(priority, JournalPriority::Warning);
+        assert_eq!(text, "/dev/md0: 25 % is checked, with 3 mismatches.");
+        let fields = fields.map(|(name, value)| format!("{name}={value}"));
+        assert_eq!(fields, ["DISKSMITH_DEVICE=md0", "DISKSMITH_MISMATCHES=3"]);
+        assert_eq!(entry(0).0, JournalPriority::Notice);
     }
 
     #[test]
