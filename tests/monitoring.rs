@@ -346,7 +346,7 @@ fn the_commands_of_nagios_and_icinga_are_understood() {
     }
 }
 
-/// The rules are judged on series that a real watch served.
+/// The rules are judged on series that a real watch and a real tally served, but for what only EBS volumes report.
 #[test]
 fn promtool_finds_that_the_rules_fire_and_end_as_they_should() {
     if !has_program("promtool") {
