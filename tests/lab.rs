@@ -363,10 +363,31 @@ fn steps(text: &str) -> Vec<&str> {
     text.lines().filter(is_step).collect()
 }
 
+/// The scrub of the tour says that the service's p99 is within its target.
+fn keeps_its_target(tour: &str) {
+    let mut rows = tour.lines();
+    let row = rows.find(|line| line.starts_with("/dev/md") && line.contains("  raid5  "));
+    let row = row.unwrap_or_else(|| panic!("{tour}"));
+    let (_, cell) = row.split_once("p99 ").unwrap();
+    let words: Vec<&str> = cell.split_whitespace().collect();
+    let microseconds = |at: usize| -> f64 {
+        let unit = match words[at + 1] {
+            "µs" => 1.0,
+            "ms" => 1e3,
+            "s" => 1e6,
+            unit => panic!("{unit}: {row}"),
+        };
+        words[at].parse::<f64>().unwrap() * unit
+    };
+    assert_eq!(words[2], "of", "{row}");
+    assert!(microseconds(0) <= microseconds(3), "{row}");
+}
+
 #[test]
 fn where_there_is_no_qemu_the_tour_names_its_package_and_is_played() {
     let place = Place::new();
     let played = place.run("lab tour --recorded").ends_with(0);
+    keeps_its_target(&played.out);
     assert_eq!(played.err, "");
     assert!(!played.out.contains('\u{1b}'), "{played:#?}");
     let folder = place.path("empty");
@@ -399,5 +420,6 @@ fn with_qemu_the_tour_finds_what_is_true_and_goes_as_it_was_recorded() {
     let recorded = place.run("lab tour --recorded").ends_with(0);
     assert_eq!(steps(&live.out), steps(&recorded.out));
     live.says(&["0 cold blocks are left"]);
+    keeps_its_target(&live.out);
     assert!(!place.ledger().exists(), "nothing is kept");
 }
