@@ -1,11 +1,13 @@
 //! blkparse's default output: `device cpu sequence seconds pid action rwbs`, then by action `sector + sectors
-//! [process]`, or `[error]` of a completion (blkparse(1)).
+//! [process]`, or `[error]` of a completion (blkparse(1)). `(time)` may come before the brackets (`-t`). Flushes have no
+//! `sector + sectors`, completions without data no `+ sectors`; commands to the driver have `bytes (payload)` or less.
 
 use record::{Bytes, Nanos};
 
 use super::ordered::Ordered;
 use crate::decode::{Sink, Zero};
 use crate::event::{Event, RequestStep, of_rwbs, thread_of};
+use crate::io::Op;
 use crate::text::{Fields, LineError, LineFormat, Malformed};
 
 /// Its name.
@@ -17,15 +19,31 @@ const SECTOR: u64 = 512;
 
 /// True if a text that begins so is of blkparse.
 pub(crate) fn matches(start: &str) -> bool {
-    let line = start.lines().find(|line| !line.trim().is_empty());
-    line.is_some_and(|line| is_event(line) && head_of(line).is_ok())
+    let line = start.lines().find(|line| !is_notice(line));
+    line.is_some_and(|line| head_of(line).is_ok())
 }
 
-/// True of lines of events; behind them come sums.
+/// True of a line without meaning: blkparse lists its files on standard output, in front of the events or behind them.
+fn is_notice(line: &str) -> bool {
+    line.trim().is_empty() || line.starts_with("Input file ")
+}
+
+/// True of the first line of the sums behind the events: `CPU0 (sda):`, or with `-s` `kjournald (697)`.
+fn begins_sums(line: &str) -> bool {
+    let known = ["Total (", "Throughput (", "Events ("];
+    let heading = line.trim_end().trim_end_matches(':');
+    heading.ends_with(')') || known.iter().any(|word| line.starts_with(word))
+}
+
+/// True of lines of events.
 fn is_event(line: &str) -> bool {
+    let device = line.split_ascii_whitespace().next();
+    device.is_some_and(is_device)
+}
+
+fn is_device(text: &str) -> bool {
     let number = |text: &str| text.parse::<u32>().is_ok();
-    let device = line.split_ascii_whitespace().next().unwrap_or_default();
-    let device = device.split_once(',');
+    let device = text.split_once(',');
     device.is_some_and(|(major, minor)| number(major) && number(minor))
 }
 
@@ -40,7 +58,11 @@ struct Head<'a> {
 
 fn head_of(line: &str) -> Result<Head<'_>, Malformed> {
     let mut fields = Fields::spaced(line);
-    let device = fields.next("the device, such as 8,0")?.text;
+    let expected = "the device, such as 8,0";
+    let device = fields.next(expected)?;
+    if !is_device(device.text) {
+        return Err(device.expected(expected));
+    }
     for expected in ["the processor", "the sequence number"] {
         fields.next(expected)?.number::<u64>(expected)?;
     }
@@ -49,29 +71,71 @@ fn head_of(line: &str) -> Result<Head<'_>, Malformed> {
     let pid = "the process's number";
     let pid = fields.next(pid)?.number::<u32>(pid)?;
     let action = fields.next("the action, such as Q")?.text;
-    let rwbs = fields.next("the kind of request, such as WS")?.text;
+    let expected = "the kind of request, such as WS";
+    let rwbs = fields.next(expected)?;
+    if !rwbs.text.bytes().all(|letter| letter.is_ascii_uppercase()) {
+        return Err(rwbs.expected(expected));
+    }
     Ok(Head {
-        device,
+        device: device.text,
         time: Nanos(time),
         pid,
         action,
-        rwbs,
+        rwbs: rwbs.text,
         rest: fields,
     })
+}
+
+/// Sector and number of sectors; `None` of a command to the driver.
+fn place_of(head: &mut Head<'_>) -> Result<Option<(u64, u64)>, Malformed> {
+    let is_flush = || of_rwbs(head.rwbs, Bytes(0)).is_some_and(|kind| kind.op == Op::Flush);
+    let rest = &mut head.rest;
+    if rest.rest().starts_with(['(', '[']) || (rest.rest().is_empty() && is_flush()) {
+        return Ok(is_flush().then_some((0, 0)));
+    }
+    let expected = "the sector";
+    let sector = rest.next(expected)?.number(expected)?;
+    if rest.rest().starts_with(['(', '[']) {
+        let has_sector = matches!(head.action, "C" | "R");
+        return Ok(has_sector.then_some((sector, 0)));
+    }
+    let plus = rest.next("+")?;
+    if plus.text != "+" {
+        return Err(plus.expected("+"));
+    }
+    let expected = "the number of sectors";
+    let sectors = rest.next(expected)?.number(expected)?;
+    Ok(Some((sector, sectors)))
+}
+
+/// Text of the brackets at the end; none where there are none.
+fn in_brackets<'a>(rest: &mut Fields<'a>) -> Result<&'a str, Malformed> {
+    let text = rest.rest();
+    let Some(field) = rest.next_if_any() else {
+        return Ok("");
+    };
+    let text = match text.strip_prefix('(') {
+        Some(time) => time.split_once(')').map(|(_, behind)| behind.trim_start()),
+        None => Some(text),
+    };
+    let text = text.and_then(|text| text.strip_prefix('[')?.strip_suffix(']'));
+    text.ok_or_else(|| field.expected("the process or the error in brackets"))
 }
 
 /// The format.
 #[derive(Debug, Default)]
 pub(crate) struct Blkparse {
     events: Ordered,
+    in_sums: bool,
 }
 
 impl LineFormat for Blkparse {
     fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), LineError> {
-        if !is_event(line) {
+        if !is_event(line) && (is_notice(line) || self.in_sums || begins_sums(line)) {
+            self.in_sums |= !is_notice(line);
             return Ok(());
         }
-        let head = head_of(line)?;
+        let mut head = head_of(line)?;
         let step = match head.action {
             "Q" => RequestStep::Queued,
             "D" => RequestStep::Issued,
@@ -79,23 +143,11 @@ impl LineFormat for Blkparse {
             "C" => RequestStep::Completed { failed: false },
             _ => return Ok(()),
         };
-        let mut rest = head.rest;
-        // Commands to the driver show their bytes in parentheses, and have no sectors.
-        if rest.rest().starts_with('(') {
+        let Some((sector, sectors)) = place_of(&mut head)? else {
             return Ok(());
-        }
-        let (mut offset, mut length) = (0, 0);
-        if rest.rest().starts_with(|c: char| c.is_ascii_digit()) {
-            let sector = "the sector";
-            offset = rest.next(sector)?.number::<u64>(sector)?;
-            if rest.rest().starts_with('+') {
-                rest.next("+")?;
-                let sectors = "the number of sectors";
-                length = rest.next(sectors)?.number::<u64>(sectors)?;
-            }
-        }
-        let in_brackets = rest.rest().trim_start_matches('[').trim_end_matches(']');
-        let length = Bytes(length.saturating_mul(SECTOR));
+        };
+        let in_brackets = in_brackets(&mut head.rest)?;
+        let length = Bytes(sectors.saturating_mul(SECTOR));
         let Some(kind) = of_rwbs(head.rwbs, length) else {
             sink.caveats.skipped += 1;
             return Ok(());
@@ -116,7 +168,7 @@ impl LineFormat for Blkparse {
             fua: kind.fua,
             flush_first: kind.flush_first,
             marked_write: kind.marked_write,
-            offset: Bytes(offset.saturating_mul(SECTOR)),
+            offset: Bytes(sector.saturating_mul(SECTOR)),
             length,
             process,
             thread: thread_of(head.pid),

@@ -6,6 +6,8 @@ use record::{Bytes, Nanos};
 use crate::io::{Io, Op};
 use crate::open;
 
+mod text;
+
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("fixtures")

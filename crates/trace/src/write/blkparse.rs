@@ -58,7 +58,8 @@ impl<W: Write> EventOutput for Blkparse<W> {
                 event.length.0 / 512
             )?;
         }
-        writeln!(self.out, "[{bracket}]")
+        // A process may have a line feed in its name.
+        writeln!(self.out, "[{}]", bracket.replace(char::is_control, " "))
     }
 
     fn finish(&mut self) -> io::Result<()> {
