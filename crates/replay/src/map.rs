@@ -233,6 +233,8 @@ impl Placer {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -343,13 +345,16 @@ mod tests {
             }
             let whole = placer(OffsetMap::Compact, Some(&touched), touched.footprint());
             let mut counts = ReplayCounts::default();
+            let mut places = BTreeMap::new();
             for (offset, length) in &ios {
                 let (at, len) = whole.place(*offset, *length, &mut counts).unwrap();
                 let (next, _) = whole.place(offset + u64::from(len) - 512, 512, &mut counts).unwrap();
                 prop_assert_eq!(at + u64::from(len) - 512, next, "a run is one run");
                 prop_assert_eq!(at % 65536, (offset - offset % 512) % 65536, "alignment is kept");
+                places.insert(offset / 65536, at / 65536);
             }
             prop_assert_eq!(counts.clipped, 0);
+            prop_assert!(places.values().is_sorted_by(|one, next| one < next), "each unit has a place of its own");
         }
     }
 }
