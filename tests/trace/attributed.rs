@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::loops::{self, FileSystem, Loop};
+use super::loops::{self, FileSystem, Loop, Mounted};
 use super::support::requests::of_blkparse;
 use super::support::{Place, TIMEOUT, has_program, number, skipped};
 use super::{end, recording, row, shown, traced_disk};
@@ -105,6 +105,37 @@ fn with_root_files_behind_links_are_named_and_links_in_circles_end() {
     let found = shown(&place, &place.path("t.dst"));
     let named = row(&found["files"], "pg_wal/segment");
     assert_eq!(number(&named["bytes"]), 4 << 20, "{found:#}");
+}
+
+/// Places in the partition are told apart from those of the disk, of which the events are.
+#[test]
+fn with_root_files_of_a_partition_are_named() {
+    let place = Place::new();
+    let Some(disk) = traced_disk(&place) else {
+        return;
+    };
+    let partition = disk.add_partition();
+    partition.mkfs();
+    let mounted = Mounted::new(&partition.node);
+    let data = mounted.point.to_str().unwrap();
+    for name in ["first", "second"] {
+        let mut file = File::create(mounted.point.join(name)).unwrap();
+        file.write_all(&vec![7; 1 << 20]).unwrap();
+        file.sync_all().unwrap();
+    }
+    let recorder = recording(&place, &disk, "t.dst", &["--dataset", data]);
+    let from = format!("if={data}/first");
+    let dd = ["of=/dev/null", "iflag=direct", "bs=64k", &from];
+    loops::run("dd", &dd);
+    end(recorder);
+    let found = shown(&place, &place.path("t.dst"));
+    let named = row(&found["files"], "first");
+    assert_eq!(number(&named["bytes"]), 1 << 20, "{found:#}");
+    let files = found["files"].as_array().unwrap();
+    assert!(
+        files.iter().all(|file| file["name"] != "second"),
+        "{found:#}"
+    );
 }
 
 /// A loop device that the kernel takes for one without a volatile write cache. It would keep that for who has it next.
