@@ -3,8 +3,11 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use super::loops::{Loop, Mounted};
 use super::support::{Place, is_root};
@@ -41,13 +44,15 @@ fn write_trace(to: impl Write, ios: u64) -> io::Result<()> {
     to.flush()
 }
 
-/// The most memory that the program had (VmHWM in proc_pid_status(5)), in KiB. A trace of so many I/Os comes on its
-/// standard input, where one is wanted.
-fn most_memory(command: &mut Command, ios: Option<u64>) -> u64 {
+/// The most memory that the program had (VmHWM in proc_pid_status(5)), in KiB, with this on its standard input.
+fn most_memory(
+    command: &mut Command,
+    input: impl FnOnce(ChildStdin) -> io::Result<()> + Send + 'static,
+) -> u64 {
     command.stdin(Stdio::piped()).stdout(Stdio::null());
     let mut child = command.stderr(Stdio::inherit()).spawn().unwrap();
     let to = child.stdin.take().unwrap();
-    let writer = std::thread::spawn(move || ios.map_or(Ok(()), |ios| write_trace(to, ios)));
+    let writer = std::thread::spawn(move || input(to));
     let status = format!("/proc/{}/status", child.id());
     let mut most = 0;
     let ended = loop {
@@ -75,7 +80,7 @@ fn assert_bounded(verb: &str, of: impl Fn(u64) -> u64) {
     );
 }
 
-/// Reads traces of these lengths by the three verbs, the first two from a pipe.
+/// Reads traces of these lengths by the three verbs, the first two from a pipe, for `convert` packed.
 #[test]
 #[ignore = "long proof: make prove"]
 fn with_root_traces_of_four_times_the_length_take_no_more_memory() {
@@ -86,19 +91,26 @@ fn with_root_traces_of_four_times_the_length_take_no_more_memory() {
     let file = |ios: u64| format!("{ios}.dst");
     assert_bounded("show", |ios| {
         let words = ["trace", "show", "/dev/stdin", "--json"];
-        most_memory(&mut place.command(&words), Some(ios))
+        most_memory(&mut place.command(&words), move |to| write_trace(to, ios))
     });
     assert_bounded("convert", |ios| {
         let to = file(ios);
         let words = ["trace", "convert", "/dev/stdin", &to, "--to", "disksmith"];
-        most_memory(&mut place.command(&words), Some(ios))
+        most_memory(&mut place.command(&words), move |to| {
+            write_trace(GzEncoder::new(to, Compression::fast()), ios)
+        })
     });
     let memory = Mounted::by(&["-t", "tmpfs", "-o", "size=80m", "tmpfs"]);
     let Some(disk) = disk_in(&memory.point) else {
         return;
     };
-    for pace in [&["asap"][..], &["dependencies", "--speed", "1000x"]] {
-        assert_bounded(pace[0], |ios| {
+    let fast = ["--speed", "1000x"];
+    for (pace, speed) in [
+        ("recorded", &fast[..]),
+        ("dependencies", &fast),
+        ("asap", &[]),
+    ] {
+        assert_bounded(pace, |ios| {
             let trace = file(ios);
             let words = [
                 "replay",
@@ -108,8 +120,13 @@ fn with_root_traces_of_four_times_the_length_take_no_more_memory() {
                 "--map",
                 "wrap",
             ];
-            let words = [&words[..], &["--no-ledger", "--json", "--pace"], pace].concat();
-            most_memory(&mut place.command(&words), None)
+            let words = [
+                &words[..],
+                &["--no-ledger", "--json", "--pace", pace],
+                speed,
+            ]
+            .concat();
+            most_memory(&mut place.command(&words), |_| Ok(()))
         });
     }
 }
