@@ -1,4 +1,4 @@
-//! The catalogues of JSON documents: their check can fail, and they are written again here.
+//! The catalogues and schemas of JSON documents: their checks can fail, and they are written again here.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,13 +10,14 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 
 use support::documents::{Catalogue, KEEP_IN, all, folder};
+use support::schema::{self, Schema};
 use support::{Place, SHORT, skipped};
+use ui::schema::DocumentType;
 
 fn catalogue() -> Catalogue {
     Catalogue::parse(
@@ -126,30 +127,38 @@ fn the_catalogues_are_written_again() {
     }
 }
 
-/// Folder of the JSON Schemas.
-fn schemas() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema")
-}
-
-/// Name and text of each schema, from its catalogue.
-fn schemas_of_catalogues() -> BTreeMap<String, String> {
-    let files = fs::read_dir(folder())
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    files
-        .map(|path| {
-            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let schema = Catalogue::parse(&fs::read_to_string(&path).unwrap()).schema(&name);
-            (name, format!("{schema:#}\n"))
-        })
+/// Name and text of each schema, from the types of the documents.
+fn schemas_of_types() -> BTreeMap<String, String> {
+    let crates = [
+        admin::document_types(),
+        array::document_types(),
+        bench::document_types(),
+        cost::document_types(),
+        devices::document_types(),
+        doctor::document_types(),
+        fleet::document_types(),
+        lab::document_types(),
+        scrub::document_types(),
+        serve::document_types(),
+        sweep::document_types(),
+        tally::document_types(),
+        trace::document_types(),
+        warm::document_types(),
+        watch::document_types(),
+        zero::document_types(),
+    ];
+    let types: Vec<DocumentType> = crates.into_iter().flatten().collect();
+    let schemas = ui::schema::schemas(&types).into_iter();
+    schemas
+        .map(|(name, schema)| (name, format!("{schema:#}\n")))
         .collect()
 }
 
 #[test]
-fn the_published_schemas_are_those_of_the_catalogues() {
-    let wanted = schemas_of_catalogues();
+fn the_published_schemas_are_those_of_the_types() {
+    let wanted = schemas_of_types();
     for (name, text) in &wanted {
-        let path = schemas().join(format!("{name}.json"));
+        let path = schema::folder().join(format!("{name}.json"));
         let found = fs::read_to_string(&path).unwrap_or_default();
         assert!(
             found == *text,
@@ -157,16 +166,29 @@ fn the_published_schemas_are_those_of_the_catalogues() {
             path.display()
         );
     }
-    assert_eq!(fs::read_dir(schemas()).unwrap().count(), wanted.len());
+    let published = fs::read_dir(schema::folder()).unwrap();
+    assert_eq!(published.count(), wanted.len());
 }
 
 #[test]
 #[ignore = "writes docs/schema anew; see tests/support/documents.rs"]
 fn the_schemas_are_written_again() {
-    fs::create_dir_all(schemas()).unwrap();
-    for (name, text) in schemas_of_catalogues() {
-        fs::write(schemas().join(format!("{name}.json")), text).unwrap();
+    for (name, text) in schemas_of_types() {
+        fs::write(schema::folder().join(format!("{name}.json")), text).unwrap();
     }
+}
+
+#[test]
+fn the_schemas_have_all_pinned_keys() {
+    let mut differences = Vec::new();
+    for entry in fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let catalogue = Catalogue::parse(&fs::read_to_string(&path).unwrap());
+        let found = catalogue.differences_of_schema(&Schema::read(name));
+        differences.extend(found.into_iter().map(|line| format!("{name} {line}")));
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
 /// Another program's validator reads the schema and the document.
@@ -189,13 +211,16 @@ fn python() -> Option<&'static str> {
 }
 
 fn validated(python: &str, name: &str, document: &Value) -> bool {
-    let schema = schemas().join(format!("{name}.json"));
+    let schema = schema::folder().join(format!("{name}.json"));
     let mut command = Command::new(python);
     command
         .args(["-c", VALIDATE])
         .arg(schema)
         .arg(document.to_string());
-    command.output().unwrap().status.success()
+    let is_valid = command.output().unwrap().status.success();
+    let errors = Schema::read(name).errors(document);
+    assert_eq!(errors.is_empty(), is_valid, "{name}: {errors:?}");
+    is_valid
 }
 
 #[test]

@@ -10,8 +10,8 @@
 //!
 //! `?` marks a key that is not in each such object, or in one of which fewer than five were seen. `*` stands for the
 //! keys of a map, such as the tags of a host. `null` goes with every type, and of what was only ever null or empty
-//! nothing is known. Each document that a test reads is compared with its file, so every test of a command is a
-//! test of its document. A key may be added: its line is added by hand, or by writing the catalogues again, which
+//! nothing is known. Each document that a test reads is compared with its file and with its schema, so every test of a
+//! command is a test of its document. A key may be added: its line is added by hand, or by writing the catalogues again, which
 //! keeps the marks that are there:
 //!
 //! ```text
@@ -19,7 +19,8 @@
 //! DISKSMITH_DOCUMENTS=/tmp/documents cargo test --test documents -- --ignored the_catalogues
 //! ```
 //!
-//! The JSON Schemas in `docs/schema/` follow from the catalogues:
+//! The JSON Schemas in `docs/schema/` follow from the types of the documents (`document_types` of each crate, with its
+//! feature `schema`):
 //!
 //! ```text
 //! cargo test --test documents -- --ignored the_schemas
@@ -31,6 +32,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
+
+use super::schema::{Schema, type_of};
 
 /// The environment variable that names the folder in which documents are kept, for [`Catalogue::add`].
 pub(crate) const KEEP_IN: &str = "DISKSMITH_DOCUMENTS";
@@ -80,9 +83,9 @@ pub(crate) fn all(text: &str) -> Vec<Value> {
     documents
 }
 
-/// Panics where a key of a document has another type than the pinned one, or a key is missing that all documents of
-/// the catalogue have. A key that is not pinned yet is passed over. Keeps the document instead where [`KEEP_IN`]
-/// says so.
+/// Panics where a document is not valid by its schema, a key has another type than the pinned one, or a key is missing
+/// that all documents of the catalogue have. A key that is not pinned yet is passed over. Keeps the document instead
+/// where [`KEEP_IN`] says so.
 #[track_caller]
 pub(crate) fn check(document: &Value) {
     let Some(name) = name_of(document) else {
@@ -102,6 +105,12 @@ pub(crate) fn check(document: &Value) {
         path.display(),
         differences.join("\n"),
     );
+    let errors = Schema::read(&name).errors(document);
+    assert!(
+        errors.is_empty(),
+        "the document '{name}' is not valid by docs/schema/{name}.json:\n{}",
+        errors.join("\n")
+    );
 }
 
 fn keep(folder: &Path, name: &str, document: &Value) {
@@ -110,17 +119,6 @@ fn keep(folder: &Path, name: &str, document: &Value) {
     fs::create_dir_all(folder).unwrap();
     let file = folder.join(format!("{name}.{}.{number}.json", std::process::id()));
     fs::write(file, document.to_string()).unwrap();
-}
-
-fn type_of(value: &Value) -> Option<&'static str> {
-    match value {
-        Value::Null => None,
-        Value::Bool(_) => Some("bool"),
-        Value::Number(_) => Some("number"),
-        Value::String(_) => Some("string"),
-        Value::Array(_) => Some("array"),
-        Value::Object(_) => Some("object"),
-    }
 }
 
 impl Catalogue {
@@ -159,54 +157,24 @@ impl Catalogue {
         self.keys.iter().map(line).collect()
     }
 
-    /// The JSON Schema (draft 2020-12) of a document. Keys may be added, and null goes with every type.
-    pub(crate) fn schema(&self, name: &str) -> Value {
-        let mut schema = self.schema_at("", &["object".to_owned()]);
-        if let Some(fields) = schema.as_object_mut() {
-            let dialect = "https://json-schema.org/draft/2020-12/schema";
-            fields.insert("$schema".to_owned(), dialect.into());
-            fields.insert("title".to_owned(), format!("disksmith {name}").into());
-            fields.insert("type".to_owned(), "object".into());
-        }
-        schema
-    }
-
-    /// The schema of what is at a path and has one of these types.
-    fn schema_at(&self, path: &str, types: &[String]) -> Value {
-        let mut schema = serde_json::Map::new();
-        if types.is_empty() {
-            return Value::Object(schema);
-        }
-        let words = types.iter().map(|word| match word.as_str() {
-            "bool" => "boolean",
-            word => word,
-        });
-        let words: Vec<&str> = words.chain(["null"]).collect();
-        schema.insert("type".to_owned(), words.into());
-        if let Some(item) = self.keys.get(&format!("{path}[]")) {
-            let items = self.schema_at(&format!("{path}[]"), &item.types);
-            schema.insert("items".to_owned(), items);
-        }
-        let (mut properties, mut required) = (serde_json::Map::new(), Vec::new());
-        for (key, field) in self.keys_of(path) {
-            let of_field = self.schema_at(key, &field.types);
-            match key.rsplit('.').next().unwrap_or(key) {
-                "*" => drop(schema.insert("additionalProperties".to_owned(), of_field)),
-                field_name => {
-                    if !field.optional {
-                        required.push(field_name.to_owned());
-                    }
-                    properties.insert(field_name.to_owned(), of_field);
-                }
+    /// Everything that is pinned and not in a schema, a line each.
+    pub(crate) fn differences_of_schema(&self, schema: &Schema) -> Vec<String> {
+        let mut differences = Vec::new();
+        for (path, key) in &self.keys {
+            let Some(types) = schema.types(path) else {
+                continue;
+            };
+            if types.is_empty() {
+                differences.push(format!("- {path} is missing"));
+            }
+            for wanted in key.types.iter().filter(|it| !types.contains(&it.as_str())) {
+                differences.push(format!(
+                    "- {path} may be {wanted}, not only {}",
+                    types.join("|")
+                ));
             }
         }
-        if !properties.is_empty() {
-            schema.insert("properties".to_owned(), properties.into());
-        }
-        if !required.is_empty() {
-            schema.insert("required".to_owned(), required.into());
-        }
-        Value::Object(schema)
+        differences
     }
 
     /// Everything in a document that is not as pinned, a line each.
@@ -247,7 +215,9 @@ impl Catalogue {
             (None, _) => return,
             // Only null was seen so far: nothing is known of its type, nor of what is in it.
             (Some(key), _) if key.types.is_empty() => return,
-            (Some(key), Some(found)) if !key.types.iter().any(|known| known == found) => {
+            (Some(key), found)
+                if found != "null" && !key.types.iter().any(|known| known == found) =>
+            {
                 differences.push(format!("- {path} is {found}, not {}", key.types.join("|")));
             }
             _ => {}
@@ -326,9 +296,8 @@ impl Catalogue {
             types: Vec::new(),
             optional,
         });
-        if let Some(found) = type_of(value)
-            && !key.types.iter().any(|known| known == found)
-        {
+        let found = type_of(value);
+        if found != "null" && !key.types.iter().any(|known| known == found) {
             key.types.push(found.to_owned());
             key.types.sort();
         }

@@ -8,6 +8,7 @@ pub(crate) mod lab;
 pub(crate) mod moto;
 pub(crate) mod ports;
 pub(crate) mod requests;
+pub(crate) mod schema;
 
 use std::fs;
 use std::io::Read;

@@ -13,51 +13,65 @@ use ui::json::Document;
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 enum Line {
-    /// A run that was measured, as it is kept.
-    Run {
-        run: Box<Run>,
-        verdict: Verdict,
-        findings: Vec<Finding>,
-        concluded_by: String,
-    },
-    /// A run that another tool reported.
-    Import {
-        run: Box<ImportedRun>,
-        verdict: Verdict,
-        findings: Vec<Finding>,
-        concluded_by: String,
-    },
-    /// A named moment.
-    Mark {
-        mark: i64,
-        time: Timestamp,
-        hostname: String,
-        text: String,
-    },
-    /// A recording of a host's disks.
-    Recording {
-        recording: i64,
-        hostname: String,
-        from: Timestamp,
-        to: Timestamp,
-        open: bool,
-        samples: u64,
-        samples_per_minute: u64,
-        samples_per_hour: u64,
-    },
-    /// A finding of a recording.
-    Event {
-        hostname: String,
-        event: Box<WatchEvent>,
-    },
-    /// Long work.
-    Work {
-        work: String,
-        key: String,
-        began: Timestamp,
-        changed: Timestamp,
-        finished: Option<Timestamp>,
-    },
+    Run(RunLine<Run>),
+    Import(RunLine<ImportedRun>),
+    Mark(MarkLine),
+    Recording(RecordingLine),
+    Event(EventLine),
+    Work(WorkLine),
+}
+
+/// A run that was measured or that another tool reported, as it is kept.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct RunLine<R> {
+    run: Box<R>,
+    verdict: Verdict,
+    findings: Vec<Finding>,
+    concluded_by: String,
+}
+
+/// A named moment.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct MarkLine {
+    mark: i64,
+    time: Timestamp,
+    hostname: String,
+    text: String,
+}
+
+/// A recording of a host's disks.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct RecordingLine {
+    recording: i64,
+    hostname: String,
+    from: Timestamp,
+    to: Timestamp,
+    open: bool,
+    samples: u64,
+    samples_per_minute: u64,
+    samples_per_hour: u64,
+}
+
+/// A finding of a recording.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct EventLine {
+    hostname: String,
+    event: Box<WatchEvent>,
+}
+
+/// Long work.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct WorkLine {
+    work: String,
+    key: String,
+    began: Timestamp,
+    changed: Timestamp,
+    finished: Option<Timestamp>,
 }
 
 /// Prints all lines. What cannot be read is reported, and the rest printed.
@@ -89,7 +103,7 @@ pub(crate) fn export(context: &mut Context) -> Outcome {
     for host in hosts {
         for event in ledger.events_since(host, Timestamp::MIN).midway()? {
             let (hostname, event) = (host.to_owned(), Box::new(event));
-            print(Line::Event { hostname, event }, context)?;
+            print(Line::Event(EventLine { hostname, event }), context)?;
         }
     }
     for work in ledger.list_work(None).midway()? {
@@ -106,32 +120,32 @@ fn run(ledger: &Ledger, id: &str) -> ledger::Result<Line> {
     let (verdict, findings) = (conclusion.verdict, conclusion.findings);
     let concluded_by = conclusion.disksmith;
     Ok(match ledger.load_kept(id)? {
-        StoredRun::Measured(run) => Line::Run {
+        StoredRun::Measured(run) => Line::Run(RunLine {
             run,
             verdict,
             findings,
             concluded_by,
-        },
-        StoredRun::Imported(run) => Line::Import {
+        }),
+        StoredRun::Imported(run) => Line::Import(RunLine {
             run,
             verdict,
             findings,
             concluded_by,
-        },
+        }),
     })
 }
 
 fn of_mark(mark: Mark) -> Line {
-    Line::Mark {
+    Line::Mark(MarkLine {
         mark: mark.number,
         time: mark.at,
         hostname: mark.host,
         text: mark.text,
-    }
+    })
 }
 
 fn of_recording(recording: &RecordingSummary) -> Line {
-    Line::Recording {
+    Line::Recording(RecordingLine {
         recording: recording.number,
         hostname: recording.host.clone(),
         from: recording.from,
@@ -140,17 +154,17 @@ fn of_recording(recording: &RecordingSummary) -> Line {
         samples: recording.taken,
         samples_per_minute: recording.minutes,
         samples_per_hour: recording.hours,
-    }
+    })
 }
 
 fn of_work(work: WorkSummary) -> Line {
-    Line::Work {
+    Line::Work(WorkLine {
         work: work.kind,
         key: work.key,
         began: work.began,
         changed: work.changed,
         finished: work.finished,
-    }
+    })
 }
 
 fn print(line: Line, context: &mut Context) -> Result<(), Failure> {

@@ -25,7 +25,8 @@ pub fn ledger(args: &LedgerArgs, context: &mut Context) -> Outcome {
 
 /// Body of the document of `ledger check --json`.
 #[derive(Serialize)]
-struct CheckBody {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct CheckBody {
     ledger: String,
     sound: bool,
     ledger_schema: u32,
@@ -115,7 +116,8 @@ fn check(json: bool, context: &mut Context) -> Outcome {
 
 /// Body of the document of `ledger compact --json`.
 #[derive(Serialize)]
-struct CompactBody {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct CompactBody {
     ledger: String,
     before_bytes: Bytes,
     after_bytes: Bytes,
@@ -142,7 +144,8 @@ fn compact(json: bool, context: &mut Context) -> Outcome {
 
 /// Body of the document of `ledger backup --json`.
 #[derive(Serialize)]
-struct BackupBody<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct BackupBody<'a> {
     ledger: String,
     backup: &'a Path,
     bytes: Bytes,

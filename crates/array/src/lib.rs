@@ -255,3 +255,15 @@ fn construct(
     }
     outcome
 }
+
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    use ui::schema::DocumentType;
+    vec![
+        DocumentType::of::<report::Document>("array create"),
+        DocumentType::of::<list::Document>("array list"),
+        DocumentType::of::<replace::Document>("array replace"),
+        DocumentType::of::<stop::Document>("array stop"),
+    ]
+}

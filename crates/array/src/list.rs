@@ -249,13 +249,15 @@ impl Used {
 
 /// The document of `array list --json`.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
     arrays: Vec<ArrayDocument<'a>>,
     unfinished: Vec<LeftDocument>,
 }
 
 /// An `array create` that was killed and has left something.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LeftDocument {
     uuid: String,
     /// Path of the array's device; `null` when what it was building cannot be read.
@@ -284,6 +286,7 @@ impl LeftDocument {
 
 /// An array as md has it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ArrayDocument<'a> {
     device: &'a str,
     /// Major and minor number: `9:0`.
@@ -314,6 +317,7 @@ struct ArrayDocument<'a> {
 
 /// A resync, a recovery or a check.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SyncDocument<'a> {
     action: Option<&'a str>,
     done_bytes: Option<Bytes>,
@@ -321,6 +325,7 @@ struct SyncDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct MemberDocument<'a> {
     device: &'a str,
     number: Option<String>,

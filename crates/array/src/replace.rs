@@ -66,7 +66,8 @@ fn summary(exchange: &Exchange) -> String {
 
 /// The document of `array replace --json`.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
     dry_run: bool,
     /// Path of the array's device.
     node: &'a Path,

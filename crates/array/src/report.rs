@@ -17,7 +17,8 @@ use ui::table::wrap;
 
 /// The document of `array create --json`.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
     dry_run: bool,
     /// Path of the array's device.
     node: &'a Path,

@@ -121,7 +121,8 @@ pub(super) fn require_mdadm(host: &ArrayHost) -> Result<(), Failure> {
 
 /// The document of `array stop --json`.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
     dry_run: bool,
     /// The array, by its path or as it was named.
     stopped: String,

@@ -12,6 +12,7 @@ use super::trials::trials_of;
 
 /// The answer of a suite.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "suite", rename_all = "kebab-case")]
 pub enum SuiteResult {
     /// The cells of sysbench's grid, with its figures.
@@ -39,6 +40,7 @@ pub enum SuiteResult {
 
 /// A cell of sysbench's grid.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cell {
     /// The phase.
     pub name: String,
@@ -62,6 +64,7 @@ pub struct Cell {
 
 /// A test of Bonnie++. Its rate is over the whole time, with what ends the work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Test {
     /// The phase.
     pub name: String,
@@ -82,6 +85,7 @@ pub struct Test {
 
 /// Random reads with so many in flight.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeekPoint {
     /// Number in flight.
     pub in_flight: u64,
@@ -93,6 +97,7 @@ pub struct SeekPoint {
 
 /// The zones of a target.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZonesAnswer {
     /// In the order of their position.
     pub zones: Vec<Zone>,
@@ -102,6 +107,7 @@ pub struct ZonesAnswer {
 
 /// A zone.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Zone {
     /// Start of the zone.
     pub position_bytes: u64,
@@ -125,6 +131,7 @@ impl Zone {
 
 /// The two ends of a target, each an eighth of the zones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EndsFigures {
     /// Bytes a second at its start.
     pub first: f64,
@@ -142,6 +149,7 @@ pub struct EndsFigures {
 
 /// The rate that keeps a target.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurveAnswer {
     /// Target that 99 of 100 requests may take at most.
     pub p99_target_ns: u64,
@@ -157,6 +165,7 @@ pub struct CurveAnswer {
 
 /// Measurements at one rate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CurvePoint {
     /// Requests due a second.
     pub rate_per_s: f64,

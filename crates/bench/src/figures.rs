@@ -9,6 +9,7 @@ use ui::relative;
 /// A mean and the bounds of its 95 % interval. The bounds are missing where nothing honest can be
 /// said of them: too few slices, or an imported run that has none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,

@@ -248,3 +248,18 @@ fn check_outputs(args: &BenchArgs, target: &Path) -> Result<Outputs, Failure> {
             .transpose()?,
     })
 }
+
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    use ui::schema::DocumentType;
+    vec![
+        DocumentType::whole::<views::json::RunDocument>("bench", None),
+        DocumentType::of::<runs::compare::ComparisonBody>("compare"),
+        DocumentType::of::<imported::ImportBody>("import"),
+        DocumentType::whole::<views::imported::json::ImportedDocument>("import", None),
+        DocumentType::of::<runs::RunsBody>("runs"),
+        DocumentType::of::<runs::recordings::RecordingsBody>("runs"),
+        DocumentType::of::<runs::recordings::RemovedBody>("runs"),
+    ]
+}

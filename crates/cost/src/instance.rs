@@ -14,6 +14,7 @@ use ui::format::number;
 
 /// Limits of an instance type (Amazon EC2 API Reference, EbsOptimizedInfo; a MB is 10^6 bytes).
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct InstanceLimits {
     #[serde(rename = "type")]
     pub(crate) name: String,

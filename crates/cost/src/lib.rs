@@ -137,3 +137,10 @@ fn report(
         today,
     ))
 }
+
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    use ui::schema::DocumentType;
+    vec![DocumentType::of::<views::Document>("cost")]
+}

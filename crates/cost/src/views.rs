@@ -31,6 +31,7 @@ pub(crate) struct CostReport {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Source {
     #[serde(rename = "type")]
     name: String,
@@ -144,7 +145,8 @@ pub(crate) fn json(report: &CostReport) -> String {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
     region: &'a str,
     prices: &'a [Source],
     warnings: &'a [String],
@@ -159,6 +161,7 @@ struct Document<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Rates {
     iops: f64,
     bytes_per_s: f64,
@@ -174,6 +177,7 @@ impl Rates {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WorkloadDocument<'a> {
     kind: &'a str,
     name: &'a str,
@@ -189,6 +193,7 @@ struct WorkloadDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ChoiceDocument<'a> {
     #[serde(rename = "type")]
     name: &'a str,
@@ -222,6 +227,7 @@ impl<'a> ChoiceDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RuledOutDocument<'a> {
     #[serde(rename = "type")]
     name: &'a str,
@@ -230,6 +236,7 @@ struct RuledOutDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ScalingDocument {
     from_hour_utc: u8,
     to_hour_utc: u8,
@@ -240,6 +247,7 @@ struct ScalingDocument {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct HaveDocument {
     month: f64,
     needed_month: Option<f64>,

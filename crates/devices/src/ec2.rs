@@ -116,6 +116,7 @@ pub(crate) fn text(volumes: &[(&str, &EbsVolume)], columns: usize) -> String {
 
 /// A volume in the document of `devices --json`.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct VolumeDocument<'a> {
     volume: &'a str,
     #[serde(rename = "type")]

@@ -240,12 +240,14 @@ impl Branch {
 
 /// The document of `devices --json`.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Document<'a> {
     devices: Vec<DeviceDocument<'a>>,
 }
 
 /// A device, and the devices above it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DeviceDocument<'a> {
     name: &'a str,
     /// Major and minor number: `259:0`.
@@ -289,4 +291,11 @@ impl<'a> DeviceDocument<'a> {
             above: branch.above.iter().map(DeviceDocument::of).collect(),
         }
     }
+}
+
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    use ui::schema::DocumentType;
+    vec![DocumentType::of::<Document>("devices")]
 }

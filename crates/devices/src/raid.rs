@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// Properties of an array.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ArrayPart {
     /// Layout of RAID 10's copies.
     layout: Option<String>,
@@ -17,6 +18,7 @@ pub(crate) struct ArrayPart {
 
 /// Part of a device in an array.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Membership {
     /// The array's name.
     array: String,

@@ -8,6 +8,7 @@ use crate::facts::postgres::Postgres;
 
 /// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CheckResult {
     /// It is wrong, and the advice puts it right.
@@ -42,6 +43,7 @@ impl CheckResult {
 
 /// Part of the machine that a check is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Area {
     /// The kernel, the disks and the programs.

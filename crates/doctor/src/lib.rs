@@ -101,6 +101,13 @@ pub fn playbook(args: &PlaybookArgs, context: &mut Context) -> Outcome {
     Ok(CommandEnd::Done)
 }
 
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    use ui::schema::DocumentType;
+    vec![DocumentType::of::<views::Document>("doctor")]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,11 +12,13 @@ use ui::table::wrap;
 const INDENT: &str = "            ";
 
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
     checks: Vec<RowDocument<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RowDocument<'a> {
     name: &'a str,
     area: Area,

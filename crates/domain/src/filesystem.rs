@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The file systems that are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Fs {
     /// XFS

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// Identity of a disk, which tells it from every other that may have its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DiskIdentity {
     /// The boot of the host: with another, it may also be another host.
@@ -50,6 +51,7 @@ impl FromStr for PlannedDisk {
 
 /// A device or file that a plan will overwrite.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BoundTarget {
     /// The kinds of signatures that it carries, such as `ext4`.
     pub content: Vec<String>,

@@ -29,6 +29,7 @@ impl HostRates {
 
 /// Rates and latency of a disk over a short while.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DiskSample {
     /// The kernel's name for it.
     pub name: String,

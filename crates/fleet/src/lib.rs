@@ -125,3 +125,21 @@ fn plan(args: &PlanArgs, context: &mut Context) -> Outcome {
         CommandEnd::No
     })
 }
+
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    use ui::schema::DocumentType;
+    vec![
+        DocumentType::of::<run::view::RunReport>("fleet exec"),
+        DocumentType::of::<run::view::RunReport>("fleet run"),
+        DocumentType::of::<destroy::PlanBody>("fleet zero"),
+        DocumentType::of::<run::view::RunReport>("fleet zero"),
+        DocumentType::of::<destroy::inspect::Disks>("look"),
+        DocumentType::of::<hosts::view::Listed>("fleet hosts"),
+        DocumentType::of::<plan::view::PlanBody>("fleet plan"),
+        DocumentType::of::<race::report::RaceReport>("fleet race"),
+        DocumentType::of::<race::dry_run::DryRun>("fleet race"),
+        DocumentType::of::<top::view::TopReport>("fleet top"),
+    ]
+}

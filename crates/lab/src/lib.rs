@@ -15,3 +15,10 @@ mod nbd;
 pub mod server;
 pub mod spec;
 pub mod store;
+
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    use ui::schema::DocumentType;
+    vec![DocumentType::of::<command::TruthBody>("lab")]
+}

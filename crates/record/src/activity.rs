@@ -7,6 +7,7 @@ use crate::Direction;
 /// Activity that a figure of another tool counts. It is more than a [`Direction`]: tools also count files,
 /// and requests of all kinds together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Activity {
     /// Requests that read.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Worth knowing; the figure stands.
@@ -18,6 +19,7 @@ pub enum Severity {
 
 /// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingCode {
     /// Reads hit holes or unwritten extents, which need no disk I/O.
@@ -140,6 +142,7 @@ impl fmt::Display for FindingCode {
 
 /// A stated reason to doubt or to act.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Kind of the finding.
     pub code: FindingCode,
@@ -153,6 +156,7 @@ pub struct Finding {
 
 /// Verdict of the findings together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// No warning, and nothing invalid.

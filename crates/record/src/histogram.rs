@@ -25,6 +25,11 @@ const BUCKETS: usize = ((64 - SUB_BITS as usize) << SUB_BITS) + (1 << SUB_BITS);
 /// 7,424 (58 KiB) as soon as a value outside is recorded: a long run has thousands
 /// of windows, and most of them span a few hundred buckets.
 #[derive(Clone)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(into = "String")
+)]
 pub struct Histogram {
     counts: Vec<u64>,
     /// The bucket that `counts` begins with.

@@ -6,6 +6,7 @@ use crate::{Bytes, Direction, Nanos};
 
 /// Data of writes that is not random throughout.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Contents {
     /// The share of each chunk that is compressible, 0 to 1.
@@ -24,6 +25,7 @@ pub struct Contents {
 
 /// Verification of written data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verify {
     /// Length of a block with its own header; `None` for the request.
     pub interval: Option<Bytes>,
@@ -46,6 +48,7 @@ pub struct Verify {
 /// Errors of the kernel that do not end a phase, by their numbers (errno(3)). Requests that fail with them are
 /// counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct NonFatal {
     /// Of reads.
@@ -56,6 +59,7 @@ pub struct NonFatal {
 
 /// Settings of the threads that issue I/O.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ThreadSettings {
     /// Processors that they may run on; empty is all.
@@ -70,6 +74,7 @@ pub struct ThreadSettings {
 
 /// Priority of I/O, as ioprio_set(2) has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Priority {
     /// 0 none, 1 real time, 2 best effort, 3 idle.
     pub class: u8,
@@ -82,6 +87,7 @@ pub struct Priority {
 
 /// A share of the requests that has a priority of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PriorityShare {
     /// True for requests that write, false for those that read.
     pub writes: bool,
@@ -95,6 +101,7 @@ pub struct PriorityShare {
 
 /// Nodes of memory, as set_mempolicy(2) has them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryPolicy {
     /// Use of the nodes.
     pub mode: MemoryMode,
@@ -104,6 +111,7 @@ pub struct MemoryPolicy {
 
 /// Use of nodes of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryMode {
     /// The system's default.
@@ -120,6 +128,7 @@ pub enum MemoryMode {
 
 /// A weight by which jobs that run at the same time share what they issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowShare {
     /// Number of the group; its jobs share.
     pub id: u32,
@@ -131,6 +140,7 @@ pub struct FlowShare {
 
 /// A search for the highest depth that keeps a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DepthSearch {
     /// The latency.
     pub latency: Nanos,
@@ -144,6 +154,7 @@ pub struct DepthSearch {
 
 /// A steady state that ends a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SteadyState {
     /// Figure that is to be steady.
     pub of: SteadyFigure,
@@ -163,6 +174,7 @@ pub struct SteadyState {
 
 /// A figure that can be steady.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum SteadyFigure {
     /// Requests a second.
@@ -175,6 +187,7 @@ pub enum SteadyFigure {
 
 /// Longest times that requests may take; 0 is any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MaxLatency {
     /// Of reads.
     pub reads: Nanos,
@@ -184,6 +197,7 @@ pub struct MaxLatency {
 
 /// Rates below which a phase ends, of reads and of writes; 0 is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Floor {
     /// Bytes a second that are read.
@@ -200,6 +214,7 @@ pub struct Floor {
 
 /// Rate of one direction of a closed loop that has both.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OneSidedRate {
     /// True if it is that of writes.
     pub writes: bool,

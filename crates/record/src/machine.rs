@@ -6,6 +6,7 @@ use crate::Bytes;
 
 /// The instance, as the cloud's metadata service describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cloud {
     /// `aws`, `gcp` or `azure`.
     pub provider: String,
@@ -19,6 +20,7 @@ pub struct Cloud {
 
 /// The file system that the target lies on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FilesystemFacts {
     /// Its type, such as `ext4`.
     pub kind: String,
@@ -30,6 +32,7 @@ pub struct FilesystemFacts {
 
 /// Facts about the machine and the device below the target. What is unknown is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Machine {
     /// The host's name.
     pub hostname: String,

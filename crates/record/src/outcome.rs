@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Results of the rules of a job file. The default is no result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct JobFileResults {
     /// Result of the verification.
@@ -52,6 +53,7 @@ impl JobFileResults {
 
 /// Result of a verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verified {
     /// Requests that were checked.
     pub requests: u64,
@@ -77,6 +79,7 @@ impl Verified {
 
 /// Requests that failed by errors which do not end the phase. No figure of the phase counts them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FailedRequests {
     /// Reads.
     pub reads: u64,
@@ -110,6 +113,7 @@ impl FailedRequests {
 
 /// A steady state that a phase was to reach.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Steady {
     /// Seconds from the phase's start until it was reached; `None` where it never was.
     pub after_s: Option<f64>,

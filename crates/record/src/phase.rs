@@ -6,6 +6,7 @@ use crate::{DeviceCounts, Direction, Histogram, JobFileResults, Slice, Window, W
 
 /// Interface by which the I/O went to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum EngineKind {
     /// io_uring.
@@ -20,6 +21,7 @@ pub enum EngineKind {
 
 /// Clock that timed the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ClockKind {
     /// The processor's time-stamp counter, where it is invariant and agreed with the monotonic clock.
@@ -30,6 +32,7 @@ pub enum ClockKind {
 
 /// Interface and clock of the I/O, as determined at run time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineUsed {
     /// Interface of the I/O.
     pub kind: EngineKind,
@@ -41,6 +44,7 @@ pub struct EngineUsed {
 
 /// Reason for which a phase ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum StopReason {
     /// The interval was narrow enough.
@@ -58,6 +62,7 @@ pub enum StopReason {
 /// Processor time that the phase used. Where several run at the same time, it is that of the threads
 /// of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuTime {
     /// In user mode.
     pub user_s: f64,
@@ -67,6 +72,7 @@ pub struct CpuTime {
 
 /// One direction over the whole phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Flow {
     /// Requests completed within the measured time.
     pub ops: u64,
@@ -82,6 +88,7 @@ pub struct Flow {
 
 /// A time in which the measuring program did not run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gap {
     /// Start, in seconds from the phase's start.
     pub t_s: f64,
@@ -91,6 +98,7 @@ pub struct Gap {
 
 /// State of the host during a phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostConditions {
     /// Times in which the program did not run, in order.
     pub gaps: Vec<Gap>,
@@ -102,6 +110,7 @@ pub struct HostConditions {
 
 /// One workload, run for a while.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Phase {
     /// Its name in the suite.
     pub name: String,

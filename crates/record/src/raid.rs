@@ -9,6 +9,7 @@ macro_rules! levels {
     ($($(#[$doc:meta])* $level:ident,)+) => {
         /// A RAID level.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(rename_all = "lowercase")]
         pub enum Level {
             $($(#[$doc])* $level,)+
@@ -41,6 +42,7 @@ levels! {
 /// Level of an array as md(4) names it: a RAID level, or one of md's other words, such as `container`. It is
 /// written as md's word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(from = "String", into = "String")]
 pub enum MdLevel {
     /// A RAID level.

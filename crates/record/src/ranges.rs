@@ -14,6 +14,11 @@ use crate::varint::{put, take};
 /// Offsets are in bytes. Two sets are equal when they hold the same bytes. The last byte that can be
 /// in one is `u64::MAX - 1`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(into = "String")
+)]
 pub struct Ranges {
     list: Vec<Range<u64>>,
 }

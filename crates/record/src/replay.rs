@@ -6,6 +6,7 @@ use crate::{Bytes, Direction, Histogram};
 
 /// Rule by which a replay times its I/Os.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Pace {
     /// Open loop: each I/O at its recorded time.
@@ -19,6 +20,7 @@ pub enum Pace {
 
 /// Rule by which recorded offsets become offsets of the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OffsetMap {
     /// As recorded; I/Os beyond the target's end are left out.
@@ -32,6 +34,7 @@ pub enum OffsetMap {
 
 /// A trace that was replayed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplayedTrace {
     /// Path of the file.
     pub path: String,
@@ -61,6 +64,7 @@ pub struct ReplayedTrace {
 
 /// A device of the trace, and its target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplayedDevice {
     /// Its name in the trace.
     pub name: String,
@@ -76,6 +80,7 @@ pub struct ReplayedDevice {
 
 /// Settings of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplaySettings {
     /// Rule of times.
     pub pace: Pace,
@@ -95,6 +100,7 @@ pub struct ReplaySettings {
 
 /// I/Os of one kind, as they were recorded and as they were replayed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplayClass {
     /// Name, such as `read-16k` or `write-log`.
     pub name: String,
@@ -154,6 +160,7 @@ fn merge_parts(parts: &mut [Histogram], others: &[Histogram]) {
 
 /// I/Os that were not replayed as they were recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplayCounts {
     /// I/Os of the trace that were processed.
     pub ios: u64,
@@ -182,6 +189,7 @@ pub struct ReplayCounts {
 
 /// State of the load over one slice of the replay's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadSlice {
     /// I/Os that were due in it, by the recorded times.
     pub due: u64,
@@ -199,6 +207,7 @@ pub struct LoadSlice {
 
 /// A trace that was replayed on a target, with the recorded and the measured figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Replay {
     /// The trace.
     pub trace: ReplayedTrace,

@@ -12,6 +12,7 @@ use crate::{Bytes, Machine, Nanos, Phase, Replay};
 /// The name of a run in the ledger, such as `20261121-204512-k7q2m4xz`: its start in UTC and eight
 /// characters that distinguish runs of one second, even from several ledgers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct RunId(String);
 
@@ -56,6 +57,7 @@ impl FromStr for RunId {
 
 /// Kind of a measured target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum TargetKind {
     /// A directory, in which test files were laid out.
@@ -68,6 +70,7 @@ pub enum TargetKind {
 
 /// A measured target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Target {
     /// The path as it was given; bytes that are not UTF-8 are shown as U+FFFD.
     pub path: String,
@@ -101,6 +104,7 @@ pub struct Target {
 
 /// A layer below a target that may serve requests from memory or from a faster disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cache {
     /// The device, or the mount point of the file system, that is or has the cache.
     pub layer: String,
@@ -110,6 +114,7 @@ pub struct Cache {
 
 /// Kinds of caches below a target.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheKind {
     /// A loop device that does its I/O through the page cache.
@@ -124,6 +129,7 @@ pub enum CacheKind {
 
 /// Source of a run's figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// Measured by this program.
@@ -137,6 +143,7 @@ pub enum Origin {
 
 /// One suite on one target at one time: measurements without conclusions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// Its name in the ledger.
     pub id: RunId,

@@ -8,6 +8,7 @@ use crate::{Activity, Bytes, Histogram, JobOptions, Pattern, RunId, TargetKind};
 
 /// Another tool's output of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// The tool and its version, such as `fio 3.33`.
     pub tool: String,
@@ -30,6 +31,7 @@ pub struct Summary {
 
 /// One kind of I/O, as a tool reports it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseSummary {
     /// The job's or the test's name.
     pub name: String,
@@ -49,6 +51,7 @@ pub struct PhaseSummary {
 
 /// Workload, as far as the output has it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkSummary {
     /// Pattern of positions.
     pub pattern: Option<Pattern>,
@@ -88,6 +91,7 @@ pub struct WorkSummary {
 
 /// Shares of one processor's time; 2 is two processors busy all the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuShares {
     /// In user mode.
     pub user: Option<f64>,
@@ -99,6 +103,7 @@ pub struct CpuShares {
 
 /// sysbench's measure of how evenly the threads were served.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fairness {
     /// Requests a thread: the mean.
     pub ops_mean: f64,
@@ -112,6 +117,7 @@ pub struct Fairness {
 
 /// Results of one kind of request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowSummary {
     /// Activity that the figures count.
     pub activity: Activity,
@@ -137,6 +143,7 @@ pub struct FlowSummary {
 /// Statistics of the samples of a rate, as a tool prints them. It does not print the samples themselves,
 /// so there is no interval: their correlation is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Samples {
     /// The smallest.
     pub min: f64,
@@ -169,6 +176,7 @@ impl FlowSummary {
 
 /// Latencies in nanoseconds, as far as the tool gives them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencySummary {
     /// The smallest.
     pub min_ns: Option<f64>,
@@ -186,6 +194,7 @@ pub struct LatencySummary {
 
 /// One percentile.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Percentile {
     /// Percentage of values that do not exceed it, 0 to 100.
     pub percent: f64,
@@ -211,6 +220,7 @@ impl LatencySummary {
 
 /// A run that was read from another tool's output, as the ledger stores it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ImportedRun {
     /// Its name in the ledger.
     pub id: RunId,

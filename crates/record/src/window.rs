@@ -6,6 +6,7 @@ use crate::{Bytes, Histogram};
 
 /// Direction of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// Requests that read.
@@ -45,6 +46,7 @@ impl Direction {
 
 /// Counts over a tenth of a window. The statistics use these, since a phase has few windows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Slice {
     /// Completed requests.
     pub ops: u64,
@@ -54,6 +56,7 @@ pub struct Slice {
 
 /// One direction in a window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WindowFlow {
     /// Counts by slice, in order of time.
     pub slices: Vec<Slice>,
@@ -103,6 +106,7 @@ impl WindowFlow {
 /// The kernel's counts on one device: the difference between two readings of its diskstats. Sectors there are
 /// always of 512 bytes (Linux, Documentation/block/stat.rst).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceCounts {
     /// Reads completed, after merging.
     pub reads: u64,
@@ -134,6 +138,7 @@ impl DeviceCounts {
 
 /// A slice of a phase, 1 s by default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Window {
     /// Start, in seconds from the phase's start.
     pub t_s: f64,

@@ -9,6 +9,7 @@ use crate::{
 
 /// Pattern of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
     /// Anywhere in the span, every block as likely as any other.
@@ -20,6 +21,7 @@ pub enum Pattern {
 
 /// One kind of I/O: its requests, depth, span and duration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Workload {
     /// Pattern of positions.
     pub pattern: Pattern,
@@ -78,6 +80,7 @@ impl Default for Workload {
 
 /// Share of requests that have one size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeShare {
     /// The size.
     pub size: Bytes,
@@ -87,6 +90,7 @@ pub struct SizeShare {
 
 /// Distribution of random offsets, as fio's `random_distribution`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RandomDistribution {
     /// Every block as likely as any other, each time.
@@ -105,6 +109,7 @@ pub enum RandomDistribution {
 /// Kind of blocking calls, made one after another until a fixed amount of work is done. The call that ends the
 /// work, such as an fsync, is within the measured time, as in Bonnie++.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CallKind {
     /// Reading and writing the data of a file.
@@ -119,6 +124,7 @@ pub enum CallKind {
 
 /// Offsets of sequential requests that are not contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Stride {
     /// Bytes that are added after each request; negative values go backwards.
@@ -136,6 +142,7 @@ pub enum Stride {
 
 /// Requests of a random phase whose places are not drawn, since they continue others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SequentialRuns {
     /// A place is drawn for every so many-th request, at least 1.
     pub every: u32,
@@ -149,6 +156,7 @@ pub struct SequentialRuns {
 
 /// Zones of random writes: each write is appended to the zone in which its place lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WriteZones {
     /// Length of a zone.
     pub range: Bytes,
@@ -161,6 +169,7 @@ pub struct WriteZones {
 
 /// A part of the span, and its share of the random offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZoneShare {
     /// Its share of the requests, 0 to 1.
     pub access: f64,
@@ -170,6 +179,7 @@ pub struct ZoneShare {
 
 /// A pause of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThinkTime {
     /// Length of the pause.
     pub time: Nanos,
@@ -185,6 +195,7 @@ pub struct ThinkTime {
 
 /// Options of a job file beyond those of every workload. The default has none of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct JobOptions {
     /// Sizes of reads; empty where all have the workload's block.
@@ -291,6 +302,7 @@ fn is_zero(time: &Nanos) -> bool {
 
 /// Many small files, next to their number and the size of the largest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SmallFiles {
     /// The size of the smallest. Sizes between it and the largest are equally frequent.
     pub smallest: Bytes,

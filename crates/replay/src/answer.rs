@@ -9,6 +9,7 @@ use crate::tally::LATE;
 
 /// Answer of a replay.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplayAnswer {
     /// Path of the trace.
     pub trace: String,
@@ -46,6 +47,7 @@ pub struct ReplayAnswer {
 
 /// A device of the trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceAnswer {
     /// Its name.
     pub name: String,
@@ -61,6 +63,7 @@ pub struct DeviceAnswer {
 
 /// Kind of I/Os.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClassAnswer {
     /// Its name.
     pub name: String,
@@ -84,6 +87,7 @@ pub struct ClassAnswer {
 
 /// Percentiles of a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latencies {
     /// The median.
     pub p50: PercentileEstimate,
@@ -97,6 +101,7 @@ pub struct Latencies {
 
 /// A percentile with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PercentileEstimate {
     /// The percentile.
     pub ns: u64,
@@ -108,6 +113,7 @@ pub struct PercentileEstimate {
 
 /// Counts of what differs from the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counts {
     /// Counts of the replay itself.
     #[serde(flatten)]
@@ -118,6 +124,7 @@ pub struct Counts {
 
 /// I/Os in flight over time, each the mean over a slice.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InFlight {
     /// Length of a slice.
     pub slice_seconds: f64,

@@ -8,6 +8,7 @@ use super::drive::ScrubProgress;
 
 /// Latency of the foreground and what it is kept to.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ForegroundDocument {
     /// Mean latency, in nanoseconds; `null` where none was measured.
     mean_ns: Option<u64>,

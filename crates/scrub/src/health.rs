@@ -71,6 +71,7 @@ pub(crate) fn sentences(errors: &Errors, members: &[Health]) -> Vec<String> {
 
 /// A member that md could not read everywhere.
 #[derive(Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct UnreadableDocument {
     /// Path of the member's device.
     member: String,

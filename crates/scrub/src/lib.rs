@@ -348,3 +348,14 @@ fn answer(
         other => other,
     }
 }
+
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    use ui::schema::DocumentType;
+    vec![
+        DocumentType::of::<report::Document>("scrub"),
+        DocumentType::of::<read::report::Document>("scrub"),
+        DocumentType::of::<status::Document>("scrub"),
+    ]
+}

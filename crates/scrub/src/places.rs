@@ -263,6 +263,7 @@ fn sentences(one: &Scrubbed, located: &Located) -> Vec<String> {
 
 /// A place where members differ.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct MismatchDocument<'a> {
     /// Range of each member's data, from its start.
     position_bytes: [u64; 2],
@@ -331,6 +332,7 @@ fn odd_word(odd: WrongMember) -> &'static str {
 
 /// Totals of the search besides mismatches.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct LocatedDocument<'a> {
     /// Bytes that differ.
     bytes: u64,
@@ -352,6 +354,7 @@ pub(crate) struct LocatedDocument<'a> {
 
 /// A part of a member that could not be read.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct UnreadDocument<'a> {
     position_bytes: [u64; 2],
     member: Option<&'a str>,
@@ -360,6 +363,7 @@ struct UnreadDocument<'a> {
 
 /// Owner of some ranges of the array.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct OwnerDocument {
     kind: &'static str,
     /// Path of the file, mount point, swap device, or why it is not known.

@@ -143,12 +143,14 @@ pub(crate) fn document(scrubbed: &[Scrubbed]) -> String {
 
 /// The document of `scrub --json`.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
     arrays: Vec<ArrayDocument<'a>>,
 }
 
 /// Result of an array.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ArrayDocument<'a> {
     /// Path of its device.
     array: String,
@@ -190,6 +192,7 @@ struct ArrayDocument<'a> {
 
 /// Sum of a repair from the other members.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RepairedDocument {
     /// Bytes written anew.
     restored_bytes: u64,

@@ -100,6 +100,7 @@ impl Plans {
 
 /// The checks of arrays that are scheduled on a host.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct PlansDocument<'a> {
     checks: Vec<CheckDocument<'a>>,
     /// Files that could not be read, as sentences.
@@ -110,6 +111,7 @@ pub(crate) struct PlansDocument<'a> {
 
 /// A check that is scheduled.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CheckDocument<'a> {
     /// Its timer, or the file and line of cron.
     source: String,

@@ -207,7 +207,8 @@ fn row(one: &ArrayStatus) -> Vec<String> {
 
 /// The document of `scrub --status --json`.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
     status: bool,
     arrays: Vec<ArrayDocument<'a>>,
     notes: &'a [String],
@@ -216,6 +217,7 @@ struct Document<'a> {
 
 /// State of the scrub of an array.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ArrayDocument<'a> {
     array: String,
     uuid: Option<&'a str>,
@@ -244,6 +246,7 @@ struct ArrayDocument<'a> {
 
 /// State of a scrub that runs.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct NowDocument {
     position_bytes: u64,
     bytes_per_s: Option<f64>,

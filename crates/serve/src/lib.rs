@@ -49,3 +49,19 @@ pub fn serve(args: &ServeArgs, context: &mut Context, interrupt: &Arc<AtomicBool
         }
     }
 }
+
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    use documents::Document as _;
+    use ui::schema::DocumentType;
+    vec![
+        DocumentType::of_kind::<documents::Error>("serve", documents::Error::KIND),
+        DocumentType::of_kind::<documents::Markers>("serve", documents::Markers::KIND),
+        DocumentType::of_kind::<documents::NowDocument>("serve", documents::NowDocument::KIND),
+        DocumentType::of_kind::<documents::ResponseTimes>("serve", documents::ResponseTimes::KIND),
+        DocumentType::of_kind::<documents::Runs>("serve", documents::Runs::KIND),
+        DocumentType::of_kind::<documents::Tags>("serve", documents::Tags::KIND),
+        DocumentType::of_kind::<documents::Verdicts>("serve", documents::Verdicts::KIND),
+    ]
+}

@@ -62,6 +62,7 @@ impl Metric {
 
 /// A figure of a phase, `PHASE[.DIRECTION].METRIC`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct Figure {
     /// The phase.

@@ -29,6 +29,7 @@ pub(crate) struct Layout {
 
 /// Property in which two layouts may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Factor {
     /// The RAID level, with the layout of its copies.

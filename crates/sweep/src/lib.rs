@@ -107,3 +107,17 @@ pub fn sweep(
         }
     }
 }
+
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    use ui::schema::DocumentType;
+    vec![
+        DocumentType::whole::<views::json::SweepDocument>("sweep", None),
+        DocumentType::of::<start::RehearsalBody>("sweep"),
+        DocumentType::of::<saved::AbandonedBody>("sweep"),
+        DocumentType::of::<ec2::answer::TypeComparison>("sweep ec2"),
+        DocumentType::of::<ec2::plan::PlanDocument>("sweep ec2"),
+        DocumentType::of::<saved::AbandonedBody>("sweep ec2"),
+    ]
+}

@@ -37,6 +37,7 @@ const WRITE_SHARE: f64 = 0.3;
 
 /// The prices of a file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Prices {
     /// Currency, shown after a price.
     pub currency: Option<String>,
@@ -58,6 +59,7 @@ pub(crate) struct Prices {
 
 /// A provisioned rate of each volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Provisioned {
     /// Provisioned rate.
     pub rate: Option<f64>,

@@ -80,6 +80,7 @@ pub(crate) struct SweptTrace {
 
 /// A value with its 95 % interval, where there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Value {
     /// The value: requests or bytes a second, or nanoseconds.
     pub mean: f64,
@@ -147,6 +148,7 @@ pub(crate) struct Probe {
 
 /// A setting that cannot be measured on this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct LeftOut {
     /// Name of the setting or layouts left out, such as `fs xfs` or `RAID 5 of 2`.
     pub what: String,

@@ -102,6 +102,7 @@ pub(crate) fn abandon(
 
 /// Body of the document of `sweep --abandon --json`.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct AbandonedBody<'a> {
     /// The sweep's key in the ledger.
     pub abandoned: &'a str,

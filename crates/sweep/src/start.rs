@@ -207,7 +207,8 @@ fn is_same_sweep(before: &SweepSettings, now: &SweepSettings) -> bool {
 
 /// Body of the document of `sweep --dry-run --json`.
 #[derive(Serialize)]
-struct RehearsalBody<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct RehearsalBody<'a> {
     dry_run: bool,
     layouts: Vec<String>,
     left_out: &'a [LeftOut],

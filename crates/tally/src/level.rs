@@ -25,6 +25,7 @@ pub const LATEST: Seconds = 7_258_118_400;
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, clap::ValueEnum, serde::Serialize,
 )]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum RollUpLevel {
     /// Minutes.

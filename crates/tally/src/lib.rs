@@ -123,3 +123,13 @@ fn marks(context: &Context, (from, to): (Seconds, Seconds)) -> Vec<Mark> {
     };
     ledger.marks(from, to).unwrap_or_default()
 }
+
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    use ui::schema::DocumentType;
+    vec![
+        DocumentType::of::<views::Report>("tally query"),
+        DocumentType::of::<views::Tags>("tally tags"),
+    ]
+}

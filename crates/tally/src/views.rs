@@ -17,6 +17,7 @@ const SPARKS: (usize, usize) = (8, 60);
 
 /// The answer to a query.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Report {
     tag: String,
     labels: BTreeMap<String, String>,
@@ -31,6 +32,7 @@ pub(crate) struct Report {
 
 /// A moment that `disksmith mark` has named.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Marker {
     at: Timestamp,
     host: String,
@@ -38,6 +40,7 @@ struct Marker {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Row {
     start: Timestamp,
     count: f64,
@@ -53,6 +56,7 @@ struct Row {
 
 /// Response times up to a bound.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Class {
     /// `null` of the last.
     le_ms: Option<f64>,
@@ -234,11 +238,13 @@ impl Row {
 }
 
 #[derive(Serialize)]
-struct Tags<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Tags<'a> {
     tags: Vec<TagDocument<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct TagDocument<'a> {
     tag: &'a str,
     labels: &'a BTreeMap<String, String>,

@@ -15,7 +15,8 @@ use ui::exit::{CommandEnd, ExitClass as _, Outcome};
 use ui::output::{OutputFile, OutputFormat};
 
 #[derive(Serialize)]
-struct Document {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document {
     from: String,
     to: String,
     from_format: &'static str,
@@ -26,6 +27,7 @@ struct Document {
 
 /// A part that the format cannot hold.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct NotHeld {
     part: &'static str,
     ios: u64,

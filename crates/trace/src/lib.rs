@@ -46,3 +46,14 @@ pub fn trace(args: &TraceArgs, context: &mut Context, interrupt: &AtomicBool) ->
         TraceAction::Convert(args) => convert::convert(args, context, interrupt),
     }
 }
+
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    use ui::schema::DocumentType;
+    vec![
+        DocumentType::of::<convert::Document>("trace convert"),
+        DocumentType::of::<recorder::Document>("trace record"),
+        DocumentType::of::<views::Shown>("trace show"),
+    ]
+}

@@ -10,12 +10,29 @@ pub const SCHEMA: u32 = 1;
 
 /// A document. `{:#}` writes it indented, `{}` in one line; both end with a line's end.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Document<B> {
     schema: u32,
     command: &'static str,
     disksmith: &'static str,
     #[serde(flatten)]
     body: B,
+}
+
+/// The fields of a document of which a command prints several kinds.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Kind<B> {
+    kind: &'static str,
+    #[serde(flatten)]
+    body: B,
+}
+
+impl<B: Serialize> Document<Kind<B>> {
+    /// The answer of a command, of a kind.
+    pub fn of_kind(command: &'static str, kind: &'static str, body: B) -> Document<Kind<B>> {
+        Document::of(command, Kind { kind, body })
+    }
 }
 
 impl<B: Serialize> Document<B> {

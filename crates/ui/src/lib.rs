@@ -14,6 +14,8 @@ pub mod ledger_args;
 pub mod output;
 pub mod progress;
 pub mod relative;
+#[cfg(feature = "schema")]
+pub mod schema;
 pub mod screen;
 pub mod service_manager;
 pub mod signals;

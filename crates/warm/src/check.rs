@@ -3,7 +3,7 @@
 mod burst;
 mod checked;
 mod pairs;
-mod report;
+pub(crate) mod report;
 mod volume_pace;
 
 use std::collections::BTreeSet;

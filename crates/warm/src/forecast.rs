@@ -70,6 +70,7 @@ impl Schedule {
 
 /// When something is to be ready, and when to begin with it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ScheduleDocument {
     ready_by: Timestamp,
     begin_at: Timestamp,
@@ -79,7 +80,8 @@ pub(crate) struct ScheduleDocument {
 
 /// The document of `warm --plan --json`.
 #[derive(Serialize)]
-struct PlanDocument {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct PlanDocument {
     mode: &'static str,
     size_bytes: Bytes,
     bytes_per_s: Bytes,

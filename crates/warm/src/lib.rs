@@ -337,3 +337,14 @@ fn answer(
         },
     )
 }
+
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    use ui::schema::DocumentType;
+    vec![
+        DocumentType::of::<report::Document>("warm"),
+        DocumentType::of::<check::report::Document>("warm"),
+        DocumentType::of::<forecast::PlanDocument>("warm"),
+    ]
+}

@@ -147,7 +147,8 @@ pub(crate) fn document(warmed: &[Warmed], shared: &[Finding]) -> String {
 
 /// The document of `warm --json`.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
     volumes: Vec<VolumeDocument<'a>>,
     /// Findings about all volumes together.
     findings: Vec<FindingDocument>,
@@ -155,6 +156,7 @@ struct Document<'a> {
 
 /// Result of a volume.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct VolumeDocument<'a> {
     device: &'a str,
     /// The identity by which the ledger knows it.
@@ -188,6 +190,7 @@ struct VolumeDocument<'a> {
 
 /// A set of bytes that was read.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SetDocument {
     set: &'static str,
     bytes: Bytes,
@@ -195,6 +198,7 @@ struct SetDocument {
 
 /// Time in seconds for which demand exceeded what EBS grants, by its own statistics.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ExceededDocument {
     volume_iops: f64,
     volume_bytes: f64,
@@ -203,12 +207,14 @@ struct ExceededDocument {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ExtentDocument {
     offset_bytes: u64,
     length_bytes: u64,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FindingDocument {
     code: &'static str,
     severity: Severity,

@@ -230,3 +230,11 @@ impl Live<'_> {
         view.show(&sample, &changes, idle, context)
     }
 }
+
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    let mut types = views::json::document_types();
+    types.push(mark::document_type());
+    types
+}

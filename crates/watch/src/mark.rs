@@ -88,6 +88,7 @@ fn list(marks: &[Mark]) -> String {
 
 /// A mark, as documents have it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct MarkDocument<'a> {
     id: i64,
     time: Timestamp,
@@ -108,6 +109,7 @@ impl<'a> MarkDocument<'a> {
 
 /// The document of `mark --json`: of what was requested.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum Document<'a> {
     /// The mark that was set.
@@ -116,4 +118,10 @@ enum Document<'a> {
     Marks(Vec<MarkDocument<'a>>),
     /// Number of the mark that was removed.
     Removed(i64),
+}
+
+/// The type of the document.
+#[cfg(feature = "schema")]
+pub(crate) fn document_type() -> ui::schema::DocumentType {
+    ui::schema::DocumentType::of::<Document>("mark")
 }

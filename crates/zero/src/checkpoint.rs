@@ -14,6 +14,7 @@ use super::sample::DoubleWriteTimes;
 
 /// Method of zeroing a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Method {
     /// Zeros are sent: what backs the disk is allocated.
@@ -55,6 +56,7 @@ impl Method {
 
 /// State of one disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Disk {
     /// Stamp in its first block until it is done, by which it is known again, whatever its name and serial
     /// number are then.

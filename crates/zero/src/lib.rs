@@ -403,6 +403,16 @@ fn take_stamp(place: &ClaimedDisk, disk: &Disk, mut back: ReadBack) -> Result<Re
     Ok(back)
 }
 
+/// The types of the documents that are printed.
+#[cfg(feature = "schema")]
+pub fn document_types() -> Vec<ui::schema::DocumentType> {
+    use ui::schema::DocumentType;
+    vec![
+        DocumentType::of::<report::Document>("zero"),
+        DocumentType::of::<report::RehearsalDocument>("zero"),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;

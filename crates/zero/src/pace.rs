@@ -11,6 +11,7 @@ const MOST: usize = 1024;
 
 /// Bytes in slices of time. Pauses between a kill and the next start are not in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Pace {
     /// Length of a slice.
     slice: Nanos,

@@ -105,7 +105,8 @@ pub(crate) fn document(disks: &[ZeroedDisk]) -> String {
 
 /// The document of `zero --json`.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
     /// True if all disks are zero, as far as is known.
     well: bool,
     disks: Vec<DiskDocument<'a, FoundDocument<'a>>>,
@@ -115,13 +116,15 @@ struct Document<'a> {
 
 /// The document of `zero --dry-run --json`.
 #[derive(Serialize)]
-struct RehearsalDocument<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct RehearsalDocument<'a> {
     dry_run: bool,
     disks: Vec<DiskDocument<'a, PlanDocument<'a>>>,
 }
 
 /// A disk by its identity and its method, and what else is known of it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DiskDocument<'a, T> {
     path: &'a Path,
     /// The kernel's name.
@@ -138,6 +141,7 @@ struct DiskDocument<'a, T> {
 
 /// Plan for a disk.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PlanDocument<'a> {
     left_bytes: Bytes,
     /// Content, in the words of `--destroy`.
@@ -148,6 +152,7 @@ struct PlanDocument<'a> {
 
 /// Result of a disk.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FoundDocument<'a> {
     seconds: f64,
     bytes_per_s: RateDocument,
@@ -165,6 +170,7 @@ struct FoundDocument<'a> {
 
 /// Bytes a second, with the bounds of a 95 % interval.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RateDocument {
     mean: f64,
     low: Option<f64>,
@@ -172,6 +178,7 @@ struct RateDocument {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LatencyDocument {
     p50_ns: u64,
     p99_ns: u64,
@@ -180,6 +187,7 @@ struct LatencyDocument {
 
 /// Time of a first write over that of a second one to the same place.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PenaltyDocument {
     places: Option<usize>,
     ratio: RatioDocument,
@@ -187,6 +195,7 @@ struct PenaltyDocument {
 
 /// A ratio, with the bounds of a 95 % interval.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RatioDocument {
     mean: f64,
     low: f64,
@@ -194,6 +203,7 @@ struct RatioDocument {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PlaceDocument {
     /// Position in bytes.
     offset: u64,
@@ -202,6 +212,7 @@ struct PlaceDocument {
 
 /// Result of reading a sample back.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct BackDocument {
     places: usize,
     not_zero: Vec<PlaceDocument>,

@@ -63,6 +63,7 @@ fn nth(ranges: &[Range<u64>], mut at: u64) -> Option<u64> {
 
 /// Times of writing places for the first time and, a moment later, again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DoubleWriteTimes {
     /// The first and the second write of each place, group by group.
     pub groups: Vec<Vec<(Nanos, Nanos)>>,

@@ -71,7 +71,8 @@ pub fn command_line(args: &ServiceArgs, program: &Program) -> Result<Vec<OsStrin
 
 /// Body of the document of `config check --json`.
 #[derive(Serialize)]
-struct CheckBody {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct CheckBody {
     files: Vec<String>,
     problems: Vec<Problem>,
 }

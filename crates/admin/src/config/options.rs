@@ -18,6 +18,7 @@ type Options = BTreeMap<String, Value>;
 
 /// Something that is wrong in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
     /// The file.
     pub file: String,

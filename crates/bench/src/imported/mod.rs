@@ -176,12 +176,14 @@ fn sentences(runs: &[Imported], dry: bool, columns: usize) -> String {
 
 /// Body of the document of `import --json`.
 #[derive(Serialize)]
-struct ImportBody<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct ImportBody<'a> {
     dry_run: bool,
     runs: Vec<ImportedBody<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ImportedBody<'a> {
     #[serde(flatten)]
     run: ImportedDocument<'a>,

@@ -217,7 +217,8 @@ impl Comparison {
 
 /// Body of the document of `compare --json`.
 #[derive(Serialize)]
-struct ComparisonBody<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct ComparisonBody<'a> {
     a: &'a RunId,
     b: &'a RunId,
     phases: Vec<RowDocument<'a>>,
@@ -234,6 +235,7 @@ struct ComparisonBody<'a> {
 
 /// A comparison of which the gate can say nothing.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct InconclusiveDocument<'a> {
     name: &'a str,
     direction: Option<&'static str>,

@@ -1,9 +1,9 @@
 //! The verbs that read the ledger: `runs`, `show`, `compare`, `report`.
 
 pub mod args;
-mod compare;
+pub(crate) mod compare;
 mod elsewhere;
-mod recordings;
+pub(crate) mod recordings;
 mod side;
 mod work;
 
@@ -128,11 +128,13 @@ fn known(text: &str) -> String {
 
 /// Body of the document of `runs --json`.
 #[derive(Serialize)]
-struct RunsBody<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct RunsBody<'a> {
     runs: Vec<RunBody<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RunBody<'a> {
     run: &'a RunId,
     started: Timestamp,

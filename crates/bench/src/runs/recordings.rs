@@ -53,7 +53,8 @@ pub(super) fn remove(
 
 /// Body of the document of `runs recordings --remove --json`.
 #[derive(Serialize)]
-struct RemovedBody {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct RemovedBody {
     removed: i64,
 }
 
@@ -106,11 +107,13 @@ fn minute(at: Timestamp) -> String {
 
 /// Body of the document of `runs recordings --json`.
 #[derive(Serialize)]
-struct RecordingsBody<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct RecordingsBody<'a> {
     recordings: Vec<RecordingBody<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RecordingBody<'a> {
     /// Number by which it is removed.
     recording: i64,

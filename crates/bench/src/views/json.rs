@@ -25,7 +25,8 @@ pub(crate) fn document(run: &Run, conclusion: &Conclusion) -> String {
 
 /// The document of `bench --json`.
 #[derive(Serialize)]
-struct RunDocument<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct RunDocument<'a> {
     schema: u32,
     command: &'static str,
     /// The version that measured.
@@ -73,6 +74,7 @@ impl<'a> RunDocument<'a> {
 
 /// The measured target.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct TargetDocument<'a> {
     path: &'a str,
     kind: &'a TargetKind,
@@ -95,6 +97,7 @@ struct TargetDocument<'a> {
 
 /// A layer below the target that may answer from memory.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CacheDocument<'a> {
     layer: &'a str,
     kind: String,
@@ -125,6 +128,7 @@ impl<'a> TargetDocument<'a> {
 
 /// Facts about the machine, as every document has them.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MachineDocument<'a> {
     hostname: &'a str,
     kernel: &'a str,
@@ -171,6 +175,7 @@ impl<'a> MachineDocument<'a> {
 
 /// Results of a phase.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PhaseDocument<'a> {
     name: &'a str,
     workload: WorkloadDocument<'a>,
@@ -248,6 +253,7 @@ impl<'a> PhaseDocument<'a> {
 
 /// The load of a phase.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WorkloadDocument<'a> {
     pattern: &'a Pattern,
     /// Share of reads, from 0 to 1.
@@ -283,6 +289,7 @@ impl<'a> WorkloadDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct EngineDocument<'a> {
     kind: &'a EngineKind,
     clock: &'a ClockKind,
@@ -290,6 +297,7 @@ struct EngineDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CpuDocument {
     user_s: f64,
     system_s: f64,
@@ -306,6 +314,7 @@ impl CpuDocument {
 
 /// Requests of one kind.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FlowDocument {
     ops: u64,
     bytes: u64,
@@ -331,6 +340,7 @@ impl FlowDocument {
 
 /// A mean with the bounds of its 95 % interval.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct EstimateDocument {
     mean: f64,
     low: Option<f64>,
@@ -349,6 +359,7 @@ impl From<Estimate> for EstimateDocument {
 
 /// Latency of requests, in nanoseconds.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LatencyDocument {
     min: u64,
     mean: f64,
@@ -382,6 +393,7 @@ impl LatencyDocument {
 /// Fairness between the threads: means and population deviations of their requests, and of the seconds that
 /// these took; null where that is not known.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FairnessDocument {
     ops_mean: f64,
     ops_stddev: f64,
@@ -405,6 +417,7 @@ impl FairnessDocument {
 
 /// The kernel's counts on the disks below during the windows.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DeviceDocument {
     iops: f64,
     mean_bytes: Option<f64>,
@@ -437,6 +450,7 @@ impl DeviceDocument {
 
 /// A part of a phase's time.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WindowDocument {
     /// Beginning, in seconds since that of the phase.
     t_s: f64,

@@ -25,12 +25,14 @@ use ui::json::Document;
 
 /// Body of the document.
 #[derive(Serialize)]
-struct Disks {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Disks {
     disks: Vec<DiskReport>,
 }
 
 /// A disk that would be overwritten.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DiskReport {
     path: PathBuf,
     /// The kernel's name of the block device; `null` for a file.

@@ -197,7 +197,8 @@ fn refusals(plan: &FleetRun) -> Vec<String> {
 
 /// Body of the document of a plan.
 #[derive(Serialize)]
-struct PlanBody<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct PlanBody<'a> {
     dry_run: bool,
     /// Id of the run that asked the hosts.
     fleet: &'a str,
@@ -206,6 +207,7 @@ struct PlanBody<'a> {
 
 /// Plan of a host.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct HostPlan<'a> {
     host: &'a str,
     zone: Option<&'a str>,

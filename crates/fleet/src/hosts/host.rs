@@ -9,6 +9,7 @@ const MOST_LISTED: usize = 20;
 
 /// A host, as its source has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Host {
     /// Its name.
     pub name: String,

@@ -41,7 +41,8 @@ pub(crate) fn table(hosts: &[Host], columns: usize) -> String {
 
 /// Body of the document.
 #[derive(Serialize)]
-struct Listed<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Listed<'a> {
     hosts: &'a [Host],
     /// Reasons why hosts were left out, as sentences.
     left_out: &'a [String],

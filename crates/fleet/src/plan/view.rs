@@ -91,7 +91,8 @@ fn percent(share: f64) -> String {
 
 /// Body of the document.
 #[derive(Serialize)]
-struct PlanBody<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct PlanBody<'a> {
     /// Good hosts wanted of each group.
     want: usize,
     /// Property that makes a group; `null` where all hosts are one.
@@ -107,6 +108,7 @@ struct PlanBody<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct GroupBody<'a> {
     group: &'a str,
     past: PastBody,
@@ -132,6 +134,7 @@ impl<'a> GroupBody<'a> {
 
 /// Hosts of the past.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PastBody {
     good: usize,
     all: usize,
@@ -139,6 +142,7 @@ struct PastBody {
 
 /// Cost of the race among the hosts to start.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RaceBody {
     round_s: f64,
     rounds: usize,

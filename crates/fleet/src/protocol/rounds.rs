@@ -25,6 +25,7 @@ pub(crate) enum RoundMessage {
 
 /// Facts about a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TargetFacts {
     /// The path as it was given.
     pub path: String,

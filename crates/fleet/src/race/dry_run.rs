@@ -32,7 +32,8 @@ pub(crate) fn text(setup: &Setup, hosts: &[Host], columns: usize) -> String {
 
 /// Body of the document.
 #[derive(Serialize)]
-struct DryRun<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct DryRun<'a> {
     dry_run: bool,
     /// Hosts to keep of each group.
     keep: usize,
@@ -47,6 +48,7 @@ struct DryRun<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ListedHost<'a> {
     host: &'a Host,
     group: Option<&'a String>,

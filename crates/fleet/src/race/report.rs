@@ -18,6 +18,7 @@ const FAR: f64 = 1000.0;
 
 /// Result of a race.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RaceReport<'a> {
     /// Id of the run.
     fleet: &'a str,
@@ -49,6 +50,7 @@ pub(crate) struct RaceReport<'a> {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct GroupReport<'a> {
     group: &'a str,
     hosts: usize,
@@ -63,6 +65,7 @@ struct GroupReport<'a> {
 
 /// Result of a race for a host.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct HostReport<'a> {
     pub host: &'a str,
     address: &'a str,
@@ -76,6 +79,7 @@ pub(crate) struct HostReport<'a> {
     #[serde(rename = "came")]
     outcome: &'static str,
     #[serde(serialize_with = "decision_word")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub decision: Decision,
     /// Reason of the decision, as a sentence without its end.
     pub reason: &'a str,
@@ -97,6 +101,7 @@ pub(crate) struct HostReport<'a> {
 
 /// Figure by which a host is ranked, in the figure's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RankedFigure {
     pub value: f64,
     /// Bounds of 95 %, which hold for all hosts at once; `null` after a single round.

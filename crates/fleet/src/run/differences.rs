@@ -16,6 +16,7 @@ pub(super) struct DoctorAnswers(Vec<(usize, Vec<DoctorCheck>)>);
 
 /// A check in which a host differs from most others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Difference<'a> {
     /// Name of the host.
     pub(super) host: &'a str,

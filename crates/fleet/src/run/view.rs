@@ -191,7 +191,8 @@ fn outliers(report: &RunReport<'_>) -> Vec<String> {
 
 /// Results of a verb on all hosts.
 #[derive(Serialize)]
-struct RunReport<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct RunReport<'a> {
     /// Id of the run.
     fleet: &'a str,
     began: Timestamp,
@@ -208,6 +209,7 @@ struct RunReport<'a> {
 
 /// Result of a verb on a host.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct HostReport<'a> {
     host: &'a str,
     address: &'a str,

@@ -9,6 +9,7 @@ const GONE: [&str; 2] = ["shutting-down", "terminated"];
 
 /// An instance to terminate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TerminationTarget {
     /// Name of the host, or of all hosts on this instance.
     pub host: String,
@@ -48,6 +49,7 @@ impl TerminationTarget {
 
 /// A host that was measured to be bad and stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SparedHost {
     /// Name of the host.
     pub host: String,

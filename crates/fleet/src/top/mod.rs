@@ -2,7 +2,7 @@
 
 mod counters;
 mod row;
-mod view;
+pub(crate) mod view;
 
 use std::cell::Cell;
 use std::io::Write as _;

@@ -208,7 +208,8 @@ fn slow(rows: &[HostRow]) -> Vec<(&str, f64)> {
 
 /// Body of the document.
 #[derive(Serialize)]
-struct TopReport<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct TopReport<'a> {
     at: Timestamp,
     /// Number of hosts that are connected, and of all.
     live: usize,
@@ -220,6 +221,7 @@ struct TopReport<'a> {
 
 /// A host now.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct HostReport<'a> {
     host: &'a str,
     zone: Option<&'a str>,
@@ -242,6 +244,7 @@ struct HostReport<'a> {
 
 /// Disk whose requests take longest.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WorstDisk<'a> {
     disk: &'a str,
     /// Mean time of a request.
@@ -250,6 +253,7 @@ struct WorstDisk<'a> {
 
 /// Sums or means over the hosts that are connected.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Aggregates {
     received_bytes_per_s: Option<f64>,
     sent_bytes_per_s: Option<f64>,

@@ -109,7 +109,8 @@ fn serve(args: &LabServeArgs, context: &mut Context, interrupt: &AtomicBool) -> 
 
 /// Body of the document of `lab --truth`.
 #[derive(Serialize)]
-struct TruthBody {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct TruthBody {
     /// The program that wrote it, by which it may be replaced.
     generator: String,
     volumes: Vec<Truth>,

@@ -51,6 +51,7 @@ pub use volume::{Admission, Counters, Volume};
 
 /// Operations and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Flow {
     /// Number of operations.
     pub ops: u64,

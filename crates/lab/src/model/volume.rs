@@ -31,6 +31,7 @@ pub struct Admission {
 
 /// Counters of a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counters {
     /// Reads.
     pub read: Flow,

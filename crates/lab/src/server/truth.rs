@@ -9,6 +9,7 @@ use crate::spec::{Span, VolumeSpec};
 
 /// One volume's counters and state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Truth {
     /// Serial number.
     pub serial: String,

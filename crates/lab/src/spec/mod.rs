@@ -70,6 +70,7 @@ pub(crate) const STATE_SERIAL: &str = "lab-state";
 
 /// One virtual volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VolumeSpec {
     /// Profile that it was made from, before single values were changed.
     pub profile: Option<Profile>,
@@ -109,6 +110,7 @@ pub struct VolumeSpec {
 
 /// Speed above the baseline, paid with credits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Burst {
     /// Operations a second while credits last.
     pub iops: f64,
@@ -119,6 +121,7 @@ pub struct Burst {
 
 /// Bytes a second above the baseline, paid with credits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThroughputBurst {
     /// Bytes a second while credits last.
     pub throughput: Bytes,
@@ -129,6 +132,7 @@ pub struct ThroughputBurst {
 
 /// The time of an I/O: `min + (mean - min) * X`, X log-normal with mean 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
     /// Mean, in nanoseconds.
     #[serde(rename = "mean_ns")]
@@ -142,6 +146,7 @@ pub struct Latency {
 
 /// Blocks of a volume restored from a snapshot, which are fetched when they are first touched.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cold {
     /// Share of the blocks that are cold at the start, 0 to 1.
     pub fraction: f64,
@@ -160,6 +165,7 @@ pub struct Cold {
 
 /// A stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Episode {
     /// Its beginning, in nanoseconds.
     #[serde(rename = "start_ns")]
@@ -171,6 +177,7 @@ pub struct Episode {
 
 /// Stretches of time, once or again and again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Episodes {
     /// The stretches.
     pub episodes: Vec<Episode>,
@@ -181,6 +188,7 @@ pub struct Episodes {
 
 /// Fail-slow: times in which a volume works, and badly.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FailSlow {
     /// Latency is multiplied and caps are divided by this; at least 1.
     pub factor: f64,
@@ -190,6 +198,7 @@ pub struct FailSlow {
 
 /// A run of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Span {
     /// First byte.
     pub offset: u64,
@@ -216,6 +225,7 @@ impl Span {
 
 /// I/O that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ErrorOn {
     /// Reads: a medium that lost data and can be rewritten.
@@ -229,6 +239,7 @@ pub enum ErrorOn {
 
 /// I/O that is answered with EIO.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Errors {
     /// Any I/O that touches these bytes.
     pub places: Vec<Span>,
@@ -243,6 +254,7 @@ pub struct Errors {
 
 /// Data that reads back differently, with no error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Corruption {
     /// The bytes.
     pub places: Vec<Span>,

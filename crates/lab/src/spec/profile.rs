@@ -13,6 +13,7 @@ use super::{
 
 /// A kind of volume.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(into = "&'static str", try_from = "String")]
 pub enum Profile {
     /// A volume type that a cloud sells.

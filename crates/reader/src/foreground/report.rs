@@ -7,6 +7,7 @@ use ui::format::{percent, short_latency};
 
 /// Latency of the foreground, by probes: single reads of 4 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatencyReport {
     /// Number of probes.
     pub samples: u64,
@@ -35,6 +36,7 @@ impl LatencyReport {
 
 /// Seconds with a foreground by what held the background back.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeldReport {
     /// The foreground was measured by itself.
     pub measuring_s: f64,
@@ -67,6 +69,7 @@ pub(crate) type Distribution = Vec<(f64, f64)>;
 
 /// The foreground, alone and beside the background.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForegroundReport {
     /// Seconds with a foreground.
     pub foreground_s: f64,

@@ -7,6 +7,7 @@ use crate::{Bytes, Nanos};
 
 /// Sync action of md (linux, Documentation/admin-guide/md.rst, `sync_action`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SyncAction {
     /// Nothing.

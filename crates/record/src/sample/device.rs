@@ -15,6 +15,7 @@ use crate::{Bytes, Nanos};
 
 /// The number by which the kernel knows a device: `major:minor`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceNumber {
     /// The driver's part. 0 stands for no device: file systems without one get numbers of this
     /// major.
@@ -71,6 +72,7 @@ impl FromStr for DeviceNumber {
 
 /// Kind of a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DeviceKind {
     /// A disk, real or virtual.
@@ -140,6 +142,7 @@ pub fn disks_of_partition(name: &str) -> impl Iterator<Item = &str> {
 
 /// Identity and properties of a device. It changes rarely and is shared by the samples of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Device {
     /// Its number in this series of samples.
     pub id: DeviceId,

@@ -6,5 +6,6 @@ use serde::{Deserialize, Serialize};
 /// number of one that is gone is not given again, so that another device that takes its name is
 /// another device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct DeviceId(pub u32);

@@ -42,6 +42,7 @@ pub struct Load {
 
 /// Dirty memory, and the kernel's limits of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Memory {
     /// Memory available to programs.
     pub available: Option<Bytes>,
@@ -151,6 +152,7 @@ pub struct GroupLimit {
 
 /// Kind of a line of the kernel's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelErrorKind {
     /// A request failed.

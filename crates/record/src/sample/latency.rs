@@ -65,6 +65,11 @@ impl Latencies {
 
 /// A histogram in its compact form.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(into = "String")
+)]
 struct Bins(Arc<[u8]>);
 
 impl Serialize for Bins {

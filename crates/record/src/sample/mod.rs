@@ -40,6 +40,7 @@ use crate::Nanos;
 
 /// A point in time, by two clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SampleTime {
     /// The time of day, which may be set forward or back. `None` in a log without timestamps.
     pub wall: Option<Timestamp>,
@@ -62,6 +63,7 @@ impl SampleTime {
 
 /// Reason for a gap between a sample and the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Gap {
     /// The machine was suspended for so long, by the difference of the boot-time clock and the
@@ -77,6 +79,7 @@ pub enum Gap {
 
 /// Source of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceKind {
     /// The kernel's counters, just now.

@@ -6,16 +6,19 @@ use serde::{Deserialize, Serialize};
 
 /// Operations a second: of requests, merges, packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct PerSecond(pub f64);
 
 /// Bytes a second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct BytesPerSecond(pub f64);
 
 /// A share of a whole, 0 to 1. iostat's busy time can pass 1 by the error of its clock, and is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Fraction(pub f64);
 

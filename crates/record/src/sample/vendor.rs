@@ -7,6 +7,7 @@ use crate::Nanos;
 
 /// Vendor of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum VendorPage {
     /// An EBS volume.

@@ -10,7 +10,7 @@ mod checkpoint;
 mod member;
 mod one;
 mod places;
-mod report;
+pub(crate) mod report;
 mod share;
 mod source;
 

@@ -306,13 +306,15 @@ pub(crate) fn document(found: &[ReadResult]) -> String {
 
 /// The document of `scrub --read --json`.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
     mode: &'static str,
     read: Vec<SourceDocument<'a>>,
 }
 
 /// Result of an array or disk.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SourceDocument<'a> {
     device: String,
     /// Of an array.
@@ -333,6 +335,7 @@ struct SourceDocument<'a> {
 
 /// Result of a disk that was read.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DiskDocument<'a> {
     device: &'a Path,
     /// Its place in the array.
@@ -348,6 +351,7 @@ struct DiskDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ExtentDocument {
     offset_bytes: u64,
     length_bytes: u64,
@@ -355,12 +359,14 @@ struct ExtentDocument {
 
 /// Owners of some extents.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct OwnerDocument<'a> {
     extents: Vec<ExtentDocument>,
     what: OwnerKindDocument<'a>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum OwnerKindDocument<'a> {
     File {

@@ -7,6 +7,11 @@ const DIGITS: i32 = 4;
 
 /// A figure, written with four digits; what is not finite is `null`.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(into = "Option<f64>")
+)]
 pub(crate) struct RoundedFigure(pub(crate) f64);
 
 impl RoundedFigure {
@@ -44,6 +49,7 @@ pub(crate) fn figures(values: impl IntoIterator<Item = f64>) -> Vec<RoundedFigur
 
 /// A figure over time: a value for each slot.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Line {
     /// Mean of each slot.
     pub(crate) mean: Vec<RoundedFigure>,

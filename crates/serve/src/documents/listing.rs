@@ -9,6 +9,7 @@ use super::{DiskName, Document};
 
 /// The document `tags`.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Tags {
     /// Tags with their labels.
     pub(crate) tags: Vec<TagRow>,
@@ -26,6 +27,7 @@ impl Document for Tags {
 
 /// A tag with its labels.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TagRow {
     /// The tag.
     pub(crate) tag: String,
@@ -37,6 +39,7 @@ pub(crate) struct TagRow {
 
 /// The document `runs`.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Runs {
     /// Runs, the latest first.
     pub(crate) runs: Vec<Run>,
@@ -50,6 +53,7 @@ impl Document for Runs {
 
 /// A run.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Run {
     /// Its id.
     pub(crate) run: String,
@@ -75,6 +79,7 @@ pub(crate) struct Run {
 
 /// A sweep, or a run of the fleet such as a race.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Race {
     /// Its kind, `sweep` or `fleet`, which is the first part of its path, too.
     pub(crate) work: String,
@@ -90,6 +95,7 @@ pub(crate) struct Race {
 
 /// The document `markers`.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Markers {
     /// Markers, in order of time.
     pub(crate) markers: Vec<Marker>,
@@ -101,6 +107,7 @@ impl Document for Markers {
 
 /// A marker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Marker {
     /// Its number in the ledger.
     pub(crate) id: i64,
@@ -125,6 +132,7 @@ impl From<ledger::Mark> for Marker {
 
 /// The document `error`.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Error {
     /// Status.
     pub(crate) status: u16,

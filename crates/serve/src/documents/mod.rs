@@ -22,14 +22,6 @@ pub(crate) use verdicts::{
     Change, DiskChange, LoadChange, NamedCause, SeriesChange, TimeSpan, Verdict, Verdicts,
 };
 
-/// A document with its kind.
-#[derive(Serialize)]
-struct Kind<B> {
-    kind: &'static str,
-    #[serde(flatten)]
-    body: B,
-}
-
 /// A document of the API.
 pub(crate) trait Document: Serialize {
     /// Its kind.
@@ -37,16 +29,13 @@ pub(crate) trait Document: Serialize {
 
     /// The document as JSON in one line.
     fn json(&self) -> String {
-        let kind = Kind {
-            kind: Self::KIND,
-            body: self,
-        };
-        ui::json::Document::of("serve", kind).to_string()
+        ui::json::Document::of_kind("serve", Self::KIND, self).to_string()
     }
 }
 
 /// State of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum SourceState {
     /// It answers.
@@ -57,6 +46,7 @@ pub(crate) enum SourceState {
 
 /// A source of data and whether it answers.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SourceDocument {
     /// Its address, without secrets.
     pub(crate) name: String,

@@ -7,6 +7,7 @@ use super::{Document, RoundedFigure, SourceDocument};
 
 /// The document `now`.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct NowDocument {
     /// Time of the answer.
     pub(crate) time: Timestamp,
@@ -22,6 +23,7 @@ impl Document for NowDocument {
 
 /// Source of a host's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum HostSource {
     /// The kernel of this host.
@@ -32,6 +34,7 @@ pub(crate) enum HostSource {
 
 /// State of a host's figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum HostState {
     /// They are of now.
@@ -42,6 +45,7 @@ pub(crate) enum HostState {
 
 /// A host.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct HostNow {
     /// Its name.
     pub(crate) hostname: String,
@@ -69,6 +73,7 @@ pub(crate) struct HostNow {
 
 /// A disk.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DiskNow {
     /// The kernel's name.
     pub(crate) name: String,
@@ -100,6 +105,7 @@ pub(crate) struct DiskNow {
 
 /// State of an array: whether it is checked or rebuilt, and how far that is.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Array {
     /// md's sync action, such as `check`; `idle` where none is under way.
     pub(crate) action: String,
@@ -120,6 +126,7 @@ impl Array {
 
 /// Requests of one kind.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Flow {
     /// Requests a second.
     pub(crate) iops: RoundedFigure,
@@ -131,6 +138,7 @@ pub(crate) struct Flow {
 
 /// A finding that lasts.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Finding {
     /// Its code.
     pub(crate) code: String,
@@ -150,6 +158,7 @@ pub(crate) struct Finding {
 
 /// A figure that a finding rests on.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct FindingFigure {
     /// Its name with its unit.
     pub(crate) key: String,

@@ -7,6 +7,7 @@ use super::{DiskName, Document, Line, Marker, RoundedFigure, SourceDocument};
 
 /// The document `response-times`.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ResponseTimes {
     /// Start of the first slot.
     pub(crate) from: Timestamp,
@@ -62,6 +63,7 @@ impl Document for ResponseTimes {
 
 /// A disk over time.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DiskLines {
     /// The disk.
     #[serde(flatten)]
@@ -78,6 +80,7 @@ pub(crate) struct DiskLines {
 
 /// A host over time.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct HostLines {
     /// The host.
     pub(crate) hostname: String,
@@ -89,6 +92,7 @@ pub(crate) struct HostLines {
 
 /// Another series over time.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SeriesLine {
     /// Its name.
     pub(crate) name: String,
@@ -98,6 +102,7 @@ pub(crate) struct SeriesLine {
 
 /// A finding while it lasted.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct OpenFinding {
     /// The disk, or `host`.
     #[serde(flatten)]

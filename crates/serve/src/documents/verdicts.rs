@@ -7,6 +7,7 @@ use super::{Document, Marker, RoundedFigure, SourceDocument};
 
 /// The document `verdicts`.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Verdicts {
     /// Start of the span.
     pub(crate) from: Timestamp,
@@ -30,6 +31,7 @@ impl Document for Verdicts {
 
 /// A span of time.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TimeSpan {
     /// Start.
     pub(crate) from: Timestamp,
@@ -39,6 +41,7 @@ pub(crate) struct TimeSpan {
 
 /// A verdict with the figures that led to it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Verdict {
     /// The moment.
     pub(crate) time: Timestamp,
@@ -72,6 +75,7 @@ pub(crate) struct Verdict {
 
 /// A cause.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct NamedCause {
     /// `code`, `load`, `disk` or `series`.
     pub(crate) kind: &'static str,
@@ -81,6 +85,7 @@ pub(crate) struct NamedCause {
 
 /// Change of a figure of response times.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Change {
     /// `p50_ms`, `p95_ms`, `p99_ms`, or `above_500_ms`: the share of slower requests.
     pub(crate) metric: String,
@@ -104,6 +109,7 @@ pub(crate) struct Change {
 
 /// Change of the load.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct LoadChange {
     /// Requests after over requests before.
     pub(crate) rate_ratio: RoundedFigure,
@@ -121,6 +127,7 @@ pub(crate) struct LoadChange {
 
 /// Change of a disk.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DiskChange {
     /// Host and name.
     pub(crate) name: String,
@@ -146,6 +153,7 @@ pub(crate) struct DiskChange {
 
 /// Change of another series.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SeriesChange {
     /// Its name.
     pub(crate) name: String,

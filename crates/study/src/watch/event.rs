@@ -8,6 +8,7 @@ use super::rules::EventCode;
 
 /// A figure that an event rests on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventFigure {
     /// Name of the figure, with its unit at the end, such as `await_s`, `iops`, `share`.
     pub key: String,
@@ -18,6 +19,7 @@ pub struct EventFigure {
 /// Something that was found while watching. It appears once: it begins, its figures may change
 /// while it lasts, and it ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WatchEvent {
     /// Its number in this watch, from 1.
     pub id: u64,

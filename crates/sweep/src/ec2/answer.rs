@@ -17,6 +17,7 @@ use ui::table::{Column, layout, wrap};
 
 /// A volume type with its results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TypeResult {
     /// The type as given by the user.
     volume: String,
@@ -40,6 +41,7 @@ pub(crate) struct TypeResult {
 
 /// A mean with its 95 % interval, where there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TypeMean {
     mean: f64,
     low: Option<f64>,
@@ -48,6 +50,7 @@ pub(crate) struct TypeMean {
 
 /// The comparison of all types.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TypeComparison {
     sweep: String,
     instance: String,

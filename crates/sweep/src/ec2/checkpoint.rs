@@ -19,6 +19,7 @@ pub(crate) const DOCUMENT: &str = "sweep ec2";
 
 /// A type of volume that is compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct VolumeSpec {
     /// The type as given by the user, such as `gp3,iops=6000:100GiB`.
     pub text: String,

@@ -9,13 +9,13 @@
 //! A volume has the id of its sweep as a tag from its creation on. The next start or `sweep --abandon` finds the
 //! volumes of a killed sweep by that tag. Volumes without it are never changed.
 
-mod answer;
+pub(crate) mod answer;
 mod checkpoint;
 mod clean;
 mod clock;
 mod cloud;
 mod host;
-mod plan;
+pub(crate) mod plan;
 mod rounds;
 #[cfg(test)]
 mod tests;

@@ -191,7 +191,8 @@ impl TypeSweepPlan {
 
 /// Body of the document of `sweep --ec2 --dry-run --json`.
 #[derive(Serialize)]
-struct PlanDocument<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct PlanDocument<'a> {
     dry_run: bool,
     instance: &'a str,
     zone: &'a str,

@@ -33,7 +33,8 @@ pub(crate) fn document(
 
 /// The document of `sweep --json`.
 #[derive(Serialize)]
-struct SweepDocument<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct SweepDocument<'a> {
     schema: u32,
     command: &'static str,
     /// The version that measured.
@@ -120,6 +121,7 @@ impl<'a> SweepDocument<'a> {
 
 /// The best that survives a number of lost disks, by its index.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SurvivorDocument<'a> {
     losses: usize,
     winner: Option<usize>,
@@ -138,6 +140,7 @@ impl<'a> SurvivorDocument<'a> {
 
 /// Settings of the sweep.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SettingsDocument<'a> {
     devices: Vec<VolumeDocument<'a>>,
     /// The objective by which layouts are ranked.
@@ -166,6 +169,7 @@ struct SettingsDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct VolumeDocument<'a> {
     path: String,
     serial: Option<&'a str>,
@@ -175,6 +179,7 @@ struct VolumeDocument<'a> {
 
 /// A requirement of a layout, such as `commit.p99<5ms`.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RequirementDocument<'a> {
     figure: &'a Figure,
     side: &'static str,
@@ -225,6 +230,7 @@ impl<'a> SettingsDocument<'a> {
 
 /// A layout and, where it has a row, its conclusions.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LayoutDocument<'a> {
     index: usize,
     name: String,
@@ -283,6 +289,7 @@ impl<'a> LayoutDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CostDocument {
     per_month: f64,
     rate_per_dollar: Option<f64>,
@@ -299,6 +306,7 @@ impl CostDocument {
 
 /// A figure with the bounds of its 95 % interval.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FigureDocument {
     mean: f64,
     low: Option<f64>,
@@ -328,6 +336,7 @@ fn figures(figures: &BTreeMap<Figure, Value>) -> BTreeMap<String, FigureDocument
 
 /// A measurement. It has either a run with its figures, or the reason why it failed.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CellDocument<'a> {
     block: usize,
     layout: usize,
@@ -370,6 +379,7 @@ impl<'a> CellDocument<'a> {
 
 /// Change of the baseline over the sweep.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DriftDocument<'a> {
     points: Vec<DriftPointDocument>,
     change: &'a Option<Value>,
@@ -378,6 +388,7 @@ struct DriftDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DriftPointDocument {
     began_s: f64,
     value: f64,
@@ -398,6 +409,7 @@ impl<'a> DriftDocument<'a> {
 
 /// Effect of a setting instead of another, all else equal.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct EffectDocument<'a> {
     factor: &'a Factor,
     from: &'a str,
@@ -429,12 +441,14 @@ impl<'a> EffectDocument<'a> {
 
 /// Objective by the number of members.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CurveDocument<'a> {
     label: &'a str,
     points: Vec<PointDocument<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PointDocument<'a> {
     members: usize,
     value: &'a Value,
@@ -458,6 +472,7 @@ impl<'a> CurveDocument<'a> {
 
 /// Rates of each disk alone, and of all at once.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ProbeDocument<'a> {
     phase: &'a str,
     alone_per_s: &'a [Value],

@@ -38,6 +38,7 @@ const LONGEST_BLOCK: Nanos = Nanos::from_secs(10);
 
 /// Event that ended a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 enum Ended {
     /// A signal.
@@ -51,7 +52,8 @@ enum Ended {
 }
 
 #[derive(Serialize)]
-struct Document {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document {
     file: String,
     devices: Vec<String>,
     seconds: f64,

@@ -9,6 +9,7 @@ use crate::tracepoints::{AWAY, option_for};
 
 /// A reason to doubt a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TraceFinding {
     pub(crate) code: &'static str,
     pub(crate) severity: Severity,

@@ -22,6 +22,7 @@ const GROWTH_POINTS: usize = 20;
 
 /// The document.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Shown {
     pub(crate) file: String,
     pub(crate) format: &'static str,
@@ -70,6 +71,7 @@ pub(crate) struct Shown {
 
 /// Queue depth.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DepthShown {
     pub(crate) mean: f64,
     pub(crate) max: u64,
@@ -77,6 +79,7 @@ pub(crate) struct DepthShown {
 
 /// Distinct bytes that were touched by a time.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct GrowthShown {
     pub(crate) seconds: f64,
     pub(crate) distinct_bytes: u64,
@@ -84,6 +87,7 @@ pub(crate) struct GrowthShown {
 
 /// Share of the I/O that goes to the hottest blocks.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SkewShown {
     pub(crate) hottest_percent: f64,
     pub(crate) accesses_percent: f64,
@@ -91,6 +95,7 @@ pub(crate) struct SkewShown {
 
 /// Number of reads or writes of a length.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SizeShown {
     pub(crate) op: &'static str,
     pub(crate) bytes: u64,
@@ -99,6 +104,7 @@ pub(crate) struct SizeShown {
 
 /// A device.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DeviceShown {
     pub(crate) size_bytes: Option<Bytes>,
     pub(crate) write_cache: Option<&'static str>,
@@ -108,6 +114,7 @@ pub(crate) struct DeviceShown {
 
 /// I/Os of a class, a process, a file or a device.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct GroupShown {
     pub(crate) name: String,
     pub(crate) ios: u64,
@@ -118,6 +125,7 @@ pub(crate) struct GroupShown {
 
 /// Latencies.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct LatencyShown {
     pub(crate) mean_us: f64,
     pub(crate) p50_us: f64,

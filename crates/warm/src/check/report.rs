@@ -107,7 +107,8 @@ impl Checked {
 
 /// The document of `warm --check --json`.
 #[derive(Serialize)]
-struct Document<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct Document<'a> {
     mode: &'static str,
     volumes: Vec<VolumeDocument<'a>>,
     schedule: Option<ScheduleDocument>,
@@ -115,6 +116,7 @@ struct Document<'a> {
 
 /// Result of the check of a volume.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct VolumeDocument<'a> {
     device: &'a str,
     size_bytes: Bytes,
@@ -135,6 +137,7 @@ struct VolumeDocument<'a> {
 
 /// Share of cold blocks, from 0 to 1, with the bounds of a 95 % interval.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ColdDocument {
     share: f64,
     low: f64,
@@ -143,6 +146,7 @@ struct ColdDocument {
 
 /// Time that the first read of a cold block costs more, in seconds.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PenaltyDocument {
     median_s: f64,
     median_low_s: f64,
@@ -152,6 +156,7 @@ struct PenaltyDocument {
 
 /// Duration of warming, in seconds.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ForecastDocument {
     seconds: f64,
     low_s: f64,

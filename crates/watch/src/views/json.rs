@@ -16,6 +16,7 @@ use ui::json::SCHEMA;
 
 /// A line: the version of its form, its kind, and the fields of that kind.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Line<T> {
     schema: u32,
     kind: &'static str,
@@ -36,6 +37,7 @@ pub(super) fn line(kind: &'static str, body: impl Serialize) -> String {
 
 /// The first line: what is watched. `kind` is the line's; `source` is where samples come from.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct StartLine<'a> {
     command: &'static str,
     disksmith: &'static str,
@@ -60,11 +62,13 @@ pub(crate) fn start(source: &SampleSource) -> String {
 
 /// Something that cannot be seen, and why.
 pub(crate) fn note(text: &str) -> String {
-    #[derive(Serialize)]
-    struct NoteLine<'a> {
-        text: &'a str,
-    }
     line("note", NoteLine { text })
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct NoteLine<'a> {
+    text: &'a str,
 }
 
 /// The lines of a sample and of what was found in it.
@@ -83,6 +87,7 @@ pub(crate) fn changes(changes: &[EventChange]) -> String {
 
 /// The line of a finding that begins, changes or ends.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FindingLine<'a> {
     /// `opened`, `updated`, `closed`, or `unfinished` where a log ends while it lasts.
     change: &'static str,
@@ -105,6 +110,7 @@ fn change_line(change: &EventChange) -> String {
 
 /// A finding with its beginning, its end and its figures.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct FindingDocument<'a> {
     /// Number of the finding in this watch.
     id: u64,
@@ -123,6 +129,7 @@ pub(crate) struct FindingDocument<'a> {
 
 /// A moment by the clock, and since the watch began.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct MomentDocument {
     time: Option<Timestamp>,
     elapsed_ns: Nanos,
@@ -155,6 +162,19 @@ impl From<SampleTime> for MomentDocument {
             elapsed_ns: moment.elapsed,
         }
     }
+}
+
+/// The types of the lines.
+#[cfg(feature = "schema")]
+pub(crate) fn document_types() -> Vec<ui::schema::DocumentType> {
+    use ui::schema::DocumentType;
+    vec![
+        DocumentType::whole::<Line<StartLine>>("watch", Some("start")),
+        DocumentType::whole::<Line<NoteLine>>("watch", Some("note")),
+        DocumentType::whole::<Line<FindingLine>>("watch", Some("finding")),
+        DocumentType::whole::<Line<crate::mark::MarkDocument>>("watch", Some("mark")),
+        sample::sample_type(),
+    ]
 }
 
 #[cfg(test)]

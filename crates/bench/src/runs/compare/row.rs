@@ -171,6 +171,7 @@ impl ComparedRow {
 
 /// One kind of request of one phase, in the document.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct RowDocument<'a> {
     /// Name of the phase in A.
     name: &'a str,
@@ -189,6 +190,7 @@ pub(super) struct RowDocument<'a> {
 
 /// Mean rate, in the unit in which both count, and the 99th percentile of latency.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SideDocument {
     iops: Option<f64>,
     bytes_per_s: Option<f64>,
@@ -197,6 +199,7 @@ struct SideDocument {
 
 /// A ratio with the bounds of its 95 % interval.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RatioDocument {
     mean: f64,
     low: f64,

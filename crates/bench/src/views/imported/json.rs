@@ -21,6 +21,7 @@ pub(crate) fn document(run: &ImportedRun, judged: &Judged) -> String {
 
 /// The document of one run.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ImportedDocument<'a> {
     schema: u32,
     command: &'static str,
@@ -46,12 +47,14 @@ pub(crate) struct ImportedDocument<'a> {
 
 /// The tool that measured.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum OriginDocument<'a> {
     Imported { tool: &'a str },
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct TargetDocument<'a> {
     path: Option<&'a str>,
     kind: (),
@@ -63,6 +66,7 @@ struct TargetDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct MachineDocument<'a> {
     hostname: Option<&'a str>,
 }
@@ -110,6 +114,7 @@ fn direct(phases: &[PhaseSummary]) -> Option<bool> {
 
 /// The figures of a phase.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PhaseDocument<'a> {
     name: &'a str,
     workload: WorkloadDocument<'a>,
@@ -130,6 +135,7 @@ struct PhaseDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WorkloadDocument<'a> {
     pattern: Option<&'a Pattern>,
     /// Share of reads, from 0 to 1.
@@ -147,6 +153,7 @@ struct WorkloadDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct EngineDocument<'a> {
     kind: &'static str,
     clock: (),
@@ -155,6 +162,7 @@ struct EngineDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CpuDocument {
     user_s: Option<f64>,
     system_s: Option<f64>,
@@ -220,6 +228,7 @@ impl<'a> PhaseDocument<'a> {
 
 /// Requests of one kind.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FlowDocument {
     ops: Option<u64>,
     bytes: Option<u64>,
@@ -233,6 +242,7 @@ struct FlowDocument {
 
 /// A mean; other tools give no interval.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct MeanDocument {
     mean: Option<f64>,
     low: (),
@@ -260,6 +270,7 @@ impl FlowDocument {
 
 /// Latency of requests, in nanoseconds.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LatencyDocument {
     min: Option<f64>,
     mean: Option<f64>,

@@ -38,6 +38,7 @@ macro_rules! events {
     ($settings:ident: $($(#[doc = $doc:literal])+ $name:ident = $word:literal, $finding:ident $(, $rule:expr)?;)+) => {
         /// The kind of an event.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum EventCode {
             $($(#[doc = $doc])+ #[serde(rename = $word)] $name,)+
         }

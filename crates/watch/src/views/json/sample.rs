@@ -13,6 +13,11 @@ use serde::{Serialize, Serializer};
 
 use ui::json::SCHEMA;
 
+#[cfg(feature = "schema")]
+mod schema;
+#[cfg(feature = "schema")]
+pub(super) use schema::sample_type;
+
 /// Makes a type that is written as a document: the keys, and the value of each.
 macro_rules! document {
     ($part:ident of $of:ty as $one:ident { $($key:literal: $value:expr,)* }) => {
@@ -24,6 +29,22 @@ macro_rules! document {
                 let mut document = to.serialize_map(None)?;
                 $(document.serialize_entry($key, &$value)?;)*
                 document.end()
+            }
+        }
+
+        #[cfg(feature = "schema")]
+        impl schemars::JsonSchema for $part<'_> {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($part).into()
+            }
+
+            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let mut fields = schema::Fields::new(generator);
+                $(fields.add($key, |$one: &$of| {
+                    let _ = $one;
+                    schema::type_of(&$value)
+                });)*
+                fields.schema()
             }
         }
     };
@@ -100,6 +121,11 @@ document!(DevicePart of DeviceSample as sample {
 });
 
 /// `major:minor`.
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(into = "String")
+)]
 struct Number(DeviceNumber);
 
 impl Serialize for Number {
@@ -162,13 +188,22 @@ document!(LatencyPart of LatencySample as latency {
 });
 
 document!(TimesPart of Latencies as times {
-    "bins": Each(&bins(times), BinPart),
+    "bins": BinsPart(times),
     "count": times.count,
     "max_ns": times.max,
     "p50_ns": times.p50,
     "p999_ns": times.p999,
     "p99_ns": times.p99,
 });
+
+/// The bins of a histogram, made as they are written.
+struct BinsPart<'a>(&'a Latencies);
+
+impl Serialize for BinsPart<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Each(&bins(self.0), BinPart).serialize(to)
+    }
+}
 
 fn bins(times: &Latencies) -> Vec<LatencyBin> {
     let histogram = times.histogram();
