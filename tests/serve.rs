@@ -188,7 +188,7 @@ fn addresses_that_cannot_be_served_on_are_refused() {
     let server = Server::start(&place, "");
     place
         .run(&["serve", "--listen", &server.port.to_string()])
-        .refuses(&["listens on 127.0.0.1", "--listen"]);
+        .refuses(&["127.0.0.1", "Address already in use", "ss -lntup"]);
 }
 
 #[test]
@@ -417,7 +417,7 @@ fn markers_are_set_listed_and_written_in_other_forms() {
     assert!(csv.header("content-disposition").contains("markers.csv"));
     assert!(
         csv.body
-            .contains("2026-11-24T14:05:00Z,db-1,deploy <b>1</b>\r\n"),
+            .contains("2026-11-24T14:05:00Z,db-1,deploy <b>1</b>\n"),
         "{}",
         csv.body
     );

@@ -1,6 +1,5 @@
 //! `trace record`, and blktrace beside it, on a device that takes FUA: a volume of the lab that the machine's kernel
-//! reaches by its own NBD client. It sends each flush, and each write with FUA, as it is, where virtio-blk has no FUA and
-//! QEMU makes one flush of several.
+//! reaches by its own NBD client. It sends each flush, and each write with FUA, as it is; virtio-blk has no FUA.
 
 use std::fs;
 use std::path::{Path, PathBuf};
