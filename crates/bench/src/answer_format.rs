@@ -1,12 +1,7 @@
-//! The formats in which `bench` and `show` answer other programs, beside JSON: their names, and what makes them.
+//! The formats in which `bench` and `show` answer other programs, beside JSON. `views/formatted.rs` makes them.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use formats::{Format, WriteError};
-use record::{ImportedRun, Run};
-
-use crate::conclusion::Conclusion;
-use crate::judged::Judged;
-use crate::views;
+use formats::Format;
 
 /// The format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,27 +38,5 @@ impl AnswerFormat {
                 .find(|format| format.describe().0 == word)
                 .ok_or("this format is not known")
         })
-    }
-
-    /// A run that was measured here.
-    ///
-    /// # Errors
-    /// When the format has no place for any of its phases.
-    pub(crate) fn measured(self, run: &Run, conclusion: &Conclusion) -> Result<String, WriteError> {
-        match self {
-            AnswerFormat::Csv => Ok(views::csv::measured(run, conclusion)),
-            AnswerFormat::Tool(format) => formats::write(format, &formats::sum_up(run)),
-        }
-    }
-
-    /// A run of another tool.
-    ///
-    /// # Errors
-    /// As [`AnswerFormat::measured`].
-    pub(crate) fn imported(self, run: &ImportedRun, judged: &Judged) -> Result<String, WriteError> {
-        match self {
-            AnswerFormat::Csv => Ok(views::csv::imported(run, judged)),
-            AnswerFormat::Tool(format) => formats::write(format, &run.summary),
-        }
     }
 }

@@ -133,6 +133,7 @@ pub fn document_types() -> Vec<ui::schema::DocumentType> {
     vec![
         DocumentType::of::<run::view::RunReport>("fleet exec"),
         DocumentType::of::<run::view::RunReport>("fleet run"),
+        DocumentType::of::<destroy::PlanBody>("fleet run"),
         DocumentType::of::<destroy::PlanBody>("fleet zero"),
         DocumentType::of::<run::view::RunReport>("fleet zero"),
         DocumentType::of::<destroy::inspect::Disks>("look"),

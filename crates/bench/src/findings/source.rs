@@ -158,6 +158,19 @@ pub(super) fn served(run: &Run) -> Option<Finding> {
             ),
         ));
     }
+    if hidden && kind == "overlay" {
+        return Some(finding(
+            FindingCode::Cached,
+            Severity::Note,
+            None,
+            format!(
+                "{} is on an overlay, the file system of a container: the disk below it is not known, nor what the \
+                 kernel counted there. Measure a directory of a volume that is mounted into the container: disksmith \
+                 bench DIRECTORY",
+                run.target.path
+            ),
+        ));
+    }
     (hidden && served).then(|| {
         finding(
             FindingCode::Cached,
@@ -447,6 +460,8 @@ mod tests {
         run.machine.filesystem = mounted("fuse.mergerfs");
         assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Warn)]);
         run.machine.filesystem = mounted("nfs4");
+        assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Note)]);
+        run.machine.filesystem = mounted("overlay");
         assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Note)]);
         run.machine.filesystem = mounted("ext4");
         assert_eq!(codes(&run), []);

@@ -215,10 +215,10 @@ pub fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
     let run = load(&ledger, &args.run)?;
     let text = match (&run, args.format) {
         (Concluded::Measured(run, conclusion), Some(format)) => {
-            format.measured(run, conclusion).refused()?
+            views::formatted::measured(format, run, conclusion).refused()?
         }
         (Concluded::Imported(run, judged), Some(format)) => {
-            format.imported(run, judged).refused()?
+            views::formatted::imported(format, run, judged).refused()?
         }
         (run, None) if args.json => run.document(),
         (Concluded::Measured(run, conclusion), None) => {

@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod csv;
+pub(crate) mod formatted;
 pub mod html;
 pub(crate) mod imported;
 pub mod json;

@@ -296,7 +296,8 @@ impl fmt::Display for Reason {
                 pid,
             } => write!(
                 f,
-                "{storage} is {hold} by {program} (pid {pid}); stop that program first"
+                "{storage} is {hold} by {program} (pid {pid}); stop that program first, or its service, which is named by: \
+                 systemctl status {pid}"
             ),
             Reason::AlsoTarget { other } => write!(
                 f,

@@ -15,8 +15,6 @@ use ui::json::SCHEMA;
 
 #[cfg(feature = "schema")]
 mod schema;
-#[cfg(feature = "schema")]
-pub(super) use schema::sample_type;
 
 /// Makes a type that is written as a document: the keys, and the value of each.
 macro_rules! document {
@@ -311,3 +309,39 @@ document!(PressureLinePart of PressureLine as line {
     "avg60_fraction": line.avg60,
     "stalled_fraction": line.stalled,
 });
+
+/// The type of a sample's line.
+#[cfg(feature = "schema")]
+pub(super) fn sample_type() -> ui::schema::DocumentType {
+    ui::schema::DocumentType::whole::<SampleLine>("watch", Some("sample"))
+}
+
+#[cfg(feature = "schema")]
+impl<T, U: schemars::JsonSchema> schemars::JsonSchema for Each<'_, T, U> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Vec::<U>::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Vec::<U>::json_schema(generator)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for BinsPart<'_> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Vec::<BinPart<'_>>::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Vec::<BinPart<'_>>::json_schema(generator)
+    }
+}

@@ -1,18 +1,9 @@
 //! The schema of a sample: the type of each value that is written, without a sample.
 
-use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
-use ui::schema::DocumentType;
-
-use super::{BinPart, BinsPart, Each, SampleLine};
-
-/// The type of a sample's line.
-pub(crate) fn sample_type() -> DocumentType {
-    DocumentType::whole::<SampleLine>("watch", Some("sample"))
-}
 
 /// The fields of a document, each with the schema of its value.
 pub(super) struct Fields<'a> {
@@ -48,32 +39,4 @@ impl Fields<'_> {
 /// The type of a value.
 pub(super) fn type_of<T>(_: &T) -> PhantomData<T> {
     PhantomData
-}
-
-impl<T, U: JsonSchema> JsonSchema for Each<'_, T, U> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        Vec::<U>::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Vec::<U>::json_schema(generator)
-    }
-}
-
-impl JsonSchema for BinsPart<'_> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        Vec::<BinPart<'_>>::schema_name()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Vec::<BinPart<'_>>::json_schema(generator)
-    }
 }
