@@ -58,7 +58,7 @@ fn with_root_a_disk_whose_events_do_not_come_is_refused() {
     assert!(!place.path("t.dst").exists());
 }
 
-/// tracefs is mounted nowhere, nor in the kernel's list of file systems, which a list of others is put over.
+/// A mount namespace without a mounted tracefs, in which /proc/filesystems is a list without it.
 #[test]
 fn with_root_a_kernel_without_tracefs_is_named() {
     let place = Place::new();

@@ -288,9 +288,11 @@ impl FioOptions {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Names of the files or devices, each to be rewritten in place.
+    /// Names of files or devices, each to be rewritten in place. In a directory they are names of files only.
     pub fn filenames_mut(&mut self) -> impl Iterator<Item = &mut String> {
-        let named = |(name, _): &&mut (&'static str, String)| *name == "filename";
+        let in_directory = self.value("directory").is_some();
+        let named =
+            move |(name, _): &&mut (&'static str, String)| *name == "filename" && !in_directory;
         self.given.iter_mut().filter(named).map(|(_, text)| text)
     }
 

@@ -14,15 +14,19 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Arrivals with `mean_gap` ticks between them on average, or exactly where they are `even`. As in fio the first is
-    /// due at `start`.
+    /// Arrivals with `mean_gap` ticks between them on average, or exactly where they are `even`. The first of even ones is
+    /// due at `start`, as in fio. Others come a first gap later: at `start` those of many threads would come at once.
     pub(crate) fn new(mean_gap: f64, start: u64, seed: u64, even: bool) -> Arrivals {
-        Arrivals {
+        let mut arrivals = Arrivals {
             mean_gap,
             due: start as f64,
             random: Random::new(seed),
             even,
+        };
+        if !even {
+            arrivals.advance();
         }
+        arrivals
     }
 
     /// Due time of the next request, in ticks.
@@ -56,13 +60,22 @@ mod tests {
         for _ in 0..100_000 {
             arrivals.advance();
         }
-        let mean_gap = (arrivals.due() - 5_000_000) as f64 / 100_000.0;
+        let mean_gap = (arrivals.due() - 5_000_000) as f64 / 100_001.0;
         // The mean of 100,000 exponential gaps has a deviation of 0.3 %.
         assert!((mean_gap / 1000.0 - 1.0).abs() < 0.015, "{mean_gap}");
     }
 
     #[test]
-    fn even_arrivals_come_at_equal_gaps() {
+    fn threads_do_not_begin_together() {
+        let first = |seed| Arrivals::new(1000.0, 0, seed, false).due();
+        let mut due: Vec<u64> = (0..64).map(first).collect();
+        due.sort_unstable();
+        // An exponential gap has its median at 0.69 of the mean.
+        assert!((400..1000).contains(&due[32]), "{due:?}");
+    }
+
+    #[test]
+    fn even_arrivals_come_at_equal_gaps_from_the_start_on() {
         let mut arrivals = Arrivals::new(1000.5, 0, 3, true);
         let due: Vec<u64> = (0..4)
             .map(|_| {

@@ -152,7 +152,7 @@ impl OutputFile {
         })
     }
 
-    /// A new file next to the place of an output that is no stream, for content that is written bit by bit.
+    /// A new file next to the place of an output that is no stream, for content that is written in parts.
     ///
     /// # Errors
     /// When none can be made.

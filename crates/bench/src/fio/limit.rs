@@ -1,4 +1,4 @@
-//! How much a job moves before it ends.
+//! Limit of a job: the bytes and requests after which it ends.
 
 use fiojob::{Amount, FioError, Job, ZoneMode};
 use record::{Bytes, Stride};

@@ -126,7 +126,8 @@ impl BackOff {
 mod tests {
     use super::*;
 
-    /// How much so many slow latencies a look, each look this long, move a p99's rate in a second.
+    /// Logarithm of the factor by which a p99's rate changes within a second of so many looks, each with so many slow
+    /// latencies.
     fn moved_in_a_second(looks: u32, latencies: usize) -> f64 {
         let seconds = 1.0 / f64::from(looks);
         let (mut weight, mut guard) = (LatencyWeight::default(), SlowGuard::default());

@@ -76,11 +76,12 @@ impl Statsd {
         let cannot = || format!("statsd://{place} cannot be had");
         let mut found = host.to_socket_addrs().with_context(cannot)?;
         let address: SocketAddr = found.next().with_context(cannot)?;
-        let datagrams = UdpSocket::bind(address)
-            .map_err(|error| remedy::port(error, address.port()))
-            .with_context(cannot)?;
+        let cannot_bind = |error| remedy::port(error, address.port());
+        let datagrams = UdpSocket::bind(address).map_err(cannot_bind);
+        let datagrams = datagrams.with_context(cannot)?;
         let bound = datagrams.local_addr().with_context(cannot)?;
-        let listener = TcpListener::bind(bound).with_context(cannot)?;
+        let listener = TcpListener::bind(bound).map_err(cannot_bind);
+        let listener = listener.with_context(cannot)?;
         datagrams.set_nonblocking(true).with_context(cannot)?;
         listener.set_nonblocking(true).with_context(cannot)?;
         // As much as the host allows; less loses datagrams sooner.

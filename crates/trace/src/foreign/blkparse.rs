@@ -30,9 +30,13 @@ fn is_notice(line: &str) -> bool {
 
 /// True of the first line of the sums behind the events: `CPU0 (sda):`, or with `-s` `kjournald (697)`.
 fn begins_sums(line: &str) -> bool {
-    let known = ["Total (", "Throughput (", "Events ("];
-    let heading = line.trim_end().trim_end_matches(':');
-    heading.ends_with(')') || known.iter().any(|word| line.starts_with(word))
+    let known = ["CPU", "Total (", "Throughput (", "Events ("];
+    let process = line
+        .trim_end()
+        .strip_suffix(')')
+        .and_then(|text| text.rsplit_once(" ("));
+    let is_process = process.is_some_and(|(_, pid)| pid.parse::<u32>().is_ok());
+    is_process || known.iter().any(|word| line.starts_with(word))
 }
 
 /// True of lines of events.

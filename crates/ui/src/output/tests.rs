@@ -303,7 +303,7 @@ fn a_descriptor_is_written_to_where_it_stands_unless_it_is_a_device() {
 }
 
 #[test]
-fn a_trace_is_written_bit_by_bit_replaced_by_force_and_no_stream() {
+fn a_trace_is_written_in_parts_replaced_by_force_and_no_stream() {
     let state = State::new();
     for force in [false, true] {
         let output = state.check("place", OutputFormat::Trace, force).unwrap();

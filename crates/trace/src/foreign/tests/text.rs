@@ -33,6 +33,7 @@ small.load | 1.0 ; 8 ; x ; W | 11: expected the length in sectors
 small.load | 1.0 ; 8 ; 8 ; T | 15: expected R or W
 blkparse.txt | zz,0 1 7 0.002 697 D R 8 + 8 [db] | 1: expected the device
 blkparse.txt | 8 0 1 7 0.002 697 D R 8 + 8 [db] | 1: expected the device
+blkparse.txt | zz,0 (x) | 1: expected the device
 blkparse.txt |  zz 8,0 1 7 0.002 697 D R 8 + 8 [db] | 2: expected the device
 blkparse.txt | 8,0 1 7 | 8: expected the time
 blkparse.txt | 8,0 1 7 0.002 697 D | 20: expected the kind of request
