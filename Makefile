@@ -82,7 +82,8 @@ fuzz:
 	fuzz/short $(FUZZ_SECONDS)
 
 static:
-	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked --target $(TRIPLE)
+	env -u RUSTFLAGS $(CARGO) build --release --locked --target $(TRIPLE) \
+	    --config 'target.$(TRIPLE).rustflags=["-Ctarget-feature=+crt-static"]'
 	@ls -l $(TARGET)/$(TRIPLE)/release/disksmith
 
 dist:
