@@ -120,23 +120,23 @@ pub(super) fn left(context: &Context) -> String {
 }
 
 const COLUMNS: [Column; 10] = [
-    Column::words("array"),
-    Column::words("level"),
+    Column::text("array"),
+    Column::text("level"),
     Column::numbers("size", 0),
     Column::numbers("chunk", 2),
-    Column::words("bitmap").ranked(4),
-    Column::words("state"),
-    Column::words("in sync").ranked(3),
+    Column::text("bitmap").ranked(4),
+    Column::text("state"),
+    Column::text("in sync").ranked(3),
     Column::numbers("spares", 1),
-    Column::words("doing").ranked(1),
-    Column::words("used as"),
+    Column::text("doing").ranked(1),
+    Column::text("used as"),
 ];
 
 const MEMBERS: [Column; 6] = [
-    Column::words("array"),
+    Column::text("array"),
     Column::numbers("slot", 0),
-    Column::words("member"),
-    Column::words("state"),
+    Column::text("member"),
+    Column::text("state"),
     Column::numbers("used", 1),
     Column::numbers("errors", 0),
 ];

@@ -32,8 +32,8 @@ pub(super) fn reason_against(root: &Root, path: &Path, consents: &[Consent]) -> 
         Ok(content) => content.kinds(),
         Err(error) => return Some(format!("the superblock of {shown} cannot be read: {error}")),
     };
-    let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
-    let argument = format!("--destroy {shown}={}", words.join(","));
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
+    let argument = format!("--destroy {shown}={}", names.join(","));
     let named: Vec<&Consent> = consents.iter().filter(|one| one.names(path)).collect();
     if named.is_empty() {
         return Some(format!(
@@ -45,7 +45,7 @@ pub(super) fn reason_against(root: &Root, path: &Path, consents: &[Consent]) -> 
     (!all_named).then(|| {
         format!(
             "{shown} carries {}, and all of that must be named: {argument}",
-            words.join(", ")
+            names.join(", ")
         )
     })
 }

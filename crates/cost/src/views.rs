@@ -264,13 +264,13 @@ fn layout_of(count: u32) -> String {
 }
 
 const COLUMNS: [Column; 9] = [
-    Column::words("type"),
+    Column::text("type"),
     Column::numbers("count", 0),
     Column::numbers("GiB each", 0),
     Column::numbers("IOPS each", 1),
     Column::numbers("MiB/s each", 1),
     Column::numbers("a month", 0),
-    Column::words("").ranked(1),
+    Column::text("").ranked(1),
     Column::numbers("per million I/O", 2),
     Column::numbers("per GiB", 2),
 ];

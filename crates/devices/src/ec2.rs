@@ -71,13 +71,13 @@ pub(crate) fn query(
 }
 
 const COLUMNS: [Column; 7] = [
-    Column::words("device"),
-    Column::words("volume"),
-    Column::words("type"),
+    Column::text("device"),
+    Column::text("volume"),
+    Column::text("type"),
     Column::numbers("GiB", 0),
     Column::numbers("IOPS", 0),
     Column::numbers("MiB/s", 0),
-    Column::words("snapshot").ranked(1),
+    Column::text("snapshot").ranked(1),
 ];
 
 /// Table of the volumes, each with the name of its disk, and their tags.

@@ -109,7 +109,7 @@ impl KernelLists<'_> {
             model: device.model.clone(),
             serial: device.serial.clone(),
             used_as: self.used_as(device),
-            signatures: content.as_ref().map(own_words),
+            signatures: content.as_ref().map(signature_labels),
             reasons,
             array: raid::array(&self.arrays, device.number),
             member_of: raid::memberships(&self.arrays, device.number),
@@ -144,24 +144,24 @@ impl KernelLists<'_> {
 }
 
 /// Content of a device itself, each word once. What its partitions carry stands with these.
-fn own_words(content: &Content) -> Vec<String> {
+fn signature_labels(content: &Content) -> Vec<String> {
     let own = content
         .found
         .iter()
         .filter(|found| found.partition.is_none());
-    let mut words: Vec<String> = own.map(|found| found.kind.to_string()).collect();
-    words.dedup();
-    words
+    let mut labels: Vec<String> = own.map(|found| found.kind.to_string()).collect();
+    labels.dedup();
+    labels
 }
 
 const COLUMNS: [Column; 7] = [
-    Column::words("device"),
-    Column::words("what").ranked(2),
+    Column::text("device"),
+    Column::text("what").ranked(2),
     Column::numbers("size", 0),
-    Column::words("model").ranked(3),
-    Column::words("carries").ranked(1),
-    Column::words("mounted"),
-    Column::words("may be written"),
+    Column::text("model").ranked(3),
+    Column::text("carries").ranked(1),
+    Column::text("mounted"),
+    Column::text("may be written"),
 ];
 
 fn text(disks: &[Branch], ec2: bool, columns: usize) -> String {
@@ -194,8 +194,8 @@ impl Branch {
     fn title(&self) -> String {
         let array = self.array.iter().flat_map(ArrayPart::properties);
         let member = self.member_of.iter().filter_map(Membership::role);
-        let words = [self.what.clone()].into_iter().chain(array).chain(member);
-        words.collect::<Vec<String>>().join(", ")
+        let parts = [self.what.clone()].into_iter().chain(array).chain(member);
+        parts.collect::<Vec<String>>().join(", ")
     }
 
     fn add_rows(&self, depth: usize, rows: &mut Vec<Vec<String>>) {
@@ -207,7 +207,7 @@ impl Branch {
             }
         };
         let carries = match &self.signatures {
-            Some(words) => or_dash(words.join(",")),
+            Some(labels) => or_dash(labels.join(",")),
             None => "?".to_owned(),
         };
         rows.push(vec![

@@ -57,7 +57,7 @@ pub(crate) fn page(name: &str) -> Option<&'static str> {
 
 /// The names of the pages with their titles.
 pub(crate) fn list(columns: usize) -> String {
-    let titles = [Column::words("playbook"), Column::words("symptom")];
+    let titles = [Column::text("playbook"), Column::text("symptom")];
     let row = |(name, text): &(&str, &str)| {
         let title = text.lines().next().unwrap_or_default();
         vec![

@@ -29,8 +29,8 @@ macro_rules! document {
     };
 }
 
-/// Words of the document.
-macro_rules! words {
+/// Keywords of the document.
+macro_rules! keywords {
     ($(#[$doc:meta])* $name:ident { $($word:ident = $text:literal,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Serialize)]
@@ -73,15 +73,15 @@ impl From<String> for AxisValue {
     }
 }
 
-words!(
+keywords!(
     /// The pattern of a line.
     Dash { Solid = "solid", Dash = "dash", Dot = "dot", DashDot = "dashdot", }
 );
-words!(
+keywords!(
     /// The way from point to point: straight, or level and then upright.
     LineShape { Linear = "linear", Hv = "hv", }
 );
-words!(
+keywords!(
     /// The parts of a trace that are drawn.
     Mode {
         Lines = "lines",
@@ -91,15 +91,15 @@ words!(
         MarkersText = "markers+text",
     }
 );
-words!(
+keywords!(
     /// The area of a trace that is filled: down to the trace before, or the trace's own outline.
     Fill { ToPrevious = "previous", ToSelf = "self", }
 );
-words!(
+keywords!(
     /// The sign at each point; a full circle where none is named.
     Symbol { CircleOpen = "circle-open", DiamondOpen = "diamond-open", TickOpen = "tick", }
 );
-words!(
+keywords!(
     /// The side of a point on which its text stands.
     Position {
         TopCenter = "top center",
@@ -109,19 +109,19 @@ words!(
         BottomRight = "bottom right",
     }
 );
-words!(
+keywords!(
     /// The kind of an axis.
     Scale { Linear = "linear", Log = "log", Date = "date", Category = "category", }
 );
-words!(
+keywords!(
     /// The points that are named under the pointer: one of each line, or the nearest.
     Hover { X = "x", Closest = "closest", }
 );
-words!(
+keywords!(
     /// The form of a shape.
     ShapeKind { Line = "line", Rect = "rect", }
 );
-words!(
+keywords!(
     /// The anchor of a text.
     Anchor { Left = "left", Right = "right", }
 );

@@ -31,7 +31,7 @@ mod work;
 
 pub use buffer::Buffer;
 pub use disk_counter::DiskCounter;
-pub use foreground::{ForegroundReport, KeepArgs, ReportArgs, live_words, write_page};
+pub use foreground::{ForegroundReport, KeepArgs, ReportArgs, pacing_text, write_page};
 pub use idle_gap::IdleGap;
 pub use ledger::below_ledger;
 pub use lock::{is_locked, lock_disks};

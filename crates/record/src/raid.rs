@@ -224,10 +224,10 @@ impl Level {
     }
 
     /// The words of the levels that survive the loss of a member, as in `RAID 1, 5 and 10`.
-    pub fn redundant_words() -> String {
+    pub fn redundant_list() -> String {
         let levels = Level::ALL.into_iter().filter(|level| level.is_redundant());
-        let words: Vec<&str> = levels.map(Level::word).collect();
-        let (last, others) = words.split_last().unwrap_or((&"", &[]));
+        let names: Vec<&str> = levels.map(Level::word).collect();
+        let (last, others) = names.split_last().unwrap_or((&"", &[]));
         format!("{} and {last}", others.join(", "))
     }
 
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn words_of_levels_with_redundancy_are_a_list() {
-        assert_eq!(Level::redundant_words(), "1, 4, 5, 6 and 10");
+        assert_eq!(Level::redundant_list(), "1, 4, 5, 6 and 10");
     }
 
     #[test]

@@ -17,9 +17,9 @@ const INTERVAL: &str = "95 %";
 /// The table of classes, in at most `columns` columns.
 pub fn table(answer: &ReplayAnswer, columns: usize) -> String {
     let titles = [
-        Column::words(TITLES[0]),
+        Column::text(TITLES[0]),
         Column::numbers(TITLES[1], 3),
-        Column::words(TITLES[2]),
+        Column::text(TITLES[2]),
         Column::numbers(TITLES[3], 1),
         Column::numbers(TITLES[4], 0),
         Column::numbers(TITLES[5], 4),

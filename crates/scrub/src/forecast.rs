@@ -73,18 +73,18 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
 /// Promise to the foreground.
 fn latency_limit(args: &ScrubArgs) -> String {
     let keep = &args.keep;
-    let words = [("a p99 of", keep.keep_p99), ("a mean of", keep.keep_mean)];
-    let words: Vec<String> = words
+    let limits = [("a p99 of", keep.keep_p99), ("a mean of", keep.keep_mean)];
+    let limits: Vec<String> = limits
         .into_iter()
         .filter_map(|(name, latency)| Some(format!("{name} {}", latency?.0)))
         .collect();
-    if words.is_empty() {
+    if limits.is_empty() {
         return format!(
             "others may have up to {ROOM} times the mean latency and the p99 that \
              they have without it, which is measured when there are any"
         );
     }
-    format!("{} is kept for others", words.join(" and "))
+    format!("{} is kept for others", limits.join(" and "))
 }
 
 /// Pace that the deadline needs.

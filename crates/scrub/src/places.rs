@@ -19,9 +19,9 @@ const SHOWN: usize = 20;
 const COLUMNS: [Column; 5] = [
     Column::numbers("position", 0),
     Column::numbers("length", 0),
-    Column::words("odd one out"),
-    Column::words("what lies there"),
-    Column::words("repair"),
+    Column::text("odd one out"),
+    Column::text("what lies there"),
+    Column::text("repair"),
 ];
 
 /// Located mismatches, as text.

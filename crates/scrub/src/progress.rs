@@ -6,7 +6,7 @@ use linux::md::sync::Sectors;
 
 use super::drive::ScrubProgress;
 use ui::format::{percent, short_latency};
-use ui::units::{rate as rate_words, span};
+use ui::units::{rate as rate_text, span};
 
 /// Shows the state of work that makes so many bytes a second.
 pub(super) fn show(line: &ProgressLine, at: &ScrubProgress, rate: Option<f64>) {
@@ -41,7 +41,7 @@ pub(super) fn message(at: &ScrubProgress, rate: Option<f64>, now: &Zoned) -> Str
         parts.push("measuring the foreground".to_owned());
     }
     if let Some(rate) = rate {
-        parts.push(rate_words(rate));
+        parts.push(rate_text(rate));
     }
     let against = |name: &str, latency: Option<f64>, target: Option<f64>| {
         let latency = short_latency(latency?);
@@ -59,7 +59,7 @@ pub(super) fn message(at: &ScrubProgress, rate: Option<f64>, now: &Zoned) -> Str
         let before = parts.len();
         parts.extend(latencies.into_iter().flatten());
         if let Some(last) = parts[before..].last_mut() {
-            *last += &reader::live_words(at.above_s, at.held.filter(|_| !at.measuring));
+            *last += &reader::pacing_text(at.above_s, at.held.filter(|_| !at.measuring));
         }
     } else {
         parts.push("no other programs".to_owned());

@@ -18,13 +18,13 @@ use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
 const COLUMNS: [Column; 7] = [
-    Column::words("array"),
-    Column::words("level"),
+    Column::text("array"),
+    Column::text("level"),
     Column::numbers("done", 0),
     Column::numbers("rate", 0),
     Column::numbers("took", 1),
     Column::numbers("foreground", 2),
-    Column::words("mismatches"),
+    Column::text("mismatches"),
 ];
 
 /// The answer as text.

@@ -25,11 +25,11 @@ use ui::format::{date, percent};
 use ui::table::{Column, layout, wrap};
 
 const COLUMNS: [Column; 5] = [
-    Column::words("array"),
-    Column::words("level"),
-    Column::words("scrub"),
+    Column::text("array"),
+    Column::text("level"),
+    Column::text("scrub"),
     Column::numbers("mismatches", 0),
-    Column::words("last change"),
+    Column::text("last change"),
 ];
 
 /// One array.

@@ -112,11 +112,11 @@ impl FromStr for Figure {
 
     fn from_str(text: &str) -> Result<Figure, String> {
         let bad = || {
-            let words: Vec<&str> = Metric::ALL.iter().map(|metric| metric.word()).collect();
+            let names: Vec<&str> = Metric::ALL.iter().map(|metric| metric.word()).collect();
             format!(
                 "'{text}' is not a figure; write PHASE.METRIC or PHASE.DIRECTION.METRIC, as in \
                  page-mixed.iops or page-mixed.read.p99; the metrics are {}",
-                words.join(", ")
+                names.join(", ")
             )
         };
         // The longest first, since "p99.9" contains a dot.

@@ -82,7 +82,7 @@ fn picture(meters: &[Metered], rates: &[f64], columns: usize) -> String {
     let whole = |value: f64| number(value).trim_end_matches(".0").to_owned();
     let of = |counter: &AtomicU64| counter.load(Relaxed) as f64;
     let shown = [
-        Column::words("source"),
+        Column::text("source"),
         Column::numbers("events/s", 0),
         Column::numbers("events", 3),
         Column::numbers("lag", 1),

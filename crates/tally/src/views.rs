@@ -154,7 +154,7 @@ impl Report {
         let rows: Vec<Vec<String>> = rows.chain([self.total.cells("total".to_owned())]).collect();
         let titles: Vec<String> = self.total.buckets.iter().map(Class::title).collect();
         let mut shown = vec![
-            Column::words(self.by.name()),
+            Column::text(self.by.name()),
             Column::numbers("count", 0),
             Column::numbers("sum", 6),
             Column::numbers("min", 4),

@@ -42,15 +42,15 @@ fn forget_typed(from: impl AsFd) {
     let _ = tcflush(from, QueueSelector::IFlush);
 }
 
-/// Asks for agreement, after these words; true where the user agrees.
+/// Asks for agreement, after this notice; true where the user agrees.
 ///
 /// # Errors
 /// Refused, where the user cannot be asked, or a signal came instead of an answer.
-pub fn confirm(words: &str, done: &str, interrupt: &AtomicBool) -> Result<bool, Failure> {
+pub fn confirm(notice: &str, done: &str, interrupt: &AtomicBool) -> Result<bool, Failure> {
     require_terminal(done)?;
     forget_typed(io::stdin());
-    let words = crate::charset::printable(words);
-    let _ = write!(io::stderr(), "{words} Write {AGREED} to continue: ");
+    let notice = crate::charset::printable(notice);
+    let _ = write!(io::stderr(), "{notice} Write {AGREED} to continue: ");
     // On a thread of its own, since a read continues after a signal. It ends with the process.
     let (sender, heard) = channel();
     let listen = move || {

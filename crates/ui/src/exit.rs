@@ -56,15 +56,15 @@ pub fn sentence(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     let mut before = text.clone();
     for cause in error.chain().skip(1) {
-        let words = cause.to_string();
-        if !text.contains(&words) {
+        let message = cause.to_string();
+        if !text.contains(&message) {
             match text.strip_suffix(&before) {
-                Some(start) if words.contains(&before) => text.truncate(start.len()),
+                Some(start) if message.contains(&before) => text.truncate(start.len()),
                 _ => text.push_str(": "),
             }
-            text.push_str(&words);
+            text.push_str(&message);
         }
-        before = words;
+        before = message;
     }
     text
 }

@@ -83,8 +83,8 @@ fn schema(name: &str, types: &[&DocumentType]) -> Schema {
 /// The schema of a type, with the words that tell its documents from others.
 fn framed(of: &DocumentType, generator: &mut SchemaGenerator) -> Schema {
     let mut schema = (of.schema)(generator);
-    let words = [("command", Some(of.command)), ("kind", of.kind)];
-    for (key, word) in words {
+    let constants = [("command", Some(of.command)), ("kind", of.kind)];
+    for (key, word) in constants {
         let property = schema.pointer_mut(&format!("/properties/{key}"));
         if let (Some(property), Some(word)) = (property, word) {
             *property = json!({ "const": word });

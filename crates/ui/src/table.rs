@@ -34,8 +34,8 @@ pub struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    /// A column of words that never goes.
-    pub const fn words(title: &'a str) -> Column<'a> {
+    /// A column of text that never goes.
+    pub const fn text(title: &'a str) -> Column<'a> {
         Column {
             title,
             align: Align::Left,
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     const COLUMNS: [Column; 3] = [
-        Column::words("phase"),
+        Column::text("phase"),
         Column::numbers("IOPS", 0),
         Column::numbers("p99", 1),
     ];
@@ -284,11 +284,11 @@ mod tests {
     #[test]
     fn one_long_word_takes_no_column_from_all_rows() {
         let columns = [
-            Column::words("run"),
-            Column::words("started").ranked(3),
-            Column::words("target"),
-            Column::words("device").ranked(4),
-            Column::words("verdict"),
+            Column::text("run"),
+            Column::text("started").ranked(3),
+            Column::text("target"),
+            Column::text("device").ranked(4),
+            Column::text("verdict"),
         ];
         let id = "20261122T100000Z-0123456";
         let row = |target: &str| {

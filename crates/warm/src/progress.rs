@@ -48,7 +48,7 @@ fn message(at: &ReadingProgress<'_>) -> String {
         parts.push(format!("{}, {} in flight,", rate(speed), at.depth));
     }
     parts.extend(at.cold.map(|cold| format!("{} cold,", percent(cold))));
-    parts.extend(at.foreground.iter().map(|words| format!("{words},")));
+    parts.extend(at.foreground.iter().map(|text| format!("{text},")));
     parts.push(match speed {
         Some(speed) => format!("{} left", span(at.left.0 as f64 / speed)),
         None => format!("{} left", at.left),

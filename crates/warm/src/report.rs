@@ -12,14 +12,14 @@ use ui::units::{rate, span};
 const MOST_LISTED: usize = 20;
 
 const COLUMNS: [Column; 8] = [
-    Column::words("volume"),
+    Column::text("volume"),
     Column::numbers("size", 0),
     Column::numbers("read", 0),
     Column::numbers("before", 2),
     Column::numbers("rate", 0),
     Column::numbers("in flight", 3),
     Column::numbers("took", 1),
-    Column::words("now"),
+    Column::text("now"),
 ];
 
 /// The answer as text.

@@ -47,7 +47,7 @@ impl Filter {
 
     /// The devices of a log or a recording, which these words name as their paths and the screen do, or as
     /// volumes: their disks need not be on this host.
-    pub(super) fn of_words(words: &[String], all: bool) -> Filter {
+    pub(super) fn of_arguments(words: &[String], all: bool) -> Filter {
         let name = |word: &String| match VolumeId::parse(word) {
             Some(volume) => volume.serial(),
             None => name_in_path(word),
@@ -246,7 +246,7 @@ mod tests {
             "/dev/md0",
             "vol-0123456789abcdef0",
         ] {
-            let filter = Filter::of_words(&[word.to_owned()], false);
+            let filter = Filter::of_arguments(&[word.to_owned()], false);
             let mut sample = sample();
             let array = Device::clone(&sample.devices[0].device);
             sample.devices[0].device = Arc::new(Device {

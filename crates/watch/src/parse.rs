@@ -314,7 +314,7 @@ impl LogFilter {
     fn new(args: &WatchArgs) -> LogFilter {
         // A graph that left out what does nothing would have gaps where there was only rest.
         let all = args.all || args.record.report.is_some();
-        let filter = Filter::of_words(&args.devices, all);
+        let filter = Filter::of_arguments(&args.devices, all);
         let members = args.log.arrays.iter();
         let members = members.flat_map(|array| array.members.iter().cloned());
         LogFilter {

@@ -141,7 +141,7 @@ pub(super) fn replay(
     let mut shown = Shown::begin(args, page, &part, context)?;
     // Means are over all of the time, also that in which a device did nothing.
     let all = args.all || !matches!(shown, Shown::Lines { .. });
-    let mut filter = Filter::of_words(&args.devices, all);
+    let mut filter = Filter::of_arguments(&args.devices, all);
     let mut missing = filter.names().to_vec();
     let mut some = false;
     let mut show = || -> Result<(), Failure> {
@@ -215,7 +215,7 @@ fn on_screen(
         return Ok(CommandEnd::No);
     }
     let before = part.from.checked_sub(BEFORE).unwrap_or(Timestamp::MIN);
-    let mut filter = Filter::of_words(&args.devices, true);
+    let mut filter = Filter::of_arguments(&args.devices, true);
     let mut missing = filter.names().to_vec();
     let mut damaged = Vec::new();
     let recording = ledger

@@ -59,7 +59,7 @@ fn message(
         Bytes(0) => String::new(),
         failed => format!(", {failed} could not be written"),
     };
-    let foreground = foreground.map_or(String::new(), |words| format!(", {words}"));
+    let foreground = foreground.map_or(String::new(), |text| format!(", {text}"));
     format!(
         "{settled} of {size} at {} MiB/s{foreground}{left}{bad}",
         format::number(rate.unwrap_or(0.0) / 1_048_576.0)

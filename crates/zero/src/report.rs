@@ -16,7 +16,7 @@ use ui::{format, relative};
 const MIB: f64 = 1_048_576.0;
 
 const COLUMNS: [Column; 9] = [
-    Column::words("disk"),
+    Column::text("disk"),
     Column::numbers("size", 0),
     Column::numbers("took", 2),
     Column::numbers("MiB/s", 0),
@@ -24,7 +24,7 @@ const COLUMNS: [Column; 9] = [
     Column::numbers("p99", 3),
     Column::numbers("max", 3),
     Column::numbers("first write", 1),
-    Column::words("zeros"),
+    Column::text("zeros"),
 ];
 
 /// The table, and what is to be said.

@@ -120,7 +120,7 @@ fn array_problems(array: &md::Array) -> Vec<String> {
             "{} has neither copies nor parity, so that md exchanges no member while it is in use; only \
              RAID {} do",
             level.title(),
-            Level::redundant_words()
+            Level::redundant_list()
         )),
         None => problems.push(format!("{} is no RAID that md runs", array.name)),
     }

@@ -166,8 +166,8 @@ impl Comparison {
 
     pub(super) fn text(&self, columns: usize) -> String {
         const COLUMNS: [Column; 7] = [
-            Column::words("phase"),
-            Column::words(""),
+            Column::text("phase"),
+            Column::text(""),
             Column::numbers("A IOPS", 3),
             Column::numbers("B IOPS", 3),
             Column::numbers("B/A", 0),

@@ -80,13 +80,13 @@ fn remove(ledger: &mut Ledger, words: &[String], context: &mut Context) -> Outco
 }
 
 const COLUMNS: [Column; 7] = [
-    Column::words("run"),
-    Column::words("started (UTC)").ranked(3),
-    Column::words("host").ranked(2),
-    Column::words("target"),
-    Column::words("device").ranked(4),
-    Column::words("suite").ranked(1),
-    Column::words("verdict"),
+    Column::text("run"),
+    Column::text("started (UTC)").ranked(3),
+    Column::text("host").ranked(2),
+    Column::text("target"),
+    Column::text("device").ranked(4),
+    Column::text("suite").ranked(1),
+    Column::text("verdict"),
 ];
 
 fn list_text(found: &[RunSummary], filter: &Filter, columns: usize) -> String {

@@ -12,9 +12,9 @@ use ui::table::{Column, layout};
 
 const COLUMNS: [Column; 9] = [
     Column::numbers("#", 0),
-    Column::words("host"),
-    Column::words("from"),
-    Column::words("to"),
+    Column::text("host"),
+    Column::text("from"),
+    Column::text("to"),
     Column::numbers("as taken", 2),
     Column::numbers("minutes", 3),
     Column::numbers("hours", 4),

@@ -75,7 +75,7 @@ fn grid(cells: &[Cell], columns: usize) -> String {
         })
         .collect();
     let titles = [
-        Column::words("cell"),
+        Column::text("cell"),
         Column::numbers("requests/s", 0),
         Column::numbers("MB/s", 0),
         Column::numbers("min", 3),
@@ -105,7 +105,7 @@ fn bonnie(tests: &[Test], columns: usize) -> String {
         })
         .collect();
     let titles = [
-        Column::words("test"),
+        Column::text("test"),
         Column::numbers("KiB/s", 0),
         Column::numbers("/s", 0),
         Column::numbers("CPU", 0),
@@ -147,7 +147,7 @@ fn seek_plot(points: &[SeekPoint], columns: usize) -> String {
         Column::numbers("seeks/s", 0),
         Column::numbers("95 %", 2),
         Column::numbers("access", 0),
-        Column::words("").ranked(1),
+        Column::text("").ranked(1),
     ];
     layout(&titles, &rows, columns)
 }
@@ -180,8 +180,8 @@ fn zones_plot(answer: &ZonesAnswer, columns: usize) -> String {
         Column::numbers("MiB/s", 0),
         Column::numbers("95 %", 3),
         Column::numbers("again", 2),
-        Column::words(""),
-        Column::words("").ranked(1),
+        Column::text(""),
+        Column::text("").ranked(1),
     ];
     layout(&titles, &rows, columns)
 }
@@ -229,8 +229,8 @@ fn curve_plot(answer: &CurveAnswer, columns: usize) -> String {
     let titles = [
         Column::numbers("due/s", 0),
         Column::numbers("p99", 0),
-        Column::words("target"),
-        Column::words("").ranked(1),
+        Column::text("target"),
+        Column::text("").ranked(1),
     ];
     layout(&titles, &rows, columns)
 }

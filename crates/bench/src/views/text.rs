@@ -14,8 +14,8 @@ use ui::table::{Column, layout, wrap};
 const DISK_IOPS: &str = "disk IOPS";
 
 const COLUMNS: [Column; 12] = [
-    Column::words("phase"),
-    Column::words(""),
+    Column::text("phase"),
+    Column::text(""),
     Column::numbers("IOPS", 0),
     Column::numbers("95 %", 0),
     Column::numbers("MiB/s", 2),

@@ -1,8 +1,8 @@
 //! Reasons why a host cannot be worked on, as sentences for people.
 
 /// Reason why no agent can run on a host, as a sentence.
-pub(crate) fn refusal(name: &str, words: &str) -> String {
-    let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
+pub(crate) fn refusal(name: &str, reply: &str) -> String {
+    let (word, rest) = reply.split_once(' ').unwrap_or((reply, ""));
     match word {
         "sudo" => format!(
             "sudo on {name} wants a password or does not allow it ({rest}); let the user run \
@@ -22,12 +22,12 @@ pub(crate) fn refusal(name: &str, words: &str) -> String {
             "the program that arrived on {name} differs from the one that was sent (its SHA-256 is {rest}); its disk or memory \
              may be bad."
         ),
-        _ => format!("{name} refused: {words}."),
+        _ => format!("{name} refused: {reply}."),
     }
 }
 
 /// The folders that did not fit, and why.
-fn places(words: &str) -> String {
+fn places(list: &str) -> String {
     let place = |word: &str| {
         let (place, why) = word.rsplit_once(':').unwrap_or((word, ""));
         let why = match why {
@@ -37,7 +37,7 @@ fn places(words: &str) -> String {
         };
         format!(" {place} {why}")
     };
-    let places: Vec<String> = words.split_whitespace().map(place).collect();
+    let places: Vec<String> = list.split_whitespace().map(place).collect();
     places.join(",")
 }
 

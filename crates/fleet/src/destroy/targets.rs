@@ -65,15 +65,15 @@ impl DestroyTarget {
 }
 
 const COLUMNS: [Column; 9] = [
-    Column::words("host"),
-    Column::words("zone").ranked(4),
-    Column::words("disk"),
+    Column::text("host"),
+    Column::text("zone").ranked(4),
+    Column::text("disk"),
     Column::numbers("size", 0),
-    Column::words("on it"),
+    Column::text("on it"),
     Column::numbers("left", 1),
-    Column::words("how").ranked(3),
-    Column::words("model").ranked(2),
-    Column::words("serial").ranked(1),
+    Column::text("how").ranked(3),
+    Column::text("model").ranked(2),
+    Column::text("serial").ranked(1),
 ];
 
 /// The plan as a table, and what it is.
@@ -83,7 +83,7 @@ pub(crate) fn table(disks: &[DestroyTarget], what: &str, columns: usize) -> Stri
     let content = |content: &Option<Vec<String>>| match content.as_deref() {
         None => String::new(),
         Some([]) => NOTHING.to_owned(),
-        Some(words) => words.join(", "),
+        Some(labels) => labels.join(", "),
     };
     let row = |disk: &DestroyTarget| {
         vec![

@@ -7,12 +7,12 @@ use super::host::{Host, HostList};
 use ui::json::Document;
 
 const COLUMNS: [Column; 6] = [
-    Column::words("host"),
-    Column::words("address").ranked(3),
-    Column::words("zone").ranked(1),
-    Column::words("type").ranked(1),
-    Column::words("id").ranked(2),
-    Column::words("comment").ranked(4),
+    Column::text("host"),
+    Column::text("address").ranked(3),
+    Column::text("zone").ranked(1),
+    Column::text("type").ranked(1),
+    Column::text("id").ranked(2),
+    Column::text("comment").ranked(4),
 ];
 
 /// The hosts as a table.

@@ -10,7 +10,7 @@ use crate::hosts::GroupBy;
 use ui::json::Document;
 
 const COLUMNS: [Column; 4] = [
-    Column::words("group"),
+    Column::text("group"),
     Column::numbers("good in the past", 0),
     Column::numbers("start", 0),
     Column::numbers("chance", 1),

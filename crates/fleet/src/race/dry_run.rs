@@ -8,7 +8,7 @@ use crate::hosts::Host;
 use ui::json::Document;
 
 const COLUMNS: [Column; 3] = [
-    Column::words("group"),
+    Column::text("group"),
     Column::numbers("hosts", 0),
     Column::numbers("kept", 0),
 ];

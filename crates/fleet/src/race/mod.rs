@@ -298,7 +298,7 @@ impl RoundsCommand {
         let trace = args.replay.as_ref();
         words.extend(trace.map(|trace| format!("--replay={}", trace.display())));
         words.extend_from_slice(&args.targets);
-        let overwrites = !args.targets.is_empty() && check_words(&words)?;
+        let overwrites = !args.targets.is_empty() && check_command(&words)?;
         Ok(RoundsCommand {
             words,
             figures,
@@ -311,7 +311,7 @@ impl RoundsCommand {
 ///
 /// # Errors
 /// Refused, where no host could measure that.
-fn check_words(words: &[String]) -> Result<bool, Failure> {
+fn check_command(words: &[String]) -> Result<bool, Failure> {
     let verb =
         parse(words).map_err(|why| Failure::refused(format!("the workload is invalid: {why}")))?;
     match &verb {

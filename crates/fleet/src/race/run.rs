@@ -63,11 +63,11 @@ impl Conditions<'_> {
         keep: &mut dyn FnMut(&FleetRun),
     ) -> Result<FleetRun, Failure> {
         let (limit, met) = (ConnectionLimit::new(self.batch), MachineRegistry::default());
-        let (fleet, words) = (run.id.clone(), run.args.clone());
+        let (fleet, args) = (run.id.clone(), run.args.clone());
         let running = RunnerContext {
             transport: self.transport,
             fleet: &fleet,
-            args: &words,
+            args: &args,
             limit: &limit,
             met: &met,
             after_loss: self.after_loss,

@@ -88,7 +88,7 @@ pub(super) fn carry_out(
     let mut terminator = Terminator {
         program: &mut linux::aws::run,
         save: &mut |run| writer.save(run).map_err(|why| why.to_string()),
-        confirm: &mut |words| Ok(args.yes || confirm(words, "terminated", interrupt)?),
+        confirm: &mut |notice| Ok(args.yes || confirm(notice, "terminated", interrupt)?),
         notice: &mut |text| context.notice(text),
         interrupt,
     };
@@ -149,9 +149,9 @@ impl Terminator<'_> {
             let _ = self.record(run, &plan);
             return Err(Failure::Midway(anyhow!(error.why)));
         }
-        let words = "The listed instances will be terminated.";
+        let notice = "The listed instances will be terminated.";
         // The race is done by now, whatever is answered.
-        let agreed = (self.confirm)(words).map_err(|why| Failure::Midway(why.error()))?;
+        let agreed = (self.confirm)(notice).map_err(|why| Failure::Midway(why.error()))?;
         if !agreed {
             return Err(none("it was not confirmed".to_owned()));
         }

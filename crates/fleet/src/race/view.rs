@@ -25,16 +25,16 @@ pub(crate) fn text(
 ) -> String {
     let report = RaceReport::of(run, record, concluded);
     let titles = [
-        Column::words("host"),
-        Column::words("group").ranked(2),
-        Column::words("zone").ranked(3),
-        Column::words("type").ranked(5),
-        Column::words("id").ranked(4),
+        Column::text("host"),
+        Column::text("group").ranked(2),
+        Column::text("zone").ranked(3),
+        Column::text("type").ranked(5),
+        Column::text("id").ranked(4),
         Column::numbers(&report.figure, 0),
         Column::numbers("bounds", 0),
-        Column::words("worst disk").ranked(1),
+        Column::text("worst disk").ranked(1),
         Column::numbers("rounds", 2),
-        Column::words("decision"),
+        Column::text("decision"),
     ];
     let has_groups = concluded.groups.len() > 1;
     let rows = report.hosts.iter().map(|host| row(host, has_groups));

@@ -26,16 +26,16 @@ pub(crate) fn text(run: &FleetRun, columns: usize) -> String {
     let report = RunReport::of(run, &compared, &checked);
     let figure = report.figure.unwrap_or_default();
     let titles = [
-        Column::words("host"),
-        Column::words("zone").ranked(1),
-        Column::words("type").ranked(2),
-        Column::words("id").ranked(4),
-        Column::words("came"),
+        Column::text("host"),
+        Column::text("zone").ranked(1),
+        Column::text("type").ranked(2),
+        Column::text("id").ranked(4),
+        Column::text("came"),
         Column::numbers("took", 3),
         Column::numbers(figure, 0),
         Column::numbers("95 %", 2),
-        Column::words("verdict").ranked(1),
-        Column::words(""),
+        Column::text("verdict").ranked(1),
+        Column::text(""),
     ];
     let rows: Vec<Vec<String>> = report.hosts.iter().map(HostReport::row).collect();
     let mut text = layout(&titles, &rows, columns);

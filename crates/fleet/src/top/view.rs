@@ -23,8 +23,8 @@ const SLOW: f64 = 1e6;
 const NEAR: f64 = 1.0;
 
 const COLUMNS: [Column; 12] = [
-    Column::words("host"),
-    Column::words("zone").ranked(4),
+    Column::text("host"),
+    Column::text("zone").ranked(4),
     Column::numbers("net MiB/s", 1),
     Column::numbers("in", 2),
     Column::numbers("out", 2),
@@ -34,7 +34,7 @@ const COLUMNS: [Column; 12] = [
     Column::numbers("5", 3),
     Column::numbers("15", 3),
     Column::numbers("latency", 0),
-    Column::words(""),
+    Column::text(""),
 ];
 
 /// Content and limits of the table.

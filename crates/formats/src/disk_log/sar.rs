@@ -16,7 +16,7 @@ use super::{Columns, other};
 /// Words of a line where the host was started.
 const RESTART: [&str; 2] = ["LINUX", "RESTART"];
 /// Words that a time of day has at the most, with the half of the day and a zone.
-const TIME_WORDS: usize = 5;
+const TIME_FIELDS: usize = 5;
 const DAY: f64 = 86_400.0;
 /// Columns that no other report of sar has together.
 pub(crate) const NAMES: [&str; 2] = ["DEV", "tps"];
@@ -27,7 +27,7 @@ enum Table {
     Disks {
         columns: Columns,
         /// Words of the time in front of each row.
-        time_words: usize,
+        time_fields: usize,
     },
     /// Another report of sar, or none.
     Other,
@@ -110,13 +110,13 @@ impl Sar {
         }
         let Table::Disks {
             columns,
-            time_words,
+            time_fields,
         } = &self.table
         else {
             return;
         };
         let words: Vec<&str> = text.split_whitespace().collect();
-        let (time, rest) = words.split_at((*time_words).min(words.len()));
+        let (time, rest) = words.split_at((*time_fields).min(words.len()));
         let Some(stamp) = time_of_day(&time.join(" ")) else {
             if !is_means(columns, &words) {
                 notes.garbage.add(line, text);
@@ -226,8 +226,8 @@ pub(crate) fn disks(text: &str) -> Option<(usize, Columns)> {
     match header(text)?.1 {
         Table::Disks {
             columns,
-            time_words,
-        } => Some((time_words, columns)),
+            time_fields,
+        } => Some((time_fields, columns)),
         Table::Other => None,
     }
 }
@@ -243,7 +243,7 @@ fn is_restart(text: &str) -> bool {
             return words.next() == Some(RESTART[1]) && time_of_day(&time.join(" ")).is_some();
         }
         time.push(word);
-        if time.len() > TIME_WORDS {
+        if time.len() > TIME_FIELDS {
             return false;
         }
     }
@@ -263,15 +263,15 @@ fn header(text: &str) -> Option<(Stamp, Table)> {
         return None;
     }
     let words: Vec<&str> = text.split_whitespace().collect();
-    let most = TIME_WORDS.min(words.len());
-    if let Some(time_words) = words.iter().position(|word| NAMES.contains(word))
+    let most = TIME_FIELDS.min(words.len());
+    if let Some(time_fields) = words.iter().position(|word| NAMES.contains(word))
         && NAMES.iter().all(|name| words.contains(name))
     {
-        let stamp = time_of_day(&words[..time_words.min(most)].join(" "))?;
-        let columns = Columns::of_names(&words[time_words..].join(" "))?;
+        let stamp = time_of_day(&words[..time_fields.min(most)].join(" "))?;
+        let columns = Columns::of_names(&words[time_fields..].join(" "))?;
         let table = Table::Disks {
             columns,
-            time_words,
+            time_fields,
         };
         return Some((stamp, table));
     }

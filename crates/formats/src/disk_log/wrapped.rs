@@ -220,8 +220,8 @@ impl LineJoiner {
         if let Some(columns) = self.last_header.columns(text) {
             return Some(RowForm::of(1, &columns));
         }
-        let (time_words, columns) = sar::disks(text)?;
-        Some(RowForm::of(time_words + 1, &columns))
+        let (time_fields, columns) = sar::disks(text)?;
+        Some(RowForm::of(time_fields + 1, &columns))
     }
 
     /// The lines that are held and this one.

@@ -80,8 +80,8 @@ pub struct Ended {
 pub struct Machine {
     power: Power,
     events: Receiver<Event>,
-    /// Words to the machine; open as long as it runs, since it takes an end for a closed port.
-    words: Option<ChildStdin>,
+    /// Input of the machine; open as long as it runs, since it takes an end for a closed port.
+    input: Option<ChildStdin>,
     /// Files that must stay open here until the machine is gone, so that QEMU finds them.
     open: Vec<OwnedFd>,
     threads: Vec<JoinHandle<()>>,
@@ -207,7 +207,7 @@ impl Machine {
         let mut machine = Machine {
             power,
             events: received,
-            words: control.to_machine,
+            input: control.to_machine,
             open: pipes.open,
             threads: Vec::new(),
             writers: Vec::new(),
@@ -343,8 +343,8 @@ impl Machine {
             if interrupt.load(Ordering::Relaxed) && ending_since.is_none() {
                 ending_since = Some(Instant::now());
                 // A machine that is gone already says so by an event.
-                if let Some(words) = &mut self.words {
-                    let _ = words.write_all(b"interrupt\n");
+                if let Some(input) = &mut self.input {
+                    let _ = input.write_all(b"interrupt\n");
                 }
             }
             match self.next()? {

@@ -338,8 +338,8 @@ impl fmt::Display for Reason {
 }
 
 fn joined(kinds: &[SignatureKind], between: &str) -> String {
-    let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
-    words.join(between)
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
+    names.join(between)
 }
 
 /// The value of `--destroy` that names all of these.

@@ -56,19 +56,19 @@ pub(crate) fn live(controller: &Controller) -> Option<String> {
     // The pauses are too short to be read.
     let held = controller.holds_back();
     let held = held.filter(|by| *by != HeldBy::Measuring);
-    Some(latency + &live_words(controller.above_s(), held))
+    Some(latency + &pacing_text(controller.above_s(), held))
 }
 
 /// Words behind the latency and its target in a progress line.
-pub fn live_words(above_s: f64, held: Option<HeldBy>) -> String {
-    let mut words = String::new();
+pub fn pacing_text(above_s: f64, held: Option<HeldBy>) -> String {
+    let mut text = String::new();
     if above_s >= 1.0 {
-        words += &format!(", above the target for {above_s:.0} s");
+        text += &format!(", above the target for {above_s:.0} s");
     }
     if let Some(held) = held {
-        words += &format!(", held back by {}", held_by_name(held));
+        text += &format!(", held back by {}", held_by_name(held));
     }
-    words
+    text
 }
 
 /// Writes the page of some devices, by their names, of which each may have had a foreground.
@@ -140,12 +140,12 @@ pub(crate) mod tests {
             live(&Controller::new(Targets::default())),
             Some("measuring the foreground".to_owned())
         );
-        let words = live_words(3.4, Some(HeldBy::Search));
+        let text = pacing_text(3.4, Some(HeldBy::Search));
         assert_eq!(
-            words,
+            text,
             ", above the target for 3 s, held back by the search for the rate"
         );
-        assert_eq!(live_words(0.0, None), "");
+        assert_eq!(pacing_text(0.0, None), "");
     }
 
     #[test]

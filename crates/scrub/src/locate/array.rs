@@ -46,7 +46,7 @@ impl std::fmt::Display for NotCompared {
             NotCompared::Level(array, level) => write!(
                 out,
                 "{array} is of level {level}, which has no redundancy to compare; the members of RAID {} are compared",
-                Level::redundant_words()
+                Level::redundant_list()
             ),
             NotCompared::Layout(array, layout) => write!(
                 out,

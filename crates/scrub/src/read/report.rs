@@ -24,13 +24,13 @@ use ui::units::{rate, span};
 const MOST_LISTED: usize = 8;
 
 const COLUMNS: [Column; 7] = [
-    Column::words("disk"),
-    Column::words("of"),
+    Column::text("disk"),
+    Column::text("of"),
     Column::numbers("read", 0),
     Column::numbers("before", 2),
     Column::numbers("rate", 1),
     Column::numbers("foreground", 2),
-    Column::words("now"),
+    Column::text("now"),
 ];
 
 /// Result of an array or disk, with the owners of its unreadable extents.

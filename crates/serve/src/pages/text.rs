@@ -117,8 +117,8 @@ pub(super) fn kind(disk: &DiskNow) -> String {
             gib if gib >= 9.95 => format!("{gib:.0} GiB"),
             gib => format!("{gib:.1} GiB"),
         });
-    let words = [Some(disk.kind.to_owned()), size, disk.model.clone()];
-    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let parts = [Some(disk.kind.to_owned()), size, disk.model.clone()];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// A ratio with its 95 % interval.

@@ -243,7 +243,7 @@ impl TypeComparison {
 
     /// The table, and conclusions from it.
     pub(crate) fn text(&self, columns: usize) -> String {
-        let mut heads = vec![Column::words("volume"), Column::numbers("a month", 1)];
+        let mut heads = vec![Column::text("volume"), Column::numbers("a month", 1)];
         let mut names: Vec<&String> = self
             .volumes
             .iter()
@@ -254,7 +254,7 @@ impl TypeComparison {
         for name in &names {
             heads.push(Column::numbers(name, 0));
         }
-        heads.push(Column::words("misses").ranked(1));
+        heads.push(Column::text("misses").ranked(1));
         let row = |outcome: &TypeResult| {
             let price = format!("{:.2} {}", outcome.price_per_month, outcome.currency);
             let mut row = vec![outcome.volume.clone(), price];

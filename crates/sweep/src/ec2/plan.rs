@@ -135,7 +135,7 @@ impl TypeSweepPlan {
     /// The plan as text.
     pub(crate) fn text(&self, place: &HostInstance, sweep: &str, columns: usize) -> String {
         const COLUMNS: [Column; 5] = [
-            Column::words("volume"),
+            Column::text("volume"),
             Column::numbers("GiB", 0),
             Column::numbers("IOPS", 0),
             Column::numbers("MiB/s", 0),

@@ -89,7 +89,7 @@ type Cell<'a> = dyn Fn(usize, &LayoutResult) -> String + 'a;
 struct Field<'a> {
     title: String,
     /// True if its cells are words, which are left-aligned.
-    words: bool,
+    is_text: bool,
     /// Rank of the [`Column`].
     rank: u8,
     cell: Box<Cell<'a>>,
@@ -103,22 +103,22 @@ impl<'a> Field<'a> {
     ) -> Field<'a> {
         Field {
             title: title.into(),
-            words: false,
+            is_text: false,
             rank,
             cell: Box::new(cell),
         }
     }
 
-    fn of_words(self) -> Field<'a> {
+    fn as_text(self) -> Field<'a> {
         Field {
-            words: true,
+            is_text: true,
             ..self
         }
     }
 
     fn column(&self) -> Column<'_> {
-        if self.words {
-            Column::words(&self.title).ranked(self.rank)
+        if self.is_text {
+            Column::text(&self.title).ranked(self.rank)
         } else {
             Column::numbers(&self.title, self.rank)
         }
@@ -182,8 +182,8 @@ fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
         }));
     }
     fields.push(Field::new("blocks", 6, |_, row| row.blocks.to_string()));
-    fields.push(Field::new("", 0, |_, row| outcome_word(row.outcome).to_owned()).of_words());
-    fields.push(Field::new("why", 8, |_, row| row.why.clone()).of_words());
+    fields.push(Field::new("", 0, |_, row| outcome_word(row.outcome).to_owned()).as_text());
+    fields.push(Field::new("why", 8, |_, row| row.why.clone()).as_text());
     fields
 }
 
@@ -212,7 +212,7 @@ fn setting(record: &SweepRecord, factor: Factor) -> Field<'_> {
     });
     match factor {
         Factor::Members | Factor::Chunk => field,
-        Factor::Level | Factor::Fs | Factor::Scheduler => field.of_words(),
+        Factor::Level | Factor::Fs | Factor::Scheduler => field.as_text(),
     }
 }
 

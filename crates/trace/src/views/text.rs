@@ -191,7 +191,7 @@ fn table(out: &mut String, name: &str, rows: Vec<Vec<String>>, width: usize) {
     if rows.is_empty() {
         return;
     }
-    let mut columns = vec![Column::words(name)];
+    let mut columns = vec![Column::text(name)];
     let others = COLUMNS.iter().zip(RANKS);
     columns.extend(others.map(|(title, rank)| Column::numbers(title, rank)));
     out.push('\n');

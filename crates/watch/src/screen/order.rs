@@ -184,10 +184,10 @@ impl DeviceSearch {
         let Some(pattern) = &self.pattern else {
             return true;
         };
-        let words = [&device.alias, &device.model, &device.serial];
-        let words = words.into_iter().flatten().map(String::as_str);
-        let words = words.chain(device.level.as_ref().map(MdLevel::word));
-        words
+        let texts = [&device.alias, &device.model, &device.serial];
+        let texts = texts.into_iter().flatten().map(String::as_str);
+        let texts = texts.chain(device.level.as_ref().map(MdLevel::word));
+        texts
             .chain([device.name.as_str()])
             .any(|word| pattern.is_match(word))
     }

@@ -44,7 +44,7 @@ impl Lines {
     pub(crate) fn text(&mut self, sample: &Sample, changes: &[EventChange]) -> String {
         let mut text = String::new();
         if let Some(gap) = sample.gap {
-            text.push_str(&format!("# {} {}\n", clock(sample.at), gap_words(gap)));
+            text.push_str(&format!("# {} {}\n", clock(sample.at), gap_text(gap)));
         }
         let names: Vec<String> = sample.devices.iter().map(name).collect();
         let width = names.iter().map(String::len).fold(8, usize::max);
@@ -57,7 +57,7 @@ impl Lines {
             text.push_str(&line(sample.at, device, name, width));
         }
         if !text.is_empty() {
-            text.push_str(&process_words(sample));
+            text.push_str(&process_text(sample));
         }
         for change in changes {
             text.push_str(&event(change));
@@ -87,12 +87,12 @@ impl Lines {
             return None;
         }
         let when = "one has a line in each interval in which it does something";
-        let words = match idle {
+        let notice = match idle {
             0 => "no device is there to be shown".to_owned(),
             1 => format!("the only device is idle; {when}"),
             _ => format!("all {idle} devices are idle; {when}"),
         };
-        let line = format!("# {} {words}\n", clock(sample.at));
+        let line = format!("# {} {notice}\n", clock(sample.at));
         Some(self.new_date(sample.at) + &line)
     }
 
@@ -171,17 +171,13 @@ fn line(at: SampleTime, device: &DeviceSample, name: &str, width: usize) -> Stri
             .busy
             .map_or_else(no_value, |busy| format!("{:.0}%", busy.percent())),
     );
-    let (whole, latency, array) = (
-        whole_words(device),
-        latency_words(device),
-        array_words(device),
-    );
+    let (whole, latency, array) = (total_text(device), latency_text(device), array_text(device));
     format!("{row}{whole}{latency}{array}\n")
 }
 
 /// Figures of all requests together that are known for neither reads nor writes, as in logs without these
 /// columns, behind the line.
-fn whole_words(device: &DeviceSample) -> String {
+fn total_text(device: &DeviceSample) -> String {
     let all = &device.all;
     let is_missing = |is_told: fn(&Flow) -> bool| !is_told(&device.read) && !is_told(&device.write);
     let mut text = String::new();
@@ -204,7 +200,7 @@ fn whole_words(device: &DeviceSample) -> String {
 }
 
 /// Percentiles of the times of all requests, behind the line.
-fn latency_words(device: &DeviceSample) -> String {
+fn latency_text(device: &DeviceSample) -> String {
     let all = device.latency.as_ref();
     let Some(all) = all.and_then(|latency| latency.all.as_ref()) else {
         return String::new();
@@ -220,7 +216,7 @@ fn latency_words(device: &DeviceSample) -> String {
 }
 
 /// The cost of tracing, and the processes that did most, behind a sample's lines.
-fn process_words(sample: &Sample) -> String {
+fn process_text(sample: &Sample) -> String {
     let Some(tracing) = sample.host.tracing else {
         return String::new();
     };
@@ -251,7 +247,7 @@ fn process_words(sample: &Sample) -> String {
 }
 
 /// md's action on an array, behind its line.
-fn array_words(device: &DeviceSample) -> String {
+fn array_text(device: &DeviceSample) -> String {
     let Some(state) = &device.array else {
         return String::new();
     };
@@ -313,7 +309,7 @@ fn clock(moment: SampleTime) -> String {
     }
 }
 
-fn gap_words(gap: Gap) -> String {
+fn gap_text(gap: Gap) -> String {
     match gap {
         Gap::Suspended(time) => format!("the machine was suspended for {time}"),
         Gap::SetForward(time) => format!("the time of day was set forward by {time}"),

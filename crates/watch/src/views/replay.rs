@@ -299,7 +299,7 @@ impl SummaryTable {
             text.push_str("No device did anything.\n");
         } else {
             let figures = FIGURES.iter().map(|figure| figure.column);
-            let titles: Vec<Column<'_>> = [Column::words("device")]
+            let titles: Vec<Column<'_>> = [Column::text("device")]
                 .into_iter()
                 .chain(figures)
                 .collect();

@@ -8,8 +8,8 @@ use crate::views::text::finding_text;
 use ui::table::{Column, layout, wrap};
 
 const COLUMNS: [Column; 11] = [
-    Column::words("phase"),
-    Column::words(""),
+    Column::text("phase"),
+    Column::text(""),
     Column::numbers("IOPS", 0),
     Column::numbers("95 %", 0),
     Column::numbers("MiB/s", 2),

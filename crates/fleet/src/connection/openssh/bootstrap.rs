@@ -40,8 +40,8 @@ pub(super) struct Bootstrap<'a> {
 impl Bootstrap<'_> {
     /// Waits for the script's first word, and gives the processor, as `uname -m` calls it.
     pub(super) fn arch(&mut self, connect_timeout: Duration) -> Result<String, ConnectionError> {
-        let words = self.step("host", connect_timeout + STEP_TIMEOUT)?;
-        arch_of(self.host, &words).map(str::to_owned)
+        let system = self.step("host", connect_timeout + STEP_TIMEOUT)?;
+        arch_of(self.host, &system).map(str::to_owned)
     }
 
     /// Waits for the script to come to a step, and gives its other output.
@@ -80,10 +80,10 @@ impl Bootstrap<'_> {
                     )));
                 }
             };
-            let Some(words) = line.strip_prefix(PREFIX) else {
+            let Some(reply) = line.strip_prefix(PREFIX) else {
                 continue;
             };
-            let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
+            let (word, rest) = reply.split_once(' ').unwrap_or((reply, ""));
             if word == step {
                 return Ok(rest.to_owned());
             }
@@ -157,8 +157,8 @@ impl Bootstrap<'_> {
 }
 
 /// The processor of a host that reports its system and that.
-pub(super) fn arch_of<'a>(host: &Host, words: &'a str) -> Result<&'a str, ConnectionError> {
-    let (system, arch) = words.split_once(' ').unwrap_or((words, "unknown"));
+pub(super) fn arch_of<'a>(host: &Host, reply: &'a str) -> Result<&'a str, ConnectionError> {
+    let (system, arch) = reply.split_once(' ').unwrap_or((reply, "unknown"));
     if system != "Linux" {
         return Err(ConnectionError::Unfit(format!(
             "{} runs {system}, and disksmith runs on Linux; leave it out with --exclude.",

@@ -230,13 +230,13 @@ impl BoardView {
             rows.extend(group.cells(each));
         }
         let titles = [
-            Column::words("group").ranked(2),
-            Column::words("host"),
+            Column::text("group").ranked(2),
+            Column::text("host"),
             Column::numbers(&self.figure, 0),
             Column::numbers("bounds", 1),
-            Column::words("worst disk").ranked(3),
+            Column::text("worst disk").ranked(3),
             Column::numbers("rounds", 4),
-            Column::words("standing"),
+            Column::text("standing"),
         ];
         let mut lines = vec![head];
         if !rows.is_empty() {

@@ -7,7 +7,7 @@ use ui::screen::{Capabilities, Pieces as _, TextStyle};
 use super::columns::{flight, right_aligned, unknown};
 use super::figures::{MIB, rate, share, size, sparkline, wait};
 use super::latency;
-use super::table::{SPAN, name, state_words};
+use super::table::{SPAN, name, state_label};
 use crate::screen::frame::{DeviceRow, Frame};
 use crate::screen::model::Model;
 use crate::screen::order::SparklineFigure;
@@ -50,7 +50,7 @@ pub(super) fn lines(
             .trace(device, number, SPAN, width, |row| graph.figure(row));
         let highest = values.iter().flatten().copied().fold(0.0, f64::max);
         let known = values.iter().any(Option::is_some);
-        let most = known.then(|| highest_words(graph, highest));
+        let most = known.then(|| highest_label(graph, highest));
         let text = format!(
             "{:<6} to {:<7} {}",
             graph.word(),
@@ -84,7 +84,7 @@ pub(super) fn lines(
     lines
 }
 
-fn highest_words(graph: SparklineFigure, highest: f64) -> String {
+fn highest_label(graph: SparklineFigure, highest: f64) -> String {
     match graph {
         SparklineFigure::Iops => rate(Some(highest)),
         SparklineFigure::Bytes => rate(Some(highest / MIB)),
@@ -164,7 +164,7 @@ fn members(row: &DeviceRow) -> Vec<Line<'static>> {
     };
     let mut lines = vec![Line::default()];
     let (text, style) =
-        state_words(state).unwrap_or(("nothing under way".to_owned(), TextStyle::Plain));
+        state_label(state).unwrap_or(("nothing under way".to_owned(), TextStyle::Plain));
     lines.push(Line::of(text, style));
     for member in &state.members {
         let slot = member.slot.map_or_else(unknown, |slot| slot.to_string());

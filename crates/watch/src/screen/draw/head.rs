@@ -129,12 +129,12 @@ fn parts(host: &HostSample) -> Vec<(String, TextStyle)> {
         parts.push((text, TextStyle::Plain));
     }
     if let Some(memory) = &host.memory {
-        let mut words = Vec::new();
+        let mut figures = Vec::new();
         if let Some(dirty) = memory.dirty {
             let limit = memory.limit.map(|limit| format!(" of {limit}"));
-            words.push(format!("dirty {dirty}{}", limit.unwrap_or_default()));
+            figures.push(format!("dirty {dirty}{}", limit.unwrap_or_default()));
         }
-        words.extend(memory.writeback.map(|bytes| format!("writeback {bytes}")));
+        figures.extend(memory.writeback.map(|bytes| format!("writeback {bytes}")));
         let is_near = memory.dirty.zip(memory.limit);
         let is_near = is_near.is_some_and(|(dirty, limit)| dirty.0 as f64 > 0.9 * limit.0 as f64);
         let style = if is_near {
@@ -142,8 +142,8 @@ fn parts(host: &HostSample) -> Vec<(String, TextStyle)> {
         } else {
             TextStyle::Plain
         };
-        if !words.is_empty() {
-            parts.push((words.join(", "), style));
+        if !figures.is_empty() {
+            parts.push((figures.join(", "), style));
         }
     }
     let mut interfaces: Vec<&InterfaceSample> = host.interfaces.iter().collect();

@@ -136,7 +136,7 @@ impl<'a> DeviceTable<'a> {
     /// md's action on an array, and the members that it lacks.
     fn state(&self, index: usize) -> Option<(String, TextStyle)> {
         let row = self.device_row(index)?;
-        state_words(row.array.as_ref()?)
+        state_label(row.array.as_ref()?)
     }
 
     fn device_row(&self, index: usize) -> Option<&DeviceRow> {
@@ -323,7 +323,7 @@ fn branch_lines(lasts: &[bool], capabilities: Capabilities) -> String {
 }
 
 /// An array's own state in words, where there is something to say.
-pub(super) fn state_words(state: &ArraySample) -> Option<(String, TextStyle)> {
+pub(super) fn state_label(state: &ArraySample) -> Option<(String, TextStyle)> {
     let mut parts = Vec::new();
     let mut style = TextStyle::Note;
     if let Some(missing) = state.degraded.filter(|missing| *missing > 0) {
