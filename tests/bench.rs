@@ -58,7 +58,7 @@ fn a_file_that_a_killed_run_left_is_removed_and_reported() {
 
     std::fs::write(place.data().join(".disksmith-4242-1.tmp"), "left").unwrap();
     let said = place.bench(&SHORT).ends_with(0);
-    said.says(&[".disksmith-4242-1.tmp"]);
+    said.prints(&[".disksmith-4242-1.tmp"]);
 }
 
 #[test]

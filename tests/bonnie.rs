@@ -127,7 +127,7 @@ fn its_line_reads_as_one_of_bonnie_and_compares_with_one() {
         .run(&["compare", &measured, &real.unwrap()])
         .ends_with(0);
     for test in ["char-write", "char-read"] {
-        said.says(&[test]);
+        said.prints(&[test]);
         let apart = format!("{test}: the two runs did not do the same");
         assert!(!said.prose().contains(&apart), "{said:#?}");
     }
@@ -230,7 +230,7 @@ fn what_a_kill_leaves_the_next_start_removes() {
     fs::write(place.data().join(".disksmith-notes"), "mine").unwrap();
     // Another suite in the same place removes it just as well.
     let said = place.bench(&support::SHORT).ends_with(0);
-    said.says(&["which a killed run had left"]);
+    said.prints(&["which a killed run had left"]);
     assert_eq!(names_in(&place.data()), [".disksmith-notes"]);
 }
 

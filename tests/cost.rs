@@ -62,7 +62,7 @@ fn the_cheapest_is_first_and_the_others_have_a_reason() {
             .contains("2024-07-01")
     );
     let said = place.run("cost --workload last").ends_with(0);
-    said.says(&["as of 2024-07-01"]);
+    said.prints(&["as of 2024-07-01"]);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn own_prices_and_instances_count() {
     let reason = none["ruled_out"][0]["reason"].as_str().unwrap();
     assert!(reason.starts_with("instance cap"), "{reason}");
     let said = place.run("cost --workload last --p99 1us").ends_with(1);
-    said.says(&["No volume type carries it", "latency: "]);
+    said.prints(&["No volume type carries it", "latency: "]);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_trace_is_a_workload_and_its_base_load_has_a_price() {
     let said = place
         .run("cost --workload day.load --size 1GiB")
         .ends_with(0);
-    said.says(&["The base load alone"]);
+    said.prints(&["The base load alone"]);
     // Nobody knows when it was recorded.
     assert!(found["workload"]["at"].is_null());
     assert!(said.out.starts_with("Trace day.load: 900"), "{said:#?}");

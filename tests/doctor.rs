@@ -77,7 +77,7 @@ fn checks_are_chosen_listed_and_refused_by_name() {
     let none = place.run("doctor --ignore host --json").ends_with(0);
     assert!(results(&none).is_empty());
     let list = place.run("doctor --list").ends_with(0);
-    list.says(&["innodb-io-capacity (mysql)", "Source: "]);
+    list.prints(&["innodb-io-capacity (mysql)", "Source: "]);
     list.fits(100);
     for (arguments, words) in [
         (
@@ -108,7 +108,7 @@ fn playbooks_are_listed_and_printed() {
     let place = Place::new();
     let list = place.run("playbook").ends_with(0);
     list.fits(100);
-    list.says(&["slow-commits"]);
+    list.prints(&["slow-commits"]);
     let page = place.run("playbook slow-commits").ends_with(0);
     assert!(
         page.out.starts_with("# ") && page.out.contains("## For good"),

@@ -141,7 +141,7 @@ fn writes_lie_on_blocks_of_their_own_size_alongside_smaller_reads() {
 #[test]
 fn what_is_not_done_stops_with_file_line_and_option_and_touches_nothing() {
     let place = Place::new();
-    for (job, says) in [
+    for (job, expected) in [
         (
             "[j]\nsize=1m\nverify_only=1\n",
             "job.fio, line 3: verify_only: disksmith does not do this",
@@ -161,7 +161,7 @@ fn what_is_not_done_stops_with_file_line_and_option_and_touches_nothing() {
         ),
     ] {
         let said = run(&place, "data", job, &[]).ends_with(2);
-        assert!(said.err.contains(says), "{job}: {said:#?}");
+        assert!(said.err.contains(expected), "{job}: {said:#?}");
     }
     let said = place
         .run(&["bench", "data", "--fio", "gone.fio"])

@@ -42,7 +42,7 @@ fn a_list_of_dsh_is_shown_with_its_comments() {
     fs::write(place.path(".dsh/machines.burnin"), LIST).unwrap();
     let mut command = place.command("fleet hosts --list burnin");
     let shown = said(command.env("HOME", place.path(""))).ends_with(0);
-    shown.says(&["db1", "us-east-1b", "i4i.large", "i-02", "was slow"]);
+    shown.prints(&["db1", "us-east-1b", "i4i.large", "i-02", "was slow"]);
     fs::write(place.path("hosts"), LIST).unwrap();
     let arguments = "fleet hosts --list ./hosts --exclude 1$ --json";
     let answer = place.run(arguments).ends_with(0).json();
@@ -178,7 +178,7 @@ fn hosts_that_failed_are_tried_again_alone() {
 #[test]
 fn lists_that_make_no_sense_are_refused_with_their_lines() {
     let place = Place::new();
-    for (text, told) in [
+    for (text, expected) in [
         ("", "lists no host"),
         ("a\nb\na\n", "line 3: a is the same host as a of"),
         ("a\n-oProxyCommand=x\n", "line 2: '-oProxyCommand"),
@@ -187,7 +187,7 @@ fn lists_that_make_no_sense_are_refused_with_their_lines() {
         fs::write(place.path("hosts"), text).unwrap();
         place
             .run("fleet hosts --list ./hosts")
-            .refuses(&["there are no hosts: ./hosts", told]);
+            .refuses(&["there are no hosts: ./hosts", expected]);
     }
     fs::write(place.path("hosts"), LIST).unwrap();
     let none = "fleet hosts --list ./hosts --include ^web";
@@ -196,8 +196,8 @@ fn lists_that_make_no_sense_are_refused_with_their_lines() {
     let both = "fleet hosts --list a --inventory b";
     place.run(both).ends_with(2);
     let bad = "fleet hosts --list ./hosts --include db(";
-    let told = place.run(bad).ends_with(2);
-    told.warns(&["not a regular expression"]);
+    let refused = place.run(bad).ends_with(2);
+    refused.warns(&["not a regular expression"]);
 }
 
 /// Answers as `aws` does: a page, and behind its token another.
@@ -315,7 +315,7 @@ fn a_plan_says_how_many_to_start_and_what_it_costs() {
     let priced = format!("{bar} --per zone --price 0.5");
     let shown = place.run(&priced).ends_with(0);
     shown.fits(100);
-    shown.says(&[
+    shown.prints(&[
         "18 of 20",
         "10 of 20",
         "Good is: page-write.iops>=10000",
@@ -340,8 +340,8 @@ fn a_plan_says_how_many_to_start_and_what_it_costs() {
         .refuses(&["absent cannot be read"]);
     // Where no host was good there is no number, and the answer is no.
     let none = format!("{from} --good a.iops>=99999");
-    let told = place.run(&none).ends_with(1);
-    told.says(&["No number can be computed"]);
+    let answered = place.run(&none).ends_with(1);
+    answered.prints(&["No number can be computed"]);
 }
 
 #[test]
@@ -368,7 +368,7 @@ fn a_dry_run_of_a_race_shows_who_would_be_raced() {
     let floor = ["--floor", "page-write.iops>=10000 for 60s"];
     let dry = [&race[..], &floor, &["--dry-run"]].concat();
     let shown = place.run(&dry).ends_with(0);
-    shown.says(&["in 6 rounds at least"]);
+    shown.prints(&["in 6 rounds at least"]);
     let answer = place
         .run(&[&dry[..], &["--json"]].concat())
         .ends_with(0)
@@ -376,8 +376,8 @@ fn a_dry_run_of_a_race_shows_who_would_be_raced() {
     assert_eq!(answer["hosts"][1]["group"], "us-east-1b");
     place.run(&race).refuses(&["<TARGET>"]);
     let wrong = [&race[..], &["--floor", "page-write.iops<10000"]].concat();
-    let told = place.run(&wrong).ends_with(2);
-    told.warns(&["would remove the good hosts"]);
+    let refused = place.run(&wrong).ends_with(2);
+    refused.warns(&["would remove the good hosts"]);
 }
 
 #[test]
@@ -386,7 +386,7 @@ fn a_race_that_makes_no_sense_is_refused_before_any_host_is_touched() {
     fs::write(place.path("hosts"), LIST).unwrap();
     let race = ["fleet", "race", "--list", "./hosts", "--keep", "1"];
     let target = ["--", "/mnt/data"];
-    for (words, behind, told) in [
+    for (words, behind, expected) in [
         (&["--by", "dance.iops"][..], &target[..], "no phase 'dance'"),
         (&["--round", "100ms"], &target, "is too short"),
         (&["--ties", "price"], &target, "db1 has none"),
@@ -406,7 +406,7 @@ fn a_race_that_makes_no_sense_is_refused_before_any_host_is_touched() {
         ),
     ] {
         let said = place.run(&[&race[..], words, behind].concat());
-        said.refuses(&[told]);
+        said.refuses(&[expected]);
     }
     fs::write(place.path("keep.txt"), "db7\n").unwrap();
     let own = place.run(&[&race[..], &target].concat());
@@ -468,8 +468,8 @@ fn many_hosts_get_the_open_files_that_they_need_or_a_notice_names_the_limit() {
         let why = host["why"].as_str().unwrap();
         assert!(why.contains("Connection refused"), "{why}");
     }
-    let told = with_files(&place, "-n 100", ssh, &run).ends_with(2);
-    told.warns(&["ulimit -Hn", "--batch"]);
+    let refused = with_files(&place, "-n 100", ssh, &run).ends_with(2);
+    refused.warns(&["ulimit -Hn", "--batch"]);
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn root_runs_programs_on_hosts_and_folds_what_they_print() {
         said(&mut net.fleet("exec", words, &[&["--"], program].concat()))
     };
     let text = exec(&[], &["cat", "/etc/os-release"]).ends_with(0);
-    text.says(&["\nh[1-3] (3 hosts):\n"]);
+    text.prints(&["\nh[1-3] (3 hosts):\n"]);
     assert_eq!(text.out.matches("VERSION_ID=").count(), 1, "{text:#?}");
     if support::has_program("clush") {
         folds_as_clush(&net);
@@ -81,7 +81,7 @@ fn root_runs_programs_on_hosts_and_folds_what_they_print() {
     // The agent's parent is the host's own sshd, so that the hosts differ.
     let script = "test $(hostname) != h2 || { echo broken >&2; exit 4; }";
     let said = exec(&[], &["sh", "-c", script]).ends_with(3);
-    said.says(&[
+    said.prints(&[
         "h2: failed: it ended with status 4: broken",
         "2 of 3 hosts are done",
     ]);
@@ -116,7 +116,7 @@ fn folds_as_clush(net: &Net) {
             String::new()
         };
         let own = format!("\n{set}{number}:\n");
-        text.says(&[&own, line]);
+        text.prints(&[&own, line]);
         let number = if count > 1 {
             format!(" ({count})")
         } else {
@@ -124,7 +124,7 @@ fn folds_as_clush(net: &Net) {
         };
         let rule = "-".repeat(15);
         let theirs = format!("{rule}\n{set}{number}\n{rule}\n{line}\n");
-        gathered.says(&[&theirs]);
+        gathered.prints(&[&theirs]);
     }
 }
 
@@ -211,20 +211,20 @@ fn root_runs_a_verb_on_four_hosts_and_gathers_the_answers() {
     }
     // On the screen their text is there, once for all hosts that give the same.
     let text = said(&mut net.fleet("run", "", "-- playbook array-degraded")).ends_with(0);
-    text.says(&["\nh[1-4] (4 hosts):\n"]);
+    text.prints(&["\nh[1-4] (4 hosts):\n"]);
     // The host that is not like the others is named.
     net.on("h1", "mount -o remount,strictatime /mnt/data");
     let atime = "-- doctor --data /mnt/data --check mount-atime";
     let odd = said(&mut net.fleet("run", "", atime)).ends_with(0).prose();
-    let told =
+    let expected =
         "h1: differs from most in mount-atime: consider (/mnt/data: strictatime); 3 hosts have ok.";
-    assert!(odd.contains(told), "{odd}");
+    assert!(odd.contains(expected), "{odd}");
     net.assert_nothing_left();
 
     // One host has what is measured, and three have not: they refuse, and it is told why.
     let bench = "-- bench /mnt/data --phase page-read --size 8M --seconds 200ms";
     let mixed = said(&mut net.fleet("run", "--exclude h[34]", bench)).ends_with(0);
-    mixed.says(&["page-read.iops"]);
+    mixed.prints(&["page-read.iops"]);
     let listed = net.place.run("runs --json").ends_with(0).json();
     let runs = listed["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2, "{listed:#}");
@@ -237,7 +237,7 @@ fn root_runs_a_verb_on_four_hosts_and_gathers_the_answers() {
 
     let none = said(&mut net.fleet("run", "", "-- bench /mnt/none")).ends_with(2);
     none.warns(&["nothing was touched on any host"]);
-    none.says(&["/mnt/none"]);
+    none.prints(&["/mnt/none"]);
     let options = ["--limit", "2s", "--include", "h1", "--json"];
     let limited = said(&mut net.fleet("run", &options, LONG)).ends_with(3);
     let limited = limited.json();
@@ -290,11 +290,11 @@ fn root_sees_what_an_agent_had_when_the_connection_was_lost() {
 
     net.mend("h1");
     let later = said(&mut net.fleet("run", "", "-- devices")).ends_with(0);
-    let told = format!(
+    let summary = format!(
         "h1: its stored answer to {}",
         answer["fleet"].as_str().unwrap()
     );
-    later.says(&[&told]);
+    later.prints(&[&summary]);
     let id = answer["fleet"].as_str().unwrap();
     let shown = net
         .place
@@ -359,13 +359,13 @@ fn root_top_shows_two_hosts_and_one_that_is_dead() {
             && host(document, "h3")["state"] == "dead"
             && host(document, "h1")["received_bytes_per_s"].as_f64() > Some(0.0)
     };
-    let told = watched(&net, json, |text| {
+    let answered = watched(&net, json, |text| {
         let mut lines = text.lines().rev();
         let last = lines.find_map(|line| serde_json::from_str(line).ok());
         last.is_some_and(|last: Value| is_whole(&last))
     });
     // A host may be silent for a while on a busy machine, so that a later document has fewer.
-    let documents = support::documents::all(&told.out);
+    let documents = support::documents::all(&answered.out);
     let whole = documents.iter().find(|one| is_whole(one)).unwrap();
     assert_eq!(whole["of"], 3, "{whole:#}");
     assert!(why(whole, "h3").contains("h3 was not reached"), "{whole:#}");
@@ -375,7 +375,7 @@ fn root_top_shows_two_hosts_and_one_that_is_dead() {
     let table = watched(&net, net.fleet("top", &options, ""), |text| {
         text.contains("2 of 2 hosts")
     });
-    table.says(&["2 of 2 hosts"]);
+    table.prints(&["2 of 2 hosts"]);
     table.fits(100);
     net.assert_nothing_left();
 }
@@ -437,14 +437,14 @@ fn race_overwrites_what_was_agreed_to(net: &Net, disk: &[&str], first: &str) {
     let mut command = net.fleet("race", race, disk);
     let mut screen = Pty::start(command.env("TERM", "xterm"), (160, 40), true);
     let asked = screen.wait_for_word("Write yes to continue").text();
-    for told in [
+    for expected in [
         "2 disks of 2 hosts",
         "nothing known",
         "h2: ",
         "ext4",
         "without the 1 host",
     ] {
-        assert!(asked.contains(told), "{told}: {asked}");
+        assert!(asked.contains(expected), "{expected}: {asked}");
     }
     assert_eq!(net.on("h1", first), "78 78");
     screen.press("yes\n");

@@ -74,7 +74,7 @@ fn what_is_imported_is_listed_shown_and_drawn_as_imported() {
 
     let text = place.run(&["show", id]).ends_with(0);
     text.fits(100);
-    text.says(&[
+    text.prints(&[
         "measured by fio 3.33",
         "10,143",
         "warning: imported",
@@ -118,7 +118,7 @@ fn a_comparison_with_an_imported_run_decides_nothing() {
         let (a, b) = (word(a), word(b));
         let words = format!("compare {a} {b} --fail-if-slower 5%");
         let said = place.run(&words).ends_with(1);
-        said.says(&[
+        said.prints(&[
             "no interval",
             "did not do the same work",
             "It is unknown whether",
@@ -424,7 +424,7 @@ fn what_bonnie_prints_today_is_imported_as_it_is() {
         let file = std::fs::File::open(place.path("ours.csv")).unwrap();
         let mut reader = Command::new("bon_csv2txt");
         let read = said(reader.stdin(Stdio::from(file))).ends_with(0);
-        read.says(&["box"]);
+        read.prints(&["box"]);
     }
 }
 

@@ -47,7 +47,7 @@ fn the_help_lists_the_verbs_and_has_an_example() {
     let place = Place::new();
     let help = place.run("--help").ends_with(0);
     help.fits(100);
-    help.says(&["Example: disksmith bench "]);
+    help.prints(&["Example: disksmith bench "]);
     let verbs = verbs(&place);
     for verb in ["bench", "fleet", "man"] {
         assert!(verbs.contains(&verb.to_owned()), "no {verb} in {help:#?}");

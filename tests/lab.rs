@@ -64,7 +64,7 @@ fn with_qemu_programs_and_files_of_this_host_are_there_too() {
         return;
     };
     let said = said.ends_with(0);
-    said.says(&[
+    said.prints(&[
         "greetings",
         "meta-data=/dev/vda",
         "total free blocks",
@@ -308,7 +308,7 @@ fn volumes_are_served_until_a_signal_and_tell_what_they_did() {
     assert!(read.status.success(), "{read:?}");
     server.signal(Signal::INT);
     let said = server.end().ends_with(0);
-    said.says(&["snap"]);
+    said.prints(&["snap"]);
     let text = std::fs::read_to_string(place.path("truth.json")).unwrap();
     let truth = &support::documents::all(&text)[0];
     assert_eq!(truth["volumes"][0]["serial"], "snap");
@@ -419,7 +419,7 @@ fn with_qemu_the_tour_finds_what_is_true_and_goes_as_it_was_recorded() {
     let live = live.ends_with(0);
     let recorded = place.run("lab tour --recorded").ends_with(0);
     assert_eq!(steps(&live.out), steps(&recorded.out));
-    live.says(&["0 cold blocks are left"]);
+    live.prints(&["0 cold blocks are left"]);
     keeps_its_target(&live.out);
     assert!(!place.ledger().exists(), "nothing is kept");
 }

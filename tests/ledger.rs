@@ -107,7 +107,7 @@ fn a_verb_that_only_reads_a_ledger_makes_none() {
 #[test]
 fn an_empty_ledger_says_how_to_fill_it() {
     let listed = Place::new().run("runs").ends_with(0);
-    listed.says(&["disksmith bench"]);
+    listed.prints(&["disksmith bench"]);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_run_is_removed_by_name_and_all_that_are_named_or_none() {
     place.run("runs remove last nosuch").refuses(&["'nosuch'"]);
     assert_eq!(place.runs().len(), 2);
     let removed = place.run("runs remove last~1").ends_with(0);
-    removed.says(&[&older]);
+    removed.prints(&[&older]);
     assert_eq!(place.runs(), [newer.as_str()]);
     place.run(&["show", &older]).refuses(&[&older]);
     place.run(&["runs", "remove", &newer]).ends_with(0);

@@ -20,7 +20,7 @@ fn a_sound_ledger_is_reported_so_and_counted() {
     let place = place_with_a_run_and_a_mark();
     let said = place.run("ledger check").ends_with(0);
     said.fits(100);
-    said.says(&[" is sound. Schema "]);
+    said.prints(&[" is sound. Schema "]);
     let found = place.run("ledger check --json").ends_with(0).json();
     assert_eq!((number(&found["runs"]), number(&found["marks"])), (1, 1));
     assert_eq!(found["sound"], true);
@@ -34,7 +34,7 @@ fn a_damaged_ledger_is_the_answer_no_with_the_damage() {
     bytes[4096 + 8..4 * 4096].fill(0xa5);
     fs::write(place.ledger(), &bytes).unwrap();
     let said = place.run("ledger check").ends_with(1);
-    said.says(&[" is damaged. "]);
+    said.prints(&[" is damaged. "]);
     let found = place.run("ledger check --json").ends_with(1).json();
     assert_eq!(found["sound"], false);
     assert!(!found["damage"].as_array().unwrap().is_empty(), "{found}");
@@ -95,7 +95,7 @@ fn a_backup_is_a_ledger_and_replaces_nothing() {
         .run("ledger backup copy.db")
         .refuses(&["copy.db exists"]);
     let said = place.run("ledger backup second.db").ends_with(0);
-    said.says(&["disksmith --ledger second.db runs"]);
+    said.prints(&["disksmith --ledger second.db runs"]);
 }
 
 #[test]

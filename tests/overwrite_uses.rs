@@ -222,9 +222,9 @@ fn all_names_are_refused(ways: &[(&'static str, &'static str)]) {
             let kept = content() == before;
             // What is shown by a loop device is refused for that, and not claimed.
             let is_shown = said.err.contains("is shown by the loop device");
-            let told = said.err.contains(word) || is_shown;
+            let is_reported = said.err.contains(word) || is_shown;
             let state = format!("{verb}, {way}: {name}");
-            let fails = said.status != Some(2) || !kept || !told;
+            let fails = said.status != Some(2) || !kept || !is_reported;
             row(&state, "refusal", &said, fails);
             fails.then(|| format!("{state}: unchanged: {kept}, {said:#?}"))
         };

@@ -286,7 +286,7 @@ fn the_check_refuses_what_a_start_refuses_by_file_line_and_reason() {
     assert!(!place.path("a.db").exists() && !place.path("tally.routes").exists());
     fs::write(place.path("what.toml"), "").unwrap();
     let checked = place.run("config check what.toml").ends_with(1);
-    checked.says(&["no service is named 'what'"]);
+    checked.prints(&["no service is named 'what'"]);
     place
         .run("config check missing.toml")
         .refuses(&["missing.toml cannot be read"]);
@@ -574,7 +574,9 @@ fn with_root_the_services_run_under_systemd() {
     said(stage.arg(program).arg(root.path()).arg("/opt")).ends_with(0);
     let mut boot = Command::new(packaging().join("boot"));
     let tried = said(boot.arg(root.path()).arg(packaging().join("try-services")));
-    tried.ends_with(0).says(&["start, reload, report and end"]);
+    tried
+        .ends_with(0)
+        .prints(&["start, reload, report and end"]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use support::Place;
 #[test]
 fn every_suite_runs_by_its_name_and_leaves_nothing() {
     let place = Place::new();
-    for (suite, options, says) in [
+    for (suite, options, expected) in [
         (
             "sysbench",
             &["--seconds", "200ms", "--files", "4"][..],
@@ -38,7 +38,7 @@ fn every_suite_runs_by_its_name_and_leaves_nothing() {
     ] {
         let words = ["bench", "data", "--suite", suite, "--size", "16M"];
         let said = place.run(&[&words, options].concat()).ends_with(0);
-        assert!(said.prose().to_lowercase().contains(says), "{said:#?}");
+        assert!(said.prose().to_lowercase().contains(expected), "{said:#?}");
         place.assert_nothing_left();
     }
     let runs = place.run("show last --json").ends_with(0).json();

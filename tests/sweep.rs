@@ -184,7 +184,7 @@ fn with_root_a_sweep_measures_each_layout_in_each_block_and_leaves_the_device_bl
     let said = place
         .run(&[&disk.arguments()[..], &report].concat())
         .ends_with(0);
-    said.says(&["xfs", "ext4"]);
+    said.prints(&["xfs", "ext4"]);
     let shown = place.run("sweep --show last").ends_with(0);
     assert_eq!(shown.out, said.out);
     let document = place.run("sweep --show last --json").ends_with(0).json();

@@ -75,8 +75,8 @@ fn as_root_what_cannot_be_done_is_refused_before_anything_is_created() {
     let aws = AWS
         .replace("STATE", "running")
         .replace("DRYRUN", "DryRunOperation");
-    let refuses = |aws: &str, words: &[&str], told: &[&str]| {
-        with_script(&place, aws, &sweep(words)).refuses(told);
+    let refuses = |aws: &str, words: &[&str], expected: &[&str]| {
+        with_script(&place, aws, &sweep(words)).refuses(expected);
     };
     let gp3 = ["--ec2", "gp3:100GiB"];
     refuses(&aws, &gp3, &["nothing is created", "--yes"]);
@@ -103,7 +103,7 @@ fn as_root_what_cannot_be_done_is_refused_before_anything_is_created() {
     let lost = ["sweep", "--abandon", "ec2-20260101-000000-bcdf"];
     with_script(&place, &aws, &lost).refuses(&["neither the ledger nor EC2"]);
     let plan = with_script(&place, &aws, &[&sweep(&gp3)[..], &["--dry-run"]].concat()).ends_with(0);
-    plan.says(&["gp3,iops=3000:100GiB", "us-east-1a", "i-0123", "USD"]);
+    plan.prints(&["gp3,iops=3000:100GiB", "us-east-1a", "i-0123", "USD"]);
     plan.fits(100);
     let plan = with_script(
         &place,

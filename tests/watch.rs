@@ -141,7 +141,7 @@ fn a_check_is_one_line_with_performance_data_and_a_status() {
     let beyond = place
         .run("watch --check -w await=100 -c await=20")
         .ends_with(3);
-    beyond.says(&["lies beyond its critical"]);
+    beyond.prints(&["lies beyond its critical"]);
     place.run("watch --bogus").ends_with(2);
     for version in ["-V", "--version"] {
         let said = place.run(&["watch", "--check", version]).ends_with(0);

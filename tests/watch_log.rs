@@ -398,11 +398,11 @@ fn a_log_of_one_report_is_shown_and_what_one_report_tells_is_found() {
 fn opened(said: &str) -> Vec<(String, String, String)> {
     let found = lines(said).into_iter();
     let found = found.filter(|line| line["kind"] == "finding" && line["change"] == "opened");
-    let told = found.map(|line| {
+    let found = found.map(|line| {
         let word = |key: &str| line["finding"][key].as_str().unwrap().to_owned();
         (word("code"), word("name"), word("text"))
     });
-    told.collect()
+    found.collect()
 }
 
 #[test]

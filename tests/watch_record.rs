@@ -44,9 +44,9 @@ fn what_was_recorded_is_replayed_listed_drawn_and_removed() {
         .unwrap();
     assert!(sample["time"].is_string() && sample["length_ns"].as_u64().unwrap() > 10_000_000);
     let plain = place.run(&format!("{replay} --plain")).ends_with(0);
-    plain.says(&["deploy 1.4.2"]);
+    plain.prints(&["deploy 1.4.2"]);
     let table = place.run(&format!("{replay} --table")).ends_with(0);
-    table.says(&["7 samples"]);
+    table.prints(&["7 samples"]);
     place
         .run(&format!("{replay} --report page.html"))
         .ends_with(0);
@@ -140,7 +140,7 @@ fn a_ledger_that_can_be_written_later_is_recorded_in_then() {
     running.signal(Signal::INT);
     let said = running.end().ends_with(0);
     said.warns(&["Nothing is recorded at the moment"]);
-    said.says(&["Recording goes on"]);
+    said.prints(&["Recording goes on"]);
     let mut list = place.command("runs recordings --json");
     let listed = support::said(list.env("DISKSMITH_LEDGER", &ledger)).ends_with(0);
     let kept = listed.json()["recordings"][0]["samples"].as_u64().unwrap();

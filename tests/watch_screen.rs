@@ -352,7 +352,7 @@ fn without_a_terminal_or_on_a_dumb_one_there_are_plain_lines() {
     let piped = place.run("watch --count 1 --interval 100ms").ends_with(0);
     assert!(!piped.out.contains('\u{1b}'), "{piped:#?}");
     // Where no disk does anything, that is said.
-    piped.says(&["device"]);
+    piped.prints(&["device"]);
     if !support::has_program("setsid") {
         return;
     }

@@ -88,7 +88,7 @@ fn with_root_a_disk_that_took_the_name_of_the_planned_one_is_not_written() {
     let seen = &plan["disks"][0]["seen"];
     assert_eq!(seen["size_bytes"], 16 * MIB);
     let before = digest(&device.node);
-    for (key, other, told) in [
+    for (key, other, expected) in [
         ("boot", Value::from("another"), "was rebooted"),
         ("identity", Value::from("vol-2"), "serial number"),
         ("size_bytes", Value::from(8 * MIB), "its size"),
@@ -99,7 +99,7 @@ fn with_root_a_disk_that_took_the_name_of_the_planned_one_is_not_written() {
         let planned = json!({ "path": device.path(), "seen": other_disk }).to_string();
         place
             .run(&[&zero[..], &["--planned", &planned]].concat())
-            .refuses(&["is not the disk that the plan was made of", told]);
+            .refuses(&["is not the disk that the plan was made of", expected]);
     }
     let mut other = seen.clone();
     other["boot"] = Value::from("another");

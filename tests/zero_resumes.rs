@@ -182,7 +182,7 @@ fn with_root_a_disk_that_was_changed_meanwhile_is_begun_anew() {
     };
     // Zeros that are none any more, also where md and bcache have their superblocks; another way to
     // zero.
-    for (at, arguments, says) in [
+    for (at, arguments, expected) in [
         (Some(MIB), &[][..], "another program has written to it"),
         (Some(4096), &[], "another program has written to it"),
         (None, &["--discard"], "then it was zeroed by writes"),
@@ -192,7 +192,7 @@ fn with_root_a_disk_that_was_changed_meanwhile_is_begun_anew() {
         at.into_iter().for_each(|at| disk.change(at));
         let said = disk.zero(&place, &[&["--json"], arguments].concat());
         let said = said.ends_with(0);
-        assert!(said.err.contains(says), "no '{says}' in {said:#?}");
+        assert!(said.err.contains(expected), "no '{expected}' in {said:#?}");
         assert_eq!(only(&said)["starts"], 1);
         assert_eq!(not_zero(&disk.device.node), 0);
     }

@@ -12,7 +12,7 @@ struct Case {
     situation: &'static str,
     answer: ProgramOutput,
     status: i32,
-    says: &'static str,
+    message: &'static str,
     command: String,
 }
 
@@ -31,7 +31,7 @@ fn check(cases: Vec<Case>) {
         let (situation, answer) = (case.situation, &case.answer);
         assert_eq!(answer.status, Some(case.status), "{situation}: {answer:#?}");
         let sentence = last_sentence(answer);
-        assert!(sentence.contains(case.says), "{situation}: {sentence}");
+        assert!(sentence.contains(case.message), "{situation}: {sentence}");
         assert!(sentence.ends_with(&case.command), "{situation}: {sentence}");
         assert!(!sentence.contains("panicked"), "{situation}: {sentence}");
     }
@@ -52,42 +52,42 @@ fn sentences_of_the_first_hour_end_in_a_command() {
             situation: "a folder that is not there",
             answer: run("bench /no-such-folder"),
             status: 2,
-            says: "there is no /no-such-folder",
+            message: "there is no /no-such-folder",
             command: "disksmith bench .".to_owned(),
         },
         Case {
             situation: "a disk by its bare name",
             answer: run("bench vdz"),
             status: 2,
-            says: "'disksmith devices'",
+            message: "'disksmith devices'",
             command: "disksmith bench .".to_owned(),
         },
         Case {
             situation: "a disk without the space",
             answer: run("bench data --size 100000T"),
             status: 2,
-            says: "does not fit",
+            message: "does not fit",
             command: "disksmith bench data --size 64M".to_owned(),
         },
         Case {
             situation: "a disk that is not there",
             answer: run("zero /dev/no-such-disk --destroy /dev/no-such-disk"),
             status: 2,
-            says: "/dev/no-such-disk cannot be opened",
+            message: "/dev/no-such-disk cannot be opened",
             command: "disksmith devices".to_owned(),
         },
         Case {
             situation: "a run before there is one",
             answer: run("show last"),
             status: 2,
-            says: "answers to 'last'",
+            message: "answers to 'last'",
             command: "disksmith runs".to_owned(),
         },
         Case {
             situation: "checks of a database that is not named",
             answer: run("doctor --check mysql"),
             status: 0,
-            says: "None of these checks applies here",
+            message: "None of these checks applies here",
             command: "disksmith doctor --mysql".to_owned(),
         },
         Case {
@@ -96,28 +96,28 @@ fn sentences_of_the_first_hour_end_in_a_command() {
                 &mut place.command("bench data --engine uring --size 8M"),
             )),
             status: 2,
-            says: "io_uring cannot be used here",
+            message: "io_uring cannot be used here",
             command: "--engine sync".to_owned(),
         },
         Case {
             situation: "no run yet",
             answer: run("runs --ledger new.db"),
             status: 0,
-            says: "No runs are kept here yet",
+            message: "No runs are kept here yet",
             command: "disksmith bench .".to_owned(),
         },
         Case {
             situation: "two recorders at once",
             answer: run("watch --record --count 1 --plain"),
             status: 2,
-            says: "two would keep everything twice",
+            message: "two would keep everything twice",
             command: format!("kill {recorded}"),
         },
         Case {
             situation: "two servers at one port",
             answer: run(&format!("watch --prometheus {port} --count 1")),
             status: 2,
-            says: "Address already in use",
+            message: "Address already in use",
             command: format!("ss -lntup sport = :{port}"),
         },
     ]);
@@ -163,35 +163,35 @@ fn with_root_what_another_user_meets_in_the_first_hour_ends_in_a_command() {
             situation: "a folder of another user",
             answer: run(&format!("bench {closed} {BRIEFLY}")),
             status: 2,
-            says: "may not be written by this user",
+            message: "may not be written by this user",
             command: format!("sudo {program} bench {closed} {BRIEFLY}"),
         },
         Case {
             situation: "a device of root",
             answer: run(&format!("bench {secret} {BRIEFLY}")),
             status: 2,
-            says: "Permission denied",
+            message: "Permission denied",
             command: format!("sudo {program} bench {secret} {BRIEFLY}"),
         },
         Case {
             situation: "times of requests, without root",
             answer: run("watch --latency --count 1 --plain"),
             status: 2,
-            says: "tracing needs root",
+            message: "tracing needs root",
             command: format!("sudo {program} watch --latency --count 1 --plain"),
         },
         Case {
             situation: "no HOME",
             answer: homeless(None),
             status: 2,
-            says: "there is no place for the ledger",
+            message: "there is no place for the ledger",
             command: export.clone(),
         },
         Case {
             situation: "a HOME that is not this user's",
             answer: homeless(Some("/proc/1")),
             status: 2,
-            says: "could not be opened",
+            message: "could not be opened",
             command: export,
         },
     ]);
@@ -227,14 +227,14 @@ fn with_root_small_full_and_memory_file_systems_are_answered_with_a_command() {
             situation: "a tiny disk",
             answer: on("size=64k", ""),
             status: 2,
-            says: "64 KiB are free",
+            message: "64 KiB are free",
             command: "disksmith bench DIRECTORY".to_owned(),
         },
         Case {
             situation: "a small disk",
             answer: on("size=40m", ""),
             status: 2,
-            says: "at least 256 MiB are needed",
+            message: "at least 256 MiB are needed",
             command: "disksmith bench data --size 16M".to_owned(),
         },
     ]);
@@ -247,11 +247,11 @@ fn with_root_small_full_and_memory_file_systems_are_answered_with_a_command() {
         situation: "no space for the ledger",
         answer: full,
         status: 2,
-        says: "could not grow: its file system is full",
+        message: "could not grow: its file system is full",
         command: "export DISKSMITH_LEDGER=/var/tmp/disksmith.db".to_owned(),
     }]);
     let memory = on("size=40m", "--size 8M --phase seek --seconds 200ms").ends_with(0);
-    memory.says(&["no disk was measured"]);
+    memory.prints(&["no disk was measured"]);
     assert!(
         memory
             .prose()
@@ -267,7 +267,7 @@ fn with_root_small_full_and_memory_file_systems_are_answered_with_a_command() {
         situation: "a file on an overlay",
         answer: overlay,
         status: 2,
-        says: "reached through an overlay",
+        message: "reached through an overlay",
         command: "disksmith bench DIRECTORY".to_owned(),
     }]);
 }
@@ -316,7 +316,7 @@ fn with_root_an_old_kernel_and_the_ledger_of_who_called_sudo_are_named_with_a_co
                 exec \"$disksmith\" runs",
             ),
             status: 0,
-            says: "this kernel is Linux 4.19.0-27-amd64, and disksmith is made for 5.10 and later",
+            message: "this kernel is Linux 4.19.0-27-amd64, and disksmith is made for 5.10 and later",
             command: "disksmith bench --engine sync .".to_owned(),
         },
         Case {
@@ -331,7 +331,7 @@ fn with_root_an_old_kernel_and_the_ledger_of_who_called_sudo_are_named_with_a_co
                 exec \"$disksmith\" runs 2>/dev/null",
             ),
             status: 0,
-            says: "Runs without sudo are in",
+            message: "Runs without sudo are in",
             command: other_ledger,
         },
     ]);

@@ -2,12 +2,14 @@
 
 use crate::support::Place;
 
-/// Runs `bench` with these words, which must be refused with a sentence that holds `says`.
+/// Runs `bench` with these words, which must be refused with a sentence that holds `expected`.
 #[track_caller]
-fn refused(words: &str, says: &[&str]) {
+fn refused(words: &str, expected: &[&str]) {
     let place = Place::new();
     let words: Vec<&str> = words.split(' ').collect();
-    place.run(&[&["bench"], &words[..]].concat()).refuses(says);
+    place
+        .run(&[&["bench"], &words[..]].concat())
+        .refuses(expected);
     place.assert_nothing_left();
     if place.ledger().exists() {
         assert_eq!(place.runs(), [""; 0]);
@@ -71,7 +73,7 @@ fn a_mistake_in_a_workload_is_named() {
 
 #[test]
 fn figures_that_make_no_sense_are_refused() {
-    for (words, says) in [
+    for (words, expected) in [
         ("data --seconds 0", "100ms"),
         ("data --seconds soon", "soon"),
         ("data --precision 300%", "not a percentage"),
@@ -93,7 +95,7 @@ fn figures_that_make_no_sense_are_refused() {
         ("data --size 12 --phase seek", "too small"),
         ("data --engine aio", "uring, sync"),
     ] {
-        refused(words, &[says]);
+        refused(words, &[expected]);
     }
 }
 

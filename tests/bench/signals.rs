@@ -33,7 +33,7 @@ fn ctrl_c_prints_and_keeps_what_was_measured_and_marks_it() {
     run.signal(Signal::INT);
     let said = run.end().ends_with(3);
     said.fits(100);
-    said.says(&[
+    said.prints(&[
         "page-read",
         "The run was interrupted: it is partial.",
         "Not run, because of a signal: scan.",
@@ -42,7 +42,7 @@ fn ctrl_c_prints_and_keeps_what_was_measured_and_marks_it() {
     place.assert_nothing_left();
 
     let listed = place.run("runs").ends_with(0);
-    listed.says(&["(partial)"]);
+    listed.prints(&["(partial)"]);
     let shown = place.run("show last").ends_with(0);
     assert_eq!(shown.out, said.out);
 }

@@ -19,7 +19,7 @@ fn into_a_pipe_goes_plain_text_of_100_columns_and_no_progress() {
     let said = place.bench("--size 16M --seconds 200ms").ends_with(0);
     assert_eq!(said.err, "");
     said.fits(100);
-    said.says(&[
+    said.prints(&[
         "page-mixed",
         "commit",
         "IOPS",
@@ -28,7 +28,7 @@ fn into_a_pipe_goes_plain_text_of_100_columns_and_no_progress() {
         "Verdict: doubtful",
     ]);
     let kept = place.runs().remove(0);
-    said.says(&[&kept]);
+    said.prints(&[&kept]);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn fits_a_terminal_of(width: u16) {
         ..ended
     };
     answer.fits(columns);
-    answer.says(&["page-read", "IOPS", "p99", "Verdict"]);
+    answer.prints(&["page-read", "IOPS", "p99", "Verdict"]);
 
     for frame in progress.split(['\r', '\n']) {
         assert!(frame.chars().count() <= columns, "too wide: {frame}");

@@ -321,11 +321,11 @@ fn options_that_stand_alone_are_those_that_do_in_fio() {
             String::from_utf8_lossy(&output.stdout).into_owned()
         });
         // Asked for a word that it does not know, fio tells of the one that is most like it.
-        let told = asked.iter().find(|help| {
+        let topic = asked.iter().find(|help| {
             let name = help.trim_start().split(':').next();
             name == Some(row.name)
         });
-        let Some(kind) = told.and_then(|help| {
+        let Some(kind) = topic.and_then(|help| {
             help.lines()
                 .find(|line| line.trim_start().starts_with("type:"))
         }) else {
@@ -345,7 +345,7 @@ fn options_that_stand_alone_are_those_that_do_in_fio() {
 #[test]
 fn what_fio_would_not_take_is_refused_with_the_option() {
     let place = Place::new();
-    for (options, says) in [
+    for (options, expected) in [
         (
             &["--rw", "randread", "--size", "1m", "--bs", "4kq"][..],
             "the command line: bs: ",
@@ -387,7 +387,7 @@ fn what_fio_would_not_take_is_refused_with_the_option() {
     ] {
         let words: Vec<&str> = ["bench", "data"].iter().chain(options).copied().collect();
         let said = place.run(&words).ends_with(2);
-        assert!(said.err.contains(says), "{options:?}: {said:#?}");
+        assert!(said.err.contains(expected), "{options:?}: {said:#?}");
     }
     place.assert_nothing_left();
     assert!(!place.ledger().exists());

@@ -68,7 +68,7 @@ fn trims_are_refused_without_a_device_and_without_consent() {
     }
     let consent = format!("{}=unknown", device.path());
     let consent = ["--destroy", consent.as_str()];
-    for (job, told) in [
+    for (job, expected) in [
         (
             "[w]\nrw=write\nsize=1m\n[t]\nstonewall\nrw=trim\nbs=1000\nsize=1m\n",
             "multiples of",
@@ -83,7 +83,7 @@ fn trims_are_refused_without_a_device_and_without_consent() {
         ),
     ] {
         let said = run(&place, device.path(), job, &consent).ends_with(2);
-        assert!(said.err.contains(told), "{said:#?}");
+        assert!(said.err.contains(expected), "{said:#?}");
     }
     assert_eq!(kept(&file), 16);
 }

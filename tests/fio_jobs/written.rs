@@ -82,14 +82,14 @@ fn engines_run_by_another_are_noted_and_do_as_many_requests_as_in_fio() {
         return;
     }
     let place = Place::new();
-    for (engine, told) in [
+    for (engine, replacement) in [
         ("posixaio", "run by io_uring"),
         ("vsync", "run by single calls"),
         ("mmap", "run by pread and pwrite"),
     ] {
         let job = format!("[j]\nioengine={engine}\nrw=randread\nsize=1m\n");
         let ours = document(&place, "data", &job);
-        let note = format!("ioengine={engine} is {told}");
+        let note = format!("ioengine={engine} is {replacement}");
         assert!(ours["notes"].to_string().contains(&note), "{ours:#}");
         let options = json!({ "name": "j", "ioengine": engine, "rw": "randread", "size": "1m" });
         let theirs: Value = serde_json::from_str(&by_fio(&place, &options)).unwrap();

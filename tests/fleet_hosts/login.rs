@@ -62,7 +62,7 @@ fn root_lets_a_user_in_who_asks_for_root_where_the_verb_needs_it() {
     net.on("h1", STERN);
     let stern = run(&["--sudo"], &devices);
     assert_eq!(host(&stern, "h1")["came"], "unfit", "{stern:#}");
-    let told = why(&stern, "h1");
-    assert!(told.contains("a password is required"), "{told}");
+    let reason = why(&stern, "h1");
+    assert!(reason.contains("a password is required"), "{reason}");
     net.assert_nothing_left();
 }

@@ -182,10 +182,10 @@ fn root_races_sixteen_hosts_of_which_most_are_not_as_they_should_be() {
     let answer = ended.json();
     assert_eq!(answer["command"], "fleet race");
     assert_eq!(answer["figure"], "page-read.iops");
-    for (name, word, told) in CERTAIN {
+    for (name, word, expected) in CERTAIN {
         let (decided, reason) = decision(&answer, name);
         assert_eq!(decided, word, "{name}: {reason}\n{answer:#}");
-        assert!(reason.contains(told), "{name}: {reason}");
+        assert!(reason.contains(expected), "{name}: {reason}");
     }
     // Who was called back late, since others were better until they dropped, may not have been measured often
     // enough to be told from the host that is slow at times: that is a tie. Where the machine itself held one of
@@ -255,7 +255,7 @@ fn root_ends_a_race_with_a_signal_and_starts_none_twice() {
     let mut other = net.fleet("race", &options, &ONE);
     let elsewhere = net.place.path("other.db");
     let other = said(other.env("DISKSMITH_LEDGER", elsewhere)).ends_with(2);
-    other.says(&["is measuring on this host"]);
+    other.prints(&["is measuring on this host"]);
     assert_eq!(decision(&other.json(), "h1").0, "busy");
     running.signal(Signal::INT);
     let ended = running.end().ends_with(3);

@@ -35,10 +35,10 @@ fn root_ends_a_sweep_and_the_host_takes_its_file_system_down() {
     assert!(asked.elapsed() < crate::support::TIMEOUT, "{ended:#?}");
     let answer = ended.json();
     assert_eq!(host(&answer, "h1")["came"], "interrupted", "{answer:#}");
-    let told = host(&answer, "h1").to_string();
+    let entry = host(&answer, "h1").to_string();
     assert!(
-        told.contains("nothing is left assembled"),
-        "{}: {told}",
+        entry.contains("nothing is left assembled"),
+        "{}: {entry}",
         why(&answer, "h1")
     );
     assert_eq!(net.on("h1", mounts), "");

@@ -18,7 +18,7 @@ fn place_with_a_run() -> Place {
 /// Changes the ledger's bytes, and pins that no verb touches it then: not one byte of it, nor a
 /// file next to it.
 #[track_caller]
-fn refused_and_untouched(change: impl FnOnce(&mut Vec<u8>), says: &[&str]) {
+fn refused_and_untouched(change: impl FnOnce(&mut Vec<u8>), expected: &[&str]) {
     let place = place_with_a_run();
     let mut bytes = fs::read(place.ledger()).unwrap();
     change(&mut bytes);
@@ -28,7 +28,7 @@ fn refused_and_untouched(change: impl FnOnce(&mut Vec<u8>), says: &[&str]) {
     let words = ["show last", "runs remove last", "compare last last", "runs"];
     let words = words.map(|words| words.split(' ').collect());
     for words in words.into_iter().chain([bench]) {
-        place.run(&words).refuses(&["ledger.db"]).refuses(says);
+        place.run(&words).refuses(&["ledger.db"]).refuses(expected);
         assert_eq!(fs::read(place.ledger()).unwrap(), bytes, "{words:?}");
         assert_eq!(names_in(place.ledger().parent().unwrap()), beside);
     }
@@ -86,7 +86,7 @@ fn a_ledger_with_a_page_of_garbage_is_refused_and_not_touched() {
 fn a_ledger_that_cannot_be_a_file_is_refused_before_anything_is_measured() {
     let place = Place::new();
     fs::write(place.path("file"), "").unwrap();
-    for (ledger, says) in [
+    for (ledger, expected) in [
         ("data", "is not a regular file"),
         ("/dev/null", "is not a regular file"),
         ("file/ledger.db", "could not be opened"),
@@ -95,7 +95,7 @@ fn a_ledger_that_cannot_be_a_file_is_refused_before_anything_is_measured() {
             let words = [words, &["--ledger", ledger]].concat();
             place
                 .run(&words)
-                .refuses(&[ledger, says, "DISKSMITH_LEDGER"]);
+                .refuses(&[ledger, expected, "DISKSMITH_LEDGER"]);
         }
     }
     place.assert_nothing_left();
@@ -267,7 +267,7 @@ fn root_a_read_only_ledger_is_read_and_a_run_that_it_cannot_keep_is_reported() {
     in_it(&["runs", "remove", "last"]).refuses(&["cannot be written", "read-only"]);
     let run = in_it(&bench).ends_with(0);
     run.warns(&["this run will not be kept"]);
-    run.says(&["page-read"]);
+    run.prints(&["page-read"]);
     assert!(!run.prose().contains("Kept as run"), "{run:#?}");
     assert_eq!(fs::read(&ledger).unwrap(), bytes);
     assert_eq!(names_in(&folder), ["ledger.db"]);

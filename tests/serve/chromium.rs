@@ -182,7 +182,7 @@ impl Chromium {
     /// Lines of the console, exceptions, and requests for addresses that do not begin with `origin`, since the
     /// last call.
     pub(crate) fn problems(&mut self, origin: &str) -> Vec<String> {
-        let told = |event: Value| {
+        let described = |event: Value| {
             let params = &event["params"];
             match event["method"].as_str()? {
                 "Runtime.consoleAPICalled" => Some(format!("console: {}", params["args"])),
@@ -200,7 +200,7 @@ impl Chromium {
         };
         std::mem::take(&mut self.events)
             .into_iter()
-            .filter_map(told)
+            .filter_map(described)
             .collect()
     }
 }

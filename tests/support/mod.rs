@@ -234,7 +234,7 @@ impl ProgramOutput {
 
     /// Panics unless these words are on standard output, wherever its lines are broken.
     #[track_caller]
-    pub(crate) fn says(&self, words: &[&str]) {
+    pub(crate) fn prints(&self, words: &[&str]) {
         let prose = self.prose();
         for word in words {
             let has_word = self.out.contains(word) || prose.contains(word);

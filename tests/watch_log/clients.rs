@@ -125,14 +125,14 @@ fn what_clush_gathers_of_several_hosts_is_refused_and_of_one_is_read() {
             continue;
         }
         let why = parsed.ends_with(2).err;
-        let is_told = |first, then| {
+        let is_reported = |first, then| {
             why.contains(&format!(
                 "of the host {then}, and those before it of {first}"
             ))
         };
         // clush begins with either.
         assert!(
-            is_told("db1", other) || is_told(other, "db1"),
+            is_reported("db1", other) || is_reported(other, "db1"),
             "{why}: {log}"
         );
     }

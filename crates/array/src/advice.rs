@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_smallest_member_and_what_it_costs_are_named() {
-        for (level, gib, says) in [
+        for (level, gib, expected) in [
             (
                 Level::Ten,
                 &[4, 2, 4][..],
@@ -191,7 +191,7 @@ mod tests {
             (Level::Zero, &[4, 2], "spread over the larger members only"),
         ] {
             let text = unequal(&checked(level, gib)).unwrap();
-            assert!(text.contains(says), "{text}");
+            assert!(text.contains(expected), "{text}");
         }
         assert_eq!(unequal(&checked(Level::Ten, &[2, 2])), None);
         assert_eq!(unequal(&checked(Level::Linear, &[2, 3])), None);
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn being_clean_is_a_promise_that_is_spelled_out() {
-        for (level, says) in [
+        for (level, expected) in [
             (Level::Five, "comes back as garbage"),
             (Level::Ten, "the copies differ"),
             (Level::Zero, "changes nothing"),
@@ -217,7 +217,7 @@ mod tests {
             let mut checked = checked(level, &[2, 2, 2]);
             assert_eq!(clean(&checked), None);
             checked.plan.assume_clean = true;
-            assert!(clean(&checked).unwrap().contains(says));
+            assert!(clean(&checked).unwrap().contains(expected));
         }
     }
 }

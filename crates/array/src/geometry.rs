@@ -248,14 +248,14 @@ mod tests {
     #[test]
     fn a_chunk_that_cannot_be_is_refused_with_its_reason() {
         let bad = |level, bytes| bad_chunk(level, Some(Bytes(bytes)));
-        for (level, bytes, says) in [
+        for (level, bytes, expected) in [
             (Level::Zero, 3 << 10, "power of two"),
             (Level::Zero, 2 << 10, "too small"),
             (Level::Zero, 128 << 20, "too large"),
             (Level::One, 64 << 10, "no chunks"),
             (Level::Linear, 64 << 10, "no chunks"),
         ] {
-            assert!(bad(level, bytes).unwrap().contains(says), "{bytes}");
+            assert!(bad(level, bytes).unwrap().contains(expected), "{bytes}");
         }
         assert_eq!(bad(Level::Ten, 256 << 10), None);
         assert_eq!(bad_chunk(Level::One, None), None);

@@ -450,7 +450,7 @@ mod tests {
             ["name=a", "rw=read", "name=b", "rw=write"]
         );
         assert_eq!(of(". --rate 5").unwrap().job([]), None);
-        for (line, says) in [
+        for (line, expected) in [
             (". --bs 4k", "--rw <PATTERN>"),
             (". --rw read --depth 3", "--depth"),
             (". --rw read --threads 3", "--threads"),
@@ -462,7 +462,7 @@ mod tests {
             (". --sync=dsync", "--sync"),
         ] {
             let said = of(line).unwrap_err();
-            assert!(said.contains(says), "{line}: {said}");
+            assert!(said.contains(expected), "{line}: {said}");
         }
     }
 

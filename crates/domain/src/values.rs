@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_mistake_in_a_workload_is_named() {
-        for (text, says) in [
+        for (text, expected) in [
             ("", "not KEY=VALUE"),
             ("pattern=zipf", "random or sequential"),
             ("read=70", "write it as 0.7 or 70%"),
@@ -329,7 +329,7 @@ mod tests {
             ("depth=1,depth=2", "given twice"),
         ] {
             let error = text.parse::<WorkloadText>().unwrap_err();
-            assert!(error.contains(says), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 
@@ -345,7 +345,7 @@ mod tests {
             let Percent(read) = text.parse().unwrap();
             assert!((read - share).abs() < 1e-12, "{text}");
         }
-        for (text, says) in [
+        for (text, expected) in [
             ("0.5", "write 0.5%, or 50% for that share"),
             ("0.03", "write 0.03%, or 3% for that share"),
             ("1", "write 1%, or 100% for that share"),
@@ -353,7 +353,7 @@ mod tests {
             ("99.5", "write 99.5%"),
         ] {
             let error = text.parse::<Percent>().unwrap_err();
-            assert!(error.ends_with(says), "{text}: {error}");
+            assert!(error.ends_with(expected), "{text}: {error}");
         }
         for text in [
             "",

@@ -175,7 +175,7 @@ mod tests {
         ] {
             assert_eq!(evaluate(text, &unit), Ok(value), "{text}");
         }
-        for (text, says) in [
+        for (text, expected) in [
             ("(1/0)", "divides by zero"),
             ("(1", "a ) is missing"),
             ("()", "a number is missing"),
@@ -185,7 +185,7 @@ mod tests {
             ("99999999999999999999", "too large"),
         ] {
             let error = evaluate(text, &unit).unwrap_err();
-            assert!(error.contains(says), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
         let deep = "(".repeat(100_000);
         assert!(evaluate(&deep, &unit).unwrap_err().contains("too deep"));

@@ -174,8 +174,9 @@ fn options_of_a_command_line_beside_a_file_hold_where_the_file_does_not_give_the
     let one = beside(&[("section", "b"), ("section", "c")]).unwrap();
     assert_eq!((one.len(), one[0].name.as_str()), (1, "b"));
     let error = beside(&[("section", "c")]).unwrap_err().to_string();
-    let says = "the command line: section: the job file has no such section; it has these: a, b";
-    assert_eq!(error, says);
+    let expected =
+        "the command line: section: the job file has no such section; it has these: a, b";
+    assert_eq!(error, expected);
     // As fio 3.33: a section that is named before a job's name selects that too.
     let x = [("name", "x"), ("rw", "read"), ("size", "1m")];
     let section = [("section", "b")];
@@ -219,8 +220,8 @@ fn what_is_run_as_the_nearest_thing_is_noted_until_a_line_takes_it_back() {
 #[test]
 fn what_may_stand_without_a_value_is_a_switch_of_the_command_line() {
     for row in OPTIONS.iter().filter(|row| row.kind == OptionSupport::Done) {
-        let says = parsed(&format!("[job]\n{}\n", row.name)).err();
-        let needs = says.is_some_and(|error| error.to_string().contains("it needs a value"));
+        let error = parsed(&format!("[job]\n{}\n", row.name)).err();
+        let needs = error.is_some_and(|error| error.to_string().contains("it needs a value"));
         assert_eq!(row.is_switch(), !needs, "{}", row.name);
     }
 }
@@ -313,7 +314,7 @@ fn a_file_is_read_with_its_globals_variables_and_includes() {
 
 #[test]
 fn an_option_that_is_not_done_stops_with_file_line_and_name() {
-    for (line, says) in [
+    for (line, expected) in [
         (
             "opendir=/data",
             "job.fio, line 2: opendir: disksmith does not do this (",
@@ -478,7 +479,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
         ),
     ] {
         let error = said(&format!("[job]\n{line}\n"));
-        assert!(error.contains(says), "{line}: {error}");
+        assert!(error.contains(expected), "{line}: {error}");
     }
     assert!(said("bs=4k\n[job]\n").contains("line 1: 'bs=4k' is before"));
     assert!(said("; nothing\n").contains("no job"));

@@ -102,10 +102,10 @@ mod tests {
 
     /// The seconds of a day in which it is said that 100 bytes a second are needed and cannot be had,
     /// where a second of the day has so many.
-    fn told(rate: impl Fn(u32) -> u64) -> Vec<u32> {
+    fn behind(rate: impl Fn(u32) -> u64) -> Vec<u32> {
         let mut eta = EtaEstimator::new(0);
         let mut done = 0;
-        let mut told = Vec::new();
+        let mut behind = Vec::new();
         for second in 1..86_400_u32 {
             done += rate(second);
             let Some(rate) = eta.rate(f64::from(second), done) else {
@@ -116,25 +116,28 @@ mod tests {
             let needs_s = has_s * 100.0 / rate;
             if eta.must_warn(f64::from(second), needs_s, has_s) {
                 eta.warned(f64::from(second));
-                told.push(second);
+                behind.push(second);
             }
         }
-        told
+        behind
     }
 
     #[test]
     fn that_both_cannot_be_had_is_said_when_it_is_seen_and_once() {
-        assert!(told(|_| 100).is_empty());
-        assert!(told(|_| 95).is_empty(), "a little late may be made up for");
-        assert_eq!(told(|_| 50), [20]);
+        assert!(behind(|_| 100).is_empty());
+        assert!(
+            behind(|_| 95).is_empty(),
+            "a little late may be made up for"
+        );
+        assert_eq!(behind(|_| 50), [20]);
         // After hours of an idle night the mean since the start would hide it until the evening.
-        let by_day = told(|second| if second < 28_800 { 1000 } else { 50 });
+        let by_day = behind(|second| if second < 28_800 { 1000 } else { 50 });
         assert!(
             matches!(by_day[..], [second] if (28_800..29_400).contains(&second)),
             "{by_day:?}"
         );
         // In time again at noon, and late in the evening.
-        let twice = told(|second| {
+        let twice = behind(|second| {
             if (40_000..60_000).contains(&second) {
                 200
             } else {

@@ -294,7 +294,7 @@ fn a_kill_while_work_is_kept_leaves_the_state_before_or_after() {
         let _ = fs::remove_file(scratch.path().join("acknowledged"));
         let mut child = start("keep-until-killed", &path);
         // Every other kill comes when a further state has been kept, however long that takes on a busy host.
-        while round % 2 == 1 && acknowledged(&scratch).is_none_or(|told| told <= kept) {
+        while round % 2 == 1 && acknowledged(&scratch).is_none_or(|answered| answered <= kept) {
             assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
             sleep(Duration::from_millis(1));
         }
@@ -314,10 +314,10 @@ fn a_kill_while_work_is_kept_leaves_the_state_before_or_after() {
             None => continue,
         };
         assert!(number >= kept, "{number} after {kept}");
-        if let Some(told) = acknowledged(&scratch) {
+        if let Some(answered) = acknowledged(&scratch) {
             assert!(
-                number == told || number == told + 1,
-                "{number}, told {told}"
+                number == answered || number == answered + 1,
+                "{number}, told {answered}"
             );
             kills += 1;
         }

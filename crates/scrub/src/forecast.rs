@@ -161,7 +161,7 @@ mod tests {
         forecast(&find(&[]).unwrap(), &known, now.timestamp()).join(" ")
     }
 
-    fn says(sentences: &str, words: &[&str]) {
+    fn assert_contains(sentences: &str, words: &[&str]) {
         for word in words {
             assert!(sentences.contains(word), "{word} is not in: {sentences}");
         }
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn it_says_what_is_done_what_is_kept_and_how_long_it_takes() {
         let first = sentences("disksmith scrub md0", 0.0, 0.0, None);
-        says(
+        assert_contains(
             &first,
             &[
                 "/dev/md0: raid10 of 2 members, 1 MiB of each; md counts 72 GiB to go",
@@ -179,7 +179,7 @@ mod tests {
         );
         assert!(!first.contains("takes"), "nothing is known: {first}");
         let again = sentences("disksmith scrub md0 --keep-p99 5ms", 0.5, 3686.4, None);
-        says(
+        assert_contains(
             &again,
             &[
                 "md counts 36 GiB to go; a p99 of 5.00 ms is kept for others.",
@@ -192,11 +192,11 @@ mod tests {
     #[test]
     fn the_duration_is_known_of_idle_members_alone() {
         let with = |speed| sentences("disksmith scrub md0", 0.0, 0.0, Some(speed));
-        says(
+        assert_contains(
             &with(Speed::Alone((20 << 20) as f64)),
             &["alone it takes about 61 min, and longer beside others."],
         );
-        says(
+        assert_contains(
             &with(Speed::Busy(0.5)),
             &["busy for 50 % of the time, so that they were not read"],
         );
@@ -206,30 +206,30 @@ mod tests {
     fn a_deadline_is_held_against_the_hours_in_which_it_may_run() {
         // 26 hours of the clock are left, and half an hour and five hours of those that are open.
         let open = sentences("disksmith scrub md0 --by sunday", 0.5, 3686.4, None);
-        says(
+        assert_contains(
             &open,
             &["by Sunday 2026-11-29 00:00, it must make 0.4 MiB/s"],
         );
         assert!(!open.contains("too late"), "{open}");
         let night = "disksmith scrub md0 --by sunday --window 01:00-06:00";
         let hours = sentences(night, 0.5, 3686.4, None);
-        says(
+        assert_contains(
             &hours,
             &["for which it has 5.5 h in its hours, it must make 1.9 MiB/s"],
         );
         assert!(!hours.contains("too late"), "{hours}");
         // It takes ten hours: by the clock there is time enough.
         let late = sentences(night, 0.5, 36864.0, None);
-        says(
+        assert_contains(
             &late,
             &["At its rate so far, 1.0 MiB/s, it takes 10.2 h more. That is too late"],
         );
-        says(
+        assert_contains(
             &late,
             &["the latency target and --by cannot both be met. The latency target is kept"],
         );
         let wins = sentences(&format!("{night} --deadline-wins"), 0.5, 36864.0, None);
-        says(
+        assert_contains(
             &wins,
             &[
                 "the deadline is kept",
@@ -237,7 +237,7 @@ mod tests {
             ],
         );
         let slow = Speed::Alone((2 << 20) as f64);
-        says(
+        assert_contains(
             &sentences(night, 0.0, 0.0, Some(slow)),
             &["also with no other programs"],
         );

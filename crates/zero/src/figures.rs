@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_first_writes_suggest_is_said_and_no_more() {
-        let says = |notices: Option<String>, words: &str| {
+        let expect = |notices: Option<String>, words: &str| {
             assert!(
                 notices
                     .as_ref()
@@ -264,23 +264,23 @@ mod tests {
                 "{notices:?}"
             );
         };
-        says(
+        expect(
             first_write_sentence(Method::Discard, 3.0, 0.1),
             "without --discard",
         );
-        says(
+        expect(
             first_write_sentence(Method::WriteZeroes, 3.0, 0.1),
             "without --write-zeroes",
         );
-        says(
+        expect(
             first_write_sentence(Method::Discard, 1.0, 0.01),
             "or it detects zeros",
         );
-        says(
+        expect(
             first_write_sentence(Method::Discard, 0.5, 3.0),
             "too uncertain",
         );
-        says(
+        expect(
             first_write_sentence(Method::Writes, 3.0, 0.1),
             "That is paid now",
         );
@@ -298,7 +298,7 @@ mod tests {
             }
             .about_first_writes()
         };
-        says(unknown(Method::Discard), "too few places");
+        expect(unknown(Method::Discard), "too few places");
         assert_eq!(unknown(Method::Writes), None);
     }
 

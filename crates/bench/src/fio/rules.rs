@@ -438,7 +438,7 @@ mod tests {
         fs::write(system.join("cpu/online"), "0-7\n").unwrap();
         let on = |lines: &str| on_host(&job(lines), &root);
         assert_eq!(on("numa_cpu_nodes=1").unwrap().rules.cpus, [2, 3, 7]);
-        for (lines, says) in [
+        for (lines, expected) in [
             (
                 "numa_cpu_nodes=0-1",
                 "line 4: numa_cpu_nodes: this host has no NUMA node 0",
@@ -453,7 +453,7 @@ mod tests {
             ),
         ] {
             let error = on(lines).unwrap_err().to_string();
-            assert!(error.contains(says), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

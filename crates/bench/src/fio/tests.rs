@@ -56,7 +56,7 @@ fn a_name_that_is_not_the_target_is_refused() {
     fs::write(at("other.ibd"), "rows").unwrap();
     fs::create_dir(at("sub")).unwrap();
     let (target, other) = (at("table.ibd"), at("other.ibd"));
-    for (lines, path, says) in [
+    for (lines, path, expected) in [
         (
             format!("filename={}", other.display()),
             &target,
@@ -99,10 +99,10 @@ fn a_name_that_is_not_the_target_is_refused() {
         ),
     ] {
         let error = plan_at(&format!("[job]\n{lines}\n"), path, Some(4)).unwrap_err();
-        assert!(error.contains(says), "{lines}: {error}");
+        assert!(error.contains(expected), "{lines}: {error}");
     }
     let directory = folder.path().to_owned();
-    for (lines, says) in [
+    for (lines, expected) in [
         (
             "size=1m\nfilename=table.ibd",
             "table.ibd exists, and in a directory only files of",
@@ -123,7 +123,7 @@ fn a_name_that_is_not_the_target_is_refused() {
         ("size=1m\noffset=10%", "a percentage is of a file or device"),
     ] {
         let error = plan_at(&format!("[job]\n{lines}\n"), &directory, None).unwrap_err();
-        assert!(error.contains(says), "{lines}: {error}");
+        assert!(error.contains(expected), "{lines}: {error}");
     }
     assert_eq!(fs::read_to_string(target).unwrap(), "rows");
 }

@@ -188,7 +188,7 @@ fn seeks_are_a_curve_and_the_first_lasts_as_long_as_seeker() {
 #[test]
 fn what_makes_no_sense_for_a_suite_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    for (arguments, says) in [
+    for (arguments, expected) in [
         (
             "--suite zones --phase zone-00",
             "--phase does not go with --suite zones",
@@ -209,6 +209,6 @@ fn what_makes_no_sense_for_a_suite_is_refused() {
     ] {
         let (outcome, _) = run(Path::new(folder.path()), arguments, &limited(1.0));
         let said = format!("{outcome:?}");
-        assert!(said.contains(says), "{arguments}: {said}");
+        assert!(said.contains(expected), "{arguments}: {said}");
     }
 }

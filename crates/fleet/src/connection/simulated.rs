@@ -172,9 +172,9 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
     // What reads the lines has the wire too, so that it must be cut.
     let cut = wire.try_clone().unwrap();
     let cut = || cut.shutdown(Shutdown::Both).unwrap_or_default();
-    let mut say =
+    let mut send =
         |message: FromAgent| protocol::send(&mut wire as &mut dyn Write, &message).is_ok();
-    say(FromAgent::Hello(hello));
+    send(FromAgent::Hello(hello));
     let mut last = Instant::now();
     let mut received = Instant::now();
     loop {
@@ -183,29 +183,29 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
             Ok(line) => match receive(&line, &mut received) {
                 ToAgent::End => return cut(),
                 _ if is_mute => return cut(),
-                ToAgent::Facts => say(FromAgent::Facts(Box::new(racing::facts(name, nth)))),
-                ToAgent::Begin(_) | ToAgent::Run(_) if name.starts_with("busy") => say(
+                ToAgent::Facts => send(FromAgent::Facts(Box::new(racing::facts(name, nth)))),
+                ToAgent::Begin(_) | ToAgent::Run(_) if name.starts_with("busy") => send(
                     FromAgent::Busy("another run or race is measuring".to_owned()),
                 ),
-                ToAgent::Begin(_) => say(racing::ready(name)),
+                ToAgent::Begin(_) => send(racing::ready(name)),
                 ToAgent::Round(round) => match racing::measured(name, nth, round) {
-                    racing::Answer::Says(message) => say(*message),
+                    racing::Answer::Sends(message) => send(*message),
                     racing::Answer::Hangs => true,
                     racing::Answer::IsLost => return cut(),
                 },
-                ToAgent::Stop { .. } => say(racing::stopped(name)),
-                ToAgent::Collect(answer) => say(kept(answer, name)),
+                ToAgent::Stop { .. } => send(racing::stopped(name)),
+                ToAgent::Collect(answer) => send(kept(answer, name)),
                 ToAgent::Run(order) => {
                     let devices = vec!["x".repeat(60); 50];
                     let answer = json!({ "command": "devices", "devices": devices });
-                    say(ended(order.host.clone(), order, answer))
+                    send(ended(order.host.clone(), order, answer))
                 }
                 _ => true,
             },
             Err(RecvTimeoutError::Timeout) if received.elapsed() > SILENCE => return,
             Err(RecvTimeoutError::Timeout) => {
                 last = Instant::now();
-                say(FromAgent::Alive)
+                send(FromAgent::Alive)
             }
             Err(RecvTimeoutError::Disconnected) => false,
         };

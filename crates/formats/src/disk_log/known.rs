@@ -105,8 +105,9 @@ pub(crate) fn guess(rows: &[Vec<Number>]) -> Option<ColumnGuess> {
     let best = guesses.first()?;
     let of_count = || rows.iter().filter(|row| row.len() == count);
     let is_open = guesses[1..].iter().any(|rival| {
-        let differs =
-            |row: &Vec<Number>| !figures(&rival.columns, row).say_as(&figures(&best.columns, row));
+        let differs = |row: &Vec<Number>| {
+            !figures(&rival.columns, row).agrees_with(&figures(&best.columns, row))
+        };
         rival.checked >= best.checked && of_count().any(differs)
     });
     guesses.into_iter().next().filter(|_| !is_open)

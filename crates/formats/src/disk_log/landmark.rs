@@ -29,10 +29,10 @@ pub(crate) fn cpu_shares(text: &str, names: Option<&[String]>) -> Option<CpuShar
     let numbers = numbers?;
     let usual = ["user", "nice", "system", "iowait", "steal", "idle"].map(str::to_owned);
     // No time passed on any processor where a report follows another at once.
-    let is_told = names.is_some();
+    let has_header = names.is_some();
     let names = names.unwrap_or(&usual);
     let sum: f64 = numbers.iter().map(|number| number.value).sum();
-    let is_whole = (90.0..=110.0).contains(&sum) || (is_told && sum == 0.0);
+    let is_whole = (90.0..=110.0).contains(&sum) || (has_header && sum == 0.0);
     if numbers.len() != names.len() || !is_whole {
         return None;
     }

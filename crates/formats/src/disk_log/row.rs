@@ -78,7 +78,7 @@ impl Figures {
     }
 
     /// True if both say the same, however it was rounded.
-    pub(crate) fn say_as(&self, other: &Figures) -> bool {
+    pub(crate) fn agrees_with(&self, other: &Figures) -> bool {
         let unrounded = |figures: &Figures| Figures {
             rounded: Default::default(),
             ..*figures

@@ -110,7 +110,10 @@ impl Text {
             return Ok(());
         }
         self.hold(line);
-        if self.held.len() >= HELD_LINES || self.held_bytes >= HELD_BYTES || self.is_told() {
+        if self.held.len() >= HELD_LINES
+            || self.held_bytes >= HELD_BYTES
+            || self.has_known_columns()
+        {
             self.release(calendar, notes)?;
         }
         Ok(())
@@ -160,7 +163,7 @@ impl Text {
 
     /// True if the lines that are held tell their columns beyond doubt. Looked at now and then, since it
     /// takes time.
-    fn is_told(&self) -> bool {
+    fn has_known_columns(&self) -> bool {
         self.rows.len().is_multiple_of(64)
             && known::guess(&self.rows).is_some_and(|guess| guess.checked >= ENOUGH)
     }

@@ -26,9 +26,9 @@ fn device<'a>(reading: &'a LogReport, name: &str) -> &'a DeviceSample {
 }
 
 /// End, seconds, names, and the figures of vda in our units.
-type Told = (String, f64, Vec<String>, [Option<f64>; 7]);
+type LogSummary = (String, f64, Vec<String>, [Option<f64>; 7]);
 
-fn told(reading: &LogReport) -> Told {
+fn summary(reading: &LogReport) -> LogSummary {
     let sample = &reading.sample;
     let names = sample.devices.iter().map(|d| d.device.name.clone());
     let vda = device(reading, "vda");
@@ -48,7 +48,7 @@ fn told(reading: &LogReport) -> Told {
 #[test]
 fn sar_and_sadf_tell_the_same_in_all_their_forms() {
     let (readings, notes) = read(&fixture("sadf-d.txt"));
-    let expected: Vec<Told> = readings.iter().map(told).collect();
+    let expected: Vec<LogSummary> = readings.iter().map(summary).collect();
     assert_eq!(expected.len(), 4);
     assert_eq!(expected[0].0, "2026-11-24T19:20:32Z");
     assert_eq!(expected[0].2, ["loop0", "loop8", "vda"]);
@@ -75,7 +75,7 @@ fn sar_and_sadf_tell_the_same_in_all_their_forms() {
         "sar-A.txt",
     ] {
         let (readings, notes) = read(&fixture(name));
-        let found: Vec<Told> = readings.iter().map(told).collect();
+        let found: Vec<LogSummary> = readings.iter().map(summary).collect();
         let message = notes.sentences();
         if name == "sar-A.txt" {
             assert_eq!(found.len(), 4);
@@ -93,15 +93,15 @@ fn sar_and_sadf_tell_the_same_in_all_their_forms() {
     // Rounded as people read it.
     let (readings, notes) = read(&fixture("sar-dh.txt"));
     assert!(notes.sentences().is_empty(), "{:?}", notes.sentences());
-    let found: Vec<Told> = readings.iter().map(told).collect();
+    let found: Vec<LogSummary> = readings.iter().map(summary).collect();
     assert_near(&found, &expected, 0.05, "sar-dh.txt");
 }
 
 /// The same, with figures that differ by no more than a share.
-fn assert_near(found: &[Told], expected: &[Told], share: f64, name: &str) {
+fn assert_near(found: &[LogSummary], expected: &[LogSummary], share: f64, name: &str) {
     assert_eq!(found.len(), expected.len(), "{name}");
     for (found, expected) in found.iter().zip(expected) {
-        let fixed = |told: &Told| (told.0.clone(), told.1, told.2.clone());
+        let fixed = |summary: &LogSummary| (summary.0.clone(), summary.1, summary.2.clone());
         assert_eq!(fixed(found), fixed(expected), "{name}");
         for (one, other) in found.3.iter().zip(expected.3) {
             let (one, other) = (one.unwrap(), other.unwrap());
@@ -144,7 +144,7 @@ fn day(date: &str, header: &str, times: &[&str]) -> String {
 }
 
 fn times(readings: &[LogReport]) -> Vec<(String, u64, Option<Gap>)> {
-    let told = readings.iter().map(|reading| {
+    let summary = readings.iter().map(|reading| {
         let sample = &reading.sample;
         (
             sample.at.wall.unwrap().to_string(),
@@ -152,7 +152,7 @@ fn times(readings: &[LogReport]) -> Vec<(String, u64, Option<Gap>)> {
             sample.gap,
         )
     });
-    told.collect()
+    summary.collect()
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn an_answer_of_prometheus_that_tells_nothing_says_why() {
     let of = |device: &str, host: &str| format!("\"device\":\"{device}\",\"instance\":\"{host}\"");
     let name = "node_disk_reads_completed_total";
     let (one, other) = (of("sda", "db1:9100"), of("sda", "db2:9100"));
-    for (text, says) in [
+    for (text, expected) in [
         (
             answer(&[(name, &one, [1.0; 3]), (name, &other, [1.0; 3])]),
             "2 hosts (db1:9100, db2:9100)",
@@ -358,13 +358,13 @@ fn an_answer_of_prometheus_that_tells_nothing_says_why() {
         (answer(&[("", &one, [1.0; 3])]), "without rate()"),
     ] {
         let error = error(text.as_bytes()).to_string();
-        assert!(error.contains(says), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }
 
 #[test]
 fn other_reports_of_sar_are_named() {
-    for (text, says) in [
+    for (text, expected) in [
         (
             "Linux 6.1.0 (db1) \t11/22/2026\n\n10:00:01  CPU %user %nice %system %iowait %steal %idle\n10:00:02 all 1 0 1 0 0 98\n",
             "sar -u",
@@ -393,7 +393,7 @@ fn other_reports_of_sar_are_named() {
         ),
     ] {
         let error = error(text.as_bytes()).to_string();
-        assert!(error.contains(says), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
     assert!(matches!(error(b"\x96\xd5u!\x0c\x06"), LogError::Binary));
 }

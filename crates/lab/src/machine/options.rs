@@ -159,12 +159,12 @@ mod tests {
 
     #[test]
     fn options_that_no_machine_can_have_are_refused() {
-        let says = |options: MachineOptions, words: &str| {
+        let is_refused = |options: MachineOptions, words: &str| {
             let error = options.all_disks().unwrap_err();
             assert!(error.to_string().contains(words), "{error}");
         };
         let many = vec![disk("a"); MOST_DISKS + 1];
-        says(
+        is_refused(
             MachineOptions {
                 disks: many,
                 ..options()
@@ -172,7 +172,7 @@ mod tests {
             "217 are wanted",
         );
         let long = vec![disk("123456789012345678901")];
-        says(
+        is_refused(
             MachineOptions {
                 disks: long,
                 ..options()
@@ -180,7 +180,7 @@ mod tests {
             "longer than the 20 bytes",
         );
         let own = vec![disk(STATE_SERIAL)];
-        says(
+        is_refused(
             MachineOptions {
                 disks: own,
                 ..options()
@@ -188,7 +188,7 @@ mod tests {
             "machine's own disk",
         );
         let memory = Bytes::mib(64);
-        says(
+        is_refused(
             MachineOptions {
                 memory,
                 ..options()

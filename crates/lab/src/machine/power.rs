@@ -122,7 +122,7 @@ pub(super) fn switch_on(
                 return;
             }
         };
-        let says = child.stderr.take();
+        let stderr = child.stderr.take();
         let control = Control {
             from_machine: child.stdout.take(),
             to_machine: child.stdin.take(),
@@ -133,9 +133,9 @@ pub(super) fn switch_on(
             gone: AtomicBool::new(false),
         }));
         let _ = started.send(Ok((power.clone(), control)));
-        let heard = says.map(|says| {
+        let heard = stderr.map(|stderr| {
             let (console, events) = (console.clone(), events.clone());
-            std::thread::spawn(move || console.listen(says, &events))
+            std::thread::spawn(move || console.listen(stderr, &events))
         });
         let well = loop {
             match power.poll() {

@@ -351,7 +351,7 @@ fn a_server_stops_while_a_client_that_leaves_waits() {
 
 #[test]
 fn caps_that_are_no_rates_are_refused() {
-    let says = |what: &str, scale: f64, iops: Option<f64>, throughput: Option<u64>| {
+    let error_of = |what: &str, scale: f64, iops: Option<f64>, throughput: Option<u64>| {
         let options = Options {
             scale,
             instance: Caps {
@@ -365,21 +365,21 @@ fn caps_that_are_no_rates_are_refused() {
         started.err().map(|error| error.to_string())
     };
     for iops in [0.0, -1.0, 0.0001, f64::NAN, f64::INFINITY] {
-        let message = says("gp3:1GiB", 1.0, Some(iops), None).unwrap();
+        let message = error_of("gp3:1GiB", 1.0, Some(iops), None).unwrap();
         assert!(message.starts_with("the instance's cap is "), "{message}");
         assert!(message.ends_with("at least 0.001, and finite"), "{message}");
     }
-    assert!(says("gp3:1GiB", 1.0, None, Some(0)).is_some());
-    assert!(says("gp3:1GiB", 0.1, None, Some(9)).is_some());
-    let message = says("throughput=1GiB,iops=400:1GiB", 1e-6, None, None).unwrap();
+    assert!(error_of("gp3:1GiB", 1.0, None, Some(0)).is_some());
+    assert!(error_of("gp3:1GiB", 0.1, None, Some(9)).is_some());
+    let message = error_of("throughput=1GiB,iops=400:1GiB", 1e-6, None, None).unwrap();
     assert_eq!(
         message,
         "the cap of volume 1 is 400 operations a second at a scale of 0.000001; scaled, it must be \
          at least 0.001, and finite"
     );
-    assert!(says("gp2:1GiB", 1e-300, None, None).is_some());
-    assert!(says("gp3:1GiB", 1e300, None, None).is_some());
-    assert_eq!(says("gp3:1GiB", 0.01, Some(0.1), Some(100)), None);
+    assert!(error_of("gp2:1GiB", 1e-300, None, None).is_some());
+    assert!(error_of("gp3:1GiB", 1e300, None, None).is_some());
+    assert_eq!(error_of("gp3:1GiB", 0.01, Some(0.1), Some(100)), None);
 }
 
 #[test]

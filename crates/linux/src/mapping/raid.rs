@@ -43,8 +43,8 @@ pub(super) fn pieces(
         .join("class/block")
         .join(device.sysfs_name())
         .join("md");
-    let says = |name: &'static str| MappingUnknown::silent(device, name);
-    let level = attribute(&folder.join("level")).ok_or_else(|| says("md/level"))?;
+    let missing = |name: &'static str| MappingUnknown::silent(device, name);
+    let level = attribute(&folder.join("level")).ok_or_else(|| missing("md/level"))?;
     let level = MdLevel::from(level);
     if attribute(&folder.join("reshape_position")).is_some_and(|position| position != "none") {
         return Err(MappingUnknown::Reshaped(device.label()));
@@ -52,7 +52,7 @@ pub(super) fn pieces(
     let shape = Shape {
         device,
         chunk: number(&folder.join("chunk_size")).unwrap_or(0),
-        disks: number(&folder.join("raid_disks")).ok_or_else(|| says("md/raid_disks"))?,
+        disks: number(&folder.join("raid_disks")).ok_or_else(|| missing("md/raid_disks"))?,
         members: members(&folder, devices, device)?,
     };
     let layout: Option<u64> = number(&folder.join("layout"));
@@ -65,7 +65,7 @@ pub(super) fn pieces(
         Some(Placement::Striped) => shape.zones(layout),
         Some(Placement::Mirrored) => shape.mirrors(component()?),
         Some(Placement::StripedCopies) => {
-            shape.near(layout.ok_or_else(|| says("md/layout"))?, component()?)
+            shape.near(layout.ok_or_else(|| missing("md/layout"))?, component()?)
         }
         Some(Placement::Parity { .. }) | None => Err(MappingUnknown::Level {
             device: device.label(),
@@ -93,7 +93,7 @@ fn members(
         let Some(slot) = number(&own.join("slot")) else {
             continue;
         };
-        let says = |what: &'static str| MappingUnknown::silent(device, what);
+        let missing = |what: &'static str| MappingUnknown::silent(device, what);
         // One that the kernel no longer lists as a device is as good as missing.
         let Some(member) = devices.named(&name.replace('!', "/")) else {
             continue;
@@ -102,9 +102,9 @@ fn members(
             number: member.number,
             slot,
             offset: number::<u64>(&own.join("offset"))
-                .ok_or_else(|| says("md/dev-*/offset"))?
+                .ok_or_else(|| missing("md/dev-*/offset"))?
                 .saturating_mul(SECTOR),
-            room: kib(&own.join("size")).ok_or_else(|| says("md/dev-*/size"))?,
+            room: kib(&own.join("size")).ok_or_else(|| missing("md/dev-*/size"))?,
         });
     }
     members.sort_by_key(|member| member.slot);

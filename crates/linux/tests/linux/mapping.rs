@@ -202,55 +202,55 @@ fn mappings_that_cannot_be_followed_are_refused_in_a_sentence() {
     let md = |array: &str, name: &str, text: &str| {
         tree.write(&format!("sys/devices/virtual/block/{array}/{name}"), text);
     };
-    let says = |from: &str, to: &str, words: &str| {
+    let is_refused = |from: &str, to: &str, words: &str| {
         let error = refusal(&tree, from, to);
         assert!(error.contains(words), "no '{words}' in {error}");
     };
-    says(
+    is_refused(
         "md0",
         "vde",
         "where the data of /dev/md0 (raid0 array) lies on /dev/vde is not known",
     );
-    says("md0", "vde", "the one is not built on the other");
+    is_refused("md0", "vde", "the one is not built on the other");
 
     md("md3", "md/layout", "513\n");
-    says(
+    is_refused(
         "md3",
         "vdj",
         "/dev/md3 (raid10 array) has far copies; of RAID 10, only near",
     );
     md("md3", "md/layout", "66049\n");
-    says("md3", "vdj", "has far copies");
+    is_refused("md3", "vdj", "has far copies");
     md("md3", "md/layout", "258\n");
     md("md3", "size", "193600\n");
-    says(
+    is_refused(
         "md3",
         "vdj",
         "has 99123200 bytes, and its parts add up to 99090432",
     );
     md("md3", "md/level", "raid6\n");
-    says("md3", "vdj", "is of level raid6; linear arrays, RAID 0");
+    is_refused("md3", "vdj", "is of level raid6; linear arrays, RAID 0");
     md("md3", "md/reshape_position", "4096\n");
-    says(
+    is_refused(
         "md3",
         "vdj",
         "is being reshaped; try again when that is done",
     );
 
     md("md2", "size", "331784\n");
-    says(
+    is_refused(
         "md2",
         "vdh",
         "has 169873408 bytes, and its parts add up to 169869312",
     );
     md("md0", "md/dev-vdc/slot", "none\n");
-    says(
+    is_refused(
         "md0",
         "vda",
         "a member of /dev/md0 (raid0 array) is missing",
     );
     md("md1", "md/chunk_size", "0\n");
-    says("md1", "vde", "has no md/chunk_size in sysfs");
+    is_refused("md1", "vde", "has no md/chunk_size in sysfs");
 }
 
 #[test]

@@ -135,10 +135,10 @@ fn data_of_an_unknown_kind_must_be_named() {
     let bench = Bench::new();
     let file = bench.file("data", "a table of numbers");
     let found = refused(bench.destroy(&file, &["@"]));
-    let told = found[0].to_string();
+    let message = found[0].to_string();
     assert!(
-        told.ends_with(&format!("--destroy {}=unknown", file.display())),
-        "{told}"
+        message.ends_with(&format!("--destroy {}=unknown", file.display())),
+        "{message}"
     );
     assert!(bench.destroy(&file, &["@=unknown"]).is_ok());
     // It names no mark, so that it may be said of what is blank.

@@ -78,7 +78,7 @@ fn an_array_that_is_well_can_be_scrubbed() {
 
 #[test]
 fn each_reason_not_to_is_a_sentence_of_its_own() {
-    for (changes, says) in [
+    for (changes, expected) in [
         (&[("degraded", "1")][..], "1 of its 2 members is missing"),
         (&[("array_state", "readonly")], "it is read-only"),
         (&[("array_state", "read-auto")], "mdadm --readwrite"),
@@ -101,7 +101,7 @@ fn each_reason_not_to_is_a_sentence_of_its_own() {
         ),
     ] {
         let error = find(changes).unwrap_err();
-        assert!(error.contains(says), "{changes:?}: {error}");
+        assert!(error.contains(expected), "{changes:?}: {error}");
         assert!(
             error.starts_with("/dev/md0 cannot be scrubbed: "),
             "{error}"
@@ -173,7 +173,7 @@ fn an_array_is_read_again_before_its_round() {
     let target = Target::find("md0", &root, &devices).unwrap();
     assert_eq!(target.again(&root).unwrap().end, target.end);
     let md = root.sys.join("class/block/md0/md");
-    for (file, before, now, says) in [
+    for (file, before, now, expected) in [
         ("degraded", "0", "1", "1 of its 2 members is missing"),
         ("sync_action", "idle", "recover", "md is busy with it"),
         ("sync_max", "max", "128", "its sync_max is 128"),
@@ -192,7 +192,7 @@ fn an_array_is_read_again_before_its_round() {
             message.contains("/dev/md0 cannot be scrubbed: "),
             "{message}"
         );
-        assert!(message.contains(says), "{message}");
+        assert!(message.contains(expected), "{message}");
         fs::write(md.join(file), format!("{before}\n")).unwrap();
     }
     let other = Target {

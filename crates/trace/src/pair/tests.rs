@@ -221,9 +221,9 @@ fn a_flush_before_a_write_is_recorded_of_devices_without_requests() {
         ..event(time, step, Op::Write, 8, 8)
     };
     let (ios, ambiguous) = paired(&[write(1, RequestStep::Queued), write(5, DONE)]);
-    let told: Vec<_> = ios.iter().map(|io| (io.op, io.fua, times(io))).collect();
+    let fields: Vec<_> = ios.iter().map(|io| (io.op, io.fua, times(io))).collect();
     assert_eq!(
-        told,
+        fields,
         [
             (Op::Flush, false, (None, 1, None)),
             (Op::Write, true, (None, 1, Some(5))),

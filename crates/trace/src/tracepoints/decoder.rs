@@ -91,7 +91,7 @@ impl Decoder {
     }
 
     /// True of the completion of a bio, which is a part of a request where the device has requests.
-    pub(super) fn tells_of_bios(&self) -> bool {
+    pub(super) fn is_bio_completion(&self) -> bool {
         self.tracepoint == Tracepoint::BioComplete
     }
 

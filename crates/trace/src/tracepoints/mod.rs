@@ -136,7 +136,7 @@ impl Tracepoints {
                     continue;
                 };
                 // Without a filter, the bios of devices with requests come too.
-                if decoder.tells_of_bios() && *traced == Traced::Requests {
+                if decoder.is_bio_completion() && *traced == Traced::Requests {
                     continue;
                 }
                 order.push(Event {

@@ -413,7 +413,7 @@ impl FigureSeries {
 fn figures(one: &DeviceSample) -> [Option<f64>; DEVICE] {
     let seconds = |wait: Option<Nanos>| wait.map(|wait| wait.0 as f64 / 1e9);
     let apart = [&one.read, &one.write, &one.discard];
-    let is_told_apart = apart.iter().any(|flow| flow.wait.is_some());
+    let is_split = apart.iter().any(|flow| flow.wait.is_some());
     [
         one.read.iops.or(one.all.iops).map(|iops| iops.0),
         one.write.iops.map(|iops| iops.0),
@@ -423,7 +423,7 @@ fn figures(one: &DeviceSample) -> [Option<f64>; DEVICE] {
         seconds(one.write.wait),
         one.mean_in_flight
             .or_else(|| one.in_flight.map(|count| count as f64)),
-        seconds(one.all.wait.filter(|_| !is_told_apart)),
+        seconds(one.all.wait.filter(|_| !is_split)),
         one.busy.map(|busy| busy.percent()),
     ]
 }

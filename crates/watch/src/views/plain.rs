@@ -179,7 +179,8 @@ fn line(at: SampleTime, device: &DeviceSample, name: &str, width: usize) -> Stri
 /// columns, behind the line.
 fn total_text(device: &DeviceSample) -> String {
     let all = &device.all;
-    let is_missing = |is_told: fn(&Flow) -> bool| !is_told(&device.read) && !is_told(&device.write);
+    let is_missing =
+        |is_known: fn(&Flow) -> bool| !is_known(&device.read) && !is_known(&device.write);
     let mut text = String::new();
     if let Some(iops) = all.iops.filter(|_| is_missing(|flow| flow.iops.is_some())) {
         text.push_str(&format!(" {}/s", format::number(iops.0)));

@@ -327,13 +327,13 @@ fn a_host_that_does_not_exist_is_reported_without_waiting_long() {
     let Err(trouble) = ssh.open(&host, &AtomicBool::new(false)) else {
         panic!("a program listens on port 1");
     };
-    let is_told = match &trouble {
+    let is_reported = match &trouble {
         ConnectionError::Unreached(why) => {
             why.contains("db1 was not reached") || why.contains("not installed")
         }
         _ => false,
     };
-    assert!(is_told, "{trouble:?}");
+    assert!(is_reported, "{trouble:?}");
     assert!(began.elapsed() < Duration::from_secs(30));
 }
 

@@ -27,7 +27,7 @@ const STALL: Duration = Duration::from_millis(6_250);
 /// Result of a round.
 pub(super) enum Answer {
     /// This message is sent.
-    Says(Box<FromAgent>),
+    Sends(Box<FromAgent>),
     /// Nothing, and the agent is there.
     Hangs,
     /// The connection is lost.
@@ -136,7 +136,7 @@ pub(super) fn measured(name: &str, nth: usize, round: Round) -> Answer {
             is_slowed: false,
         }
     });
-    Answer::Says(Box::new(FromAgent::Round(RoundMessage::Measured(
+    Answer::Sends(Box::new(FromAgent::Round(RoundMessage::Measured(
         HostRound {
             number: round.number,
             seconds: round.seconds,

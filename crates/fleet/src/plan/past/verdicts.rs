@@ -114,10 +114,10 @@ fn merged(raced: &[JudgedRace], left_out: usize, figure: &Figure) -> PastHosts {
 /// decided, of who never came into one next to it, and of a host that it ended before, it does not.
 fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<JudgedHost>, usize) {
     let concluded = conclude(run, record);
-    let names = |tells: bool| {
+    let names = |is_decided: bool| {
         let groups = concluded.groups.iter();
         groups
-            .filter(|group| is_good(group.end, record) == tells)
+            .filter(|group| is_good(group.end, record) == is_decided)
             .map(|group| group.name.as_str())
             .collect::<BTreeSet<&str>>()
     };
@@ -139,7 +139,7 @@ fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<JudgedHost>, usize) {
         let Some(host) = run.hosts.get(one.place) else {
             continue;
         };
-        let says = match group {
+        let has_verdict = match group {
             Some(group) => decided.contains(group),
             // Its living neighbours would be left out, and it alone would count.
             None => {
@@ -147,7 +147,7 @@ fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<JudgedHost>, usize) {
                 !without_verdict.iter().any(|group| may_be_of(group, &of))
             }
         };
-        if !says || one.decided == Decision::Open {
+        if !has_verdict || one.decided == Decision::Open {
             continue;
         }
         let is_good = good.contains(&one.place);

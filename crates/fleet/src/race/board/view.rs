@@ -346,7 +346,7 @@ impl Group {
 
     fn row(&self, row: &Row) -> Vec<String> {
         let of_known =
-            |say: &dyn Fn(&Known) -> String| row.known.as_ref().map_or_else(String::new, say);
+            |format: &dyn Fn(&Known) -> String| row.known.as_ref().map_or_else(String::new, format);
         vec![
             self.name.clone(),
             row.host.clone(),

@@ -316,7 +316,7 @@ fn a_log_of_several_hosts_is_refused_with_their_names_and_of_one_read_whatever_i
         );
     }
     // What one host's log tells before another follows is told.
-    for (log, told) in [
+    for (log, complete) in [
         (run("db1") + headless + &run("db2"), 2),
         (json("db1") + &json("db2"), 1),
         (sadf("db1") + &sadf("db2"), 1),
@@ -324,7 +324,7 @@ fn a_log_of_several_hosts_is_refused_with_their_names_and_of_one_read_whatever_i
     ] {
         let mut reader = Reader::new(log.as_bytes(), Options::default());
         let readings: Vec<bool> = reader.by_ref().map(|reading| reading.is_ok()).collect();
-        let expected = [&vec![true; told][..], &[false]].concat();
+        let expected = [&vec![true; complete][..], &[false]].concat();
         assert_eq!(readings, expected, "{log}");
     }
     for log in [

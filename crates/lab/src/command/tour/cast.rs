@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn another_form_is_refused_with_its_line() {
-        let says = |text: &str| Cast::parse(text).unwrap_err().to_string();
-        assert_eq!(says(""), "the recording has no header");
-        assert!(says("{\"version\":1}").contains("version 1"));
-        assert!(says("{\"version\":2}\n[1.0,\"o\"]").starts_with("line 2 of the recording: "));
+        let error = |text: &str| Cast::parse(text).unwrap_err().to_string();
+        assert_eq!(error(""), "the recording has no header");
+        assert!(error("{\"version\":1}").contains("version 1"));
+        assert!(error("{\"version\":2}\n[1.0,\"o\"]").starts_with("line 2 of the recording: "));
     }
 }
