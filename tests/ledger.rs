@@ -78,7 +78,7 @@ fn a_verb_that_only_reads_a_ledger_makes_none() {
     let page = place.path("page.html");
     let (ledger, page) = (place.path("none/ledger.db"), page.to_str().unwrap());
     let words = ["--ledger", ledger.to_str().unwrap()];
-    for (look, status, answer) in [
+    for (command, status, answer) in [
         (&["runs"][..], 0, "No runs are kept"),
         (&["runs", "recordings"], 0, "Nothing is recorded"),
         (&["mark", "--list"], 0, "No marks are set"),
@@ -94,12 +94,12 @@ fn a_verb_that_only_reads_a_ledger_makes_none() {
         (&["mark", "--remove", "1"], 2, "no mark 1"),
         (&["sweep", "--show", "last"], 2, "sweep"),
     ] {
-        let said = place.run(&[look, &words[..]].concat()).ends_with(status);
+        let said = place.run(&[command, &words[..]].concat()).ends_with(status);
         let text = said.out.clone() + &said.err;
-        assert!(text.contains(answer), "{look:?}: {said:#?}");
+        assert!(text.contains(answer), "{command:?}: {said:#?}");
         assert!(
             !ledger.exists() && !ledger.parent().unwrap().exists(),
-            "{look:?}"
+            "{command:?}"
         );
     }
 }

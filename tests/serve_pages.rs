@@ -178,7 +178,7 @@ fn every_page_is_whole_in_light_and_dark_and_on_a_phone() {
         (360, "light"),
         (3000, "dark"),
     ] {
-        chromium.look(width, scheme);
+        chromium.emulate(width, scheme);
         for (path, ready) in pages(&place) {
             assert_whole(&mut chromium, &origin, &path, ready, width);
         }
@@ -231,7 +231,7 @@ fn with_root_pages_of_a_sweep_and_of_a_fleet_are_whole() {
     let of = |kind: &str| pages.iter().filter(|path| path.starts_with(kind)).count();
     assert_eq!((of("/sweep/"), of("/fleet/")), (1, 2), "{pages:?}");
     for (width, scheme) in [(1280, "light"), (1280, "dark"), (400, "light")] {
-        chromium.look(width, scheme);
+        chromium.emulate(width, scheme);
         for path in &pages {
             assert_whole(&mut chromium, &origin, path, DRAWN, width);
         }
@@ -361,7 +361,7 @@ fn assert_axe_finds_nothing(
     pages: &[(String, &str)],
 ) {
     for (width, scheme) in [(1280, "light"), (1280, "dark"), (360, "light")] {
-        chromium.look(width, scheme);
+        chromium.emulate(width, scheme);
         for (path, ready) in pages {
             chromium.open(&format!("{origin}{path}"));
             chromium.wait_for(ready);

@@ -123,10 +123,14 @@ fn with_root_a_disk_that_took_the_name_of_the_planned_one_is_not_written() {
     }
     let bench = ["bench", device.path(), "--phase", "page-write"];
     let consent = ["--destroy", &unknown];
-    let look = place.run(&[&["look", "--"], &bench[..], &consent].concat());
-    let look = look.ends_with(0).json();
-    assert_eq!(&look["disks"][0]["seen"], seen, "{look:#}");
-    assert_eq!(look["disks"][0]["content"], json!(["unknown"]), "{look:#}");
+    let inspected = place.run(&[&["look", "--"], &bench[..], &consent].concat());
+    let inspected = inspected.ends_with(0).json();
+    assert_eq!(&inspected["disks"][0]["seen"], seen, "{inspected:#}");
+    assert_eq!(
+        inspected["disks"][0]["content"],
+        json!(["unknown"]),
+        "{inspected:#}"
+    );
     place
         .run(&[&["look", "--"], &bench[..]].concat())
         .refuses(&["overwrites nothing"]);

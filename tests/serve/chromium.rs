@@ -157,7 +157,7 @@ impl Chromium {
     }
 
     /// Width of the window, and light or dark.
-    pub(crate) fn look(&mut self, width: u32, scheme: &str) {
+    pub(crate) fn emulate(&mut self, width: u32, scheme: &str) {
         self.call(
             "Emulation.setDeviceMetricsOverride",
             json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false }),

@@ -390,15 +390,15 @@ impl Net {
 
     /// Panics if anything of an agent is left on the hosts: a process, a file.
     pub(crate) fn assert_nothing_left(&self) {
-        let look = "ps -eo args | grep -E '[d]isksmith (agent|bench)|[s]ay counted' || true; \
+        let search = "ps -eo args | grep -E '[d]isksmith (agent|bench)|[s]ay counted' || true; \
                     find /tmp /var/tmp /run /dev/shm /root /home /var/lib /mnt -name '*disksmith*' || true";
         for host in self.hosts.iter().filter(|host| host.first.is_some()) {
             let began = Instant::now();
-            let mut left = self.on(&host.name, look);
+            let mut left = self.on(&host.name, search);
             // An agent that was just told to end may need a moment on a busy machine.
             while !left.is_empty() && began.elapsed() < TIMEOUT {
                 std::thread::sleep(Duration::from_millis(200));
-                left = self.on(&host.name, look);
+                left = self.on(&host.name, search);
             }
             assert_eq!(left, "", "left on {}", host.name);
         }

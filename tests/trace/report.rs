@@ -99,7 +99,7 @@ fn the_numbers_beside_a_heat_map_are_the_places_and_times_of_its_cells() {
         json!({ "source": KEPT }),
     );
     for width in [1280, 400] {
-        chromium.look(width, "light");
+        chromium.emulate(width, "light");
         chromium.open(&format!("file://{}", place.path("gib.html").display()));
         chromium.wait_for("document.documentElement.dataset.charts === 'drawn'");
         let map = chromium.evaluate(MAP);

@@ -118,8 +118,8 @@ fn with_qemu_a_limit_that_volumes_share_is_found() {
         "5MiB",
     ];
     // The limits are low, so that an emulated machine beside other work asks for all that they give. Where it does
-    // not, nothing is held by them: up to three looks.
-    for look in 1.. {
+    // not, nothing is held by them: up to three attempts.
+    for attempt in 1.. {
         let Some(said) = in_lab(&place, &volumes, SHARED) else {
             return;
         };
@@ -132,7 +132,10 @@ fn with_qemu_a_limit_that_volumes_share_is_found() {
         if found == ["shared-cap"] {
             return;
         }
-        assert!(found.is_empty() && look < 3, "look {look}: {document:#}");
+        assert!(
+            found.is_empty() && attempt < 3,
+            "attempt {attempt}: {document:#}"
+        );
     }
 }
 

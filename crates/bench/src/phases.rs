@@ -73,7 +73,7 @@ impl Session<'_> {
         )?;
         let mut notes = std::mem::take(&mut prepared.notes);
         let phases = keep_allowed(phases, prepared.writable, &mut notes)?;
-        look_at_content(&mut prepared, &phases)?;
+        inspect_content(&mut prepared, &phases)?;
         let machine = self.machine(&prepared);
         let (size, whole) = (prepared.target.size, prepared.largest_request);
         let mut schedule =
@@ -100,7 +100,7 @@ impl Session<'_> {
 ///
 /// # Errors
 /// Failed midway, where the extents of a file cannot be read.
-pub(crate) fn look_at_content(
+pub(crate) fn inspect_content(
     prepared: &mut Prepared,
     phases: &[PhasePlan],
 ) -> Result<(), Failure> {

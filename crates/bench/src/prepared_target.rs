@@ -14,7 +14,7 @@ use super::conclusion::Conclusion;
 use super::from_trace::{self, TraceRounds};
 use super::measure;
 use super::phase_plan::{PhasePlan, WINDOW};
-use super::phases::{Ready, lay_out_in_directory, look_at_content};
+use super::phases::{Ready, inspect_content, lay_out_in_directory};
 use super::progress::Progress;
 use super::schedule::Listed;
 use super::session::{machine_of, seed};
@@ -114,7 +114,7 @@ impl PreparedTarget {
             interrupt,
             &mut Progress::new(false),
         )?;
-        look_at_content(&mut prepared, &phases)?;
+        inspect_content(&mut prepared, &phases)?;
         Ok(PreparedTarget::of(
             args,
             root,

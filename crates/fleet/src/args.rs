@@ -441,7 +441,7 @@ pub struct RoundsArgs {
 
 /// Arguments of `look`: the verb whose disks are reported, with its arguments.
 #[derive(Args, Debug)]
-pub struct LookArgs {
+pub struct InspectArgs {
     /// The verb, as it would be given
     #[arg(last = true, required = true, value_name = "VERB")]
     pub verb: Vec<String>,

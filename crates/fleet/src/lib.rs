@@ -63,7 +63,7 @@ pub fn agent(verb: &mut AgentVerb, context: &mut Context) -> Outcome {
             let interrupt = signals::interrupt_flag().refused()?;
             rounds::rounds(args, context, &engine::DiskEngine, &interrupt)
         }
-        AgentVerb::Look(args) => destroy::inspect::inspect_disks(args, context),
+        AgentVerb::Inspect(args) => destroy::inspect::inspect_disks(args, context),
     }
 }
 

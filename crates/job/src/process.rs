@@ -72,10 +72,10 @@ mod tests {
         assert_eq!(here.liveness(&owner), OwnerLiveness::Alive);
         child.kill().unwrap();
         // The kernel may need a moment to end it; it stays a zombie, since no parent has waited for it.
-        let mut looks = 0;
-        while here.liveness(&owner) == OwnerLiveness::Alive && looks < 60_000 {
+        let mut polls = 0;
+        while here.liveness(&owner) == OwnerLiveness::Alive && polls < 60_000 {
             std::thread::sleep(std::time::Duration::from_millis(10));
-            looks += 1;
+            polls += 1;
         }
         assert_eq!(here.liveness(&owner), OwnerLiveness::Dead);
         child.wait().unwrap();

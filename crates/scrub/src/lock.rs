@@ -121,8 +121,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path();
         thread::scope(|scope| {
-            let looks = scope.spawn(|| (0..20_000).filter(|_| is_held(folder, "a")).count());
-            while !looks.is_finished() {
+            let checks = scope.spawn(|| (0..20_000).filter(|_| is_held(folder, "a")).count());
+            while !checks.is_finished() {
                 drop(hold(folder, "a").unwrap());
                 sleep(Duration::from_micros(100));
             }

@@ -28,8 +28,8 @@ use ui::exit::Failure;
 const INTERVAL: Duration = Duration::from_secs(10);
 /// So long a start waits for another process that tidies up after a kill.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Interval between two looks.
-const LOOK: Duration = Duration::from_millis(50);
+/// Interval between two polls.
+const POLL: Duration = Duration::from_millis(50);
 /// An array may move to another host with its members, so that an owner there has lost it; and this process may
 /// own it still, where it tidied up after a kill and could not write that it gave it up.
 pub(crate) const FROM: Takeover = Takeover::WithTargetOrOwn;
@@ -97,7 +97,7 @@ fn wait_for_others(store: &JobStore, is_scrubbed: impl Fn(&str) -> bool, until: 
         works.is_ok_and(|works| works.iter().any(is_tidied))
     };
     while any() && Instant::now() < until {
-        sleep(LOOK);
+        sleep(POLL);
     }
 }
 
@@ -308,7 +308,7 @@ mod tests {
         let is_killed = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
-                sleep(LOOK * 3);
+                sleep(POLL * 3);
                 is_killed.store(true, SeqCst);
                 other.kill().unwrap();
             });

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn stops_at_the_second_precise_look() {
+    fn stops_at_the_second_precise_poll() {
         let mut stopper = Stopper::new(StopRule {
             precision: 0.03,
             min_slices: 30,

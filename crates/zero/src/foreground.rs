@@ -18,7 +18,7 @@ use super::place::{ClaimedDisk, whole};
 use super::state::lock;
 
 /// The controller is asked so often.
-const LOOK: Duration = Duration::from_millis(40);
+const POLL: Duration = Duration::from_millis(40);
 /// Time to wait while nothing is allowed.
 const NAP: Nanos = Nanos(10_000_000);
 
@@ -155,11 +155,11 @@ impl ForegroundWatch {
         throttles: &[Throttle],
         ended: &AtomicBool,
     ) -> Option<ForegroundReport> {
-        let mut looked = Instant::now();
+        let mut polled = Instant::now();
         while !ended.load(Relaxed) {
-            sleep(LOOK);
-            let seconds = looked.elapsed().as_secs_f64();
-            looked = Instant::now();
+            sleep(POLL);
+            let seconds = polled.elapsed().as_secs_f64();
+            polled = Instant::now();
             self.observe(throttles, seconds);
         }
         self.pacer.foreground()

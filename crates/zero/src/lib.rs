@@ -46,7 +46,7 @@ use ui::format;
 use work::Work;
 
 /// Interval at which the progress of the disks is looked at.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
 /// Zeros the disks.
 pub fn zero(args: &ZeroArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
@@ -225,7 +225,7 @@ fn all(
             })
             .collect();
         while !threads.iter().all(thread::ScopedJoinHandle::is_finished) {
-            sleep(LOOK);
+            sleep(POLL);
             for ((line, shared), throttle) in lines.iter_mut().zip(&shared).zip(&throttles) {
                 line.show(&lock(&shared.now), throttle.live());
             }

@@ -8,7 +8,7 @@ use record::{Bytes, Nanos};
 use study::pace::Allowed;
 
 use super::foreground::Throttle;
-use super::state::LOOK;
+use super::state::POLL;
 
 /// Without a foreground so much is made up for after a delay: the limit is reached also on a host that hesitates.
 const MADE_UP: Nanos = Nanos(100_000_000);
@@ -37,7 +37,7 @@ impl<'a> Limiter<'a> {
         let due = self.limiter.due(self.rate(now));
         let until = closed.unwrap_or_default().max(due);
         // By then the rate may be another one.
-        (until > now).then_some(until.min(now + Nanos::from(LOOK)))
+        (until > now).then_some(until.min(now + Nanos::from(POLL)))
     }
 
     /// Bytes a second of the limit, or of what the foreground leaves if that is less.

@@ -11,7 +11,7 @@ use super::place::ClaimedDisk;
 /// The time between two flushes, after which what was written survives a power cut.
 const KEEP: Duration = Duration::from_secs(2);
 /// A signal is heard after at most this long.
-pub(crate) const LOOK: Duration = Duration::from_millis(20);
+pub(crate) const POLL: Duration = Duration::from_millis(20);
 
 /// Locks the state of a disk, also where a thread that held it has panicked.
 pub(crate) fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -95,7 +95,7 @@ impl DiskState {
     pub(crate) fn keep_settling(&self, place: &ClaimedDisk) {
         let mut last = Instant::now();
         while !self.ended.load(Relaxed) {
-            sleep(LOOK);
+            sleep(POLL);
             if last.elapsed() >= KEEP {
                 // The disk's own thread hears of a failure, and says it when it ends.
                 if self.make_durable(place).is_err() {

@@ -21,7 +21,7 @@ use crate::progress::Progress;
 use crate::session::Session;
 
 /// Interval at which it is looked whether the others must end too.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL: Duration = Duration::from_millis(20);
 
 /// Result of a plan.
 pub(super) struct FioResult {
@@ -249,7 +249,7 @@ fn heeding<'env, T>(
                 if interrupt.load(Relaxed) {
                     stop.store(true, Relaxed);
                 }
-                thread::sleep(LOOK);
+                thread::sleep(POLL);
             }
         });
         work(scope)
@@ -344,7 +344,7 @@ mod tests {
         let stopped = heed(true, |stop| {
             let began = Instant::now();
             while !stop.load(Relaxed) && began.elapsed() < TIMEOUT {
-                thread::sleep(LOOK);
+                thread::sleep(POLL);
             }
             stop.load(Relaxed)
         });

@@ -264,7 +264,7 @@ impl Session<'_> {
                     &mut progress,
                 )?;
             }
-            phases::look_at_content(target, &[])?;
+            phases::inspect_content(target, &[])?;
             notes.append(&mut target.notes);
             counters.append(&mut target.counters);
         }

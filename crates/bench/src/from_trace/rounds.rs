@@ -12,7 +12,7 @@ use trace::{Caveats, Header, Io, NameIndex, ReadError, TraceReader};
 use super::{REPLAY, ReadyTrace, lay_out_for_trace};
 use crate::measure::Watch;
 use crate::phase_plan::{PhasePlan, base};
-use crate::phases::look_at_content;
+use crate::phases::inspect_content;
 use crate::progress::Progress;
 use crate::target::Prepared;
 use ui::exit::Failure;
@@ -47,7 +47,7 @@ impl TraceRounds {
             let progress = &mut Progress::new(false);
             lay_out_for_trace(engine, &mut target, seed, interrupt, progress)?;
         }
-        look_at_content(&mut target, &[])?;
+        inspect_content(&mut target, &[])?;
         let rounds = TraceRounds {
             file: ready.file,
             settings: ready.settings,

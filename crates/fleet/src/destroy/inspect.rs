@@ -11,8 +11,8 @@ use linux::signature::Content;
 use record::Bytes;
 use serde::Serialize;
 
-use crate::args::LookArgs;
-use crate::host_line::check::LOOK_VERB;
+use crate::args::InspectArgs;
+use crate::host_line::check::INSPECT_VERB;
 use crate::host_line::{LineVerb, parse};
 use domain::plan_binding;
 use domain::plan_binding::DiskIdentity;
@@ -47,7 +47,7 @@ struct DiskReport {
 }
 
 /// Prints the disks that a verb would overwrite.
-pub(crate) fn inspect_disks(args: &LookArgs, context: &mut Context) -> Outcome {
+pub(crate) fn inspect_disks(args: &InspectArgs, context: &mut Context) -> Outcome {
     let mut verb = match parse(&args.verb).map_err(Failure::refused)? {
         LineVerb::Host(verb) if !verb.overwrites().is_empty() => verb,
         _ => {
@@ -65,7 +65,7 @@ pub(crate) fn inspect_disks(args: &LookArgs, context: &mut Context) -> Outcome {
         .iter()
         .map(|consent| disk(consent, &devices, &context.root))
         .collect::<Result<Vec<DiskReport>, Failure>>()?;
-    let document = Document::of(LOOK_VERB, Disks { disks });
+    let document = Document::of(INSPECT_VERB, Disks { disks });
     context.print(&format!("{document:#}"))?;
     Ok(CommandEnd::Done)
 }

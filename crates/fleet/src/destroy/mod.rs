@@ -25,7 +25,7 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, Failure, Outcome, listed};
 use ui::json::Document;
 
-/// A look at the disks writes nothing, so that there is little to wait for and nothing to undo; one that
+/// An inspection of the disks writes nothing, so that there is little to wait for and nothing to undo; one that
 /// takes longer waits for a disk that answers nothing, and holds up the plan of all.
 const INSPECTION: TimeLimits = TimeLimits {
     verb: Some(Duration::from_secs(60)),
@@ -37,7 +37,7 @@ pub(crate) struct DestructiveVerb<'a> {
     /// Verb of `fleet`.
     pub kind: RunKind,
     /// Command that reports on each host what would be overwritten.
-    pub look: Vec<String>,
+    pub inspection: Vec<String>,
     /// The verb and its arguments.
     pub words: Vec<String>,
     /// Time limits of the verb.
@@ -63,9 +63,9 @@ impl<'a> DestructiveVerb<'a> {
     /// Refused, if the verb cannot run on hosts.
     pub(crate) fn of_run(args: &'a RunArgs) -> Result<Option<DestructiveVerb<'a>>, Failure> {
         let words = check::checked(&args.verb, args.json)?;
-        Ok(check::inspection(&words).map(|look| DestructiveVerb {
+        Ok(check::inspection(&words).map(|inspection| DestructiveVerb {
             kind: RunKind::Run,
-            look,
+            inspection,
             words,
             limits: TimeLimits::of_verb(args.limit),
             source: &args.source,
@@ -84,7 +84,7 @@ impl<'a> DestructiveVerb<'a> {
     pub(crate) fn of_zero(args: &'a FleetZeroArgs) -> Result<DestructiveVerb<'a>, Failure> {
         Ok(DestructiveVerb {
             kind: RunKind::Zero,
-            look: check::zero(&args.zero, true)?,
+            inspection: check::zero(&args.zero, true)?,
             words: check::zero(&args.zero, false)?,
             limits: TimeLimits::NONE,
             source: &args.source,
@@ -105,11 +105,11 @@ impl<'a> DestructiveVerb<'a> {
         for one in &found.left_out {
             context.notice(one);
         }
-        let look = HostWork {
+        let inspection = HostWork {
             limits: INSPECTION,
-            ..HostWork::same_for_all(self.kind, self.look.clone())
+            ..HostWork::same_for_all(self.kind, self.inspection.clone())
         };
-        let plan = run::on_all(look, &found.hosts, self.reach, context, interrupt)?;
+        let plan = run::on_all(inspection, &found.hosts, self.reach, context, interrupt)?;
         let (disks, refusals) = (targets_of(&plan), refusals(&plan));
         let shown = || targets::table(&disks, &self.heading(), context.columns);
         if self.dry_run || !refusals.is_empty() {

@@ -4,7 +4,7 @@ use super::{AgentVerb, HostVerb, LineVerb, parse};
 use ui::exit::Failure;
 
 /// Verb by which a host reports what another verb would overwrite.
-pub(crate) const LOOK_VERB: &str = "look";
+pub(crate) const INSPECT_VERB: &str = "look";
 /// Verbs that answer with a JSON document when they are asked for one.
 const JSON: &str = "--json";
 /// Option with which verbs report what they would do.
@@ -59,7 +59,7 @@ pub(crate) fn inspection(words: &[String]) -> Option<Vec<String>> {
     }
     Some(match verb {
         HostVerb::Zero(_) => with(words, &[DRY_RUN.to_owned()]),
-        _ => [&[LOOK_VERB.to_owned(), "--".to_owned()], words].concat(),
+        _ => [&[INSPECT_VERB.to_owned(), "--".to_owned()], words].concat(),
     })
 }
 
@@ -91,7 +91,7 @@ fn unfit(verb: &LineVerb) -> Option<&'static str> {
             return Some("it is for the host that disksmith is installed on");
         }
         LineVerb::Agent(AgentVerb::Agent) => return Some("the agent itself runs the verbs there"),
-        LineVerb::Agent(AgentVerb::Look(_)) => {
+        LineVerb::Agent(AgentVerb::Inspect(_)) => {
             return Some("it is what 'fleet run' asks before a verb that overwrites something");
         }
         LineVerb::Agent(AgentVerb::Rounds(_)) => {
@@ -150,11 +150,11 @@ mod tests {
 
     #[test]
     fn only_commands_that_overwrite_are_examined_first() {
-        let look = |line: &str| -> Option<String> {
+        let inspected = |line: &str| -> Option<String> {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             inspection(&words).map(|words| words.join(" "))
         };
-        let zero = look("zero --destroy /dev/a -- /dev/a").unwrap();
+        let zero = inspected("zero --destroy /dev/a -- /dev/a").unwrap();
         assert_eq!(zero, "zero --destroy /dev/a --dry-run -- /dev/a");
         for line in [
             "bench /dev/a --destroy /dev/a=ext4",
@@ -165,7 +165,7 @@ mod tests {
             "array create --level 0 --members /dev/a,/dev/b --destroy /dev/a --destroy /dev/b",
             "sweep --devices /dev/a --destroy /dev/a",
         ] {
-            assert_eq!(look(line).unwrap(), format!("look -- {line}"));
+            assert_eq!(inspected(line).unwrap(), format!("look -- {line}"));
         }
         for line in [
             "bench /mnt/a",
@@ -180,7 +180,7 @@ mod tests {
             "warm /dev/a",
             "dance",
         ] {
-            assert_eq!(look(line), None, "{line}");
+            assert_eq!(inspected(line), None, "{line}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::args::{FleetArgs, LookArgs, RoundsArgs};
+use crate::args::{FleetArgs, InspectArgs, RoundsArgs};
 pub(crate) use crate::host_verb::HostVerb;
 use ui::ledger_args::LedgerArgs;
 
@@ -24,10 +24,11 @@ pub enum AgentVerb {
     Rounds(Box<RoundsArgs>),
     /// Show what a verb would overwrite here, for the plan of 'fleet run'
     #[command(
+        name = "look",
         hide = true,
         after_help = "Example: disksmith look -- bench /dev/sdf --destroy /dev/sdf"
     )]
-    Look(LookArgs),
+    Inspect(InspectArgs),
 }
 
 /// A whole command line, as given to `fleet` for its hosts.

@@ -34,7 +34,7 @@ fn watch_a_thousand_hosts() {
     let before = resident();
     let mut seen = (0, 0);
     let mut since: Option<(Instant, f64)> = None;
-    let mut look = |rows: &[HostRow]| {
+    let mut poll = |rows: &[HostRow]| {
         let live = rows.iter().filter(|row| row.sample().is_some()).count();
         let text = view::json(rows, &rows.iter().collect::<Vec<_>>());
         assert!(text.len() > 1000);
@@ -53,7 +53,7 @@ fn watch_a_thousand_hosts() {
     };
     let transport = Simulated::default();
     watching(Duration::from_secs(120), &interrupt)
-        .watch(&transport, &hosts, &mut look)
+        .watch(&transport, &hosts, &mut poll)
         .unwrap();
     let (live, memory) = seen;
     assert_eq!(live, 1000);
@@ -75,13 +75,13 @@ fn a_host_that_is_dead_is_tried_again_and_the_others_are_seen() {
         |row: &HostRow| matches!(&row.state, State::Dead(why) if why.contains(row.host.as_str()));
     let is_seen = |rows: &[HostRow]| rows[0].sample().is_some() && rows[1..].iter().all(is_dead);
     // Until each of the two was tried again, which is after 2 s, or later on a busy host.
-    let mut look = |rows: &[HostRow]| {
+    let mut poll = |rows: &[HostRow]| {
         let are_tried = rows[1..].iter().all(|row| transport.tried(&row.host) > 1);
         interrupt.store(are_tried && is_seen(rows), Relaxed);
         Ok(())
     };
     let rows = watching(Duration::from_secs(600), &interrupt)
-        .watch(&transport, &hosts, &mut look)
+        .watch(&transport, &hosts, &mut poll)
         .unwrap();
     assert!(interrupt.load(Relaxed), "{rows:?}");
 }

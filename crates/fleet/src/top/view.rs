@@ -69,7 +69,7 @@ pub(super) fn table(picture: &TableView<'_>, now: Timestamp) -> Vec<Line<'static
     let room = picture
         .height
         .map_or(usize::MAX, |height| height.saturating_sub(4));
-    let look = |at: usize| {
+    let style = |at: usize| {
         let row = at.checked_sub(1).and_then(|row| picture.shown.get(row));
         match row.is_some_and(|row| row.sample().is_none()) {
             true => TextStyle::Faint,
@@ -77,7 +77,7 @@ pub(super) fn table(picture: &TableView<'_>, now: Timestamp) -> Vec<Line<'static
         }
     };
     let shown = head.iter().enumerate().take(room);
-    let mut out: Vec<Line> = shown.map(|(at, line)| Line::of(*line, look(at))).collect();
+    let mut out: Vec<Line> = shown.map(|(at, line)| Line::of(*line, style(at))).collect();
     if head.len() > room {
         let more = format!("… and {} more", head.len() - room);
         out.push(Line::raw(charset::shown(&more).into_owned()));

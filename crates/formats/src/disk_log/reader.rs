@@ -80,7 +80,7 @@ struct ReaderState {
 }
 
 /// Number of lines that are searched for signs of other tools.
-const LOOKED_AT: u64 = 10_000;
+const SEARCHED_LINES: u64 = 10_000;
 
 /// First bytes of gzip, xz, zstd and bzip2.
 const COMPRESSED: [&[u8]; 4] = [b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh"];
@@ -288,7 +288,7 @@ impl ReaderState {
 
     /// Goes over to another form, where a line is the first one of it.
     fn turn(&mut self, line: u64, text: &str) {
-        let is_front = !self.any && line <= LOOKED_AT;
+        let is_front = !self.any && line <= SEARCHED_LINES;
         if is_front && self.other.is_none() {
             self.other = other::tool(text).map(|tool| (line, tool));
         }

@@ -80,7 +80,7 @@ pub(super) fn read(
     let of_host = (&context.root, devices);
     let found: Vec<ReadResult> = read
         .into_iter()
-        .map(|read| report::look_up(read, of_host, args.locate, interrupt))
+        .map(|read| report::locate_unreadable(read, of_host, args.locate, interrupt))
         .collect();
     if let Some(page) = page {
         let foregrounds: Vec<_> = found.iter().map(ReadResult::foreground).collect();

@@ -72,7 +72,7 @@ impl ReadResult {
 }
 
 /// Finds out what lies where it cannot be read.
-pub(crate) fn look_up(
+pub(crate) fn locate_unreadable(
     read: Read,
     (root, devices): (&Root, &Devices),
     locates: bool,

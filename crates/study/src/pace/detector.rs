@@ -9,9 +9,9 @@ const PAGE: f64 = 4096.0;
 /// like foreground. Of a few own requests all that are in flight are taken for such. Where they are many, the least
 /// excess of so many seconds has none of that, …
 const LAG_S: f64 = 0.25;
-/// … and of so many looks: a background that gets no processor looks seldom, each time just after it was kept
+/// … and of so many polls: a background that gets no processor polls seldom, each time just after it was kept
 /// from noting what had completed.
-const LOOKS: usize = 6;
+const POLLS: usize = 6;
 /// After a commit of the ledger so many seconds of writes are its own, …
 const COMMIT_S: f64 = 1.0;
 /// … up to so many pages: the file system's journal and metadata beside the ledger's own.
@@ -47,7 +47,7 @@ pub struct ForegroundDetector {
     now_s: f64,
     /// Time since which the background's queue is deep.
     deep_s: f64,
-    /// Bytes beyond the own since the start, with the time, of the last [`LAG_S`] and the last [`LOOKS`].
+    /// Bytes beyond the own since the start, with the time, of the last [`LAG_S`] and the last [`POLLS`].
     excess: VecDeque<(f64, f64)>,
     sum: f64,
     /// Bytes of that which were given so far.
@@ -95,12 +95,12 @@ impl ForegroundDetector {
             (self.own_per_s, self.own_in_flight) = (0.0, 0.0);
         }
         self.excess.push_back((self.now_s, self.sum));
-        while self.excess.len() > LOOKS && self.excess[0].0 <= self.now_s - LAG_S {
+        while self.excess.len() > POLLS && self.excess[0].0 <= self.now_s - LAG_S {
             self.excess.pop_front();
         }
         let least = |least: f64, one: &(f64, f64)| least.min(one.1);
         let least = self.excess.iter().fold(f64::INFINITY, least);
-        let is_deep_for_long = self.now_s - self.deep_s >= LAG_S && self.excess.len() >= LOOKS;
+        let is_deep_for_long = self.now_s - self.deep_s >= LAG_S && self.excess.len() >= POLLS;
         let is_known = !deep || is_deep_for_long;
         let surely = if deep {
             least

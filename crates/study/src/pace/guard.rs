@@ -128,10 +128,10 @@ mod tests {
 
     /// Logarithm of the factor by which a p99's rate changes within a second of so many looks, each with so many slow
     /// latencies.
-    fn moved_in_a_second(looks: u32, latencies: usize) -> f64 {
-        let seconds = 1.0 / f64::from(looks);
+    fn moved_in_a_second(polls: u32, latencies: usize) -> f64 {
+        let seconds = 1.0 / f64::from(polls);
         let (mut weight, mut guard) = (LatencyWeight::default(), SlowGuard::default());
-        for _ in 0..looks {
+        for _ in 0..polls {
             let each = weight.take(latencies, seconds);
             guard.take(&vec![2.0; latencies], each, seconds, false);
         }
@@ -141,11 +141,11 @@ mod tests {
     #[test]
     fn more_probes_move_the_rate_no_faster() {
         let one = moved_in_a_second(50, 1);
-        for (looks, latencies) in [(50, 2), (50, 8), (25, 1), (10, 10)] {
-            let more = moved_in_a_second(looks, latencies);
+        for (polls, latencies) in [(50, 2), (50, 8), (25, 1), (10, 10)] {
+            let more = moved_in_a_second(polls, latencies);
             assert!(
                 (0.9..1.1).contains(&(more / one)),
-                "{looks} {latencies}: {more} {one}"
+                "{polls} {latencies}: {more} {one}"
             );
         }
     }

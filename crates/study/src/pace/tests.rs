@@ -114,7 +114,7 @@ fn a_target_below_what_the_foreground_has_alone_is_unreachable() {
 fn a_foreground_that_waits_behind_the_background_is_suspected() {
     let mut controller = Controller::new(Targets::default());
     pass(&mut controller, 5.0, 0.0, |_| 0.001);
-    let look = |controller: &mut Controller, requests: f64, waited_s: f64| {
+    let poll = |controller: &mut Controller, requests: f64, waited_s: f64| {
         controller.take(&Sample {
             seconds: TICK_S,
             foreground: Foreground {
@@ -125,28 +125,28 @@ fn a_foreground_that_waits_behind_the_background_is_suspected() {
         })
     };
     // Four requests a second, each of a quarter of a second.
-    let mut looks = 0;
-    while look(&mut controller, 0.4, 0.1) == Allowed::All {
-        looks += 1;
-        assert!(looks < 10);
+    let mut polls = 0;
+    while poll(&mut controller, 0.4, 0.1) == Allowed::All {
+        polls += 1;
+        assert!(polls < 10);
     }
     assert_eq!(controller.phase(), ControllerStage::Suspecting);
     // Alone it makes three hundred.
     (0..2).for_each(|_| {
-        look(&mut controller, 30.0, 0.1);
+        poll(&mut controller, 30.0, 0.1);
     });
     assert!(controller.probes());
     // A journal makes no more, and is not suspected again soon.
     let mut controller = Controller::new(Targets::default());
     pass(&mut controller, 5.0, 0.0, |_| 0.001);
     (0..5).for_each(|_| {
-        look(&mut controller, 1.0, 0.1);
+        poll(&mut controller, 1.0, 0.1);
     });
     (0..6).for_each(|_| {
-        look(&mut controller, 0.0, 0.0);
+        poll(&mut controller, 0.0, 0.0);
     });
     assert_eq!(controller.allowed(), Allowed::All);
-    assert_eq!(look(&mut controller, 1.0, 0.1), Allowed::All);
+    assert_eq!(poll(&mut controller, 1.0, 0.1), Allowed::All);
 }
 
 #[test]
@@ -180,9 +180,9 @@ fn own_requests_that_the_kernel_counts_earlier_are_no_foreground() {
     let mut detector = ForegroundDetector::default();
     let block = 524_288.0;
     let mut seen = 0.0;
-    for look in 0..100 {
+    for poll in 0..100 {
         // Every other look the kernel is ahead by three blocks.
-        let (read, own) = if look % 2 == 0 {
+        let (read, own) = if poll % 2 == 0 {
             (8.0, 5.0)
         } else {
             (5.0, 8.0)
@@ -192,8 +192,8 @@ fn own_requests_that_the_kernel_counts_earlier_are_no_foreground() {
     }
     assert!(seen < 1.0, "{seen}");
     // A hundred pages a second beside it are.
-    for look in 0..100 {
-        let (read, own) = if look % 2 == 0 {
+    for poll in 0..100 {
+        let (read, own) = if poll % 2 == 0 {
             (8.0, 5.0)
         } else {
             (5.0, 8.0)
@@ -213,11 +213,11 @@ fn a_background_that_gets_no_processor_is_not_its_own_foreground() {
     let block = 524_288.0;
     let mut detector = ForegroundDetector::default();
     let mut behind = 0.0;
-    let mut seen_in = |detector: &mut ForegroundDetector, looks: u32, foreground: f64| {
+    let mut seen_in = |detector: &mut ForegroundDetector, polls: u32, foreground: f64| {
         let mut seen = 0.0;
-        for look in 0..looks {
+        for poll in 0..polls {
             // Longer than a lag between two looks; of five of six the kernel is ahead, by other numbers of blocks.
-            let ahead = [7.0, 3.0, 0.0, 9.0, 2.0, 5.0][look as usize % 6] * block;
+            let ahead = [7.0, 3.0, 0.0, 9.0, 2.0, 5.0][poll as usize % 6] * block;
             let own = 20.0 * block + behind - ahead;
             behind = ahead;
             let read = 20.0 * block + foreground;
@@ -240,9 +240,9 @@ fn the_own_requests_in_flight_are_no_foreground_beside_one() {
     let mut detector = ForegroundDetector::default();
     let mut behind = 0.0;
     let mut seen = 0.0;
-    for look in 0..60 {
+    for poll in 0..60 {
         // Two are outstanding, of which the kernel has counted none, one or both.
-        let ahead = f64::from(look % 3) * request;
+        let ahead = f64::from(poll % 3) * request;
         let counts = IoCounts {
             read: 10.0 * request + 4096.0,
             written: 0.0,
@@ -252,7 +252,7 @@ fn the_own_requests_in_flight_are_no_foreground_beside_one() {
         behind = ahead;
         seen += detector.take(0.7, Some(counts), false).requests.unwrap();
         // Of the page a look that is somebody else's no more is seen than there was.
-        assert!(seen <= f64::from(look + 1), "{look}: {seen}");
+        assert!(seen <= f64::from(poll + 1), "{poll}: {seen}");
     }
     assert!(seen >= 60.0 - 2.0 * 16.0, "{seen}");
 }
@@ -265,9 +265,9 @@ fn few_requests_behind_a_deep_queue_are_suspected_without_a_probe() {
     );
     pass(&mut controller, 5.0, 0.0, |_| 0.001);
     let mut is_suspected = |per_s: f64| {
-        (0..100).any(|look| {
+        (0..100).any(|poll| {
             let is_due = |at: i32| (f64::from(at) * TICK_S * per_s).floor();
-            let pages = is_due(look + 1) - is_due(look);
+            let pages = is_due(poll + 1) - is_due(poll);
             // 8 MiB in flight at 40 MiB/s: each waits for 0.2 s.
             let own = TICK_S * 40.0 * 1_048_576.0;
             let counts = IoCounts {
@@ -311,11 +311,11 @@ fn a_commit_of_the_ledger_is_no_foreground_and_what_is_more_is() {
 proptest! {
     #[test]
     fn any_input_is_answered_within_the_bounds(
-        looks in prop::collection::vec((any::<f64>(), any::<f64>(), any::<f64>(), any::<f64>()), 0..60),
+        polls in prop::collection::vec((any::<f64>(), any::<f64>(), any::<f64>(), any::<f64>()), 0..60),
         sane in prop::collection::vec((0.0..1.0, 0.0..500.0, 0.0..0.1, 0.0..1e9), 0..200),
     ) {
         let mut controller = Controller::new(Targets::default());
-        for (seconds, requests, latency_s, background) in looks.into_iter().chain(sane) {
+        for (seconds, requests, latency_s, background) in polls.into_iter().chain(sane) {
             let latencies_s = [latency_s];
             let allowed = controller.take(&Sample {
                 seconds,

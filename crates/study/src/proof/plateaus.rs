@@ -131,33 +131,33 @@ fn is_seen(ops: &[f64], bytes: &[f64]) -> bool {
     plateau::assess_often(&phase).is_some()
 }
 
-/// The looks of a watch, every 5 s for so long, at a disk: how many there are, and how many see a plateau.
-fn looks(disk: Disk, seconds: usize, seed: u64) -> (usize, usize) {
+/// The polls of a watch, every 5 s for so long, at a disk: how many there are, and how many see a plateau.
+fn polls(disk: Disk, seconds: usize, seed: u64) -> (usize, usize) {
     let tenths = disk.counts(&mut Rng::new(seed), 10 * seconds);
     let counts: Vec<f64> = tenths
         .chunks(10)
         .map(|tenths| tenths.iter().sum())
         .collect();
     let bytes: Vec<f64> = counts.iter().map(|x| x * 16384.0).collect();
-    let looks = (0..counts.len() - SLICES).step_by(5);
-    let seen = looks
+    let polls = (0..counts.len() - SLICES).step_by(5);
+    let seen = polls
         .clone()
         .filter(|from| is_seen(&counts[*from..from + SLICES], &bytes[*from..from + SLICES]));
-    (looks.len(), seen.count())
+    (polls.len(), seen.count())
 }
 
 #[test]
 fn a_disk_that_is_examined_for_an_hour_is_not_taken_for_capped() {
-    // The last one's grants beat with the seconds: a saw of half a minute, which no look tells from a wander.
+    // The last one's grants beat with the seconds: a saw of half a minute, which no poll tells from a wander.
     for disk in &caps(400.0)[..5] {
-        let (all, seen) = looks(*disk, 600, 3);
+        let (all, seen) = polls(*disk, 600, 3);
         assert!(seen as f64 >= 0.9 * all as f64, "{disk:?}: {seen} of {all}");
     }
     let hour = own(400.0).into_iter().map(|disk| (disk, 3600));
     let steady = steady(400.0).into_iter().chain(steady(3200.0));
     let steady = steady.filter(|disk| is_told_apart(*disk));
     for (disk, seconds) in hour.chain(steady.map(|disk| (disk, 900))) {
-        let (all, seen) = looks(disk, seconds, 4);
+        let (all, seen) = polls(disk, seconds, 4);
         assert_eq!(seen, 0, "{disk:?}: of {all}");
     }
 }
@@ -202,18 +202,18 @@ fn print_series(trials: usize) {
 
 #[test]
 #[ignore = "long proof: make prove"]
-fn table_of_looks() {
-    println!("% of looks of a watch that see a plateau");
+fn table_of_polls() {
+    println!("% of polls of a watch that see a plateau");
     print_series(400_000);
     let (mut all, mut wrong) = (0, 0);
     for (rate, seconds) in [(125.0, 7200), (400.0, 7200), (3000.0, 3600), (16000.0, 900)] {
         let disks = caps(rate).into_iter().chain(own(rate));
         for disk in disks.chain(steady(rate)) {
-            let (looks, seen) = looks(disk, seconds, 5);
-            let share = 100.0 * seen as f64 / looks as f64;
-            println!("{:100} {share:7.3} of {looks}", format!("{disk:?}"));
+            let (polls, seen) = polls(disk, seconds, 5);
+            let share = 100.0 * seen as f64 / polls as f64;
+            println!("{:100} {share:7.3} of {polls}", format!("{disk:?}"));
             if matches!(disk, Disk::Servers { .. }) && is_told_apart(disk) {
-                all += looks;
+                all += polls;
                 wrong += seen;
             }
         }

@@ -23,7 +23,7 @@ struct There {
     size: Rc<Cell<Option<Bytes>>>,
     /// After so many polls it becomes the size beside.
     later: Option<(u32, Option<Bytes>)>,
-    looks: Cell<u32>,
+    polls: Cell<u32>,
     reports: u32,
     policy: Option<IoPolicy>,
     /// The kernel's counts at each interval.
@@ -38,7 +38,7 @@ impl There {
         There {
             size: Rc::new(Cell::new(Some(size))),
             later: None,
-            looks: Cell::new(0),
+            polls: Cell::new(0),
             reports: 0,
             policy: None,
             counts: None,
@@ -48,9 +48,9 @@ impl There {
 
 impl DeviceObserver for There {
     fn size(&self) -> Option<Bytes> {
-        self.looks.set(self.looks.get() + 1);
-        if let Some((looks, size)) = self.later
-            && self.looks.get() > looks
+        self.polls.set(self.polls.get() + 1);
+        if let Some((polls, size)) = self.later
+            && self.polls.get() > polls
         {
             self.size.set(size);
         }

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_of_the_time_between_two_looks() {
+    fn shares_are_of_the_time_between_two_polls() {
         let before = ticks(b"cpu  100 0 50 800 10 0 5 35 20 0\ncpu0 1\n").unwrap();
         let now = ticks(b"cpu  150 0 60 830 15 2 8 35 20 0\n").unwrap();
         let shares = shares(&before, &now).unwrap();

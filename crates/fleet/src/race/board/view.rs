@@ -253,14 +253,14 @@ impl BoardView {
         let newest = self.changes.len() - changes;
         lines.extend(self.changes.iter().skip(newest).cloned());
         lines.truncate(height.max(1));
-        let looks = |at: usize| {
+        let style = |at: usize| {
             if at == 1 {
                 TextStyle::Strong
             } else {
                 TextStyle::Plain
             }
         };
-        let line = |(at, line): (usize, &String)| Line::of(cut(line, width), looks(at));
+        let line = |(at, line): (usize, &String)| Line::of(cut(line, width), style(at));
         lines.iter().enumerate().map(line).collect()
     }
 
