@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::bitmap::Bitmap;
+use crate::parsers::{fs_parser, layout_parser, level_parser};
 use domain::filesystem::Fs;
 use domain::plan_binding::PlannedDisk;
-use domain::raid::{Layout, Level, level_parser};
+use domain::raid::{Level, Raid10Layout};
 use domain::values::Size;
 
 /// Arguments of `array`.
@@ -69,8 +70,8 @@ pub struct CreateArgs {
     pub spares: Vec<PathBuf>,
     /// Layout of the two copies of RAID 10: n2 near, f2 far, o2 offset. f2 and o2 read sequentially
     /// like RAID 0; f2 costs longer seeks for writes on rotating disks [default: n2]
-    #[arg(long, value_enum)]
-    pub layout: Option<Layout>,
+    #[arg(long, value_parser = layout_parser())]
+    pub layout: Option<Raid10Layout>,
     /// Write-intent bitmap, by which only what was being written is brought in step after a crash
     /// [default: internal from 100 GiB on, none below]
     #[arg(long, value_enum)]
@@ -79,7 +80,7 @@ pub struct CreateArgs {
     #[arg(long)]
     pub name: Option<String>,
     /// Make a file system, aligned to chunk and stripe
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = fs_parser())]
     pub fs: Option<Fs>,
     /// Mount the file system here. The folder is made when it is missing
     #[arg(long, value_name = "FOLDER", requires = "fs")]

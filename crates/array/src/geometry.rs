@@ -2,7 +2,7 @@
 
 use record::Bytes;
 
-use domain::raid::{Layout, Level, Redundancy};
+use domain::raid::{Level, Raid10Layout, Redundancy};
 
 /// The chunk when none is named: what EBS counts as one I/O at most (EBS User Guide, "I/O
 /// characteristics": SSD volumes take up to 256 KiB as one), so a full chunk costs one.
@@ -30,7 +30,7 @@ pub struct Geometry {
     /// `None` at levels without chunks.
     pub chunk: Option<Bytes>,
     /// Layout of the copies; of RAID 10 only.
-    pub layout: Layout,
+    pub layout: Raid10Layout,
 }
 
 impl Geometry {
@@ -44,7 +44,9 @@ impl Geometry {
         }
         match self.level.redundancy() {
             Redundancy::Parity(parities) => self.members.saturating_sub(parities as u64),
-            Redundancy::Copies if self.layout == Layout::N2 && self.members.is_multiple_of(2) => {
+            Redundancy::Copies
+                if self.layout == Raid10Layout::N2 && self.members.is_multiple_of(2) =>
+            {
                 self.members / 2
             }
             Redundancy::None | Redundancy::Copies => self.members,
@@ -154,7 +156,7 @@ pub fn bad_chunk(level: Level, chunk: Option<Bytes>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn of(level: Level, members: u64, layout: Layout) -> Geometry {
+    fn of(level: Level, members: u64, layout: Raid10Layout) -> Geometry {
         Geometry {
             level,
             members,
@@ -165,8 +167,8 @@ mod tests {
 
     #[test]
     fn a_file_system_is_aligned_to_chunk_and_stripe() {
-        use Layout::{F2, N2, O2};
         use Level::{Five, Six, Ten, Zero};
+        use Raid10Layout::{F2, N2, O2};
         for (level, members, layout, data) in [
             (Zero, 8, N2, 8),
             (Ten, 8, N2, 4),
@@ -193,16 +195,16 @@ mod tests {
     #[test]
     fn read_ahead_is_two_stripes_within_bounds() {
         assert_eq!(
-            of(Level::Ten, 8, Layout::N2).read_ahead(),
+            of(Level::Ten, 8, Raid10Layout::N2).read_ahead(),
             Some(Bytes::mib(2))
         );
         assert_eq!(
-            of(Level::Zero, 64, Layout::N2).read_ahead(),
+            of(Level::Zero, 64, Raid10Layout::N2).read_ahead(),
             Some(Bytes::mib(8))
         );
         let small = Geometry {
             chunk: Some(Bytes::kib(4)),
-            ..of(Level::Zero, 2, Layout::N2)
+            ..of(Level::Zero, 2, Raid10Layout::N2)
         };
         assert_eq!(small.read_ahead(), Some(Bytes::kib(128)));
     }
@@ -213,7 +215,7 @@ mod tests {
             level,
             members: 2,
             chunk: Some(DEFAULT_CHUNK),
-            layout: Layout::N2,
+            layout: Raid10Layout::N2,
         };
         for (mib, left) in [(150, 148), (160, 158), (1 << 20, (1 << 20) - 129)] {
             let sizes = [Bytes::mib(mib); 2];
@@ -234,12 +236,12 @@ mod tests {
             (Level::Six, 2, [2, 0, 1, 1]),
             (Level::Ten, 2, [2, 0, 1, 1]),
         ] {
-            let geometry = of(level, 4, Layout::N2);
+            let geometry = of(level, 4, Raid10Layout::N2);
             assert_eq!(geometry.capacity(&sizes), Bytes::gib(gib), "{level:?}");
             assert_eq!(geometry.lost(&sizes), lost.map(Bytes::gib), "{level:?}");
         }
         let equal = [Bytes::gib(2); 3];
-        for layout in [Layout::N2, Layout::F2, Layout::O2] {
+        for layout in [Raid10Layout::N2, Raid10Layout::F2, Raid10Layout::O2] {
             let ten = of(Level::Ten, 3, layout);
             assert_eq!(ten.capacity(&equal), Bytes::gib(3), "{layout:?}");
         }

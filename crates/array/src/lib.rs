@@ -13,6 +13,7 @@ pub mod geometry;
 pub mod host;
 mod journal;
 mod list;
+pub mod parsers;
 mod persist;
 pub mod plan;
 pub mod programs;

@@ -10,7 +10,7 @@ use record::Bytes;
 use super::bitmap::Bitmap;
 use super::geometry::Geometry;
 use domain::filesystem::Fs;
-use domain::raid::{Layout, Placement};
+use domain::raid::{Placement, Raid10Layout};
 
 /// From this size on mdadm keeps a bitmap of what is being written, so that after a crash only that
 /// is brought in step (mdadm(8), `--bitmap`). It is named, so that mdadm need not ask.
@@ -190,7 +190,7 @@ impl ArrayPlan {
     }
 
     /// Layout of the copies; `None` at levels other than RAID 10.
-    pub(crate) fn layout(&self) -> Option<Layout> {
+    pub(crate) fn layout(&self) -> Option<Raid10Layout> {
         let Geometry { level, layout, .. } = self.geometry;
         (level.placement() == Placement::StripedCopies).then_some(layout)
     }
@@ -262,7 +262,7 @@ pub(crate) mod tests {
                 level,
                 members: members.len() as u64,
                 chunk: level.has_chunks().then_some(Bytes::kib(256)),
-                layout: Layout::N2,
+                layout: Raid10Layout::N2,
             },
             members: members.iter().map(PathBuf::from).collect(),
             spares: Vec::new(),
@@ -313,7 +313,7 @@ pub(crate) mod tests {
         let mut plan = plan(Level::Ten, &["/dev/b", "/dev/c"]);
         plan.spares = vec!["/dev/d".into(), "/dev/e".into()];
         plan.bitmap = Some(Bitmap::Internal);
-        plan.geometry.layout = Layout::O2;
+        plan.geometry.layout = Raid10Layout::O2;
         let line = plan.mdadm().line();
         for words in [
             " --layout=o2 --chunk=256 --bitmap=internal --raid-devices=2 --spare-devices=2 ",

@@ -12,7 +12,7 @@ use super::host::ArrayHost;
 use super::persist::{self, has_udev};
 use super::plan::ArrayPlan;
 use crate::args::CreateArgs;
-use domain::raid::Layout;
+use domain::raid::Raid10Layout;
 use ui::table::wrap;
 
 /// The document of `array create --json`.
@@ -68,7 +68,7 @@ pub(super) fn document(
         name: plan.name.as_deref(),
         uuid: &plan.uuid,
         level: geometry.level.word(),
-        layout: plan.layout().map(Layout::word),
+        layout: plan.layout().map(Raid10Layout::word),
         members: &plan.members,
         spares: &plan.spares,
         bitmap: plan.bitmap().map(Bitmap::word),

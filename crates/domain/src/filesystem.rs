@@ -1,10 +1,9 @@
 //! File systems that are made on targets.
 
-use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// The file systems that are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Fs {
@@ -15,10 +14,21 @@ pub enum Fs {
 }
 
 impl Fs {
+    /// All file systems that are made.
+    pub const ALL: [Fs; 2] = [Fs::Xfs, Fs::Ext4];
+
     /// As mount takes it.
     pub fn word(self) -> &'static str {
         match self {
             Fs::Xfs => "xfs",
+            Fs::Ext4 => "ext4",
+        }
+    }
+
+    /// Its name in a line of help.
+    pub fn help(self) -> &'static str {
+        match self {
+            Fs::Xfs => "XFS",
             Fs::Ext4 => "ext4",
         }
     }

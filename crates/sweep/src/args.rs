@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use array::parsers::{fs_parser, layout_parser, level_parser};
 use domain::bought::BoughtVolumes;
 use domain::filesystem::Fs;
 use domain::plan_binding::PlannedDisk;
-use domain::raid::{Layout as Copies, Level, level_parser};
+use domain::raid::{Level, Raid10Layout};
 use domain::values::{Percent, Size, Span};
 use replay::ReplayOptions;
 
@@ -73,8 +74,8 @@ pub struct SweepArgs {
     #[arg(long, value_parser = level_parser(), num_args = 1.., value_delimiter = ',', default_values = ["0", "10"])]
     pub level: Vec<Level>,
     /// Layouts of the two copies of RAID 10: n2 near, f2 far, o2 offset
-    #[arg(long, value_enum, num_args = 1.., value_delimiter = ',', default_values = ["n2"])]
-    pub layout: Vec<Copies>,
+    #[arg(long, value_parser = layout_parser(), num_args = 1.., value_delimiter = ',', default_values = ["n2"])]
+    pub layout: Vec<Raid10Layout>,
     /// Chunk size, which is stored on one member before the next one follows
     #[arg(
         long,
@@ -85,7 +86,7 @@ pub struct SweepArgs {
     )]
     pub chunk: Vec<Size>,
     /// The file systems
-    #[arg(long, value_enum, num_args = 1.., value_delimiter = ',', default_values = ["xfs"])]
+    #[arg(long, value_parser = fs_parser(), num_args = 1.., value_delimiter = ',', default_values = ["xfs"])]
     pub fs: Vec<Fs>,
     /// The I/O schedulers of the disks, such as none,mq-deadline [default: what they have]
     #[arg(long, value_name = "NAME,…", num_args = 1.., value_delimiter = ',')]

@@ -9,7 +9,7 @@ use super::record::SweepSettings;
 use array::geometry::Geometry;
 use array::plan::{ArrayPlan, FsPlan};
 use domain::filesystem::Fs;
-use domain::raid::{Layout as Copies, Level};
+use domain::raid::{Level, Raid10Layout};
 
 /// The name of the array and its folder, which the user will change.
 const NAME: &str = "data";
@@ -48,7 +48,7 @@ fn array(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> Vec<String> {
         .chunk
         .map_or_else(String::new, |chunk| format!(" --chunk {}k", chunk.0 >> 10));
     let copies = match geometry.layout {
-        Copies::N2 => String::new(),
+        Raid10Layout::N2 => String::new(),
         other => format!(" --layout {}", other.word()),
     };
     let ours = format!(
@@ -80,7 +80,7 @@ fn alone(fs: Fs, members: &[PathBuf]) -> Vec<String> {
         level: Level::Linear,
         members: 1,
         chunk: None,
-        layout: Copies::N2,
+        layout: Raid10Layout::N2,
     };
     let Some(disk) = members.first() else {
         return Vec::new();
@@ -141,7 +141,7 @@ mod tests {
             };
             array(geometry, Fs::Xfs, &["/dev/b".into(), "/dev/c".into()])
         };
-        let far = lines(Copies::F2);
+        let far = lines(Raid10Layout::F2);
         assert!(
             far[0].contains(" --level 10 --layout f2 --chunk 64k "),
             "{far:#?}"
@@ -150,7 +150,7 @@ mod tests {
             far[2].contains(" --level=10 --layout=f2 --chunk=64 "),
             "{far:#?}"
         );
-        let near = lines(Copies::N2);
+        let near = lines(Raid10Layout::N2);
         assert!(near[0].contains(" --level 10 --chunk 64k "), "{near:#?}");
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use array::geometry::Geometry;
 use domain::filesystem::Fs;
-use domain::raid::{Layout as Copies, Level, Placement};
+use domain::raid::{Level, Placement, Raid10Layout};
 
 /// A layout that is built, formatted and measured: a setting of each factor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub(crate) struct Layout {
     pub members: usize,
     /// Layout of the copies of RAID 10, where it is not n2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub copies: Option<Copies>,
+    pub copies: Option<Raid10Layout>,
     /// The chunk; `None` where there is none.
     pub chunk: Option<Bytes>,
     /// The file system.
@@ -156,7 +156,7 @@ pub(crate) struct Factors {
     pub levels: Vec<Level>,
     /// The layouts of the copies, for RAID 10.
     #[serde(default = "near")]
-    pub copies: Vec<Copies>,
+    pub copies: Vec<Raid10Layout>,
     /// The chunks, for levels that have them.
     pub chunks: Vec<Bytes>,
     /// The file systems.
@@ -168,8 +168,8 @@ pub(crate) struct Factors {
 }
 
 /// Layouts of the copies in sweeps of versions that did not vary them.
-fn near() -> Vec<Copies> {
-    vec![Copies::N2]
+fn near() -> Vec<Raid10Layout> {
+    vec![Raid10Layout::N2]
 }
 
 #[cfg(test)]

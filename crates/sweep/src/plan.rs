@@ -6,7 +6,7 @@ use super::layout::{Factors, Layout};
 use super::record::LeftOut;
 use array::geometry::bad_chunk;
 use domain::filesystem::Fs;
-use domain::raid::{Layout as Copies, Level, Placement};
+use domain::raid::{Level, Placement, Raid10Layout};
 
 /// The layouts, and the combinations that are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ fn problems(factors: &Factors, devices: usize) -> Vec<String> {
         }
     }
     let has_copies = factors.levels.iter().copied().any(lays_out_copies);
-    if factors.copies != [Copies::N2] && !has_copies {
+    if factors.copies != [Raid10Layout::N2] && !has_copies {
         problems.push("--layout is for RAID 10, which --level does not name".to_owned());
     }
     for &chunk in &factors.chunks {
@@ -87,7 +87,7 @@ fn schedulers(factors: &Factors) -> Vec<Option<String>> {
 }
 
 /// Level, members, layout of the copies and chunk.
-type Shape = (Option<Level>, usize, Option<Copies>, Option<Bytes>);
+type Shape = (Option<Level>, usize, Option<Raid10Layout>, Option<Bytes>);
 
 /// True if the level has several layouts of its copies.
 fn lays_out_copies(level: Level) -> bool {
@@ -141,7 +141,7 @@ fn shapes(factors: &Factors, left_out: &mut Vec<LeftOut>) -> Vec<Shape> {
                 leave_out(what, survives_too_little(survives, factors));
                 continue;
             }
-            let copies: Vec<Option<Copies>> = match lays_out_copies(level) {
+            let copies: Vec<Option<Raid10Layout>> = match lays_out_copies(level) {
                 true => factors
                     .copies
                     .iter()
@@ -160,8 +160,8 @@ fn shapes(factors: &Factors, left_out: &mut Vec<LeftOut>) -> Vec<Shape> {
 }
 
 /// The layout of the copies, unless it is the default.
-fn not_near(copies: Copies) -> Option<Copies> {
-    (copies != Copies::N2).then_some(copies)
+fn not_near(copies: Raid10Layout) -> Option<Raid10Layout> {
+    (copies != Raid10Layout::N2).then_some(copies)
 }
 
 fn survives_too_little(survives: usize, factors: &Factors) -> String {
@@ -181,7 +181,7 @@ mod tests {
         Factors {
             members: vec![1, 2, 4, 8],
             levels: vec![Level::Zero, Level::Ten],
-            copies: vec![Copies::N2],
+            copies: vec![Raid10Layout::N2],
             chunks: vec![Bytes::kib(64), Bytes::kib(256)],
             file_systems: vec![Fs::Xfs, Fs::Ext4],
             schedulers: vec!["none".to_owned(), "mq-deadline".to_owned()],
@@ -229,7 +229,12 @@ mod tests {
 
     #[test]
     fn copies_are_laid_out_in_each_way_at_raid_10_alone() {
-        let copies = vec![Copies::N2, Copies::F2, Copies::O2, Copies::F2];
+        let copies = vec![
+            Raid10Layout::N2,
+            Raid10Layout::F2,
+            Raid10Layout::O2,
+            Raid10Layout::F2,
+        ];
         let varied = Factors {
             members: vec![4],
             chunks: vec![Bytes::kib(64)],

@@ -20,7 +20,7 @@ use array::plan::{ArrayPlan, FsPlan};
 use array::programs::Programs;
 use array::steps::{self, UndoResult};
 use domain::plan_binding::{self, PlannedDisk};
-use domain::raid::{Layout as Copies, Level};
+use domain::raid::{Level, Raid10Layout};
 
 /// A device of the sweep.
 struct Slot {
@@ -198,7 +198,7 @@ impl Testbed {
             level: Level::Linear,
             members: 1,
             chunk: None,
-            layout: Copies::N2,
+            layout: Raid10Layout::N2,
         });
         let paths = self.paths();
         ArrayPlan {
