@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::floor::Floor;
+use crate::floor::HostFloor;
 use crate::hosts::{AddressKind, GroupBy, HostPattern, TieBreak, user};
 use crate::sort_key::{Condition, SortKey};
 use domain::bought::BoughtVolumes;
@@ -335,7 +335,7 @@ pub struct RaceArgs {
     /// Requirement that each disk of a host must meet throughout, such as 'page-write.iops>=10000 for 60s' or
     /// 'disk.latency<1000ms'; a host with a disk that does not is removed
     #[arg(long, value_name = "FIGURE>=VALUE[ for TIME]")]
-    pub floor: Vec<Floor>,
+    pub floor: Vec<HostFloor>,
     /// Length of a round
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = round)]
     pub round: Span,

@@ -19,22 +19,22 @@ const DISK_PHASE: &str = "disk";
 
 /// A condition that a host must meet.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Floor {
+pub struct HostFloor {
     /// Figure and condition.
     pub requirement: Requirement,
     /// Over how long the mean is taken; `None` where each value counts.
     pub over: Option<Nanos>,
 }
 
-impl Floor {
+impl HostFloor {
     /// True where it is of the disks' own latency and of no phase.
     pub(crate) fn is_of_disks(&self) -> bool {
         self.requirement.figure == Figure::of(DISK_PHASE, Metric::Mean)
     }
 
     /// A watch of a host or a disk.
-    pub(crate) fn watch(&self) -> FloorWatch<'_> {
-        FloorWatch {
+    pub(crate) fn watch(&self) -> HostFloorWatch<'_> {
+        HostFloorWatch {
             floor: self,
             values: VecDeque::new(),
             seconds: 0.0,
@@ -42,7 +42,7 @@ impl Floor {
     }
 }
 
-impl fmt::Display for Floor {
+impl fmt::Display for HostFloor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let requirement = self.requirement.to_string();
         match requirement.strip_prefix("disk.mean") {
@@ -56,10 +56,10 @@ impl fmt::Display for Floor {
     }
 }
 
-impl FromStr for Floor {
+impl FromStr for HostFloor {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Floor, String> {
+    fn from_str(text: &str) -> Result<HostFloor, String> {
         let (condition, over) = match text.split_once(" for ") {
             Some((condition, span)) => (condition, Some(span_of(text, span.trim())?)),
             None => (text, None),
@@ -85,7 +85,7 @@ impl FromStr for Floor {
                 "the floor '{text}' would remove the good hosts; {what} has a floor of {least}"
             ));
         }
-        Ok(Floor { requirement, over })
+        Ok(HostFloor { requirement, over })
     }
 }
 
@@ -110,14 +110,14 @@ pub(crate) struct FloorMiss {
 
 /// Watches whether a host meets a floor.
 #[derive(Clone, Debug)]
-pub(crate) struct FloorWatch<'a> {
-    floor: &'a Floor,
+pub(crate) struct HostFloorWatch<'a> {
+    floor: &'a HostFloor,
     /// Latest measurements: seconds and value of each.
     values: VecDeque<(f64, f64)>,
     seconds: f64,
 }
 
-impl FloorWatch<'_> {
+impl HostFloorWatch<'_> {
     /// Takes the value of the next `seconds`; gives the miss, if the floor is missed now. A
     /// value that is none, such as that of a disk that failed, misses it.
     pub(crate) fn take(&mut self, seconds: f64, value: f64) -> Option<FloorMiss> {
@@ -172,7 +172,7 @@ mod tests {
             ),
             ("page-read.p99<=5ms", "page-read.p99<=5ms"),
         ] {
-            let floor: Floor = text.parse().unwrap();
+            let floor: HostFloor = text.parse().unwrap();
             assert_eq!(floor.to_string(), shown);
             assert_eq!(floor.is_of_disks(), text.starts_with("disk."));
         }
@@ -196,14 +196,14 @@ mod tests {
             ("page-write.iops>=10000 for 0s", "lasts no time"),
             (">=10000 for 60s", "PHASE.METRIC"),
         ] {
-            let error = text.parse::<Floor>().unwrap_err();
+            let error = text.parse::<HostFloor>().unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
         }
     }
 
     #[test]
     fn a_floor_for_a_time_is_missed_by_the_mean_over_it() {
-        let floor: Floor = "page-write.iops>=100 for 60s".parse().unwrap();
+        let floor: HostFloor = "page-write.iops>=100 for 60s".parse().unwrap();
         let mut watch = floor.watch();
         for _ in 0..5 {
             assert_eq!(watch.take(10.0, 50.0), None);
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn without_a_time_each_value_counts() {
-        let floor: Floor = "disk.latency<1000ms".parse().unwrap();
+        let floor: HostFloor = "disk.latency<1000ms".parse().unwrap();
         let mut watch = floor.watch();
         assert_eq!(watch.take(1.0, 999e6), None);
         assert_eq!(watch.take(1.0, 1e9).map(|missed| missed.value), Some(1e9));
@@ -234,15 +234,15 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_answered(text in "((disk.latency|a.iops|b.p99)[<>=]{0,2}[0-9a-z]{0,4}( for [0-9a-z]{0,4})?)|.{0,40}") {
-            if let Ok(floor) = text.parse::<Floor>() {
-                let again: Floor = floor.to_string().parse().unwrap();
+            if let Ok(floor) = text.parse::<HostFloor>() {
+                let again: HostFloor = floor.to_string().parse().unwrap();
                 prop_assert_eq!(again, floor);
             }
         }
 
         #[test]
         fn any_values_are_answered(values in prop::collection::vec((any::<f64>(), any::<f64>()), 0..50)) {
-            let floor: Floor = "a.iops>=100 for 60s".parse().unwrap();
+            let floor: HostFloor = "a.iops>=100 for 60s".parse().unwrap();
             let mut watch = floor.watch();
             for (seconds, value) in values {
                 let _ = watch.take(seconds, value);

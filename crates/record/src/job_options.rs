@@ -199,7 +199,7 @@ pub struct MaxLatency {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
-pub struct Floor {
+pub struct RateFloor {
     /// Bytes a second that are read.
     pub read_bytes: u64,
     /// Bytes a second that are written.

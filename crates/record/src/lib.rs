@@ -31,8 +31,8 @@ pub use crc32c::crc32c;
 pub use finding::{Finding, FindingCode, Severity, Verdict};
 pub use histogram::{DecodeError, Histogram};
 pub use job_options::{
-    Contents, DepthSearch, Floor, FlowShare, MaxLatency, MemoryMode, MemoryPolicy, NonFatal,
-    OneSidedRate, Priority, PriorityShare, SteadyFigure, SteadyState, ThreadSettings, Verify,
+    Contents, DepthSearch, FlowShare, MaxLatency, MemoryMode, MemoryPolicy, NonFatal, OneSidedRate,
+    Priority, PriorityShare, RateFloor, SteadyFigure, SteadyState, ThreadSettings, Verify,
 };
 pub use machine::{Cloud, FilesystemFacts, Machine};
 pub use outcome::{FailedRequests, JobFileResults, Steady, Verified};

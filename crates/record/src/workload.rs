@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Activity, Bytes, Contents, DepthSearch, Direction, Floor, FlowShare, MaxLatency, Nanos,
-    NonFatal, OneSidedRate, PriorityShare, SteadyState, ThreadSettings, Verify,
+    Activity, Bytes, Contents, DepthSearch, Direction, FlowShare, MaxLatency, Nanos, NonFatal,
+    OneSidedRate, PriorityShare, RateFloor, SteadyState, ThreadSettings, Verify,
 };
 
 /// Pattern of positions.
@@ -287,7 +287,7 @@ pub struct JobOptions {
     pub steady_state: Option<SteadyState>,
     /// Rates below which it ends.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub floor: Option<Floor>,
+    pub floor: Option<RateFloor>,
     /// Errors that do not end it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub non_fatal: Option<NonFatal>,

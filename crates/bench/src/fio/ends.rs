@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use engine::{Control, Observer};
 use fiojob::ExitWhat;
-use record::{Direction, Floor, Phase, Window};
+use record::{Direction, Phase, RateFloor, Window};
 
 use super::steady::SteadyGroup;
 use super::stream::Stream;
@@ -90,7 +90,7 @@ impl Ends {
             inner,
             ended: &self.ended[index],
             steady: self.steady[index].and_then(|group| self.groups.get(group)),
-            floor: floor.map(FloorWatch::new),
+            floor: floor.map(RateFloorWatch::new),
         }
     }
 }
@@ -108,7 +108,7 @@ pub(super) struct Rules<'a> {
     inner: &'a mut dyn Observer,
     ended: &'a AtomicBool,
     steady: Option<&'a SteadyGroup>,
-    floor: Option<FloorWatch>,
+    floor: Option<RateFloorWatch>,
 }
 
 impl Rules<'_> {
@@ -143,8 +143,8 @@ const SETTLE_S: f64 = 2.0;
 
 /// A rate that a stream must have. As by fio it is judged when a request has come back, so that it may be below a
 /// request a cycle.
-struct FloorWatch {
-    floor: Floor,
+struct RateFloorWatch {
+    floor: RateFloor,
     /// Time from which on requests are counted, in seconds; `None` before the first request behind [`SETTLE_S`].
     since_s: Option<f64>,
     /// Requests and bytes since then, of reads and writes.
@@ -152,9 +152,9 @@ struct FloorWatch {
     missed: Option<String>,
 }
 
-impl FloorWatch {
-    fn new(floor: Floor) -> FloorWatch {
-        FloorWatch {
+impl RateFloorWatch {
+    fn new(floor: RateFloor) -> RateFloorWatch {
+        RateFloorWatch {
             floor,
             since_s: None,
             sums: [(0, 0); 2],
@@ -230,10 +230,10 @@ mod tests {
 
     /// A job that reads blocks of 4 KiB at these times, in tenths of a second, within so many seconds.
     fn missed(read_bytes: u64, tenths: &[usize], seconds: usize) -> Option<String> {
-        let mut watch = FloorWatch::new(Floor {
+        let mut watch = RateFloorWatch::new(RateFloor {
             read_bytes,
             cycle: Nanos::from_secs(1),
-            ..Floor::default()
+            ..RateFloor::default()
         });
         for second in 0..seconds {
             let slice = |tenth| {
@@ -282,10 +282,10 @@ mod tests {
 
     #[test]
     fn a_window_that_was_cut_short_misses_no_rate() {
-        let mut watch = FloorWatch::new(Floor {
+        let mut watch = RateFloorWatch::new(RateFloor {
             read_ops: 15,
             cycle: Nanos(100_000_000),
-            ..Floor::default()
+            ..RateFloor::default()
         });
         let mut is_low = |t_s: f64, seconds: f64, slices: Vec<Slice>| {
             let flow = WindowFlow {

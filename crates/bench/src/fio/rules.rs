@@ -6,8 +6,8 @@ use fiojob::{
 };
 use linux::Root;
 use record::{
-    Bytes, Contents, DepthSearch, Floor, FlowShare, JobOptions, MaxLatency, MemoryPolicy, Nanos,
-    NonFatal, Priority, PriorityShare, SteadyFigure, SteadyState, ThreadSettings, Verify,
+    Bytes, Contents, DepthSearch, FlowShare, JobOptions, MaxLatency, MemoryPolicy, Nanos, NonFatal,
+    Priority, PriorityShare, RateFloor, SteadyFigure, SteadyState, ThreadSettings, Verify,
 };
 
 use super::blocks::Blocks;
@@ -181,19 +181,19 @@ fn steady_state(rules: &Rules, steady: SteadyStateRule) -> SteadyState {
 }
 
 /// One number is of both directions, of which a job may have one only.
-fn floor(rules: &Rules, pattern: IoPattern) -> Option<Floor> {
+fn floor(rules: &Rules, pattern: IoPattern) -> Option<RateFloor> {
     let of_reads = |least: u64| if pattern.reads { least } else { 0 };
     let of_writes = |least: u64| if pattern.writes { least } else { 0 };
-    let floor = Floor {
+    let floor = RateFloor {
         read_bytes: of_reads(rules.rate_min.read),
         write_bytes: of_writes(rules.rate_min.write),
         read_ops: of_reads(rules.rate_iops_min.read),
         write_ops: of_writes(rules.rate_iops_min.write),
         cycle: Nanos(rules.rate_cycle_ms * 1_000_000),
     };
-    let none = Floor {
+    let none = RateFloor {
         cycle: floor.cycle,
-        ..Floor::default()
+        ..RateFloor::default()
     };
     (floor != none).then_some(floor)
 }

@@ -23,7 +23,7 @@ pub(crate) enum Decision {
     /// As many others as are kept are better.
     Cull,
     /// It missed a floor.
-    Floor,
+    HostFloor,
     /// It failed, or was away too often.
     Failed,
     /// It was not reached, or no agent could run there: nothing is known of it.
@@ -40,7 +40,7 @@ impl Decision {
             Decision::Tie => "tie",
             Decision::Open => "open",
             Decision::Cull => "cull",
-            Decision::Floor => "floor",
+            Decision::HostFloor => "floor",
             Decision::Failed => "failed",
             Decision::Unreachable => "unreachable",
             Decision::Busy => "busy",
@@ -249,7 +249,7 @@ fn raced_host(
     let (decided, reason, is_bad) = match course.out_reason(place) {
         Some(out_reason) => {
             let (decided, is_bad) = match out_reason {
-                OutReason::Floor(_) => (Decision::Floor, true),
+                OutReason::HostFloor(_) => (Decision::HostFloor, true),
                 OutReason::Broken(_) => (Decision::Failed, true),
                 OutReason::Absent(_) => (Decision::Failed, false),
             };

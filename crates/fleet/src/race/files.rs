@@ -201,7 +201,7 @@ mod tests {
                 ranked(1, Decision::Keep, false),
                 ranked(0, Decision::Tie, false),
                 ranked(2, Decision::Cull, true),
-                ranked(3, Decision::Floor, true),
+                ranked(3, Decision::HostFloor, true),
                 ranked(4, Decision::Failed, false),
             ],
             empty: Vec::new(),

@@ -51,7 +51,7 @@ use ledger::OwnerLiveness;
 use study::burnin::End;
 
 use crate::args::RaceArgs;
-use crate::floor::Floor;
+use crate::floor::HostFloor;
 use crate::host_line::{AgentVerb, LineVerb, parse};
 use crate::hosts::TieBreak;
 use crate::hosts::{Host, fold, is_keep};
@@ -245,11 +245,11 @@ fn conclude_of(run: &FleetRun) -> Result<RaceConclusion, Failure> {
 }
 
 /// A floor that can be missed in one round alone, and the same over several rounds.
-fn floor_of_one_round(args: &RaceArgs) -> Option<[Floor; 2]> {
+fn floor_of_one_round(args: &RaceArgs) -> Option<[HostFloor; 2]> {
     let round = args.round.0;
-    let is_short = |floor: &&Floor| floor.over.is_none_or(|over| over <= round);
+    let is_short = |floor: &&HostFloor| floor.over.is_none_or(|over| over <= round);
     let short = args.floor.iter().find(is_short)?;
-    let longer = Floor {
+    let longer = HostFloor {
         over: Some(Nanos(round.0.saturating_mul(6))),
         ..short.clone()
     };

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use study::burnin::{Decision, End, HostStatus, Known, Measured, Race};
 
-use crate::floor::{Floor, FloorMiss, FloorWatch};
+use crate::floor::{FloorMiss, HostFloor, HostFloorWatch};
 use crate::protocol::rounds::TargetRound;
 use crate::race::ranked_by::RankedBy;
 use crate::store::race::{Measurement, MissedHost, RoundRecord};
@@ -29,7 +29,7 @@ pub(crate) const SILENT_S: f64 = 30.0;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OutReason {
     /// It missed a floor.
-    Floor(String),
+    HostFloor(String),
     /// A disk of it gave nothing, or an error.
     Broken(String),
     /// It was away too often, could not measure, or what it measured was not its disks'; nothing bad was
@@ -41,7 +41,7 @@ impl OutReason {
     /// Reason, as a sentence.
     pub(crate) fn why(&self) -> &str {
         match self {
-            OutReason::Floor(why) | OutReason::Broken(why) | OutReason::Absent(why) => why,
+            OutReason::HostFloor(why) | OutReason::Broken(why) | OutReason::Absent(why) => why,
         }
     }
 }
@@ -65,7 +65,7 @@ pub(crate) struct RunningRace<'a> {
     places: Vec<usize>,
     group_of: Vec<usize>,
     /// Of each that takes part, for each of its disks and each floor.
-    watches: Vec<Vec<FloorWatch<'a>>>,
+    watches: Vec<Vec<HostFloorWatch<'a>>>,
     fates: BTreeMap<usize, OutReason>,
     /// Those that missed their floor in one round alone.
     once: BTreeSet<usize>,
@@ -178,7 +178,7 @@ impl<'a> RunningRace<'a> {
                 if is_once && !self.fates.contains_key(&measurement.host) {
                     self.once.insert(measurement.host);
                 }
-                self.remove(measurement.host, OutReason::Floor(why), &mut out);
+                self.remove(measurement.host, OutReason::HostFloor(why), &mut out);
             }
         }
         for absent in &round.missed {
@@ -277,7 +277,7 @@ impl<'a> RunningRace<'a> {
         let setup = self.setup;
         let watches = self.watches.get_mut(number)?;
         if watches.is_empty() {
-            let of_disk = || setup.floors.iter().map(Floor::watch);
+            let of_disk = || setup.floors.iter().map(HostFloor::watch);
             watches.extend(measurement.targets.iter().flat_map(|_| of_disk()));
         }
         let disks = measurement.targets.iter().enumerate();
@@ -352,7 +352,8 @@ impl<'a> RunningRace<'a> {
 
     /// True where a host is out for a floor that it missed in one round alone.
     pub(crate) fn missed_once(&self, place: usize) -> bool {
-        self.once.contains(&place) && matches!(self.out_reason(place), Some(OutReason::Floor(_)))
+        self.once.contains(&place)
+            && matches!(self.out_reason(place), Some(OutReason::HostFloor(_)))
     }
 
     /// Status of a host; `None` where it takes no part.
@@ -391,7 +392,7 @@ struct Removal {
 
 /// Value of a target for the figure that a floor limits. What was not measured, such as the latency of a disk
 /// without requests, has no value.
-fn value(figures: &[Figure], floor: &Floor, target: &TargetRound) -> Option<f64> {
+fn value(figures: &[Figure], floor: &HostFloor, target: &TargetRound) -> Option<f64> {
     if floor.is_of_disks() {
         return target.disk_latency_ns;
     }
@@ -401,7 +402,7 @@ fn value(figures: &[Figure], floor: &Floor, target: &TargetRound) -> Option<f64>
     target.figures.get(at).copied().flatten()
 }
 
-fn of_missed(floor: &Floor, path: Option<&String>, missed: &FloorMiss) -> String {
+fn of_missed(floor: &HostFloor, path: Option<&String>, missed: &FloorMiss) -> String {
     let value = if floor.requirement.figure.metric.is_latency() {
         format::latency(missed.value.max(0.0) as u64)
     } else {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use study::burnin::{Race, Rule};
 
 use crate::args::RaceArgs;
-use crate::floor::Floor;
+use crate::floor::HostFloor;
 use crate::hosts::GroupBy;
 use crate::hosts::Host;
 use ui::units::duration;
@@ -25,7 +25,7 @@ pub(crate) struct Setup {
     /// Rule of the race.
     pub rule: Rule,
     /// Bars that a host must meet throughout.
-    pub floors: Vec<Floor>,
+    pub floors: Vec<HostFloor>,
     /// Length of a round, in seconds.
     pub round_s: f64,
     /// Number of rounds in which a host is measured before it is kept.

@@ -158,7 +158,7 @@ fn the_best_are_kept_and_each_other_has_its_reason() {
         ("dips0", Decision::Cull, false, "was slow in"),
         (
             "lazy0",
-            Decision::Floor,
+            Decision::HostFloor,
             true,
             "/mnt/d3 missed disk.latency<1s: it had 2",
         ),

@@ -205,7 +205,7 @@ fn of_race(record: &RaceRecord, concluded: &RaceConclusion) -> Vec<String> {
     sentences.extend(record.floors.iter().map(|floor| {
         // One that missed several is out for the first.
         let missed = concluded.ranked.iter().filter(|one| {
-            one.decided == Decision::Floor && one.reason.contains(&format!("missed {floor}:"))
+            one.decided == Decision::HostFloor && one.reason.contains(&format!("missed {floor}:"))
         });
         format!(
             "Hosts that are out for the floor {floor}: {}.",

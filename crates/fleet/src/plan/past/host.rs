@@ -41,7 +41,7 @@ pub(super) fn key_of(host: &HostRun) -> String {
 /// True where a host of which a race decided this may have been good by its figure. One that missed a floor
 /// or failed was not.
 pub(crate) fn could_be_good(decision: &str) -> bool {
-    let never = [Decision::Floor, Decision::Failed, Decision::Unreachable];
+    let never = [Decision::HostFloor, Decision::Failed, Decision::Unreachable];
     never.iter().all(|one| one.word() != decision)
 }
 

@@ -57,7 +57,7 @@ impl BoardStatus {
 
     fn of(course: &RunningRace<'_>, place: usize, is_away: bool) -> BoardStatus {
         match (course.out_reason(place), course.status(place)) {
-            (Some(OutReason::Floor(_)), _) => BoardStatus::Below,
+            (Some(OutReason::HostFloor(_)), _) => BoardStatus::Below,
             (Some(OutReason::Broken(_)), _) => BoardStatus::Broken,
             (Some(OutReason::Absent(_)), _) | (None, Some(HostStatus::Removed { .. })) => {
                 BoardStatus::Lost

@@ -113,7 +113,7 @@ fn a_host_that_misses_a_floor_in_a_round_is_out() {
     let floor = ["--floor", "page-read.iops>=5000"];
     let (run, _) = collected(folder.path(), &["db1", "db2", "db3"], &floor).unwrap();
     let concluded = conclude(&run, run.race.as_ref().unwrap());
-    assert_eq!(decision(&run, &concluded, "db3"), Decision::Floor);
+    assert_eq!(decision(&run, &concluded, "db3"), Decision::HostFloor);
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn trace(decided: Decision, points: Vec<(f64, f64, String)>) -> Trace {
         Decision::Tie => "var(--run-0)",
         Decision::Open => "var(--run-3)",
         Decision::Cull => "var(--run-6)",
-        Decision::Floor => "var(--run-1)",
+        Decision::HostFloor => "var(--run-1)",
         Decision::Failed | Decision::Unreachable | Decision::Busy => "var(--invalid)",
     };
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|(x, y, _)| (*x, *y)).unzip();

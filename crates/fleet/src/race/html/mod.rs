@@ -117,7 +117,7 @@ fn line(host: &HostReport<'_>) -> Line {
             Decision::Tie => "tie",
             Decision::Open => "open",
             Decision::Cull => "dropped",
-            Decision::Floor => "missed",
+            Decision::HostFloor => "missed",
             Decision::Failed | Decision::Unreachable | Decision::Busy => "failed",
         },
         why: host.reason.to_owned(),

@@ -2,7 +2,7 @@
 
 use study::burnin::{Race, Rule};
 
-use crate::floor::Floor;
+use crate::floor::HostFloor;
 use crate::store::race::{RaceRecord, RacedHost};
 use sweep::Figure;
 
@@ -11,7 +11,7 @@ pub(crate) struct RaceSetup<'a> {
     /// The figures of each round; hosts are ranked by the first.
     pub figures: &'a [Figure],
     /// The floors.
-    pub floors: &'a [Floor],
+    pub floors: &'a [HostFloor],
     /// Length of a round, in seconds.
     pub round_s: f64,
     /// Number of seconds on end for which a host may be missing at least.
@@ -26,7 +26,7 @@ pub(crate) struct RaceSetup<'a> {
 
 /// Parts of a race of the ledger, for [`RaceSetup`].
 pub(crate) struct Replayed {
-    floors: Vec<Floor>,
+    floors: Vec<HostFloor>,
     groups: Vec<Option<String>>,
     targets: Vec<Vec<String>>,
     rule: Rule,

@@ -9,7 +9,7 @@ struct Small {
     groups: Vec<Option<String>>,
     targets: Vec<Vec<String>>,
     figures: Vec<Figure>,
-    floors: Vec<Floor>,
+    floors: Vec<HostFloor>,
     round_s: f64,
 }
 
@@ -99,7 +99,7 @@ fn a_floor_holds_for_each_disk_over_its_time() {
     let third = round(&course, &mut rng, &bad);
     assert_eq!(course.take(&third), [1]);
     let why = course.out_reason(1).unwrap();
-    assert!(matches!(why, OutReason::Floor(_)), "{why:?}");
+    assert!(matches!(why, OutReason::HostFloor(_)), "{why:?}");
     assert!(
         why.why()
             .starts_with("/b missed page-read.iops>=500 for 30s: it had "),
@@ -311,7 +311,10 @@ fn a_floor_that_was_missed_in_one_round_alone_is_reported() {
             let one = round(&course, &mut rng, &bad);
             course.take(&one);
         }
-        assert!(matches!(course.out_reason(1), Some(OutReason::Floor(_))));
+        assert!(matches!(
+            course.out_reason(1),
+            Some(OutReason::HostFloor(_))
+        ));
         assert_eq!(course.missed_once(1), is_once, "{floor}");
     }
 }

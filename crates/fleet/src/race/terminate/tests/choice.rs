@@ -213,7 +213,7 @@ fn with_yes_any_doubt_spares_a_host() {
                 concluded.ranked[0].doubts = vec!["The blocks hold only zeros.".to_owned()];
                 concluded.ranked[0].is_doubtful = true;
                 // A floor is missed whatever others do.
-                concluded.ranked[2].decided = Decision::Floor;
+                concluded.ranked[2].decided = Decision::HostFloor;
             },
             Some("The figures of those that are better are doubtful: The blocks hold only zeros"),
             true,
