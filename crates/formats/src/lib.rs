@@ -22,7 +22,7 @@ pub use sum_up::sum_up;
 
 use record::Summary;
 
-use pieces::Piece;
+use pieces::DocumentPiece;
 
 /// A format that is written: one row of its tables below, and one of [`write`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +62,15 @@ pub fn read(text: &str) -> Result<Vec<Summary>, ReadError> {
     let mut grids = Vec::new();
     for piece in pieces::pieces(text)? {
         // What sysbench prints one after the other are the cells of a grid.
-        if !matches!(piece, Piece::Sysbench { .. }) {
+        if !matches!(piece, DocumentPiece::Sysbench { .. }) {
             summaries.extend(named(&mut grids));
         }
         match piece {
-            Piece::Fio(summary) => summaries.push(*summary),
-            Piece::Bonnie { line, text } => summaries.push(bonnie::read::summary(line, text)?),
-            Piece::Sysbench { line, text } => {
+            DocumentPiece::Fio(summary) => summaries.push(*summary),
+            DocumentPiece::Bonnie { line, text } => {
+                summaries.push(bonnie::read::summary(line, text)?)
+            }
+            DocumentPiece::Sysbench { line, text } => {
                 if let Some(cell) = sysbench::read::phase(line, text)? {
                     add_cell(&mut grids, cell);
                 }

@@ -7,7 +7,7 @@ use crate::{ReadError, bonnie, fio, sysbench};
 
 /// A document, and the line where it begins, from 1, where it is still to be read.
 #[derive(Debug)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum DocumentPiece<'a> {
     /// A JSON document of fio. It was read at once, so that of several documents no two are in memory as
     /// trees.
     Fio(Box<Summary>),
@@ -28,7 +28,7 @@ pub(crate) enum Piece<'a> {
 }
 
 /// The documents of `text`, in their order.
-pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, ReadError> {
+pub(crate) fn pieces(text: &str) -> Result<Vec<DocumentPiece<'_>>, ReadError> {
     let mut cutter = DocumentSplitter {
         text,
         pieces: Vec::new(),
@@ -55,7 +55,7 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, ReadError> {
 /// Pieces of a text so far.
 struct DocumentSplitter<'a> {
     text: &'a str,
-    pieces: Vec<Piece<'a>>,
+    pieces: Vec<DocumentPiece<'a>>,
     /// Start of sysbench output that is not at its end yet: offset and line.
     sysbench: Option<(usize, usize)>,
     /// Last place at which fio's version is named: no JSON behind it is fio's.
@@ -77,7 +77,7 @@ impl DocumentSplitter<'_> {
                 if fio::read::is_fio(&document) {
                     self.end_sysbench(at);
                     let summary = fio::read::summary(line, &document)?;
-                    self.pieces.push(Piece::Fio(Box::new(summary)));
+                    self.pieces.push(DocumentPiece::Fio(Box::new(summary)));
                 }
                 Ok(Some(end))
             }
@@ -96,7 +96,7 @@ impl DocumentSplitter<'_> {
         let text = self.text[at..end].trim_end();
         if bonnie::read::is_result(text) {
             self.end_sysbench(at);
-            self.pieces.push(Piece::Bonnie { line, text });
+            self.pieces.push(DocumentPiece::Bonnie { line, text });
         } else if sysbench::read::is_heading(text) {
             self.end_sysbench(at);
             self.sysbench = Some((at, line));
@@ -108,7 +108,7 @@ impl DocumentSplitter<'_> {
     fn end_sysbench(&mut self, end: usize) {
         if let Some((at, line)) = self.sysbench.take() {
             let text = &self.text[at..end];
-            self.pieces.push(Piece::Sysbench { line, text });
+            self.pieces.push(DocumentPiece::Sysbench { line, text });
         }
     }
 }

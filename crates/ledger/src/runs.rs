@@ -55,7 +55,7 @@ pub struct RunSummary {
 }
 
 /// Columns of `runs` of a run that is kept.
-struct Listed<'a> {
+struct RunColumns<'a> {
     id: &'a RunId,
     started: Timestamp,
     host: &'a str,
@@ -102,7 +102,7 @@ impl Ledger {
         // Before the lock is taken: others need not wait for the compression.
         let document = StoredDocument::pack(run)?;
         let phases: Vec<&str> = run.phases.iter().map(|phase| phase.name.as_str()).collect();
-        let listed = Listed {
+        let listed = RunColumns {
             id: &run.id,
             started: run.started,
             host: &run.machine.hostname,
@@ -135,7 +135,7 @@ impl Ledger {
         self.demand_writable()?;
         let document = StoredDocument::pack_imported(run)?;
         let summary = &run.summary;
-        let listed = Listed {
+        let listed = RunColumns {
             id: &run.id,
             started: run.started(),
             host: summary.host.as_deref().unwrap_or_default(),
@@ -156,7 +156,7 @@ impl Ledger {
 
     fn keep(
         &self,
-        listed: &Listed<'_>,
+        listed: &RunColumns<'_>,
         document: &StoredDocument,
         verdict: Verdict,
         findings: &[Finding],
@@ -177,7 +177,7 @@ impl Ledger {
 
     fn insert(
         &self,
-        listed: &Listed<'_>,
+        listed: &RunColumns<'_>,
         document: &StoredDocument,
         verdict: Verdict,
         findings: &[Finding],

@@ -26,7 +26,7 @@ enum State {
 
 /// An I/O that waits for the first `after` completions of its thread's recorded order, and for another's.
 #[derive(Debug)]
-struct Waiting {
+struct WaitingIo {
     number: u64,
     after: u64,
     other: Option<u64>,
@@ -37,7 +37,7 @@ struct Waiting {
 #[derive(Debug, Default)]
 struct Thread {
     /// Those that wait, which become due in this order.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<WaitingIo>,
     /// Numbers in the recorded order of completion, from the first that is not complete.
     order: VecDeque<u64>,
     /// Completions of the recorded order before these.
@@ -91,7 +91,7 @@ impl Graph {
         let thread = &mut self.threads[item.waits.thread];
         thread.order.extend(&item.waits.completed);
         match item.waits.think {
-            Some(think) => thread.waiting.push_back(Waiting {
+            Some(think) => thread.waiting.push_back(WaitingIo {
                 number,
                 after: thread.passed + thread.order.len() as u64,
                 other: item.waits.other,

@@ -80,7 +80,7 @@ pub(crate) fn run(
         batch: Vec::with_capacity(BATCH),
         end: ReadingEnd::default(),
     };
-    let mut held: BinaryHeap<Reverse<Held>> = BinaryHeap::with_capacity(HELD + 1);
+    let mut held: BinaryHeap<Reverse<HeldIo>> = BinaryHeap::with_capacity(HELD + 1);
     let mut order = 0_u64;
     while let Some(io) = reader.next() {
         let io = match io {
@@ -92,7 +92,7 @@ pub(crate) fn run(
         };
         order += 1;
         let came = arrival(&io);
-        held.push(Reverse(Held { came, order, io }));
+        held.push(Reverse(HeldIo { came, order, io }));
         if held.len() > HELD
             && let Some(Reverse(first)) = held.pop()
             && !batcher.take(&first, reader.as_ref(), to)
@@ -116,28 +116,28 @@ pub(crate) fn run(
 }
 
 /// An I/O that is held back.
-struct Held {
+struct HeldIo {
     came: u64,
     order: u64,
     io: Io,
 }
 
-impl PartialEq for Held {
-    fn eq(&self, other: &Held) -> bool {
+impl PartialEq for HeldIo {
+    fn eq(&self, other: &HeldIo) -> bool {
         (self.came, self.order) == (other.came, other.order)
     }
 }
 
-impl Eq for Held {}
+impl Eq for HeldIo {}
 
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Held) -> Option<std::cmp::Ordering> {
+impl PartialOrd for HeldIo {
+    fn partial_cmp(&self, other: &HeldIo) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Held {
-    fn cmp(&self, other: &Held) -> std::cmp::Ordering {
+impl Ord for HeldIo {
+    fn cmp(&self, other: &HeldIo) -> std::cmp::Ordering {
         (self.came, self.order).cmp(&(other.came, other.order))
     }
 }
@@ -157,7 +157,12 @@ struct Batcher<'a> {
 
 impl Batcher<'_> {
     /// Hands an I/O over. False if nobody wants more.
-    fn take(&mut self, held: &Held, reader: &dyn TraceReader, to: &SyncSender<Vec<Item>>) -> bool {
+    fn take(
+        &mut self,
+        held: &HeldIo,
+        reader: &dyn TraceReader,
+        to: &SyncSender<Vec<Item>>,
+    ) -> bool {
         let io = &held.io;
         let place = self.sorting.devices.get(usize::from(io.device.0));
         let Some((file, placer)) = place.and_then(Option::as_ref) else {
@@ -190,7 +195,7 @@ impl Batcher<'_> {
     }
 
     /// Item to be issued for an I/O; `None` where it is left out.
-    fn item(&mut self, held: &Held, class: Class, file: u16, placer: &Placer) -> Option<Item> {
+    fn item(&mut self, held: &HeldIo, class: Class, file: u16, placer: &Placer) -> Option<Item> {
         let io = &held.io;
         let counts = &mut self.end.counts;
         counts.ios += 1;

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use record::random::SplitMix64;
 
-use crate::energy::{Sides, block_length, shuffle_blocks};
+use crate::energy::{SampleSplit, block_length, shuffle_blocks};
 use crate::shift::{LEAST_SLOTS, jump_tail, ranks};
 
 /// Shortest stretch between two changes, in slots: shorter ones could not be compared ([`LEAST_SLOTS`], and one in which
@@ -38,7 +38,7 @@ pub struct ChangePoint {
 /// A series of up to some hundred values; the time grows with the square of the length. Values that are not finite
 /// count as zero. Empty where there are fewer than two stretches' worth.
 pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
-    let series = Forms::new(values);
+    let series = SeriesForms::new(values);
     let mut found = Vec::new();
     let mut open: Vec<Range<usize>> = std::iter::once(0..values.len()).collect();
     let mut random = SplitMix64::new(values.len() as u64);
@@ -55,13 +55,13 @@ pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
 }
 
 /// A series as it is compared.
-struct Forms {
+struct SeriesForms {
     ranks: Vec<f64>,
     /// Logarithms, of a series that has them: ranks do not tell a jump far beyond all noise from one just beyond it.
     logs: Option<Vec<f64>>,
 }
 
-impl Forms {
+impl SeriesForms {
     fn new(values: &[f64]) -> Self {
         let finite = |x: &f64| if x.is_finite() { *x } else { 0.0 };
         let values: Vec<f64> = values.iter().map(finite).collect();
@@ -89,7 +89,7 @@ impl Forms {
             return None;
         }
         let around = &values[..best.end];
-        let length = block_length(around, Sides { split: best.at });
+        let length = block_length(around, SampleSplit { split: best.at });
         let as_large = (0..PERMUTATIONS).filter(|_| {
             let order: Vec<usize> = shuffle_blocks(values.len(), length, random).collect();
             best_split(values, &order).is_some_and(|other| other.statistic >= best.statistic)

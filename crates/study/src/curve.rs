@@ -128,14 +128,14 @@ fn poisson_at_most(most: f64, mean: f64) -> f64 {
 }
 
 /// All trials at one rate.
-struct Known {
+struct RateTrials {
     rate: f64,
     trials: usize,
     kept: TargetMet,
 }
 
 /// Results of the trials together, by rate, rising.
-fn known(trials: &[Trial]) -> Vec<Known> {
+fn known(trials: &[Trial]) -> Vec<RateTrials> {
     let mut rates: Vec<f64> = trials.iter().map(|trial| trial.rate).collect();
     rates.sort_by(f64::total_cmp);
     rates.dedup();
@@ -144,7 +144,7 @@ fn known(trials: &[Trial]) -> Vec<Known> {
         .map(|rate| {
             let same = || trials.iter().filter(move |trial| trial.rate == rate);
             let due = rate * same().map(|trial| trial.seconds).sum::<f64>();
-            Known {
+            RateTrials {
                 rate,
                 trials: same().count(),
                 kept: judge_all(due, same().flat_map(|trial| trial.slices.iter().copied())),
@@ -198,7 +198,7 @@ pub fn next(trials: &[Trial], first: f64, width: f64) -> Next {
 }
 
 /// The rates between two bounds: those that are too near to say.
-fn between(known: &[Known], low: f64, high: f64) -> impl DoubleEndedIterator<Item = f64> {
+fn between(known: &[RateTrials], low: f64, high: f64) -> impl DoubleEndedIterator<Item = f64> {
     known
         .iter()
         .map(|known| known.rate)
@@ -206,7 +206,7 @@ fn between(known: &[Known], low: f64, high: f64) -> impl DoubleEndedIterator<Ite
 }
 
 /// The answer with its best guess: the middle of what is too near to say, or else of the bounds.
-fn guessed(answer: CurveResult, known: &[Known]) -> CurveResult {
+fn guessed(answer: CurveResult, known: &[RateTrials]) -> CurveResult {
     let (Some(low), Some(high)) = (answer.low, answer.high) else {
         return answer;
     };
@@ -229,9 +229,9 @@ pub fn so_far(trials: &[Trial]) -> CurveResult {
 }
 
 /// The lowest rate that does not keep the target, and the highest below it that does.
-fn bounds(known: &[Known]) -> CurveResult {
+fn bounds(known: &[RateTrials]) -> CurveResult {
     let high = known.iter().find(|known| known.kept == TargetMet::No);
-    let below = |known: &&Known| high.is_none_or(|high| known.rate < high.rate);
+    let below = |known: &&RateTrials| high.is_none_or(|high| known.rate < high.rate);
     let low = known
         .iter()
         .filter(below)

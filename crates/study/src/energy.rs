@@ -13,7 +13,7 @@ const LEAST_BLOCKS: usize = 10;
 
 /// Division of a series into the sample before and the sample after.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sides {
+pub(crate) struct SampleSplit {
     /// Index of the first value after.
     pub(crate) split: usize,
 }
@@ -22,14 +22,14 @@ pub(crate) struct Sides {
 pub(crate) const LEAST_P: f64 = 1.0 / (PERMUTATIONS + 1) as f64;
 
 /// A series in the order of its values: on a line the energy distance is an integral over that order.
-struct Sorted {
+struct SortedSeries {
     /// Indices of the values, the smallest first.
     order: Vec<usize>,
     /// Distance of each value from the next.
     gaps: Vec<f64>,
 }
 
-impl Sorted {
+impl SortedSeries {
     fn new(values: &[f64]) -> Self {
         let mut order: Vec<usize> = (0..values.len()).collect();
         order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
@@ -57,11 +57,11 @@ impl Sorted {
 }
 
 /// Probability of an energy distance as large where the two sides are of one distribution. 1 if a side is empty.
-pub(crate) fn two_sample(values: &[f64], sides: Sides) -> f64 {
+pub(crate) fn two_sample(values: &[f64], sides: SampleSplit) -> f64 {
     if sides.split == 0 || sides.split >= values.len() {
         return 1.0;
     }
-    let sorted = Sorted::new(values);
+    let sorted = SortedSeries::new(values);
     let mut is_before: Vec<bool> = (0..values.len()).map(|at| at < sides.split).collect();
     // Rounding must not make an equal statistic a smaller one.
     let seen = sorted.statistic(&is_before) * (1.0 - 1e-9) - 1e-12;
@@ -82,7 +82,7 @@ pub(crate) fn two_sample(values: &[f64], sides: Sides) -> f64 {
 
 /// Length of the blocks within which values depend on each other: by the correlation of neighbours around the
 /// level of their own side, corrected for the bias of a short series (Kendall, 1954).
-pub(crate) fn block_length(values: &[f64], sides: Sides) -> usize {
+pub(crate) fn block_length(values: &[f64], sides: SampleSplit) -> usize {
     let (before, after) = values.split_at(sides.split);
     let (mut products, mut squares) = (0.0, 0.0);
     for side in [before, after] {
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn the_statistic_of_two_points() {
         // 2 |0 - 3| less the distances within, which are none, times 1 · 1 / 2.
-        let statistic = Sorted::new(&[0.0, 3.0]).statistic(&[true, false]);
+        let statistic = SortedSeries::new(&[0.0, 3.0]).statistic(&[true, false]);
         assert!((statistic - 3.0).abs() < 1e-12);
     }
 
@@ -142,7 +142,7 @@ mod tests {
         let of_pairs =
             12.0 / 7.0 * (2.0 * mean(before, after) - mean(before, before) - mean(after, after));
         let is_before: Vec<bool> = (0..values.len()).map(|at| at < 3).collect();
-        let statistic = Sorted::new(&values).statistic(&is_before);
+        let statistic = SortedSeries::new(&values).statistic(&is_before);
         assert!(
             (statistic - of_pairs).abs() < 1e-12,
             "{statistic} {of_pairs}"
@@ -161,15 +161,15 @@ mod tests {
 
     #[test]
     fn an_empty_side_shows_nothing() {
-        assert_eq!(two_sample(&[1.0, 2.0], Sides { split: 0 }), 1.0);
-        assert_eq!(two_sample(&[1.0, 2.0], Sides { split: 2 }), 1.0);
+        assert_eq!(two_sample(&[1.0, 2.0], SampleSplit { split: 0 }), 1.0);
+        assert_eq!(two_sample(&[1.0, 2.0], SampleSplit { split: 2 }), 1.0);
     }
 
     #[test]
     fn blocks_are_longer_where_neighbours_resemble_each_other() {
         let alternating: Vec<f64> = (0..60).map(|t| f64::from(t % 2)).collect();
         let slow: Vec<f64> = (0..60).map(|t| f64::from(t / 6 % 2)).collect();
-        assert_eq!(block_length(&alternating, Sides { split: 30 }), 1);
-        assert!(block_length(&slow, Sides { split: 30 }) > 3);
+        assert_eq!(block_length(&alternating, SampleSplit { split: 30 }), 1);
+        assert!(block_length(&slow, SampleSplit { split: 30 }) > 3);
     }
 }

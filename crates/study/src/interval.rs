@@ -1,6 +1,6 @@
 //! The mean of an autocorrelated series, with its interval.
 
-use crate::noise::{Noise, Scaled, batch_means, ones};
+use crate::noise::{Noise, ScaledSeries, batch_means, ones};
 
 /// With fewer values than this too little is known of the series' autocorrelation.
 pub const LEAST_SLICES: usize = 20;
@@ -62,7 +62,7 @@ pub fn mean_interval(slices: &[f64]) -> Option<Interval> {
     if slices.len() < LEAST_SLICES {
         return None;
     }
-    let scaled = Scaled::new(slices)?;
+    let scaled = ScaledSeries::new(slices)?;
     let (batches, _) = batch_means(&scaled.values);
     let count = batches.len();
     // A constant series has no noise to learn: its mean is exact.

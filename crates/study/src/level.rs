@@ -1,7 +1,7 @@
 //! A level, and then a lower one: what spent burst credits look like.
 
 use crate::interval::Interval;
-use crate::noise::{Noise, Scaled, batch_means, mean, ones};
+use crate::noise::{Noise, ScaledSeries, batch_means, mean, ones};
 use crate::plateau::without_outliers;
 use crate::residual::{residual_of_levels, residual_of_line};
 
@@ -62,7 +62,7 @@ fn find_step_where(slices: &[f64], is_wanted: impl Fn(usize) -> bool) -> Option<
     if slices.len() < LEAST_SLICES / 2 {
         return None;
     }
-    let scaled = Scaled::new(slices)?;
+    let scaled = ScaledSeries::new(slices)?;
     let (mut batches, length) = batch_means(&scaled.values);
     let count = batches.len();
     let split = best_split(&batches);

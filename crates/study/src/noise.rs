@@ -245,7 +245,7 @@ pub(crate) fn mean(series: &[f64]) -> f64 {
 }
 
 /// A series brought to a mean of zero and values of about one, so that no square overflows.
-pub(crate) struct Scaled {
+pub(crate) struct ScaledSeries {
     /// The mean of the series.
     pub(crate) mean: f64,
     /// Size of one in the unit of the series.
@@ -254,7 +254,7 @@ pub(crate) struct Scaled {
     pub(crate) values: Vec<f64>,
 }
 
-impl Scaled {
+impl ScaledSeries {
     /// `None` if the series is empty or a value is not finite.
     pub(crate) fn new(series: &[f64]) -> Option<Self> {
         let (low, high) = series

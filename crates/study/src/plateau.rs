@@ -64,7 +64,7 @@ pub struct Throughput<'a> {
 
 /// Quantity that is held flat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Capped {
+pub enum LimitedQuantity {
     /// Operations a second.
     Ops,
     /// Bytes a second.
@@ -81,7 +81,7 @@ pub struct Plateau {
     /// The level in bytes a second.
     pub bytes_per_s: f64,
     /// Quantity that is held flat.
-    pub capped: Capped,
+    pub capped: LimitedQuantity,
 }
 
 /// Flatness that a series must have.
@@ -156,9 +156,9 @@ fn assess_by(phase: &Throughput<'_>, test: &Test) -> Option<Plateau> {
     // Bytes are counted in operations of mean size, so that one rounding error is one operation.
     let sizes: Vec<f64> = phase.bytes.iter().map(|x| x / (bytes / ops)).collect();
     let capped = match (is_flat(phase.ops, test), is_flat(&sizes, test)) {
-        (true, true) => Capped::Either,
-        (true, false) => Capped::Ops,
-        (false, true) => Capped::Bytes,
+        (true, true) => LimitedQuantity::Either,
+        (true, false) => LimitedQuantity::Ops,
+        (false, true) => LimitedQuantity::Bytes,
         (false, false) => return None,
     };
     Some(Plateau {
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn a_constant_count_is_a_plateau() {
         let plateau = assess(&CAP).unwrap();
-        assert_eq!(plateau.capped, Capped::Either);
+        assert_eq!(plateau.capped, LimitedQuantity::Either);
         assert!((plateau.ops_per_s - 400.0).abs() < 1e-9);
         assert!((plateau.bytes_per_s - 1_638_400.0).abs() < 1e-6);
     }
@@ -311,7 +311,7 @@ mod tests {
         let capped = |ops: &[f64], bytes: &[f64]| {
             assess(&Throughput { ops, bytes, ..CAP }).map(|p| p.capped)
         };
-        assert_eq!(capped(&OPS, &wandering), Some(Capped::Ops));
+        assert_eq!(capped(&OPS, &wandering), Some(LimitedQuantity::Ops));
         let ops: Vec<f64> = (0..40).map(|t| f64::from(40 + t / 4)).collect();
         let slower = CAP.mean_latency_s;
         assert_eq!(
@@ -321,7 +321,7 @@ mod tests {
                 ..CAP
             })
             .map(|p| p.capped),
-            Some(Capped::Bytes)
+            Some(LimitedQuantity::Bytes)
         );
     }
 

@@ -109,10 +109,10 @@ impl Rate {
 
     /// Gain by more members, as a share of a proportional one, with its 95 % interval. `None` where a half
     /// width is unknown.
-    fn gain_to(&self, to: &Rate) -> Option<Gain> {
+    fn gain_to(&self, to: &Rate) -> Option<GainBounds> {
         let ratio = Share::of(to.log - self.log, add(self.variance, to.variance))?.interval?;
         let proportion = to.members as f64 / self.members as f64 - 1.0;
-        Some(Gain {
+        Some(GainBounds {
             low: (ratio.low - 1.0) / proportion,
             high: (ratio.high - 1.0) / proportion,
         })
@@ -120,7 +120,7 @@ impl Rate {
 }
 
 /// Bounds of a gain.
-struct Gain {
+struct GainBounds {
     low: f64,
     high: f64,
 }

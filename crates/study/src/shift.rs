@@ -4,7 +4,7 @@
 //! minute are one bad minute. Neighbouring slots need not be independent ([`crate::noise`]).
 
 use crate::compare::RatioInterval;
-use crate::energy::{self, Sides};
+use crate::energy::{self, SampleSplit};
 use crate::noise::{Noise, mean, ones};
 
 /// Fewer slots than this on either side are not compared. Three against three have no p below 0.1, whatever
@@ -62,7 +62,7 @@ pub fn shift(before: &[f64], after: &[f64]) -> Option<Shift> {
     // Permutations cannot show more than ranks have shown already.
     let by_distance = match by_rank <= energy::LEAST_P {
         true => 1.0,
-        false => energy::two_sample(&together, Sides { split }),
+        false => energy::two_sample(&together, SampleSplit { split }),
     };
     Some(Shift {
         superiority: 0.5 + rise / together.len() as f64,

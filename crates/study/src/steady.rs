@@ -2,7 +2,7 @@
 
 use crate::interval::LEAST_SLICES;
 use crate::level::find_step;
-use crate::noise::{MOST_BATCHES, Noise, Scaled, batch_means, mean, ones};
+use crate::noise::{MOST_BATCHES, Noise, ScaledSeries, batch_means, mean, ones};
 use crate::residual::{residual_of_levels, residual_of_line};
 
 /// A change smaller than this, as a fraction of the mean, is not worth a finding even where it is
@@ -62,7 +62,7 @@ fn judge(slices: &[f64]) -> Option<Steadiness> {
     if slices.len() < LEAST_SLICES {
         return None;
     }
-    let scaled = Scaled::new(slices)?;
+    let scaled = ScaledSeries::new(slices)?;
     let (batches, _) = batch_means(&scaled.values);
     let (line, parabola) = shapes(batches.len());
     let fraction = |change: f64| {
@@ -152,7 +152,7 @@ pub fn burst_end(slices: &[f64]) -> usize {
 
 /// The first slice at the level of the rest, where what is before it differs by an excess that counts.
 fn settled_from(slices: &[f64], counts: fn(f64) -> bool) -> Option<usize> {
-    let scaled = Scaled::new(slices)?;
+    let scaled = ScaledSeries::new(slices)?;
     let length = slices.len().div_ceil(MOST_BATCHES).max(1);
     // What does not fill a batch is left out at the end: the start is what matters here.
     let series: Vec<f64> = scaled.values.chunks_exact(length).map(mean).collect();

@@ -133,10 +133,10 @@ mod tests {
         let cause = || io::Error::from_raw_os_error(2);
         #[derive(Debug, thiserror::Error)]
         #[error("no folder can be made in there: {source}")]
-        struct Held {
+        struct FolderError {
             source: io::Error,
         }
-        let held = Held { source: cause() };
+        let held = FolderError { source: cause() };
         let bare = Err::<(), _>(cause()).context("it cannot be opened");
         let deep = Err::<(), _>(linux::Error::Read {
             path: "/x".into(),

@@ -41,12 +41,12 @@ pub struct OutputFile {
     path: PathBuf,
     format: OutputFormat,
     force: bool,
-    place: Place,
+    place: OutputPlace,
 }
 
 /// Place of an output.
 #[derive(Debug)]
-enum Place {
+enum OutputPlace {
     /// To a file in this folder.
     File { folder: PathBuf },
     /// A stream, which holds nothing: a pipe, a terminal, `/dev/null`.
@@ -61,7 +61,7 @@ impl OutputFile {
     /// Refused, when it would replace what is not its own, or cannot be written.
     pub fn check(path: &Path, format: OutputFormat, force: bool) -> Result<OutputFile, Failure> {
         let refused = || format!("{} {} cannot be written", format.noun(), path.display());
-        let checked = Place::of(path).and_then(|place| {
+        let checked = OutputPlace::of(path).and_then(|place| {
             let output = OutputFile {
                 path: path.to_path_buf(),
                 format,
@@ -69,16 +69,16 @@ impl OutputFile {
                 place,
             };
             match &output.place {
-                Place::File { folder } => {
+                OutputPlace::File { folder } => {
                     output.existing()?;
                     drop(NewFile::in_folder(folder).with_context(|| {
                         format!("no file can be made in the folder {}", folder.display())
                     })?);
                 }
-                Place::Stream if format == OutputFormat::Trace => {
+                OutputPlace::Stream if format == OutputFormat::Trace => {
                     bail!("it is no regular file. Name a file");
                 }
-                Place::Stream => {}
+                OutputPlace::Stream => {}
             }
             Ok(output)
         });
@@ -135,8 +135,8 @@ impl OutputFile {
     /// When it cannot be written.
     pub fn prepare<'a>(&'a self, content: &'a [u8]) -> anyhow::Result<PreparedFile<'a>> {
         let new = match &self.place {
-            Place::Stream => None,
-            Place::File { folder } => {
+            OutputPlace::Stream => None,
+            OutputPlace::File { folder } => {
                 let written = NewFile::in_folder(folder).and_then(|mut new| {
                     new.file.write_all(content)?;
                     new.file.sync_all()?;
@@ -158,8 +158,8 @@ impl OutputFile {
     /// When none can be made.
     pub fn begin(&self) -> anyhow::Result<NewFile> {
         match &self.place {
-            Place::File { folder } => Ok(NewFile::in_folder(folder)?),
-            Place::Stream => bail!("it is no regular file"),
+            OutputPlace::File { folder } => Ok(NewFile::in_folder(folder)?),
+            OutputPlace::Stream => bail!("it is no regular file"),
         }
     }
 
@@ -198,10 +198,10 @@ impl OutputFile {
     }
 }
 
-impl Place {
-    fn of(path: &Path) -> anyhow::Result<Place> {
+impl OutputPlace {
+    fn of(path: &Path) -> anyhow::Result<OutputPlace> {
         if kind::is_stream(path)? {
-            return Ok(Place::Stream);
+            return Ok(OutputPlace::Stream);
         }
         if path.is_dir() {
             bail!("{} is a folder; name a file in it", path.display());
@@ -217,7 +217,7 @@ impl Place {
             _ => Path::new("."),
         };
         match fs::metadata(folder) {
-            Ok(facts) if facts.is_dir() => Ok(Place::File {
+            Ok(facts) if facts.is_dir() => Ok(OutputPlace::File {
                 folder: folder.to_path_buf(),
             }),
             Ok(_) => Err(anyhow!("{} is not a folder", folder.display())),

@@ -3,7 +3,7 @@
 use record::{Direction, Finding, FindingCode, Flow, Histogram, Phase, Run, Severity, StopReason};
 use study::alternation::{self, Alternation};
 use study::level::find_drop;
-use study::plateau::{self, Capped, Throughput};
+use study::plateau::{self, LimitedQuantity, Throughput};
 use study::steady::{self, Reason};
 
 use super::finding::{finding, longer};
@@ -165,9 +165,9 @@ pub(super) fn capped(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Option
     })?;
     let mib = number(plateau.bytes_per_s / (1 << 20) as f64);
     let level = match plateau.capped {
-        Capped::Ops => format!("{} IOPS", number(plateau.ops_per_s)),
-        Capped::Bytes => format!("{mib} MiB/s"),
-        Capped::Either => format!("{} IOPS or {mib} MiB/s", number(plateau.ops_per_s)),
+        LimitedQuantity::Ops => format!("{} IOPS", number(plateau.ops_per_s)),
+        LimitedQuantity::Bytes => format!("{mib} MiB/s"),
+        LimitedQuantity::Either => format!("{} IOPS or {mib} MiB/s", number(plateau.ops_per_s)),
     };
     Some(finding(
         FindingCode::Capped,

@@ -2,7 +2,7 @@
 
 mod doubts;
 
-use study::burnin::{End, HostStatus, Known};
+use study::burnin::{End, HostEstimate, HostStatus};
 
 use crate::hosts::TieBreak;
 use crate::race::running_race::{OutReason, RaceGroup, Replayed, RunningRace};
@@ -60,7 +60,7 @@ pub(crate) struct RankedHost {
     /// True where this race measured that it is worse than those that are kept, or misses a floor.
     pub is_bad: bool,
     /// Estimate of its figure; `None` where it was never measured.
-    pub known: Option<Known>,
+    pub known: Option<HostEstimate>,
     /// Number of rounds in which it was missing.
     pub missed: usize,
     /// Reasons to doubt that its figures are its disks' alone, or that they show all, as sentences.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
-use study::burnin::Known;
+use study::burnin::HostEstimate;
 
 use crate::protocol::rounds::TargetFacts;
 use crate::race::conclude::{Decision, GroupEnd, RaceConclusion, RankedHost};
@@ -235,7 +235,7 @@ impl<'a> HostReport<'a> {
 
 impl RankedFigure {
     /// The figure of a host. A single round has no bounds.
-    pub(crate) fn of(known: &Known, by: RankedBy) -> RankedFigure {
+    pub(crate) fn of(known: &HostEstimate, by: RankedBy) -> RankedFigure {
         let (low, high) = match by {
             RankedBy::Rate => (known.low, known.high),
             RankedBy::Latency => (by.turned(known.high), by.turned(known.low)),
@@ -279,7 +279,7 @@ pub(crate) fn figure_name(record: &RaceRecord) -> String {
 }
 
 /// Figure by which a host was ranked, with its name.
-pub(crate) fn figure_text(known: &Known, record: &RaceRecord) -> String {
+pub(crate) fn figure_text(known: &HostEstimate, record: &RaceRecord) -> String {
     let figure = RankedFigure::of(known, RankedBy::of(&record.figures));
     format!("{} {}", figure_name(record), figure.text())
 }
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn a_meaningless_bound_is_left_out() {
         let bounds = |high| {
-            let known = Known {
+            let known = HostEstimate {
                 figure: 100.0,
                 low: 90.0,
                 high,

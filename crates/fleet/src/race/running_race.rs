@@ -6,7 +6,7 @@ mod replayed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use study::burnin::{Decision, End, HostStatus, Known, Measured, Race};
+use study::burnin::{Decision, End, HostEstimate, HostStatus, MeasuredHost, Race};
 
 use crate::floor::{FloorMiss, HostFloor, HostFloorWatch};
 use crate::protocol::rounds::TargetRound;
@@ -229,7 +229,7 @@ impl<'a> RunningRace<'a> {
     ///
     /// # Errors
     /// Its fate, where a disk is broken, or it could not be measured.
-    fn figures(&self, measurement: &Measurement) -> Result<Option<Measured>, OutReason> {
+    fn figures(&self, measurement: &Measurement) -> Result<Option<MeasuredHost>, OutReason> {
         let paths = self.setup.targets.get(measurement.host);
         let path = |at: usize| {
             paths
@@ -268,7 +268,7 @@ impl<'a> RunningRace<'a> {
             .iter()
             .all(|target| target.invalid.is_none());
         let host = self.number_of(measurement.host).filter(|_| is_valid);
-        Ok(host.map(|host| Measured { host, disks }))
+        Ok(host.map(|host| MeasuredHost { host, disks }))
     }
 
     /// The floor that a host has missed now, in words, and whether by what one round gave.
@@ -362,7 +362,7 @@ impl<'a> RunningRace<'a> {
     }
 
     /// Estimate of a host's figure; `None` before it was measured.
-    pub(crate) fn known(&self, place: usize) -> Option<Known> {
+    pub(crate) fn known(&self, place: usize) -> Option<HostEstimate> {
         self.race.known(self.number_of(place)?)
     }
 

@@ -4,7 +4,7 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use super::stamp::{RawDate, Stamp};
+use super::stamp::{PrintedTimestamp, RawDate};
 
 /// The order of day and month in dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Calendar {
     }
 
     /// The instant of a time. `None` when it has no date, or one that is in no calendar.
-    pub(crate) fn instant(&mut self, stamp: &Stamp) -> Option<Instant> {
+    pub(crate) fn instant(&mut self, stamp: &PrintedTimestamp) -> Option<Instant> {
         let was_open = self.proven.is_none();
         let before = self.last_other.take();
         let at = match stamp.date {
@@ -93,7 +93,7 @@ impl Calendar {
 
     fn dated(
         &mut self,
-        stamp: &Stamp,
+        stamp: &PrintedTimestamp,
         raw: RawDate,
         before: Option<Timestamp>,
     ) -> Option<Timestamp> {
@@ -110,7 +110,7 @@ impl Calendar {
     /// Reads a date that can be read both ways. The one is taken by which the log continues.
     fn undecided(
         &mut self,
-        stamp: &Stamp,
+        stamp: &PrintedTimestamp,
         raw: RawDate,
         before: Option<Timestamp>,
     ) -> Option<Timestamp> {
@@ -133,7 +133,7 @@ impl Calendar {
         first
     }
 
-    fn undated(&mut self, stamp: &Stamp) -> Option<Timestamp> {
+    fn undated(&mut self, stamp: &PrintedTimestamp) -> Option<Timestamp> {
         let today = match self.today {
             Some(today) => today,
             None => {
@@ -161,7 +161,7 @@ impl Calendar {
         Some(instant)
     }
 
-    fn at(&self, stamp: &Stamp, date: Date) -> Option<Timestamp> {
+    fn at(&self, stamp: &PrintedTimestamp, date: Date) -> Option<Timestamp> {
         let local = date.to_datetime(stamp.time);
         match stamp.offset {
             Some(offset) => offset.to_timestamp(local).ok(),
@@ -199,7 +199,7 @@ impl Calendar {
 
 /// The order that a date is likely to have: a clock of twelve hours and the short year of the C
 /// locale are behind a month, decimal commas and long years behind a day.
-fn likely(stamp: &Stamp, raw: RawDate, commas: bool) -> DateOrder {
+fn likely(stamp: &PrintedTimestamp, raw: RawDate, commas: bool) -> DateOrder {
     if raw.separator == '-' || commas {
         DateOrder::DayFirst
     } else if stamp.twelve_hours || !raw.long_year {

@@ -2,7 +2,7 @@
 
 use jiff::civil::Time;
 
-use super::stamp::Stamp;
+use super::stamp::PrintedTimestamp;
 
 /// The longest text that can be a time.
 const LONGEST: usize = 96;
@@ -79,7 +79,7 @@ const UNITS: [&str; 14] = [
 ];
 
 /// Reads a time of day that has no date. The name of a zone tells nothing that can be relied upon.
-pub(crate) fn time_of_day(text: &str) -> Option<Stamp> {
+pub(crate) fn time_of_day(text: &str) -> Option<PrintedTimestamp> {
     if text.len() > LONGEST {
         return None;
     }
@@ -117,7 +117,7 @@ pub(crate) fn time_of_day(text: &str) -> Option<Stamp> {
         Some(_) if !(1..=12).contains(&hour) => return None,
         Some(afternoon) => hour % 12 + if afternoon { 12 } else { 0 },
     };
-    Some(Stamp {
+    Some(PrintedTimestamp {
         date: None,
         time: Time::new(hour, minute, second, 0).ok()?,
         offset: None,

@@ -5,7 +5,7 @@ use super::stamp::stamp;
 
 /// The object `timestamp`, as far as it was read.
 #[derive(Debug, Default)]
-pub(crate) struct Ending {
+pub(crate) struct TimestampFields {
     date: String,
     time: String,
     is_utc: bool,
@@ -13,7 +13,7 @@ pub(crate) struct Ending {
     pub(crate) interval: Option<f64>,
 }
 
-impl Ending {
+impl TimestampFields {
     /// Takes a number of it.
     pub(crate) fn number(&mut self, key: &str, number: f64) {
         match key {

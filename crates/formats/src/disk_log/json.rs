@@ -8,7 +8,7 @@ use record::sample::{CpuShares, Fraction, SampleSource, SourceKind};
 
 use super::calendar::Calendar;
 use super::columns::Column;
-use super::ending::Ending;
+use super::ending::TimestampFields;
 use super::landmark::cpu_place;
 use super::notes::Notes;
 use super::number::number;
@@ -68,7 +68,7 @@ pub(crate) struct Json {
     name: Option<String>,
     figures: Figures,
     reports: Reports,
-    ending: Ending,
+    ending: TimestampFields,
     /// Counters of Prometheus.
     matrix: Option<Matrix>,
     /// Time of a value.
@@ -90,7 +90,7 @@ impl Json {
             name: None,
             figures: Figures::default(),
             reports: Reports::new(),
-            ending: Ending::default(),
+            ending: TimestampFields::default(),
             matrix: None,
             second: None,
             line: 0,
@@ -246,7 +246,7 @@ impl Json {
                 BracketContent::Devices
             }
             (Some("timestamp"), _) => {
-                self.ending = Ending::default();
+                self.ending = TimestampFields::default();
                 self.source.kind = SourceKind::Sadf;
                 BracketContent::Timestamp
             }

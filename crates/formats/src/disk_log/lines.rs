@@ -9,7 +9,7 @@ const LONGEST: usize = 64 * 1024;
 
 /// A line, or a piece of one that is too long.
 #[derive(Debug)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct LinePiece<'a> {
     /// The number of the line, from 1.
     pub(crate) line: u64,
     /// Content, without the line end.
@@ -42,7 +42,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// The next piece; `None` at the end.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Piece<'_>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<LinePiece<'_>>> {
         self.buffer.clear();
         let terminated = self.fill()?;
         if self.buffer.is_empty() && !terminated {
@@ -52,7 +52,7 @@ impl<R: BufRead> Lines<R> {
         self.line += u64::from(begins);
         let ends = terminated || self.buffer.len() < LONGEST;
         self.begins = ends;
-        Ok(Some(Piece {
+        Ok(Some(LinePiece {
             line: self.line,
             bytes: self.buffer.strip_suffix(b"\r").unwrap_or(&self.buffer),
             begins,

@@ -12,13 +12,13 @@ pub struct OtherTool {
 }
 
 /// Sign by which a line of a tool's output is known.
-struct Sign {
+struct ToolSign {
     tool: OtherTool,
     /// Words that the line has, in this order, among others.
     words: &'static [&'static str],
 }
 
-impl Sign {
+impl ToolSign {
     /// True if a line of these words has the sign.
     fn stands_in(&self, line: &[&str]) -> bool {
         let mut words = line.iter();
@@ -41,8 +41,12 @@ const RUN_SAR: &str = "use the output of sar -d, sadf -d or iostat -xt 1";
 const WHOLE: &str = "no row with its time is below the header: use all that sar prints";
 const OF_LINUX: &str = "only that of Linux (sysstat) is read";
 
-const fn sign(name: &'static str, instead: &'static str, words: &'static [&'static str]) -> Sign {
-    Sign {
+const fn sign(
+    name: &'static str,
+    instead: &'static str,
+    words: &'static [&'static str],
+) -> ToolSign {
+    ToolSign {
         tool: OtherTool { name, instead },
         words,
     }
@@ -50,7 +54,7 @@ const fn sign(name: &'static str, instead: &'static str, words: &'static [&'stat
 
 /// The lines by which tools are known: their headers, as their manuals and sources have them. What is more
 /// special comes first.
-const SIGNS: [Sign; 45] = [
+const SIGNS: [ToolSign; 45] = [
     sign(
         "sadf -d",
         "use that of sadf -d FILE -- -d, in which devices have rows of their own",
@@ -202,7 +206,7 @@ pub(crate) fn tool(line: &str) -> Option<OtherTool> {
         true => words(line, "|%;"),
         false => Vec::new(),
     };
-    let has = |sign: &&Sign| sign.stands_in(&bare) || sign.stands_in(&quoted);
+    let has = |sign: &&ToolSign| sign.stands_in(&bare) || sign.stands_in(&quoted);
     let known = SIGNS.iter().find(has).map(|sign| sign.tool);
     known.or_else(|| is_timed_header(line).then(|| named("sar or another tool of sysstat")))
 }

@@ -7,7 +7,7 @@ use super::columns::LastHeader;
 use super::landmark::BannerLine;
 use super::one_host::{self, Headings};
 use super::sar;
-use super::stamp::{self, Stamp};
+use super::stamp::{self, PrintedTimestamp};
 
 /// The longest prefix that is believed.
 const LONGEST: usize = 120;
@@ -21,7 +21,7 @@ const MOST_NAMES: usize = 10_000;
 pub(crate) struct Prefix {
     text: String,
     /// The time that it is.
-    stamp: Option<Stamp>,
+    stamp: Option<PrintedTimestamp>,
     /// Words by which the last two headers differ, where they may be names of hosts.
     hosts: Option<(String, String)>,
     headings: Headings,
@@ -101,7 +101,7 @@ impl Prefix {
     }
 
     /// The time in the prefix of the last header, if it is one and nothing else.
-    pub(crate) fn stamp(&self) -> Option<Stamp> {
+    pub(crate) fn stamp(&self) -> Option<PrintedTimestamp> {
         self.stamp
     }
 }

@@ -8,7 +8,7 @@ use record::sample::{SampleSource, SourceKind};
 use super::calendar::Calendar;
 use super::json::Json;
 use super::landmark::{BannerLine, strip_colours};
-use super::lines::{Lines, Piece};
+use super::lines::{LinePiece, Lines};
 use super::notes::Notes;
 use super::one_host::{self, OneHost};
 use super::other::{self, OtherTool};
@@ -167,7 +167,7 @@ impl<R: BufRead> Reader<R> {
 }
 
 impl ReaderState {
-    fn piece(&mut self, piece: &Piece<'_>) -> Result<(), LogError> {
+    fn piece(&mut self, piece: &LinePiece<'_>) -> Result<(), LogError> {
         self.line = piece.line;
         if piece.line == 1 && piece.begins {
             if COMPRESSED.iter().any(|mark| piece.bytes.starts_with(mark)) {
@@ -213,7 +213,7 @@ impl ReaderState {
     }
 
     /// Takes a piece of JSON, or of a line that is too long.
-    fn part(&mut self, piece: &Piece<'_>, text: &str) -> Result<(), LogError> {
+    fn part(&mut self, piece: &LinePiece<'_>, text: &str) -> Result<(), LogError> {
         let mut bytes = piece.bytes;
         if piece.begins {
             let plain = unquoted(text);

@@ -249,20 +249,20 @@ impl Figures {
     }
 
     /// A figure of reads, writes and discards together.
-    fn sum_of_all(&self, figure: Figure) -> Option<Printed> {
+    fn sum_of_all(&self, figure: Figure) -> Option<PrintedFigure> {
         self.sum(&[Part::Read, Part::Write, Part::Discard], figure)
             .or_else(|| self.sum(&[Part::All], figure))
     }
 
     /// The sum of a figure over those of some parts that are known.
-    fn sum(&self, parts: &[Part], figure: Figure) -> Option<Printed> {
+    fn sum(&self, parts: &[Part], figure: Figure) -> Option<PrintedFigure> {
         let known = parts.iter().filter_map(|&part| {
-            Some(Printed {
+            Some(PrintedFigure {
                 value: self.get(part, figure)?,
                 rounded: self.rounded[part as usize][figure as usize],
             })
         });
-        known.reduce(|sum, one| Printed {
+        known.reduce(|sum, one| PrintedFigure {
             value: sum.value + one.value,
             rounded: sum.rounded + one.rounded,
         })
@@ -271,7 +271,7 @@ impl Figures {
 
 /// A figure, and the most by which rounding moved it.
 #[derive(Clone, Copy)]
-struct Printed {
+struct PrintedFigure {
     value: f64,
     rounded: f64,
 }
@@ -281,7 +281,7 @@ struct Printed {
 const FURTHEST_OFF: f64 = 0.1;
 
 /// The mean size of some requests in bytes, where the figures are precise enough for it.
-fn mean_size(bytes: Printed, iops: Printed) -> Option<f64> {
+fn mean_size(bytes: PrintedFigure, iops: PrintedFigure) -> Option<f64> {
     let is_precise = iops.value > 0.0
         && iops.rounded / iops.value + bytes.rounded / bytes.value.max(f64::MIN_POSITIVE)
             <= FURTHEST_OFF;

@@ -184,9 +184,9 @@ fn separator_of(text: &str) -> char {
 }
 
 /// The row of the fields behind the time; none of another report of sar.
-type Parsed = Result<Option<Row>, TruncatedLine>;
+type ParsedRow = Result<Option<Row>, TruncatedLine>;
 
-fn columns_of(columns: &Columns, fields: &[&str], terminated: bool) -> Parsed {
+fn columns_of(columns: &Columns, fields: &[&str], terminated: bool) -> ParsedRow {
     let Some((name, numbers)) = fields.split_first() else {
         return Err(TruncatedLine);
     };
@@ -212,7 +212,7 @@ fn columns_of(columns: &Columns, fields: &[&str], terminated: bool) -> Parsed {
 }
 
 /// A line of `sadf -p`: device, name of the figure, figure.
-fn figure_of(fields: &[&str]) -> Parsed {
+fn figure_of(fields: &[&str]) -> ParsedRow {
     let [name, column, value] = fields else {
         return Ok(None);
     };

@@ -10,7 +10,7 @@ use super::notes::Notes;
 use super::number::{Number, number};
 use super::report::{Reports, Row};
 use super::row::Figures;
-use super::stamp::Stamp;
+use super::stamp::PrintedTimestamp;
 use super::{Columns, other};
 
 /// Words of a line where the host was started.
@@ -35,14 +35,14 @@ enum Table {
 
 /// A printed time of day.
 #[derive(Clone, Copy, Debug)]
-struct Printed {
+struct PrintedTime {
     time: Time,
     at: Option<Instant>,
 }
 
-impl Printed {
+impl PrintedTime {
     /// Seconds since an earlier time. Without dates, less than a day.
-    fn since(&self, earlier: &Printed) -> f64 {
+    fn since(&self, earlier: &PrintedTime) -> f64 {
         let instants = self.at.zip(earlier.at);
         let by_date = instants.map(|(now, then)| now.at.duration_since(then.at).as_secs_f64());
         by_date
@@ -61,7 +61,7 @@ fn clockwise(from: Time, to: Time) -> f64 {
 pub(crate) struct Sar {
     table: Table,
     /// Start of the next interval: the time of the last report, or of the header in front of the first one.
-    last: Option<Printed>,
+    last: Option<PrintedTime>,
     /// A report has begun at that time.
     is_open: bool,
     pub(crate) reports: Reports,
@@ -155,7 +155,13 @@ impl Sar {
         }
     }
 
-    fn header(&mut self, stamp: Stamp, table: Table, calendar: &mut Calendar, notes: &mut Notes) {
+    fn header(
+        &mut self,
+        stamp: PrintedTimestamp,
+        table: Table,
+        calendar: &mut Calendar,
+        notes: &mut Notes,
+    ) {
         if let Table::Disks { columns, .. } = &table {
             for name in columns.unknown() {
                 notes.unknown_column(name);
@@ -180,7 +186,7 @@ impl Sar {
     fn row(
         &mut self,
         line: u64,
-        stamp: &Stamp,
+        stamp: &PrintedTimestamp,
         row: Row,
         calendar: &mut Calendar,
         notes: &mut Notes,
@@ -203,8 +209,8 @@ impl Sar {
         }
     }
 
-    fn begin_at(&mut self, stamp: &Stamp, calendar: &mut Calendar) -> Printed {
-        let printed = Printed {
+    fn begin_at(&mut self, stamp: &PrintedTimestamp, calendar: &mut Calendar) -> PrintedTime {
+        let printed = PrintedTime {
             time: stamp.time,
             at: calendar.instant(stamp),
         };
@@ -258,7 +264,7 @@ fn is_means(columns: &Columns, words: &[&str]) -> bool {
 }
 
 /// The time and the meaning of a header of sar.
-fn header(text: &str) -> Option<(Stamp, Table)> {
+fn header(text: &str) -> Option<(PrintedTimestamp, Table)> {
     if text.len() > 1024 || !text.contains(['/', '%']) {
         return None;
     }

@@ -23,7 +23,7 @@ const MOST_NAMES: usize = 1 << 16;
 pub(crate) struct Series {
     first: FirstReport,
     pace: Pace,
-    devices: HashMap<String, Known>,
+    devices: HashMap<String, LoggedDevice>,
     /// Number of runs of iostat that began.
     run: u64,
     /// The names that this run of iostat has shown, in their order.
@@ -44,7 +44,7 @@ const STATISTICS: [&str; 10] = [
 ];
 
 #[derive(Debug)]
-struct Known {
+struct LoggedDevice {
     device: Arc<Device>,
     /// Figures that its reports have had so far, so that nothing is made up where one is missing.
     reported: Figures,
@@ -256,7 +256,7 @@ impl Series {
         if self.devices.len() >= MOST_NAMES {
             return false;
         }
-        let known = Known {
+        let known = LoggedDevice {
             device: Arc::new(Device::by_name(DeviceId(id), name, at)),
             reported: *figures,
             is_own: false,
@@ -324,7 +324,7 @@ fn host(report: &Report) -> HostSample {
 }
 
 /// A device on which nothing completed, as far as its reports would show it.
-fn nothing_completed(known: &Known) -> DeviceSample {
+fn nothing_completed(known: &LoggedDevice) -> DeviceSample {
     let mut reported = known.reported;
     reported.reset = false;
     let mut sample = reported.sample(known.device.clone());

@@ -21,7 +21,7 @@ pub(crate) struct RawDate {
 
 /// A time as it is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct PrintedTimestamp {
     /// The date; `None` in sysstat before version 9, whose header line has it.
     pub(crate) date: Option<RawDate>,
     /// The time of day.
@@ -36,7 +36,7 @@ pub(crate) struct Stamp {
 const LONGEST: usize = 64;
 
 /// Reads a line that holds a time and nothing else.
-pub(crate) fn stamp(line: &str) -> Option<Stamp> {
+pub(crate) fn stamp(line: &str) -> Option<PrintedTimestamp> {
     let line = unadorned(line);
     if line.len() > LONGEST {
         return None;
@@ -59,7 +59,7 @@ pub(crate) fn stamp(line: &str) -> Option<Stamp> {
         (true, 12) => 12 * i8::from(afternoon),
         (true, hour) => hour + 12 * i8::from(afternoon),
     };
-    Some(Stamp {
+    Some(PrintedTimestamp {
         date,
         time: Time::new(hour, clock.minute, clock.second, 0).ok()?,
         offset,

@@ -13,7 +13,7 @@ use super::line::{DeviceLine, device_line, has_decimal_comma, headless_figures};
 use super::notes::Notes;
 use super::number::{Number, number};
 use super::report::{Report, Reports};
-use super::stamp::{self, Stamp};
+use super::stamp::{self, PrintedTimestamp};
 use super::wrapped::Line;
 
 /// Limits of the lines, and of the bytes, that are examined before the columns are guessed.
@@ -258,7 +258,7 @@ impl Text {
     }
 
     /// The time of the current report, where it is in front of each line.
-    fn time_in_front(&mut self, front: Option<Stamp>, calendar: &mut Calendar) {
+    fn time_in_front(&mut self, front: Option<PrintedTimestamp>, calendar: &mut Calendar) {
         if self.reports.lacks_time()
             && let Some(stamp) = front
         {

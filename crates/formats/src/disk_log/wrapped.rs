@@ -12,7 +12,7 @@ use super::landmark::{BannerLine, cpu_shares};
 use super::line::LEAST_FIGURES;
 use super::number::number;
 use super::sar;
-use super::stamp::Stamp;
+use super::stamp::PrintedTimestamp;
 
 /// A line without what another program put in front of it.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Line<'a> {
     /// A line end follows it.
     pub(crate) terminated: bool,
     /// The time that was in front of it.
-    pub(crate) front: Option<Stamp>,
+    pub(crate) front: Option<PrintedTimestamp>,
 }
 
 impl Line<'_> {

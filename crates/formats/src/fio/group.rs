@@ -13,7 +13,7 @@ use crate::ReadError;
 
 /// Jobs that the figures of an entry sum up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Summed {
+pub(crate) enum SummedJobs {
     /// This number of processes with the options that are there.
     Clones(u32),
     /// Processes with the options given there; their number is unknown.
@@ -22,12 +22,12 @@ pub(crate) enum Summed {
     Sections,
 }
 
-impl Summed {
+impl SummedJobs {
     /// Number of processes of those options.
     pub(crate) fn clones(self) -> Option<u32> {
         match self {
-            Summed::Clones(clones) => Some(clones),
-            Summed::Unsure | Summed::Sections => None,
+            SummedJobs::Clones(clones) => Some(clones),
+            SummedJobs::Unsure | SummedJobs::Sections => None,
         }
     }
 }
@@ -37,15 +37,15 @@ pub(crate) fn summed(
     job: &Node<'_>,
     jobs: &[Node<'_>],
     options: &Options<'_>,
-) -> Result<Summed, ReadError> {
+) -> Result<SummedJobs, ReadError> {
     let name = job.value("jobname");
     let own_name = options.own("name");
     let of_all = name.is_some_and(|name| name == "All clients") && job.value("hostname").is_some();
     if of_all || own_name.is_some() && own_name != name.and_then(|name| name.as_str()) {
-        return Ok(Summed::Sections);
+        return Ok(SummedJobs::Sections);
     }
     let Some(asked) = options.number::<u32>("numjobs", 1).filter(|n| *n > 0) else {
-        return Ok(Summed::Unsure);
+        return Ok(SummedJobs::Unsure);
     };
     let same = |other: &&Node<'_>| {
         ["jobname", "groupid", "hostname"]
@@ -56,16 +56,16 @@ pub(crate) fn summed(
     let clones = match entries {
         1 => asked,
         all if all >= u64::from(asked) => 1,
-        _ => return Ok(Summed::Unsure),
+        _ => return Ok(SummedJobs::Unsure),
     };
     let (Some(total), Some(time)) = (job.number("job_runtime")?, time(job, options)?) else {
-        return Ok(Summed::Clones(clones));
+        return Ok(SummedJobs::Clones(clones));
     };
     // fio rounds either to a millisecond, and a process takes a little to begin and to end.
     let most = f64::from(clones) * (time * 1.1 + 5.0);
     Ok(match total > most {
-        true => Summed::Sections,
-        false => Summed::Clones(clones),
+        true => SummedJobs::Sections,
+        false => SummedJobs::Clones(clones),
     })
 }
 
@@ -74,13 +74,13 @@ pub(crate) fn summed(
 pub(crate) fn times(
     job: &Node<'_>,
     options: &Options<'_>,
-    summed: Summed,
+    summed: SummedJobs,
 ) -> Result<f64, ReadError> {
     let (total, time) = (job.number("job_runtime")?, time(job, options)?);
     let times = total.zip(time).map(|(total, time)| total / time);
     // Of one process the two are the same but for what was rounded off.
     Ok(match summed {
-        Summed::Clones(1) => 1.0,
+        SummedJobs::Clones(1) => 1.0,
         _ => times.filter(|times| *times > 1.0).unwrap_or(1.0),
     })
 }

@@ -8,7 +8,7 @@ use record::{
 use serde_json::Value;
 
 use super::buckets;
-use super::group::{self, Summed};
+use super::group::{self, SummedJobs};
 use super::node::Node;
 use super::options::Options;
 use crate::ReadError;
@@ -50,7 +50,7 @@ pub(crate) fn summary(line: usize, document: &Value) -> Result<Summary, ReadErro
         }
         let options = Options::of(job, &document)?;
         let summed = group::summed(job, &jobs, &options)?;
-        if summed != Summed::Sections {
+        if summed != SummedJobs::Sections {
             targets.push(options.target());
             kinds.push(options.target_kind());
         }
@@ -101,7 +101,11 @@ fn is_nobodys(job: &Node<'_>) -> Result<bool, ReadError> {
     Ok(job.value("groupid").is_some())
 }
 
-fn phase(job: &Node<'_>, options: &Options<'_>, summed: Summed) -> Result<PhaseSummary, ReadError> {
+fn phase(
+    job: &Node<'_>,
+    options: &Options<'_>,
+    summed: SummedJobs,
+) -> Result<PhaseSummary, ReadError> {
     let name = job.text("jobname")?;
     let name = name.ok_or_else(|| job.wrong("jobname", "missing"))?;
     let mut flows = Vec::new();

@@ -3,13 +3,13 @@
 use record::{Bytes, Pattern, WorkSummary};
 
 use super::details;
-use super::group::Summed;
+use super::group::SummedJobs;
 use super::options::Options;
 
 impl Options<'_> {
     /// Workload of the jobs that `summed` names.
-    pub(crate) fn work(&self, summed: Summed) -> WorkSummary {
-        if summed == Summed::Sections || !self.are_known() {
+    pub(crate) fn work(&self, summed: SummedJobs) -> WorkSummary {
+        if summed == SummedJobs::Sections || !self.are_known() {
             return WorkSummary::default();
         }
         let rw = self.get("rw").or_else(|| self.get("readwrite"));

@@ -3,7 +3,7 @@
 use record::sample::RecordedInterval;
 use rusqlite::{Row, Transaction, params};
 
-use super::packed::Packed;
+use super::packed::PackedSamples;
 use super::unpack;
 use crate::columns::sortable;
 use crate::{Error, Ledger, Result};
@@ -40,7 +40,7 @@ impl Ledger {
     /// Puts blocks of samples in the place of blocks that were read before. Where another process
     /// has done so since they were read, this changes nothing: else the same samples would be there
     /// twice.
-    pub(super) fn replace(&self, blocks: &[StoredBlock], samples: &[Packed]) -> Result<()> {
+    pub(super) fn replace(&self, blocks: &[StoredBlock], samples: &[PackedSamples]) -> Result<()> {
         self.demand_writable()?;
         let replaced = || {
             let change = self.change()?;
@@ -158,7 +158,7 @@ impl Ledger {
 pub(super) fn insert(
     change: &Transaction<'_>,
     recording: i64,
-    samples: &[Packed],
+    samples: &[PackedSamples],
 ) -> rusqlite::Result<()> {
     for packed in samples {
         change.execute(

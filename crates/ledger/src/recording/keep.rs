@@ -5,7 +5,7 @@ use record::sample::RecordedInterval;
 use record::{Bytes, Nanos};
 use rusqlite::OptionalExtension as _;
 
-use super::packed::Packed;
+use super::packed::PackedSamples;
 use super::thin::Thinner;
 use super::{BATCH, HOURS, MINUTES, TAKEN};
 use crate::columns::sortable;
@@ -50,7 +50,7 @@ impl Default for Retention {
 }
 
 /// A stretch of one recording's blocks of a step.
-struct Stretch {
+struct BlockRange {
     recording: i64,
     step: u32,
     /// Seconds since 1970.
@@ -155,7 +155,7 @@ impl Ledger {
     }
 
     /// The stretch that is thinned out next where room is short, before `end`.
-    fn oldest_under_pressure(&self, end: Timestamp) -> Result<Option<Stretch>> {
+    fn oldest_under_pressure(&self, end: Timestamp) -> Result<Option<BlockRange>> {
         for (step, length) in PRESSED {
             let stretch = self.oldest(step, end, length)?;
             if stretch.is_some() {
@@ -166,7 +166,7 @@ impl Ledger {
     }
 
     /// The oldest stretch of a step, of so many seconds, of which all was seen before `end`.
-    fn oldest(&self, step: u32, end: Timestamp, length: i64) -> Result<Option<Stretch>> {
+    fn oldest(&self, step: u32, end: Timestamp, length: i64) -> Result<Option<BlockRange>> {
         let found = self
             .connection
             .query_row(
@@ -185,7 +185,7 @@ impl Ledger {
             let from = multiple(began.as_nanosecond(), length);
             let to = from + length;
             // A block that begins within the stretch may end a few minutes after it.
-            (to <= end.as_second()).then_some(Stretch {
+            (to <= end.as_second()).then_some(BlockRange {
                 recording,
                 step,
                 from,
@@ -198,7 +198,7 @@ impl Ledger {
     /// Thins out a stretch. Its end is rarely the end of a block, and less than an hour, or a day, may have been
     /// thinned out before: so what was is taken up again. A sample of which one part lay in each is one again, and
     /// an hour, or a day, is one block in the end, however many stretches it was thinned out in.
-    fn thin_stretch(&self, stretch: &Stretch) -> Result<()> {
+    fn thin_stretch(&self, stretch: &BlockRange) -> Result<()> {
         let (from, to) = (second(stretch.from), second(stretch.to));
         let blocks = self.bodies(stretch.recording, stretch.step, Some((&from, &to)))?;
         let coarser = Coarser::than(stretch.step);
@@ -225,7 +225,7 @@ impl Ledger {
         }
         thinned.extend(thinner.finish());
         let blocks = thinned.chunk_by(|one, next| coarser.block_of(one) == coarser.block_of(next));
-        let packed = blocks.filter_map(|samples| Packed::of(coarser.step, samples));
+        let packed = blocks.filter_map(|samples| PackedSamples::of(coarser.step, samples));
         self.replace(&replaced, &packed.collect::<Vec<_>>())
     }
 

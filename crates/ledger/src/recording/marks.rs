@@ -99,7 +99,7 @@ impl Ledger {
 }
 
 /// Length and last change of a file; `None` for one that does not exist.
-type Stamp = Option<(u64, SystemTime)>;
+type FileStamp = Option<(u64, SystemTime)>;
 
 /// Polls for marks now and then, in a ledger that others write: it is opened only where its file has changed,
 /// for reading alone, and closed again.
@@ -107,7 +107,7 @@ type Stamp = Option<(u64, SystemTime)>;
 pub struct MarkReader {
     path: PathBuf,
     /// The ledger's file, and the one next to it in which SQLite keeps what is not yet in it.
-    seen: Option<[Stamp; 2]>,
+    seen: Option<[FileStamp; 2]>,
 }
 
 impl MarkReader {
@@ -152,7 +152,7 @@ fn lasts(error: &Error) -> bool {
     )
 }
 
-fn stamp(path: &Path) -> Stamp {
+fn stamp(path: &Path) -> FileStamp {
     let facts = path.metadata().ok()?;
     Some((facts.len(), facts.modified().ok()?))
 }

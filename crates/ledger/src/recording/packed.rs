@@ -9,7 +9,7 @@ use super::bytes::PackingGoal;
 use super::{BATCH, TAKEN, pack};
 
 /// Samples that were packed.
-pub(super) struct Packed {
+pub(super) struct PackedSamples {
     pub(super) step: u32,
     pub(super) body: Vec<u8>,
     /// Start and end of the first of them, and end of the last one.
@@ -21,9 +21,9 @@ pub(super) struct Packed {
     pub(super) rows: usize,
 }
 
-impl Packed {
+impl PackedSamples {
     /// Packs samples for this step. `None` of none.
-    pub(super) fn of(step: u32, samples: &[RecordedInterval]) -> Option<Packed> {
+    pub(super) fn of(step: u32, samples: &[RecordedInterval]) -> Option<PackedSamples> {
         let (first, last) = (samples.first()?, samples.last()?);
         let rows = samples.iter().map(|one| one.sample.devices.len()).sum();
         let times = Times::of(&first.sample);
@@ -32,7 +32,7 @@ impl Packed {
     }
 
     /// Packs a batch of samples, which follows one with that head. `None` of none.
-    pub(super) fn batch(samples: &[Sample], head: &mut LastHead) -> Option<Packed> {
+    pub(super) fn batch(samples: &[Sample], head: &mut LastHead) -> Option<PackedSamples> {
         let (first, last) = (samples.first()?, samples.last()?);
         let rows = samples.iter().map(|one| one.devices.len()).sum();
         let body = block::pack_after(samples, PackingGoal::Time, head);
@@ -43,7 +43,7 @@ impl Packed {
 /// Samples that are packed one after the other as they were taken: many of them are not in memory at once,
 /// which they would fill with many times what they take here.
 #[derive(Default)]
-pub(super) struct Gathered {
+pub(super) struct SamplePacker {
     packer: Packer,
     times: Option<Times>,
     last: SampleTime,
@@ -51,7 +51,7 @@ pub(super) struct Gathered {
     rows: usize,
 }
 
-impl Gathered {
+impl SamplePacker {
     /// Adds one that follows those before.
     pub(super) fn add(&mut self, sample: &Sample) {
         self.times.get_or_insert_with(|| Times::of(sample));
@@ -62,7 +62,7 @@ impl Gathered {
     }
 
     /// All of them, as they were taken. `None` of none.
-    pub(super) fn finish(self) -> Option<Packed> {
+    pub(super) fn finish(self) -> Option<PackedSamples> {
         let times = self.times?;
         let body = self.packer.finish();
         Some(times.packed(TAKEN, self.last, self.samples, self.rows, body))
@@ -91,8 +91,8 @@ impl Times {
         samples: usize,
         rows: usize,
         body: Vec<u8>,
-    ) -> Packed {
-        Packed {
+    ) -> PackedSamples {
+        PackedSamples {
             step,
             body,
             began: self.began,

@@ -97,7 +97,7 @@ impl ColumnUnit {
 
 /// Prediction of a column's next value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Expect {
+enum Prediction {
     Last,
     Mean,
 }
@@ -112,14 +112,14 @@ struct KeyHistory {
 }
 
 /// Expected value of each key in a column.
-struct Expected {
-    how: Expect,
+struct ColumnPrediction {
+    how: Prediction,
     keys: Vec<Option<KeyHistory>>,
 }
 
-impl Expected {
-    fn new(how: Expect, keys: usize) -> Expected {
-        Expected {
+impl ColumnPrediction {
+    fn new(how: Prediction, keys: usize) -> ColumnPrediction {
+        ColumnPrediction {
             how,
             keys: vec![None; keys],
         }
@@ -136,8 +136,8 @@ impl Expected {
         };
         match (self.twin(key), self.how) {
             (Some(now), _) => seen.last + now - seen.twin,
-            (None, Expect::Last) => seen.last,
-            (None, Expect::Mean) => (seen.mean + (1 << (FINE - 1))) >> FINE,
+            (None, Prediction::Last) => seen.last,
+            (None, Prediction::Mean) => (seen.mean + (1 << (FINE - 1))) >> FINE,
         }
     }
 
@@ -270,20 +270,25 @@ fn put_column(
         })
         .collect();
     let packed = |how| differences(&levels, how, keys, aim);
-    let mut shorter = (Expect::Last, packed(Expect::Last));
+    let mut shorter = (Prediction::Last, packed(Prediction::Last));
     if aim == PackingGoal::Room {
-        let other = packed(Expect::Mean);
+        let other = packed(Prediction::Mean);
         if other.len() < shorter.1.len() {
-            shorter = (Expect::Mean, other);
+            shorter = (Prediction::Mean, other);
         }
     }
     let (how, packed) = shorter;
-    out.push(u8::from(whole) | u8::from(how == Expect::Mean) << 1);
+    out.push(u8::from(whole) | u8::from(how == Prediction::Mean) << 1);
     out.extend_from_slice(&packed);
 }
 
-fn differences(levels: &[(RowOwner, i64)], how: Expect, keys: usize, aim: PackingGoal) -> Vec<u8> {
-    let mut expected = Expected::new(how, keys);
+fn differences(
+    levels: &[(RowOwner, i64)],
+    how: Prediction,
+    keys: usize,
+    aim: PackingGoal,
+) -> Vec<u8> {
+    let mut expected = ColumnPrediction::new(how, keys);
     let (mut low, mut high) = (Vec::with_capacity(levels.len()), Vec::new());
     for (key, level) in levels {
         let difference = folded(level - expected.of(*key));
@@ -312,14 +317,14 @@ fn take_column<const N: usize>(
         unit.fine
     };
     let how = if head >> 1 & 1 == 1 {
-        Expect::Mean
+        Prediction::Mean
     } else {
-        Expect::Last
+        Prediction::Last
     };
     let low = take_stream(rest, rows.len())?;
     let high = take_stream(rest, rows.len().checked_mul(10)?)?;
     let (mut low, mut high) = (low.into_iter(), &high[..]);
-    let mut expected = Expected::new(how, count(keys));
+    let mut expected = ColumnPrediction::new(how, count(keys));
     for (row, key) in rows.iter_mut().zip(keys).filter(|(row, _)| row.has(at)) {
         let difference = take(&mut high)?.checked_shl(8)? | u64::from(low.next()?);
         let level = expected.of(*key).checked_add(unfolded(difference))?;

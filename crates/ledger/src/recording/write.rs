@@ -9,7 +9,7 @@ use rusqlite::{Transaction, params};
 
 use super::block::LastHead;
 use super::blocks::insert;
-use super::packed::{Gathered, Packed};
+use super::packed::{PackedSamples, SamplePacker};
 use super::thin::add_pages;
 use super::{BATCH, RecordedEvent, TAKEN};
 use crate::columns::{json, json_at, sortable, word_at};
@@ -119,7 +119,7 @@ impl Ledger {
             sample
         };
         let taken: Vec<Sample> = samples.iter().map(summed).collect();
-        let packed = Packed::batch(&taken, &mut recording.head);
+        let packed = PackedSamples::batch(&taken, &mut recording.head);
         let number = recording.number;
         let is_there = self.changed(|change| {
             if !is_there(change, recording)? {
@@ -176,7 +176,7 @@ impl Ledger {
         self.demand_writable()?;
         let batches = self.bodies(recording, BATCH, None)?;
         let (mut whole, mut damaged) = (Vec::new(), Vec::new());
-        let mut gathered = Gathered::default();
+        let mut gathered = SamplePacker::default();
         for batch in batches {
             match self.unpacked(&batch) {
                 Ok(unpacked) => {
@@ -205,7 +205,7 @@ impl Ledger {
     }
 
     /// Recordings of a host that were not ended.
-    fn left_open(&self, change: &Transaction<'_>, host: &str) -> Result<Vec<Open>> {
+    fn left_open(&self, change: &Transaction<'_>, host: &str) -> Result<Vec<OpenRecording>> {
         let read = || {
             let mut statement = change.prepare(
                 "SELECT number, owner, began,
@@ -213,21 +213,21 @@ impl Ledger {
                  FROM recordings AS r WHERE host = ?1 AND ended IS NULL",
             )?;
             let rows = statement.query_map([host], |row| {
-                Ok(Open {
+                Ok(OpenRecording {
                     number: row.get(0)?,
                     owner: json_at(row, 1)?,
                     began: word_at(row, 2)?,
                     last: word_at(row, 3)?,
                 })
             })?;
-            rows.collect::<rusqlite::Result<Vec<Open>>>()
+            rows.collect::<rusqlite::Result<Vec<OpenRecording>>>()
         };
         read().map_err(|error| self.explain(error))
     }
 }
 
 /// A recording that was not ended.
-struct Open {
+struct OpenRecording {
     number: i64,
     owner: Owner,
     began: Timestamp,

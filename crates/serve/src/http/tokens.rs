@@ -60,12 +60,12 @@ struct Session {
 }
 
 /// Modification time and inode of the file.
-type Stamp = (SystemTime, u64, u64);
+type FileStamp = (SystemTime, u64, u64);
 
 /// The tokens of a file, and the sessions of browsers.
 pub(crate) struct Tokens {
     path: PathBuf,
-    read: Mutex<(Option<Stamp>, Vec<Entry>)>,
+    read: Mutex<(Option<FileStamp>, Vec<Entry>)>,
     sessions: Mutex<HashMap<Hash, Session>>,
 }
 
@@ -167,7 +167,7 @@ fn secret() -> anyhow::Result<String> {
     }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+fn stamp(path: &Path) -> Option<FileStamp> {
     let facts = fs::metadata(path).ok()?;
     Some((facts.modified().ok()?, facts.ino(), facts.len()))
 }

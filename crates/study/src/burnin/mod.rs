@@ -74,7 +74,7 @@ pub const LEAST_MEASURED: usize = 3;
 
 /// A host measured in a round.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct MeasuredHost {
     /// The host, from 0.
     pub host: usize,
     /// The figure of each disk, always in the same order, of which more is better; give the inverse
@@ -84,7 +84,7 @@ pub struct Measured {
 
 /// Estimates of a host.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Known {
+pub struct HostEstimate {
     /// The mean of the worst tenth of the rounds of the worst disk, in the unit of what was measured,
     /// at the average hour of the race.
     pub figure: f64,
@@ -209,7 +209,7 @@ impl Race {
 
     /// Takes a round into account. A host that is missing in it was not reached, and may be in
     /// the next. What is no host, and what was removed, is left out.
-    pub fn take(&mut self, measured: &[Measured]) {
+    pub fn take(&mut self, measured: &[MeasuredHost]) {
         let round = self.rounds;
         self.rounds += 1;
         let mut logs: Vec<(usize, Vec<f64>)> = Vec::with_capacity(measured.len());
@@ -279,7 +279,7 @@ impl Race {
     }
 
     /// Estimates of a host; `None` before it was measured.
-    pub fn known(&self, host: usize) -> Option<Known> {
+    pub fn known(&self, host: usize) -> Option<HostEstimate> {
         let entrant = self.hosts.get(host)?;
         let worst = entrant.worst_row()?;
         let group = &self.groups[entrant.group];
@@ -288,7 +288,7 @@ impl Race {
         let bounds = known_bounds.get_or_insert_with(|| self.bounds());
         let radius = bounds.radius_of_one(entrant);
         let unit = |log: f64| (log + hour).exp();
-        Some(Known {
+        Some(HostEstimate {
             figure: unit(entrant.figure),
             low: unit(entrant.low - radius),
             high: unit(entrant.high + radius),

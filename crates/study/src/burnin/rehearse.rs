@@ -1,7 +1,7 @@
 //! Races of hosts whose truth is known: to show how often races are right, and to tell beforehand
 //! what one will cost.
 
-use super::{End, Measured, Race, Rule};
+use super::{End, MeasuredHost, Race, Rule};
 pub use record::random::SplitMix64 as Rng;
 
 /// Conditions of measuring in a race.
@@ -242,9 +242,9 @@ impl<'a> Stage<'a> {
     }
 
     /// Measurements of one round of these hosts.
-    fn round(&mut self, next: &[usize], rng: &mut Rng) -> Vec<Measured> {
+    fn round(&mut self, next: &[usize], rng: &mut Rng) -> Vec<MeasuredHost> {
         let hour = self.conditions.hour * rng.normal();
-        let measured = next.iter().map(|host| Measured {
+        let measured = next.iter().map(|host| MeasuredHost {
             host: *host,
             disks: self.disks(*host, hour, rng),
         });

@@ -16,9 +16,9 @@ fn run(race: &mut Race, levels: &[f64], seed: u64, slow: impl Fn(usize, usize) -
         }
         let round = race.rounds();
         let hour = 0.1 * rng.normal();
-        let measured: Vec<Measured> = next
+        let measured: Vec<MeasuredHost> = next
             .iter()
-            .map(|host| Measured {
+            .map(|host| MeasuredHost {
                 host: *host,
                 disks: vec![
                     levels[*host] * slow(*host, round) * (hour + 0.02 * rng.normal()).exp(),
@@ -47,17 +47,17 @@ fn results_are_of_now_whenever_they_were_requested() {
     );
     let mut rng = Rng::new(5);
     for _ in 0..6 {
-        let measured: Vec<Measured> = asked
+        let measured: Vec<MeasuredHost> = asked
             .next()
             .iter()
-            .map(|host| Measured {
+            .map(|host| MeasuredHost {
                 host: *host,
                 disks: vec![LEVELS[*host] * (0.02 * rng.normal()).exp()],
             })
             .collect();
         asked.take(&measured);
         silent.take(&measured);
-        let known: Vec<Option<Known>> = (0..12).map(|host| asked.known(host)).collect();
+        let known: Vec<Option<HostEstimate>> = (0..12).map(|host| asked.known(host)).collect();
         let afresh = silent.clone();
         assert_eq!(
             known,
@@ -177,11 +177,11 @@ fn one_bad_disk_of_four_makes_a_bad_host() {
                 .collect()
         };
         let next = race.next();
-        let measured = next.iter().map(|host| Measured {
+        let measured = next.iter().map(|host| MeasuredHost {
             host: *host,
             disks: disks(*host, &mut rng),
         });
-        let measured: Vec<Measured> = measured.collect();
+        let measured: Vec<MeasuredHost> = measured.collect();
         race.take(&measured);
     }
     // Host 1 has 90 throughout, host 0 only on its third disk: they tie, and host 3 with 70 is out.
@@ -207,7 +207,7 @@ fn those_that_are_equal_tie() {
 #[test]
 fn hosts_that_fail_or_are_removed_are_never_kept() {
     let mut race = Race::new(&[0, 0, 0, 0], Rule::keeping(1));
-    let of = |host, figure| Measured {
+    let of = |host, figure| MeasuredHost {
         host,
         disks: vec![figure],
     };
@@ -242,7 +242,7 @@ fn no_more_hosts_than_are_kept_are_all_kept() {
 #[test]
 fn a_host_that_is_not_reached_in_a_round_is_in_the_next() {
     let mut race = Race::new(&[0; 4], Rule::keeping(1));
-    let of = |host| Measured {
+    let of = |host| MeasuredHost {
         host,
         disks: vec![100.0],
     };
@@ -254,7 +254,7 @@ fn a_host_that_is_not_reached_in_a_round_is_in_the_next() {
 
 #[test]
 fn a_host_that_was_never_measured_is_neither_kept_nor_in_a_tie() {
-    let of = |host| Measured {
+    let of = |host| MeasuredHost {
         host,
         disks: vec![100.0],
     };
@@ -346,9 +346,9 @@ proptest! {
         for rule in [odd, Rule { rounds: most, ..Rule::keeping(keep) }] {
             let mut race = Race::new(&group_of, rule);
             for round in &rounds {
-                let measured: Vec<Measured> = round
+                let measured: Vec<MeasuredHost> = round
                     .iter()
-                    .map(|(host, disks)| Measured { host: *host, disks: disks.clone() })
+                    .map(|(host, disks)| MeasuredHost { host: *host, disks: disks.clone() })
                     .collect();
                 race.take(&measured);
                 race.remove(removed);
@@ -375,10 +375,10 @@ proptest! {
             let mut rng = Rng::new(seed);
             let mut race = Race::new(&[0; 12], Rule::keeping(2));
             for _ in 0..20 {
-                let mut measured: Vec<Measured> = LEVELS
+                let mut measured: Vec<MeasuredHost> = LEVELS
                     .iter()
                     .enumerate()
-                    .map(|(host, level)| Measured {
+                    .map(|(host, level)| MeasuredHost {
                         host,
                         disks: vec![unit * level * (0.03 * rng.normal()).exp()],
                     })
@@ -414,10 +414,10 @@ fn with_one_that_drops(dropped: usize, seed: u64) -> Race {
             let burst = [0.0, 0.075, 0.165][(rng.uniform() * 3.0) as usize % 3];
             LEVELS[host] * left(host) * (1.0 + burst)
         };
-        let measured: Vec<Measured> = race
+        let measured: Vec<MeasuredHost> = race
             .next()
             .into_iter()
-            .map(|host| Measured {
+            .map(|host| MeasuredHost {
                 host,
                 disks: vec![figure(host)],
             })

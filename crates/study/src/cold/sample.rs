@@ -106,7 +106,7 @@ pub fn assess(pairs: &[Pair]) -> Option<Sample> {
         differs: cold_from.is_some(),
         cold,
         mean_penalty_s: cold_from.and_then(|from| {
-            let beyond = Beyond::of(pairs, from, warm_s);
+            let beyond = ThresholdCounts::of(pairs, from, warm_s);
             if beyond.is_calm() {
                 beyond.mean_s()
             } else {
@@ -114,7 +114,7 @@ pub fn assess(pairs: &[Pair]) -> Option<Sample> {
             }
         }),
         penalty: cold_from
-            .filter(|from| Beyond::of(pairs, *from, warm_s).has_hardly_chance())
+            .filter(|from| ThresholdCounts::of(pairs, *from, warm_s).has_hardly_chance())
             .and_then(|_| penalty(&penalties)),
         places,
         warm_s,
@@ -186,7 +186,7 @@ fn ln_stake(up: f64, down: f64) -> f64 {
 }
 
 /// Number of pairs that differ by a threshold or more.
-struct Beyond {
+struct ThresholdCounts {
     /// The first read was the slower one.
     above: usize,
     /// The warm one was, which is chance.
@@ -198,9 +198,9 @@ struct Beyond {
     sum_s: f64,
 }
 
-impl Beyond {
+impl ThresholdCounts {
     /// `warm_s` is what a warm read takes.
-    fn of(pairs: &[Pair], threshold: f64, warm_s: f64) -> Beyond {
+    fn of(pairs: &[Pair], threshold: f64, warm_s: f64) -> ThresholdCounts {
         let (mut above, mut below, mut hidden, mut sum_s) = (0, 0, 0, 0.0);
         for pair in pairs {
             let excess = pair.excess_s();
@@ -214,7 +214,7 @@ impl Beyond {
                 hidden += 1;
             }
         }
-        Beyond {
+        ThresholdCounts {
             above,
             below,
             all: pairs.len() - hidden,
@@ -254,7 +254,7 @@ impl Beyond {
 /// are the cold ones. Otherwise the disk is busy, and many cold places may be below the threshold;
 /// then the shares of fast reads are compared.
 fn cold_share(pairs: &[Pair], first: &[f64], warm: &[f64], threshold: f64) -> Option<Proportion> {
-    let beyond = Beyond::of(pairs, threshold, warm[warm.len() / 2]);
+    let beyond = ThresholdCounts::of(pairs, threshold, warm[warm.len() / 2]);
     if beyond.is_calm() {
         beyond.share()
     } else {
@@ -266,7 +266,7 @@ fn cold_share(pairs: &[Pair], first: &[f64], warm: &[f64], threshold: f64) -> Op
 fn perhaps_cold(pairs: &[Pair], first: &[f64], warm: &[f64], taken: usize) -> Option<Proportion> {
     let calm = Proportion::of(taken, pairs.len())?;
     let warm_s = warm[warm.len() / 2];
-    let high = if Beyond::of(pairs, least_s(warm_s), warm_s).is_calm() {
+    let high = if ThresholdCounts::of(pairs, least_s(warm_s), warm_s).is_calm() {
         calm.high
     } else {
         missing(first, warm, fast_s(warm, f64::INFINITY))

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::detector::{Presence, PresenceWatch};
 use super::guard::{BackOff, FASTEST, LatencyWeight, MeanGuard, SlowGuard};
 use super::outcome::{HeldBy, Outcome, Slice};
-use super::own::{ENOUGH, Own, Throughput};
+use super::own::{ENOUGH, PausedLatencies, Throughput};
 use super::{Allowed, Sample, TargetSource, Targets};
 
 /// Room above what the foreground has by itself: its p99 may become so many times as long, …
@@ -93,7 +93,7 @@ pub struct Controller {
     watch: PresenceWatch,
     phase: ControllerStage,
     now_s: f64,
-    own: Own,
+    own: PausedLatencies,
     learned_s: Option<f64>,
     throughput: Throughput,
     kept: Option<(Targets, TargetSource)>,
@@ -156,7 +156,7 @@ impl Controller {
             watch: PresenceWatch::new(),
             phase: ControllerStage::Learning(0.0),
             now_s: 0.0,
-            own: Own::default(),
+            own: PausedLatencies::default(),
             learned_s: None,
             throughput: Throughput::default(),
             kept: None,
@@ -373,7 +373,7 @@ impl Controller {
                     }
                     self.phase = ControllerStage::Pausing(0.0);
                 } else {
-                    self.own = Own::default();
+                    self.own = PausedLatencies::default();
                     self.phase = ControllerStage::Learning(0.0);
                 }
             }

@@ -12,12 +12,12 @@ const FORGETS: f64 = 1.0 / 32.0;
 
 /// Latencies of the foreground while the background pauses.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Own {
+pub(super) struct PausedLatencies {
     latencies_s: VecDeque<f64>,
     timed: (f64, f64),
 }
 
-impl Own {
+impl PausedLatencies {
     pub(super) fn take(&mut self, latencies_s: &[f64], timed: Option<(f64, f64)>) {
         self.latencies_s.extend(latencies_s);
         while self.latencies_s.len() > LATENCIES {

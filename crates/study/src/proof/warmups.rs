@@ -8,7 +8,7 @@ use crate::steady::{burst_end, warmup_end};
 const LEVEL: f64 = 300.0;
 
 /// A series of slices and its true mean.
-type Made = (Vec<f64>, f64);
+type SeriesWithMean = (Vec<f64>, f64);
 
 /// Beginning of a series, as a factor on its level.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ impl Opening {
 }
 
 /// Series after its beginning: a cap, or noise of the memory `phi`, with this standard deviation as a share of the level.
-fn opened(opening: Opening, phi: f64, noise: f64) -> impl Fn(&mut Rng, usize) -> Made {
+fn opened(opening: Opening, phi: f64, noise: f64) -> impl Fn(&mut Rng, usize) -> SeriesWithMean {
     move |rng, slices| {
         let around = StationaryProcess::Ar(phi).series(rng, slices);
         let value = |(at, x): (usize, &f64)| {
@@ -59,7 +59,7 @@ fn opened(opening: Opening, phi: f64, noise: f64) -> impl Fn(&mut Rng, usize) ->
 }
 
 /// A rate that moves by this share from the first slice to the last.
-fn drifting(change: f64) -> impl Fn(&mut Rng, usize) -> Made {
+fn drifting(change: f64) -> impl Fn(&mut Rng, usize) -> SeriesWithMean {
     move |rng, slices| {
         let at = |t: usize| 1.0 + change * ((t as f64 + 0.5) / slices as f64 - 0.5);
         let series = (0..slices).map(|t| LEVEL * (at(t) + 0.03 * rng.normal()));
@@ -68,7 +68,7 @@ fn drifting(change: f64) -> impl Fn(&mut Rng, usize) -> Made {
 }
 
 /// A rate that goes back and forth between half the level and half more every second, begun at any moment.
-fn alternating(rng: &mut Rng, slices: usize) -> Made {
+fn alternating(rng: &mut Rng, slices: usize) -> SeriesWithMean {
     let begun = (20.0 * rng.uniform()) as usize;
     let at = |t: usize| {
         if ((t + begun) / 10).is_multiple_of(2) {
@@ -85,7 +85,7 @@ fn alternating(rng: &mut Rng, slices: usize) -> Made {
 
 /// Result of a rule on a class of series.
 #[derive(Debug)]
-struct Left {
+struct RuleAccuracy {
     /// The mean error of the mean, as a share of the truth.
     bias: f64,
     /// The share of series whose interval covers the truth.
@@ -96,9 +96,13 @@ struct Left {
     width: f64,
 }
 
-fn left(slices: usize, trials: usize, made: impl Fn(&mut Rng, usize) -> Made) -> Left {
+fn left(
+    slices: usize,
+    trials: usize,
+    made: impl Fn(&mut Rng, usize) -> SeriesWithMean,
+) -> RuleAccuracy {
     let mut rng = Rng::new(11);
-    let mut left = Left {
+    let mut left = RuleAccuracy {
         bias: 0.0,
         covered: 0.0,
         trimmed: 0.0,
@@ -147,9 +151,9 @@ fn is_knowable(opening: Opening, slices: usize) -> bool {
     opening.factor(slices / 3) < 1.01
 }
 
-impl Left {
+impl RuleAccuracy {
     /// Panics where the bias is more than `share` of the half width (and than 0.2 %), or too few are covered.
-    fn assert(self, name: &str, share: f64, trials: usize) -> Left {
+    fn assert(self, name: &str, share: f64, trials: usize) -> RuleAccuracy {
         let most = f64::max(0.002, share * self.width);
         assert!(self.bias.abs() <= most, "{name}: {self:?}");
         let least = 0.94 - error(0.94, trials);

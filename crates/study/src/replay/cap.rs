@@ -29,7 +29,7 @@ pub struct Load {
 
 /// A limit at which the load ran.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Held {
+pub struct HeldLimit {
     /// The level.
     pub plateau: Plateau,
     /// Share of the time in which it ran there.
@@ -38,11 +38,11 @@ pub struct Held {
 
 /// The limit that held back the load for longest, if one did. `base_latency_s` is the latency of a request that does
 /// not wait.
-pub fn held(load: &[Load], slice_s: f64, base_latency_s: f64) -> Option<Held> {
+pub fn held(load: &[Load], slice_s: f64, base_latency_s: f64) -> Option<HeldLimit> {
     let queues = |slice: &Load| {
         slice.in_flight * slice_s > QUEUES * base_latency_s * slice.ios && slice.ios > 0.0
     };
-    let mut best: Option<Held> = None;
+    let mut best: Option<HeldLimit> = None;
     let mut start = 0;
     while start < load.len() {
         let length = load[start..]
@@ -55,7 +55,7 @@ pub fn held(load: &[Load], slice_s: f64, base_latency_s: f64) -> Option<Held> {
         {
             let share = length as f64 / load.len() as f64;
             if best.is_none_or(|best| best.share < share) {
-                best = Some(Held { plateau, share });
+                best = Some(HeldLimit { plateau, share });
             }
         }
         start += length.max(1);
@@ -65,14 +65,14 @@ pub fn held(load: &[Load], slice_s: f64, base_latency_s: f64) -> Option<Held> {
 
 /// The limit of a load that queued from its beginning to its end. No request of it shows what one takes that does not
 /// wait, so that the flatness of the rate must tell alone.
-fn throughout(load: &[Load], slice_s: f64) -> Option<Held> {
+fn throughout(load: &[Load], slice_s: f64) -> Option<HeldLimit> {
     let begin = load.iter().position(|slice| slice.ios > 0.0)?;
     let end = load.iter().rposition(|slice| slice.ios > 0.0)? + 1;
     let busy = load.get(begin..end)?;
     let inner = busy.get(1..busy.len().checked_sub(1)?)?;
     let always = inner.iter().all(|slice| slice.in_flight >= ALWAYS_QUEUED);
     let plateau = level_of(busy, slice_s, None).filter(|_| always)?;
-    Some(Held {
+    Some(HeldLimit {
         plateau,
         share: 1.0,
     })

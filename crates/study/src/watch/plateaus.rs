@@ -40,7 +40,7 @@ const RUN_OPS: f64 = 20.0;
 
 /// A rate that is held at a level.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
+pub(super) struct HeldRate {
     /// The level and what is held.
     pub(super) plateau: Plateau,
     /// Mean wait in seconds.
@@ -55,14 +55,14 @@ pub(super) fn window(history: &DeviceHistory, id: DeviceId) -> Option<&[Point]> 
 }
 
 /// The level at which a disk is held, if it is.
-pub(super) fn held(history: &DeviceHistory, id: DeviceId) -> Option<Held> {
+pub(super) fn held(history: &DeviceHistory, id: DeviceId) -> Option<HeldRate> {
     let points = window(history, id)?;
     held_in(points, || least_wait(history.all(id), |point| &point.all))
 }
 
 /// The level at which a series of points is held. `base` gives the least wait that was seen, in
 /// seconds; it is requested only where all else speaks for a plateau, since it takes longest.
-pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> Option<Held> {
+pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> Option<HeldRate> {
     let at_work = at_work(points);
     let pairs = points.iter().zip(&at_work);
     let working: Vec<Point> = pairs
@@ -94,7 +94,7 @@ pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> O
         mean_latency_s: wait,
         base_latency_s: None,
     })?;
-    Some(Held {
+    Some(HeldRate {
         plateau,
         wait,
         in_flight,

@@ -106,7 +106,7 @@ pub fn generator() -> String {
 }
 
 /// The thing at the place of an output.
-pub(super) enum Existing {
+pub(super) enum ExistingOutput {
     Nothing,
     /// An empty file, or an earlier output of the same format.
     Own(Metadata),
@@ -118,19 +118,21 @@ pub(super) enum Existing {
     Never(&'static str),
 }
 
-impl Existing {
+impl ExistingOutput {
     /// Examines `path` without following a link there. An open file is judged, not a name.
-    pub(super) fn at(path: &Path, format: OutputFormat) -> anyhow::Result<Existing> {
+    pub(super) fn at(path: &Path, format: OutputFormat) -> anyhow::Result<ExistingOutput> {
         // A device is not even opened: some act on that.
         let named = match fs::symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Existing::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(ExistingOutput::Nothing);
+            }
             named => named?,
         };
         if named.file_type().is_symlink() {
-            return Ok(Existing::Link(named));
+            return Ok(ExistingOutput::Link(named));
         }
         if let Some(what) = never(&named) {
-            return Ok(Existing::Never(what));
+            return Ok(ExistingOutput::Never(what));
         }
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         // For writing too: a file that is read-only or immutable is left alone, and reported early.
@@ -142,12 +144,12 @@ impl Existing {
         let mut file = opened.context("the file that is there cannot be opened")?;
         let facts = file.metadata()?;
         if let Some(what) = never(&facts) {
-            return Ok(Existing::Never(what));
+            return Ok(ExistingOutput::Never(what));
         }
         let is_own = facts.len() == 0 || format.is_marked(&mut file)?;
         Ok(match is_own {
-            true => Existing::Own(facts),
-            false => Existing::Foreign(facts),
+            true => ExistingOutput::Own(facts),
+            false => ExistingOutput::Foreign(facts),
         })
     }
 }

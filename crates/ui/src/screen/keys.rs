@@ -48,12 +48,12 @@ impl Keys {
         let mut at = 0;
         while at < self.pending.len() {
             match parse(&self.pending[at..]) {
-                Parsed::Key(key, length) => {
+                ParsedKey::Key(key, length) => {
                     keys.extend(key);
                     at += length;
                 }
-                Parsed::Cut if self.pending.len() - at > LONGEST => at += 1,
-                Parsed::Cut => break,
+                ParsedKey::Cut if self.pending.len() - at > LONGEST => at += 1,
+                ParsedKey::Cut => break,
             }
         }
         self.pending.drain(..at);
@@ -75,43 +75,43 @@ impl Keys {
 
 const ESCAPE: u8 = 0x1b;
 
-enum Parsed {
+enum ParsedKey {
     /// So many bytes, which are a key or nothing that is known.
     Key(Option<Key>, usize),
     /// More is to come.
     Cut,
 }
 
-fn parse(bytes: &[u8]) -> Parsed {
-    let one = |key| Parsed::Key(Some(key), 1);
+fn parse(bytes: &[u8]) -> ParsedKey {
+    let one = |key| ParsedKey::Key(Some(key), 1);
     match *bytes {
-        [] => Parsed::Cut,
-        [ESCAPE] => Parsed::Cut,
+        [] => ParsedKey::Cut,
+        [ESCAPE] => ParsedKey::Cut,
         [ESCAPE, b'[', ref rest @ ..] => sequence(rest),
         [ESCAPE, b'O', ref rest @ ..] => match rest {
-            [] => Parsed::Cut,
-            [last, ..] => Parsed::Key(named(*last), 3),
+            [] => ParsedKey::Cut,
+            [last, ..] => ParsedKey::Key(named(*last), 3),
         },
         [ESCAPE, ..] => one(Key::Escape),
         [b'\r' | b'\n', ..] => one(Key::Enter),
         [0x7f | 0x08, ..] => one(Key::Backspace),
         [code @ 1..=26, ..] => one(Key::Ctrl(char::from(b'a' + code - 1))),
-        [0..=31, ..] => Parsed::Key(None, 1),
+        [0..=31, ..] => ParsedKey::Key(None, 1),
         _ => character(bytes),
     }
 }
 
 /// A control sequence after `ESC [`: parameters, and a final byte that gives its kind.
-fn sequence(rest: &[u8]) -> Parsed {
+fn sequence(rest: &[u8]) -> ParsedKey {
     // The Linux console sends function keys as `ESC [ [ A`.
     if let [b'[', _, ..] = rest {
-        return Parsed::Key(None, 4);
+        return ParsedKey::Key(None, 4);
     }
     let Some(end) = rest
         .iter()
         .position(|byte| (0x40..=0x7e).contains(byte) && *byte != b'[')
     else {
-        return Parsed::Cut;
+        return ParsedKey::Cut;
     };
     let first = rest[..end].split(|byte| *byte == b';').next();
     let key = match (rest[end], first.unwrap_or_default()) {
@@ -121,7 +121,7 @@ fn sequence(rest: &[u8]) -> Parsed {
         (b'~', b"6") => Some(Key::PageDown),
         (last, _) => named(last),
     };
-    Parsed::Key(key, end + 3)
+    ParsedKey::Key(key, end + 3)
 }
 
 fn named(last: u8) -> Option<Key> {
@@ -137,23 +137,23 @@ fn named(last: u8) -> Option<Key> {
 }
 
 /// A character in UTF-8, as far as it has come.
-fn character(bytes: &[u8]) -> Parsed {
+fn character(bytes: &[u8]) -> ParsedKey {
     let length = match bytes[0] {
         0..=0x7f => 1,
         0xc2..=0xdf => 2,
         0xe0..=0xef => 3,
         0xf0..=0xf4 => 4,
-        _ => return Parsed::Key(None, 1),
+        _ => return ParsedKey::Key(None, 1),
     };
     let Some(whole) = bytes.get(..length) else {
-        return Parsed::Cut;
+        return ParsedKey::Cut;
     };
     match std::str::from_utf8(whole)
         .ok()
         .and_then(|text| text.chars().next())
     {
-        Some(letter) => Parsed::Key(Some(Key::Char(letter)), length),
-        None => Parsed::Key(None, 1),
+        Some(letter) => ParsedKey::Key(Some(Key::Char(letter)), length),
+        None => ParsedKey::Key(None, 1),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use study::burnin::{HostStatus, Known};
+use study::burnin::{HostEstimate, HostStatus};
 
 use crate::race::ranked_by::RankedBy;
 use crate::race::report::{RankedFigure, figure_name, worst_name};
@@ -86,7 +86,7 @@ impl BoardStatus {
 #[derive(Clone, Debug)]
 struct Row {
     host: String,
-    known: Option<Known>,
+    known: Option<HostEstimate>,
     worst: String,
     status: BoardStatus,
 }
@@ -291,18 +291,19 @@ impl Group {
     /// A group of these hosts: where each stands, what is known of it, and its place.
     fn of(
         name: &str,
-        mut all: Vec<(BoardStatus, Option<Known>, usize)>,
+        mut all: Vec<(BoardStatus, Option<HostEstimate>, usize)>,
         run: &FleetRun,
         record: &RaceRecord,
     ) -> Group {
-        let figure = |known: &Option<Known>| known.map_or(f64::NEG_INFINITY, |known| known.figure);
+        let figure =
+            |known: &Option<HostEstimate>| known.map_or(f64::NEG_INFINITY, |known| known.figure);
         // Who may be kept is before who may not, however good the latter looked.
         let is_out = |status: BoardStatus| status > BoardStatus::Away;
         all.sort_by(|a, b| {
             let by_figure = || figure(&b.1).total_cmp(&figure(&a.1));
             is_out(a.0).cmp(&is_out(b.0)).then_with(by_figure)
         });
-        let row = |(status, known, place): &(BoardStatus, Option<Known>, usize)| Row {
+        let row = |(status, known, place): &(BoardStatus, Option<HostEstimate>, usize)| Row {
             host: run.name(*place).to_owned(),
             known: *known,
             worst: known
@@ -345,8 +346,9 @@ impl Group {
     }
 
     fn row(&self, row: &Row) -> Vec<String> {
-        let of_known =
-            |format: &dyn Fn(&Known) -> String| row.known.as_ref().map_or_else(String::new, format);
+        let of_known = |format: &dyn Fn(&HostEstimate) -> String| {
+            row.known.as_ref().map_or_else(String::new, format)
+        };
         vec![
             self.name.clone(),
             row.host.clone(),

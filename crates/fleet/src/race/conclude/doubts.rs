@@ -1,6 +1,6 @@
 //! Reasons to doubt a host's figures, and the state in which it was left.
 
-use study::burnin::Known;
+use study::burnin::HostEstimate;
 
 use crate::race::running_race::RunningRace;
 use crate::store::race::{Measurement, RaceRecord};
@@ -35,7 +35,7 @@ pub(super) fn is_slowed(place: usize, record: &RaceRecord) -> bool {
 }
 
 /// Doubt that a host was not measured often enough to see all of it; `None` where it was.
-pub(super) fn of_rounds(known: &Option<Known>, proof_rounds: usize) -> Option<String> {
+pub(super) fn of_rounds(known: &Option<HostEstimate>, proof_rounds: usize) -> Option<String> {
     let rounds = known.map_or(0, |known| known.rounds);
     (rounds < proof_rounds).then(|| {
         format!(

@@ -6,7 +6,7 @@ use record::{Bytes, Nanos, Severity, Subject};
 use study::watch::{EventCode, WatchEvent};
 
 use crate::owner::tests::owner;
-use crate::recording::packed::Packed;
+use crate::recording::packed::PackedSamples;
 use crate::recording::simulated::Host;
 use crate::recording::*;
 use crate::testing::Scratch;
@@ -455,7 +455,7 @@ fn blocks_that_another_process_thinned_out_meanwhile_are_not_there_twice() {
         .unwrap();
     let after = ledger.recordings().unwrap();
     assert!(after[0].taken == 0 && after[0].minutes > 0, "{after:?}");
-    let packed = Packed::of(MINUTES, &samples);
+    let packed = PackedSamples::of(MINUTES, &samples);
     ledger.replace(&read, packed.as_slice()).unwrap();
     assert_eq!(ledger.recordings().unwrap(), after);
 }

@@ -2,7 +2,7 @@
 
 mod model;
 
-use model::{BLOCK, Case, Kind, Load, Ran, run};
+use model::{BLOCK, Case, Kind, Load, PacedRun, run};
 
 use crate::pace::Targets;
 
@@ -98,7 +98,7 @@ struct Figures {
 }
 
 /// Share of the windows of five seconds, after the first two, whose p99 is within the target.
-fn windows_kept(ran: &Ran, target_s: f64) -> f64 {
+fn windows_kept(ran: &PacedRun, target_s: f64) -> f64 {
     let window = |made_s: f64| ((made_s - 2.0) / 5.0).floor() as i64;
     let requests: Vec<(i64, f64)> = ran
         .made_s

@@ -59,7 +59,7 @@ pub(super) struct Case {
 
 /// Result of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Ran {
+pub(super) struct PacedRun {
     /// When each request of the foreground was made, and its latency.
     pub(super) made_s: Vec<f64>,
     pub(super) latencies: Vec<f64>,
@@ -217,7 +217,7 @@ impl Clients {
 }
 
 /// Runs a case for so many seconds, with a background or without.
-pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -> Ran {
+pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -> PacedRun {
     let mut device = Device::new(case, seed, seconds);
     let capacity = match case.kind {
         Kind::Capped { cap, .. } => cap,
@@ -371,7 +371,7 @@ pub(super) fn run(case: &Case, seed: u64, seconds: f64, with_background: bool) -
             since_s = due_s;
         }
     }
-    Ran {
+    PacedRun {
         made_s,
         latencies,
         background,

@@ -110,14 +110,14 @@ impl Rule for Cold {
 }
 
 /// Slow reads at low load.
-struct Slow {
+struct SlowReads {
     wait: f64,
     ops: f64,
     in_flight: f64,
     against: String,
 }
 
-fn slow_reads(points: &[Point], all: &[Point]) -> Option<Slow> {
+fn slow_reads(points: &[Point], all: &[Point]) -> Option<SlowReads> {
     let read = mean_of(points, |point| &point.read);
     let seconds: f64 = points.iter().map(|point| point.seconds).sum();
     let wait = read.wait?;
@@ -161,7 +161,7 @@ fn slow_reads(points: &[Point], all: &[Point]) -> Option<Slow> {
         }
         _ => return None,
     };
-    Some(Slow {
+    Some(SlowReads {
         wait,
         ops: read.ops,
         in_flight,
@@ -186,7 +186,7 @@ fn best_reads(points: &[Point], size: f64) -> Option<(f64, f64)> {
 }
 
 /// True if the other members of an array that this is one of read much faster meanwhile.
-fn is_alone(slow: &Slow, id: DeviceId, points: usize, now: &RuleInput<'_>) -> bool {
+fn is_alone(slow: &SlowReads, id: DeviceId, points: usize, now: &RuleInput<'_>) -> bool {
     let with_it = |array: &&DeviceSample| array.device.lies_on.contains(&id);
     arrays(now.sample).filter(with_it).any(|array| {
         let others = array.device.lies_on.iter().filter(|other| **other != id);

@@ -9,7 +9,7 @@ use record::{Severity, Subject};
 use crate::watch::format::{digits, percent, rate, time};
 use crate::watch::history::{FlowPoint, Point, beginning, mean_of, variation};
 use crate::watch::page::{Pages, TimeOverCap};
-use crate::watch::plateaus::{Held, at_work, calm_variation, held_in, least_wait, window};
+use crate::watch::plateaus::{HeldRate, at_work, calm_variation, held_in, least_wait, window};
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// The counters are examined every so many points.
@@ -29,7 +29,7 @@ const ADVICE: &str = "More or faster volumes do not help: use an instance with m
 pub(super) struct InstanceCap {
     pages: Pages,
     observations: u32,
-    held: Option<Held>,
+    held: Option<HeldRate>,
 }
 
 impl Rule for InstanceCap {
@@ -117,7 +117,7 @@ fn by_statistics_pages(over: &[(&str, TimeOverCap)]) -> Sighting {
     }
 }
 
-fn by_counters(held: &Held, sighting: Sighting) -> Sighting {
+fn by_counters(held: &HeldRate, sighting: Sighting) -> Sighting {
     Sighting {
         text: format!(
             "All disks together are constant at {} IOPS ({}), while each of them varies, with {} \
@@ -138,7 +138,7 @@ fn by_counters(held: &Held, sighting: Sighting) -> Sighting {
 }
 
 /// The level at which the disks are held together, if they are and none is by itself.
-fn held_together(now: &RuleInput<'_>) -> Option<Held> {
+fn held_together(now: &RuleInput<'_>) -> Option<HeldRate> {
     let series: Vec<(DeviceId, &[Point])> = now
         .disks()
         .filter_map(|device| Some((device.device.id, window(now.history, device.device.id)?)))

@@ -16,7 +16,7 @@ const ADVICE: &str = "Requests in flight have failed, and devices on top of it l
 
 /// Last sample of a device.
 #[derive(Clone, Debug, Default)]
-struct Last {
+struct LastActivity {
     iops: f64,
     in_flight: u64,
     /// Devices that lay on it, partitions aside.
@@ -34,7 +34,7 @@ struct RemovedDevice {
 pub(super) struct Removed {
     /// The devices that are requested.
     names: Vec<String>,
-    last: HashMap<DeviceId, Last>,
+    last: HashMap<DeviceId, LastActivity>,
     gone: Vec<RemovedDevice>,
 }
 
@@ -123,11 +123,11 @@ impl Rule for Removed {
     }
 }
 
-fn last(device: &DeviceSample, sample: &Sample) -> Last {
+fn last(device: &DeviceSample, sample: &Sample) -> LastActivity {
     let iops = [&device.all, &device.flush];
     let above = sample.above(device.device.id);
     let above = above.filter(|one| one.device.kind != DeviceKind::Partition);
-    Last {
+    LastActivity {
         iops: iops
             .iter()
             .filter_map(|flow| flow.iops)

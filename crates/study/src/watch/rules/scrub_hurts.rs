@@ -204,7 +204,7 @@ impl ScrubHurts {
         if calm.len() < LEAST_CALM {
             return None;
         }
-        let before = Before::of(calm)?;
+        let before = TypicalPoint::of(calm)?;
         let points = now.history.last(array.device.id, DURING_S, LEAST_DURING)?;
         let beginning_of_work = self.begun.get(&array.device.id)?;
         let points = beginning_of_work.of_work(points);
@@ -258,7 +258,7 @@ impl ScrubHurts {
     }
 
     /// True if programs wait for disks, and as much as before.
-    fn is_wanted(&self, before: &Before) -> bool {
+    fn is_wanted(&self, before: &TypicalPoint) -> bool {
         let lately = self.pressure.iter().sum::<f64>() / self.pressure.len().max(1) as f64;
         let enough = |pressure: f64| lately >= PRESSURE.max(AS_MUCH * pressure);
         before.pressure.is_some_and(enough)
@@ -274,19 +274,19 @@ fn just_before(calm: &VecDeque<CalmPoint>, number: u64) -> Option<f64> {
 }
 
 /// The typical point without work.
-struct Before {
+struct TypicalPoint {
     wait: f64,
     ops: f64,
     pressure: Option<f64>,
 }
 
-impl Before {
-    fn of(calm: &VecDeque<CalmPoint>) -> Option<Before> {
+impl TypicalPoint {
+    fn of(calm: &VecDeque<CalmPoint>) -> Option<TypicalPoint> {
         let median_of = |value: fn(&CalmPoint) -> Option<f64>| {
             let values = calm.iter().filter_map(value);
             median(values.collect())
         };
-        Some(Before {
+        Some(TypicalPoint {
             wait: median_of(|point| point.part.wait)?,
             ops: median_of(|point| Some(point.part.ops))?,
             pressure: median_of(|point| point.pressure),

@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use record::Severity;
 use record::sample::{DeviceId, DeviceSample, VendorPage};
 
-use crate::plateau::Capped;
+use crate::plateau::LimitedQuantity;
 use crate::watch::format::{digits, percent, rate, time};
 use crate::watch::history::beginning;
 use crate::watch::page::{Pages, TimeOverCap};
-use crate::watch::plateaus::{Held, held, window};
+use crate::watch::plateaus::{HeldRate, held, window};
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 /// The counters are examined every so many points: neighbouring answers are nearly the same.
@@ -32,7 +32,7 @@ const ADVICE_STORE: &str = "Requests wait for the limit, not for the disk, and t
 pub(super) struct VolumeCap {
     pages: Pages,
     /// Results of the last observations of the counters, and number in a row that showed it.
-    held: HashMap<DeviceId, (u32, Held)>,
+    held: HashMap<DeviceId, (u32, HeldRate)>,
 }
 
 impl Rule for VolumeCap {
@@ -109,12 +109,12 @@ fn by_statistics_page(device: &DeviceSample, over: &TimeOverCap) -> Sighting {
     }
 }
 
-fn by_counters(device: &DeviceSample, held: &Held, sighting: Sighting) -> Sighting {
+fn by_counters(device: &DeviceSample, held: &HeldRate, sighting: Sighting) -> Sighting {
     let plateau = &held.plateau;
     let level = match plateau.capped {
-        Capped::Ops => format!("{} IOPS", digits(plateau.ops_per_s)),
-        Capped::Bytes => rate(plateau.bytes_per_s),
-        Capped::Either => format!(
+        LimitedQuantity::Ops => format!("{} IOPS", digits(plateau.ops_per_s)),
+        LimitedQuantity::Bytes => rate(plateau.bytes_per_s),
+        LimitedQuantity::Either => format!(
             "{} IOPS ({})",
             digits(plateau.ops_per_s),
             rate(plateau.bytes_per_s)
