@@ -22,13 +22,13 @@ pub(crate) struct Document {
     from_format: &'static str,
     ios: u64,
     bytes: u64,
-    not_held: Vec<NotHeld>,
+    not_held: Vec<UnheldPart>,
 }
 
 /// A part that the format cannot hold.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct NotHeld {
+struct UnheldPart {
     part: &'static str,
     ios: u64,
 }
@@ -60,7 +60,7 @@ pub(crate) fn convert(
         not_held: converted
             .lost
             .iter()
-            .map(|(part, ios)| NotHeld {
+            .map(|(part, ios)| UnheldPart {
                 part: part.name(),
                 ios: *ios,
             })

@@ -21,7 +21,7 @@ pub(crate) trait Decode: Send {
 
 /// Zero of a format's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Zero {
+pub(crate) enum TimeOrigin {
     /// The start of the trace.
     Start,
     /// Any moment: the trace starts with its first I/O.
@@ -34,7 +34,7 @@ pub(crate) enum Zero {
 pub(crate) struct Sink {
     path: PathBuf,
     header: Header,
-    zero: Zero,
+    zero: TimeOrigin,
     device_numbers: HashMap<String, DeviceIndex>,
     /// Names of processes and files.
     pub(crate) names: Names,
@@ -46,7 +46,7 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    pub(crate) fn new(path: &Path, format: &'static str, zero: Zero) -> Sink {
+    pub(crate) fn new(path: &Path, format: &'static str, zero: TimeOrigin) -> Sink {
         Sink {
             path: path.to_path_buf(),
             header: Header {
@@ -61,7 +61,7 @@ impl Sink {
             names: Names::default(),
             caveats: Caveats::default(),
             order: Reorder::default(),
-            epoch: (zero == Zero::Unix).then_some(Timestamp::UNIX_EPOCH),
+            epoch: (zero == TimeOrigin::Unix).then_some(Timestamp::UNIX_EPOCH),
         }
     }
 
@@ -100,7 +100,7 @@ impl Sink {
 }
 
 /// A trace that a decoder reads.
-pub(crate) struct Decoded<D> {
+pub(crate) struct DecodedTrace<D> {
     decoder: D,
     sink: Sink,
     /// The format's time at the start of the trace.
@@ -110,10 +110,10 @@ pub(crate) struct Decoded<D> {
     at_end: bool,
 }
 
-impl<D: Decode> Decoded<D> {
+impl<D: Decode> DecodedTrace<D> {
     /// Reads as far as the order needs, so that the header is known.
-    pub(crate) fn open(decoder: D, sink: Sink) -> Result<Decoded<D>, ReadError> {
-        let mut decoded = Decoded {
+    pub(crate) fn open(decoder: D, sink: Sink) -> Result<DecodedTrace<D>, ReadError> {
+        let mut decoded = DecodedTrace {
             decoder,
             sink,
             base: Nanos(0),
@@ -123,7 +123,7 @@ impl<D: Decode> Decoded<D> {
         };
         decoded.fill()?;
         let sink = &mut decoded.sink;
-        if let (Some(first), true) = (sink.order.peek(), sink.zero != Zero::Start) {
+        if let (Some(first), true) = (sink.order.peek(), sink.zero != TimeOrigin::Start) {
             decoded.base = first.queued.unwrap_or(first.issued).min(first.issued);
         }
         sink.header.has_completions = sink.order.iter().any(|io| io.completed.is_some());
@@ -159,7 +159,7 @@ impl<D: Decode> Decoded<D> {
     }
 }
 
-impl<D: Decode> Iterator for Decoded<D> {
+impl<D: Decode> Iterator for DecodedTrace<D> {
     type Item = Result<Io, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -182,7 +182,7 @@ impl<D: Decode> Iterator for Decoded<D> {
     }
 }
 
-impl<D: Decode> TraceReader for Decoded<D> {
+impl<D: Decode> TraceReader for DecodedTrace<D> {
     fn header(&self) -> &Header {
         &self.sink.header
     }

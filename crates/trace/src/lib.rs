@@ -54,6 +54,6 @@ pub fn document_types() -> Vec<ui::schema::DocumentType> {
     vec![
         DocumentType::of::<convert::Document>("trace convert"),
         DocumentType::of::<recorder::Document>("trace record"),
-        DocumentType::of::<views::Shown>("trace show"),
+        DocumentType::of::<views::TraceDocument>("trace show"),
     ]
 }

@@ -11,14 +11,14 @@ use record::Nanos;
 
 use crate::io::{DeviceIndex, Io, NameIndex, Op};
 use crate::pair::Pairing;
-use crate::tracepoints::{BufferSize, Tracepoints, Wanted, traced};
+use crate::tracepoints::{BufferSize, TracedDevice, Tracepoints, traced};
 
 /// Names of threads that are kept.
 const MOST_THREADS: usize = 65_536;
 
 /// A request that completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completed {
+pub struct LiveCompletion {
     /// The device: a disk, an array or a volume.
     pub device: DeviceNumber,
     /// Its operation.
@@ -79,7 +79,7 @@ impl Live {
             let index = DeviceIndex(index as u16);
             let traced = traced(root, disk);
             self.pairing.set_traced(index, traced);
-            all.push(Wanted {
+            all.push(TracedDevice {
                 number: device.number,
                 index,
                 traced,
@@ -92,7 +92,7 @@ impl Live {
     ///
     /// # Errors
     /// When the kernel's buffers cannot be read.
-    pub fn poll(&mut self, mut each: impl FnMut(Completed)) -> io::Result<()> {
+    pub fn poll(&mut self, mut each: impl FnMut(LiveCompletion)) -> io::Result<()> {
         let settled = Tracepoints::settled();
         let Live {
             tracepoints,
@@ -131,8 +131,8 @@ impl Live {
     }
 }
 
-fn completed(devices: &[DeviceNumber], io: &Io) -> Option<Completed> {
-    Some(Completed {
+fn completed(devices: &[DeviceNumber], io: &Io) -> Option<LiveCompletion> {
+    Some(LiveCompletion {
         device: *devices.get(usize::from(io.device.0))?,
         op: io.op,
         time: io.completed? - io.issued,

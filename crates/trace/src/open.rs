@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::decode::{Decode, Decoded, Sink, Zero};
+use crate::decode::{Decode, DecodedTrace, Sink, TimeOrigin};
 use crate::file;
 use crate::foreign::blkparse::{self, Blkparse};
 use crate::foreign::blkreplay::{self, Blkreplay};
@@ -58,7 +58,7 @@ fn read(
     if file::matches(&start) {
         return Ok(Box::new(file::FileReader::open(input, path)?));
     }
-    let sink = |name, zero: Zero| Sink::new(path, name, zero);
+    let sink = |name, zero: TimeOrigin| Sink::new(path, name, zero);
     if blktrace::matches(&start) {
         let mut inputs = others;
         inputs.insert(0, (input, path.to_path_buf()));
@@ -100,5 +100,5 @@ fn lines<F: LineFormat + 'static>(
 }
 
 fn decoded<D: Decode + 'static>(decoder: D, sink: Sink) -> Result<Box<dyn TraceReader>, ReadError> {
-    Ok(Box::new(Decoded::open(decoder, sink)?))
+    Ok(Box::new(DecodedTrace::open(decoder, sink)?))
 }

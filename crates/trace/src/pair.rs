@@ -25,7 +25,7 @@ const MOST_UNDECIDED: usize = 1 << 15;
 
 /// Kind of events that report a device's I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Traced {
+pub(crate) enum IoLayer {
     /// Requests: they are issued and completed.
     Requests,
     /// Bios, as of md and dm, which have no requests: they are queued and completed.
@@ -51,7 +51,7 @@ struct Bio {
 pub(crate) struct Pairing {
     requests: Requests,
     bios: BTreeMap<Key, Bio>,
-    traced: HashMap<DeviceIndex, Traced>,
+    traced: HashMap<DeviceIndex, IoLayer>,
     undecided: HashMap<DeviceIndex, Vec<Event>>,
     /// The kernel marks its own requests for flushes as writes, as before Linux 4.10.
     flushes_are_writes: bool,
@@ -86,7 +86,7 @@ impl Pairing {
     }
 
     /// Sets the kind of events of a device; otherwise the first ones show it.
-    pub(crate) fn set_traced(&mut self, device: DeviceIndex, traced: Traced) {
+    pub(crate) fn set_traced(&mut self, device: DeviceIndex, traced: IoLayer) {
         self.traced.insert(device, traced);
     }
 
@@ -103,7 +103,7 @@ impl Pairing {
     pub(crate) fn end(&mut self) {
         let devices: Vec<DeviceIndex> = self.undecided.keys().copied().collect();
         for device in devices {
-            self.replay(device, Traced::Bios);
+            self.replay(device, IoLayer::Bios);
         }
         self.ended = true;
     }
@@ -155,14 +155,14 @@ impl Pairing {
             bio.step == RequestStep::Queued && (bio.op, bio.end()) == (event.op, event.end())
         };
         let traced = match event.step {
-            RequestStep::Issued | RequestStep::Requeued => Some(Traced::Requests),
+            RequestStep::Issued | RequestStep::Requeued => Some(IoLayer::Requests),
             // One without bytes may repeat that of a flush.
             RequestStep::Completed { .. }
                 if event.length > Bytes(0) && held.iter().any(is_of_bio) =>
             {
-                Some(Traced::Bios)
+                Some(IoLayer::Bios)
             }
-            _ if held.len() >= MOST_UNDECIDED => Some(Traced::Bios),
+            _ if held.len() >= MOST_UNDECIDED => Some(IoLayer::Bios),
             _ => None,
         };
         held.push(event);
@@ -171,31 +171,31 @@ impl Pairing {
         }
     }
 
-    fn replay(&mut self, device: DeviceIndex, traced: Traced) {
+    fn replay(&mut self, device: DeviceIndex, traced: IoLayer) {
         self.traced.insert(device, traced);
         for event in self.undecided.remove(&device).unwrap_or_default() {
             self.take(event, traced);
         }
     }
 
-    fn take(&mut self, event: Event, traced: Traced) {
+    fn take(&mut self, event: Event, traced: IoLayer) {
         match (event.step, traced) {
-            (RequestStep::Queued, Traced::Bios) => {
+            (RequestStep::Queued, IoLayer::Bios) => {
                 if event.flush_first {
                     self.flush_before(&event);
                 }
                 self.issue(event, None);
             }
-            (RequestStep::Queued, Traced::Requests) => self.queue(event),
-            (RequestStep::Issued, Traced::Requests) => {
+            (RequestStep::Queued, IoLayer::Requests) => self.queue(event),
+            (RequestStep::Issued, IoLayer::Requests) => {
                 self.flushes_are_writes |= event.op == Op::Flush && event.marked_write;
                 let bio = self.bios_of(&event);
                 self.issue(event, bio);
             }
-            (RequestStep::Requeued, Traced::Requests) => self.requeue(&event),
-            (RequestStep::Completed { .. }, Traced::Requests) if self.repeats(&event) => {}
+            (RequestStep::Requeued, IoLayer::Requests) => self.requeue(&event),
+            (RequestStep::Completed { .. }, IoLayer::Requests) if self.repeats(&event) => {}
             (RequestStep::Completed { failed }, _) => self.complete(&event, failed),
-            (RequestStep::Issued | RequestStep::Requeued, Traced::Bios) => {}
+            (RequestStep::Issued | RequestStep::Requeued, IoLayer::Bios) => {}
         }
     }
 

@@ -54,7 +54,7 @@ pub(super) fn parse(
     let input = Heeding {
         input: BufReader::with_capacity(
             CHUNK,
-            Utf8::new(Awaited {
+            Utf8::new(InterruptibleLog {
                 source: log.source,
                 progress: &progress,
                 interrupt,
@@ -251,13 +251,13 @@ impl<R: BufRead> Parsing<'_, R> {
 
 /// A log that is read only when something is there. Who waits in a read cannot be interrupted: the handlers of
 /// the signals have the kernel begin it again.
-struct Awaited<'a> {
+struct InterruptibleLog<'a> {
     source: Box<dyn Origin>,
     progress: &'a Progress,
     interrupt: &'a AtomicBool,
 }
 
-impl Read for Awaited<'_> {
+impl Read for InterruptibleLog<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut fds = [PollFd::new(&self.source, PollFlags::IN)];
@@ -279,7 +279,7 @@ impl Read for Awaited<'_> {
 /// A log that seems to end when somebody wants to: gigabytes without a report are read between two
 /// of them.
 struct Heeding<'a> {
-    input: BufReader<Utf8<Awaited<'a>>>,
+    input: BufReader<Utf8<InterruptibleLog<'a>>>,
     interrupt: &'a AtomicBool,
 }
 

@@ -138,9 +138,9 @@ pub(super) fn replay(
     if takes_the_terminal(args) {
         return on_screen(&part, args, &ledger, context, interrupt);
     }
-    let mut shown = Shown::begin(args, page, &part, context)?;
+    let mut shown = ReplayView::begin(args, page, &part, context)?;
     // Means are over all of the time, also that in which a device did nothing.
-    let all = args.all || !matches!(shown, Shown::Lines { .. });
+    let all = args.all || !matches!(shown, ReplayView::Lines { .. });
     let mut filter = Filter::of_arguments(&args.devices, all);
     let mut missing = filter.names().to_vec();
     let mut some = false;
@@ -273,7 +273,7 @@ fn cut(filter: &Filter, recorded: &mut RecordedInterval) -> usize {
 }
 
 /// Form of the replay.
-enum Shown {
+enum ReplayView {
     Lines {
         view: OutputForm,
         marks: std::vec::IntoIter<Mark>,
@@ -284,22 +284,22 @@ enum Shown {
     Page(Box<ReportPage>),
 }
 
-impl Shown {
+impl ReplayView {
     fn begin(
         args: &WatchArgs,
         page: Option<OutputFile>,
         part: &RecordingPart,
         context: &mut Context,
-    ) -> Result<Shown, Failure> {
+    ) -> Result<ReplayView, Failure> {
         let marks = with_hosts(part.marks.clone(), &part.host);
         if let Some(page) = page {
             let mut report = ReportPage::begin(page, part.source.clone());
             report.mark(marks);
-            return Ok(Shown::Page(Box::new(report)));
+            return Ok(ReplayView::Page(Box::new(report)));
         }
         let to_a_person = !args.plain && !args.json && context.answers_a_person;
         if args.record.table || to_a_person {
-            return Ok(Shown::Table(Box::new(SummaryTable::new(
+            return Ok(ReplayView::Table(Box::new(SummaryTable::new(
                 part.from,
                 part.to,
                 marks,
@@ -314,7 +314,7 @@ impl Shown {
             _ => marks,
         };
         let mut marks = marks.into_iter();
-        Ok(Shown::Lines {
+        Ok(ReplayView::Lines {
             view,
             next: marks.next(),
             marks,
@@ -330,15 +330,15 @@ impl Shown {
         context: &mut Context,
     ) -> Result<(), Failure> {
         match self {
-            Shown::Table(table) => {
+            ReplayView::Table(table) => {
                 table.observe(recorded, changes);
                 Ok(())
             }
-            Shown::Page(report) => {
+            ReplayView::Page(report) => {
                 report.observe(recorded, changes);
                 Ok(())
             }
-            Shown::Lines {
+            ReplayView::Lines {
                 view,
                 marks,
                 next,
@@ -368,7 +368,7 @@ impl Shown {
 
     fn end(self, context: &mut Context) -> Outcome {
         match self {
-            Shown::Lines {
+            ReplayView::Lines {
                 next, marks, view, ..
             } => {
                 let is_json = matches!(view, OutputForm::Json);
@@ -376,8 +376,8 @@ impl Shown {
                     context.print(&render::mark(&mark, is_json))?;
                 }
             }
-            Shown::Table(table) => context.print(&table.text(context.columns))?,
-            Shown::Page(report) => report.end(context)?,
+            ReplayView::Table(table) => context.print(&table.text(context.columns))?,
+            ReplayView::Page(report) => report.end(context)?,
         }
         Ok(CommandEnd::Done)
     }

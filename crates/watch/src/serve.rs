@@ -71,7 +71,7 @@ impl Server {
         let bound = listener.local_addr().with_context(cannot).refused()?;
         let found = Arc::new(Mutex::new(FindingCounts::default()));
         let scheme = if guard.has_tls() { "https" } else { "http" };
-        let site = Site {
+        let site = ResponseSources {
             is_local: bound.ip().is_loopback(),
             root: root.clone(),
             guard,
@@ -136,7 +136,7 @@ impl Server {
 }
 
 /// Sources of every answer.
-struct Site {
+struct ResponseSources {
     /// True if only this host can ask.
     is_local: bool,
     root: Root,
@@ -145,7 +145,7 @@ struct Site {
 }
 
 /// Answers whoever asks, each in a thread of its own, so that one who is slow keeps nobody waiting.
-fn serve(listener: &TcpListener, site: &Arc<Site>) {
+fn serve(listener: &TcpListener, site: &Arc<ResponseSources>) {
     let busy = Arc::new(AtomicUsize::new(0));
     for connection in listener.incoming() {
         let Ok(connection) = connection else {
@@ -226,7 +226,7 @@ impl Write for Timed {
     }
 }
 
-impl Site {
+impl ResponseSources {
     fn answer(&self, connection: TcpStream) -> io::Result<()> {
         let mut connection = Timed {
             connection,
@@ -330,7 +330,7 @@ mod tests {
     fn server() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let site = Site {
+        let site = ResponseSources {
             is_local: true,
             root: Root::host(),
             guard: Guard::new(None).unwrap(),

@@ -4,8 +4,8 @@
 
 use record::{Bytes, Nanos};
 
-use super::ordered::Ordered;
-use crate::decode::{Sink, Zero};
+use super::ordered::OrderedEvents;
+use crate::decode::{Sink, TimeOrigin};
 use crate::event::{Event, RequestStep, of_rwbs, thread_of};
 use crate::io::Op;
 use crate::text::{Fields, LineError, LineFormat, Malformed};
@@ -13,7 +13,7 @@ use crate::text::{Fields, LineError, LineFormat, Malformed};
 /// Its name.
 pub(crate) const NAME: &str = "blkparse";
 /// Zero of its times.
-pub(crate) const ZERO: Zero = Zero::Arbitrary;
+pub(crate) const ZERO: TimeOrigin = TimeOrigin::Arbitrary;
 
 const SECTOR: u64 = 512;
 
@@ -129,7 +129,7 @@ fn in_brackets<'a>(rest: &mut Fields<'a>) -> Result<&'a str, Malformed> {
 /// The format.
 #[derive(Debug, Default)]
 pub(crate) struct Blkparse {
-    events: Ordered,
+    events: OrderedEvents,
     in_sums: bool,
 }
 

@@ -3,14 +3,14 @@
 
 use record::{Bytes, Nanos};
 
-use crate::decode::{Sink, Zero};
+use crate::decode::{Sink, TimeOrigin};
 use crate::io::{Io, Op};
 use crate::text::{Fields, LineError, LineFormat, Malformed};
 
 /// Its name.
 pub(crate) const NAME: &str = "blkreplay";
 /// Zero of its times.
-pub(crate) const ZERO: Zero = Zero::Start;
+pub(crate) const ZERO: TimeOrigin = TimeOrigin::Start;
 
 const SECTOR: u64 = 512;
 

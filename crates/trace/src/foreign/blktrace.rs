@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use jiff::{SignedDuration, Timestamp};
 use record::{Bytes, Nanos};
 
-use super::ordered::Ordered;
-use crate::decode::{Decode, Sink, Zero};
+use super::ordered::OrderedEvents;
+use crate::decode::{Decode, Sink, TimeOrigin};
 use crate::event::{Event, RequestStep, thread_of};
 use crate::input::Input;
 use crate::io::{NameIndex, Op, ReadError};
@@ -16,7 +16,7 @@ use crate::io::{NameIndex, Op, ReadError};
 /// Its name.
 pub(crate) const NAME: &str = "blktrace";
 /// Zero of its times.
-pub(crate) const ZERO: Zero = Zero::Arbitrary;
+pub(crate) const ZERO: TimeOrigin = TimeOrigin::Arbitrary;
 
 const MAGIC: u32 = 0x0065_6174;
 const SECTOR: u64 = 512;
@@ -82,7 +82,7 @@ pub(crate) fn of_all_processors(path: &Path) -> Vec<PathBuf> {
 }
 
 /// An event as the file has it.
-struct Raw {
+struct BlktraceEvent {
     time: u64,
     sector: u64,
     bytes: u64,
@@ -118,7 +118,7 @@ impl Stream {
     }
 
     /// The next event; `None` at the end, which may be within an event where blktrace was killed.
-    fn next(&mut self, sink: &mut Sink) -> Result<Option<Raw>, ReadError> {
+    fn next(&mut self, sink: &mut Sink) -> Result<Option<BlktraceEvent>, ReadError> {
         let mut head = Vec::new();
         self.fill(&mut head, 48)?;
         if head.is_empty() {
@@ -144,7 +144,7 @@ impl Stream {
             7 => (u32_at(28), u32_at(32), u32_at(36), u16_at(44), u16_at(46)),
             _ => (u64_at(32), u32_at(28), u32_at(40), u16_at(48), u16_at(50)),
         };
-        let mut raw = Raw {
+        let mut raw = BlktraceEvent {
             time: u64_at(8),
             sector: u64_at(16),
             bytes: u32_at(24),
@@ -174,10 +174,10 @@ impl Stream {
 
 /// The decoder.
 pub(crate) struct Blktrace {
-    streams: Vec<(Stream, Option<Raw>)>,
+    streams: Vec<(Stream, Option<BlktraceEvent>)>,
     begun: bool,
     processes: HashMap<u32, NameIndex>,
-    events: Ordered,
+    events: OrderedEvents,
 }
 
 /// Names of processes that are known at a time.
@@ -190,12 +190,12 @@ impl Blktrace {
             streams: inputs.into_iter().map(stream).collect(),
             begun: false,
             processes: HashMap::new(),
-            events: Ordered::default(),
+            events: OrderedEvents::default(),
         }
     }
 
     /// The earliest event of all files.
-    fn next(&mut self, sink: &mut Sink) -> Result<Option<Raw>, ReadError> {
+    fn next(&mut self, sink: &mut Sink) -> Result<Option<BlktraceEvent>, ReadError> {
         if !self.begun {
             self.begun = true;
             for (stream, next) in &mut self.streams {
@@ -213,7 +213,7 @@ impl Blktrace {
         Ok(event)
     }
 
-    fn note(&mut self, raw: &Raw, sink: &mut Sink) {
+    fn note(&mut self, raw: &BlktraceEvent, sink: &mut Sink) {
         match raw.action as u8 {
             0 => {
                 let name = String::from_utf8_lossy(&raw.data);
@@ -234,7 +234,7 @@ impl Blktrace {
         }
     }
 
-    fn event(&self, raw: &Raw, sink: &mut Sink) -> Result<Option<Event>, ReadError> {
+    fn event(&self, raw: &BlktraceEvent, sink: &mut Sink) -> Result<Option<Event>, ReadError> {
         let category = (raw.action >> 16) as u32;
         let failed = raw.error != 0;
         // The bit above is set where a cgroup's number is in front of the data.

@@ -2,12 +2,12 @@
 
 use record::{Bytes, Nanos};
 
-use crate::decode::{Sink, Zero};
+use crate::decode::{Sink, TimeOrigin};
 use crate::io::{Io, Op};
 use crate::text::{Field, Fields, LineError, LineFormat, Malformed};
 
 /// Zero of their times.
-pub(crate) const ZERO: Zero = Zero::Unix;
+pub(crate) const ZERO: TimeOrigin = TimeOrigin::Unix;
 
 const SECTOR: u64 = 512;
 /// 1970-01-01 in Windows' file time, in units of 100 ns (MS-DTYP, FILETIME).

@@ -3,12 +3,12 @@
 
 use record::{Bytes, Nanos};
 
-use crate::decode::{Sink, Zero};
+use crate::decode::{Sink, TimeOrigin};
 use crate::io::{Io, Op};
 use crate::text::{Fields, LineError, LineFormat};
 
 /// Zero of its times.
-pub(crate) const ZERO: Zero = Zero::Start;
+pub(crate) const ZERO: TimeOrigin = TimeOrigin::Start;
 
 /// Version of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,14 +4,14 @@
 
 use record::{Bytes, Nanos};
 
-use crate::decode::{Sink, Zero};
+use crate::decode::{Sink, TimeOrigin};
 use crate::io::{Io, Op};
 use crate::text::{Field, Fields, LineError, LineFormat, Malformed};
 
 /// Its name.
 pub(crate) const NAME: &str = "hfplayer";
 /// Zero of its times.
-pub(crate) const ZERO: Zero = Zero::Arbitrary;
+pub(crate) const ZERO: TimeOrigin = TimeOrigin::Arbitrary;
 
 const SECTOR: u64 = 512;
 

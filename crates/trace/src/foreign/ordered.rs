@@ -7,12 +7,12 @@ use crate::pair::Pairing;
 
 /// Events on their way to I/Os.
 #[derive(Debug, Default)]
-pub(super) struct Ordered {
+pub(super) struct OrderedEvents {
     events: Reorder<Event>,
     pairing: Pairing,
 }
 
-impl Ordered {
+impl OrderedEvents {
     /// Takes an event in, and gives on what is certain by it.
     pub(super) fn push(&mut self, event: Event, sink: &mut Sink) {
         self.events.push(event);

@@ -9,7 +9,7 @@ use ui::output::OutputFile;
 
 use crate::figures::Figures;
 use crate::io::DeviceIndex;
-use crate::views::{self, COLUMNS, GroupShown, Shown, TraceFinding};
+use crate::views::{self, COLUMNS, GroupShown, TraceDocument, TraceFinding};
 
 /// A table of groups.
 struct Table {
@@ -34,14 +34,14 @@ struct Page<'a> {
 /// Writes the page of a trace; `devices` are the names of its devices by their number.
 pub(crate) fn write(
     output: &OutputFile,
-    shown: &Shown,
+    shown: &TraceDocument,
     figures: &Figures,
     devices: &[String],
 ) -> anyhow::Result<()> {
     output.write(&page(shown, figures, devices)?)
 }
 
-fn page(shown: &Shown, figures: &Figures, devices: &[String]) -> anyhow::Result<Vec<u8>> {
+fn page(shown: &TraceDocument, figures: &Figures, devices: &[String]) -> anyhow::Result<Vec<u8>> {
     let name = |index: DeviceIndex| {
         let name = devices.get(usize::from(index.0));
         name.cloned().unwrap_or_default()
@@ -64,7 +64,7 @@ fn page(shown: &Shown, figures: &Figures, devices: &[String]) -> anyhow::Result<
     page::page(&title, None, &main, &drawn)
 }
 
-fn tables(shown: &Shown) -> Vec<Table> {
+fn tables(shown: &TraceDocument) -> Vec<Table> {
     let rows = |groups: &Vec<GroupShown>| groups.iter().map(views::row).collect();
     let tables = [
         ("Classes", Some(rows(&shown.classes))),

@@ -16,7 +16,7 @@ use crate::event::{Event, RequestStep};
 use crate::io::{Caveats, Described, Device, DeviceIndex, Io, NameIndex, Op};
 use crate::names::Names;
 use crate::pair::Pairing;
-use crate::tracepoints::{BufferBounds, BufferSize, Tracepoints, Wanted};
+use crate::tracepoints::{BufferBounds, BufferSize, TracedDevice, Tracepoints};
 
 /// Time that the read of the check may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -89,7 +89,7 @@ impl Capture {
             let index = DeviceIndex(index as u16);
             pairing.set_traced(index, target.traced);
             let numbers = target.partitions.iter().chain([&target.device.number]);
-            wanted.extend(numbers.map(|number| Wanted {
+            wanted.extend(numbers.map(|number| TracedDevice {
                 number: *number,
                 index,
                 traced: target.traced,
@@ -229,7 +229,7 @@ impl Capture {
 }
 
 /// Names of a recording: of processes by the capture, of files by itself.
-pub(super) struct Named {
+pub(super) struct RecordingNames {
     pub(super) devices: Vec<Device>,
     pub(super) names: Names,
 }
@@ -237,9 +237,9 @@ pub(super) struct Named {
 /// Numbers of files' names begin here; those of processes' are below.
 const FILES: u32 = 1 << 24;
 
-impl Named {
-    pub(super) fn new(devices: Vec<Device>) -> Named {
-        Named {
+impl RecordingNames {
+    pub(super) fn new(devices: Vec<Device>) -> RecordingNames {
+        RecordingNames {
             devices,
             names: Names::default(),
         }
@@ -256,7 +256,7 @@ impl Named {
 }
 
 /// Names of both.
-pub(super) struct NamedBy<'a>(&'a Named, &'a Capture);
+pub(super) struct NamedBy<'a>(&'a RecordingNames, &'a Capture);
 
 impl Described for NamedBy<'_> {
     fn devices(&self) -> &[Device] {

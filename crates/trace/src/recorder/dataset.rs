@@ -47,7 +47,7 @@ struct Folder {
 
 /// State of a walk through a folder: places found so far, and folders that are left.
 #[derive(Default)]
-struct Walk {
+struct FolderWalk {
     runs: Vec<Run>,
     /// Files and folders by their device and number.
     seen: HashSet<(u64, u64)>,
@@ -135,7 +135,7 @@ impl Folder {
     /// Places of the files, and then of those that links lead to, such as PostgreSQL's `pg_wal` and its tablespaces. What
     /// lies on other devices is left out.
     fn runs(&self) -> Vec<Run> {
-        let mut walk = Walk::default();
+        let mut walk = FolderWalk::default();
         let mut links = VecDeque::from([self.path.clone()]);
         while walk.runs.len() < MOST {
             if let Some(folder) = walk.folders.pop() {
@@ -157,7 +157,7 @@ impl Folder {
         runs
     }
 
-    fn visit(&self, path: PathBuf, walk: &mut Walk) {
+    fn visit(&self, path: PathBuf, walk: &mut FolderWalk) {
         // A file that was removed meanwhile has no name.
         let Ok(found) = fs::metadata(&path) else {
             return;

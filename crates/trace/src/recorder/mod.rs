@@ -23,7 +23,7 @@ use crate::args::RecordArgs;
 use crate::file::{Tick, TraceWriter};
 use crate::io::{Device, Header};
 use crate::tracepoints::{BufferBounds, BufferSize};
-use capture::{Capture, Named};
+use capture::{Capture, RecordingNames};
 use dataset::Dataset;
 use rate::RequestRate;
 use target::Target;
@@ -40,7 +40,7 @@ const LONGEST_BLOCK: Nanos = Nanos::from_secs(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-enum Ended {
+enum RecordingEnd {
     /// A signal.
     Signal,
     /// `--for` was over.
@@ -63,7 +63,7 @@ pub(crate) struct Document {
     ambiguous_pairs: u64,
     buffer_bytes_per_processor: u64,
     cpu_seconds: f64,
-    ended_by: Ended,
+    ended_by: RecordingEnd,
 }
 
 /// Records the I/O of devices until a signal, or a limit.
@@ -108,7 +108,7 @@ pub(crate) fn record(args: &RecordArgs, context: &mut Context, interrupt: &Atomi
         rate,
         writer,
         dataset,
-        described: Named::new(header.devices),
+        described: RecordingNames::new(header.devices),
         begun: now(),
         closed: now(),
     };
@@ -156,26 +156,26 @@ struct Recording {
     rate: RequestRate,
     writer: TraceWriter,
     dataset: Option<Dataset>,
-    described: Named,
+    described: RecordingNames,
     begun: Nanos,
     /// Time at which a block was last written early.
     closed: Nanos,
 }
 
 impl Recording {
-    fn run(&mut self, args: &RecordArgs, interrupt: &AtomicBool) -> io::Result<Ended> {
+    fn run(&mut self, args: &RecordArgs, interrupt: &AtomicBool) -> io::Result<RecordingEnd> {
         let longest = args.duration.map(|time| time.0);
         loop {
             self.rate.poll();
             let ended = if interrupt.load(Ordering::Relaxed) {
-                Some(Ended::Signal)
+                Some(RecordingEnd::Signal)
             } else if longest.is_some_and(|longest| now() - self.begun >= longest) {
-                Some(Ended::Time)
+                Some(RecordingEnd::Time)
             } else if args
                 .max_size
                 .is_some_and(|most| self.writer.length() >= most.0)
             {
-                Some(Ended::Size)
+                Some(RecordingEnd::Size)
             } else {
                 None
             };
@@ -184,7 +184,7 @@ impl Recording {
                 None => self.capture.poll().and_then(|()| self.take()),
             };
             match (taken, ended) {
-                (Err(error), _) if is_full(&error) => return Ok(Ended::DiskFull),
+                (Err(error), _) if is_full(&error) => return Ok(RecordingEnd::DiskFull),
                 (Err(error), _) => return Err(error),
                 (Ok(()), Some(ended)) => return Ok(ended),
                 (Ok(()), None) => sleep(INTERVAL),
@@ -211,14 +211,14 @@ impl Recording {
         Ok(())
     }
 
-    fn finish(mut self, args: &RecordArgs, ended: Ended) -> Result<Document, Failure> {
+    fn finish(mut self, args: &RecordArgs, ended: RecordingEnd) -> Result<Document, Failure> {
         let caveats = self.capture.caveats();
         let seconds = (now() - self.begun).as_secs_f64();
         let buffer = self.capture.buffer();
         let unwritten = |error| Failure::Midway(unwritten(&args.output, error));
         let ended = match self.writer.close_block() {
             // The end has room where a block has none.
-            Err(error) if is_full(&error) => Ended::DiskFull,
+            Err(error) if is_full(&error) => RecordingEnd::DiskFull,
             closed => closed.map(|()| ended).map_err(unwritten)?,
         };
         let ios = self.writer.finish().map_err(unwritten)?;
@@ -244,9 +244,9 @@ fn text(document: &Document, highest_rate: f64, bounds: BufferBounds) -> String 
         ios => format!(" ({:.1} bytes an I/O)", document.bytes as f64 / ios as f64),
     };
     let why = match document.ended_by {
-        Ended::Signal | Ended::Time => "",
-        Ended::Size => "; --max-size was reached",
-        Ended::DiskFull => "; the disk of the trace is full, and the trace ends there",
+        RecordingEnd::Signal | RecordingEnd::Time => "",
+        RecordingEnd::Size => "; --max-size was reached",
+        RecordingEnd::DiskFull => "; the disk of the trace is full, and the trace ends there",
     };
     let mut out = format!(
         "{}: {} of {} in {}, {}{per_io}, {:.2} s of processor time{why}\n",

@@ -7,7 +7,7 @@ use linux::Root;
 use linux::block::{self, Device as BlockDevice, DeviceNumber, Devices};
 
 use crate::io::{Device, WriteCache};
-use crate::pair::Traced;
+use crate::pair::IoLayer;
 use crate::tracepoints::traced;
 use ui::exit::{ExitClass as _, Failure};
 
@@ -17,7 +17,7 @@ pub(super) struct Target {
     pub(super) device: BlockDevice,
     /// Its partitions, whose bios bear their numbers.
     pub(super) partitions: Vec<DeviceNumber>,
-    pub(super) traced: Traced,
+    pub(super) traced: IoLayer,
 }
 
 impl Target {

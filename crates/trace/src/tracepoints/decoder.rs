@@ -56,7 +56,7 @@ pub(super) struct Decoder {
 
 /// An event whose device and process are not looked up yet.
 #[derive(Debug)]
-pub(crate) struct Decoded<'a> {
+pub(crate) struct DecodedEvent<'a> {
     pub(crate) event: Event,
     /// The kernel's number of the device.
     pub(crate) device: u32,
@@ -96,7 +96,7 @@ impl Decoder {
     }
 
     /// The event; `None` of what moves no data of a user.
-    pub(super) fn decode<'a>(&self, raw: RawEvent<'a>) -> Option<Decoded<'a>> {
+    pub(super) fn decode<'a>(&self, raw: RawEvent<'a>) -> Option<DecodedEvent<'a>> {
         let bytes = raw.bytes;
         let length = Bytes(self.sectors.number(bytes)?.saturating_mul(SECTOR));
         let rwbs = self.rwbs.text(bytes)?;
@@ -110,7 +110,7 @@ impl Decoder {
             .error
             .and_then(|error| error.number(bytes))
             .is_some_and(|error| error != 0);
-        Some(Decoded {
+        Some(DecodedEvent {
             event: Event {
                 time: Nanos(raw.time),
                 device: DeviceIndex(0),

@@ -14,10 +14,10 @@ use record::{Bytes, Nanos};
 use crate::event::Event;
 use crate::io::{DeviceIndex, NameIndex};
 use crate::order::Reorder;
-use crate::pair::{Pairing, Traced};
+use crate::pair::{IoLayer, Pairing};
 pub(crate) use buffer::{AWAY, BufferBounds, BufferSize, option_for};
 use decoder::Decoder;
-pub(crate) use decoder::{Decoded, Tracepoint};
+pub(crate) use decoder::{DecodedEvent, Tracepoint};
 
 /// Time after which an event of any processor is surely in its buffer.
 const SETTLED: Nanos = Nanos(2_000_000);
@@ -26,11 +26,11 @@ const LONGEST_FILTER: usize = 4000;
 
 /// A device whose events are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct TracedDevice {
     /// Number of the device, or of a partition of it, whose bios bear it.
     pub(crate) number: DeviceNumber,
     pub(crate) index: DeviceIndex,
-    pub(crate) traced: Traced,
+    pub(crate) traced: IoLayer,
 }
 
 /// Tracepoints of the block layer in an instance of their own.
@@ -39,7 +39,7 @@ pub(crate) struct Tracepoints {
     // Behind the readers, which keep it from being removed.
     instance: Instance,
     decoders: HashMap<u16, Decoder>,
-    devices: HashMap<u32, (DeviceIndex, Traced)>,
+    devices: HashMap<u32, (DeviceIndex, IoLayer)>,
     order: Reorder<Event>,
     buffer: Bytes,
     bounds: BufferBounds,
@@ -78,14 +78,18 @@ impl Tracepoints {
     }
 
     /// Traces these devices from now on; with `queue` also the time at which their bios came to the block layer.
-    pub(crate) fn trace(&mut self, wanted: &[Wanted], queue: bool) -> Result<(), TracefsError> {
-        let of = |traced: Traced| {
+    pub(crate) fn trace(
+        &mut self,
+        wanted: &[TracedDevice],
+        queue: bool,
+    ) -> Result<(), TracefsError> {
+        let of = |traced: IoLayer| {
             let wanted = wanted.iter().filter(move |one| one.traced == traced);
             filter(wanted.map(|one| one.number))
         };
         let queued = match queue {
             true => filter(wanted.iter().map(|one| one.number)),
-            false => of(Traced::Bios),
+            false => of(IoLayer::Bios),
         };
         self.devices = wanted
             .iter()
@@ -93,10 +97,10 @@ impl Tracepoints {
             .collect();
         // Completions come first, so that no issue is seen whose completion is not.
         for (tracepoint, filter) in [
-            (Tracepoint::BioComplete, of(Traced::Bios)),
-            (Tracepoint::Complete, of(Traced::Requests)),
-            (Tracepoint::Requeue, of(Traced::Requests)),
-            (Tracepoint::Issue, of(Traced::Requests)),
+            (Tracepoint::BioComplete, of(IoLayer::Bios)),
+            (Tracepoint::Complete, of(IoLayer::Requests)),
+            (Tracepoint::Requeue, of(IoLayer::Requests)),
+            (Tracepoint::Issue, of(IoLayer::Requests)),
             (Tracepoint::Queue, queued),
         ] {
             match filter {
@@ -110,7 +114,7 @@ impl Tracepoints {
     /// Takes over the events that are there; `process` gives the number of the process's name.
     pub(crate) fn collect(
         &mut self,
-        mut process: impl FnMut(&Decoded<'_>) -> Option<NameIndex>,
+        mut process: impl FnMut(&DecodedEvent<'_>) -> Option<NameIndex>,
     ) -> io::Result<()> {
         let Tracepoints {
             readers,
@@ -136,7 +140,7 @@ impl Tracepoints {
                     continue;
                 };
                 // Without a filter, the bios of devices with requests come too.
-                if decoder.is_bio_completion() && *traced == Traced::Requests {
+                if decoder.is_bio_completion() && *traced == IoLayer::Requests {
                     continue;
                 }
                 order.push(Event {
@@ -213,11 +217,11 @@ impl Tracepoints {
 }
 
 /// Events that tell of a device's I/O: those without hardware queues, such as md and dm, take bios and have no requests.
-pub(crate) fn traced(root: &Root, device: &Device) -> Traced {
+pub(crate) fn traced(root: &Root, device: &Device) -> IoLayer {
     let queues = root.sys.join("class/block").join(device.sysfs_name());
     match queues.join("mq").exists() {
-        true => Traced::Requests,
-        false => Traced::Bios,
+        true => IoLayer::Requests,
+        false => IoLayer::Bios,
     }
 }
 

@@ -23,7 +23,7 @@ const GROWTH_POINTS: usize = 20;
 /// The document.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Shown {
+pub(crate) struct TraceDocument {
     pub(crate) file: String,
     pub(crate) format: &'static str,
     pub(crate) started: Option<Timestamp>,
@@ -159,7 +159,11 @@ impl GroupShown {
 }
 
 /// The document of a trace that was read to its end.
-pub(crate) fn document(file: String, reader: &dyn TraceReader, figures: &mut Figures) -> Shown {
+pub(crate) fn document(
+    file: String,
+    reader: &dyn TraceReader,
+    figures: &mut Figures,
+) -> TraceDocument {
     let header = reader.header();
     let caveats = reader.caveats();
     let seconds = figures.end.as_secs_f64();
@@ -184,7 +188,7 @@ pub(crate) fn document(file: String, reader: &dyn TraceReader, figures: &mut Fig
     }
     devices.sort_by_key(|device| std::cmp::Reverse(device.group.ios));
     let classes = figures.classes.iter();
-    Shown {
+    TraceDocument {
         file,
         format: header.format,
         started: header.started,
@@ -296,7 +300,7 @@ fn sizes(figures: &Figures) -> Vec<SizeShown> {
 }
 
 /// The document as JSON.
-pub(crate) fn json(shown: &Shown) -> String {
+pub(crate) fn json(shown: &TraceDocument) -> String {
     ui::json::document("trace show", shown)
 }
 
@@ -333,7 +337,7 @@ pub(crate) mod tests {
     }
 
     /// The document of a trace with these figures, of which one event was lost.
-    pub(crate) fn shown(figures: &mut Figures) -> Shown {
+    pub(crate) fn shown(figures: &mut Figures) -> TraceDocument {
         let header = Header {
             format: "disksmith",
             started: None,

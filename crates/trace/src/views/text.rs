@@ -5,7 +5,7 @@ use ui::format::{date, latency, number, seconds, verdict_sign};
 use ui::table::{Column, layout, wrap};
 use ui::units::rate;
 
-use super::{GroupShown, LatencyShown, Shown};
+use super::{GroupShown, LatencyShown, TraceDocument};
 
 const NOT_RECORDED: &str = "not recorded";
 
@@ -15,7 +15,7 @@ pub(crate) const COLUMNS: [&str; 7] = ["I/Os", "bytes", "mean", "p50", "p99", "p
 const RANKS: [u8; 7] = [1, 5, 6, 3, 2, 4, 3];
 
 /// The answer.
-pub(crate) fn text(shown: &Shown, width: usize) -> String {
+pub(crate) fn text(shown: &TraceDocument, width: usize) -> String {
     let mut out = String::new();
     line(&mut out, width, &title(shown));
     for (name, value) in facts(shown) {
@@ -61,7 +61,7 @@ fn fact(out: &mut String, width: usize, name: &str, value: &str) {
 }
 
 /// The trace in one line.
-pub(crate) fn title(shown: &Shown) -> String {
+pub(crate) fn title(shown: &TraceDocument) -> String {
     let started = shown
         .started
         .map_or(String::new(), |started| format!(", {}", date(started)));
@@ -75,7 +75,7 @@ pub(crate) fn title(shown: &Shown) -> String {
 }
 
 /// Its figures, with their names.
-pub(crate) fn facts(shown: &Shown) -> Vec<(&'static str, String)> {
+pub(crate) fn facts(shown: &TraceDocument) -> Vec<(&'static str, String)> {
     let bytes = |value: u64| Bytes(value).to_string();
     // A count, unlike a rate, has nothing behind the point.
     let counted = |count: u64| number(count as f64).trim_end_matches(".0").to_owned();
@@ -159,7 +159,7 @@ pub(crate) fn facts(shown: &Shown) -> Vec<(&'static str, String)> {
 }
 
 /// The highest rate of a slice of time; of a trace that is shorter than one, none.
-fn peak(shown: &Shown) -> String {
+fn peak(shown: &TraceDocument) -> String {
     if shown.seconds < shown.peak_seconds {
         return String::new();
     }
@@ -168,7 +168,7 @@ fn peak(shown: &Shown) -> String {
 }
 
 /// Growth of the working set in the second half.
-fn grown(shown: &Shown) -> String {
+fn grown(shown: &TraceDocument) -> String {
     let half = shown
         .growth
         .iter()
@@ -202,7 +202,7 @@ fn table(out: &mut String, name: &str, rows: Vec<Vec<String>>, width: usize) {
 }
 
 /// Rows of the devices, where several have I/Os.
-pub(crate) fn device_rows(shown: &Shown) -> Option<Vec<Vec<String>>> {
+pub(crate) fn device_rows(shown: &TraceDocument) -> Option<Vec<Vec<String>>> {
     let groups = || shown.devices.iter().map(|device| &device.group);
     let with_ios = groups().filter(|group| group.ios > 0);
     (with_ios.count() > 1).then(|| groups().map(row).collect())

@@ -25,7 +25,7 @@ pub(super) struct Blktrace<W> {
 
 /// Fields of an event.
 #[derive(Default)]
-struct Raw<'a> {
+struct EventFields<'a> {
     time: u64,
     sector: u64,
     bytes: u32,
@@ -47,16 +47,16 @@ impl<W: Write> Blktrace<W> {
             let seconds = started.as_second() as u32;
             let nanos = started.subsec_nanosecond().cast_unsigned();
             let data = [seconds.to_le_bytes(), nanos.to_le_bytes()].concat();
-            writer.put(&Raw {
+            writer.put(&EventFields {
                 action: NOTIFY << 16 | 1,
                 data: &data,
-                ..Raw::default()
+                ..EventFields::default()
             })?;
         }
         Ok(writer)
     }
 
-    fn put(&mut self, raw: &Raw<'_>) -> io::Result<()> {
+    fn put(&mut self, raw: &EventFields<'_>) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let mut bytes = Vec::with_capacity(48 + raw.data.len());
         bytes.extend(MAGIC.to_le_bytes());
@@ -85,12 +85,12 @@ impl<W: Write> Blktrace<W> {
             for (to, from) in data.iter_mut().zip(name) {
                 *to = from;
             }
-            self.put(&Raw {
+            self.put(&EventFields {
                 time: event.time.0,
                 action: NOTIFY << 16,
                 pid,
                 data: &data,
-                ..Raw::default()
+                ..EventFields::default()
             })?;
         }
         Ok(pid)
@@ -119,7 +119,7 @@ impl<W: Write> EventOutput for Blktrace<W> {
             .get(place)
             .map_or("", |device| &device.name);
         let (major, minor) = number_of(name, place);
-        self.put(&Raw {
+        self.put(&EventFields {
             time: event.time.0,
             sector: event.offset.0 / 512,
             bytes: u32::try_from(event.length.0).unwrap_or(u32::MAX),

@@ -20,17 +20,17 @@ pub(super) struct Events<W> {
     writer: W,
     waiting: Reorder<Event>,
     /// Names are requested at the end too, when the trace is not at hand any more.
-    known: Known,
+    known: UsedNames,
 }
 
 /// Names that were used so far.
 #[derive(Default)]
-struct Known {
+struct UsedNames {
     devices: Vec<crate::io::Device>,
     names: std::collections::HashMap<crate::io::NameIndex, String>,
 }
 
-impl Described for Known {
+impl Described for UsedNames {
     fn devices(&self) -> &[crate::io::Device] {
         &self.devices
     }
@@ -45,7 +45,7 @@ impl<W: EventOutput> Events<W> {
         Events {
             writer,
             waiting: Reorder::default(),
-            known: Known::default(),
+            known: UsedNames::default(),
         }
     }
 

@@ -14,7 +14,7 @@ use linux::tracefs::{TracefsError, thread_cpu_time};
 use record::sample::{FlowKind, LatencySample, Sample, TracingSample};
 use record::{Histogram, Nanos};
 use trace::Op;
-use trace::live::{Completed, Live};
+use trace::live::{Live, LiveCompletion};
 
 use super::processes::Processes;
 
@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Requests of the devices that are watched.
 pub(super) struct Requests {
-    taken: Arc<Mutex<Taken>>,
+    taken: Arc<Mutex<IntervalRequests>>,
     thread: Option<(Sender<()>, JoinHandle<()>)>,
     processes: Processes,
     /// Events that had been lost before this interval.
@@ -31,7 +31,7 @@ pub(super) struct Requests {
 }
 
 /// Requests since the last sample.
-struct Taken {
+struct IntervalRequests {
     live: Live,
     times: HashMap<DeviceNumber, [Histogram; 4]>,
     /// Requests by the thread that issued them.
@@ -41,21 +41,21 @@ struct Taken {
     failed: Option<io::Error>,
 }
 
-impl Taken {
+impl IntervalRequests {
     /// Takes the events over that are there.
     fn poll(&mut self) {
         if self.failed.is_some() {
             return;
         }
         let began = thread_cpu_time();
-        let Taken {
+        let IntervalRequests {
             live,
             times,
             threads,
             requests,
             ..
         } = self;
-        let polled = live.poll(|completed: Completed| {
+        let polled = live.poll(|completed: LiveCompletion| {
             let kinds = times.entry(completed.device).or_default();
             if let Some(kind) = kinds.get_mut(place(completed.op)) {
                 kind.record(completed.time.0);
@@ -85,7 +85,7 @@ fn place(op: Op) -> usize {
 impl Requests {
     /// Begins to trace; which devices, [`trace`](Requests::trace) tells.
     pub(super) fn start(root: &Root) -> Result<Requests, TracefsError> {
-        let taken = Arc::new(Mutex::new(Taken {
+        let taken = Arc::new(Mutex::new(IntervalRequests {
             live: Live::open(root)?,
             times: HashMap::new(),
             threads: HashMap::new(),
@@ -106,7 +106,7 @@ impl Requests {
         })
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, IntervalRequests> {
         // A panic while it was held left counts that are right as far as they go.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -172,7 +172,7 @@ impl Drop for Requests {
     }
 }
 
-fn take_over(taken: &Mutex<Taken>, ended: &Receiver<()>) {
+fn take_over(taken: &Mutex<IntervalRequests>, ended: &Receiver<()>) {
     while ended.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
         taken.lock().unwrap_or_else(PoisonError::into_inner).poll();
     }

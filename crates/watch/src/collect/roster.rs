@@ -35,7 +35,7 @@ pub(super) struct DeviceReading {
 }
 
 /// A device that is there.
-struct Known {
+struct KnownDevice {
     device: Arc<Device>,
     stats: DiskStats,
     /// The reading in which it was last seen.
@@ -71,7 +71,7 @@ struct Departed {
 /// The devices that are there, and who they are.
 pub(super) struct Roster {
     root: Root,
-    known: HashMap<DeviceNumber, Known>,
+    known: HashMap<DeviceNumber, KnownDevice>,
     departed: VecDeque<Departed>,
     devices: Devices,
     next: u32,
@@ -168,7 +168,7 @@ impl Roster {
         let id = self.take_id();
         let mut device = Device::by_name(id, line.name, self.now);
         device.number = Some(line.number);
-        let known = Known {
+        let known = KnownDevice {
             device: Arc::new(device),
             stats: line.stats,
             reading: self.reading,
@@ -324,7 +324,7 @@ impl Roster {
 
     fn drop_removed(&mut self) {
         let reading = self.reading;
-        let is_gone = |known: &Known| known.reading != reading;
+        let is_gone = |known: &KnownDevice| known.reading != reading;
         let gone: Vec<DeviceNumber> = self
             .known
             .iter()
@@ -424,7 +424,7 @@ impl Roster {
 
     /// Gives all devices their places in the order of their names.
     fn rank(&mut self) {
-        let mut known: Vec<&mut Known> = self.known.values_mut().collect();
+        let mut known: Vec<&mut KnownDevice> = self.known.values_mut().collect();
         known.sort_by_cached_key(|known| block::natural(&known.device.name));
         for (known, rank) in known.into_iter().zip(0..) {
             known.rank = rank;

@@ -8,9 +8,9 @@ use record::sample::{Device, DeviceId, DeviceKind, DeviceSample, Sample, SampleT
 use crate::log_array::LogArray;
 
 /// Arrays that were named, as they are put into the samples of a log.
-pub(super) struct Arrays(Vec<Named>);
+pub(super) struct Arrays(Vec<NamedArray>);
 
-struct Named {
+struct NamedArray {
     array: LogArray,
     /// The number that it has where the log does not show the array itself.
     own: DeviceId,
@@ -25,12 +25,15 @@ impl Arrays {
     pub(super) fn new(arrays: Vec<LogArray>) -> Arrays {
         // A log numbers its devices from zero on.
         let numbers = (0..=u32::MAX).rev().map(DeviceId);
-        let named = arrays.into_iter().zip(numbers).map(|(array, own)| Named {
-            array,
-            own,
-            made: None,
-            shown: None,
-        });
+        let named = arrays
+            .into_iter()
+            .zip(numbers)
+            .map(|(array, own)| NamedArray {
+                array,
+                own,
+                made: None,
+                shown: None,
+            });
         Arrays(named.collect())
     }
 
@@ -42,7 +45,7 @@ impl Arrays {
     }
 }
 
-impl Named {
+impl NamedArray {
     fn add_arrays(&mut self, sample: &mut Sample) {
         let members = self.array.members.iter();
         let lies_on: Vec<DeviceId> = members

@@ -58,13 +58,13 @@ pub(crate) struct Screen {
 }
 
 /// Raises the flag when the screen is over, whatever ended it: without it nobody is watching.
-struct Over {
+struct ScreenEndGuard {
     interrupt: Arc<AtomicBool>,
     /// True if it was a panic.
     failed: Arc<AtomicBool>,
 }
 
-impl Drop for Over {
+impl Drop for ScreenEndGuard {
     fn drop(&mut self) {
         self.failed.fetch_or(std::thread::panicking(), Relaxed);
         self.interrupt.store(true, Relaxed);
@@ -88,7 +88,7 @@ impl Screen {
         let inbox = Arc::new(Inbox::new()?);
         let mut model = Model::new(source, all);
         let failed = Arc::new(AtomicBool::new(false));
-        let over = Over {
+        let over = ScreenEndGuard {
             interrupt: Arc::clone(interrupt),
             failed: Arc::clone(&failed),
         };
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_panic_of_the_screen_ends_the_watch_and_is_reported() {
         let [interrupt, failed] = [false; 2].map(|flag| Arc::new(AtomicBool::new(flag)));
-        let over = Over {
+        let over = ScreenEndGuard {
             interrupt: Arc::clone(&interrupt),
             failed: Arc::clone(&failed),
         };

@@ -75,7 +75,7 @@ pub(crate) fn branches(
         return Vec::new();
     };
     let stack = Stack::of(frame);
-    let mut walk = Walk {
+    let mut walk = TreeWalk {
         history,
         number,
         frame,
@@ -167,7 +167,7 @@ impl Stack {
     }
 }
 
-struct Walk<'a> {
+struct TreeWalk<'a> {
     history: &'a History,
     number: u64,
     frame: &'a Frame,
@@ -176,7 +176,7 @@ struct Walk<'a> {
     lines: Vec<Branch>,
 }
 
-impl Walk<'_> {
+impl TreeWalk<'_> {
     /// Adds a device and what is below it. Whether any of it is searched for.
     fn enter(
         &mut self,

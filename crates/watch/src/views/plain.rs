@@ -24,12 +24,12 @@ pub(crate) struct Lines {
     /// The date that the times are of.
     date: Option<Date>,
     /// State of idle devices since the last line.
-    rest: Rest,
+    rest: IdleState,
 }
 
 /// Lines about devices that do nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Rest {
+enum IdleState {
     /// Nothing was shown yet.
     #[default]
     Unknown,
@@ -72,18 +72,18 @@ impl Lines {
     /// become idle. `idle` is how many devices are left out of the sample for that.
     pub(crate) fn rest(&mut self, sample: &Sample, idle: usize) -> Option<String> {
         self.rest = match self.rest {
-            _ if !sample.devices.is_empty() => Rest::Shown(0, Nanos(0)),
-            Rest::Reported => return None,
-            Rest::Unknown => Rest::Reported,
-            Rest::Shown(intervals, time) => {
+            _ if !sample.devices.is_empty() => IdleState::Shown(0, Nanos(0)),
+            IdleState::Reported => return None,
+            IdleState::Unknown => IdleState::Reported,
+            IdleState::Shown(intervals, time) => {
                 let (intervals, time) = (intervals + 1, time + sample.length);
                 match intervals >= REST && time >= REST_TIME {
-                    true => Rest::Reported,
-                    false => Rest::Shown(intervals, time),
+                    true => IdleState::Reported,
+                    false => IdleState::Shown(intervals, time),
                 }
             }
         };
-        if self.rest != Rest::Reported {
+        if self.rest != IdleState::Reported {
             return None;
         }
         let when = "one has a line in each interval in which it does something";

@@ -74,13 +74,13 @@ struct SpreadLine {
 
 /// A figure over a while.
 #[derive(Clone, Copy, Debug, Default)]
-struct Over {
+struct WeightedFigure {
     sum: f64,
     weight: f64,
     most: Option<f64>,
 }
 
-impl Over {
+impl WeightedFigure {
     fn take(&mut self, mean: Option<f64>, most: Option<f64>, weight: f64) {
         if let Some(mean) = mean {
             self.sum += mean * weight;
@@ -174,7 +174,7 @@ const FIGURES: [Figure; 8] = [
 struct Line {
     name: String,
     is_part: bool,
-    figures: [Over; FIGURES.len()],
+    figures: [WeightedFigure; FIGURES.len()],
 }
 
 impl Line {
@@ -189,7 +189,7 @@ impl Line {
 
     /// True if it is no partition, and did something.
     fn is_worth_a_line(&self) -> bool {
-        let did = |figure: &Over| figure.most.is_some_and(|most| most > 0.0);
+        let did = |figure: &WeightedFigure| figure.most.is_some_and(|most| most > 0.0);
         !self.is_part && self.figures.iter().any(did)
     }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::io::Io;
-use crate::pair::{Pairing, Traced};
+use crate::pair::{IoLayer, Pairing};
 
 /// Fields of events as kernels have them: the number of the format, where the letters are and how many, and what is
 /// behind them.
@@ -73,7 +73,7 @@ fn decoded(events: &[EventFields], letters: (usize, usize)) -> Vec<Event> {
 }
 
 /// The I/Os that they are of.
-fn paired(events: &[EventFields], letters: (usize, usize), traced: Traced) -> Vec<Io> {
+fn paired(events: &[EventFields], letters: (usize, usize), traced: IoLayer) -> Vec<Io> {
     let mut pairing = Pairing::default();
     pairing.set_traced(DeviceIndex(0), traced);
     for event in decoded(events, letters) {
@@ -151,7 +151,7 @@ fn an_fsync_is_one_flush() {
             (Tracepoint::Complete, 0, 0, "FWS", -5),
         ];
         for (kernel, offset, size) in KERNELS {
-            let ios = paired(&events, (offset, size), Traced::Requests);
+            let ios = paired(&events, (offset, size), IoLayer::Requests);
             let expected = [(Op::Flush, false, 0, 0, Some(0), 1, Some(2))];
             assert_eq!(seen(&ios), expected, "{own} of {kernel}");
             assert!(ios[0].failed);
@@ -170,7 +170,7 @@ fn a_commit_behind_a_flush_on_a_device_with_fua_is_a_flush_and_a_write_with_fua(
         (Tracepoint::Complete, 800, 8, "WFS", 0),
     ];
     for (kernel, offset, size) in KERNELS {
-        let ios = paired(&events, (offset, size), Traced::Requests);
+        let ios = paired(&events, (offset, size), IoLayer::Requests);
         let expected = [
             (Op::Flush, false, 0, 0, None, 1, Some(2)),
             (Op::Write, true, 800, 8, Some(0), 3, Some(4)),
@@ -193,7 +193,7 @@ fn a_commit_on_a_device_without_fua_is_a_write_between_two_flushes() {
         (Tracepoint::Complete, 808, 0, "WS", 0),
     ];
     for (kernel, offset, size) in KERNELS {
-        let ios = paired(&events, (offset, size), Traced::Requests);
+        let ios = paired(&events, (offset, size), IoLayer::Requests);
         let expected = [
             (Op::Flush, false, 0, 0, None, 1, Some(2)),
             (Op::Write, false, 800, 8, Some(0), 3, Some(4)),
@@ -214,7 +214,7 @@ fn bios_of_md_and_dm_tell_fua_and_the_flush_before_a_write() {
         (Tracepoint::BioComplete, 808, 8, "WFS", -5),
     ];
     for (kernel, offset, size) in KERNELS {
-        let ios = paired(&events, (offset, size), Traced::Bios);
+        let ios = paired(&events, (offset, size), IoLayer::Bios);
         let expected = [
             (Op::Flush, false, 0, 0, None, 0, None),
             (Op::Write, true, 800, 8, None, 0, Some(1)),

@@ -9,7 +9,7 @@ use record::sample::{DeviceKind, disks_of_partition};
 use super::text::Text;
 
 /// A metric of a disk.
-struct OfDisk {
+struct DiskMetric {
     name: &'static str,
     kind: &'static str,
     help: &'static str,
@@ -23,8 +23,8 @@ const fn of_disk(
     help: &'static str,
     value: fn(&DiskStats) -> f64,
     counted: fn(Counted) -> bool,
-) -> OfDisk {
-    OfDisk {
+) -> DiskMetric {
+    DiskMetric {
         name,
         kind: "counter",
         help,
@@ -53,7 +53,7 @@ fn seconds(milliseconds: u64) -> f64 {
     milliseconds as f64 / 1e3
 }
 
-const DISK: [OfDisk; 17] = [
+const DISK: [DiskMetric; 17] = [
     of_disk(
         "node_disk_reads_completed_total",
         "Reads completed.",
@@ -102,7 +102,7 @@ const DISK: [OfDisk; 17] = [
         |s| seconds(s.write_ms),
         always,
     ),
-    OfDisk {
+    DiskMetric {
         name: "node_disk_io_now",
         kind: "gauge",
         help: "Requests in flight.",
