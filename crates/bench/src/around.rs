@@ -6,19 +6,19 @@ use std::time::Instant;
 use engine::{Heartbeat, Pause};
 use linux::Root;
 use linux::pulse::ProcessorTime;
-use record::{Gap, HostConditions};
+use record::{HostConditions, ProgramPause};
 
 /// Sees it, from a phase's begin to its end.
-pub(super) struct Around {
+pub(super) struct PhaseObserver {
     heartbeat: Heartbeat,
     processors: Option<ProcessorTime>,
     /// Start of the phase's first window.
     began: Instant,
 }
 
-impl Around {
-    pub(super) fn begin() -> Around {
-        Around {
+impl PhaseObserver {
+    pub(super) fn begin() -> PhaseObserver {
+        PhaseObserver {
             heartbeat: Heartbeat::start(),
             processors: processors(),
             began: Instant::now(),
@@ -48,11 +48,11 @@ fn processors() -> Option<ProcessorTime> {
 }
 
 /// The pauses as gaps of a phase that began then.
-fn gaps(began: Instant, pauses: &[Pause]) -> Vec<Gap> {
+fn gaps(began: Instant, pauses: &[Pause]) -> Vec<ProgramPause> {
     let of_phase = pauses.iter().filter_map(|pause| {
         let end = pause.from + pause.length;
         let from = pause.from.max(began);
-        (end > began).then(|| Gap {
+        (end > began).then(|| ProgramPause {
             t_s: (from - began).as_secs_f64(),
             seconds: (end - from).as_secs_f64(),
         })
@@ -75,7 +75,7 @@ mod tests {
             length: Duration::from_millis(length),
         };
         let pauses = [pause(0, 500), pause(800, 700), pause(3000, 2500)];
-        let gap = |t_s, seconds| Gap { t_s, seconds };
+        let gap = |t_s, seconds| ProgramPause { t_s, seconds };
         assert_eq!(gaps(at(1000), &pauses), [gap(0.0, 0.5), gap(2.0, 2.5)]);
     }
 }

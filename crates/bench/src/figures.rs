@@ -55,7 +55,7 @@ impl PhaseFigures {
             let (after, seconds) = phase.after_slices(direction);
             let estimate = |rates: &[f64], after: u64, all: u64| {
                 let settled = rates.len().saturating_sub(warmup_slices) as f64;
-                let rest = Rest {
+                let rest = PartialSlice {
                     per_second: after as f64 / seconds.max(1e-9),
                     share: seconds / (seconds + settled * phase.slice_seconds()),
                 };
@@ -81,7 +81,7 @@ impl PhaseFigures {
 }
 
 /// Completions behind the last complete slice.
-struct Rest {
+struct PartialSlice {
     /// Its rate.
     per_second: f64,
     /// Its share of the time that is examined, 0 to 1.
@@ -92,7 +92,7 @@ impl Estimate {
     /// The mean of `rates` without the warm-up, with its interval; `plain` where there are too few
     /// of them for an interval.
     pub fn of(rates: &[f64], warmup: usize, plain: f64) -> Estimate {
-        let none = Rest {
+        let none = PartialSlice {
             per_second: 0.0,
             share: 0.0,
         };
@@ -101,7 +101,7 @@ impl Estimate {
 
     /// As [`Estimate::of`], where the time does not end with a slice. Work that is done ends with what
     /// came back last: without that, all of its time would count and not all of its work.
-    fn with_rest(rates: &[f64], warmup: usize, rest: Rest, plain: f64) -> Estimate {
+    fn with_rest(rates: &[f64], warmup: usize, rest: PartialSlice, plain: f64) -> Estimate {
         match mean_interval(rates.get(warmup..).unwrap_or_default()) {
             Some(interval) => {
                 let more = rest.share * (rest.per_second - interval.mean);

@@ -7,7 +7,7 @@ use record::Run;
 
 use crate::args::BenchArgs;
 use crate::conclusion::Conclusion;
-use crate::session::Ran;
+use crate::session::FinishedRun;
 use crate::views;
 use crate::views::logs::Logs;
 use ui::context::Context;
@@ -22,13 +22,13 @@ pub(crate) struct Outputs {
 
 /// Keeps the run, shows it, and says how it ended.
 pub(crate) fn finish(
-    ran: Ran,
+    ran: FinishedRun,
     args: &BenchArgs,
     context: &mut Context,
     ledger: Option<Ledger>,
     outputs: &Outputs,
 ) -> Outcome {
-    let Ran { run, failed } = ran;
+    let FinishedRun { run, failed } = ran;
     let conclusion = Conclusion::of(&run);
     if !run.phases.is_empty() {
         let kept = keep(&run, &conclusion, context, ledger);

@@ -4,7 +4,7 @@ use record::{Finding, FindingCode, ImportedRun, PhaseSummary, Severity, Verdict}
 
 /// Conclusions from an imported run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Judged {
+pub(crate) struct ImportConclusion {
     /// Reasons to doubt its figures, the heaviest first.
     pub findings: Vec<Finding>,
     /// Verdict of the findings together. Never `trusted`: what is searched for in a run of our own cannot be
@@ -12,9 +12,9 @@ pub(crate) struct Judged {
     pub verdict: Verdict,
 }
 
-impl Judged {
+impl ImportConclusion {
     /// Judges a run.
-    pub(crate) fn of(run: &ImportedRun) -> Judged {
+    pub(crate) fn of(run: &ImportedRun) -> ImportConclusion {
         let tool = &run.summary.tool;
         let failed = run.summary.phases.iter().filter_map(|phase| {
             let failure = phase.failure.as_ref()?;
@@ -42,7 +42,7 @@ impl Judged {
                  I/O affected the figures."
             ),
         });
-        Judged {
+        ImportConclusion {
             verdict: Verdict::of(&findings),
             findings,
         }
@@ -73,14 +73,14 @@ mod tests {
     #[test]
     fn an_imported_run_is_never_trusted() {
         let run = sample::fio();
-        assert_eq!(Judged::of(&run).verdict, Verdict::Doubtful);
+        assert_eq!(ImportConclusion::of(&run).verdict, Verdict::Doubtful);
     }
 
     #[test]
     fn what_the_tool_calls_failed_is_invalid() {
         let mut run = sample::fio();
         run.summary.phases[0].failure = Some("the job ended with error 28".to_owned());
-        let judged = Judged::of(&run);
+        let judged = ImportConclusion::of(&run);
         assert_eq!(judged.verdict, Verdict::Invalid);
         assert_eq!(judged.findings[0].phase.as_deref(), Some("page-read"));
     }
@@ -89,13 +89,21 @@ mod tests {
     fn what_went_through_the_page_cache_is_invalid_as_our_own_is() {
         let mut run = sample::fio();
         run.summary.phases[0].work.direct = Some(false);
-        let judged = Judged::of(&run);
+        let judged = ImportConclusion::of(&run);
         assert_eq!(judged.verdict, Verdict::Invalid);
         assert_eq!(judged.findings[0].code, FindingCode::Cached);
         run.summary.phases[0].work.direct = None;
-        assert_eq!(Judged::of(&run).verdict, Verdict::Doubtful, "not known");
+        assert_eq!(
+            ImportConclusion::of(&run).verdict,
+            Verdict::Doubtful,
+            "not known"
+        );
         let work = &mut run.summary.phases[0].work;
         (work.direct, work.read_fraction, work.sync_every) = (Some(false), Some(0.0), Some(1));
-        assert_eq!(Judged::of(&run).verdict, Verdict::Doubtful, "a log");
+        assert_eq!(
+            ImportConclusion::of(&run).verdict,
+            Verdict::Doubtful,
+            "a log"
+        );
     }
 }

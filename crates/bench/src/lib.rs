@@ -57,7 +57,7 @@ pub use fio_options::with_two_dashes;
 pub use from_trace::REPLAY;
 pub use from_trace::args::ReplayArgs;
 pub use phase_plan::PhasePlan;
-pub use session::Ran;
+pub use session::FinishedRun;
 pub use suite_kind::Suite;
 
 /// Measures a target and says what the figures are worth.
@@ -70,7 +70,7 @@ pub fn bench(
     let (path, _) = args.target_and_phases().map_err(Failure::refused)?;
     let outputs = check_outputs(args, &path)?;
     let started = Timestamp::now();
-    let ready = Ready::make(args, context, engine, interrupt)?;
+    let ready = ReadyRun::make(args, context, engine, interrupt)?;
     // Opened before anything is measured, so that a damaged one is reported before and not after.
     let ledger = finish::open_ledger(args, context)?;
     let mut session = ready.session(started, args, context, engine, interrupt);
@@ -113,9 +113,9 @@ pub fn run_once(
     context: &mut Context,
     engine: &dyn Engine,
     interrupt: &AtomicBool,
-) -> Result<Ran, Failure> {
+) -> Result<FinishedRun, Failure> {
     let started = Timestamp::now();
-    let ready = Ready::make(args, context, engine, interrupt)?;
+    let ready = ReadyRun::make(args, context, engine, interrupt)?;
     let mut session = ready.session(started, args, context, engine, interrupt);
     ready.run(&mut session)
 }
@@ -131,19 +131,19 @@ pub fn rehearse(args: &BenchArgs, context: &Context, engine: &dyn Engine) -> Res
             "a 'bench' without --destroy overwrites nothing, so there is nothing to check",
         ));
     }
-    Ready::make(args, context, engine, &AtomicBool::new(false)).map(drop)
+    ReadyRun::make(args, context, engine, &AtomicBool::new(false)).map(drop)
 }
 
 /// Everything that is checked and opened before anything is measured, for each kind of run.
-enum Ready {
-    Phases(phases::Ready),
+enum ReadyRun {
+    Phases(phases::ReadyPhases),
     Jobs(fio::FioJobs),
     Grid(sysbench::Grid),
     Bonnie(bonnie::ReadyTests),
     Trace(from_trace::ReadyTrace),
 }
 
-impl Ready {
+impl ReadyRun {
     /// Plans what the arguments ask for, and opens its target. Nothing is written yet.
     ///
     /// # Errors
@@ -153,24 +153,24 @@ impl Ready {
         context: &Context,
         engine: &dyn Engine,
         interrupt: &AtomicBool,
-    ) -> Result<Ready, Failure> {
+    ) -> Result<ReadyRun, Failure> {
         if let Some(file) = &args.replay {
             return from_trace::ReadyTrace::make(args, file, &context.root, interrupt)
-                .map(Ready::Trace);
+                .map(ReadyRun::Trace);
         }
         if let Some(jobs) = fio::jobs(args, context)? {
-            return fio::FioJobs::make(args, &jobs, context, engine).map(Ready::Jobs);
+            return fio::FioJobs::make(args, &jobs, context, engine).map(ReadyRun::Jobs);
         }
         match args.suite {
             Suite::Bonnie if args.workload.is_none() => {
-                bonnie::ReadyTests::make(args, context).map(Ready::Bonnie)
+                bonnie::ReadyTests::make(args, context).map(ReadyRun::Bonnie)
             }
             Suite::Sysbench if args.workload.is_none() => {
                 let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
                 suite::check_options(args, &names).map_err(Failure::refused)?;
-                sysbench::Grid::make(args, &names, &path, context, engine).map(Ready::Grid)
+                sysbench::Grid::make(args, &names, &path, context, engine).map(ReadyRun::Grid)
             }
-            _ => phases::Ready::make(args, &context.root, engine).map(Ready::Phases),
+            _ => phases::ReadyPhases::make(args, &context.root, engine).map(ReadyRun::Phases),
         }
     }
 
@@ -184,7 +184,7 @@ impl Ready {
     ) -> Session<'a> {
         let seed = match self {
             // As in fio a run repeats the last one, unless it is told not to.
-            Ready::Jobs(jobs) if jobs.repeats() => args.seed.unwrap_or(0),
+            ReadyRun::Jobs(jobs) if jobs.repeats() => args.seed.unwrap_or(0),
             _ => session::seed(args, started),
         };
         Session {
@@ -197,13 +197,13 @@ impl Ready {
         }
     }
 
-    fn run(self, session: &mut Session<'_>) -> Result<Ran, Failure> {
+    fn run(self, session: &mut Session<'_>) -> Result<FinishedRun, Failure> {
         match self {
-            Ready::Phases(ready) => session.run_phases(ready),
-            Ready::Jobs(ready) => session.run_jobs(ready),
-            Ready::Grid(grid) => session.run_grid(grid),
-            Ready::Bonnie(ready) => session.run_bonnie(ready),
-            Ready::Trace(ready) => session.run_trace(ready),
+            ReadyRun::Phases(ready) => session.run_phases(ready),
+            ReadyRun::Jobs(ready) => session.run_jobs(ready),
+            ReadyRun::Grid(grid) => session.run_grid(grid),
+            ReadyRun::Bonnie(ready) => session.run_bonnie(ready),
+            ReadyRun::Trace(ready) => session.run_trace(ready),
         }
     }
 }

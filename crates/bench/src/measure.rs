@@ -10,15 +10,15 @@ use record::{Bytes, DeviceCounts, HostConditions, Phase, Window};
 use study::steady;
 use study::stop::{StopDecision, StopRule, Stopper};
 
-use super::around::Around;
-use super::phase_plan::{Ends, PhasePlan};
+use super::around::PhaseObserver;
+use super::phase_plan::{EarlyEnd, PhasePlan};
 use super::progress::Progress;
 use super::schedule::Schedule;
 use super::target::Prepared;
-use super::trials::Misses;
+use super::trials::MissWatch;
 
 /// Result of the phases.
-pub(crate) struct Measured {
+pub(crate) struct MeasuredPhases {
     /// Those that ran, the last one perhaps cut short by a signal.
     pub phases: Vec<Phase>,
     /// The error that ended the run, with the name of its phase.
@@ -37,8 +37,8 @@ pub(crate) fn measure(
     seed: u64,
     interrupt: &AtomicBool,
     progress: &mut Progress,
-) -> Measured {
-    let mut measured = Measured {
+) -> MeasuredPhases {
+    let mut measured = MeasuredPhases {
         phases: Vec::new(),
         failed: None,
     };
@@ -96,8 +96,8 @@ pub(crate) struct Watch<'a> {
     /// Requests by slice.
     slices: Vec<f64>,
     /// Rule by which a latency that is missed ends the phase.
-    misses: Option<Misses>,
-    around: Around,
+    misses: Option<MissWatch>,
+    around: PhaseObserver,
 }
 
 impl<'a> Watch<'a> {
@@ -122,10 +122,10 @@ impl<'a> Watch<'a> {
             }),
             slices: Vec::new(),
             misses: match plan.ends {
-                Ends::Precise => None,
-                Ends::Misses(target) => Some(Misses::new(target, &plan.workload)),
+                EarlyEnd::Precise => None,
+                EarlyEnd::Misses(target) => Some(MissWatch::new(target, &plan.workload)),
             },
-            around: Around::begin(),
+            around: PhaseObserver::begin(),
         }
     }
 

@@ -19,12 +19,12 @@ pub struct PhasePlan {
     /// Length of its windows.
     pub window: Nanos,
     /// Event that ends it before its time is up.
-    pub ends: Ends,
+    pub ends: EarlyEnd,
 }
 
 /// Event that ends a phase before its time is up.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Ends {
+pub enum EarlyEnd {
     /// Its rate is steady and known well enough.
     Precise,
     /// More than one request in a hundred takes longer than this, beyond doubt.
@@ -38,7 +38,7 @@ impl PhasePlan {
             name: name.into(),
             workload,
             window: WINDOW,
-            ends: Ends::Precise,
+            ends: EarlyEnd::Precise,
         }
     }
 }

@@ -11,18 +11,18 @@ use crate::args::BenchArgs;
 use crate::layout::Layout;
 use crate::phase_plan::PhasePlan;
 use crate::progress::Progress;
-use crate::session::{Ran, Session};
+use crate::session::{FinishedRun, Session};
 use crate::target::{self, Prepared};
 use crate::{layout, measure, sample, suite, suites};
 use ui::exit::{ExitClass as _, Failure};
 
 /// Everything that was checked and opened before anything is measured.
-pub(crate) struct Ready {
+pub(crate) struct ReadyPhases {
     pub prepared: Prepared,
     pub phases: Vec<PhasePlan>,
 }
 
-impl Ready {
+impl ReadyPhases {
     /// Plans the phases and opens their target.
     ///
     /// # Errors
@@ -31,11 +31,11 @@ impl Ready {
         args: &BenchArgs,
         root: &Root,
         engine: &dyn Engine,
-    ) -> Result<Ready, Failure> {
+    ) -> Result<ReadyPhases, Failure> {
         let (path, names) = args.target_and_phases().map_err(Failure::refused)?;
         let phases = suite::plan(args, &names).map_err(Failure::refused)?;
         check_engine(engine, args, &phases)?;
-        Ok(Ready {
+        Ok(ReadyPhases {
             prepared: target::prepare(root, &path, args, &phases)?,
             phases,
         })
@@ -56,8 +56,8 @@ pub(crate) fn check_engine(
 
 impl Session<'_> {
     /// Measures the phases, one after another.
-    pub(crate) fn run_phases(&mut self, ready: Ready) -> Result<Ran, Failure> {
-        let Ready {
+    pub(crate) fn run_phases(&mut self, ready: ReadyPhases) -> Result<FinishedRun, Failure> {
+        let ReadyPhases {
             mut prepared,
             phases,
         } = ready;

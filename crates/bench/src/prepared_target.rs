@@ -14,9 +14,9 @@ use super::conclusion::Conclusion;
 use super::from_trace::{self, TraceRounds};
 use super::measure;
 use super::phase_plan::{PhasePlan, WINDOW};
-use super::phases::{Ready, inspect_content, lay_out_in_directory};
+use super::phases::{ReadyPhases, inspect_content, lay_out_in_directory};
 use super::progress::Progress;
-use super::schedule::Listed;
+use super::schedule::FixedSchedule;
 use super::session::{machine_of, seed};
 use super::target::Prepared;
 use crate::args::BenchArgs;
@@ -93,10 +93,10 @@ impl PreparedTarget {
                 seed,
             ));
         }
-        let Ready {
+        let ReadyPhases {
             mut prepared,
             phases,
-        } = Ready::make(args, root, engine)?;
+        } = ReadyPhases::make(args, root, engine)?;
         if let Some(plan) = phases.iter().find(|plan| plan.workload.writes())
             && !prepared.writable
         {
@@ -175,7 +175,7 @@ impl PreparedTarget {
                     engine,
                     prepared,
                     &[&prepared.file],
-                    &mut Listed(plans.collect()),
+                    &mut FixedSchedule(plans.collect()),
                     interface,
                     seed,
                     interrupt,

@@ -14,9 +14,9 @@ pub(crate) trait Schedule {
 }
 
 /// Phases that are known beforehand.
-pub(crate) struct Listed(pub Vec<PhasePlan>);
+pub(crate) struct FixedSchedule(pub Vec<PhasePlan>);
 
-impl Schedule for Listed {
+impl Schedule for FixedSchedule {
     fn next(&mut self, done: &[Phase]) -> Option<PhasePlan> {
         self.0.get(done.len()).cloned()
     }

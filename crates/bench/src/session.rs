@@ -9,7 +9,7 @@ use linux::{Root, cloud, machine};
 use record::{Machine, Origin, Run, RunId, TargetKind};
 
 use crate::args::BenchArgs;
-use crate::measure::Measured;
+use crate::measure::MeasuredPhases;
 use crate::target::Prepared;
 use ui::context::Context;
 
@@ -24,7 +24,7 @@ pub(crate) struct Session<'a> {
 }
 
 /// A run, and the error that ended it, if one did.
-pub struct Ran {
+pub struct FinishedRun {
     /// Measurements until then.
     pub run: Run,
     /// Error that ended it.
@@ -37,10 +37,10 @@ impl Session<'_> {
         &self,
         target: record::Target,
         machine: Machine,
-        measured: Measured,
+        measured: MeasuredPhases,
         missing: &[String],
         mut notes: Vec<String>,
-    ) -> Ran {
+    ) -> FinishedRun {
         let interrupted = self.interrupt.load(Relaxed);
         note_missing(&measured, missing, interrupted, &mut notes);
         let failed = measured.failed.map(|(phase, error)| {
@@ -64,7 +64,7 @@ impl Session<'_> {
             notes,
             interrupted,
         };
-        Ran { run, failed }
+        FinishedRun { run, failed }
     }
 
     pub(crate) fn machine(&self, prepared: &Prepared) -> Machine {
@@ -90,7 +90,7 @@ pub(crate) fn machine_of(root: &Root, prepared: &Prepared) -> Machine {
 
 /// Notes the phases that did not run.
 fn note_missing(
-    measured: &Measured,
+    measured: &MeasuredPhases,
     missing: &[String],
     interrupted: bool,
     notes: &mut Vec<String>,

@@ -42,5 +42,5 @@ pub use pacer::{MeasuredInterval, Pacer};
 pub use probe::{PROBE_BYTES, Prober, Probes};
 pub use queue_bound::QueueBound;
 pub use rate_limiter::RateLimiter;
-pub use volume::{Attached, OpenError, Volume, VolumeKey, is_ebs};
+pub use volume::{DiskAttachment, OpenError, Volume, VolumeKey, is_ebs};
 pub use work::{ReadRequest, Work};

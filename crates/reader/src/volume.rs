@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// Attachment of a disk: no other disk has the same, and the same disk has another one after it was detached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attached {
+pub struct DiskAttachment {
     /// The boot of the host.
     pub boot: String,
     /// The disk's number among all that were attached since.
@@ -31,10 +31,10 @@ pub enum VolumeKey {
     Ebs(String),
     /// A name that is unique in the world. Its content may be restored anew under the same name, so
     /// that work goes on that was interrupted, and what had ended only while the disk stays attached.
-    Unique(String, Option<Attached>),
+    Unique(String, Option<DiskAttachment>),
     /// Only its path, which another volume may have later. Work goes on while the same disk stays
     /// attached, if the kernel tells that.
-    Path(String, Option<Attached>),
+    Path(String, Option<DiskAttachment>),
 }
 
 impl VolumeKey {
@@ -46,7 +46,7 @@ impl VolumeKey {
     }
 
     /// The attachment by which it is known, where its name is not enough.
-    pub fn attached(&self) -> Option<&Attached> {
+    pub fn attached(&self) -> Option<&DiskAttachment> {
         match self {
             VolumeKey::Unique(_, attached) | VolumeKey::Path(_, attached) => attached.as_ref(),
             VolumeKey::Ebs(_) => None,
@@ -208,13 +208,13 @@ fn is_unique(wwid: &str) -> bool {
 
 /// Attachment of a disk: its number in the sequence of all media since the boot, which no two have (`diskseq`
 /// in Linux, Documentation/ABI/stable/sysfs-block, since 5.15).
-fn attached(device: &Device, devices: &Devices, root: &Root) -> Option<Attached> {
+fn attached(device: &Device, devices: &Devices, root: &Root) -> Option<DiskAttachment> {
     let disk = match device.partition_of() {
         Some(disk) => devices.get(disk)?,
         None => device,
     };
     let folder = root.sys.join("class/block").join(disk.sysfs_name());
-    Some(Attached {
+    Some(DiskAttachment {
         boot: process::boot_id(root).ok()?,
         diskseq: number(&folder.join("diskseq"))?,
     })
@@ -298,7 +298,7 @@ mod tests {
             VolumeKey::Ebs("vol0123456789abcdef0".to_owned())
         );
         let attached = key("nvme0n2").attached().cloned();
-        let sdb = attached.map(|one| Attached { diskseq: 6, ..one });
+        let sdb = attached.map(|one| DiskAttachment { diskseq: 6, ..one });
         assert_eq!(
             key("sdb"),
             VolumeKey::Unique("naa.600508b1001c".to_owned(), sdb)

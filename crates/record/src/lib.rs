@@ -37,7 +37,8 @@ pub use job_options::{
 pub use machine::{Cloud, FilesystemFacts, Machine};
 pub use outcome::{FailedRequests, JobFileResults, Steady, Verified};
 pub use phase::{
-    ClockKind, CpuTime, EngineKind, EngineUsed, Flow, Gap, HostConditions, Phase, StopReason,
+    ClockKind, CpuTime, EngineKind, EngineUsed, Flow, HostConditions, Phase, ProgramPause,
+    StopReason,
 };
 pub use ranges::{Ranges, RangesError};
 pub use replay::{

@@ -89,7 +89,7 @@ pub struct Flow {
 /// A time in which the measuring program did not run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Gap {
+pub struct ProgramPause {
     /// Start, in seconds from the phase's start.
     pub t_s: f64,
     /// Length in seconds.
@@ -101,7 +101,7 @@ pub struct Gap {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostConditions {
     /// Times in which the program did not run, in order.
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<ProgramPause>,
     /// The share of the processors' time that the hypervisor gave to others, 0 to 1.
     pub stolen_fraction: f64,
     /// The kernel's counts on the disks after the last window, until the last request completed.

@@ -35,12 +35,12 @@ use record::Nanos;
 use record::sample::SyncAction;
 use study::pace::{Allowed, Controller, HeldBy, Targets};
 
-use super::compare::Compared;
+use super::compare::ComparisonResult;
 use super::foreground::ForegroundSample;
 use direct::DirectComparison;
 pub(super) use sync_window::is_limit;
 use sync_window::{SyncWindow, Throttle};
-pub(super) use waits::{Waiting, Waits, makes_whole};
+pub(super) use waits::{PendingWork, Waits, makes_whole};
 
 /// Interval at which md's position is polled while it is waited for.
 const TICK: Nanos = Nanos(10_000_000);
@@ -95,7 +95,7 @@ pub(crate) trait ArrayControl {
     /// two requests to one, or with `None` at full speed; true if it begins. At most one comparison is under way.
     fn compare(&mut self, step: &Range<Sectors>, spacing: Option<Nanos>) -> bool;
     /// Result of the comparison; `None` while it goes on.
-    fn compared(&mut self, step: &Range<Sectors>) -> Option<Compared>;
+    fn compared(&mut self, step: &Range<Sectors>) -> Option<ComparisonResult>;
     /// Number of requests in flight on the members.
     fn in_flight(&mut self) -> u64;
     /// Reason to stop early.
@@ -158,7 +158,7 @@ pub(crate) struct ScrubProgress {
 
 /// End of a scrub.
 #[derive(Debug)]
-pub(crate) enum Ending {
+pub(crate) enum ScrubEnd {
     /// At its end.
     Done,
     /// As it was ordered.
@@ -187,7 +187,7 @@ pub(crate) enum Ending {
 #[derive(Debug)]
 pub(crate) struct DriveResult {
     /// Its end.
-    pub ending: Ending,
+    pub ending: ScrubEnd,
     /// Progress at that time.
     pub at: ScrubProgress,
     /// Result of the foreground; `None` where there was none.
@@ -247,10 +247,14 @@ pub(crate) fn drive(control: &mut impl ArrayControl, task: &Task) -> DriveResult
 }
 
 /// True if there is no check any more, or none that was begun here.
-fn is_over(ending: &Ending) -> bool {
+fn is_over(ending: &ScrubEnd) -> bool {
     matches!(
         ending,
-        Ending::Done | Ending::Stopped | Ending::Begun | Ending::Gone | Ending::Recovery(_)
+        ScrubEnd::Done
+            | ScrubEnd::Stopped
+            | ScrubEnd::Begun
+            | ScrubEnd::Gone
+            | ScrubEnd::Recovery(_)
     )
 }
 
@@ -307,7 +311,7 @@ impl<W: ArrayControl> Drive<'_, W> {
         Ok(())
     }
 
-    fn run(&mut self) -> Ending {
+    fn run(&mut self) -> ScrubEnd {
         loop {
             if let Some(order) = self.control.stop_cause() {
                 return self.let_reach_sync_max(order);
@@ -325,9 +329,9 @@ impl<W: ArrayControl> Drive<'_, W> {
 
     /// Lets md reach `sync_max`, where the progress is known, unless that takes long, or md is held because of the
     /// foreground.
-    fn let_reach_sync_max(&mut self, order: StopCause) -> Ending {
+    fn let_reach_sync_max(&mut self, order: StopCause) -> ScrubEnd {
         if self.throttle == Some(Throttle::Shut) || !self.began {
-            return Ending::Ordered(order);
+            return ScrubEnd::Ordered(order);
         }
         let until = self.control.now() + SETTLES;
         while self.at.done < self.window.at() && self.control.now() < until {
@@ -337,10 +341,10 @@ impl<W: ArrayControl> Drive<'_, W> {
                 Err(error) => return self.ending_of_error(error),
             }
         }
-        Ending::Ordered(order)
+        ScrubEnd::Ordered(order)
     }
 
-    fn tick(&mut self) -> linux::Result<Option<Ending>> {
+    fn tick(&mut self) -> linux::Result<Option<ScrubEnd>> {
         let now = self.control.now();
         if let Some(ending) = self.tick_direct(now)? {
             return Ok(ending);
@@ -433,12 +437,12 @@ impl<W: ArrayControl> Drive<'_, W> {
     }
 
     /// Reason why `sync_max` could not be raised: another program's change, or the kernel's error.
-    fn refused(&mut self, stood: Sectors, error: linux::Error) -> linux::Result<Ending> {
+    fn refused(&mut self, stood: Sectors, error: linux::Error) -> linux::Result<ScrubEnd> {
         let state = self.control.sync_state()?;
         if state.action == self.task.action && state.degraded == 0 {
             return match state.until == SyncMax::At(stood) {
                 true => Err(error),
-                false => Ok(Ending::Turned(Tunable::Max)),
+                false => Ok(ScrubEnd::Turned(Tunable::Max)),
             };
         }
         let now = self.control.now();
@@ -446,7 +450,7 @@ impl<W: ArrayControl> Drive<'_, W> {
     }
 
     /// Polls the whole state: for progress to keep, and for a reason to end.
-    fn poll(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+    fn poll(&mut self, now: Nanos) -> linux::Result<Option<ScrubEnd>> {
         let state = self.control.sync_state()?;
         self.count(&state);
         match state.action {
@@ -455,19 +459,19 @@ impl<W: ArrayControl> Drive<'_, W> {
             SyncAction::Idle if state.until == SyncMax::End && self.window.is_last() => {
                 return Ok(Some(self.done()));
             }
-            _ if state.degraded > 0 => return Ok(Some(Ending::Degraded)),
+            _ if state.degraded > 0 => return Ok(Some(ScrubEnd::Degraded)),
             SyncAction::Idle | SyncAction::Check | SyncAction::Repair => {
-                return Ok(Some(Ending::Stopped));
+                return Ok(Some(ScrubEnd::Stopped));
             }
-            other => return Ok(Some(Ending::Recovery(other))),
+            other => return Ok(Some(ScrubEnd::Recovery(other))),
         }
         if state.degraded > 0 {
-            return Ok(Some(Ending::Degraded));
+            return Ok(Some(ScrubEnd::Degraded));
         }
         // At the end md first resets `sync_max`, and is idle a moment later.
         let is_ending = state.until == SyncMax::End && self.window.is_last();
         if state.until != SyncMax::At(self.window.at()) && !is_ending {
-            return Ok(Some(Ending::Turned(Tunable::Max)));
+            return Ok(Some(ScrubEnd::Turned(Tunable::Max)));
         }
         if let Some((done, of)) = state.completed {
             self.at.of = of;
@@ -493,18 +497,18 @@ impl<W: ArrayControl> Drive<'_, W> {
     }
 
     /// Polls what changes seldom.
-    fn poll_seldom(&mut self, now: Nanos, delayed: bool) -> linux::Result<Option<Ending>> {
+    fn poll_seldom(&mut self, now: Nanos, delayed: bool) -> linux::Result<Option<ScrubEnd>> {
         if now.0.saturating_sub(self.polled_seldom.0) < POLL_SELDOM.0 {
             return Ok(None);
         }
         self.polled_seldom = now;
         if let Some(waits) = self.control.waits() {
-            return Ok(Some(Ending::Waits(waits)));
+            return Ok(Some(ScrubEnd::Waits(waits)));
         }
         if !delayed {
             self.delayed = None;
         } else if now.0.saturating_sub(self.delayed.get_or_insert(now).0) >= DELAYED.0 {
-            return Ok(Some(Ending::Delayed));
+            return Ok(Some(ScrubEnd::Delayed));
         }
         Ok(self.limits())
     }
@@ -523,7 +527,7 @@ impl<W: ArrayControl> Drive<'_, W> {
     }
 
     /// End where another program has changed a speed limit.
-    fn limits(&mut self) -> Option<Ending> {
+    fn limits(&mut self) -> Option<ScrubEnd> {
         let limits = self.throttle?.limits();
         let turned = limits.into_iter().find(|(tunable, kib)| {
             let shown = self
@@ -536,11 +540,11 @@ impl<W: ArrayControl> Drive<'_, W> {
                     local: true,
                 })
         });
-        turned.map(|(tunable, _)| Ending::Turned(tunable))
+        turned.map(|(tunable, _)| ScrubEnd::Turned(tunable))
     }
 
     /// Sets the limits, unless another program has written to one of them since they were set last.
-    fn set(&mut self, throttle: Throttle) -> linux::Result<Option<Ending>> {
+    fn set(&mut self, throttle: Throttle) -> linux::Result<Option<ScrubEnd>> {
         if self.throttle == Some(throttle) {
             return Ok(None);
         }
@@ -569,16 +573,16 @@ impl<W: ArrayControl> Drive<'_, W> {
     }
 
     /// Meaning of an error: of an array that is gone nothing can be read.
-    fn ending_of_error(&mut self, error: linux::Error) -> Ending {
+    fn ending_of_error(&mut self, error: linux::Error) -> ScrubEnd {
         if self.control.is_there() {
-            Ending::Failed(error)
+            ScrubEnd::Failed(error)
         } else {
-            Ending::Gone
+            ScrubEnd::Gone
         }
     }
 
     /// Ends md's work, if it is still the one that was begun here.
-    fn end(&mut self, ending: &Ending) {
+    fn end(&mut self, ending: &ScrubEnd) {
         if is_over(ending) || !self.began {
             return;
         }

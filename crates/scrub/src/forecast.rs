@@ -14,7 +14,7 @@ use ui::format::percent;
 use ui::units::{rate, span};
 
 /// Input of the forecast.
-pub(super) struct Known<'a> {
+pub(super) struct ForecastInput<'a> {
     /// Checkpoint.
     pub kept: &'a Checkpoint,
     /// Arguments of the command.
@@ -26,7 +26,11 @@ pub(super) struct Known<'a> {
 }
 
 /// The forecast, in sentences.
-pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp) -> Vec<String> {
+pub(super) fn forecast(
+    target: &Target,
+    known: &ForecastInput<'_>,
+    now: jiff::Timestamp,
+) -> Vec<String> {
     let left = Sectors(known.kept.of.saturating_sub(known.kept.done)).bytes();
     let mut sentences = vec![format!(
         "{}: {} of {} members, {} of each; md counts {left} to go; {}.",
@@ -152,7 +156,7 @@ mod tests {
         };
         let by: Zoned = SUNDAY.parse().unwrap();
         let due = args.by.map(|_| DueTime::new(by, &starts, &now));
-        let known = Known {
+        let known = ForecastInput {
             kept: &kept,
             args: &args,
             due: due.as_ref(),

@@ -161,7 +161,7 @@ impl Foreground {
     pub(crate) fn foreground_sample(
         &mut self,
         probing: Option<f64>,
-        own: impl FnOnce() -> Option<Own>,
+        own: impl FnOnce() -> Option<OwnIo>,
     ) -> ForegroundSample {
         let seconds = self.sampled.elapsed().as_secs_f64();
         self.sampled = Instant::now();
@@ -208,7 +208,7 @@ impl Foreground {
 
 /// I/O of the background itself on a device that counts it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Own {
+pub(crate) struct OwnIo {
     /// Bytes that completed, or failed.
     pub bytes: f64,
     /// Bytes that were issued and had not completed by then.

@@ -12,16 +12,16 @@ use linux::md::sync::{Sectors, Sync, SyncState, Tunable};
 use record::Nanos;
 use record::sample::SyncAction;
 
-use super::compare::{Compared, Comparer};
-use super::drive::{ArrayControl, ScrubProgress, Waiting, Waits};
+use super::compare::{Comparer, ComparisonResult};
+use super::drive::{ArrayControl, PendingWork, ScrubProgress, Waits};
 use super::foreground::Foreground;
 use super::foreground::ForegroundSample;
 use super::target::Target;
 
 /// One array of this host.
-pub(crate) struct OnHost<'a> {
+pub(crate) struct HostArray<'a> {
     sync: &'a Sync,
-    waiting: Waiting,
+    waiting: PendingWork,
     began: Instant,
     members: Vec<Counter>,
     foreground: Foreground,
@@ -32,7 +32,7 @@ pub(crate) struct OnHost<'a> {
     stands: &'a mut dyn FnMut(&ScrubProgress) -> bool,
 }
 
-impl<'a> OnHost<'a> {
+impl<'a> HostArray<'a> {
     /// The array `target`, until `stop` says so. `stands` receives the progress, and returns
     /// true where the ledger is written to the array.
     pub(crate) fn new(
@@ -40,11 +40,11 @@ impl<'a> OnHost<'a> {
         root: &'a Root,
         stop: Stop<'a>,
         stands: &'a mut dyn FnMut(&ScrubProgress) -> bool,
-    ) -> OnHost<'a> {
+    ) -> HostArray<'a> {
         let members = target.members.iter();
-        OnHost {
+        HostArray {
             sync: &target.sync,
-            waiting: Waiting::before(&target.sync),
+            waiting: PendingWork::before(&target.sync),
             began: Instant::now(),
             members: members
                 .filter_map(|member| Counter::open(root, member).ok())
@@ -83,7 +83,7 @@ impl Reader {
     }
 }
 
-impl ArrayControl for OnHost<'_> {
+impl ArrayControl for HostArray<'_> {
     fn now(&mut self) -> Nanos {
         Nanos::from(self.began.elapsed())
     }
@@ -136,7 +136,7 @@ impl ArrayControl for OnHost<'_> {
         comparer.is_some_and(|comparer| comparer.begin(step, spacing))
     }
 
-    fn compared(&mut self, step: &Range<Sectors>) -> Option<Compared> {
+    fn compared(&mut self, step: &Range<Sectors>) -> Option<ComparisonResult> {
         self.comparer.comparer()?.come(step)
     }
 

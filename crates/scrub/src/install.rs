@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use linux::block::Devices;
 use linux::md;
 
-use super::timer::{self, TimerHost, Wanted};
+use super::timer::{self, TimerHost, TimerSettings};
 use super::when::NIGHT;
 use crate::args::ScrubArgs;
 use crate::calendar::DueBy;
@@ -40,7 +40,11 @@ pub(crate) fn install(args: &ScrubArgs, devices: &Devices, context: &mut Context
 }
 
 /// Timer that the arguments ask for.
-fn wanted(args: &ScrubArgs, devices: &Devices, context: &Context) -> Result<Wanted, Failure> {
+fn wanted(
+    args: &ScrubArgs,
+    devices: &Devices,
+    context: &Context,
+) -> Result<TimerSettings, Failure> {
     let unknown = |word: &&String| md::find(&context.root, devices, word).is_none();
     if let Some(word) = args.arrays.iter().find(unknown) {
         return Err(Failure::refused(format!(
@@ -55,7 +59,7 @@ fn wanted(args: &ScrubArgs, devices: &Devices, context: &Context) -> Result<Want
     }
     let ledger = std::path::absolute(context.ledger_path()?).refused()?;
     let program = std::env::current_exe().refused()?;
-    Ok(Wanted {
+    Ok(TimerSettings {
         program,
         args: words(std::env::args_os().skip(1), args),
         ledger,
@@ -116,10 +120,10 @@ mod tests {
     use linux::exec::Exec;
 
     /// Timer of a command.
-    fn wanted_of(command: &str) -> Wanted {
+    fn wanted_of(command: &str) -> TimerSettings {
         let args = parsed(command);
         let given = command.split(' ').skip(1).map(OsString::from);
-        Wanted {
+        TimerSettings {
             // One that is there: systemd looks for it.
             program: "/bin/true".into(),
             args: words(given, &args),

@@ -68,11 +68,11 @@ use linux::block::Devices;
 
 use crate::args::ScrubArgs;
 use choose::{choose, is_any_degraded, refresh_targets, rounds};
-use drive::Ending;
-use forecast::{Known, forecast};
+use drive::ScrubEnd;
+use forecast::{ForecastInput, forecast};
 pub use hours::validate;
 use hours::{share, times, wait_for_hours};
-use one::{Scrubbed, Shared};
+use one::{ScrubResult, Shared};
 use repair::RepairMethod;
 use saved_tunables::SavedTunables;
 use scheduled::Plans;
@@ -158,7 +158,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     for (number, mut round) in rounds(targets).into_iter().enumerate() {
         if let Some(over) = scrubbed
             .iter()
-            .find(|one| matches!(one.ending, Ending::Ordered(_)))
+            .find(|one| matches!(one.ending, ScrubEnd::Ordered(_)))
         {
             context.notice(&format!(
                 "disksmith: what shares disks with {} was not begun.",
@@ -192,7 +192,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         interrupt.store(false, Relaxed);
         for one in &mut scrubbed {
             let repairs =
-                one.way == Some(RepairMethod::Others) && matches!(one.ending, Ending::Done);
+                one.way == Some(RepairMethod::Others) && matches!(one.ending, ScrubEnd::Done);
             if args.locate || repairs {
                 one.located = seek::find(one, &context.root, interrupt);
             }
@@ -248,7 +248,7 @@ fn ways(
 }
 
 /// Repairs an array from the members that agree, where mismatches were located.
-fn repair_array(one: &mut Scrubbed, context: &Context, interrupt: &AtomicBool) {
+fn repair_array(one: &mut ScrubResult, context: &Context, interrupt: &AtomicBool) {
     let located = one.located.take();
     if let Some(Ok(located)) = &located {
         let repaired = rewrite::repair(one, located, context, interrupt);
@@ -313,7 +313,7 @@ fn announce(
     // What would be kept is measured as it begins; how fast the members are is not known before.
     let is_unknown = started.checkpoint.rate().is_none() && !started.is_known;
     let speed = is_unknown.then(|| speed::of_members(target, &context.root));
-    let known = Known {
+    let known = ForecastInput {
         kept: &started.checkpoint,
         args,
         due,
@@ -327,7 +327,7 @@ fn announce(
 
 /// Says what came of it, and which arrays of later rounds were left out.
 fn answer(
-    scrubbed: &[Scrubbed],
+    scrubbed: &[ScrubResult],
     left_out: Vec<String>,
     args: &ScrubArgs,
     context: &mut Context,

@@ -14,10 +14,10 @@ use record::sample::SyncAction;
 
 use super::checkpoint::Checkpoint;
 use super::deadline::Deadline;
-use super::drive::{DriveResult, Ending, ScrubProgress, Task, drive};
+use super::drive::{DriveResult, ScrubEnd, ScrubProgress, Task, drive};
 use super::guard::{self, Guard};
 use super::health;
-use super::host::OnHost;
+use super::host::HostArray;
 use super::locate::Located;
 use super::mismatch_ranges::MismatchRanges;
 use super::now::StatusFile;
@@ -59,10 +59,10 @@ pub(crate) struct Shared<'a> {
 }
 
 /// Result of the scrub of one array.
-pub(crate) struct Scrubbed {
+pub(crate) struct ScrubResult {
     pub target: Target,
     pub kept: Checkpoint,
-    pub ending: Ending,
+    pub ending: ScrubEnd,
     /// Progress at the end.
     pub at: ScrubProgress,
     /// Result of the foreground; `None` where there was none.
@@ -87,14 +87,14 @@ pub(crate) struct Scrubbed {
     pub repaired: Option<Result<Repaired, String>>,
 }
 
-impl Scrubbed {
+impl ScrubResult {
     /// Result for an array whose scrub was done before.
-    pub(crate) fn known(target: Target, kept: Checkpoint) -> Scrubbed {
-        Scrubbed {
+    pub(crate) fn known(target: Target, kept: Checkpoint) -> ScrubResult {
+        ScrubResult {
             members: target.sync.health(),
             target,
             kept,
-            ending: Ending::Done,
+            ending: ScrubEnd::Done,
             at: ScrubProgress::default(),
             foreground: None,
             seconds: 0.0,
@@ -120,7 +120,7 @@ pub(crate) fn scrub(
     started: StartedScrub,
     old: &SavedTunables,
     shared: &Shared<'_>,
-) -> Scrubbed {
+) -> ScrubResult {
     let StartedScrub {
         checkpoint: kept,
         writer,
@@ -191,12 +191,12 @@ pub(crate) fn scrub(
         back,
     ) = {
         let mut stands = |at: &ScrubProgress| tracker.take_progress(at);
-        let mut control = OnHost::new(&target, shared.root, shared.stop, &mut stands);
+        let mut control = HostArray::new(&target, shared.root, shared.stop, &mut stands);
         prepare(&target);
         let ended = drive(&mut control, &task);
         let by = RestoredBy::Scrub {
             but_for: match ended.ending {
-                Ending::Turned(tunable) => Some(tunable),
+                ScrubEnd::Turned(tunable) => Some(tunable),
                 _ => None,
             },
             ends: ended.is_own,
@@ -209,9 +209,9 @@ pub(crate) fn scrub(
     };
     // To stop an array md first ends what it does with it.
     let (ending, back) = match ending {
-        Ending::Stopped if !target.sync.is_there() => (Ending::Gone, back),
-        Ending::Recovery(SyncAction::Frozen) if is_gone_soon(&target.sync) => {
-            (Ending::Gone, RestoreResult::default())
+        ScrubEnd::Stopped if !target.sync.is_there() => (ScrubEnd::Gone, back),
+        ScrubEnd::Recovery(SyncAction::Frozen) if is_gone_soon(&target.sync) => {
+            (ScrubEnd::Gone, RestoreResult::default())
         }
         other => (other, back),
     };
@@ -225,7 +225,7 @@ pub(crate) fn scrub(
     let seconds = began.elapsed().as_secs_f64();
     let left = back.left();
     let (kept, is_kept) = tracker.end(&at, &ending, back, &mut notes);
-    Scrubbed {
+    ScrubResult {
         members: target.sync.health(),
         target,
         kept,
@@ -365,7 +365,7 @@ impl Tracker {
     fn end(
         mut self,
         at: &ScrubProgress,
-        ending: &Ending,
+        ending: &ScrubEnd,
         back: RestoreResult,
         notes: &mut Vec<String>,
     ) -> (Checkpoint, bool) {
@@ -375,7 +375,7 @@ impl Tracker {
             self.kept.old = back.later;
         }
         let state = match ending {
-            Ending::Done => EndState::Finished,
+            ScrubEnd::Done => EndState::Finished,
             _ => EndState::Suspended,
         };
         let is_kept = self.writer.end(&self.kept, state).unwrap_or_else(|error| {
@@ -391,38 +391,38 @@ impl Tracker {
 }
 
 /// Reason why it ended before its end, as a sentence; `None` where it did not.
-pub(crate) fn why(ending: &Ending) -> Option<String> {
+pub(crate) fn why(ending: &ScrubEnd) -> Option<String> {
     Some(match ending {
-        Ending::Done => return None,
-        Ending::Ordered(StopCause::Signal) => "it was interrupted".to_owned(),
-        Ending::Ordered(StopCause::Deadline) => "its time is up".to_owned(),
-        Ending::Stopped => "another program has ended the check".to_owned(),
-        Ending::Begun => {
+        ScrubEnd::Done => return None,
+        ScrubEnd::Ordered(StopCause::Signal) => "it was interrupted".to_owned(),
+        ScrubEnd::Ordered(StopCause::Deadline) => "its time is up".to_owned(),
+        ScrubEnd::Stopped => "another program has ended the check".to_owned(),
+        ScrubEnd::Begun => {
             "another program has begun a check, which goes on by itself, and is not throttled".to_owned()
         }
-        Ending::Gone => "the array was stopped, and is not there any more".to_owned(),
-        Ending::Degraded => {
+        ScrubEnd::Gone => "the array was stopped, and is not there any more".to_owned(),
+        ScrubEnd::Degraded => {
             "a member failed, so that the check ended; 'disksmith array list' shows which"
                 .to_owned()
         }
-        Ending::Recovery(SyncAction::Frozen) => {
+        ScrubEnd::Recovery(SyncAction::Frozen) => {
             "md was frozen, so that it begins nothing: mdadm does so before it stops or grows an array"
                 .to_owned()
         }
-        Ending::Recovery(action) => format!(
+        ScrubEnd::Recovery(action) => format!(
             "md has begun a {} of its own, which comes first, and is not throttled",
             action.word()
         ),
-        Ending::Waits(waits) => waits.sentence(),
-        Ending::Delayed => {
+        ScrubEnd::Waits(waits) => waits.sentence(),
+        ScrubEnd::Delayed => {
             "md does not begin it before it has done what it does with another array, which shares a disk \
              with it (/proc/mdstat shows what)"
                 .to_owned()
         }
-        Ending::Turned(tunable) => format!(
+        ScrubEnd::Turned(tunable) => format!(
             "another program has written to {}, and only one can control md; its value was left",
             tunable.file()
         ),
-        Ending::Failed(error) => error.to_string(),
+        ScrubEnd::Failed(error) => error.to_string(),
     })
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::document::pairs;
 use super::locate::{Located, Mismatch, Owner, OwnerKind, Owners, Summary, WrongMember, harmless};
-use super::one::Scrubbed;
+use super::one::ScrubResult;
 use super::repair::{BlockResult, RepairTotals, Repaired};
 use ui::table::{Column, layout, wrap};
 
@@ -25,7 +25,7 @@ const COLUMNS: [Column; 5] = [
 ];
 
 /// Located mismatches, as text.
-pub(crate) fn text(one: &Scrubbed, located: &Located, columns: usize) -> String {
+pub(crate) fn text(one: &ScrubResult, located: &Located, columns: usize) -> String {
     let rows: Vec<Vec<String>> = located
         .mismatches
         .iter()
@@ -55,7 +55,7 @@ pub(crate) fn text(one: &Scrubbed, located: &Located, columns: usize) -> String 
 }
 
 /// Result of the repair of an array, where there was one.
-fn repaired(one: &Scrubbed) -> Option<&Repaired> {
+fn repaired(one: &ScrubResult) -> Option<&Repaired> {
     one.repaired.as_ref()?.as_ref().ok()
 }
 
@@ -187,7 +187,7 @@ fn file(what: &OwnerKind) -> Option<String> {
 }
 
 /// Sentences on the search.
-fn sentences(one: &Scrubbed, located: &Located) -> Vec<String> {
+fn sentences(one: &ScrubResult, located: &Located) -> Vec<String> {
     let Summary {
         compared,
         alone,

@@ -6,9 +6,9 @@ use reader::ForegroundReport;
 use serde::Serialize;
 
 use super::document::ForegroundDocument;
-use super::drive::Ending;
+use super::drive::ScrubEnd;
 use super::health::{self, UnreadableDocument};
-use super::one::{Scrubbed, why};
+use super::one::{ScrubResult, why};
 use super::places::{self, LocatedDocument, MismatchDocument};
 use super::progress::latency_cell;
 use ui::exit::{CommandEnd, Outcome};
@@ -28,7 +28,7 @@ const COLUMNS: [Column; 7] = [
 ];
 
 /// The answer as text.
-pub(crate) fn text(scrubbed: &[Scrubbed], columns: usize) -> String {
+pub(crate) fn text(scrubbed: &[ScrubResult], columns: usize) -> String {
     let rows: Vec<Vec<String>> = scrubbed.iter().map(row).collect();
     let mut text = layout(&COLUMNS, &rows, columns);
     for one in scrubbed {
@@ -64,7 +64,7 @@ pub(crate) fn text(scrubbed: &[Scrubbed], columns: usize) -> String {
     text
 }
 
-fn row(one: &Scrubbed) -> Vec<String> {
+fn row(one: &ScrubResult) -> Vec<String> {
     let seconds = one.seconds;
     vec![
         one.target.path(),
@@ -89,7 +89,7 @@ fn number_of(count: u64) -> String {
 }
 
 /// Meaning of mismatches, and what to do.
-fn meaning(one: &Scrubbed) -> String {
+fn meaning(one: &ScrubResult) -> String {
     let count = number_of(one.kept.mismatches);
     let has_parity = one.target.level.has_parity();
     if one.kept.repairs {
@@ -136,7 +136,7 @@ fn meaning(one: &Scrubbed) -> String {
 }
 
 /// The answer as JSON.
-pub(crate) fn document(scrubbed: &[Scrubbed]) -> String {
+pub(crate) fn document(scrubbed: &[ScrubResult]) -> String {
     let arrays = scrubbed.iter().map(ArrayDocument::of).collect();
     ui::json::document("scrub", &Document { arrays })
 }
@@ -202,7 +202,7 @@ struct RepairedDocument {
 }
 
 impl<'a> ArrayDocument<'a> {
-    fn of(one: &'a Scrubbed) -> ArrayDocument<'a> {
+    fn of(one: &'a ScrubResult) -> ArrayDocument<'a> {
         let located = one.located.as_ref();
         let found = located.and_then(|located| located.as_ref().ok());
         let repaired = one.repaired.as_ref();
@@ -240,7 +240,7 @@ impl<'a> ArrayDocument<'a> {
 }
 
 /// Reason for which a repair from the other members was not made, or not to its end, as a clause.
-fn not_repaired(one: &Scrubbed) -> Option<String> {
+fn not_repaired(one: &ScrubResult) -> Option<String> {
     match one.repaired.as_ref()? {
         Err(why) => Some(why.clone()),
         Ok(repaired) => match &repaired.trouble {
@@ -250,26 +250,26 @@ fn not_repaired(one: &Scrubbed) -> Option<String> {
     }
 }
 
-fn ended(ending: &Ending) -> &'static str {
+fn ended(ending: &ScrubEnd) -> &'static str {
     match ending {
-        Ending::Done => "done",
-        Ending::Ordered(StopCause::Signal) => "interrupted",
-        Ending::Ordered(StopCause::Deadline) => "time-up",
-        Ending::Stopped => "stopped",
-        Ending::Begun => "begun",
-        Ending::Gone => "gone",
-        Ending::Degraded => "degraded",
-        Ending::Recovery(_) | Ending::Waits(_) => "recovery",
-        Ending::Delayed => "delayed",
-        Ending::Turned(_) => "turned",
-        Ending::Failed(_) => "failed",
+        ScrubEnd::Done => "done",
+        ScrubEnd::Ordered(StopCause::Signal) => "interrupted",
+        ScrubEnd::Ordered(StopCause::Deadline) => "time-up",
+        ScrubEnd::Stopped => "stopped",
+        ScrubEnd::Begun => "begun",
+        ScrubEnd::Gone => "gone",
+        ScrubEnd::Degraded => "degraded",
+        ScrubEnd::Recovery(_) | ScrubEnd::Waits(_) => "recovery",
+        ScrubEnd::Delayed => "delayed",
+        ScrubEnd::Turned(_) => "turned",
+        ScrubEnd::Failed(_) => "failed",
     }
 }
 
 /// Exit status of the command, and notes. Of what is `scheduled`, to end as it was ordered to is no failure:
 /// its next start goes on. `left_out` says why arrays of later rounds were not begun.
 pub(crate) fn conclusion(
-    scrubbed: &[Scrubbed],
+    scrubbed: &[ScrubResult],
     left_out: Vec<String>,
     scheduled: bool,
 ) -> (Vec<String>, Outcome) {
@@ -286,7 +286,7 @@ pub(crate) fn conclusion(
             )
         }));
     }
-    let is_clean = scrubbed.iter().all(Scrubbed::is_clean);
+    let is_clean = scrubbed.iter().all(ScrubResult::is_clean);
     let answer = if is_clean {
         CommandEnd::Done
     } else {
@@ -296,7 +296,7 @@ pub(crate) fn conclusion(
 }
 
 /// Adds each result to the journal of a service, with fields of its own.
-pub(crate) fn add_to_journal(scrubbed: &[Scrubbed]) {
+pub(crate) fn add_to_journal(scrubbed: &[ScrubResult]) {
     for one in scrubbed {
         let (priority, text, fields) = journal_entry(one);
         journal::add(priority, &text, &fields);
@@ -304,7 +304,7 @@ pub(crate) fn add_to_journal(scrubbed: &[Scrubbed]) {
 }
 
 /// The entry of a result in the journal.
-fn journal_entry(one: &Scrubbed) -> (JournalPriority, String, [JournalField; 2]) {
+fn journal_entry(one: &ScrubResult) -> (JournalPriority, String, [JournalField; 2]) {
     let priority = match one.is_clean() {
         true => JournalPriority::Notice,
         false => JournalPriority::Warning,
@@ -317,12 +317,12 @@ fn journal_entry(one: &Scrubbed) -> (JournalPriority, String, [JournalField; 2])
 }
 
 /// True if it ended early because it was ordered to, with all as it was before, and will go on from there.
-fn is_as_ordered(one: &Scrubbed) -> bool {
-    matches!(one.ending, Ending::Ordered(_)) && one.left.is_empty() && one.is_kept
+fn is_as_ordered(one: &ScrubResult) -> bool {
+    matches!(one.ending, ScrubEnd::Ordered(_)) && one.left.is_empty() && one.is_kept
 }
 
 /// Reason for which an array was not scrubbed to its end, and what is left; `None` where it was.
-pub(crate) fn midway(one: &Scrubbed) -> Option<String> {
+pub(crate) fn midway(one: &ScrubResult) -> Option<String> {
     let path = one.target.path();
     let left = if one.left.is_empty() {
         String::new()
@@ -332,7 +332,8 @@ pub(crate) fn midway(one: &Scrubbed) -> Option<String> {
     let Some(why) = why(&one.ending) else {
         return (!left.is_empty()).then(|| format!("{path} is done.{left}"));
     };
-    let back = if one.left.is_empty() && !matches!(one.ending, Ending::Gone | Ending::Turned(_)) {
+    let back = if one.left.is_empty() && !matches!(one.ending, ScrubEnd::Gone | ScrubEnd::Turned(_))
+    {
         " All tunables are as they were."
     } else {
         ""
@@ -356,12 +357,12 @@ mod tests {
     use super::*;
 
     /// The exit status, and how many sentences are reported besides, of a scrub that ended so.
-    fn ends(scheduled: bool, change: impl Fn(&mut Scrubbed)) -> (u8, usize) {
+    fn ends(scheduled: bool, change: impl Fn(&mut ScrubResult)) -> (u8, usize) {
         let kept = Checkpoint {
             mismatches: 0,
             ..example()
         };
-        let mut one = Scrubbed::known(find(&[]).unwrap(), kept);
+        let mut one = ScrubResult::known(find(&[]).unwrap(), kept);
         change(&mut one);
         let (sentences, outcome) = conclusion(&[one], Vec::new(), scheduled);
         let status = match outcome {
@@ -375,11 +376,11 @@ mod tests {
 
     #[test]
     fn the_end_of_its_hours_is_a_success_of_a_timer_and_of_nobody_else() {
-        let over = |one: &mut Scrubbed| one.ending = Ending::Ordered(StopCause::Deadline);
+        let over = |one: &mut ScrubResult| one.ending = ScrubEnd::Ordered(StopCause::Deadline);
         assert_eq!(ends(false, over), (3, 0));
         assert_eq!(ends(true, over), (0, 1), "what it did is said all the same");
         assert_eq!(ends(true, |_| ()), (0, 0));
-        let found = |one: &mut Scrubbed| {
+        let found = |one: &mut ScrubResult| {
             over(one);
             one.kept.mismatches = 8;
         };
@@ -397,7 +398,7 @@ mod tests {
                 mismatches,
                 ..example()
             };
-            journal_entry(&Scrubbed::known(find(&[]).unwrap(), kept))
+            journal_entry(&ScrubResult::known(find(&[]).unwrap(), kept))
         };
         let (priority, text, fields) = entry(3);
         assert_eq!(priority, JournalPriority::Warning);
@@ -417,7 +418,7 @@ mod tests {
                 repairs: by_md,
                 ..example()
             };
-            meaning(&Scrubbed::known(target, kept))
+            meaning(&ScrubResult::known(target, kept))
         };
         for level in [Level::Four, Level::Five, Level::Six] {
             assert!(message(level, false, true).contains("md kept the data as it was"));
@@ -453,16 +454,16 @@ mod tests {
 
     #[test]
     fn errors_are_a_failure_of_a_timer_too() {
-        let over = |one: &mut Scrubbed| one.ending = Ending::Ordered(StopCause::Deadline);
+        let over = |one: &mut ScrubResult| one.ending = ScrubEnd::Ordered(StopCause::Deadline);
         for scheduled in [false, true] {
-            assert_eq!(ends(scheduled, |one| one.ending = Ending::Degraded).0, 3);
-            assert_eq!(ends(scheduled, |one| one.ending = Ending::Gone).0, 3);
-            let left = |one: &mut Scrubbed| {
+            assert_eq!(ends(scheduled, |one| one.ending = ScrubEnd::Degraded).0, 3);
+            assert_eq!(ends(scheduled, |one| one.ending = ScrubEnd::Gone).0, 3);
+            let left = |one: &mut ScrubResult| {
                 over(one);
                 one.left.push("sync_min is not as it was".to_owned());
             };
             assert_eq!(ends(scheduled, left).0, 3);
-            let lost = |one: &mut Scrubbed| {
+            let lost = |one: &mut ScrubResult| {
                 over(one);
                 one.is_kept = false;
             };

@@ -9,9 +9,9 @@ use linux::block::Devices;
 use record::Bytes;
 
 use super::checkpoint::Checkpoint;
-use super::drive::Ending;
+use super::drive::ScrubEnd;
 use super::locate::{Located, RereadSchedule, locate, to_read};
-use super::one::{Scrubbed, why};
+use super::one::{ScrubResult, why};
 use super::target::Target;
 use ui::context::{Context, notice};
 use ui::exit::sentence;
@@ -25,7 +25,7 @@ const MOST_IN_HASTE: Bytes = Bytes(256 << 20);
 /// Reads the members where a scrub has counted mismatches, and finds what lies where they differ.
 /// `None` where there are none.
 pub(crate) fn find(
-    one: &Scrubbed,
+    one: &ScrubResult,
     root: &Root,
     interrupt: &AtomicBool,
 ) -> Option<Result<Located, String>> {
@@ -37,7 +37,7 @@ pub(crate) fn find(
 
 /// Of arrays whose last scrub was done within a week and found mismatches, what is known of them; and the arrays of
 /// which nothing is, and which have to be scrubbed.
-pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, Vec<Target>) {
+pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<ScrubResult>, Vec<Target>) {
     let store = JobStore::open_if_there(context).ok().flatten();
     let mut known = Vec::new();
     let mut others = Vec::new();
@@ -62,7 +62,7 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, 
                      searched for where it did, and it is not scrubbed again (--anew would).",
                     target.path()
                 ));
-                known.push(Scrubbed::known(target, kept));
+                known.push(ScrubResult::known(target, kept));
             }
             None => others.push(target),
         }
@@ -71,7 +71,7 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<Scrubbed>, 
 }
 
 fn locate_mismatches(
-    one: &Scrubbed,
+    one: &ScrubResult,
     root: &Root,
     interrupt: &AtomicBool,
 ) -> anyhow::Result<Located> {
@@ -81,7 +81,8 @@ fn locate_mismatches(
         !places.is_empty(),
         "in which parts they are was not kept; --anew --locate checks and searches anew"
     );
-    if let (Ending::Recovery(_) | Ending::Waits(_), Some(why)) = (&one.ending, why(&one.ending)) {
+    if let (ScrubEnd::Recovery(_) | ScrubEnd::Waits(_), Some(why)) = (&one.ending, why(&one.ending))
+    {
         anyhow::bail!("{why}; try again with --locate when it is done");
     }
     let devices = Devices::read(root)?;
@@ -91,7 +92,7 @@ fn locate_mismatches(
         .ok_or_else(|| anyhow::anyhow!("the array is not there any more"))?;
     let bytes = to_read(root, device, &places)?;
     anyhow::ensure!(
-        bytes <= MOST_IN_HASTE || !matches!(one.ending, Ending::Ordered(_)),
+        bytes <= MOST_IN_HASTE || !matches!(one.ending, ScrubEnd::Ordered(_)),
         "the scrub was to end, and {bytes} of the members would have to be read; the same command goes \
          on, and searches at its end"
     );

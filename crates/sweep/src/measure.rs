@@ -10,7 +10,7 @@ use super::figures::figures_of;
 use super::record::{CellOutcome, SweepSettings};
 use bench::args::{BenchArgs, FioOptions, SharedOptions};
 use bench::conclusion::Conclusion;
-use bench::{Ran, Suite};
+use bench::{FinishedRun, Suite};
 use domain::values::{Percent, Size, Span};
 use replay::ReplayOptions;
 use ui::context::Context;
@@ -101,8 +101,8 @@ pub(crate) fn measure(
         seconds: 0.0,
     };
     let run = match ran {
-        Ok(Ran { run, failed: None }) => run,
-        Ok(Ran {
+        Ok(FinishedRun { run, failed: None }) => run,
+        Ok(FinishedRun {
             failed: Some(error),
             ..
         })

@@ -5,7 +5,7 @@ use linux::ebs::Exceeded;
 use study::depth::verdict::{BindingLimit, Verdict, shared};
 
 use super::finding::{Finding, FindingCode};
-use super::one::Warmed;
+use super::one::WarmResult;
 use ui::format::percent;
 use ui::units::{rate, span};
 
@@ -21,7 +21,7 @@ const LEAST_REPORTED: f64 = 0.01;
 const AS_MUCH: f64 = 0.9;
 
 /// Findings about the rates of volumes that were read at once.
-pub(crate) fn findings(warmed: &[Warmed]) -> Vec<Finding> {
+pub(crate) fn findings(warmed: &[WarmResult]) -> Vec<Finding> {
     let parallel: Option<Vec<(Verdict, f64)>> = warmed.iter().map(|one| one.in_parallel).collect();
     // That they give less together may have other reasons, such as blocks that were colder. Where AWS
     // has counted whose limit was passed, that decides.
@@ -44,8 +44,8 @@ pub(crate) fn findings(warmed: &[Warmed]) -> Vec<Finding> {
 
 /// True if the requests exceeded the instance's limit, by the volumes' own counters; `None` where none of them
 /// counts.
-fn instance_is_passed(warmed: &[Warmed]) -> Option<bool> {
-    let passes = |one: &Warmed| {
+fn instance_is_passed(warmed: &[WarmResult]) -> Option<bool> {
+    let passes = |one: &WarmResult| {
         let exceeded = one.exceeded?;
         let least = EXCEEDED * one.seconds;
         let limits = [exceeded.instance_iops, exceeded.instance_bytes];
@@ -58,13 +58,13 @@ fn instance_is_passed(warmed: &[Warmed]) -> Option<bool> {
 }
 
 /// True if a volume gave as much beside others as alone.
-fn is_unaffected(one: &Warmed, volumes: usize) -> bool {
+fn is_unaffected(one: &WarmResult, volumes: usize) -> bool {
     let kept_up = |(now, alone): (Verdict, f64)| alone > 0.0 && now.bytes_per_s >= AS_MUCH * alone;
     volumes > 1 && one.in_parallel.is_some_and(kept_up)
 }
 
 /// Of several volumes that hold each other back.
-fn in_parallel(together: &Verdict, warmed: &[Warmed]) -> String {
+fn in_parallel(together: &Verdict, warmed: &[WarmResult]) -> String {
     let share = together.share_of_limit.unwrap_or(1.0);
     let all: u64 = warmed.iter().map(|one| one.size.0).sum();
     let takes = |bytes_per_s: f64| span(all as f64 / bytes_per_s);
@@ -110,7 +110,7 @@ fn by_aws(exceeded: &Exceeded, seconds: f64) -> String {
 }
 
 /// Sentence on the I/O of other programs.
-fn others(one: &Warmed) -> String {
+fn others(one: &WarmResult) -> String {
     match one.others_share {
         Some(share) if share >= LEAST_REPORTED => {
             format!(
@@ -124,7 +124,7 @@ fn others(one: &Warmed) -> String {
 }
 
 /// Of a volume for itself. `unaffected`: it gave as much together with others.
-fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
+fn alone(one: &WarmResult, verdict: &Verdict, unaffected: bool) -> String {
     let (device, speed) = (&one.device, rate(verdict.bytes_per_s));
     if verdict.binds == BindingLimit::Latency {
         return format!(
@@ -169,7 +169,7 @@ fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
 mod tests {
     use record::{Bytes, Ranges};
 
-    use super::super::one::Ending;
+    use super::super::one::WarmingEnd;
     use super::*;
     use job::Resumable;
 
@@ -186,8 +186,8 @@ mod tests {
         }
     }
 
-    fn warmed(now: Verdict, in_parallel: Option<(Verdict, f64)>) -> Warmed {
-        Warmed {
+    fn warmed(now: Verdict, in_parallel: Option<(Verdict, f64)>) -> WarmResult {
+        WarmResult {
             device: "/dev/nvme1n1".to_owned(),
             key: "vol1".to_owned(),
             size: Bytes::gib(100),
@@ -207,7 +207,7 @@ mod tests {
             left: Bytes(0),
             left_out: Bytes(0),
             resumes: Resumable::Anywhere,
-            ending: Ending::Done,
+            ending: WarmingEnd::Done,
             findings: Vec::new(),
         }
     }
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn a_limit_is_shared_only_where_aws_has_not_counted_otherwise() {
         let now = verdict(60.0, BindingLimit::Unknown);
-        let with = |exceeded| Warmed {
+        let with = |exceeded| WarmResult {
             exceeded,
             ..warmed(now, Some((now, 120.0 * MIB)))
         };
@@ -286,7 +286,7 @@ mod tests {
             instance_iops: seconds(3),
             ..Exceeded::default()
         });
-        let text = |one: &Warmed| findings(std::slice::from_ref(one))[0].text.clone();
+        let text = |one: &WarmResult| findings(std::slice::from_ref(one))[0].text.clone();
         let message = text(&one);
         assert!(
             message.contains("exceeded the volume's throughput for 12 min, of 13 min"),
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn a_single_volume_is_held_back_by_a_limit_or_by_latency() {
         let mut one = warmed(verdict(125.0, BindingLimit::Unknown), None);
-        let text = |one: &Warmed| findings(std::slice::from_ref(one))[0].text.clone();
+        let text = |one: &WarmResult| findings(std::slice::from_ref(one))[0].text.clone();
         assert!(
             text(&one).contains("the volume's or the instance's"),
             "{}",

@@ -21,7 +21,7 @@ use super::limit::SharedRateLimit;
 use super::pace::IoPolicy;
 use super::reading::MOST_DEPTH;
 use crate::args::WarmArgs;
-use checked::{Checked, is_cold};
+use checked::{VolumeCheck, is_cold};
 use pairs::{DEPTH, LEAD, PAGE, PairedReads, places};
 use reader::{Volume, is_locked};
 use report::report;
@@ -30,7 +30,7 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use volume_pace::Pacing;
 
 /// The places of a volume that were read, and what they say.
-struct Sampled<'a> {
+struct SampledVolume<'a> {
     volume: &'a Volume,
     places: Vec<u64>,
     failed: usize,
@@ -73,7 +73,7 @@ pub(crate) fn check(
         .map(|one| (one.volume, &one.places[..]))
         .collect();
     let rates = burst::read_together(&each, block, pacing, lister, interrupt);
-    let all: Vec<Checked> = sampled
+    let all: Vec<VolumeCheck> = sampled
         .into_iter()
         .zip(rates)
         .map(|(one, rate)| one.with_rate(rate, block))
@@ -100,7 +100,7 @@ fn sample<'a>(
     pacing: Pacing<'_>,
     lister: &dyn ListEngine,
     interrupt: &AtomicBool,
-) -> Result<Sampled<'a>, Failure> {
+) -> Result<SampledVolume<'a>, Failure> {
     let device = volume.path.display();
     let seed = u64::from(std::process::id()) ^ jiff::Timestamp::now().as_nanosecond() as u64;
     let places = places(volume.size, block, seed);
@@ -134,7 +134,7 @@ fn sample<'a>(
             pairs.failed()
         ))
     })?;
-    Ok(Sampled {
+    Ok(SampledVolume {
         volume,
         failed: pairs.failed(),
         places,
@@ -143,11 +143,11 @@ fn sample<'a>(
     })
 }
 
-impl Sampled<'_> {
-    fn with_rate(self, warm_rate: Option<Interval>, block: Bytes) -> Checked {
-        let Sampled { volume, sample, .. } = self;
+impl SampledVolume<'_> {
+    fn with_rate(self, warm_rate: Option<Interval>, block: Bytes) -> VolumeCheck {
+        let SampledVolume { volume, sample, .. } = self;
         let cold_rate = warm_rate.filter(|_| is_cold(&sample));
-        Checked {
+        VolumeCheck {
             device: volume.path.display().to_string(),
             size: volume.size,
             places: self.places.len(),

@@ -5,11 +5,11 @@ use ledger::LongWork;
 use record::{Bytes, Ranges};
 use serde::{Deserialize, Serialize};
 
-use reader::Attached;
+use reader::DiskAttachment;
 
 /// End of a start of a warming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum WarmedPart {
     /// Before its end.
     Midway,
     /// With all that was requested, which left something out.
@@ -35,7 +35,7 @@ pub(crate) struct Checkpoint {
     pub whole: bool,
     /// The attachment, of a volume whose name is not enough to know it by.
     #[serde(default)]
-    pub attached: Option<Attached>,
+    pub attached: Option<DiskAttachment>,
     /// True if the last start ended as requested: not by a signal, a kill or an error.
     #[serde(default)]
     pub ended: bool,

@@ -53,7 +53,7 @@ use blocks::SnapshotBlocks;
 use finding::{Finding, FindingCode};
 use later::WantedSpace;
 use limit::SharedRateLimit;
-use one::{Shared, Task, Warmed};
+use one::{Shared, Task, WarmResult};
 use pace::IoPolicy;
 use plan::{Extent, KnownSpace};
 use reader::Volume;
@@ -314,7 +314,7 @@ fn task(
 
 /// `findings` are of all volumes; `hot`: what was to be hot is, as far as it can be.
 fn answer(
-    warmed: &[Warmed],
+    warmed: &[WarmResult],
     findings: &[Finding],
     hot: bool,
     args: &WarmArgs,

@@ -13,7 +13,7 @@ use linux::ebs::Exceeded;
 use record::{Bytes, Ranges};
 use study::depth::verdict::Verdict;
 
-use super::checkpoint::End;
+use super::checkpoint::WarmedPart;
 use super::finding::{Finding, FindingCode};
 use super::later::{FinalPlan, FinalPlanReceiver, WantedSpace};
 use super::limit::SharedRateLimit;
@@ -61,7 +61,7 @@ pub(crate) struct Shared<'a> {
 
 /// End of the warming of a volume.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Ending {
+pub(crate) enum WarmingEnd {
     /// All that was to be read was requested.
     Done,
     /// By a signal.
@@ -74,7 +74,7 @@ pub(crate) enum Ending {
 
 /// Result of a volume.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Warmed {
+pub(crate) struct WarmResult {
     /// The path by which it was named.
     pub device: String,
     /// By what the ledger knows it.
@@ -117,12 +117,12 @@ pub(crate) struct Warmed {
     /// For how long the ledger knows how far it is.
     pub resumes: Resumable,
     /// End of the warming.
-    pub ending: Ending,
+    pub ending: WarmingEnd,
     /// Findings about the volume.
     pub findings: Vec<Finding>,
 }
 
-impl Warmed {
+impl WarmResult {
     /// Bytes a second at this start; `None` where nothing was read.
     pub(crate) fn rate(&self) -> Option<f64> {
         let rate = self.read.0 as f64 / self.seconds;
@@ -137,7 +137,7 @@ pub(crate) fn warm(
     number: usize,
     lister: &dyn ListEngine,
     shared: &Shared<'_>,
-) -> Warmed {
+) -> WarmResult {
     let Task {
         volume,
         wanted,
@@ -196,7 +196,7 @@ fn read(
     lister: &dyn ListEngine,
     shared: &Shared<'_>,
     found: impl FnOnce() -> FinalPlan,
-) -> Warmed {
+) -> WarmResult {
     let started = ask.started;
     let done = started.checkpoint.done.clone();
     let todo = ask.plan.without(&done);
@@ -236,15 +236,15 @@ fn read(
     } = found();
     findings.extend(of_plan);
     let mut ending = match ended {
-        Err(why) => Ending::Failed(why),
-        Ok(_) if reading.end_of_reading() == EndOfReading::Gone => Ending::Gone,
-        Ok(_) if reading.end_of_reading() == EndOfReading::Silent => Ending::Failed(
+        Err(why) => WarmingEnd::Failed(why),
+        Ok(_) if reading.end_of_reading() == EndOfReading::Gone => WarmingEnd::Gone,
+        Ok(_) if reading.end_of_reading() == EndOfReading::Silent => WarmingEnd::Failed(
             "it answers no read any more, also where it did before, though the kernel still lists it"
                 .to_owned(),
         ),
         // A signal that came when all was read has ended nothing.
-        Ok(EndReason::Interrupted) if !reading.is_complete() => Ending::Interrupted,
-        Ok(_) => Ending::Done,
+        Ok(EndReason::Interrupted) if !reading.is_complete() => WarmingEnd::Interrupted,
+        Ok(_) => WarmingEnd::Done,
     };
     let unreadable = reading.unreadable().clone();
     let is_coarse = reading.is_coarse();
@@ -264,13 +264,13 @@ fn read(
     let covered = done_now.union(&unreadable);
     let within = Ranges::all(volume.size.min(size_now));
     let left = plan.all().intersect(&within).subtract(&covered).total();
-    if ending == Ending::Done && size_now > smallest && left.0 > 0 {
-        ending = Ending::Failed(
+    if ending == WarmingEnd::Done && size_now > smallest && left.0 > 0 {
+        ending = WarmingEnd::Failed(
             "it became smaller and then larger again, and was not read behind its smallest end"
                 .to_owned(),
         );
     }
-    let mut warmed = Warmed {
+    let mut warmed = WarmResult {
         device: volume.path.display().to_string(),
         key: volume.key.text().to_owned(),
         size: volume.size,
@@ -295,7 +295,7 @@ fn read(
     };
     if watching.writes() {
         warmed.resumes = volume.key.resumable();
-        if warmed.ending == Ending::Gone {
+        if warmed.ending == WarmingEnd::Gone {
             warmed.resumes = warmed.resumes.when_detached();
         }
     }
@@ -315,14 +315,14 @@ fn read(
 }
 
 /// End as the ledger records it.
-fn end(ending: &Ending, whole: bool, is_coarse: bool) -> End {
+fn end(ending: &WarmingEnd, whole: bool, is_coarse: bool) -> WarmedPart {
     match ending {
-        Ending::Interrupted | Ending::Gone | Ending::Failed(_) => End::Midway,
+        WarmingEnd::Interrupted | WarmingEnd::Gone | WarmingEnd::Failed(_) => WarmedPart::Midway,
         // Some of what is called unreadable may not be: the same command is to read closer.
-        Ending::Done if is_coarse => End::Midway,
-        Ending::Done if whole => End::Whole,
+        WarmingEnd::Done if is_coarse => WarmedPart::Midway,
+        WarmingEnd::Done if whole => WarmedPart::Whole,
         // Work that leaves something out by choice is not at its end: a later start reads the rest.
-        Ending::Done => End::Requested,
+        WarmingEnd::Done => WarmedPart::Requested,
     }
 }
 
@@ -401,12 +401,17 @@ mod tests {
     #[test]
     fn a_range_that_was_read_coarsely_is_not_finished() {
         for (ending, whole, is_coarse, expected) in [
-            (Ending::Done, true, false, End::Whole),
-            (Ending::Done, false, false, End::Requested),
-            (Ending::Done, true, true, End::Midway),
-            (Ending::Done, false, true, End::Midway),
-            (Ending::Interrupted, true, false, End::Midway),
-            (Ending::Failed(String::new()), true, false, End::Midway),
+            (WarmingEnd::Done, true, false, WarmedPart::Whole),
+            (WarmingEnd::Done, false, false, WarmedPart::Requested),
+            (WarmingEnd::Done, true, true, WarmedPart::Midway),
+            (WarmingEnd::Done, false, true, WarmedPart::Midway),
+            (WarmingEnd::Interrupted, true, false, WarmedPart::Midway),
+            (
+                WarmingEnd::Failed(String::new()),
+                true,
+                false,
+                WarmedPart::Midway,
+            ),
         ] {
             assert_eq!(end(&ending, whole, is_coarse), expected, "{ending:?}");
         }

@@ -4,7 +4,7 @@ use record::{Bytes, Severity};
 use serde::Serialize;
 
 use super::finding::{Finding, FindingCode};
-use super::one::{Ending, Warmed};
+use super::one::{WarmResult, WarmingEnd};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
@@ -23,7 +23,7 @@ const COLUMNS: [Column; 8] = [
 ];
 
 /// The answer as text.
-pub(crate) fn text(warmed: &[Warmed], shared: &[Finding], columns: usize) -> String {
+pub(crate) fn text(warmed: &[WarmResult], shared: &[Finding], columns: usize) -> String {
     let rows: Vec<Vec<String>> = warmed.iter().map(row).collect();
     let mut text = layout(&COLUMNS, &rows, columns);
     for one in warmed {
@@ -60,16 +60,16 @@ fn sign(severity: Severity) -> &'static str {
     }
 }
 
-fn row(one: &Warmed) -> Vec<String> {
+fn row(one: &WarmResult) -> Vec<String> {
     let now = match &one.ending {
-        Ending::Done if one.unreadable.is_empty() && one.left_out.0 > 0 => {
+        WarmingEnd::Done if one.unreadable.is_empty() && one.left_out.0 > 0 => {
             format!("{} left out", one.left_out)
         }
-        Ending::Done if one.unreadable.is_empty() => "warm".to_owned(),
-        Ending::Done => format!("{} cannot be read", one.unreadable.total()),
-        Ending::Interrupted => format!("interrupted, {} left", one.left),
-        Ending::Gone => format!("gone, {} left", one.left),
-        Ending::Failed(_) => format!("failed, {} left", one.left),
+        WarmingEnd::Done if one.unreadable.is_empty() => "warm".to_owned(),
+        WarmingEnd::Done => format!("{} cannot be read", one.unreadable.total()),
+        WarmingEnd::Interrupted => format!("interrupted, {} left", one.left),
+        WarmingEnd::Gone => format!("gone, {} left", one.left),
+        WarmingEnd::Failed(_) => format!("failed, {} left", one.left),
     };
     vec![
         one.device.clone(),
@@ -89,7 +89,7 @@ fn row(one: &Warmed) -> Vec<String> {
 }
 
 /// Finding about the unreadable ranges of a volume.
-fn unreadable(one: &Warmed) -> Option<Finding> {
+fn unreadable(one: &WarmResult) -> Option<Finding> {
     if one.unreadable.is_empty() {
         return None;
     }
@@ -116,20 +116,20 @@ fn unreadable(one: &Warmed) -> Option<Finding> {
 }
 
 /// Advice for a volume that was not read to the end; `None` for one that was.
-pub(crate) fn midway(one: &Warmed) -> Option<String> {
+pub(crate) fn midway(one: &WarmResult) -> Option<String> {
     let device = &one.device;
     let on = one.resumes.hint();
     match &one.ending {
-        Ending::Done => None,
-        Ending::Interrupted => Some(format!(
+        WarmingEnd::Done => None,
+        WarmingEnd::Interrupted => Some(format!(
             "{device}: interrupted with {} left to read. {on}",
             one.left
         )),
-        Ending::Gone => Some(format!(
+        WarmingEnd::Gone => Some(format!(
             "{device}: the device went away with {} left to read. Attach it again. {on}",
             one.left
         )),
-        Ending::Failed(why) => Some(format!(
+        WarmingEnd::Failed(why) => Some(format!(
             "{device}: {why}. {} are left to read. {on}",
             one.left
         )),
@@ -137,7 +137,7 @@ pub(crate) fn midway(one: &Warmed) -> Option<String> {
 }
 
 /// The answer as one JSON document, with a line's end behind it.
-pub(crate) fn document(warmed: &[Warmed], shared: &[Finding]) -> String {
+pub(crate) fn document(warmed: &[WarmResult], shared: &[Finding]) -> String {
     let document = Document {
         volumes: warmed.iter().map(VolumeDocument::of).collect(),
         findings: shared.iter().map(FindingDocument::of).collect(),
@@ -232,7 +232,7 @@ impl FindingDocument {
 }
 
 impl<'a> VolumeDocument<'a> {
-    fn of(one: &'a Warmed) -> VolumeDocument<'a> {
+    fn of(one: &'a WarmResult) -> VolumeDocument<'a> {
         let sets = one.sets.iter().map(|(stage, bytes)| SetDocument {
             set: stage.word(),
             bytes: *bytes,
@@ -274,11 +274,11 @@ impl<'a> VolumeDocument<'a> {
     }
 }
 
-fn ending_word(ending: &Ending) -> &'static str {
+fn ending_word(ending: &WarmingEnd) -> &'static str {
     match ending {
-        Ending::Done => "done",
-        Ending::Interrupted => "interrupted",
-        Ending::Gone => "gone",
-        Ending::Failed(_) => "failed",
+        WarmingEnd::Done => "done",
+        WarmingEnd::Interrupted => "interrupted",
+        WarmingEnd::Gone => "gone",
+        WarmingEnd::Failed(_) => "failed",
     }
 }

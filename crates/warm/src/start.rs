@@ -227,12 +227,12 @@ fn doubt(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use reader::Attached;
+    use reader::DiskAttachment;
 
     #[test]
     fn only_the_same_volume_is_believed_to_be_warm() {
         let attached = |diskseq| {
-            Some(Attached {
+            Some(DiskAttachment {
                 boot: "b".to_owned(),
                 diskseq,
             })

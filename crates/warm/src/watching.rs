@@ -6,7 +6,7 @@ use job::{CheckpointInterval, CheckpointWriter, EndState};
 use linux::Root;
 use record::{Bytes, Ranges};
 
-use super::checkpoint::{Checkpoint, End};
+use super::checkpoint::{Checkpoint, WarmedPart};
 use super::pace::KernelBytes;
 use super::progress::VolumeLine;
 use super::reading::{DeviceObserver, ReadingProgress};
@@ -66,17 +66,17 @@ impl<'a> VolumeObserver<'a> {
     /// checkpoints.
     pub(crate) fn end(
         mut self,
-        end: End,
+        end: WarmedPart,
         done: Ranges,
         unreadable: Ranges,
     ) -> Option<anyhow::Error> {
         self.checkpoint.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
         (self.checkpoint.done, self.checkpoint.unreadable) = (done, unreadable);
-        self.checkpoint.ended = end != End::Midway;
+        self.checkpoint.ended = end != WarmedPart::Midway;
         self.line.end();
         let state = match end {
-            End::Whole => EndState::Finished,
-            End::Requested | End::Midway => EndState::Suspended,
+            WarmedPart::Whole => EndState::Finished,
+            WarmedPart::Requested | WarmedPart::Midway => EndState::Suspended,
         };
         self.writer.end(&self.checkpoint, state).err()
     }

@@ -94,12 +94,12 @@ pub(super) fn waits_at_end_only(phase: &Phase) -> bool {
 mod tests {
     use record::{CallKind, JobOptions, Verdict};
 
-    use super::super::made::{self, Made};
+    use super::super::made::{self, MadeRun};
     use super::*;
 
     /// A run of the suite that read a file of `times` the memory, on this machine's odd KiB.
     fn reading(times: f64, device_share: f64) -> Run {
-        let mut run = Made::steady(1000.0).device_share(device_share).run();
+        let mut run = MadeRun::steady(1000.0).device_share(device_share).run();
         run.suite = "bonnie".to_owned();
         run.target.direct = false;
         run.machine.memory = Bytes::kib(24_684_084);

@@ -12,7 +12,7 @@ const NEVER_SPLIT: Bytes = Bytes::kib(64);
 
 /// Blocks of its own that a file system reads or writes in a phase for the file that is measured: its inode and its
 /// extents. On a block device there are none.
-const METADATA: Amount = Amount {
+const METADATA: IoAmount = IoAmount {
     ops: 16.0,
     bytes: 16.0 * 4096.0,
 };
@@ -22,14 +22,14 @@ const COPY_ON_WRITE: [&str; 3] = ["btrfs", "bcachefs", "zfs"];
 
 /// Requests and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Amount {
+struct IoAmount {
     ops: f64,
     bytes: f64,
 }
 
-impl Amount {
-    fn and(self, other: Amount) -> Amount {
-        Amount {
+impl IoAmount {
+    fn and(self, other: IoAmount) -> IoAmount {
+        IoAmount {
             ops: self.ops + other.ops,
             bytes: self.bytes + other.bytes,
         }
@@ -37,9 +37,9 @@ impl Amount {
 }
 
 /// I/O of others in one direction.
-struct Foreign {
+struct ForeignIo {
     word: &'static str,
-    beyond: Amount,
+    beyond: IoAmount,
     /// The larger of its shares of all requests and all bytes that were requested.
     share: f64,
     weight: Weight,
@@ -55,31 +55,31 @@ pub(super) fn foreign_io(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Op
     let after = phase.surroundings.after.unwrap_or_default();
     let seconds = seconds + phase.drain_seconds;
     let rule = Rule::of(run, phase);
-    let reads = Amount {
+    let reads = IoAmount {
         ops: (counts.reads + after.reads) as f64,
         bytes: (counts.read_bytes + after.read_bytes) as f64,
     };
-    let writes = Amount {
+    let writes = IoAmount {
         ops: (counts.writes + after.writes) as f64,
         bytes: (counts.write_bytes + after.write_bytes) as f64,
     };
     let metadata = match run.target.kind {
-        TargetKind::Block => Amount::default(),
+        TargetKind::Block => IoAmount::default(),
         TargetKind::Directory | TargetKind::File => METADATA,
     };
     let own_reads = made(phase.read.as_ref());
     let own_writes = made(phase.written());
-    let asked = Amount {
+    let asked = IoAmount {
         ops: own_reads.ops + own_writes.ops,
         bytes: own_reads.bytes + own_writes.bytes,
     };
-    let own_writes = Amount {
+    let own_writes = IoAmount {
         // A driver may count a flush as a write of no bytes.
         ops: own_writes.ops + made(phase.sync.as_ref()).ops,
         ..own_writes
     };
     let half_width = half_width(figures);
-    let parts: Vec<Foreign> = [
+    let parts: Vec<ForeignIo> = [
         foreign(
             "read",
             reads,
@@ -120,7 +120,7 @@ pub(super) fn foreign_io(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Op
     Some(finding(FindingCode::ForeignIo, severity, Some(phase), text))
 }
 
-impl Foreign {
+impl ForeignIo {
     fn text(&self, seconds: f64) -> String {
         format!(
             "{} {}s/s ({} MiB/s)",
@@ -134,13 +134,13 @@ impl Foreign {
 /// I/O of a device in a direction beyond our own requests, where that weighs against the figures.
 fn foreign(
     word: &'static str,
-    device: Amount,
-    own: Amount,
-    counted: Counted,
-    asked: Amount,
+    device: IoAmount,
+    own: IoAmount,
+    counted: CountedKinds,
+    asked: IoAmount,
     half_width: Option<f64>,
-) -> Option<Foreign> {
-    let beyond = Amount {
+) -> Option<ForeignIo> {
+    let beyond = IoAmount {
         ops: (device.ops - own.ops).max(0.0),
         bytes: (device.bytes - own.bytes).max(0.0),
     };
@@ -151,7 +151,7 @@ fn foreign(
         .filter(|(_, _, is_known)| *is_known);
     shares
         .filter_map(|(beyond_one, asked, _)| {
-            Some(Foreign {
+            Some(ForeignIo {
                 word,
                 beyond,
                 share: beyond_one / asked.max(1.0),
@@ -163,13 +163,13 @@ fn foreign(
 
 /// All requests of a direction that were made, also those that came back when the time was up. In an open loop,
 /// the latencies are of those too that were due and never made.
-fn made(flow: Option<&Flow>) -> Amount {
+fn made(flow: Option<&Flow>) -> IoAmount {
     let Some(flow) = flow else {
-        return Amount::default();
+        return IoAmount::default();
     };
     let times = flow.service.as_ref().unwrap_or(&flow.latency);
     let ops = times.count().max(flow.ops) as f64;
-    Amount {
+    IoAmount {
         ops,
         bytes: flow.bytes as f64 * ops / flow.ops.max(1) as f64,
     }
@@ -186,15 +186,15 @@ fn half_width(figures: &PhaseFigures) -> Option<f64> {
 
 /// Counts of a direction that can tell foreign I/O from our own.
 #[derive(Clone, Copy)]
-struct Counted {
+struct CountedKinds {
     ops: bool,
     bytes: bool,
 }
 
 /// Counts that can tell foreign I/O in each direction, given the layers between us and the disks.
 struct Rule {
-    reads: Counted,
-    writes: Counted,
+    reads: CountedKinds,
+    writes: CountedKinds,
 }
 
 impl Rule {
@@ -213,11 +213,11 @@ impl Rule {
         // A sync makes a file system write its journal, which may be more than what is synced.
         let journals = phase.sync.is_some() && run.target.kind != TargetKind::Block;
         Rule {
-            reads: Counted {
+            reads: CountedKinds {
                 ops: small && (transparent || !writing),
                 bytes: transparent || !writing,
             },
-            writes: Counted {
+            writes: CountedKinds {
                 ops: small && transparent && !journals,
                 bytes: transparent && !journals,
             },
@@ -227,7 +227,7 @@ impl Rule {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{self, Made};
+    use super::super::made::{self, MadeRun};
     use super::*;
 
     fn codes(run: &Run) -> Vec<(FindingCode, Severity)> {
@@ -236,9 +236,9 @@ mod tests {
 
     #[test]
     fn what_the_device_did_beyond_our_requests_is_foreign() {
-        let run = Made::steady(1000.0).device_share(1.3).run();
+        let run = MadeRun::steady(1000.0).device_share(1.3).run();
         assert_eq!(codes(&run), [(FindingCode::ForeignIo, Severity::Warn)]);
-        let run = Made::steady(1000.0).device_share(1.0).run();
+        let run = MadeRun::steady(1000.0).device_share(1.0).run();
         assert_eq!(codes(&run), []);
     }
 
@@ -246,7 +246,7 @@ mod tests {
     fn foreign_io_is_found_on_a_disk_of_any_speed() {
         for rate in [60.0, 500.0, 5000.0, 200_000.0] {
             for share in [1.02, 1.04, 1.67] {
-                let run = Made::steady(rate).noise(0.01).device_share(share).run();
+                let run = MadeRun::steady(rate).noise(0.01).device_share(share).run();
                 let found = codes(&run);
                 assert_eq!(
                     found,
@@ -254,10 +254,10 @@ mod tests {
                     "{rate} {share}"
                 );
             }
-            let run = Made::steady(rate).noise(0.01).device_share(1.0).run();
+            let run = MadeRun::steady(rate).noise(0.01).device_share(1.0).run();
             assert_eq!(codes(&run), [], "{rate}");
             // Within what the interval allows for.
-            let run = Made::steady(rate).noise(0.5).device_share(1.01).run();
+            let run = MadeRun::steady(rate).noise(0.5).device_share(1.01).run();
             let of_others = |(code, _): &(FindingCode, Severity)| *code == FindingCode::ForeignIo;
             assert!(!codes(&run).iter().any(of_others), "{rate}");
         }
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_little_foreign_io_beside_a_narrow_interval_is_a_note() {
-        let run = Made::steady(10_000.0).device_share(1.008).run();
+        let run = MadeRun::steady(10_000.0).device_share(1.008).run();
         assert_eq!(codes(&run), [(FindingCode::ForeignIo, Severity::Note)]);
     }
 
@@ -273,7 +273,7 @@ mod tests {
     fn what_comes_back_after_the_end_is_our_own() {
         // 20 in flight when 800 had come back: the device did 820, and 20 of them late.
         let late = |foreign: u64| {
-            let mut run = Made::steady(100.0).noise(0.01).run();
+            let mut run = MadeRun::steady(100.0).noise(0.01).run();
             let phase = &mut run.phases[0];
             let flow = phase.read.as_mut().unwrap();
             flow.latency.record_many(1_000_000, 20);
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn own_flushes_are_own_requests_on_every_driver() {
         let log = |flushes_count: bool, foreign: u64| {
-            let mut run = Made::steady(7000.0).writing().block(Bytes::kib(4)).run();
+            let mut run = MadeRun::steady(7000.0).writing().block(Bytes::kib(4)).run();
             run.target.kind = TargetKind::Block;
             let phase = &mut run.phases[0];
             phase.sync = phase.write.clone();
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn somebody_elses_writes_beside_our_reads_are_foreign() {
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         for window in &mut run.phases[0].windows {
             let device = window.device.as_mut().unwrap();
             (device.writes, device.write_bytes) = (300, 300 * 4096);
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn split_requests_are_not_foreign() {
-        let mut run = Made::steady(100.0).block(Bytes::MIB).run();
+        let mut run = MadeRun::steady(100.0).block(Bytes::MIB).run();
         for window in &mut run.phases[0].windows {
             window.device.as_mut().unwrap().reads *= 4;
         }
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn a_journal_beside_many_requests_is_a_note_at_most() {
         // Seen on a root disk: 70 small writes a second beside 45,000 reads.
-        let mut run = Made::steady(45_000.0).run();
+        let mut run = MadeRun::steady(45_000.0).run();
         for window in &mut run.phases[0].windows {
             let device = window.device.as_mut().unwrap();
             (device.writes, device.write_bytes) = (70, 5 << 20);
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn parity_and_trees_are_nobody() {
-        let mut run = Made::steady(1000.0).writing().run();
+        let mut run = MadeRun::steady(1000.0).writing().run();
         for window in &mut run.phases[0].windows {
             let device = window.device.as_mut().unwrap();
             (device.reads, device.read_bytes) = (2000, 2000 * 16_384);

@@ -280,7 +280,7 @@ fn within(flow: &FlowFigures) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{self, Made};
+    use super::super::made::{self, MadeRun};
     use super::*;
 
     fn codes(run: &Run) -> Vec<(FindingCode, Severity)> {
@@ -290,14 +290,14 @@ mod tests {
     #[test]
     fn a_steady_disk_has_no_finding() {
         for seed in 0..20 {
-            let run = Made::steady(1000.0).seed(seed).run();
+            let run = MadeRun::steady(1000.0).seed(seed).run();
             assert_eq!(codes(&run), [], "seed {seed}");
         }
     }
 
     #[test]
     fn a_rate_that_drifts_is_unsteady() {
-        let run = Made::new(|t| 1000.0 * (1.0 - 0.05 * t)).run();
+        let run = MadeRun::new(|t| 1000.0 * (1.0 - 0.05 * t)).run();
         let found = codes(&run);
         assert!(
             found.contains(&(FindingCode::Unsteady, Severity::Warn)),
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn a_drift_is_reported_by_both_rates_and_never_falls_by_more_than_all() {
         for (begin, slope, word) in [(1.0, -0.119, "fell"), (0.05, 0.119, "rose")] {
-            let run = Made::new(move |t| 1000.0 * (begin + slope * t)).run();
+            let run = MadeRun::new(move |t| 1000.0 * (begin + slope * t)).run();
             let conclusion = made::conclude(&run);
             let found = conclusion
                 .findings
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_spent_burst_is_reported_with_both_levels_and_the_time() {
-        let run = Made::new(|t| if t < 4.0 { 3000.0 } else { 400.0 }).run();
+        let run = MadeRun::new(|t| if t < 4.0 { 3000.0 } else { 400.0 }).run();
         let conclusion = made::conclude(&run);
         let burst = conclusion
             .findings
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_plateau_with_waiting_requests_is_capped() {
-        let run = Made::capped(400.0).run();
+        let run = MadeRun::capped(400.0).run();
         assert_eq!(codes(&run), [(FindingCode::Capped, Severity::Note)]);
         let text = &made::conclude(&run).findings[0].text;
         assert!(text.contains("400 IOPS or"), "{text}");
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn an_interval_that_stayed_wide_is_short() {
-        let run = Made::steady(1000.0).noise(0.6).run();
+        let run = MadeRun::steady(1000.0).noise(0.6).run();
         let found = codes(&run);
         assert!(
             found.iter().any(|(code, _)| *code == FindingCode::Short),
@@ -367,7 +367,7 @@ mod tests {
         );
         // Without a precision asked for, only one that says nothing is.
         for (noise, short) in [(0.2, false), (2.0, true)] {
-            let mut run = Made::steady(1000.0).noise(noise).run();
+            let mut run = MadeRun::steady(1000.0).noise(noise).run();
             run.phases[0].workload.precision = 0.0;
             let found = codes(&run);
             let said = found.iter().any(|(code, _)| *code == FindingCode::Short);
@@ -378,7 +378,7 @@ mod tests {
     #[test]
     fn a_phase_too_short_for_an_interval_is_short_also_where_none_was_asked_for() {
         for precision in [0.03, 0.0] {
-            let mut run = Made::steady(1000.0).lasting(1).run();
+            let mut run = MadeRun::steady(1000.0).lasting(1).run();
             run.phases[0].workload.precision = precision;
             let found = codes(&run);
             assert!(
@@ -391,14 +391,14 @@ mod tests {
     #[test]
     fn a_wide_interval_speaks_for_itself_unless_it_says_nothing() {
         let width = |noise: f64| {
-            let run = Made::steady(1000.0).noise(noise).run();
+            let run = MadeRun::steady(1000.0).noise(noise).run();
             codes(&run)
                 .into_iter()
                 .find(|(code, _)| *code == FindingCode::Short)
         };
         assert_eq!(width(0.3), Some((FindingCode::Short, Severity::Note)));
         assert_eq!(width(0.7), Some((FindingCode::Short, Severity::Note)));
-        let run = Made::new(|t| if t < 7.5 { 10.0 } else { 5000.0 }).run();
+        let run = MadeRun::new(|t| if t < 7.5 { 10.0 } else { 5000.0 }).run();
         assert!(codes(&run).contains(&(FindingCode::Short, Severity::Warn)));
     }
 
@@ -406,7 +406,7 @@ mod tests {
     fn a_cap_that_alternates_is_named_with_both_levels() {
         for stay in [1.0, 2.0] {
             let high = move |t: f64| (t / stay) as u64 % 2 == 1;
-            let run = Made::new(move |t| if high(t) { 3000.0 } else { 300.0 }).run();
+            let run = MadeRun::new(move |t| if high(t) { 3000.0 } else { 300.0 }).run();
             let conclusion = made::conclude(&run);
             let found = conclusion
                 .findings
@@ -421,7 +421,7 @@ mod tests {
 
     /// An open loop at `due` a second on a disk with a limit, whose queue is waited for at the end.
     fn overloaded(cap: f64, due: f64) -> Run {
-        let mut run = Made::capped(cap).run();
+        let mut run = MadeRun::capped(cap).run();
         let phase = &mut run.phases[0];
         phase.workload.rate_per_s = Some(due);
         phase.workload.depth = 4096;
@@ -485,7 +485,7 @@ mod tests {
 
     #[test]
     fn a_job_that_ends_by_its_size_is_told_to_move_more() {
-        let mut run = Made::steady(1000.0).lasting(1).run();
+        let mut run = MadeRun::steady(1000.0).lasting(1).run();
         let phase = &mut run.phases[0];
         phase.workload.details = Some(Box::new(record::JobOptions {
             options: vec![("rw".to_owned(), "read".to_owned())],
@@ -507,7 +507,7 @@ mod tests {
 
     #[test]
     fn an_overload_is_reported_by_the_rate_after_the_opening_burst() {
-        let mut run = Made::new(|t| if t < 0.5 { 3000.0 } else { 300.0 }).run();
+        let mut run = MadeRun::new(|t| if t < 0.5 { 3000.0 } else { 300.0 }).run();
         run.phases[0].workload.rate_per_s = Some(800.0);
         let text = &made::conclude(&run).findings[0].text;
         let words = text.strip_prefix("Overload: 800 requests a second were due and ");
@@ -519,7 +519,7 @@ mod tests {
 
     #[test]
     fn a_stall_of_an_open_loop_that_keeps_its_rate_otherwise_is_no_overload() {
-        let mut run = Made::steady(1000.0).stalled(3..5).run();
+        let mut run = MadeRun::steady(1000.0).stalled(3..5).run();
         run.phases[0].workload.rate_per_s = Some(1000.0);
         let found: Vec<FindingCode> = codes(&run).into_iter().map(|(code, _)| code).collect();
         assert!(
@@ -530,14 +530,14 @@ mod tests {
 
     #[test]
     fn a_phase_that_a_signal_ended_is_short() {
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         run.phases[0].stopped = StopReason::Signal;
         assert_eq!(codes(&run), [(FindingCode::Short, Severity::Warn)]);
     }
 
     #[test]
     fn an_open_loop_that_falls_behind_is_unsteady() {
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         run.phases[0].workload.rate_per_s = Some(1500.0);
         assert_eq!(codes(&run), [(FindingCode::Unsteady, Severity::Warn)]);
         run.phases[0].workload.rate_per_s = Some(1010.0);

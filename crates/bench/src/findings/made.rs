@@ -14,7 +14,7 @@ const SECONDS: usize = 8;
 const DEPTH: u32 = 20;
 
 /// A made run.
-pub(super) struct Made {
+pub(super) struct MadeRun {
     rate: Box<dyn Fn(f64) -> f64>,
     noise: f64,
     /// Share of its deviation from the rate that a slice keeps of the one before.
@@ -31,9 +31,9 @@ pub(super) struct Made {
     stalled: Range<usize>,
 }
 
-impl Made {
-    pub(super) fn new(rate: impl Fn(f64) -> f64 + 'static) -> Made {
-        Made {
+impl MadeRun {
+    pub(super) fn new(rate: impl Fn(f64) -> f64 + 'static) -> MadeRun {
+        MadeRun {
             rate: Box::new(rate),
             noise: 0.02,
             memory: 0.0,
@@ -48,66 +48,66 @@ impl Made {
         }
     }
 
-    pub(super) fn steady(rate: f64) -> Made {
-        Made::new(move |_| rate)
+    pub(super) fn steady(rate: f64) -> MadeRun {
+        MadeRun::new(move |_| rate)
     }
 
-    pub(super) fn capped(rate: f64) -> Made {
-        Made::steady(rate).flat()
+    pub(super) fn capped(rate: f64) -> MadeRun {
+        MadeRun::steady(rate).flat()
     }
 
-    pub(super) fn flat(self) -> Made {
-        Made { flat: true, ..self }
+    pub(super) fn flat(self) -> MadeRun {
+        MadeRun { flat: true, ..self }
     }
 
-    pub(super) fn noise(self, noise: f64) -> Made {
-        Made { noise, ..self }
+    pub(super) fn noise(self, noise: f64) -> MadeRun {
+        MadeRun { noise, ..self }
     }
 
-    pub(super) fn memory(self, memory: f64) -> Made {
-        Made { memory, ..self }
+    pub(super) fn memory(self, memory: f64) -> MadeRun {
+        MadeRun { memory, ..self }
     }
 
-    pub(super) fn lasting(self, seconds: usize) -> Made {
-        Made { seconds, ..self }
+    pub(super) fn lasting(self, seconds: usize) -> MadeRun {
+        MadeRun { seconds, ..self }
     }
 
-    pub(super) fn seed(self, seed: u64) -> Made {
-        Made { seed, ..self }
+    pub(super) fn seed(self, seed: u64) -> MadeRun {
+        MadeRun { seed, ..self }
     }
 
-    pub(super) fn block(self, block: Bytes) -> Made {
-        Made { block, ..self }
+    pub(super) fn block(self, block: Bytes) -> MadeRun {
+        MadeRun { block, ..self }
     }
 
-    pub(super) fn writing(self) -> Made {
-        Made {
+    pub(super) fn writing(self) -> MadeRun {
+        MadeRun {
             reads: false,
             ..self
         }
     }
 
-    pub(super) fn device_share(self, share: f64) -> Made {
-        Made {
+    pub(super) fn device_share(self, share: f64) -> MadeRun {
+        MadeRun {
             device_share: Some(share),
             ..self
         }
     }
 
-    pub(super) fn no_device(self) -> Made {
-        Made {
+    pub(super) fn no_device(self) -> MadeRun {
+        MadeRun {
             device_share: None,
             ..self
         }
     }
 
-    pub(super) fn idle(self, idle: f64) -> Made {
-        Made { idle, ..self }
+    pub(super) fn idle(self, idle: f64) -> MadeRun {
+        MadeRun { idle, ..self }
     }
 
     /// Nothing comes back in these windows.
-    pub(super) fn stalled(self, stalled: Range<usize>) -> Made {
-        Made { stalled, ..self }
+    pub(super) fn stalled(self, stalled: Range<usize>) -> MadeRun {
+        MadeRun { stalled, ..self }
     }
 
     pub(super) fn run(self) -> Run {

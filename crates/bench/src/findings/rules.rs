@@ -64,12 +64,12 @@ pub(super) fn io_errors(phase: &Phase) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{self, Made};
+    use super::super::made::{self, MadeRun};
     use super::*;
     use record::{FailedRequests, Run, Verdict, Verified};
 
     fn run(change: impl FnOnce(&mut Phase)) -> Run {
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         change(&mut run.phases[0]);
         run
     }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_phase_in_which_most_failed_did_not_stall() {
         let stalled = |failed| {
-            let mut made = Made::steady(1000.0).stalled(3..5).run();
+            let mut made = MadeRun::steady(1000.0).stalled(3..5).run();
             made.phases[0].outcome.failed = failed;
             let codes = made::codes(&made);
             codes.iter().any(|(code, _)| *code == FindingCode::Stall)

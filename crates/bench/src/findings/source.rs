@@ -320,7 +320,7 @@ pub(super) fn small_span(run: &Run) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{self, Made};
+    use super::super::made::{self, MadeRun};
     use super::*;
 
     fn codes(run: &Run) -> Vec<(FindingCode, Severity)> {
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_sparse_file_is_invalid_and_a_written_one_is_not() {
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         run.target.unwritten_fraction = Some(0.4);
         assert_eq!(codes(&run), [(FindingCode::Unwritten, Severity::Invalid)]);
         run.target.unwritten_fraction = Some(0.005);
@@ -342,10 +342,10 @@ mod tests {
 
     /// A run in which data that compresses is written at these rates, and random data at 1000 a second.
     fn compared(given: [f64; 6]) -> Run {
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         let phases = (1..=6).zip(given).flat_map(|(turn, rate)| {
             [("given", rate), ("random", 1000.0)].map(|(kind, rate)| {
-                let made = Made::steady(rate).seed(turn).writing().lasting(1);
+                let made = MadeRun::steady(rate).seed(turn).writing().lasting(1);
                 let mut phase = made.run().phases.remove(0);
                 phase.name = format!("{kind}-data-{turn}");
                 if kind == "given" {
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn a_device_full_of_zeros_was_never_written() {
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         run.target.zero_fraction = Some(0.9);
         assert_eq!(codes(&run), [(FindingCode::Unwritten, Severity::Warn)]);
         run.target.zero_fraction = Some(0.2);
@@ -394,14 +394,14 @@ mod tests {
 
     #[test]
     fn holes_do_not_matter_to_writes() {
-        let mut run = Made::steady(1000.0).writing().run();
+        let mut run = MadeRun::steady(1000.0).writing().run();
         run.target.unwritten_fraction = Some(1.0);
         assert_eq!(codes(&run), []);
     }
 
     #[test]
     fn memory_is_no_disk() {
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         run.target.in_memory = true;
         assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Invalid)]);
     }
@@ -430,7 +430,7 @@ mod tests {
                 "(bcache)",
             ),
         ] {
-            let mut run = Made::steady(1000.0).run();
+            let mut run = MadeRun::steady(1000.0).run();
             let layer = "/dev/x".to_owned();
             run.target.caches = vec![Cache { layer, kind }];
             assert_eq!(codes(&run), [(FindingCode::Cached, severity)]);
@@ -441,14 +441,14 @@ mod tests {
 
     #[test]
     fn a_refusal_of_direct_io_makes_the_run_invalid() {
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         run.target.direct = false;
         assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Invalid)]);
     }
 
     #[test]
     fn what_a_program_serves_may_come_from_memory() {
-        let mut run = Made::steady(1000.0).no_device().run();
+        let mut run = MadeRun::steady(1000.0).no_device().run();
         run.target.disks.clear();
         let mounted = |kind: &str| {
             Some(record::FilesystemFacts {
@@ -472,22 +472,22 @@ mod tests {
 
     #[test]
     fn reads_that_the_device_did_not_make_are_cached() {
-        let run = Made::steady(1000.0).device_share(0.5).run();
+        let run = MadeRun::steady(1000.0).device_share(0.5).run();
         assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Invalid)]);
         let text = &made::conclude(&run).findings[0].text;
         assert!(text.contains("50 % was answered from a cache"), "{text}");
-        let run = Made::steady(1000.0).writing().device_share(0.3).run();
+        let run = MadeRun::steady(1000.0).writing().device_share(0.3).run();
         assert_eq!(codes(&run), [(FindingCode::Cached, Severity::Invalid)]);
-        let run = Made::steady(1000.0).device_share(0.97).run();
+        let run = MadeRun::steady(1000.0).device_share(0.97).run();
         assert_eq!(codes(&run), []);
         // Where the kernel's count is not to be had, nothing is claimed.
-        let run = Made::steady(1000.0).no_device().run();
+        let run = MadeRun::steady(1000.0).no_device().run();
         assert_eq!(codes(&run), []);
     }
 
     #[test]
     fn a_small_span_is_noted() {
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         run.machine.memory = Bytes::gib(64);
         assert_eq!(codes(&run), []);
         run.phases[0].workload.span = Some(Bytes::gib(4));

@@ -1,6 +1,6 @@
 //! Findings about disturbances: stalls, and the host's own limits.
 
-use record::{Finding, FindingCode, Gap, Phase, Run, Severity, Window};
+use record::{Finding, FindingCode, Phase, ProgramPause, Run, Severity, Window};
 
 use super::finding::finding;
 use ui::format::{number, percent};
@@ -57,8 +57,8 @@ fn late_seconds(phase: &Phase) -> f64 {
 /// The measurement itself did not run, or not all of the time.
 pub(super) fn gap(phase: &Phase) -> Option<Finding> {
     let end = phase.seconds + phase.drain_seconds;
-    let of_phase = |gap: &&Gap| gap.t_s < end;
-    let gaps: Vec<&Gap> = phase.surroundings.gaps.iter().filter(of_phase).collect();
+    let of_phase = |gap: &&ProgramPause| gap.t_s < end;
+    let gaps: Vec<&ProgramPause> = phase.surroundings.gaps.iter().filter(of_phase).collect();
     let stolen = phase.surroundings.stolen_fraction;
     let text = match gaps.first() {
         Some(first) => format!(
@@ -82,7 +82,8 @@ pub(super) fn gap(phase: &Phase) -> Option<Finding> {
 
 /// Part of the time from `from` to `until`, in seconds of the phase, in which the program did not run.
 fn gap_seconds(phase: &Phase, from: f64, until: f64) -> f64 {
-    let overlap = |gap: &Gap| ((gap.t_s + gap.seconds).min(until) - gap.t_s.max(from)).max(0.0);
+    let overlap =
+        |gap: &ProgramPause| ((gap.t_s + gap.seconds).min(until) - gap.t_s.max(from)).max(0.0);
     phase.surroundings.gaps.iter().map(overlap).sum()
 }
 
@@ -204,7 +205,7 @@ pub(super) fn cpu_bound(run: &Run, phase: &Phase) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::made::{self, Made};
+    use super::super::made::{self, MadeRun};
     use super::*;
 
     fn codes(run: &Run) -> Vec<(FindingCode, Severity)> {
@@ -213,7 +214,7 @@ mod tests {
 
     #[test]
     fn windows_without_an_answer_are_a_stall() {
-        let run = Made::steady(1000.0).stalled(3..5).run();
+        let run = MadeRun::steady(1000.0).stalled(3..5).run();
         let conclusion = made::conclude(&run);
         let stall = conclusion
             .findings
@@ -242,7 +243,7 @@ mod tests {
     #[test]
     fn a_stall_that_leaves_no_window_empty_is_found_and_timed() {
         let silent = |from: usize, until: usize| {
-            let mut run = Made::steady(1000.0).run();
+            let mut run = MadeRun::steady(1000.0).run();
             for slice in from..until {
                 let window = &mut run.phases[0].windows[slice / 10];
                 window.read.as_mut().unwrap().slices[slice % 10] = record::Slice::default();
@@ -266,7 +267,7 @@ mod tests {
 
     #[test]
     fn an_answer_long_after_the_end_is_a_stall() {
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         run.phases[0].drain_seconds = 31.0;
         assert_eq!(codes(&run), [(FindingCode::Stall, Severity::Warn)]);
         run.phases[0].drain_seconds = 0.5;
@@ -275,14 +276,14 @@ mod tests {
 
     /// Findings of a phase that was silent from 2.0 to 4.5 s and in which the program paused then.
     fn silent_beside(pause: Option<(f64, f64)>) -> Vec<FindingCode> {
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         let phase = &mut run.phases[0];
         for slice in 20..45 {
             let window = &mut phase.windows[slice / 10];
             window.read.as_mut().unwrap().slices[slice % 10] = record::Slice::default();
         }
         phase.surroundings.gaps = pause
-            .map(|(t_s, seconds)| Gap { t_s, seconds })
+            .map(|(t_s, seconds)| ProgramPause { t_s, seconds })
             .into_iter()
             .collect();
         let found = codes(&run).into_iter().map(|(code, _)| code);
@@ -299,9 +300,9 @@ mod tests {
             silent_beside(Some((2.0, 0.6))),
             [FindingCode::Stall, FindingCode::Gap]
         );
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         run.phases[0].drain_seconds = 2.6;
-        run.phases[0].surroundings.gaps = vec![Gap {
+        run.phases[0].surroundings.gaps = vec![ProgramPause {
             t_s: 7.9,
             seconds: 2.5,
         }];
@@ -310,7 +311,7 @@ mod tests {
 
     #[test]
     fn time_that_the_hypervisor_takes_is_named() {
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         run.phases[0].surroundings.stolen_fraction = 0.02;
         assert_eq!(codes(&run), []);
         run.phases[0].surroundings.stolen_fraction = 0.2;
@@ -321,7 +322,7 @@ mod tests {
     #[test]
     fn requests_that_wait_their_turn_at_the_end_are_no_stall() {
         // 20 in flight at 10 a second take 2 s.
-        let mut run = Made::capped(10.0).run();
+        let mut run = MadeRun::capped(10.0).run();
         run.phases[0].drain_seconds = 2.1;
         let stalls = |run: &Run| {
             codes(run)
@@ -335,15 +336,15 @@ mod tests {
 
     #[test]
     fn workers_without_idle_time_are_the_limit() {
-        let run = Made::steady(1000.0).idle(0.01).run();
+        let run = MadeRun::steady(1000.0).idle(0.01).run();
         assert_eq!(codes(&run), [(FindingCode::CpuBound, Severity::Warn)]);
-        let run = Made::steady(1000.0).idle(0.30).run();
+        let run = MadeRun::steady(1000.0).idle(0.30).run();
         assert_eq!(codes(&run), []);
     }
 
     #[test]
     fn many_idle_threads_on_busy_processors_are_the_limit_too() {
-        let mut run = Made::steady(1000.0).run();
+        let mut run = MadeRun::steady(1000.0).run();
         run.machine.cores = 2;
         run.phases[0].cpu.user_s = 15.9;
         assert_eq!(codes(&run), [(FindingCode::CpuBound, Severity::Warn)]);

@@ -12,7 +12,7 @@ use crate::phase_plan::PhasePlan;
 const SMALLEST: Bytes = Bytes::mib(64);
 
 /// Walls behind those of the jobs, and a note on them, as a sentence.
-pub(super) struct Compared {
+pub(super) struct ComparedWalls {
     pub walls: Vec<Vec<Stream>>,
     pub note: String,
 }
@@ -20,7 +20,7 @@ pub(super) struct Compared {
 /// The comparison behind `walls`, in the part of a file or device that the first stream writes whose data is shaped;
 /// `None` where none is, where it goes through the page cache, or where blocks are verified, which a later run may
 /// want to find as they are.
-pub(super) fn behind(walls: &[Vec<Stream>]) -> Option<Compared> {
+pub(super) fn behind(walls: &[Vec<Stream>]) -> Option<ComparedWalls> {
     let streams = || walls.iter().flatten();
     let verifies =
         |stream: &Stream| details(&stream.workload).is_some_and(|details| details.verify.is_some());
@@ -35,7 +35,7 @@ pub(super) fn behind(walls: &[Vec<Stream>]) -> Option<Compared> {
     let contents = details(&lead.workload)?.contents.as_ref()?;
     let number = streams().map(|stream| stream.number).max().unwrap_or(0) + 1;
     let turns = contents::comparison(contents);
-    Some(Compared {
+    Some(ComparedWalls {
         note: format!(
             "{} writes data that compresses or repeats. Behind all jobs such data and random data were written in \
              turn where it writes, for {} s, to find out whether the target is the faster for it.",

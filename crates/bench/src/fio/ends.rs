@@ -11,7 +11,7 @@ use super::stream::Stream;
 use ui::format::number;
 
 /// State by which the streams between two walls end each other.
-pub(super) struct Ends {
+pub(super) struct StreamEnds {
     /// By stream: set when it is to end.
     ended: Vec<AtomicBool>,
     /// By stream, the steady state of those that it is reported with.
@@ -21,8 +21,8 @@ pub(super) struct Ends {
     all: AtomicBool,
 }
 
-impl Ends {
-    pub(super) fn of(streams: &[Stream]) -> Ends {
+impl StreamEnds {
+    pub(super) fn of(streams: &[Stream]) -> StreamEnds {
         let mut known: Vec<(Option<usize>, Vec<usize>)> = Vec::new();
         for (index, stream) in streams.iter().enumerate() {
             if rule(stream).is_none() {
@@ -47,7 +47,7 @@ impl Ends {
             let rule = rule(&streams[members[0]]);
             groups.extend(rule.map(|rule| SteadyGroup::new(rule, members.len())));
         }
-        Ends {
+        StreamEnds {
             ended: streams.iter().map(|_| AtomicBool::new(false)).collect(),
             steady,
             groups,

@@ -21,7 +21,7 @@ use crate::{layout, testfile};
 use ui::exit::{ExitClass as _, Failure};
 
 /// A target with all files that the jobs need there.
-pub(super) struct Opened {
+pub(super) struct OpenedTarget {
     /// The target, with the first of the files.
     pub prepared: Prepared,
     /// The others, which are in a directory.
@@ -36,10 +36,10 @@ pub(super) struct Handles {
     pub direct: bool,
 }
 
-impl Opened {
+impl OpenedTarget {
     /// A target whose other files are made when it is laid out.
-    pub(super) fn new(prepared: Prepared) -> Opened {
-        Opened {
+    pub(super) fn new(prepared: Prepared) -> OpenedTarget {
+        OpenedTarget {
             prepared,
             others: Vec::new(),
         }

@@ -34,12 +34,12 @@ use formats::text::Utf8;
 use linux::{Root, extents, machine};
 use record::TargetKind;
 
-use self::files::Opened;
+use self::files::OpenedTarget;
 use self::plan::FioPlan;
 use self::stream::Stream;
-use super::measure::Measured;
+use super::measure::MeasuredPhases;
 use super::progress::Progress;
-use super::session::{Ran, Session};
+use super::session::{FinishedRun, Session};
 use super::{contents, descriptors, sample, target};
 use crate::args::BenchArgs;
 use ui::context::Context;
@@ -48,7 +48,7 @@ use ui::exit::{ExitClass as _, Failure};
 /// A job file that was read, on a target that was opened.
 pub(crate) struct FioJobs {
     plan: FioPlan,
-    opened: Opened,
+    opened: OpenedTarget,
 }
 
 impl FioJobs {
@@ -70,11 +70,11 @@ impl FioJobs {
             let total = plan.files.iter().map(|size| size.0).sum();
             let size = Some(record::Bytes(total));
             let prepared = target::prepare_sized(&context.root, &path, args, size, &[])?;
-            (plan, Opened::new(prepared))
+            (plan, OpenedTarget::new(prepared))
         } else {
             let prepared = target::prepare(&context.root, &path, args, &[])?;
             let plan = FioPlan::of(jobs, &names, Some(prepared.target.size)).map_err(refused)?;
-            (plan, Opened::new(prepared))
+            (plan, OpenedTarget::new(prepared))
         };
         plan.check_consent(&opened.prepared)?;
         plan.check_trims(&context.root, &opened.prepared)?;
@@ -178,7 +178,7 @@ fn text_of(path: &Path) -> io::Result<String> {
 
 impl Session<'_> {
     /// Runs a job file to its end.
-    pub(crate) fn run_jobs(&mut self, ready: FioJobs) -> Result<Ran, Failure> {
+    pub(crate) fn run_jobs(&mut self, ready: FioJobs) -> Result<FinishedRun, Failure> {
         let FioJobs { plan, mut opened } = ready;
         let mut progress = Progress::new(self.context.watched);
         if opened.prepared.target.kind == TargetKind::Directory {
@@ -197,7 +197,7 @@ impl Session<'_> {
         let machine = self.machine(&opened.prepared);
         let ended = together::run(self, &plan, &opened, &mut progress);
         drop(progress);
-        let Measured { phases, failed } = ended.measured;
+        let MeasuredPhases { phases, failed } = ended.measured;
         notes.extend(phases.iter().flat_map(outcome::notes));
         let mut rest = ended.names[phases.len()..].to_vec();
         rest.retain(|name| !contents::is_compared(name));
@@ -212,7 +212,7 @@ impl Session<'_> {
         Ok(self.recorded(
             opened.prepared.target,
             machine,
-            Measured { phases, failed },
+            MeasuredPhases { phases, failed },
             &missing,
             notes,
         ))

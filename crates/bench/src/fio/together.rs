@@ -10,12 +10,12 @@ use engine::{Control, Engine, EngineError, Job, Observer, StartGroup, derive_see
 use linux::diskstats::Counter;
 use record::{Phase, Window};
 
-use super::ends::{Ends, Rules};
-use super::files::{Handles, Opened};
+use super::ends::{Rules, StreamEnds};
+use super::files::{Handles, OpenedTarget};
 use super::plan::FioPlan;
 use super::stream::Stream;
 use super::sum::{self, Reported};
-use crate::measure::{Measured, Watch};
+use crate::measure::{MeasuredPhases, Watch};
 use crate::phase_plan::{PhasePlan, WINDOW};
 use crate::progress::Progress;
 use crate::session::Session;
@@ -25,7 +25,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// Result of a plan.
 pub(super) struct FioResult {
-    pub measured: Measured,
+    pub measured: MeasuredPhases,
     /// The names of all phases, also of those that did not run.
     pub names: Vec<String>,
     /// True if the page cache was bypassed by all that ran.
@@ -38,11 +38,11 @@ pub(super) struct FioResult {
 pub(super) fn run(
     session: &Session<'_>,
     plan: &FioPlan,
-    opened: &Opened,
+    opened: &OpenedTarget,
     progress: &mut Progress,
 ) -> FioResult {
     let began = Instant::now();
-    let mut measured = Measured {
+    let mut measured = MeasuredPhases {
         phases: Vec::new(),
         failed: None,
     };
@@ -112,7 +112,7 @@ struct Wall<'a> {
     before: usize,
     /// Set by a signal or by a stream that failed: all end.
     stop: AtomicBool,
-    ends: Ends,
+    ends: StreamEnds,
 }
 
 /// Parts of a session that a thread that runs streams needs; the rest of it stays where it is.
@@ -126,16 +126,16 @@ struct Runner<'a> {
 }
 
 /// A stream that did not come to its end, and why.
-type Failed = (String, EngineError);
+type FailedStream = (String, EngineError);
 
 impl<'a> Wall<'a> {
     /// Opens the files of the streams.
     fn begin(
         session: &'a Session<'a>,
-        opened: &Opened,
+        opened: &OpenedTarget,
         streams: &'a [Stream],
         before: usize,
-    ) -> Result<Wall<'a>, Failed> {
+    ) -> Result<Wall<'a>, FailedStream> {
         let handles = opened.handles(streams).map_err(|error| {
             let name = streams
                 .first()
@@ -150,7 +150,7 @@ impl<'a> Wall<'a> {
             streams,
             before,
             stop: AtomicBool::new(false),
-            ends: Ends::of(streams),
+            ends: StreamEnds::of(streams),
         })
     }
 
@@ -160,7 +160,7 @@ impl<'a> Wall<'a> {
         names: &str,
         counters: &[Counter],
         progress: &mut Progress,
-    ) -> Result<Vec<Phase>, Failed> {
+    ) -> Result<Vec<Phase>, FailedStream> {
         let Some(lead) = self.streams.first() else {
             return Ok(Vec::new());
         };
@@ -188,7 +188,7 @@ impl<'a> Wall<'a> {
                     .map(|index| {
                         let work = move || {
                             let stream = &streams[index];
-                            let mut quiet = Quiet;
+                            let mut quiet = NoWatch;
                             let mut rules = ends.watch(index, stream, &mut quiet);
                             let number = before + index;
                             let phase = runner.stream(stream, &files[index], number, &mut rules);
@@ -225,7 +225,7 @@ impl<'a> Wall<'a> {
 fn ended(
     phase: Result<Phase, EngineError>,
     rules: Rules<'_>,
-    ends: &Ends,
+    ends: &StreamEnds,
     index: usize,
     streams: &[Stream],
 ) -> Result<Phase, EngineError> {
@@ -306,9 +306,9 @@ impl Runner<'_> {
 }
 
 /// Sees nothing: another stream leads.
-struct Quiet;
+struct NoWatch;
 
-impl Observer for Quiet {
+impl Observer for NoWatch {
     fn window(&mut self, _window: &mut Window) -> Control {
         Control::Continue
     }

@@ -18,10 +18,10 @@ use trace::{ReadError, TraceReader};
 
 use crate::args::BenchArgs;
 use crate::layout::Layout;
-use crate::measure::{Measured, Watch};
+use crate::measure::{MeasuredPhases, Watch};
 use crate::phase_plan::{PhasePlan, base};
 use crate::progress::Progress;
-use crate::session::{Ran, Session};
+use crate::session::{FinishedRun, Session};
 use crate::target::{self, Prepared};
 use crate::{layout, phases};
 use ui::exit::{ExitClass as _, Failure, sentence};
@@ -244,7 +244,7 @@ fn check_survey(
 
 impl Session<'_> {
     /// Replays the trace.
-    pub(crate) fn run_trace(&mut self, ready: ReadyTrace) -> Result<Ran, Failure> {
+    pub(crate) fn run_trace(&mut self, ready: ReadyTrace) -> Result<FinishedRun, Failure> {
         let ReadyTrace {
             file,
             survey,
@@ -316,7 +316,7 @@ impl Session<'_> {
             _ => vec![played.phase],
         };
         let failed = None;
-        let measured = Measured { phases, failed };
+        let measured = MeasuredPhases { phases, failed };
         let mut ran = self.recorded(target, machine, measured, &[], notes);
         ran.run.replay = Some(Box::new(played.replay));
         ran.failed = played.failed.map(|error| {

@@ -13,7 +13,7 @@ use record::{ImportedRun, RunId, Summary};
 use serde::Serialize;
 
 use crate::imported::args::ImportArgs;
-use crate::judged::Judged;
+use crate::judged::ImportConclusion;
 use crate::views::imported::json::ImportedDocument;
 use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
@@ -41,7 +41,7 @@ pub fn import(args: &ImportArgs, context: &mut Context) -> Outcome {
             runs.push(made(summary, source, imported, runs.len() as u64));
         }
     }
-    let judged: Vec<Imported> = match args.dry_run {
+    let judged: Vec<ImportedEntry> = match args.dry_run {
         true => runs.into_iter().map(judge).collect(),
         false => keep_all(runs, context)?,
     };
@@ -99,22 +99,22 @@ fn name(run: &mut ImportedRun, entropy: u64) {
 }
 
 /// A document that was imported.
-struct Imported {
+struct ImportedEntry {
     run: ImportedRun,
-    judged: Judged,
+    judged: ImportConclusion,
     /// True if the ledger had the same already, under the run's id.
     already_kept: bool,
 }
 
-fn judge(run: ImportedRun) -> Imported {
-    Imported {
-        judged: Judged::of(&run),
+fn judge(run: ImportedRun) -> ImportedEntry {
+    ImportedEntry {
+        judged: ImportConclusion::of(&run),
         run,
         already_kept: false,
     }
 }
 
-fn keep_all(runs: Vec<ImportedRun>, context: &Context) -> Result<Vec<Imported>, Failure> {
+fn keep_all(runs: Vec<ImportedRun>, context: &Context) -> Result<Vec<ImportedEntry>, Failure> {
     let mut ledger = context.open_ledger()?;
     let mut kept = Vec::new();
     for (index, run) in runs.into_iter().enumerate() {
@@ -131,11 +131,15 @@ fn keep_all(runs: Vec<ImportedRun>, context: &Context) -> Result<Vec<Imported>, 
 
 /// Keeps a run, under another name where its own is taken. Where the ledger has the same already, the run takes
 /// that one's name.
-fn keep(ledger: &mut Ledger, run: ImportedRun, entropy: u64) -> Result<Imported, ledger::Error> {
+fn keep(
+    ledger: &mut Ledger,
+    run: ImportedRun,
+    entropy: u64,
+) -> Result<ImportedEntry, ledger::Error> {
     let mut imported = judge(run);
     let mut attempt = 0;
     loop {
-        let Imported { run, judged, .. } = &imported;
+        let ImportedEntry { run, judged, .. } = &imported;
         match ledger.save_imported(run, judged.verdict, &judged.findings) {
             Err(ledger::Error::AlreadySaved { .. }) if attempt < ATTEMPTS => {
                 attempt += 1;
@@ -151,9 +155,9 @@ fn keep(ledger: &mut Ledger, run: ImportedRun, entropy: u64) -> Result<Imported,
     }
 }
 
-fn sentences(runs: &[Imported], dry: bool, columns: usize) -> String {
-    let line = |imported: &Imported| {
-        let Imported { run, judged, .. } = imported;
+fn sentences(runs: &[ImportedEntry], dry: bool, columns: usize) -> String {
+    let line = |imported: &ImportedEntry| {
+        let ImportedEntry { run, judged, .. } = imported;
         let names: Vec<&str> = run.summary.phases.iter().map(|p| p.name.as_str()).collect();
         let kept = match dry {
             true => "would be kept".to_owned(),
@@ -192,7 +196,7 @@ struct ImportedBody<'a> {
 }
 
 impl ImportedBody<'_> {
-    fn of(imported: &Imported, dry: bool) -> ImportedBody<'_> {
+    fn of(imported: &ImportedEntry, dry: bool) -> ImportedBody<'_> {
         let mut run = ImportedDocument::of(&imported.run, &imported.judged);
         run.run = run.run.filter(|_| !dry);
         ImportedBody {
@@ -202,7 +206,7 @@ impl ImportedBody<'_> {
     }
 }
 
-fn document(runs: &[Imported], dry: bool) -> String {
+fn document(runs: &[ImportedEntry], dry: bool) -> String {
     let body = ImportBody {
         dry_run: dry,
         runs: runs.iter().map(|one| ImportedBody::of(one, dry)).collect(),

@@ -22,7 +22,7 @@ pub(super) struct SlowdownLimit {
 }
 
 /// The gate's answer for one kind of request of a phase of A, or for a phase as a whole.
-struct Judged {
+struct GateResult {
     phase: String,
     /// `None` where B does not have the phase at all.
     what: Option<&'static str>,
@@ -38,7 +38,7 @@ pub(super) struct Comparison {
     remarks: Vec<String>,
     limit: Option<SlowdownLimit>,
     /// Empty without a limit.
-    judged: Vec<Judged>,
+    judged: Vec<GateResult>,
 }
 
 impl Comparison {
@@ -64,7 +64,7 @@ impl Comparison {
         for (index, of_a) in a.phases.iter().enumerate() {
             let Some((_, other)) = pairs.iter().find(|(first, _)| *first == index) else {
                 remarks.push(format!("{} has no phase {}.", b.id, of_a.name));
-                judged.push(Judged {
+                judged.push(GateResult {
                     phase: of_a.name.clone(),
                     what: None,
                     judgement: Judgement::Inconclusive("B has no such phase".to_owned()),
@@ -131,7 +131,7 @@ impl Comparison {
     fn verdict(&self, limit: SlowdownLimit) -> Vec<String> {
         let named = |wanted: fn(&Judgement) -> bool| -> Vec<String> {
             let found = self.judged.iter().filter(|one| wanted(&one.judgement));
-            found.map(Judged::name).collect()
+            found.map(GateResult::name).collect()
         };
         let share = percent(limit.share);
         let slower = named(|judgement| *judgement == Judgement::Slower);
@@ -196,7 +196,11 @@ impl Comparison {
 
     pub(super) fn document(&self) -> String {
         let outcome = self.outcome();
-        let inconclusive: Vec<_> = self.judged.iter().filter_map(Judged::document).collect();
+        let inconclusive: Vec<_> = self
+            .judged
+            .iter()
+            .filter_map(GateResult::document)
+            .collect();
         let body = ComparisonBody {
             a: &self.a,
             b: &self.b,
@@ -273,11 +277,11 @@ fn judge_phase(
     rows: &[ComparedRow],
     limit: f64,
     doubt: Option<&str>,
-) -> Vec<Judged> {
+) -> Vec<GateResult> {
     let judged = a.flows.iter().map(|flow| {
         let what = flow.activity.word();
         let row = rows.iter().find(|row| row.what == what);
-        Judged {
+        GateResult {
             phase: row.map_or_else(|| a.name.clone(), ComparedRow::phases),
             what: Some(what),
             judgement: match row {
@@ -289,7 +293,7 @@ fn judge_phase(
     judged.collect()
 }
 
-impl Judged {
+impl GateResult {
     fn is_slower(&self, row: &ComparedRow) -> bool {
         self.what == Some(row.what) && self.judgement == Judgement::Slower
     }

@@ -13,7 +13,7 @@ use record::{ImportedRun, Origin, Run, RunId, Verdict};
 use serde::Serialize;
 
 use crate::conclusion::Conclusion;
-use crate::judged::Judged;
+use crate::judged::ImportConclusion;
 use crate::runs::args::{CompareArgs, ReportArgs, RunsArgs, RunsVerb, ShowArgs};
 use crate::views;
 use side::Side;
@@ -171,40 +171,40 @@ fn list_document(found: &[RunSummary]) -> String {
 }
 
 /// A run as it is kept, and what this version concludes of it.
-enum Concluded {
+enum ConcludedRun {
     /// Measured here.
     Measured(Box<Run>, Conclusion),
     /// Another tool's.
-    Imported(Box<ImportedRun>, Judged),
+    Imported(Box<ImportedRun>, ImportConclusion),
 }
 
-impl Concluded {
+impl ConcludedRun {
     /// Its data for a comparison.
     fn side(&self) -> Side {
         match self {
-            Concluded::Measured(run, conclusion) => Side::measured(run, conclusion),
-            Concluded::Imported(run, judged) => Side::imported(run, judged),
+            ConcludedRun::Measured(run, conclusion) => Side::measured(run, conclusion),
+            ConcludedRun::Imported(run, judged) => Side::imported(run, judged),
         }
     }
 
     /// Its document.
     fn document(&self) -> String {
         match self {
-            Concluded::Measured(run, conclusion) => views::json::document(run, conclusion),
-            Concluded::Imported(run, judged) => views::imported::json::document(run, judged),
+            ConcludedRun::Measured(run, conclusion) => views::json::document(run, conclusion),
+            ConcludedRun::Imported(run, judged) => views::imported::json::document(run, judged),
         }
     }
 }
 
-fn load(ledger: &Ledger, word: &str) -> Result<Concluded, Failure> {
+fn load(ledger: &Ledger, word: &str) -> Result<ConcludedRun, Failure> {
     Ok(match ledger.load_kept(word).refused()? {
         StoredRun::Measured(run) => {
             let conclusion = Conclusion::of(&run);
-            Concluded::Measured(run, conclusion)
+            ConcludedRun::Measured(run, conclusion)
         }
         StoredRun::Imported(run) => {
-            let judged = Judged::of(&run);
-            Concluded::Imported(run, judged)
+            let judged = ImportConclusion::of(&run);
+            ConcludedRun::Imported(run, judged)
         }
     })
 }
@@ -214,17 +214,17 @@ pub fn show(args: &ShowArgs, context: &mut Context) -> Outcome {
     let ledger = context.open_ledger_or_empty()?;
     let run = load(&ledger, &args.run)?;
     let text = match (&run, args.format) {
-        (Concluded::Measured(run, conclusion), Some(format)) => {
+        (ConcludedRun::Measured(run, conclusion), Some(format)) => {
             views::formatted::measured(format, run, conclusion).refused()?
         }
-        (Concluded::Imported(run, judged), Some(format)) => {
+        (ConcludedRun::Imported(run, judged), Some(format)) => {
             views::formatted::imported(format, run, judged).refused()?
         }
         (run, None) if args.json => run.document(),
-        (Concluded::Measured(run, conclusion), None) => {
+        (ConcludedRun::Measured(run, conclusion), None) => {
             views::text::run(run, conclusion, context.columns, true)
         }
-        (Concluded::Imported(run, judged), None) => {
+        (ConcludedRun::Imported(run, judged), None) => {
             views::imported::text::run(run, judged, context.columns)
         }
     };
@@ -269,8 +269,8 @@ pub fn report_page(ledger: &Ledger, runs: &[String]) -> Result<Vec<u8>, Failure>
     let mut imported = Vec::new();
     for word in runs {
         match load(ledger, word)? {
-            Concluded::Measured(run, conclusion) => measured.push((*run, conclusion)),
-            Concluded::Imported(run, judged) => imported.push((*run, judged)),
+            ConcludedRun::Measured(run, conclusion) => measured.push((*run, conclusion)),
+            ConcludedRun::Imported(run, judged) => imported.push((*run, judged)),
         }
     }
     let marks = ledger.marks(Timestamp::MIN, Timestamp::MAX).midway()?;

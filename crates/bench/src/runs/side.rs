@@ -5,7 +5,7 @@ use record::{Activity, Direction, ImportedRun, Pattern, Phase, PhaseSummary, Run
 use super::work::Work;
 use crate::conclusion::Conclusion;
 use crate::figures::PhaseFigures;
-use crate::judged::Judged;
+use crate::judged::ImportConclusion;
 use ui::format::{details, engine, number, percent, workload};
 
 /// A run.
@@ -52,7 +52,7 @@ impl Side {
     }
 
     /// A run of another tool.
-    pub(super) fn imported(run: &ImportedRun, judged: &Judged) -> Side {
+    pub(super) fn imported(run: &ImportedRun, judged: &ImportConclusion) -> Side {
         Side {
             id: run.id.clone(),
             verdict: judged.verdict,

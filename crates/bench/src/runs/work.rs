@@ -47,12 +47,12 @@ struct WorkloadRequest {
     /// True if each write follows a discard.
     trims_first: bool,
     /// Details that only a phase that was measured here has.
-    course: Option<Box<Course>>,
+    course: Option<Box<WorkPattern>>,
 }
 
 /// Pauses, the rate of one direction, and the order of the places.
 #[derive(Clone, Debug, PartialEq)]
-struct Course {
+struct WorkPattern {
     think: Option<ThinkTime>,
     one_sided_rate: Option<OneSidedRate>,
     stride: Option<Stride>,
@@ -61,9 +61,9 @@ struct Course {
     sequential_runs: Option<SequentialRuns>,
 }
 
-impl Course {
-    fn of(details: &JobOptions) -> Course {
-        Course {
+impl WorkPattern {
+    fn of(details: &JobOptions) -> WorkPattern {
+        WorkPattern {
             think: details.think,
             one_sided_rate: details.one_sided_rate,
             stride: details.stride,
@@ -83,7 +83,7 @@ impl Work {
         let random = w.pattern == Pattern::Random;
         let asked = WorkloadRequest {
             once: random.then_some(details.spread == RandomDistribution::Once),
-            course: Some(Box::new(Course::of(details))),
+            course: Some(Box::new(WorkPattern::of(details))),
             ..WorkloadRequest::of(details, random)
         }
         .with(w.rate_per_s, Some(w.sync_every), Some(w.sync_at_end));

@@ -5,7 +5,7 @@ use record::{Bytes, Nanos, Phase, Workload};
 use study::curve::{self, Next};
 
 use crate::args::{BenchArgs, P99_TARGET};
-use crate::phase_plan::{Ends, OPEN_LOOP_DEPTH, PhasePlan, base};
+use crate::phase_plan::{EarlyEnd, OPEN_LOOP_DEPTH, PhasePlan, base};
 use crate::schedule::Schedule;
 use crate::trials::{WINDOWS, trials};
 
@@ -62,7 +62,7 @@ impl Search {
         PhasePlan {
             name: format!("rate-{rate:.0}{again}"),
             window: Nanos((workload.longest.0 / WINDOWS).max(10_000_000)),
-            ends: Ends::Misses(self.target),
+            ends: EarlyEnd::Misses(self.target),
             workload,
         }
     }

@@ -12,7 +12,7 @@ use record::Bytes;
 
 use crate::args::BenchArgs;
 use crate::phase_plan::PhasePlan;
-use crate::schedule::{Listed, Schedule};
+use crate::schedule::{FixedSchedule, Schedule};
 use crate::suite_kind::Suite;
 
 /// The schedule of the suite that `args` ask for, on a target of so many bytes whose disks take
@@ -34,13 +34,13 @@ pub(crate) fn schedule(
     let pattern = phases.first().cloned();
     Ok(match (suite, pattern) {
         (Suite::Zones, Some(pattern)) => {
-            let asked = zones::Given {
+            let asked = zones::GivenOptions {
                 block: args.block.is_some(),
                 depth: args.depth.is_some(),
             };
             Box::new(zones::Zones::of(pattern, size, asked, whole)?)
         }
         (Suite::Curve, Some(pattern)) => Box::new(curve::Search::of(pattern, args)),
-        _ => Box::new(Listed(phases)),
+        _ => Box::new(FixedSchedule(phases)),
     })
 }

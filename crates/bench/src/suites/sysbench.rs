@@ -11,11 +11,11 @@ use record::{Bytes, JobOptions, Nanos, TargetKind, Workload};
 
 use crate::args::BenchArgs;
 use crate::layout::Layout;
-use crate::measure::{self, Measured};
+use crate::measure::{self, MeasuredPhases};
 use crate::phase_plan::{PhasePlan, base};
 use crate::progress::Progress;
-use crate::schedule::Listed;
-use crate::session::{Ran, Session};
+use crate::schedule::FixedSchedule;
+use crate::session::{FinishedRun, Session};
 use crate::target::{self, Prepared, set_direct};
 use crate::{descriptors, layout, testfile};
 use ui::context::Context;
@@ -32,12 +32,12 @@ const MOST_FILES: u32 = 512;
 
 /// Files of one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Set {
+struct FileSet {
     files: u32,
     each: Bytes,
 }
 
-impl Set {
+impl FileSet {
     fn total(self) -> Bytes {
         Bytes(self.each.0 * u64::from(self.files))
     }
@@ -47,9 +47,9 @@ impl Set {
 ///
 /// # Errors
 /// When a file would be smaller than what is laid out at once.
-fn sets(args: &BenchArgs) -> Result<Vec<Set>, String> {
+fn sets(args: &BenchArgs) -> Result<Vec<FileSet>, String> {
     if args.files.is_none() && args.shared.size.is_none() {
-        let set = |files, mib| Set {
+        let set = |files, mib| FileSet {
             files,
             each: Bytes::mib(mib),
         };
@@ -64,11 +64,11 @@ fn sets(args: &BenchArgs) -> Result<Vec<Set>, String> {
              give fewer --files or a larger --size"
         ));
     }
-    Ok(vec![Set { files, each }])
+    Ok(vec![FileSet { files, each }])
 }
 
 /// The cells of a set.
-fn cells(set: Set, args: &BenchArgs) -> Vec<PhasePlan> {
+fn cells(set: FileSet, args: &BenchArgs) -> Vec<PhasePlan> {
     let threads = args
         .threads
         .map_or(THREADS.to_vec(), |threads| vec![threads]);
@@ -110,7 +110,7 @@ fn cells(set: Set, args: &BenchArgs) -> Vec<PhasePlan> {
 
 /// The grid, on a target that was opened.
 pub(crate) struct Grid {
-    sets: Vec<Set>,
+    sets: Vec<FileSet>,
     cells: Vec<Vec<PhasePlan>>,
     /// The target, with the first of the files.
     prepared: Prepared,
@@ -177,11 +177,11 @@ impl Grid {
 
 impl Session<'_> {
     /// Measures a grid.
-    pub(crate) fn run_grid(&mut self, mut grid: Grid) -> Result<Ran, Failure> {
+    pub(crate) fn run_grid(&mut self, mut grid: Grid) -> Result<FinishedRun, Failure> {
         let mut progress = Progress::new(self.context.watched);
         let machine = self.machine(&grid.prepared);
         let began = std::time::Instant::now();
-        let mut measured = Measured {
+        let mut measured = MeasuredPhases {
             phases: Vec::new(),
             failed: None,
         };
@@ -200,7 +200,7 @@ impl Session<'_> {
                 self.engine,
                 &grid.prepared,
                 &files.iter().collect::<Vec<_>>(),
-                &mut Listed(grid.cells[at].clone()),
+                &mut FixedSchedule(grid.cells[at].clone()),
                 self.args.interface(),
                 derive_seed(self.seed, at as u64),
                 self.interrupt,
@@ -231,7 +231,7 @@ impl Session<'_> {
     /// Lays out the files of a set.
     fn lay_out_set(
         &self,
-        set: Set,
+        set: FileSet,
         prepared: &Prepared,
         progress: &mut Progress,
     ) -> Result<Vec<File>, Failure> {

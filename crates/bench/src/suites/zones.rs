@@ -49,7 +49,7 @@ pub(crate) fn position(phase: &Phase) -> Bytes {
 
 /// Options that the user has given, which are not made to fit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Given {
+pub(crate) struct GivenOptions {
     /// The size of a request.
     pub block: bool,
     /// Number in flight.
@@ -76,7 +76,7 @@ impl Zones {
     pub(crate) fn of(
         mut pattern: PhasePlan,
         size: Bytes,
-        asked: Given,
+        asked: GivenOptions,
         whole: Option<Bytes>,
     ) -> Result<Zones, String> {
         let span = pattern.workload.span.unwrap_or(size);
@@ -177,11 +177,11 @@ mod tests {
         assert!(order.windows(2).all(|two| two[0].abs_diff(two[1]) > 1));
     }
 
-    const NOTHING: Given = Given {
+    const NOTHING: GivenOptions = GivenOptions {
         block: false,
         depth: false,
     };
-    const BLOCK: Given = Given {
+    const BLOCK: GivenOptions = GivenOptions {
         block: true,
         depth: false,
     };
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(of(Bytes::gib(64), NOTHING, 120), (Bytes::kib(64), 128));
         assert_eq!(of(Bytes::gib(64), NOTHING, 4), (Bytes::kib(4), 128));
         assert_eq!(of(Bytes::gib(64), BLOCK, 128), (Bytes::MIB, 8));
-        let depth = Given {
+        let depth = GivenOptions {
             block: false,
             depth: true,
         };

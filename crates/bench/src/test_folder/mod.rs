@@ -191,7 +191,7 @@ fn open_directory(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Result<Ow
 
 /// A thing that is not ours, or could not be examined or removed: a path below the directory, which is empty
 /// for itself.
-type Foreign = PathBuf;
+type ForeignPath = PathBuf;
 
 /// Contents of a directory of ours.
 struct Contents {
@@ -201,7 +201,11 @@ struct Contents {
 }
 
 /// Removes the directory if it and all that is in it is ours, and nothing otherwise.
-fn remove(parent: BorrowedFd<'_>, name: &CStr, directory: BorrowedFd<'_>) -> Result<(), Foreign> {
+fn remove(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    directory: BorrowedFd<'_>,
+) -> Result<(), ForeignPath> {
     let contents = contents(directory)?;
     for (below, files) in &contents.directories {
         let foreign = |_: Errno| path_of(below);
@@ -210,10 +214,10 @@ fn remove(parent: BorrowedFd<'_>, name: &CStr, directory: BorrowedFd<'_>) -> Res
         unlinkat(directory, &**below, AtFlags::REMOVEDIR).map_err(foreign)?;
     }
     remove_files(directory, &contents.files)?;
-    unlinkat(parent, name, AtFlags::REMOVEDIR).map_err(|_| Foreign::new())
+    unlinkat(parent, name, AtFlags::REMOVEDIR).map_err(|_| ForeignPath::new())
 }
 
-fn remove_files(directory: BorrowedFd<'_>, files: &[CString]) -> Result<(), Foreign> {
+fn remove_files(directory: BorrowedFd<'_>, files: &[CString]) -> Result<(), ForeignPath> {
     files.iter().try_for_each(|file| {
         unlinkat(directory, &**file, AtFlags::empty()).map_err(|_| path_of(file))
     })
@@ -223,17 +227,17 @@ fn remove_files(directory: BorrowedFd<'_>, files: &[CString]) -> Result<(), Fore
 ///
 /// # Errors
 /// With the first that is not ours.
-fn contents(directory: BorrowedFd<'_>) -> Result<Contents, Foreign> {
-    let own = fstat(directory).map_err(|_| Foreign::new())?;
+fn contents(directory: BorrowedFd<'_>) -> Result<Contents, ForeignPath> {
+    let own = fstat(directory).map_err(|_| ForeignPath::new())?;
     let private = Mode::from_raw_mode(own.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
     if !is_this_users(&own) || private != Mode::RWXU {
-        return Err(Foreign::new());
+        return Err(ForeignPath::new());
     }
     let mut contents = Contents {
         files: Vec::new(),
         directories: Vec::new(),
     };
-    for name in listed(directory).map_err(|_| Foreign::new())? {
+    for name in listed(directory).map_err(|_| ForeignPath::new())? {
         if names::is_subdirectory(name.to_bytes()) {
             let files =
                 files_below(directory, &name).map_err(|foreign| path_of(&name).join(foreign))?;
@@ -246,11 +250,11 @@ fn contents(directory: BorrowedFd<'_>) -> Result<Contents, Foreign> {
 }
 
 /// The files in a directory below, which must be all that is in it.
-fn files_below(directory: BorrowedFd<'_>, name: &CStr) -> Result<Vec<CString>, Foreign> {
-    let unseen = |_: Errno| Foreign::new();
+fn files_below(directory: BorrowedFd<'_>, name: &CStr) -> Result<Vec<CString>, ForeignPath> {
+    let unseen = |_: Errno| ForeignPath::new();
     let inner = open_directory(directory, name).map_err(unseen)?;
     if !is_this_users(&fstat(&inner).map_err(unseen)?) {
-        return Err(Foreign::new());
+        return Err(ForeignPath::new());
     }
     let files = listed(inner.as_fd()).map_err(unseen)?;
     files
@@ -260,7 +264,7 @@ fn files_below(directory: BorrowedFd<'_>, name: &CStr) -> Result<Vec<CString>, F
 }
 
 /// The name, if a test gave it, and to a file of this user.
-fn our_file(directory: BorrowedFd<'_>, name: CString) -> Result<CString, Foreign> {
+fn our_file(directory: BorrowedFd<'_>, name: CString) -> Result<CString, ForeignPath> {
     let seen = statat(directory, &*name, AtFlags::SYMLINK_NOFOLLOW).map_err(|_| path_of(&name))?;
     let file = FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile;
     match file && is_this_users(&seen) && names::is_file(name.to_bytes()) {

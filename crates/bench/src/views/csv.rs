@@ -5,7 +5,7 @@ use ui::csv::line;
 
 use crate::conclusion::Conclusion;
 use crate::figures::Estimate;
-use crate::judged::Judged;
+use crate::judged::ImportConclusion;
 
 /// The columns. A value that is not known is empty.
 const HEADER: [&str; 23] = [
@@ -98,7 +98,7 @@ fn latency(latency: &Histogram) -> [String; 6] {
 }
 
 /// The table of another tool's run.
-pub(crate) fn imported(run: &ImportedRun, judged: &Judged) -> String {
+pub(crate) fn imported(run: &ImportedRun, judged: &ImportConclusion) -> String {
     let head = [
         run.id.to_string(),
         run.summary.target.clone().unwrap_or_default(),

@@ -6,7 +6,7 @@ use record::{ImportedRun, Run};
 use super::csv;
 use crate::answer_format::AnswerFormat;
 use crate::conclusion::Conclusion;
-use crate::judged::Judged;
+use crate::judged::ImportConclusion;
 
 /// A run that was measured here.
 ///
@@ -30,7 +30,7 @@ pub(crate) fn measured(
 pub(crate) fn imported(
     format: AnswerFormat,
     run: &ImportedRun,
-    judged: &Judged,
+    judged: &ImportConclusion,
 ) -> Result<String, WriteError> {
     match format {
         AnswerFormat::Csv => Ok(csv::imported(run, judged)),

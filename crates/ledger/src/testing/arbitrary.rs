@@ -98,7 +98,7 @@ prop_compose! {
         reads in of(any::<u64>()),
     ) -> HostConditions {
         HostConditions {
-            gaps: gaps.into_iter().map(|(t_s, seconds)| Gap { t_s, seconds }).collect(),
+            gaps: gaps.into_iter().map(|(t_s, seconds)| ProgramPause { t_s, seconds }).collect(),
             stolen_fraction,
             after: reads.map(|reads| DeviceCounts { reads, ..DeviceCounts::default() }),
         }

@@ -21,7 +21,7 @@ use linux::block::{Device, Devices};
 use linux::md::sync::Sectors;
 use record::{Bytes, Nanos, Ranges};
 
-use super::locate::{BLOCK, Geometry, NotCompared, Opened, RelatedParts, judge, open};
+use super::locate::{BLOCK, Geometry, NotCompared, OpenedArray, RelatedParts, judge, open};
 use priority::lower_priority;
 pub(super) use readers::REQUEST;
 use readers::{Readers, Shares};
@@ -44,7 +44,7 @@ struct Comparison {
 
 /// Result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Compared {
+pub(crate) struct ComparisonResult {
     /// Positions of the check whose copies are not known to agree, in sectors.
     pub suspects: Ranges,
     /// Longest time that a member took to read.
@@ -55,7 +55,7 @@ pub(crate) struct Compared {
 /// not answer ends when that does.
 pub(crate) struct Comparer {
     requests: SyncSender<Comparison>,
-    came: Receiver<Compared>,
+    came: Receiver<ComparisonResult>,
 }
 
 impl Comparer {
@@ -68,7 +68,7 @@ impl Comparer {
         devices: &Devices,
         array: &Device,
     ) -> Result<Comparer, NotCompared> {
-        let Opened { geometry, members } = open(root, devices, array)?;
+        let OpenedArray { geometry, members } = open(root, devices, array)?;
         if members.slots().len() as u64 != geometry.disks() {
             return Err(NotCompared::Silent(array.label(), "members"));
         }
@@ -106,11 +106,11 @@ impl Comparer {
     }
 
     /// Result of the comparison; `None` while it is under way. A thread that is gone suspects everything.
-    pub(crate) fn come(&self, range: &Range<Sectors>) -> Option<Compared> {
+    pub(crate) fn come(&self, range: &Range<Sectors>) -> Option<ComparisonResult> {
         match self.came.try_recv() {
             Ok(compared) => Some(compared),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Disconnected) => Some(Compared {
+            Err(TryRecvError::Disconnected) => Some(ComparisonResult {
                 suspects: Ranges::from(range.start.0..range.end.0),
                 read: Nanos(0),
             }),
@@ -125,7 +125,11 @@ struct Work {
 }
 
 impl Work {
-    fn compare(&mut self, comparison: &Comparison, pause_for: impl Fn(Duration)) -> Compared {
+    fn compare(
+        &mut self,
+        comparison: &Comparison,
+        pause_for: impl Fn(Duration),
+    ) -> ComparisonResult {
         let requested = Ranges::from(comparison.range.clone());
         let mut suspects = Ranges::new();
         let (mut differ, read) = self.differing(&requested, comparison.spacing, &mut suspects);
@@ -138,7 +142,7 @@ impl Work {
             differ = self.differing(&differ, None, &mut suspects).0;
         }
         let sector = Sectors(1).bytes().0;
-        Compared {
+        ComparisonResult {
             suspects: suspects
                 .union(&differ)
                 .iter()

@@ -7,7 +7,7 @@ use linux::md::sync::Sectors;
 use record::Nanos;
 use study::pace::Allowed;
 
-use crate::compare::{Compared, REQUEST};
+use crate::compare::{ComparisonResult, REQUEST};
 
 /// Most requests to each member in a step: more than one where the rate demands it, so that members need not wait
 /// for each other after each; few, because a step is not interrupted when a foreground appears.
@@ -114,7 +114,7 @@ impl DirectComparison {
     }
 
     /// A step came back. Gives what the members give, in bytes a second.
-    pub(super) fn come(&mut self, compared: &Compared) -> Option<f64> {
+    pub(super) fn come(&mut self, compared: &ComparisonResult) -> Option<f64> {
         let step = self.reads.take()?;
         let bytes = Sectors(step.end.0 - step.start.0).bytes().0 as f64;
         self.at = step.end;

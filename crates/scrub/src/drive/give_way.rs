@@ -15,7 +15,7 @@ use record::sample::SyncAction;
 use study::pace::Allowed;
 
 use super::direct::DirectComparison;
-use super::{ArrayControl, Drive, Ending, SyncWindow, TICK, TIMEOUT, Throttle};
+use super::{ArrayControl, Drive, ScrubEnd, SyncWindow, TICK, TIMEOUT, Throttle};
 
 /// After so many steps in a row, of each of which much is suspected, md checks by itself: it is faster where much
 /// differs.
@@ -51,7 +51,7 @@ impl<W: ArrayControl> Drive<'_, W> {
     /// Ends md's check, where the foreground would wait for it, and continues with direct comparison. At `sync_max`
     /// the progress is known. Elsewhere md reports a position that it has surely passed, and the mismatches up to its
     /// real position: if it found any since the last stop, that part is checked again. A repair has rewritten it.
-    pub(super) fn switch_to_direct(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+    pub(super) fn switch_to_direct(&mut self, now: Nanos) -> linux::Result<Option<ScrubEnd>> {
         if !self.is_to_compare() {
             return Ok(None);
         }
@@ -127,7 +127,7 @@ impl<W: ArrayControl> Drive<'_, W> {
 
     /// Ends md's check, to begin it again later; if md does not end it, it goes on as it was. Takes what it has
     /// counted until it had ended.
-    fn end_for_now(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+    fn end_for_now(&mut self, now: Nanos) -> linux::Result<Option<ScrubEnd>> {
         let until = now + TIMEOUT;
         loop {
             let state = self.control.sync_state()?;
@@ -156,7 +156,7 @@ impl<W: ArrayControl> Drive<'_, W> {
     }
 
     /// Continues, directly or with md. `None` while md checks.
-    pub(super) fn tick_direct(&mut self, now: Nanos) -> linux::Result<Option<Option<Ending>>> {
+    pub(super) fn tick_direct(&mut self, now: Nanos) -> linux::Result<Option<Option<ScrubEnd>>> {
         let Some(direct) = self.direct.as_mut().filter(|_| !self.began) else {
             return Ok(None);
         };
@@ -197,7 +197,7 @@ impl<W: ArrayControl> Drive<'_, W> {
     }
 
     /// Begins the next step, or md's check, or is done.
-    fn begin_next(&mut self, now: Nanos, seconds: f64) -> linux::Result<Option<Ending>> {
+    fn begin_next(&mut self, now: Nanos, seconds: f64) -> linux::Result<Option<ScrubEnd>> {
         let may = self.pace.allowed();
         let Some(direct) = &mut self.direct else {
             return Ok(None);
@@ -233,7 +233,7 @@ impl<W: ArrayControl> Drive<'_, W> {
     }
 
     /// Lets md check from there on; up to `to`, if that is given, after which direct comparison continues.
-    fn send(&mut self, from: Sectors, to: Option<Sectors>) -> linux::Result<Option<Ending>> {
+    fn send(&mut self, from: Sectors, to: Option<Sectors>) -> linux::Result<Option<ScrubEnd>> {
         self.pace.goes_in_steps(true);
         let now = self.control.now();
         self.window = SyncWindow::new(from, self.task.chunk, self.task.wide, now)
@@ -257,40 +257,40 @@ impl<W: ArrayControl> Drive<'_, W> {
         &mut self,
         now: Nanos,
         error: linux::Error,
-    ) -> linux::Result<Option<Ending>> {
+    ) -> linux::Result<Option<ScrubEnd>> {
         self.control.turn(Tunable::Max, "max")?;
         self.poll_direct(now)?.map(Some).ok_or(error)
     }
 
     /// Polls for a reason to end while md does nothing.
-    fn poll_direct(&mut self, now: Nanos) -> linux::Result<Option<Ending>> {
+    fn poll_direct(&mut self, now: Nanos) -> linux::Result<Option<ScrubEnd>> {
         let state = self.control.sync_state()?;
         if let Some(ending) = ending_of_state(&state) {
             return Ok(Some(ending));
         }
         if state.until != SyncMax::End {
-            return Ok(Some(Ending::Turned(Tunable::Max)));
+            return Ok(Some(ScrubEnd::Turned(Tunable::Max)));
         }
         self.apply_deadline(now);
         self.poll_seldom(now, false)
     }
 
     /// All is done.
-    pub(super) fn done(&mut self) -> Ending {
+    pub(super) fn done(&mut self) -> ScrubEnd {
         self.at.done = self.at.of;
         self.at.live = self.at.of;
         self.at.mismatches = self.at.mismatches_seen;
-        Ending::Done
+        ScrubEnd::Done
     }
 }
 
 /// End for an array that md works on though it should do nothing; `None` where it does nothing.
-fn ending_of_state(state: &SyncState) -> Option<Ending> {
+fn ending_of_state(state: &SyncState) -> Option<ScrubEnd> {
     match state.action {
-        _ if state.degraded > 0 => Some(Ending::Degraded),
+        _ if state.degraded > 0 => Some(ScrubEnd::Degraded),
         SyncAction::Idle => None,
-        SyncAction::Check | SyncAction::Repair => Some(Ending::Begun),
-        other => Some(Ending::Recovery(other)),
+        SyncAction::Check | SyncAction::Repair => Some(ScrubEnd::Begun),
+        other => Some(ScrubEnd::Recovery(other)),
     }
 }
 

@@ -18,7 +18,9 @@ use linux::md::sync::{Sectors, SpeedLimit, SyncMax, SyncState, Tunable};
 use record::Nanos;
 use record::sample::SyncAction;
 
-use super::{ArrayControl, Compared, Ending, ForegroundSample, ScrubProgress, Task, Waits, drive};
+use super::{
+    ArrayControl, ComparisonResult, ForegroundSample, ScrubEnd, ScrubProgress, Task, Waits, drive,
+};
 pub(super) use barrier::Barrier;
 use barrier::Crossing;
 use direct::DirectComparison;
@@ -67,7 +69,7 @@ pub(super) fn assert_found_once(
         let ended = drive(&mut model, &rest);
         has_compared |= model.compared > 0;
         assert_eq!(model.refused, [""; 0]);
-        if matches!(ended.ending, Ending::Done) {
+        if matches!(ended.ending, ScrubEnd::Done) {
             assert_eq!(ended.at.mismatches, bad.len() as u64);
             assert!(start > 2, "{start}");
             return has_compared;
@@ -620,7 +622,7 @@ impl ArrayControl for Model {
         self.direct.begin(step)
     }
 
-    fn compared(&mut self, _: &Range<Sectors>) -> Option<Compared> {
+    fn compared(&mut self, _: &Range<Sectors>) -> Option<ComparisonResult> {
         self.direct.come(&self.bad)
     }
 

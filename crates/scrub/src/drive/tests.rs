@@ -34,7 +34,7 @@ fn on_an_idle_array_it_is_as_fast_as_md() {
     let of = 60 * FASTEST as u64;
     let mut model = Model::new(of, FASTEST);
     let ended = drive(&mut model, &task());
-    assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
+    assert!(matches!(ended.ending, ScrubEnd::Done), "{ended:?}");
     assert_eq!(ended.at.done, Sectors(of));
     // The first two seconds show that nobody is there.
     let seconds = model.now as f64 / SECOND as f64;
@@ -61,7 +61,10 @@ fn beside_a_foreground_it_takes_what_leaves_the_target_kept() {
             ..task()
         },
     );
-    assert!(matches!(ended.ending, Ending::Ordered(StopCause::Deadline)));
+    assert!(matches!(
+        ended.ending,
+        ScrubEnd::Ordered(StopCause::Deadline)
+    ));
     let late = &model.history[60..115];
     let mean = |of: fn(&(f64, f64)) -> f64| late.iter().map(of).sum::<f64>() / late.len() as f64;
     let (rate, latency) = (mean(|one| one.0), mean(|one| one.1));
@@ -136,11 +139,11 @@ fn with(event: Event) -> (DriveResult, Model) {
 #[test]
 fn what_others_do_ends_it_at_once() {
     let (ended, _) = with(Event::Act(SyncAction::Idle));
-    assert!(matches!(ended.ending, Ending::Stopped), "{ended:?}");
+    assert!(matches!(ended.ending, ScrubEnd::Stopped), "{ended:?}");
     let (ended, _) = with(Event::Fails);
-    assert!(matches!(ended.ending, Ending::Degraded), "{ended:?}");
+    assert!(matches!(ended.ending, ScrubEnd::Degraded), "{ended:?}");
     let (ended, _) = with(Event::Gone);
-    assert!(matches!(ended.ending, Ending::Gone), "{ended:?}");
+    assert!(matches!(ended.ending, ScrubEnd::Gone), "{ended:?}");
     for action in [
         SyncAction::Recover,
         SyncAction::Resync,
@@ -149,7 +152,7 @@ fn what_others_do_ends_it_at_once() {
     ] {
         let (ended, model) = with(Event::Begins(action));
         assert!(
-            matches!(ended.ending, Ending::Recovery(begun) if begun == action),
+            matches!(ended.ending, ScrubEnd::Recovery(begun) if begun == action),
             "{ended:?}"
         );
         assert_eq!(model.action, action, "it is let be");
@@ -157,14 +160,14 @@ fn what_others_do_ends_it_at_once() {
     for tunable in [Tunable::SpeedMin, Tunable::SpeedMax] {
         let (ended, model) = with(Event::Turns(tunable, 5000));
         assert!(
-            matches!(ended.ending, Ending::Turned(turned) if turned == tunable),
+            matches!(ended.ending, ScrubEnd::Turned(turned) if turned == tunable),
             "{ended:?}"
         );
         assert_eq!(model.action, SyncAction::Idle, "the check is ended");
     }
     let (ended, model) = with(Event::Turns(Tunable::Max, 1 << 40));
     assert!(
-        matches!(ended.ending, Ending::Turned(Tunable::Max)),
+        matches!(ended.ending, ScrubEnd::Turned(Tunable::Max)),
         "{ended:?}"
     );
     assert_eq!(model.action, SyncAction::Idle);
@@ -191,7 +194,7 @@ fn a_limit_that_somebody_sets_while_the_throttle_turns_is_not_overwritten() {
         };
         let ended = drive(&mut model, &task);
         let kept = model.speed_max.kib == 5000;
-        if !matches!(ended.ending, Ending::Turned(Tunable::SpeedMax)) || !kept {
+        if !matches!(ended.ending, ScrubEnd::Turned(Tunable::SpeedMax)) || !kept {
             lost.push((moment, format!("{:?}", ended.ending)));
         }
     }
@@ -201,7 +204,7 @@ fn a_limit_that_somebody_sets_while_the_throttle_turns_is_not_overwritten() {
 #[test]
 fn a_recovery_of_an_array_on_the_same_disks_ends_it_at_once() {
     let (ended, model) = with(Event::Waits);
-    assert!(matches!(ended.ending, Ending::Waits(_)), "{ended:?}");
+    assert!(matches!(ended.ending, ScrubEnd::Waits(_)), "{ended:?}");
     assert_eq!(model.action, SyncAction::Idle, "the check is ended");
 }
 
@@ -213,7 +216,7 @@ fn a_check_that_md_does_not_let_begin_does_not_stand_there_for_ever() {
         .events
         .push((60 * SECOND, Event::Stop(StopCause::Signal)));
     let ended = drive(&mut model, &task());
-    assert!(matches!(ended.ending, Ending::Delayed), "{ended:?}");
+    assert!(matches!(ended.ending, ScrubEnd::Delayed), "{ended:?}");
     assert!(model.now < 10 * SECOND, "{}", model.now);
     assert_eq!(model.action, SyncAction::Idle, "the check is ended");
 }
@@ -222,7 +225,7 @@ fn a_check_that_md_does_not_let_begin_does_not_stand_there_for_ever() {
 fn an_order_ends_it_and_what_is_done_is_known() {
     for order in [StopCause::Signal, StopCause::Deadline] {
         let (ended, model) = with(Event::Stop(order));
-        assert!(matches!(ended.ending, Ending::Ordered(given) if given == order));
+        assert!(matches!(ended.ending, ScrubEnd::Ordered(given) if given == order));
         assert_eq!(model.action, SyncAction::Idle);
         assert!(ended.at.done.0 > 0, "{:?}", ended.at);
         assert_eq!(ended.at.done.0, model.position as u64, "md stands there");
@@ -239,7 +242,7 @@ fn mismatches_of_an_earlier_check_are_none_of_its_own() {
         .events
         .push((SECOND / 2, Event::Stop(StopCause::Signal)));
     let ended = drive(&mut model, &task());
-    assert!(matches!(ended.ending, Ending::Ordered(_)), "{ended:?}");
+    assert!(matches!(ended.ending, ScrubEnd::Ordered(_)), "{ended:?}");
     assert_eq!((ended.at.mismatches, ended.at.mismatches_seen), (0, 0));
     assert_eq!(
         model.found, 4096,
@@ -260,7 +263,7 @@ fn a_deadline_is_kept_against_the_latency() {
             ..task()
         },
     );
-    assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
+    assert!(matches!(ended.ending, ScrubEnd::Done), "{ended:?}");
     let seconds = model.now / SECOND;
     assert!((60..=122).contains(&seconds), "{seconds}");
 }
@@ -270,6 +273,6 @@ fn a_check_that_is_refused_is_no_check() {
     let mut model = Model::new(1000, FASTEST);
     model.action = SyncAction::Recover;
     let ended = drive(&mut model, &task());
-    assert!(matches!(ended.ending, Ending::Failed(_)), "{ended:?}");
+    assert!(matches!(ended.ending, ScrubEnd::Failed(_)), "{ended:?}");
     assert_eq!(model.action, SyncAction::Recover, "it is let be");
 }

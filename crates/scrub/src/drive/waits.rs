@@ -32,16 +32,16 @@ impl Waits {
 
 /// Looks for what md waits to do until the check of an array has ended.
 #[derive(Clone, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingWork {
     sync: Sync,
     /// True if md has not replaced a member though it was idle, for example because the spare is too small.
     left: bool,
 }
 
-impl Waiting {
+impl PendingWork {
     /// Before the check begins.
-    pub(crate) fn before(sync: &Sync) -> Waiting {
-        Waiting {
+    pub(crate) fn before(sync: &Sync) -> PendingWork {
+        PendingWork {
             left: sync.is_to_replace(),
             sync: sync.clone(),
         }

@@ -76,7 +76,7 @@ impl std::error::Error for NotCompared {}
 
 /// An array whose members can be compared.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedArray {
     /// Layout of the array on its members.
     pub geometry: Geometry,
     /// The members themselves.
@@ -189,11 +189,15 @@ impl Disks {
 ///
 /// # Errors
 /// When the array has nothing to compare, its layout is not supported, or a member cannot be opened.
-pub(crate) fn open(root: &Root, devices: &Devices, array: &Device) -> Result<Opened, NotCompared> {
+pub(crate) fn open(
+    root: &Root,
+    devices: &Devices,
+    array: &Device,
+) -> Result<OpenedArray, NotCompared> {
     let folder = folder(root, array);
     let geometry = geometry(&folder, array)?;
     let members = members(root, &folder, devices, array)?;
-    Ok(Opened { geometry, members })
+    Ok(OpenedArray { geometry, members })
 }
 
 /// Folder of an array in sysfs.

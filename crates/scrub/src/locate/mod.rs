@@ -12,7 +12,7 @@ mod search;
 mod upward;
 mod walk;
 
-pub(crate) use array::{Disks, NotCompared, Opened, Writer, folder, geometry, open};
+pub(crate) use array::{Disks, NotCompared, OpenedArray, Writer, folder, geometry, open};
 #[cfg(test)]
 pub(crate) use geometry::{Copies, Parity, PartRelation, Raid10, Rotation};
 pub(crate) use geometry::{Geometry, MemberOffset, RelatedParts};
@@ -81,7 +81,7 @@ pub(crate) fn locate(
     again: RereadSchedule,
     interrupt: &AtomicBool,
 ) -> anyhow::Result<Located> {
-    let Opened {
+    let OpenedArray {
         geometry,
         mut members,
     } = open(root, devices, array)?;

@@ -5,7 +5,7 @@ use ledger::LongWork;
 use record::Ranges;
 use serde::{Deserialize, Serialize};
 
-use reader::{Attached, VolumeKey};
+use reader::{DiskAttachment, VolumeKey};
 
 /// The reading of one member or disk. Ranges are bytes of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub(crate) struct Checkpoint {
     /// By what the disk itself is known.
     pub disk: String,
     /// Its attachment, of a disk that is known only by its path.
-    pub attached: Option<Attached>,
+    pub attached: Option<DiskAttachment>,
     /// Ranges to be read: of a member, the array's data.
     pub whole: Ranges,
     /// Ranges that were read.
@@ -94,7 +94,7 @@ mod tests {
             let boot = boot.to_owned();
             kept(&VolumeKey::Path(
                 "/dev/sdb".to_owned(),
-                Some(Attached { boot, diskseq }),
+                Some(DiskAttachment { boot, diskseq }),
             ))
         };
         let now = path("b", 3);

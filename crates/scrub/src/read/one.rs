@@ -15,7 +15,7 @@ use study::pace::{Allowed, Controller};
 
 use super::super::deadline::Deadline;
 use super::super::drive::ScrubProgress;
-use super::super::foreground::{Foreground, Own};
+use super::super::foreground::{Foreground, OwnIo};
 use super::super::one::Shared;
 use super::super::progress;
 use super::checkpoint::Checkpoint;
@@ -32,7 +32,7 @@ const POLL: Duration = Duration::from_millis(250);
 
 /// End of a reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum ReadEnd {
     /// All was requested.
     Done,
     /// By a signal.
@@ -52,7 +52,7 @@ pub(crate) struct Read {
     pub source: ReadSource,
     /// Of each part.
     pub parts: Vec<MemberResult>,
-    pub ending: Ending,
+    pub ending: ReadEnd,
     /// Duration of this start, in seconds.
     pub seconds: f64,
     /// Progress at the end.
@@ -87,15 +87,15 @@ pub(crate) fn read(
         let ordered = steering.steer(&threads);
         let came: Vec<_> = threads.into_iter().map(job::joined).collect();
         let of_parts = came.iter().find_map(|(_, ending)| match ending {
-            Ending::Done | Ending::Interrupted => None,
+            ReadEnd::Done | ReadEnd::Interrupted => None,
             other => Some(other.clone()),
         });
-        let is_done = came.iter().all(|(_, ending)| *ending == Ending::Done);
+        let is_done = came.iter().all(|(_, ending)| *ending == ReadEnd::Done);
         let ending = match (of_parts, ordered) {
             (Some(ending), _) => ending,
-            (None, _) if is_done => Ending::Done,
+            (None, _) if is_done => ReadEnd::Done,
             (None, Some(ordered)) => ordered,
-            (None, None) => Ending::Interrupted,
+            (None, None) => ReadEnd::Interrupted,
         };
         let parts: Vec<MemberResult> = came.into_iter().map(|(came, _)| came).collect();
         steering.line.end();
@@ -117,7 +117,7 @@ fn read_part(
     begun: Started<Checkpoint>,
     share: &Share,
     shared: &Shared<'_>,
-) -> (MemberResult, Ending) {
+) -> (MemberResult, ReadEnd) {
     let mut member = Member::new(part, shared.root, share, begun.checkpoint, begun.writer);
     let path = part.volume.path.display();
     let ended = part
@@ -138,10 +138,10 @@ fn read_part(
         });
     let came = member.end(matches!(ended, Ok(EndReason::Complete)));
     let ending = match ended {
-        Err(why) => Ending::Failed(why),
-        Ok(_) if came.gone => Ending::Gone(format!("{path} went away")),
-        Ok(EndReason::Interrupted) => Ending::Interrupted,
-        Ok(EndReason::Complete) => Ending::Done,
+        Err(why) => ReadEnd::Failed(why),
+        Ok(_) if came.gone => ReadEnd::Gone(format!("{path} went away")),
+        Ok(EndReason::Interrupted) => ReadEnd::Interrupted,
+        Ok(EndReason::Complete) => ReadEnd::Done,
     };
     (came, ending)
 }
@@ -197,7 +197,7 @@ impl<'a> Steering<'a> {
     }
 
     /// Goes on until all threads have ended, and gives why it made them end, if it did.
-    fn steer<T>(&mut self, threads: &[ScopedJoinHandle<'_, T>]) -> Option<Ending> {
+    fn steer<T>(&mut self, threads: &[ScopedJoinHandle<'_, T>]) -> Option<ReadEnd> {
         let mut ordered = None;
         let mut polled = Instant::now();
         while !threads.iter().all(ScopedJoinHandle::is_finished) {
@@ -232,7 +232,7 @@ impl<'a> Steering<'a> {
             let in_flight;
             (bytes, in_flight) = self.share.since();
             // An array does not count what is read of its members.
-            self.source.array.is_none().then(|| Own {
+            self.source.array.is_none().then(|| OwnIo {
                 bytes: bytes as f64,
                 in_flight: in_flight as f64,
                 is_deep: self.pace.allowed() == Allowed::All,
@@ -260,21 +260,21 @@ impl<'a> Steering<'a> {
         self.share.set(self.pace.take(&sample));
     }
 
-    fn order(&self) -> Option<Ending> {
+    fn order(&self) -> Option<ReadEnd> {
         Some(match self.shared.stop.cause()? {
-            StopCause::Signal => Ending::Interrupted,
-            StopCause::Deadline => Ending::TimeUp,
+            StopCause::Signal => ReadEnd::Interrupted,
+            StopCause::Deadline => ReadEnd::TimeUp,
         })
     }
 
     /// Problem of the array.
-    fn array_failure(&self) -> Option<Ending> {
+    fn array_failure(&self) -> Option<ReadEnd> {
         let sync = &self.source.array.as_ref()?.sync;
         if !sync.is_there() {
-            return Some(Ending::Gone("the array was stopped".to_owned()));
+            return Some(ReadEnd::Gone("the array was stopped".to_owned()));
         }
         let action = attribute(&sync.folder().join("sync_action"))?;
-        (action != "idle").then_some(Ending::Busy(action))
+        (action != "idle").then_some(ReadEnd::Busy(action))
     }
 
     fn show(&mut self) {

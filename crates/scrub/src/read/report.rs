@@ -14,7 +14,7 @@ use super::super::document::ForegroundDocument;
 use super::super::locate::{OwnerKind, Owners, owners};
 use super::super::progress::latency_cell;
 use super::member::MemberResult;
-use super::one::{Ending, Read};
+use super::one::{Read, ReadEnd};
 use super::places;
 use super::source::{ArrayState, ReadPart};
 use ui::table::{Column, layout, wrap};
@@ -276,24 +276,24 @@ pub(crate) fn midway(one: &ReadResult) -> Option<String> {
     ))
 }
 
-fn why(ending: &Ending) -> Option<String> {
+fn why(ending: &ReadEnd) -> Option<String> {
     Some(match ending {
-        Ending::Done => return None,
-        Ending::Interrupted => "it was interrupted".to_owned(),
-        Ending::TimeUp => "its time was up".to_owned(),
-        Ending::Gone(why) | Ending::Failed(why) => why.clone(),
-        Ending::Busy(action) => format!("md has begun a {action} of its own, which comes first,"),
+        ReadEnd::Done => return None,
+        ReadEnd::Interrupted => "it was interrupted".to_owned(),
+        ReadEnd::TimeUp => "its time was up".to_owned(),
+        ReadEnd::Gone(why) | ReadEnd::Failed(why) => why.clone(),
+        ReadEnd::Busy(action) => format!("md has begun a {action} of its own, which comes first,"),
     })
 }
 
-fn word(ending: &Ending) -> &'static str {
+fn word(ending: &ReadEnd) -> &'static str {
     match ending {
-        Ending::Done => "done",
-        Ending::Interrupted => "interrupted",
-        Ending::TimeUp => "time-up",
-        Ending::Gone(_) => "gone",
-        Ending::Busy(_) => "recovery",
-        Ending::Failed(_) => "failed",
+        ReadEnd::Done => "done",
+        ReadEnd::Interrupted => "interrupted",
+        ReadEnd::TimeUp => "time-up",
+        ReadEnd::Gone(_) => "gone",
+        ReadEnd::Busy(_) => "recovery",
+        ReadEnd::Failed(_) => "failed",
     }
 }
 

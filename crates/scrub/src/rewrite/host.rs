@@ -32,7 +32,7 @@ const OTHERS: u64 = 8 * 4 * 4096;
 const COUNTED: u64 = 8;
 
 /// The array, over the windows of a repair.
-pub(crate) struct OnHost<'a> {
+pub(crate) struct RepairHost<'a> {
     pub root: &'a Root,
     pub array: &'a Device,
     pub uuid: &'a str,
@@ -50,7 +50,7 @@ pub(crate) struct HeldWrites {
     pub until: Instant,
 }
 
-impl<'a> OnHost<'a> {
+impl<'a> RepairHost<'a> {
     /// All tunables that a window needs, as they are before: what puts them back, at the end or after a kill.
     pub(crate) fn saved_tunables(&self, positions: &Range<u64>) -> SavedTunables {
         let (low, high) = self.suspended(positions);
@@ -247,7 +247,7 @@ pub(crate) fn refusal(sync: &Sync) -> Option<String> {
     })
 }
 
-impl RewriteAccess for OnHost<'_> {
+impl RewriteAccess for RepairHost<'_> {
     fn suspend(&mut self, positions: &Range<u64>) -> Result<(), String> {
         refusal(self.sync).map_or(Ok(()), Err)?;
         let (low, high) = self.suspended(positions);

@@ -23,12 +23,12 @@ use job::{JobStore, OwnedJob};
 use linux::Root;
 use linux::block::Devices;
 
-use self::host::OnHost;
+use self::host::RepairHost;
 use self::window::{Block, Window, rewrite};
 use super::checkpoint::Checkpoint;
 use super::guard::{self, Guard};
-use super::locate::{self, Geometry, Located, NotCompared, Opened, WrongMember};
-use super::one::Scrubbed;
+use super::locate::{self, Geometry, Located, NotCompared, OpenedArray, WrongMember};
+use super::one::ScrubResult;
 use super::repair::{BlockResult, Intent, RepairMethod, RepairTotals, Repaired, blocks};
 use super::start::FROM;
 use super::target::Target;
@@ -59,7 +59,7 @@ pub(crate) fn way(target: &Target, root: &Root) -> RepairMethod {
 /// # Errors
 /// When nothing could be written, or what was done is not kept.
 pub(crate) fn repair(
-    one: &mut Scrubbed,
+    one: &mut ScrubResult,
     located: &Located,
     context: &Context,
     interrupt: &AtomicBool,
@@ -73,8 +73,8 @@ pub(crate) fn repair(
     let device = device
         .filter(|_| one.target.sync.is_there())
         .context("the array is not there any more")?;
-    let Opened { geometry, members } = locate::open(&context.root, &devices, device)?;
-    let mut access = OnHost {
+    let OpenedArray { geometry, members } = locate::open(&context.root, &devices, device)?;
+    let mut access = RepairHost {
         root: &context.root,
         array: device,
         uuid: &one.target.uuid,
@@ -89,7 +89,7 @@ pub(crate) fn repair(
         ..Repaired::default()
     };
     let windows = windows(located, &geometry);
-    let mut noted = Noted::begin(context, &one.target.uuid, &mut one.kept)?;
+    let mut noted = RepairJob::begin(context, &one.target.uuid, &mut one.kept)?;
     for window in &windows {
         if interrupt.load(Relaxed) {
             repaired.interrupted = true;
@@ -122,9 +122,9 @@ pub(crate) fn repair(
 
 /// Makes all ready for a window: after this its tunables may be changed.
 fn hold(
-    access: &mut OnHost<'_>,
+    access: &mut RepairHost<'_>,
     devices: &Devices,
-    noted: &mut Noted<'_>,
+    noted: &mut RepairJob<'_>,
     window: &Window,
     slots: &BTreeSet<u32>,
 ) -> anyhow::Result<()> {
@@ -208,18 +208,22 @@ fn sum(located: &Located, repaired: &Repaired) -> RepairTotals {
 }
 
 /// The ledger's part.
-struct Noted<'a> {
+struct RepairJob<'a> {
     job: OwnedJob<Checkpoint>,
     kept: &'a mut Checkpoint,
 }
 
-impl<'a> Noted<'a> {
+impl<'a> RepairJob<'a> {
     /// The check is done; from here on its work is open again, so that a kill is tidied up after.
-    fn begin(context: &Context, uuid: &str, kept: &'a mut Checkpoint) -> anyhow::Result<Noted<'a>> {
+    fn begin(
+        context: &Context,
+        uuid: &str,
+        kept: &'a mut Checkpoint,
+    ) -> anyhow::Result<RepairJob<'a>> {
         let store = JobStore::open(context).map_err(Failure::error)?;
         let job = OwnedJob::open(store, uuid, kept, FROM)
             .context("what is about to be written could not be noted, so nothing was")?;
-        Ok(Noted { job, kept })
+        Ok(RepairJob { job, kept })
     }
 
     /// A window is about to be rewritten.

@@ -14,11 +14,11 @@ use anyhow::Context as _;
 use jiff::Zoned;
 use linux::exec::{self, Exec};
 
-pub(crate) use units::Wanted;
+pub(crate) use units::TimerSettings;
 
 use super::schedule::{self, Checker, ScheduleSource, Scheduled, ScheduledChecks, below, systemd};
 use array::programs::Programs;
-use record::{DisabledCheck, Replaced, replace};
+use record::{DisabledCheck, ReplacedCheck, replace};
 use ui::exit::{ExitClass as _, Failure};
 use units::MARK;
 
@@ -48,11 +48,11 @@ pub(crate) struct TimerHost<'a> {
 /// Refused where systemd does not run, something cannot be written into a unit, systemd finds fault with
 /// the units, or units of these names are another program's. Midway when a file cannot be written or
 /// systemctl fails: what was turned off until then is kept, and `--uninstall-timer` turns it on again.
-pub(crate) fn install(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failure> {
+pub(crate) fn install(host: &mut TimerHost, wanted: &TimerSettings) -> Result<(), Failure> {
     check(host, wanted)?;
     let found = schedule::find(&host.root, &Zoned::now(), host.programs);
     let record_path = host.at(RECORD);
-    let mut kept = Replaced::read(&record_path).refused()?;
+    let mut kept = ReplacedCheck::read(&record_path).refused()?;
     let (plan, left) = plan(host, &found).refused()?;
     for (name, text) in [(SERVICE, wanted.service()), (TIMER, wanted.timer())] {
         (host.report)(&format!("+ write /{FOLDER}/{name}\n"));
@@ -89,7 +89,7 @@ pub(crate) fn install(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failu
 /// same command goes on.
 pub(crate) fn uninstall(host: &mut TimerHost) -> Result<(), Failure> {
     let record_path = host.at(RECORD);
-    let mut kept = Replaced::read(&record_path).refused()?;
+    let mut kept = ReplacedCheck::read(&record_path).refused()?;
     let ours = host.ours().refused()?;
     if ours.is_empty() && !record_path.exists() {
         return Err(Failure::refused(
@@ -120,7 +120,7 @@ pub(crate) fn uninstall(host: &mut TimerHost) -> Result<(), Failure> {
 }
 
 /// Refuses a timer that cannot work.
-fn check(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failure> {
+fn check(host: &mut TimerHost, wanted: &TimerSettings) -> Result<(), Failure> {
     require_systemd(host)?;
     if let Some(bad) = wanted.unwritable() {
         return Err(Failure::refused(format!(
@@ -148,7 +148,10 @@ fn check(host: &mut TimerHost, wanted: &Wanted) -> Result<(), Failure> {
 }
 
 /// The faults that systemd finds with the units; none where its program is not installed.
-pub(crate) fn faults(programs: &mut dyn Programs, wanted: &Wanted) -> anyhow::Result<Vec<String>> {
+pub(crate) fn faults(
+    programs: &mut dyn Programs,
+    wanted: &TimerSettings,
+) -> anyhow::Result<Vec<String>> {
     if !programs.has("systemd-analyze") {
         return Ok(Vec::new());
     }

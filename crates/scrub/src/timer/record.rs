@@ -13,7 +13,7 @@ use super::keys::Change;
 
 /// Unit or entry that was turned off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Replaced {
+pub(crate) struct ReplacedCheck {
     /// In the order in which it was done.
     pub list: Vec<DisabledCheck>,
 }
@@ -43,16 +43,16 @@ pub(crate) enum DisabledCheck {
     },
 }
 
-impl Replaced {
+impl ReplacedCheck {
     /// Reads it; empty where there is none.
     ///
     /// # Errors
     /// When it cannot be read, or is not what was written.
-    pub(crate) fn read(path: &Path) -> anyhow::Result<Replaced> {
+    pub(crate) fn read(path: &Path) -> anyhow::Result<ReplacedCheck> {
         let unread = || format!("{} could not be read", path.display());
         match fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes).with_context(unread),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Replaced::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ReplacedCheck::default()),
             Err(error) => Err(error).with_context(unread),
         }
     }

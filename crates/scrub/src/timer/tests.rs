@@ -72,8 +72,8 @@ impl Programs for Systemctl {
     }
 }
 
-fn wanted() -> Wanted {
-    Wanted {
+fn wanted() -> TimerSettings {
+    TimerSettings {
         // One that is there: systemd looks for it.
         program: "/bin/true".into(),
         args: ["scrub", "--all"].map(Into::into).to_vec(),
@@ -106,7 +106,7 @@ fn with<T>(
 }
 
 /// Installs; the messages, and the calls of systemctl.
-fn installed(host: &Host, dry: bool, wanted: &Wanted) -> (String, Vec<String>) {
+fn installed(host: &Host, dry: bool, wanted: &TimerSettings) -> (String, Vec<String>) {
     let (done, message, lines) = with(host, dry, None, |host| install(host, wanted));
     done.unwrap();
     (message, lines)
@@ -279,7 +279,7 @@ fn units_that_somebody_made_are_reported_and_left() {
 
 #[test]
 fn timers_that_cannot_work_are_refused_and_nothing_touched() {
-    let refused = |host: &Host, wanted: &Wanted, words: &str| {
+    let refused = |host: &Host, wanted: &TimerSettings, words: &str| {
         let before = tree(host);
         let (done, _, lines) = with(host, false, None, |host| install(host, wanted));
         let Err(Failure::Refused(error)) = done else {
@@ -289,7 +289,7 @@ fn timers_that_cannot_work_are_refused_and_nothing_touched() {
         assert_eq!((tree(host), lines), (before, Vec::new()));
     };
     let host = Host::debian();
-    let but = |change: fn(&mut Wanted)| {
+    let but = |change: fn(&mut TimerSettings)| {
         let mut wanted = wanted();
         change(&mut wanted);
         wanted

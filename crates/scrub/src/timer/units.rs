@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Settings of the timer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct TimerSettings {
     /// The absolute path of this program.
     pub program: PathBuf,
     /// Its arguments: `scrub`, the arrays or `--all`, and the options that were requested.
@@ -27,7 +27,7 @@ pub(crate) const MARK: &str = "# Written by `disksmith scrub --install-timer`; \
 /// Seconds by which it may begin later, chosen at random: so that many hosts on one storage do not begin at once.
 const DELAY: u64 = 900;
 
-impl Wanted {
+impl TimerSettings {
     /// The service.
     ///
     /// It is not made nice, nor given a low I/O class: the check itself runs in threads of the kernel,
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn commands_are_written_so_that_systemd_reads_them_back() {
         let words = ["scrub", "md0", "a b", "$HOME", "5%", "\"\\", ""];
-        let service = Wanted {
+        let service = TimerSettings {
             program: "/bin/true".into(),
             args: words.map(OsString::from).to_vec(),
             ledger: "/var/lib/a ledger.db".into(),

@@ -18,7 +18,7 @@ use super::rounds::MeasuringHost;
 use crate::args::SweepArgs;
 use crate::figures::figures_of;
 use array::host::number_at;
-use bench::Ran;
+use bench::FinishedRun;
 use bench::args::BenchArgs;
 use bench::conclusion::Conclusion;
 use domain::values::Size;
@@ -135,7 +135,7 @@ impl MeasuringHost for HostBench<'_> {
             failed: None,
         };
         match ran {
-            Ok(Ran { run, failed: None }) => {
+            Ok(FinishedRun { run, failed: None }) => {
                 let conclusion = Conclusion::of(&run);
                 let ledger = self.job.store_mut().ledger_mut();
                 ledger
@@ -151,7 +151,7 @@ impl MeasuringHost for HostBench<'_> {
                 cell.figures = figures_of(&run, &conclusion);
                 cell.run = Some(run.id);
             }
-            Ok(Ran {
+            Ok(FinishedRun {
                 failed: Some(error),
                 ..
             })

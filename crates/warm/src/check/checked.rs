@@ -6,7 +6,7 @@ use study::cold::sample::Sample;
 use study::interval::Interval;
 
 /// Result of the check of a volume.
-pub(super) struct Checked {
+pub(super) struct VolumeCheck {
     pub(super) device: String,
     pub(super) size: Bytes,
     pub(super) places: usize,
@@ -21,7 +21,7 @@ pub(super) struct Checked {
 
 /// Longest time until all cold volumes are warm, in seconds. `None` where none is cold, and where one's is
 /// unknown.
-pub(super) fn longest(all: &[Checked]) -> Option<f64> {
+pub(super) fn longest(all: &[VolumeCheck]) -> Option<f64> {
     let cold = all.iter().filter(|one| one.is_cold());
     let each: Option<Vec<f64>> = cold.map(|one| Some(one.forecast?.high)).collect();
     each?.into_iter().reduce(f64::max)
@@ -33,7 +33,7 @@ pub(super) fn is_cold(sample: &Sample) -> bool {
     sample.differs && sample.cold.low > 0.0
 }
 
-impl Checked {
+impl VolumeCheck {
     pub(super) fn is_cold(&self) -> bool {
         is_cold(&self.sample)
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use study::cold::forecast::Limit;
 
 use super::super::forecast::{Schedule, ScheduleDocument};
-use super::checked::{Checked, longest};
+use super::checked::{VolumeCheck, longest};
 use crate::args::WarmArgs;
 use ui::context::Context;
 use ui::exit::Failure;
@@ -15,7 +15,7 @@ use ui::units::{rate, span};
 
 /// Prints what was found out.
 pub(super) fn report(
-    all: &[Checked],
+    all: &[VolumeCheck],
     args: &WarmArgs,
     context: &mut Context,
 ) -> Result<(), Failure> {
@@ -40,7 +40,7 @@ pub(super) fn report(
     Ok(())
 }
 
-impl Checked {
+impl VolumeCheck {
     fn text(&self, columns: usize) -> String {
         let sample = &self.sample;
         let cold = &sample.cold;
@@ -166,7 +166,7 @@ struct ForecastDocument {
 }
 
 impl<'a> VolumeDocument<'a> {
-    fn of(one: &'a Checked) -> VolumeDocument<'a> {
+    fn of(one: &'a VolumeCheck) -> VolumeDocument<'a> {
         let sample = &one.sample;
         VolumeDocument {
             device: &one.device,
@@ -203,7 +203,7 @@ impl<'a> VolumeDocument<'a> {
     }
 }
 
-fn document(all: &[Checked], schedule: Option<&Schedule>) -> String {
+fn document(all: &[VolumeCheck], schedule: Option<&Schedule>) -> String {
     let document = Document {
         mode: "check",
         volumes: all.iter().map(VolumeDocument::of).collect(),

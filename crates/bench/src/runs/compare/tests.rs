@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::judged::Judged;
+use crate::judged::ImportConclusion;
 use crate::runs::work::Work;
 use crate::views::{imported, sample};
 use record::{
@@ -27,7 +27,7 @@ fn side(of: &(Run, crate::conclusion::Conclusion)) -> Side {
 }
 
 fn other(run: &ImportedRun) -> Side {
-    Side::imported(run, &Judged::of(run))
+    Side::imported(run, &ImportConclusion::of(run))
 }
 
 #[test]

@@ -24,12 +24,12 @@ use record::{Bytes, Phase};
 
 use self::data::{InOrder, Seeker, Transfer};
 use self::plan::{FileOp, Test, Tests};
-use self::small::Small;
+use self::small::SmallFileSet;
 use crate::args::BenchArgs;
-use crate::measure::{Measured, Watch};
+use crate::measure::{MeasuredPhases, Watch};
 use crate::phase_plan::PhasePlan;
 use crate::progress::Progress;
-use crate::session::{Ran, Session};
+use crate::session::{FinishedRun, Session};
 use crate::target::Prepared;
 use crate::test_folder::{self, Folder};
 use crate::{descriptors, target, testfile};
@@ -84,7 +84,7 @@ impl ReadyTests {
 
 impl Session<'_> {
     /// Runs the tests, one after another, until one fails or a signal comes.
-    pub(crate) fn run_bonnie(&mut self, ready: ReadyTests) -> Result<Ran, Failure> {
+    pub(crate) fn run_bonnie(&mut self, ready: ReadyTests) -> Result<FinishedRun, Failure> {
         let ReadyTests {
             tests,
             mut prepared,
@@ -94,7 +94,7 @@ impl Session<'_> {
         let machine = self.machine(&prepared);
         let mut notes = std::mem::take(&mut prepared.notes);
         notes.extend(tests.notes.iter().cloned());
-        let mut measured = Measured {
+        let mut measured = MeasuredPhases {
             phases: Vec::new(),
             failed: None,
         };
@@ -164,7 +164,7 @@ struct Stage<'a> {
     tests: &'a Tests,
     seed: u64,
     /// The small files, from their creation to their removal.
-    small: Option<Small>,
+    small: Option<SmallFileSet>,
 }
 
 impl Stage<'_> {
@@ -197,7 +197,7 @@ impl Stage<'_> {
                     Some(small) => small,
                     None => {
                         let folder = Folder::create(self.directory).map_err(EngineError::Setup)?;
-                        Small::new(folder, &tests.files, round, self.seed, tests.sync)?
+                        SmallFileSet::new(folder, &tests.files, round, self.seed, tests.sync)?
                     }
                 };
                 vec![self.small.insert(small).task(op)]

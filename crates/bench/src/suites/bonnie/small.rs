@@ -25,7 +25,7 @@ struct Entry {
 }
 
 /// The files of a round.
-pub(super) struct Small {
+pub(super) struct SmallFileSet {
     folder: Folder,
     /// Those in the folder that the files are spread over; empty where they lie in itself.
     directories: Vec<OwnedFd>,
@@ -39,7 +39,7 @@ pub(super) struct Small {
 }
 
 /// Removes what was created and is still there, by its names alone.
-impl Drop for Small {
+impl Drop for SmallFileSet {
     fn drop(&mut self) {
         for entry in &self.entries[..self.created.get()] {
             let directory = self.directory(entry.directory);
@@ -48,7 +48,7 @@ impl Drop for Small {
     }
 }
 
-impl Small {
+impl SmallFileSet {
     /// Names the files, and creates the directories that they will lie in.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Small {
         round: Round,
         seed: u64,
         sync: bool,
-    ) -> Result<Small, EngineError> {
+    ) -> Result<SmallFileSet, EngineError> {
         let seed = derive_seed(seed, round as u64);
         let directories = (0..files.directories).map(|number| {
             let name = names::subdirectory(number);
@@ -79,7 +79,7 @@ impl Small {
             size: size(files, derive_seed(!seed, u64::from(number))),
         };
         let words = (0..PIECE.0 / 8).flat_map(|word| derive_seed(seed, word).to_ne_bytes());
-        Ok(Small {
+        Ok(SmallFileSet {
             entries: (0..files.count).map(entry).collect(),
             folder,
             directories,
@@ -95,7 +95,7 @@ impl Small {
     pub(super) fn task(&mut self, op: FileOp) -> Box<dyn Task + '_> {
         match (op, self.round) {
             (FileOp::Create, _) => Box::new(Creation { small: self, at: 0 }),
-            (_, Round::Sequential) => Box::new(AsListed {
+            (_, Round::Sequential) => Box::new(ListedOrder {
                 small: self,
                 op,
                 directory: 0,
@@ -105,7 +105,7 @@ impl Small {
                 let seed = derive_seed(self.seed, op as u64);
                 let mut order: Vec<usize> = (0..self.entries.len()).collect();
                 order.sort_by_key(|at| derive_seed(seed, *at as u64));
-                Box::new(Scattered {
+                Box::new(RandomOrder {
                     small: self,
                     op,
                     order,
@@ -237,7 +237,7 @@ fn size(files: &Files, random: u64) -> u64 {
 
 /// Creates the files in the order of their numbers.
 struct Creation<'a> {
-    small: &'a mut Small,
+    small: &'a mut SmallFileSet,
     at: usize,
 }
 
@@ -254,14 +254,14 @@ impl Task for Creation<'_> {
 
 /// Does it to the files in the order in which their directories list them. Whatever else somebody
 /// put there is passed over.
-struct AsListed<'a> {
-    small: &'a mut Small,
+struct ListedOrder<'a> {
+    small: &'a mut SmallFileSet,
     op: FileOp,
     directory: usize,
     listing: Option<Dir>,
 }
 
-impl Task for AsListed<'_> {
+impl Task for ListedOrder<'_> {
     fn step(&mut self, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
         let listing = match &mut self.listing {
             Some(listing) => listing,
@@ -296,14 +296,14 @@ fn listing_failed(errno: Errno) -> EngineError {
 }
 
 /// Does it to each file, in an order that nobody can foresee.
-struct Scattered<'a> {
-    small: &'a mut Small,
+struct RandomOrder<'a> {
+    small: &'a mut SmallFileSet,
     op: FileOp,
     order: Vec<usize>,
     at: usize,
 }
 
-impl Task for Scattered<'_> {
+impl Task for RandomOrder<'_> {
     fn step(&mut self, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
         let Some(number) = self.order.get(self.at) else {
             return self.small.end(self.op, timer);

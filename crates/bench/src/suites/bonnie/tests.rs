@@ -9,7 +9,7 @@ use record::{Bytes, Direction, Nanos, Pattern, Window};
 
 use super::data::{InOrder, Seeker, Transfer};
 use super::plan::{FileOp, Files, Test, Tests};
-use super::small::Small;
+use super::small::SmallFileSet;
 use crate::args::BenchArgs;
 use crate::args::tests::parsed;
 use crate::test_folder::names::Round;
@@ -35,9 +35,9 @@ fn names(tests: &Tests) -> Vec<&str> {
     tests.list.iter().map(|test| test.name()).collect()
 }
 
-struct Quiet;
+struct NoWatch;
 
-impl Observer for Quiet {
+impl Observer for NoWatch {
     fn window(&mut self, _window: &mut Window) -> Control {
         Control::Continue
     }
@@ -50,7 +50,7 @@ fn run<'t>(tests: &Tests, test: Test, tasks: Vec<Box<dyn Task + 't>>) -> record:
         window: Nanos::from_secs(1),
         interrupt: &AtomicBool::new(false),
     };
-    calls::run(&calls, tasks, &mut Quiet).unwrap()
+    calls::run(&calls, tasks, &mut NoWatch).unwrap()
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn small_files_come_and_go() {
             };
             let parent = tempfile::tempdir().unwrap();
             let folder = folder_in(parent.path());
-            let mut small = Small::new(folder, &tests.files, round, 1, sync).unwrap();
+            let mut small = SmallFileSet::new(folder, &tests.files, round, 1, sync).unwrap();
             let count = || -> usize {
                 let all = std::process::Command::new("find")
                     .arg(parent.path())
@@ -324,7 +324,7 @@ fn a_file_that_somebody_else_put_there_is_passed_over() {
         let parent = tempfile::tempdir().unwrap();
         let folder = folder_in(parent.path());
         let round = Round::Sequential;
-        let mut small = Small::new(folder, &tests.files, round, 1, false).unwrap();
+        let mut small = SmallFileSet::new(folder, &tests.files, round, 1, false).unwrap();
         let mut made = |op| run(&tests, Test::Files(round, op), vec![small.task(op)]);
         made(FileOp::Create);
         let path = fs::read_dir(parent.path()).unwrap().next().unwrap();
@@ -355,7 +355,7 @@ fn files_that_were_not_deleted_go_in_the_end() {
         tests.files.directories = 2;
         let parent = tempfile::tempdir().unwrap();
         let folder = folder_in(parent.path());
-        let mut small = Small::new(folder, &tests.files, round, 1, false).unwrap();
+        let mut small = SmallFileSet::new(folder, &tests.files, round, 1, false).unwrap();
         let create = Test::Files(round, FileOp::Create);
         run(&tests, create, vec![small.task(FileOp::Create)]);
         drop(small);

@@ -4,7 +4,7 @@
 use record::ImportedRun;
 
 use super::header::{FindingLine, finding_line};
-use crate::judged::Judged;
+use crate::judged::ImportConclusion;
 use crate::views::imported::{ImportedRow, rows};
 use ui::format;
 
@@ -19,7 +19,7 @@ pub(super) struct ImportedView {
     pub(super) rows: Vec<ImportedRow>,
 }
 
-pub(super) fn view((run, judged): &(ImportedRun, Judged)) -> ImportedView {
+pub(super) fn view((run, judged): &(ImportedRun, ImportConclusion)) -> ImportedView {
     let summary = &run.summary;
     let known = [
         ("Target", summary.target.clone()),

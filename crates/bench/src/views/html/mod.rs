@@ -25,11 +25,11 @@ mod browser_tests;
 mod tests;
 
 use askama::Template;
-use ledger::Mark;
+use ledger::FindingMark;
 use record::{ImportedRun, Run};
 
 use crate::conclusion::Conclusion;
-use crate::judged::Judged;
+use crate::judged::ImportConclusion;
 use page::Figures;
 use ui::output::OutputFile;
 
@@ -52,8 +52,8 @@ struct Page {
 pub(crate) fn write_file(
     output: &OutputFile,
     runs: &[(Run, Conclusion)],
-    imported: &[(ImportedRun, Judged)],
-    marks: &[Mark],
+    imported: &[(ImportedRun, ImportConclusion)],
+    marks: &[FindingMark],
 ) -> anyhow::Result<()> {
     output.write(&page(runs, imported, marks)?)
 }
@@ -64,8 +64,8 @@ pub(crate) fn write_file(
 /// When a template fails.
 pub(crate) fn page(
     runs: &[(Run, Conclusion)],
-    imported: &[(ImportedRun, Judged)],
-    marks: &[Mark],
+    imported: &[(ImportedRun, ImportConclusion)],
+    marks: &[FindingMark],
 ) -> anyhow::Result<Vec<u8>> {
     let subjects = names::subjects(runs);
     let mut groups = groups(&subjects);
@@ -90,7 +90,7 @@ pub(crate) fn page(
     page::page(&title(&subjects, imported), None, &main, &figures)
 }
 
-fn title(subjects: &[names::Subject<'_>], imported: &[(ImportedRun, Judged)]) -> String {
+fn title(subjects: &[names::Subject<'_>], imported: &[(ImportedRun, ImportConclusion)]) -> String {
     match (subjects, imported) {
         ([], []) => "disksmith report".to_owned(),
         ([only], []) => format!(

@@ -38,7 +38,7 @@ pub(super) struct ResultRow {
 }
 
 /// A finding in short, beside the phase that it is about.
-pub(super) struct Mark {
+pub(super) struct FindingMark {
     pub(super) finding: FindingLine,
     /// The runs that it is about, where it is not about all of them.
     pub(super) of: String,
@@ -48,7 +48,7 @@ pub(super) struct Mark {
 pub(super) struct PhaseRows {
     pub(super) name: String,
     pub(super) anchor: String,
-    pub(super) marks: Vec<Mark>,
+    pub(super) marks: Vec<FindingMark>,
     pub(super) rows: Vec<ResultRow>,
 }
 
@@ -114,7 +114,7 @@ fn phase_rows(group: &Group<'_>) -> PhaseRows {
 }
 
 /// The findings about the phase, each once.
-fn marks(group: &Group<'_>) -> Vec<Mark> {
+fn marks(group: &Group<'_>) -> Vec<FindingMark> {
     let mut found: Vec<(FindingLine, Vec<&str>)> = Vec::new();
     for member in &group.members {
         for finding in member.findings() {
@@ -139,7 +139,7 @@ fn marks(group: &Group<'_>) -> Vec<Mark> {
     };
     found
         .into_iter()
-        .map(|(finding, runs)| Mark {
+        .map(|(finding, runs)| FindingMark {
             finding,
             of: of(runs),
         })

@@ -138,7 +138,7 @@ fn a_report_is_written_as_a_whole_and_may_be_replaced() {
 /// A page of another tool's run alone.
 pub(super) fn render_imported() -> String {
     let run = crate::views::imported::sample::bonnie();
-    let judged = crate::judged::Judged::of(&run);
+    let judged = crate::judged::ImportConclusion::of(&run);
     String::from_utf8(page(&[], &[(run, judged)], &[]).unwrap()).unwrap()
 }
 
@@ -147,7 +147,7 @@ fn the_figures_of_other_tools_stand_in_a_table_of_their_own() {
     let mut run = crate::views::imported::sample::fio();
     run.summary.phases[0].name = HOSTILE.to_owned();
     run.source = HOSTILE.to_owned();
-    let judged = crate::judged::Judged::of(&run);
+    let judged = crate::judged::ImportConclusion::of(&run);
     let page = String::from_utf8(page(&[sample::database_run(1)], &[(run, judged)], &[]).unwrap())
         .unwrap();
     for words in [

@@ -11,10 +11,10 @@ use record::{
 use serde::Serialize;
 use ui::json::SCHEMA;
 
-use crate::judged::Judged;
+use crate::judged::ImportConclusion;
 
 /// The document of one run, with a line's end behind it.
-pub(crate) fn document(run: &ImportedRun, judged: &Judged) -> String {
+pub(crate) fn document(run: &ImportedRun, judged: &ImportConclusion) -> String {
     // Memory is all that could fail, and there is none that could.
     serde_json::to_string_pretty(&ImportedDocument::of(run, judged)).unwrap_or_default() + "\n"
 }
@@ -72,7 +72,7 @@ struct MachineDocument<'a> {
 }
 
 impl<'a> ImportedDocument<'a> {
-    pub(crate) fn of(run: &'a ImportedRun, judged: &'a Judged) -> ImportedDocument<'a> {
+    pub(crate) fn of(run: &'a ImportedRun, judged: &'a ImportConclusion) -> ImportedDocument<'a> {
         let summary = &run.summary;
         ImportedDocument {
             schema: SCHEMA,
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_null_and_never_a_zero() {
         let run = sample::bonnie();
-        let judged = Judged::of(&run);
+        let judged = ImportConclusion::of(&run);
         let value = serde_json::to_value(ImportedDocument::of(&run, &judged)).unwrap();
         let block = &value["phases"][0];
         assert_eq!(block["write"]["bytes_per_s"]["mean"], 61022.0 * 1024.0);

@@ -3,7 +3,7 @@
 use record::ImportedRun;
 
 use super::rows;
-use crate::judged::Judged;
+use crate::judged::ImportConclusion;
 use crate::views::text::finding_text;
 use ui::table::{Column, layout, wrap};
 
@@ -22,7 +22,7 @@ const COLUMNS: [Column; 11] = [
 ];
 
 /// The whole answer of `show`.
-pub(crate) fn run(run: &ImportedRun, judged: &Judged, columns: usize) -> String {
+pub(crate) fn run(run: &ImportedRun, judged: &ImportConclusion, columns: usize) -> String {
     let mut last = "";
     let rows = rows(run);
     let cells: Vec<Vec<String>> = rows
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_a_dash_and_never_a_zero() {
         let sample = sample::bonnie();
-        let text = run(&sample, &Judged::of(&sample), 100);
+        let text = run(&sample, &ImportConclusion::of(&sample), 100);
         assert!(
             text.contains("Measured by bonnie++ 1.97, at db-1"),
             "{text}"
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_narrow_terminal_keeps_what_matters() {
         let sample = sample::fio();
-        let text = run(&sample, &Judged::of(&sample), 60);
+        let text = run(&sample, &ImportConclusion::of(&sample), 60);
         assert!(
             text.lines().all(|line| line.chars().count() <= 60),
             "{text}"

@@ -82,7 +82,7 @@ fn with(event: Event) -> (DriveResult, Model) {
 #[test]
 fn beside_a_foreground_md_does_nothing_and_nothing_stands_in_its_way() {
     let (ended, model) = with(Event::Stop(StopCause::Signal));
-    assert!(matches!(ended.ending, Ending::Ordered(_)), "{ended:?}");
+    assert!(matches!(ended.ending, ScrubEnd::Ordered(_)), "{ended:?}");
     assert!(!ended.is_own && ended.at.done.0 > 0);
     assert_eq!(
         (model.action, model.until),
@@ -93,13 +93,13 @@ fn beside_a_foreground_md_does_nothing_and_nothing_stands_in_its_way() {
 
 #[test]
 fn what_others_do_ends_it_at_once() {
-    assert!(matches!(with(Event::Fails).0.ending, Ending::Degraded));
-    assert!(matches!(with(Event::Gone).0.ending, Ending::Gone));
+    assert!(matches!(with(Event::Fails).0.ending, ScrubEnd::Degraded));
+    assert!(matches!(with(Event::Gone).0.ending, ScrubEnd::Gone));
     for action in [SyncAction::Recover, SyncAction::Frozen, SyncAction::Check] {
         let (ended, model) = with(Event::Begins(action));
         let is_so = match ended.ending {
-            Ending::Begun => action == SyncAction::Check,
-            Ending::Recovery(begun) => begun == action,
+            ScrubEnd::Begun => action == SyncAction::Check,
+            ScrubEnd::Recovery(begun) => begun == action,
             _ => false,
         };
         assert!(is_so && !ended.is_own && !ended.window_set, "{ended:?}");
@@ -107,16 +107,16 @@ fn what_others_do_ends_it_at_once() {
     }
     let (ended, _) = with(Event::Turns(Tunable::Max, 12800));
     assert!(
-        matches!(ended.ending, Ending::Turned(Tunable::Max)),
+        matches!(ended.ending, ScrubEnd::Turned(Tunable::Max)),
         "{ended:?}"
     );
     let (ended, _) = with(Event::Turns(Tunable::SpeedMax, 5000));
     assert!(
-        matches!(ended.ending, Ending::Turned(Tunable::SpeedMax)),
+        matches!(ended.ending, ScrubEnd::Turned(Tunable::SpeedMax)),
         "{ended:?}"
     );
     let (ended, _) = with(Event::Waits);
-    let is_so = matches!(ended.ending, Ending::Waits(Waits::Competing(_)));
+    let is_so = matches!(ended.ending, ScrubEnd::Waits(Waits::Competing(_)));
     assert!(is_so, "{ended:?}");
 }
 
@@ -166,7 +166,7 @@ fn where_a_deadline_wants_more_than_reading_gives_md_checks() {
         assert!(model.compared > 0);
         // Where md holds all others up, it does not.
         assert_eq!(
-            matches!(ended.ending, Ending::Done),
+            matches!(ended.ending, ScrubEnd::Done),
             !holds_all,
             "{ended:?}"
         );
@@ -193,7 +193,7 @@ fn suspects_in_the_first_half_of_a_chunk_hold_nothing_up() {
         .events
         .push((600 * SECOND, Event::Stop(StopCause::Deadline)));
     let ended = drive(&mut model, &two());
-    assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
+    assert!(matches!(ended.ending, ScrubEnd::Done), "{ended:?}");
     assert_eq!(ended.at.mismatches, 4);
     assert!(model.compared > 0);
 }
@@ -211,7 +211,7 @@ fn an_array_that_is_left_in_the_middle_of_a_chunk_is_checked_to_its_end() {
             (600 * SECOND, Event::Stop(StopCause::Deadline)),
         ];
         let ended = drive(&mut model, &two());
-        assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
+        assert!(matches!(ended.ending, ScrubEnd::Done), "{ended:?}");
         assert_eq!(ended.at.mismatches, model.bad.len() as u64);
         assert!(model.compared > 0);
     }
@@ -227,7 +227,7 @@ fn where_everything_differs_md_checks_by_itself() {
         .events
         .push((600 * SECOND, Event::Stop(StopCause::Deadline)));
     let ended = drive(&mut model, &task());
-    assert!(matches!(ended.ending, Ending::Done), "{ended:?}");
+    assert!(matches!(ended.ending, ScrubEnd::Done), "{ended:?}");
     assert_eq!(ended.at.mismatches, model.bad.len() as u64);
     assert!(model.compared < 20, "{}", model.compared);
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use linux::md::sync::Sectors;
 use record::{Nanos, Ranges};
 
-use super::{Barrier, Compared};
+use super::{Barrier, ComparisonResult};
 
 /// Differences are distinguished at a granularity of so many sectors.
 const BLOCK: u64 = 8;
@@ -41,7 +41,7 @@ impl DirectComparison {
     }
 
     /// Result of the comparison, where the differences are at `bad`.
-    pub(super) fn come(&mut self, bad: &[u64]) -> Option<Compared> {
+    pub(super) fn come(&mut self, bad: &[u64]) -> Option<ComparisonResult> {
         let step = self.step.take_if(|step| self.at >= step.end as f64)?;
         let differ = bad.iter().chain(&self.moving);
         let suspects: Ranges = differ
@@ -51,7 +51,7 @@ impl DirectComparison {
                 from..from + BLOCK
             })
             .collect();
-        Some(Compared {
+        Some(ComparisonResult {
             suspects,
             read: Nanos((self.took_s * 1e9) as u64),
         })

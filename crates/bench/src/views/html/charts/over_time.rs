@@ -188,7 +188,7 @@ fn rate_line(series: &Series<'_, '_>) -> Trace {
         x.push(rounded(column.time().start));
         y.push(rounded(column.rate(series.direction)));
     }
-    // As in `Course::new`: the last step needs a point to end at.
+    // As in `QuantileSeries::new`: the last step needs a point to end at.
     if let Some(&last) = y.last() {
         x.push(rounded(end(series.member.phase)));
         y.push(last);
@@ -219,7 +219,7 @@ fn interval_band(series: &Series<'_, '_>) -> Option<Shape> {
 /// p50 and p99 over time, the space between them filled.
 pub(super) fn latencies(group: &Group<'_>, directions: &[Direction], runs: usize) -> Option<Chart> {
     let series = series(group, directions, runs);
-    let courses: Vec<Course> = series.iter().map(Course::new).collect();
+    let courses: Vec<QuantileSeries> = series.iter().map(QuantileSeries::new).collect();
     let low = courses
         .iter()
         .filter_map(|course| course.p50.iter().flatten().min())
@@ -248,15 +248,15 @@ pub(super) fn latencies(group: &Group<'_>, directions: &[Direction], runs: usize
 }
 
 /// Quantiles in nanoseconds, column by column; `None` where nothing came back.
-struct Course {
+struct QuantileSeries {
     time: Vec<f64>,
     p50: Vec<Option<u64>>,
     p99: Vec<Option<u64>>,
 }
 
-impl Course {
-    fn new(series: &Series<'_, '_>) -> Course {
-        let mut course = Course {
+impl QuantileSeries {
+    fn new(series: &Series<'_, '_>) -> QuantileSeries {
+        let mut course = QuantileSeries {
             time: Vec::new(),
             p50: Vec::new(),
             p99: Vec::new(),
