@@ -18,7 +18,7 @@ pub fn steps<'a>(
     if member.signed {
         steps.push(Box::new(Erase::of(std::slice::from_ref(member))));
     }
-    steps.push(Box::new(Take {
+    steps.push(Box::new(ReleaseClaim {
         plan: plan.clone(),
         member: member.clone(),
         taken: false,
@@ -29,13 +29,13 @@ pub fn steps<'a>(
 }
 
 /// Gives up the claim on the disk, so that mkfs can have it.
-struct Take {
+struct ReleaseClaim {
     plan: ArrayPlan,
     member: CheckedMember,
     taken: bool,
 }
 
-impl BuildStep<ArrayHost<'_>> for Take {
+impl BuildStep<ArrayHost<'_>> for ReleaseClaim {
     fn name(&self) -> String {
         format!("taking {}", self.member.path.display())
     }

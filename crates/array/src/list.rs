@@ -19,7 +19,7 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
 use ui::table::{Column, layout, wrap};
 
 /// An array, and who uses it.
-struct Used {
+struct ArrayUse {
     array: Array,
     /// Mount points.
     mounts: Vec<String>,
@@ -32,9 +32,9 @@ pub(super) fn list(args: &ListArgs, context: &mut Context) -> Outcome {
     let devices = Devices::read(&context.root).refused()?;
     let mounts = Mounts::read(&context.root).refused()?;
     let arrays = md::arrays(&context.root, &devices).refused()?;
-    let arrays: Vec<Used> = arrays
+    let arrays: Vec<ArrayUse> = arrays
         .into_iter()
-        .map(|array| Used {
+        .map(|array| ArrayUse {
             mounts: mounts
                 .on(array.number)
                 .map(|mount| mount.point.display().to_string())
@@ -141,12 +141,12 @@ const MEMBERS: [Column; 6] = [
     Column::numbers("errors", 0),
 ];
 
-fn text(arrays: &[Used], columns: usize) -> String {
+fn text(arrays: &[ArrayUse], columns: usize) -> String {
     if arrays.is_empty() {
         return "There is no array on this host.\n".to_owned();
     }
-    let rows: Vec<Vec<String>> = arrays.iter().map(Used::row).collect();
-    let members: Vec<Vec<String>> = arrays.iter().flat_map(Used::member_rows).collect();
+    let rows: Vec<Vec<String>> = arrays.iter().map(ArrayUse::row).collect();
+    let members: Vec<Vec<String>> = arrays.iter().flat_map(ArrayUse::member_rows).collect();
     let mut text = layout(&COLUMNS, &rows, columns);
     if !members.is_empty() {
         text.push('\n');
@@ -163,7 +163,7 @@ fn or_nothing(text: Option<String>) -> String {
         .unwrap_or_else(|| NOTHING.to_owned())
 }
 
-impl Used {
+impl ArrayUse {
     fn title(&self) -> String {
         match self.array.names.first() {
             Some(name) => format!("{} ({name})", self.array.name),
@@ -339,7 +339,7 @@ struct MemberDocument<'a> {
 }
 
 impl<'a> ArrayDocument<'a> {
-    fn of(used: &'a Used) -> ArrayDocument<'a> {
+    fn of(used: &'a ArrayUse) -> ArrayDocument<'a> {
         let array = &used.array;
         let members = array.members.iter().map(|member| MemberDocument {
             device: &member.name,

@@ -75,7 +75,7 @@ pub(crate) fn best(choice: &VolumeChoice, workload: &Workload, goal: &Goal) -> O
 
 /// The idle part of them.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Idle {
+pub(crate) struct IdleCapacity {
     pub(crate) month: f64,
     /// Price of the least provision of these volumes that carries the peak; `None` where they do not carry it.
     pub(crate) needed_month: Option<f64>,
@@ -91,7 +91,7 @@ pub(crate) fn idle(
     offers: &[Offer],
     workload: &Workload,
     goal: &Goal,
-) -> Result<Idle, String> {
+) -> Result<IdleCapacity, String> {
     let offer = offers
         .iter()
         .find(|offer| offer.name == have.name)
@@ -128,7 +128,7 @@ pub(crate) fn idle(
     let beyond = |have: f64, limit: Option<f64>| limit.map_or(0.0, |limit| (have - limit).max(0.0));
     let instance = goal.instance.as_ref();
     let mibps_limit = instance.map(|it| it.maximum_mb_per_s * 1e6 / Bytes::mib(1).0 as f64);
-    let mut idle = Idle {
+    let mut idle = IdleCapacity {
         month,
         needed_month,
         iops_beyond_instance: beyond(count * bought.iops, instance.map(|it| it.maximum_iops)),
@@ -138,7 +138,7 @@ pub(crate) fn idle(
     idle.sentences = idle.describe(offer, &demand);
     Ok(idle)
 }
-impl Idle {
+impl IdleCapacity {
     fn describe(&self, offer: &Offer, demand: &Demand) -> Vec<String> {
         let currency = &offer.currency;
         let mut sentences = vec![match self.needed_month {

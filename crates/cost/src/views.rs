@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::choose::{RuledOut, VolumeChoice};
 use crate::instance::InstanceLimits;
 use crate::offer::Offer;
-use crate::scaling::{Idle, Scaling};
+use crate::scaling::{IdleCapacity, Scaling};
 use crate::workload::{Demand, Workload};
 use ui::format::{date, number};
 use ui::table::{Column, layout, wrap};
@@ -27,7 +27,7 @@ pub(crate) struct CostReport {
     /// Price of what carries the base load alone.
     base_month: Option<f64>,
     scaling: Option<Scaling>,
-    have: Option<Idle>,
+    have: Option<IdleCapacity>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,7 +50,7 @@ impl CostReport {
         ruled_out: Vec<RuledOut>,
         base_month: Option<f64>,
         scaling: Option<Scaling>,
-        have: Option<Idle>,
+        have: Option<IdleCapacity>,
         today: Date,
     ) -> CostReport {
         let source = |offer: &Offer| Source {

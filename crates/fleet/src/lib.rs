@@ -137,7 +137,7 @@ pub fn document_types() -> Vec<ui::schema::DocumentType> {
         DocumentType::of::<destroy::PlanBody>("fleet zero"),
         DocumentType::of::<run::view::RunReport>("fleet zero"),
         DocumentType::of::<destroy::inspect::Disks>("look"),
-        DocumentType::of::<hosts::view::Listed>("fleet hosts"),
+        DocumentType::of::<hosts::view::HostListBody>("fleet hosts"),
         DocumentType::of::<plan::view::PlanBody>("fleet plan"),
         DocumentType::of::<race::report::RaceReport>("fleet race"),
         DocumentType::of::<race::dry_run::DryRun>("fleet race"),

@@ -35,12 +35,12 @@ pub enum SortKey {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Condition {
     what: SortKey,
-    sign: Sign,
+    sign: ComparisonSign,
     threshold: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sign {
+enum ComparisonSign {
     AtLeast,
     AtMost,
     Above,
@@ -53,10 +53,10 @@ impl Condition {
         self.what
             .value(sample)
             .is_some_and(|value| match self.sign {
-                Sign::AtLeast => value >= self.threshold,
-                Sign::AtMost => value <= self.threshold,
-                Sign::Above => value > self.threshold,
-                Sign::Below => value < self.threshold,
+                ComparisonSign::AtLeast => value >= self.threshold,
+                ComparisonSign::AtMost => value <= self.threshold,
+                ComparisonSign::Above => value > self.threshold,
+                ComparisonSign::Below => value < self.threshold,
             })
     }
 }
@@ -85,10 +85,10 @@ impl FromStr for Condition {
     fn from_str(text: &str) -> Result<Condition, String> {
         // The longer signs first: '>=' begins with '>'.
         let signs = [
-            (">=", Sign::AtLeast),
-            ("<=", Sign::AtMost),
-            (">", Sign::Above),
-            ("<", Sign::Below),
+            (">=", ComparisonSign::AtLeast),
+            ("<=", ComparisonSign::AtMost),
+            (">", ComparisonSign::Above),
+            ("<", ComparisonSign::Below),
         ];
         let split = signs.into_iter().find_map(|(word, sign)| {
             let (what, threshold) = text.split_once(word)?;

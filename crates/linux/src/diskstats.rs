@@ -315,7 +315,7 @@ impl Counter {
 
 /// Counters that a line of `/proc/diskstats` has: older kernels count less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountedFields {
     /// Discards (Linux 4.18).
     pub discards: bool,
     /// Flushes (Linux 5.5).
@@ -332,7 +332,7 @@ pub struct DiskStatsLine<'a> {
     /// Its counters.
     pub stats: DiskStats,
     /// Counters that this kernel has.
-    pub counted: Counted,
+    pub counted: CountedFields,
 }
 
 impl<'a> DiskStatsLine<'a> {
@@ -346,7 +346,7 @@ impl<'a> DiskStatsLine<'a> {
             number: DeviceNumber::new(major.parse().ok()?, minor.parse().ok()?),
             name,
             stats,
-            counted: Counted {
+            counted: CountedFields {
                 discards: columns >= 15,
                 flushes: columns >= 17,
             },

@@ -52,7 +52,7 @@ pub struct VolumeCounters {
 
 /// Time for which demand exceeded the limits, between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exceeded {
+pub struct ExceededLimits {
     /// Beyond the volume's operations a second.
     pub volume_iops: Duration,
     /// Beyond the volume's bytes a second.
@@ -113,9 +113,9 @@ impl VolumeCounters {
 
     /// Time for which demand exceeded the limits since an earlier reading. `None` where a counter
     /// went back, as when the volume was attached again.
-    pub fn exceeded_since(&self, before: &VolumeCounters) -> Option<Exceeded> {
+    pub fn exceeded_since(&self, before: &VolumeCounters) -> Option<ExceededLimits> {
         let passed = |now: u64, before: u64| now.checked_sub(before).map(Duration::from_micros);
-        Some(Exceeded {
+        Some(ExceededLimits {
             volume_iops: passed(self.over_volume_iops_us, before.over_volume_iops_us)?,
             volume_bytes: passed(self.over_volume_bytes_us, before.over_volume_bytes_us)?,
             instance_iops: passed(self.over_instance_iops_us, before.over_instance_iops_us)?,

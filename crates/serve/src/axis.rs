@@ -137,7 +137,7 @@ const NOTHING: Sum = Sum {
 
 /// A figure that is gathered slot by slot: weighted mean, least and most.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gathered(Vec<Sum>);
+pub(crate) struct SlotFigures(Vec<Sum>);
 
 /// A value of a figure, with its extremes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -161,7 +161,7 @@ impl Value {
     }
 }
 
-impl Gathered {
+impl SlotFigures {
     /// Adds a value to a slot; one that is not known adds nothing.
     pub(crate) fn add(&mut self, slot: usize, value: Value, weight: f64) {
         if !value.mean.is_finite() || weight.is_nan() || weight <= 0.0 {
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn no_spike_is_lost() {
-        let mut gathered = Gathered::default();
+        let mut gathered = SlotFigures::default();
         for value in [1.0, 1.0, 100.0, f64::NAN] {
             gathered.add(1, Value::single(value), 1.0);
         }
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn values_without_spread_have_no_extremes() {
-        let mut gathered = Gathered::default();
+        let mut gathered = SlotFigures::default();
         gathered.add(0, Value::single(5.0), 1.0);
         assert!(gathered.line(1).min.is_none());
     }

@@ -28,7 +28,7 @@ pub(crate) struct NewMarker {
 /// This program's own form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Own {
+struct OwnMarker {
     text: String,
     time: Option<Timestamp>,
     hostname: Option<String>,
@@ -109,7 +109,7 @@ fn one_of(value: Value) -> anyhow::Result<NewMarker> {
             text: annotation.text,
         });
     }
-    let own: Own = serde_json::from_value(value).context(
+    let own: OwnMarker = serde_json::from_value(value).context(
         "a marker is {\"text\": \"deploy 1.4.2\", \"time\": \"2026-11-24T14:05:00Z\", \"hostname\": \"db-1\"}, of which time and hostname may be left out",
     )?;
     Ok(NewMarker {

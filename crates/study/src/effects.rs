@@ -21,7 +21,7 @@ pub struct Pair {
 
 /// Effect of a setting instead of another, all else equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Effect {
+pub struct SettingEffect {
     /// Number of pairs that tell something.
     pub pairs: usize,
     /// The mean ratio of `to` to `from`.
@@ -34,7 +34,7 @@ pub struct Effect {
     pub most: f64,
 }
 
-impl Effect {
+impl SettingEffect {
     /// True if the interval excludes 1. Where it does not, no difference is shown, which is not the same as
     /// no difference.
     pub fn is_shown(&self) -> bool {
@@ -51,7 +51,7 @@ impl Effect {
 /// does one thing here and another there, and says what to expect of a pair like these. With fewer it
 /// is from block to block, and speaks of these pairs only. Pairs that share a layout are not
 /// independent, because that layout's luck is in both; they are averaged first and count as one.
-pub fn effect(pairs: &[Pair]) -> Option<Effect> {
+pub fn effect(pairs: &[Pair]) -> Option<SettingEffect> {
     let pairs: Vec<(&Pair, Vec<f64>)> = pairs
         .iter()
         .map(|pair| (pair, logs(pair)))
@@ -67,7 +67,7 @@ pub fn effect(pairs: &[Pair]) -> Option<Effect> {
         (mean(&means), over_blocks(&pairs))
     };
     let interval = half.and_then(|half| RatioInterval::of_logs(centre, half));
-    Some(Effect {
+    Some(SettingEffect {
         pairs: pairs.len(),
         ratio: centre.exp(),
         interval,

@@ -77,7 +77,7 @@ pub fn shift(before: &[f64], after: &[f64]) -> Option<Shift> {
 ///
 /// `None` if the loads of the two sides overlap in fewer than [`LEAST_SLOTS`] slots of either: then a change of
 /// the curve cannot be distinguished from a movement along it.
-pub fn shift_at_equal_load(before: &[(f64, f64)], after: &[(f64, f64)]) -> Option<Effect> {
+pub fn shift_at_equal_load(before: &[(f64, f64)], after: &[(f64, f64)]) -> Option<StepEffect> {
     let logs = |pairs: &[(f64, f64)]| -> Vec<(f64, f64)> {
         let sensible = |(x, y): &&(f64, f64)| *x > 0.0 && *y > 0.0 && (x * y).is_finite();
         let pairs = pairs.iter().filter(sensible);
@@ -127,7 +127,7 @@ fn overlap(before: &[(f64, f64)], after: &[(f64, f64)]) -> Option<(f64, f64)> {
 
 /// Effect of a step in a series of logarithms or ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Effect {
+pub struct StepEffect {
     /// Level after less level before.
     pub size: f64,
     /// Half of its 95 % interval.
@@ -138,7 +138,7 @@ pub struct Effect {
     pub p: f64,
 }
 
-impl Effect {
+impl StepEffect {
     /// The effect on logarithms as a ratio.
     pub fn ratio(&self) -> Option<RatioInterval> {
         RatioInterval::of_logs(self.size, self.half_width)
@@ -147,7 +147,11 @@ impl Effect {
 
 /// Effect of a step at `split`, with the linear effect of the covariates taken out. A series that the step and
 /// the covariates explain wholly has no noise: its effect is exact. `None` if the covariates explain the step.
-pub(crate) fn step_effect(values: &[f64], split: usize, covariates: &[Vec<f64>]) -> Option<Effect> {
+pub(crate) fn step_effect(
+    values: &[f64],
+    split: usize,
+    covariates: &[Vec<f64>],
+) -> Option<StepEffect> {
     let step: Vec<f64> = (0..values.len())
         .map(|t| f64::from(u8::from(t >= split)))
         .collect();
@@ -166,14 +170,14 @@ pub(crate) fn step_effect(values: &[f64], split: usize, covariates: &[Vec<f64>])
     }
     let contrast: Vec<f64> = rest.iter().map(|c| c / weight).collect();
     let size = dot(&contrast, values);
-    let exact = Effect {
+    let exact = StepEffect {
         size,
         half_width: 0.0,
         error: 0.0,
         p: if size.abs() > 1e-9 { 0.0 } else { 1.0 },
     };
     basis.push(step);
-    let effect = Noise::learn(values, &basis).map(|noise| Effect {
+    let effect = Noise::learn(values, &basis).map(|noise| StepEffect {
         size,
         half_width: noise.half_width(&contrast, 0.05),
         error: noise.half_width(&contrast, 0.317),

@@ -28,7 +28,7 @@ pub(crate) struct SweepDecision {
     /// Drift of the baseline over the sweep; `None` before it was measured twice.
     pub drift: Option<BaselineDrift>,
     /// Effect of each factor.
-    pub effects: Vec<Effect>,
+    pub effects: Vec<FactorEffect>,
     /// Growth of the objective's rate with the members.
     pub curves: Vec<ScalingCurve>,
     /// Conclusions about factors and members, as sentences.
@@ -108,7 +108,7 @@ pub(crate) struct BaselineDrift {
 
 /// Effect of a factor on the objective's figure, all else equal.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Effect {
+pub(crate) struct FactorEffect {
     /// The factor.
     pub factor: Factor,
     /// The reference setting.

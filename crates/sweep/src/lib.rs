@@ -38,7 +38,7 @@ use engine::Engine;
 #[cfg(test)]
 pub(crate) use decide::survivors;
 pub(crate) use decision::{
-    BaselineDrift, Effect, LayoutOutcome, LayoutResult, ScalingCurve, Survivor, SweepDecision,
+    BaselineDrift, FactorEffect, LayoutOutcome, LayoutResult, ScalingCurve, Survivor, SweepDecision,
 };
 pub use figure::{Figure, Metric};
 pub use figures::{figures_of, reason_never_measured};

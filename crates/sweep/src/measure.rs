@@ -70,7 +70,7 @@ pub(crate) fn bench_args(
 }
 
 /// Result of a measurement, and its duration.
-pub(crate) struct Measured {
+pub(crate) struct CellMeasurement {
     /// Its result.
     pub outcome: CellOutcome,
     /// Seconds that the phases took.
@@ -90,13 +90,13 @@ pub(crate) fn measure(
     engine: &dyn Engine,
     ledger: &mut Ledger,
     interrupt: &AtomicBool,
-) -> Result<Option<Measured>, Failure> {
+) -> Result<Option<CellMeasurement>, Failure> {
     let args = bench_args(settings, target, block).map_err(Failure::refused)?;
     let ran = bench::run_once(&args, context, engine, interrupt);
     if interrupt.load(Relaxed) {
         return Ok(None);
     }
-    let failed = |error: anyhow::Error| Measured {
+    let failed = |error: anyhow::Error| CellMeasurement {
         outcome: CellOutcome::Failed(format!("it could not be measured: {}", sentence(&error))),
         seconds: 0.0,
     };
@@ -122,7 +122,7 @@ pub(crate) fn measure(
         .collect();
     doubts.sort();
     doubts.dedup();
-    Ok(Some(Measured {
+    Ok(Some(CellMeasurement {
         seconds: run.phases.iter().map(|phase| phase.seconds).sum(),
         outcome: CellOutcome::Measured {
             figures: figures_of(&run, &conclusion),

@@ -25,10 +25,10 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// An answer.
-pub(crate) type Answer = Response<Full<Bytes>>;
+pub(crate) type HttpResponse = Response<Full<Bytes>>;
 
 /// An answer in plain text.
-pub(crate) fn answer(status: StatusCode, text: impl Into<String>) -> Answer {
+pub(crate) fn answer(status: StatusCode, text: impl Into<String>) -> HttpResponse {
     let mut answer = Response::new(Full::new(Bytes::from(text.into())));
     *answer.status_mut() = status;
     answer
@@ -48,7 +48,7 @@ impl Server {
     pub(crate) fn start<H, F>(address: SocketAddr, handler: H) -> io::Result<Server>
     where
         H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
-        F: Future<Output = Answer> + Send + 'static,
+        F: Future<Output = HttpResponse> + Send + 'static,
     {
         let listener =
             TcpListener::bind(address).map_err(|error| remedy::port(error, address.port()))?;
@@ -88,7 +88,7 @@ impl Drop for Server {
 async fn serve<H, F>(listener: TcpListener, handler: H)
 where
     H: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
-    F: Future<Output = Answer> + Send + 'static,
+    F: Future<Output = HttpResponse> + Send + 'static,
 {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
         return;

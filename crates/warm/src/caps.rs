@@ -1,7 +1,7 @@
 //! Limit of the rate: the volume's cap, one that volumes share, or latency.
 
 use domain::volume_type::GP3;
-use linux::ebs::Exceeded;
+use linux::ebs::ExceededLimits;
 use study::depth::verdict::{BindingLimit, Verdict, shared};
 
 use super::finding::{Finding, FindingCode};
@@ -80,7 +80,7 @@ fn in_parallel(together: &Verdict, warmed: &[WarmResult]) -> String {
 }
 
 /// Whose limit it is by what the volume itself has counted.
-fn by_aws(exceeded: &Exceeded, seconds: f64) -> String {
+fn by_aws(exceeded: &ExceededLimits, seconds: f64) -> String {
     let limits = [
         (exceeded.volume_bytes, "volume's throughput"),
         (exceeded.volume_iops, "volume's IOPS"),
@@ -255,14 +255,14 @@ mod tests {
             ..warmed(now, Some((now, 120.0 * MIB)))
         };
         let seconds = std::time::Duration::from_secs;
-        let volume = Some(Exceeded {
+        let volume = Some(ExceededLimits {
             volume_bytes: seconds(700),
             instance_iops: seconds(3),
-            ..Exceeded::default()
+            ..ExceededLimits::default()
         });
-        let instance = Some(Exceeded {
+        let instance = Some(ExceededLimits {
             instance_bytes: seconds(700),
-            ..Exceeded::default()
+            ..ExceededLimits::default()
         });
         for (pair, code) in [
             ([volume, volume], FindingCode::Capped),
@@ -281,10 +281,10 @@ mod tests {
     fn counters_of_aws_show_whose_limit_it_is() {
         let seconds = std::time::Duration::from_secs;
         let mut one = warmed(verdict(125.0, BindingLimit::Unknown), None);
-        one.exceeded = Some(Exceeded {
+        one.exceeded = Some(ExceededLimits {
             volume_bytes: seconds(700),
             instance_iops: seconds(3),
-            ..Exceeded::default()
+            ..ExceededLimits::default()
         });
         let text = |one: &WarmResult| findings(std::slice::from_ref(one))[0].text.clone();
         let message = text(&one);
@@ -293,16 +293,16 @@ mod tests {
             "{message}"
         );
         assert!(!message.contains("instance"), "{message}");
-        one.exceeded = Some(Exceeded {
+        one.exceeded = Some(ExceededLimits {
             instance_bytes: seconds(600),
-            ..Exceeded::default()
+            ..ExceededLimits::default()
         });
         let message = text(&one);
         assert!(
             message.contains("exceeded the instance's throughput to its volumes"),
             "{message}"
         );
-        one.exceeded = Some(Exceeded::default());
+        one.exceeded = Some(ExceededLimits::default());
         let message = text(&one);
         assert!(
             message.contains("neither the volume's nor the instance's"),

@@ -9,7 +9,7 @@ use engine::IoInterface;
 use engine::list::{BufferMode, EndReason, List, ListEngine};
 use linux::Root;
 use linux::block::{DeviceNumber, Devices};
-use linux::ebs::Exceeded;
+use linux::ebs::ExceededLimits;
 use record::{Bytes, Ranges};
 use study::depth::verdict::Verdict;
 
@@ -107,7 +107,7 @@ pub(crate) struct WarmResult {
     pub foreground: Option<ForegroundReport>,
     /// For how long more was requested than the volume or the instance allows, by AWS's own count;
     /// `None` where nobody counts that.
-    pub exceeded: Option<Exceeded>,
+    pub exceeded: Option<ExceededLimits>,
     /// Ranges that could not be read.
     pub unreadable: Ranges,
     /// Bytes that were to be read and were not.

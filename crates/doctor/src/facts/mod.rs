@@ -14,7 +14,7 @@ use host::HostFacts;
 use mysql::Mysql;
 use postgres::Postgres;
 
-use crate::sql::Explained;
+use crate::sql::ExplainedStatements;
 
 /// All facts. A part that was not requested is `None`, and its checks judge nothing.
 pub(crate) struct Facts {
@@ -22,6 +22,6 @@ pub(crate) struct Facts {
     pub(crate) evidence: Evidence,
     pub(crate) mysql: Option<Mysql>,
     pub(crate) postgres: Option<Postgres>,
-    pub(crate) sql: Option<Explained>,
+    pub(crate) sql: Option<ExplainedStatements>,
     pub(crate) safety: Option<Safety>,
 }

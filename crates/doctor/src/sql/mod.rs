@@ -26,7 +26,7 @@ const FEW_ROWS: f64 = 100.0;
 
 /// A statement that cannot use its index.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Unusable {
+pub(crate) struct UnusableIndex {
     pub(crate) statement: Statement,
     /// The server's words, or ours for a literal out of range.
     pub(crate) reason: String,
@@ -36,7 +36,7 @@ pub(crate) struct Unusable {
 
 /// Statements that were explained.
 #[derive(Default)]
-pub(crate) struct Explained {
+pub(crate) struct ExplainedStatements {
     /// The places that statements were taken from.
     pub(crate) sources: Vec<String>,
     pub(crate) explained: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Explained {
     pub(crate) why_left_out: Option<String>,
     /// The server names what it cannot use.
     pub(crate) has_notes: bool,
-    pub(crate) unusable: Vec<Unusable>,
+    pub(crate) unusable: Vec<UnusableIndex>,
 }
 
 /// The server whose statements are explained.
@@ -64,10 +64,10 @@ pub(crate) struct ExplainedServer<'a> {
 pub(crate) fn explain(
     server: &ExplainedServer<'_>,
     file: Option<&Path>,
-) -> anyhow::Result<Explained> {
-    let mut found = Explained {
+) -> anyhow::Result<ExplainedStatements> {
+    let mut found = ExplainedStatements {
         has_notes: server.has_notes,
-        ..Explained::default()
+        ..ExplainedStatements::default()
     };
     let statements = match file {
         Some(path) => {
@@ -105,7 +105,10 @@ pub(crate) fn explain(
 }
 
 /// A statement that cannot use its index, or `None`.
-fn explain_one(client: &MysqlClient, statement: &Statement) -> Result<Option<Unusable>, String> {
+fn explain_one(
+    client: &MysqlClient,
+    statement: &Statement,
+) -> Result<Option<UnusableIndex>, String> {
     let select = as_select(&statement.text).map_err(str::to_owned)?;
     let hex = hex(format!("EXPLAIN {select}").as_bytes());
     let script = [
@@ -132,7 +135,7 @@ fn explain_one(client: &MysqlClient, statement: &Statement) -> Result<Option<Unu
         .or_else(|| out_of_range::find(client, statement, &select, plan));
     Ok(reason
         .filter(|_| rows.is_none_or(|rows| rows >= FEW_ROWS))
-        .map(|reason| Unusable {
+        .map(|reason| UnusableIndex {
             statement: statement.clone(),
             reason,
             rows,

@@ -11,7 +11,7 @@ use record::{
 };
 
 use super::call_state::CallState;
-use super::message::{Message, Part};
+use super::message::{Message, ThreadWindow};
 use crate::clock::process_cpu_time;
 use crate::job::{EngineError, Observer};
 use crate::tally::{Flows, flows_for, merge_flows};
@@ -31,7 +31,7 @@ struct PendingWindow {
 }
 
 impl PendingWindow {
-    fn add(&mut self, part: &Part, workload: &Workload) {
+    fn add(&mut self, part: &ThreadWindow, workload: &Workload) {
         let flows = self.flows.get_or_insert_with(|| flows_for(workload));
         merge_flows(flows, &part.flows);
         self.ticks = self.ticks.max(part.ticks);

@@ -4,7 +4,7 @@ use crate::job::EngineError;
 use crate::tally::Flows;
 
 /// Work of a thread within a window.
-pub(super) struct Part {
+pub(super) struct ThreadWindow {
     pub(super) index: usize,
     pub(super) ticks: u64,
     pub(super) flows: Flows,
@@ -12,8 +12,8 @@ pub(super) struct Part {
 }
 
 /// Last message of a thread.
-pub(super) struct End {
-    pub(super) part: Part,
+pub(super) struct ThreadEnd {
+    pub(super) part: ThreadWindow,
     pub(super) ops: u64,
     pub(super) ticks: u64,
 }
@@ -22,10 +22,10 @@ pub(super) enum Message {
     Begin,
     Window {
         thread: usize,
-        part: Box<Part>,
+        part: Box<ThreadWindow>,
     },
-    End {
+    ThreadEnd {
         thread: usize,
-        end: Result<Box<End>, EngineError>,
+        end: Result<Box<ThreadEnd>, EngineError>,
     },
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use record::Nanos;
 
 use crate::job::EngineError;
-use crate::list::submitter::{Completed, Submitter};
+use crate::list::submitter::{SlotCompletion, Submitter};
 use crate::list::{
     BufferMode, CompletedRequest, EndReason, Errno, List, Next, Op, Request, RequestError,
     RequestSource,
@@ -115,7 +115,7 @@ struct Drive<'a, W> {
     idle: Vec<u32>,
     /// Time until which the source waits; `None` if only a completion is waited for.
     not_before: Option<Nanos>,
-    completions: Vec<Completed>,
+    completions: Vec<SlotCompletion>,
 }
 
 impl<W: Submitter> Drive<'_, W> {
@@ -204,7 +204,7 @@ impl<W: Submitter> Drive<'_, W> {
     }
 
     /// Passes a completed request to the source.
-    fn notify(&mut self, completion: Completed) {
+    fn notify(&mut self, completion: SlotCompletion) {
         let Some(InFlight { request, began }) = self.slots[completion.slot as usize].take() else {
             return;
         };
@@ -280,9 +280,9 @@ mod tests {
             Ok(())
         }
 
-        fn reap(&mut self, into: &mut Vec<Completed>) {
+        fn reap(&mut self, into: &mut Vec<SlotCompletion>) {
             let at = self.now.get();
-            let completed = self.queued.drain(..).map(|slot| Completed {
+            let completed = self.queued.drain(..).map(|slot| SlotCompletion {
                 slot,
                 result: 0,
                 at,

@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::discard::discard;
 use crate::job::EngineError;
 use crate::list::memory::ListBuffers;
-use crate::list::submitter::{Completed, Stopwatch, Submitter};
+use crate::list::submitter::{SlotCompletion, Stopwatch, Submitter};
 use crate::list::{Errno, List, Op, Request};
 
 /// State that the threads of a list share.
@@ -110,14 +110,14 @@ impl<'a> PoolState<'a> {
     }
 
     /// Body of a thread: makes queued calls until the queue is closed.
-    fn work(&self, completions: &Sender<Completed>) {
+    fn work(&self, completions: &Sender<SlotCompletion>) {
         while let Some(call) = self.take() {
             let result = match call.make(self.files) {
                 Ok(moved) => moved as i32,
                 Err(errno) => -errno.raw_os_error(),
             };
             // The pool takes completions until all threads have ended.
-            let _ = completions.send(Completed {
+            let _ = completions.send(SlotCompletion {
                 slot: call.slot,
                 result,
                 at: self.stopwatch.now(),
@@ -153,10 +153,10 @@ pub(super) struct Pool<'scope, 'env> {
     in_flight: u32,
     /// Error of a thread that could not be started.
     refused: Option<io::Error>,
-    sender: Sender<Completed>,
-    receiver: Receiver<Completed>,
+    sender: Sender<SlotCompletion>,
+    receiver: Receiver<SlotCompletion>,
     /// A completion that arrived during the wait.
-    first: Option<Completed>,
+    first: Option<SlotCompletion>,
 }
 
 impl<'scope, 'env> Pool<'scope, 'env> {
@@ -248,7 +248,7 @@ impl Submitter for Pool<'_, '_> {
         Ok(())
     }
 
-    fn reap(&mut self, into: &mut Vec<Completed>) {
+    fn reap(&mut self, into: &mut Vec<SlotCompletion>) {
         for completion in self
             .first
             .take()

@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::discard;
 use crate::job::EngineError;
 use crate::list::memory::ListBuffers;
-use crate::list::submitter::{Completed, Stopwatch, Submitter};
+use crate::list::submitter::{SlotCompletion, Stopwatch, Submitter};
 use crate::list::{List, Op, Request};
 use crate::ring::{Ring, RingFeatures};
 use record::Nanos;
@@ -109,10 +109,10 @@ impl Submitter for ListRing {
         self.ring.submit().map_err(EngineError::Ring)
     }
 
-    fn reap(&mut self, into: &mut Vec<Completed>) {
+    fn reap(&mut self, into: &mut Vec<SlotCompletion>) {
         let at = self.stopwatch.now();
         self.ring.reap(|completion| {
-            into.push(Completed {
+            into.push(SlotCompletion {
                 slot: completion.slot,
                 result: completion.result,
                 at,

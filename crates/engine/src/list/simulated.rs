@@ -11,7 +11,7 @@ use record::{Bytes, ClockKind, CpuTime, EngineKind, EngineUsed, Nanos};
 use crate::job::EngineError;
 use crate::list::drive::{Limits, drive};
 use crate::list::real::check_figures;
-use crate::list::submitter::{Completed, Submitter};
+use crate::list::submitter::{SlotCompletion, Submitter};
 use crate::list::{Errno, List, ListEngine, ListSummary, Op, Request, RequestSource};
 
 /// Properties of a simulated volume.
@@ -315,12 +315,12 @@ impl Submitter for Simulation<'_> {
         self.submit_and_wait(until)
     }
 
-    fn reap(&mut self, into: &mut Vec<Completed>) {
+    fn reap(&mut self, into: &mut Vec<SlotCompletion>) {
         while let Some(Reverse((at, _, slot, result))) = self.in_flight.peek().copied()
             && at <= self.now
         {
             self.in_flight.pop();
-            into.push(Completed { slot, result, at });
+            into.push(SlotCompletion { slot, result, at });
         }
     }
 }

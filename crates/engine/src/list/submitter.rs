@@ -27,12 +27,12 @@ pub(super) trait Submitter {
     fn submit_and_wait(&mut self, wake_at: Nanos) -> Result<(), EngineError>;
 
     /// Takes the completions that have arrived.
-    fn reap(&mut self, into: &mut Vec<Completed>);
+    fn reap(&mut self, into: &mut Vec<SlotCompletion>);
 }
 
 /// Completion of a slot's request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Completed {
+pub(super) struct SlotCompletion {
     pub slot: u32,
     /// Bytes moved, or a negative error number.
     pub result: i32,

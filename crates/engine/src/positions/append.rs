@@ -7,7 +7,7 @@ use record::WriteZones;
 
 /// The write pointers of a job's zones, which its clones share.
 #[derive(Clone)]
-pub(super) struct Appended {
+pub(super) struct AppendPointers {
     zones: WriteZones,
     state: Arc<Mutex<State>>,
 }
@@ -20,9 +20,9 @@ struct State {
     open: Vec<u64>,
 }
 
-impl Appended {
-    pub(super) fn new(zones: WriteZones) -> Appended {
-        Appended {
+impl AppendPointers {
+    pub(super) fn new(zones: WriteZones) -> AppendPointers {
+        AppendPointers {
             zones,
             state: Arc::default(),
         }
@@ -77,7 +77,7 @@ mod tests {
     const DRAWN: [u64; 16] = [0, 11, 13, 7, 6, 14, 8, 5, 15, 1, 2, 10, 3, 4, 9, 12];
 
     fn written(size: u64, open: Option<u32>) -> Vec<u64> {
-        let appended = Appended::new(WriteZones {
+        let appended = AppendPointers::new(WriteZones {
             range: Bytes(4),
             size: Bytes(size),
             open,

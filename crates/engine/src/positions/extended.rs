@@ -9,7 +9,7 @@ use record::{
     ZoneShare,
 };
 
-use super::append::Appended;
+use super::append::AppendPointers;
 use super::permutation::Permutation;
 use super::position::position_in;
 use super::runs::Runs;
@@ -30,7 +30,7 @@ pub(crate) struct ExtendedPositions {
     /// Random requests that continue others.
     runs: Option<Runs>,
     /// Zones to which writes are appended.
-    appended: Option<Appended>,
+    appended: Option<AppendPointers>,
 }
 
 /// Alignment of positions, in bytes: the smallest size of reads and that of writes, unless others are given, as fio
@@ -232,7 +232,7 @@ impl ExtendedPositions {
             alignments,
             draw,
             runs: details.sequential_runs.map(Runs::new),
-            appended: details.write_zones.map(Appended::new),
+            appended: details.write_zones.map(AppendPointers::new),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// A write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Written {
+pub(super) struct WriteRecord {
     pub position: u64,
     pub bytes: u64,
     pub number: u64,
@@ -18,9 +18,9 @@ pub(super) struct History {
     /// Writes that were neither overwritten nor read back, by their positions.
     writes: BTreeMap<u64, (u64, u64)>,
     /// Writes in flight.
-    in_flight: Vec<Written>,
+    in_flight: Vec<WriteRecord>,
     /// Completed writes that wait to be read back.
-    pending: Vec<Written>,
+    pending: Vec<WriteRecord>,
     /// Writes that overlapped another one in flight, so that it is unknown which came last.
     pub unjudged: u64,
 }
@@ -30,7 +30,7 @@ impl History {
     /// reading back.
     pub(super) fn issue(&mut self, position: u64, bytes: u64, keeps: bool) -> u64 {
         self.last += 1;
-        let write = Written {
+        let write = WriteRecord {
             position,
             bytes,
             number: self.last,
@@ -78,14 +78,14 @@ impl History {
     }
 
     /// Takes the writes that wait to be read back and were not overwritten.
-    pub(super) fn take_pending(&mut self) -> Vec<Written> {
+    pub(super) fn take_pending(&mut self) -> Vec<WriteRecord> {
         let mut pending = std::mem::take(&mut self.pending);
         pending.retain(|write| self.is_last(write));
         pending
     }
 
     /// Removes a write that was read back; false if it was overwritten meanwhile.
-    pub(super) fn was_read_back(&mut self, write: &Written) -> bool {
+    pub(super) fn was_read_back(&mut self, write: &WriteRecord) -> bool {
         let is_last = self.is_last(write);
         if is_last {
             self.writes.remove(&write.position);
@@ -94,13 +94,13 @@ impl History {
     }
 
     /// True if a write was neither overwritten nor read back.
-    fn is_last(&self, write: &Written) -> bool {
+    fn is_last(&self, write: &WriteRecord) -> bool {
         self.writes.get(&write.position) == Some(&(write.bytes, write.number))
     }
 
     /// All writes that were neither overwritten nor read back, by their positions.
-    pub(super) fn all(&self) -> Vec<Written> {
-        let write = |(position, (bytes, number)): (&u64, &(u64, u64))| Written {
+    pub(super) fn all(&self) -> Vec<WriteRecord> {
+        let write = |(position, (bytes, number)): (&u64, &(u64, u64))| WriteRecord {
             position: *position,
             bytes: *bytes,
             number: *number,
@@ -123,7 +123,7 @@ impl History {
     }
 }
 
-fn overlap(one: &Written, other: &Written) -> bool {
+fn overlap(one: &WriteRecord, other: &WriteRecord) -> bool {
     one.position < other.position + other.bytes && other.position < one.position + one.bytes
 }
 

@@ -16,7 +16,7 @@ use rustix::io::{Errno, pread};
 use crate::buffers::Buffers;
 use crate::positions::in_file;
 use block::Layout;
-use history::{History, Written};
+use history::{History, WriteRecord};
 
 pub(crate) use block::HEADER;
 
@@ -112,7 +112,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    fn read_back(&self, writes: &[Written], interrupt: &AtomicBool) {
+    fn read_back(&self, writes: &[WriteRecord], interrupt: &AtomicBool) {
         let next = AtomicUsize::new(0);
         let reader = || {
             let mut buffers = match Buffers::one_each(self.largest, 1) {
@@ -145,7 +145,7 @@ impl<'a> Verifier<'a> {
     }
 
     /// Reads one write back and checks it, unless it was overwritten meanwhile.
-    fn check(&self, write: &Written, data: &mut [u8]) {
+    fn check(&self, write: &WriteRecord, data: &mut [u8]) {
         let number = self.rules.in_sequence.then_some(write.number);
         let checked = match self.read_at(write.position, data) {
             Ok(()) => self

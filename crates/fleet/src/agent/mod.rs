@@ -113,7 +113,7 @@ enum Event {
     /// A line from the verb that measures round by round.
     Round(String),
     /// A verb has ended.
-    Ended(Box<protocol::Ended>),
+    Ended(Box<protocol::EndedVerb>),
 }
 
 /// Writer of messages, on a thread of its own, since a connection that is stuck must not hold up the end.
@@ -281,7 +281,7 @@ impl Agent {
     }
 
     /// Keeps an answer until it is collected. An interactive verb has reported all its results.
-    fn keep(&self, ended: &protocol::Ended) {
+    fn keep(&self, ended: &protocol::EndedVerb) {
         if !is_interactive(&ended.order) {
             self.spool.keep(ended);
         }

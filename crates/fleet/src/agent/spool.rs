@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::protocol::Ended;
+use crate::protocol::EndedVerb;
 
 /// Days for which an answer is kept.
 const DAYS: u64 = 30;
@@ -45,7 +45,7 @@ impl Spool {
 
     /// Keeps an answer. Where that cannot be, as on a full disk, it is sent all the same if
     /// the connection is there.
-    pub(super) fn keep(&self, ended: &Ended) {
+    pub(super) fn keep(&self, ended: &EndedVerb) {
         if let Some(folder) = &self.folder {
             let _ = write(folder, ended);
         }
@@ -55,7 +55,7 @@ impl Spool {
     ///
     /// # Errors
     /// A sentence, where it does not exist or cannot be read.
-    pub(super) fn get(&self, name: &str) -> Result<Ended, String> {
+    pub(super) fn get(&self, name: &str) -> Result<EndedVerb, String> {
         let file = self
             .file(name)
             .ok_or_else(|| format!("'{name}' is not the name of a stored answer"))?;
@@ -148,7 +148,7 @@ impl Spool {
 }
 
 /// Writes an answer under another name first: half of one is worth nothing.
-fn write(folder: &Path, ended: &Ended) -> io::Result<()> {
+fn write(folder: &Path, ended: &EndedVerb) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -179,8 +179,8 @@ mod tests {
     use super::*;
     use crate::protocol::{EndedBy, VerbRequest};
 
-    fn ended(name: &str) -> Ended {
-        Ended {
+    fn ended(name: &str) -> EndedVerb {
+        EndedVerb {
             name: name.to_owned(),
             order: VerbRequest {
                 fleet: "f".to_owned(),

@@ -21,7 +21,7 @@ use crate::agent::pipe::{LineHandler, VerbOutput};
 use crate::buffered_pipe::{BufferedPart, BufferedPipe};
 use crate::protocol;
 use crate::protocol::rounds::Round;
-use crate::protocol::{Ended, EndedBy, MOST_SAID, VerbRequest};
+use crate::protocol::{EndedBy, EndedVerb, MOST_SAID, VerbRequest};
 use crate::rounds;
 
 /// Time for a verb to end where the connection is lost, before it is killed: its I/O ends within 10 s then,
@@ -78,14 +78,14 @@ impl VerbTask {
         order: VerbRequest,
         root: &Root,
         on_line: Option<LineHandler>,
-        done: impl FnOnce(Ended) + Send + 'static,
+        done: impl FnOnce(EndedVerb) + Send + 'static,
     ) -> std::io::Result<VerbTask> {
         let stop = Arc::<StopRequest>::default();
         let request = Arc::clone(&stop);
-        let private = Private::new(root, &order);
+        let private = PrivateLedger::new(root, &order);
         // What is bound dies with the thread that started it, so the thread waits for it.
         let (sender, started) = std::sync::mpsc::channel();
-        let run = move || match Running::start(&order, private.as_ref(), on_line) {
+        let run = move || match RunningProcess::start(&order, private.as_ref(), on_line) {
             Ok((running, input)) => {
                 let _ = sender.send(Ok(input));
                 done(running.end(order, &request, private));
@@ -117,20 +117,20 @@ impl VerbTask {
 }
 
 /// The process.
-struct Running {
+struct RunningProcess {
     child: Child,
     out: VerbOutput,
     err: Option<BufferedPipe>,
     began: Instant,
 }
 
-impl Running {
+impl RunningProcess {
     /// Starts it, and gives where it is talked to.
     fn start(
         order: &VerbRequest,
-        private: Option<&Private>,
+        private: Option<&PrivateLedger>,
         on_line: Option<LineHandler>,
-    ) -> std::io::Result<(Running, Option<ChildStdin>)> {
+    ) -> std::io::Result<(RunningProcess, Option<ChildStdin>)> {
         // The program's file may have no name any more, and this link leads to it all the same.
         let mut command = match (order.program, order.args.split_first()) {
             (true, Some((program, args))) => {
@@ -162,7 +162,7 @@ impl Running {
         };
         let err = child.stderr.take().and_then(keep);
         let input = child.stdin.take();
-        let running = Running {
+        let running = RunningProcess {
             child,
             out,
             err,
@@ -172,7 +172,12 @@ impl Running {
     }
 
     /// Waits for its end, or brings it about.
-    fn end(mut self, order: VerbRequest, request: &StopRequest, private: Option<Private>) -> Ended {
+    fn end(
+        mut self,
+        order: VerbRequest,
+        request: &StopRequest,
+        private: Option<PrivateLedger>,
+    ) -> EndedVerb {
         let mut requested_at: Option<Instant> = None;
         let status = loop {
             match self.child.try_wait() {
@@ -207,7 +212,7 @@ impl Running {
             (false, Ok(document)) => document,
             _ => Value::String(out),
         };
-        Ended {
+        EndedVerb {
             name: name(&order),
             order,
             by,
@@ -253,13 +258,13 @@ fn name(order: &VerbRequest) -> String {
 /// its answer to the ledger of the one that asked, and nothing stays on the host.
 ///
 /// Verbs that continue where they stopped keep that in the host's own ledger: it must be found again.
-struct Private {
+struct PrivateLedger {
     folder: PathBuf,
 }
 
-impl Private {
+impl PrivateLedger {
     /// One for a verb that measures; `None` for others, and where there is no place.
-    fn new(root: &Root, order: &VerbRequest) -> Option<Private> {
+    fn new(root: &Root, order: &VerbRequest) -> Option<PrivateLedger> {
         if order.program || order.args.first().is_none_or(|verb| verb != "bench") {
             return None;
         }
@@ -269,7 +274,7 @@ impl Private {
             remove_left(root, &place);
             let folder = place.join(&name);
             let made = DirBuilder::new().mode(0o700).create(&folder);
-            made.is_ok().then_some(Private { folder })
+            made.is_ok().then_some(PrivateLedger { folder })
         })
     }
 
@@ -294,7 +299,7 @@ impl Private {
     }
 }
 
-impl Drop for Private {
+impl Drop for PrivateLedger {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }

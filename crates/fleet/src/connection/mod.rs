@@ -13,5 +13,5 @@ pub(crate) mod transport;
 pub(crate) use openssh::OpenSsh;
 pub(crate) use program::Program;
 #[cfg(test)]
-pub(crate) use simulated::{EARLIER, LATE_AFTER, Simulated, hosts as simulated_hosts};
+pub(crate) use simulated::{EARLIER, LATE_AFTER, SimulatedTransport, hosts as simulated_hosts};
 pub(crate) use transport::{ConnectionError, Transport};

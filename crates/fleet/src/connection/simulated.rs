@@ -18,7 +18,7 @@ use crate::connection::transport::{COUNTED, ConnectionError, Transport, Wire, Wi
 use crate::hosts::Host;
 use crate::protocol;
 use crate::protocol::{
-    AgentHello, BEAT, Ended, EndedBy, FromAgent, PROTOCOL, SILENCE, SMALL_STACK, ToAgent,
+    AgentHello, BEAT, EndedBy, EndedVerb, FromAgent, PROTOCOL, SILENCE, SMALL_STACK, ToAgent,
     VerbRequest,
 };
 
@@ -31,12 +31,12 @@ pub(crate) const EARLIER: &str = "20200101-000000-aaaa";
 /// reached, `mute…` is lost as soon as it must do something, `busy…` is measured on by another, and `left…` has kept an answer. How it
 /// races, see [`racing`].
 #[derive(Default)]
-pub(crate) struct Simulated {
+pub(crate) struct SimulatedTransport {
     /// Number of connections to each host, by its name.
     met: Mutex<BTreeMap<String, usize>>,
 }
 
-impl Simulated {
+impl SimulatedTransport {
     /// Number of connections that were tried to a host.
     pub(crate) fn tried(&self, name: &str) -> usize {
         self.met.lock().unwrap().get(name).copied().unwrap_or(0)
@@ -53,7 +53,7 @@ pub(crate) fn hosts(count: usize) -> Vec<Host> {
     (0..count).map(host).collect()
 }
 
-impl Transport for Simulated {
+impl Transport for SimulatedTransport {
     fn open(&self, host: &Host, _: &AtomicBool) -> Result<Wire, ConnectionError> {
         self.connect(host, serve)
     }
@@ -63,7 +63,7 @@ impl Transport for Simulated {
     }
 }
 
-impl Simulated {
+impl SimulatedTransport {
     /// Connects to a host, on whose side this is done with the wire, its name, and the number of the connection.
     fn connect(
         &self,
@@ -96,7 +96,7 @@ impl Simulated {
         Ok(Wire {
             input: Box::new(Input(near)),
             lines,
-            end: Box::new(NoWord),
+            end: Box::new(SilentEnd),
         })
     }
 }
@@ -121,9 +121,9 @@ impl Drop for Input {
 }
 
 /// The end of a wire without a reason.
-struct NoWord;
+struct SilentEnd;
 
-impl WireEnd for NoWord {
+impl WireEnd for SilentEnd {
     fn why(&mut self) -> String {
         String::new()
     }
@@ -131,7 +131,7 @@ impl WireEnd for NoWord {
 
 /// A verb's end.
 fn ended(name: String, order: VerbRequest, answer: Value) -> FromAgent {
-    FromAgent::Ended(Box::new(Ended {
+    FromAgent::Ended(Box::new(EndedVerb {
         name,
         order,
         by: EndedBy::Itself,
@@ -189,9 +189,9 @@ fn serve(mut wire: UnixStream, name: &str, nth: usize) {
                 ),
                 ToAgent::Begin(_) => send(racing::ready(name)),
                 ToAgent::Round(round) => match racing::measured(name, nth, round) {
-                    racing::Answer::Sends(message) => send(*message),
-                    racing::Answer::Hangs => true,
-                    racing::Answer::IsLost => return cut(),
+                    racing::ScriptedReply::Sends(message) => send(*message),
+                    racing::ScriptedReply::Hangs => true,
+                    racing::ScriptedReply::IsLost => return cut(),
                 },
                 ToAgent::Stop { .. } => send(racing::stopped(name)),
                 ToAgent::Collect(answer) => send(kept(answer, name)),

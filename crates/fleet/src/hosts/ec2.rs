@@ -63,13 +63,13 @@ struct Placement {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Interface {
-    private_ip_addresses: Option<Vec<Assigned>>,
-    ipv6_addresses: Option<Vec<Assigned6>>,
+    private_ip_addresses: Option<Vec<PrivateAddress>>,
+    ipv6_addresses: Option<Vec<Ipv6Address>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Assigned {
+struct PrivateAddress {
     private_ip_address: Option<String>,
     association: Option<Association>,
 }
@@ -82,7 +82,7 @@ struct Association {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Assigned6 {
+struct Ipv6Address {
     ipv6_address: Option<String>,
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn table(hosts: &[Host], columns: usize) -> String {
 /// Body of the document.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Listed<'a> {
+pub(crate) struct HostListBody<'a> {
     hosts: &'a [Host],
     /// Reasons why hosts were left out, as sentences.
     left_out: &'a [String],
@@ -50,7 +50,7 @@ pub(crate) struct Listed<'a> {
 
 /// The hosts as one JSON document.
 pub(crate) fn json(found: &HostList) -> String {
-    let body = Listed {
+    let body = HostListBody {
         hosts: &found.hosts,
         left_out: &found.left_out,
     };

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use domain::bought::BoughtVolumes;
 use study::burnin::Rule;
-use study::burnin::rehearse::{Conditions, Rehearsal, Rng, TrueDisk, TrueHost, rehearse};
+use study::burnin::rehearse::{RaceNoise, RehearsedRace, Rng, TrueDisk, TrueHost, rehearse};
 use study::supply;
 
 use crate::hosts::GroupBy;
@@ -157,11 +157,11 @@ impl RacePlan {
             .find(|host| host.figure.is_some_and(|figure| figure > 0.0))?;
         let trials = if total > MANY { FEWER } else { REHEARSALS };
         let mut rng = Rng::new(1);
-        let mut races: Vec<Rehearsal> = (0..trials)
+        let mut races: Vec<RehearsedRace> = (0..trials)
             .map(|_| {
                 let hosts = self.drawn(pools, &mut rng);
                 rehearse(
-                    &Conditions::plain(),
+                    &RaceNoise::plain(),
                     &hosts,
                     Rule::keeping(goals.want),
                     &mut rng,

@@ -88,9 +88,9 @@ pub(crate) enum FromAgent {
     /// Message of the verb that measures round by round.
     Round(RoundMessage),
     /// The verb has ended.
-    Ended(Box<Ended>),
+    Ended(Box<EndedVerb>),
     /// An answer that was kept.
-    Kept(Box<Ended>),
+    Kept(Box<EndedVerb>),
     /// Something that was requested cannot be done.
     Failed(String),
     /// Another run or race of a fleet measures on the host.
@@ -158,7 +158,7 @@ pub(crate) enum EndedBy {
 
 /// A verb that has ended, and its output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ended {
+pub(crate) struct EndedVerb {
     /// Name of the answer until it is collected.
     pub name: String,
     /// The order.

@@ -11,10 +11,10 @@ use crate::args::RaceArgs;
 use crate::hosts::Host;
 use crate::protocol::rounds::TargetFacts;
 use crate::race::groups;
-use crate::race::running_race::{Replayed, RunningRace};
+use crate::race::running_race::{ReplayedRace, RunningRace};
 use crate::store::race::{Measurement, MissedHost, RoundRecord};
 use crate::store::{FleetRun, HostOutcome, HostRun};
-use answer::{Answered, answers};
+use answer::{CollectedHost, answers};
 use ui::exit::Failure;
 
 /// A round as it lies in its folder.
@@ -22,7 +22,7 @@ struct Round {
     /// The folder.
     folder: PathBuf,
     /// Answers of its hosts, by their places.
-    hosts: BTreeMap<usize, Answered>,
+    hosts: BTreeMap<usize, CollectedHost>,
 }
 
 /// The race with the rounds of a folder, in their order, as far as they decide it, and the places of the hosts that are to
@@ -48,7 +48,7 @@ pub(super) fn collect(
         return Ok((run, Vec::new()));
     };
     let base = record.as_ref().clone();
-    let replayed = Replayed::of(&base);
+    let replayed = ReplayedRace::of(&base);
     let setup = replayed.setup(&base);
     let mut course = RunningRace::new(&setup);
     for round in rounds {

@@ -5,7 +5,7 @@ mod doubts;
 use study::burnin::{End, HostEstimate, HostStatus};
 
 use crate::hosts::TieBreak;
-use crate::race::running_race::{OutReason, RaceGroup, Replayed, RunningRace};
+use crate::race::running_race::{OutReason, RaceGroup, ReplayedRace, RunningRace};
 use crate::race::setup;
 use crate::store::race::RaceRecord;
 use crate::store::{FleetRun, HostOutcome};
@@ -131,7 +131,7 @@ pub(crate) struct RaceConclusion {
 
 /// Concludes a race from its rounds.
 pub(crate) fn conclude(run: &FleetRun, record: &RaceRecord) -> RaceConclusion {
-    let replayed = Replayed::of(record);
+    let replayed = ReplayedRace::of(record);
     let setup = replayed.setup(record);
     let mut course = RunningRace::new(&setup);
     for round in &record.rounds {

@@ -61,7 +61,7 @@ use crate::run as fleet_run;
 use crate::store::{FleetRun, RunKind};
 use files::ListFiles;
 use job::{EndState, JobStore};
-use run::Conditions;
+use run::RaceConditions;
 use runner::RunnerContext;
 use setup::Setup;
 use sweep::{Figure, Metric};
@@ -147,7 +147,7 @@ pub(super) fn race(args: &RaceArgs, context: &mut Context, interrupt: &AtomicBoo
     let run = begun(args, &asked, &hosts);
     let mut writer = checkpoint::begin(store, &run)?;
     let columns = context.columns;
-    let conditions = Conditions {
+    let conditions = RaceConditions {
         transport: &ssh,
         interrupt,
         batch: args.reach.batch as usize,

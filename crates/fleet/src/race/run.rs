@@ -21,7 +21,7 @@ use crate::race::groups;
 use crate::race::outage::Outage;
 use crate::race::overwrite_plan::OverwritePlan;
 use crate::race::runner::{HostRunner, RunnerContext};
-use crate::race::running_race::{Replayed, RunningRace};
+use crate::race::running_race::{ReplayedRace, RunningRace};
 use crate::store::race::{RaceRecord, RoundRecord};
 use crate::store::{FleetRun, HostOutcome};
 use ui::exit::{ExitClass as _, Failure};
@@ -30,7 +30,7 @@ use ui::exit::{ExitClass as _, Failure};
 const POLL: Duration = Duration::from_millis(50);
 
 /// Conditions of a race.
-pub(super) struct Conditions<'a> {
+pub(super) struct RaceConditions<'a> {
     /// The way to the hosts.
     pub transport: &'a dyn Transport,
     /// Set by a signal.
@@ -49,7 +49,7 @@ pub(super) struct Conditions<'a> {
     pub watched: bool,
 }
 
-impl Conditions<'_> {
+impl RaceConditions<'_> {
     /// Races these hosts. `keep` is called with what is known whenever that has changed.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl Conditions<'_> {
         if !self.interrupt.load(Relaxed) {
             (self.agree)(&OverwritePlan::of(field, run))?;
         }
-        let replayed = Replayed::of(&base);
+        let replayed = ReplayedRace::of(&base);
         let setup = replayed.setup(&base);
         let mut course = RunningRace::new(&setup);
         let mut dark = Outage::new(self.ready);

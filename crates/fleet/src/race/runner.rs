@@ -63,16 +63,16 @@ pub(super) enum HostEvent {
 }
 
 /// Reason why a conversation ended early.
-enum Ended {
+enum ConversationEnd {
     /// There is trouble.
     ConnectionError(ConnectionError),
     /// The verb that measures has ended by itself; the state of the host.
     Itself(Box<HostRun>),
 }
 
-impl From<ConnectionError> for Ended {
-    fn from(trouble: ConnectionError) -> Ended {
-        Ended::ConnectionError(trouble)
+impl From<ConnectionError> for ConversationEnd {
+    fn from(trouble: ConnectionError) -> ConversationEnd {
+        ConversationEnd::ConnectionError(trouble)
     }
 }
 
@@ -125,10 +125,10 @@ impl<'a> HostRunner<'a> {
         loop {
             let trouble = match self.exchange_messages(&notice) {
                 Ok(()) => return,
-                Err(Ended::Itself(host_run)) => {
+                Err(ConversationEnd::Itself(host_run)) => {
                     return notice(HostEvent::Gone(host_run, self.may_be_other()));
                 }
-                Err(Ended::ConnectionError(trouble)) => trouble,
+                Err(ConversationEnd::ConnectionError(trouble)) => trouble,
             };
             // What came of it before stays.
             if self.was_ready && matches!(trouble, ConnectionError::Interrupted) {
@@ -175,7 +175,7 @@ impl<'a> HostRunner<'a> {
     }
 
     /// Talks with the agent until the race is over.
-    fn exchange_messages(&mut self, notice: &dyn Fn(HostEvent)) -> Result<(), Ended> {
+    fn exchange_messages(&mut self, notice: &dyn Fn(HostEvent)) -> Result<(), ConversationEnd> {
         let running = self.running;
         self.is_ready = false;
         let open = || AgentSession::open(running.transport, self.host, self.over);
@@ -213,7 +213,7 @@ impl<'a> HostRunner<'a> {
                 Incoming::Message(FromAgent::Ended(ended)) => {
                     self.host_run.take(&ended);
                     session.end();
-                    return Err(Ended::Itself(Box::new(self.host_run.clone())));
+                    return Err(ConversationEnd::Itself(Box::new(self.host_run.clone())));
                 }
                 Incoming::Message(FromAgent::Failed(why)) => {
                     let why = format!("{}: {why}.", self.host.name);
@@ -274,7 +274,7 @@ impl<'a> HostRunner<'a> {
     }
 
     /// Ends what measures, in order.
-    fn stop(&self, mut session: AgentSession<'_>) -> Result<(), Ended> {
+    fn stop(&self, mut session: AgentSession<'_>) -> Result<(), ConversationEnd> {
         session.send(&ToAgent::Stop {
             grace_ms: STOP_GRACE.as_millis() as u64,
         })?;

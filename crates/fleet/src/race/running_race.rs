@@ -16,7 +16,7 @@ use absence::Absences;
 use sweep::Figure;
 use ui::format;
 
-pub(crate) use replayed::{RaceSetup, Replayed};
+pub(crate) use replayed::{RaceSetup, ReplayedRace};
 
 /// Time for which all hosts of a group may be away at once while those of others are measured, in seconds,
 /// before that counts against them: it is most likely for what lies between, such as a jump host.

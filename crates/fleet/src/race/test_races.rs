@@ -5,7 +5,7 @@ use study::burnin::rehearse::Rng;
 use crate::hosts::Host;
 use crate::hosts::TieBreak;
 use crate::protocol::rounds::{TargetFacts, TargetRound};
-use crate::race::running_race::{Replayed, RunningRace};
+use crate::race::running_race::{ReplayedRace, RunningRace};
 use crate::store::race::{Measurement, RaceRecord, RacedHost, RoundRecord};
 use crate::store::{FleetRun, HostRun, RunKind};
 
@@ -51,7 +51,7 @@ pub(crate) fn with_ties(levels: &[f64], ties: Option<TieBreak>) -> FleetRun {
         termination: None,
     };
     let base = record.clone();
-    let replayed = Replayed::of(&base);
+    let replayed = ReplayedRace::of(&base);
     let setup = replayed.setup(&base);
     let mut course = RunningRace::new(&setup);
     let mut rng = Rng::new(7);

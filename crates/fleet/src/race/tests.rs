@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::args::FleetVerb;
-use crate::connection::{LATE_AFTER, Simulated};
+use crate::connection::{LATE_AFTER, SimulatedTransport};
 use crate::store::HostOutcome;
 use crate::test_process::{is_alone, resident, run_alone, used};
 
@@ -63,8 +63,8 @@ fn race_with(
     keep: &mut dyn FnMut(&FleetRun),
 ) -> Result<FleetRun, Failure> {
     let args = args(words);
-    let conditions = Conditions {
-        transport: &Simulated::default(),
+    let conditions = RaceConditions {
+        transport: &SimulatedTransport::default(),
         interrupt,
         batch: 64,
         ready: Duration::from_secs(120),
@@ -89,8 +89,8 @@ fn nothing_is_measured_before_the_overwrite_plan_is_confirmed() {
         shown.borrow_mut().push((plan.text(100), plan.question()));
         Err(Failure::refused("nobody agrees"))
     };
-    let conditions = Conditions {
-        transport: &Simulated::default(),
+    let conditions = RaceConditions {
+        transport: &SimulatedTransport::default(),
         interrupt: &interrupt,
         batch: 64,
         ready: Duration::from_secs(120),

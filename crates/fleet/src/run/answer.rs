@@ -7,7 +7,7 @@ use serde_json::Value;
 /// An answer, by its verb.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "command", rename_all = "lowercase")]
-pub(super) enum Answer {
+pub(super) enum VerbAnswer {
     Bench {
         phases: Vec<MeasuredPhase>,
         verdict: Option<String>,
@@ -26,10 +26,10 @@ pub(super) enum Answer {
     Other,
 }
 
-impl Answer {
+impl VerbAnswer {
     /// The answer of a document; `None` of text, and of what the verb never printed.
-    pub(super) fn of(document: &Value) -> Option<Answer> {
-        Answer::deserialize(document).ok()
+    pub(super) fn of(document: &Value) -> Option<VerbAnswer> {
+        VerbAnswer::deserialize(document).ok()
     }
 }
 

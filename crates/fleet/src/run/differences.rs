@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use doctor::CheckResult;
 use serde::Serialize;
 
-use super::answer::{Answer, DoctorCheck};
+use super::answer::{DoctorCheck, VerbAnswer};
 use crate::store::HostRun;
 
 /// With fewer hosts there is no most.
@@ -32,7 +32,7 @@ pub(super) struct Difference<'a> {
 impl DoctorAnswers {
     pub(super) fn of(hosts: &[HostRun]) -> DoctorAnswers {
         let checked = hosts.iter().enumerate().filter_map(|(at, host)| {
-            let Answer::Doctor { checks } = Answer::of(&host.answer)? else {
+            let VerbAnswer::Doctor { checks } = VerbAnswer::of(&host.answer)? else {
                 return None;
             };
             Some((at, checks))

@@ -3,7 +3,7 @@
 use record::Verdict;
 use serde_json::Value;
 
-use super::answer::{Answer, MeanEstimate, MeasuredPhase};
+use super::answer::{MeanEstimate, MeasuredPhase, VerbAnswer};
 use crate::store::{HostOutcome, HostRun};
 
 /// The phase of the suite `database` that stands for all of it.
@@ -34,22 +34,22 @@ impl MainFigure {
 /// The main figure of an answer; `None` where the verb has none, or it was not measured.
 fn of(answer: &Value) -> Option<MainFigure> {
     let mut run_verdict = None;
-    let (name, (value, interval)) = match Answer::of(answer)? {
-        Answer::Bench { phases, verdict } => {
+    let (name, (value, interval)) = match VerbAnswer::of(answer)? {
+        VerbAnswer::Bench { phases, verdict } => {
             run_verdict = verdict;
             bench(&phases)?
         }
         // The slowest disk holds all others up.
-        Answer::Zero { disks } => {
+        VerbAnswer::Zero { disks } => {
             let disks = disks.iter().filter_map(|disk| estimate(disk.bytes_per_s?));
             ("slowest disk's bytes/s".to_owned(), least(disks)?)
         }
-        Answer::Warm { volumes } => {
+        VerbAnswer::Warm { volumes } => {
             let volumes = volumes.iter().filter_map(|volume| volume.bytes_per_s);
             let volumes = volumes.map(|rate| (rate, None));
             ("slowest volume's bytes/s".to_owned(), least(volumes)?)
         }
-        Answer::Doctor { .. } | Answer::Other => return None,
+        VerbAnswer::Doctor { .. } | VerbAnswer::Other => return None,
     };
     value.is_finite().then_some(MainFigure {
         name,

@@ -14,7 +14,7 @@ use domain::values::Span;
 use crate::connection::machines::{MachineRegistry, facts};
 use crate::connection::session::{AgentSession, Incoming};
 use crate::connection::{ConnectionError, Transport};
-use crate::protocol::{Ended, FromAgent, ToAgent, VerbRequest};
+use crate::protocol::{EndedVerb, FromAgent, ToAgent, VerbRequest};
 
 /// Time limit for the agent to send an answer that it has kept.
 const COLLECT: Duration = Duration::from_secs(30);
@@ -142,7 +142,7 @@ impl VerbRunner<'_> {
     fn collect(
         &self,
         session: &mut AgentSession<'_>,
-    ) -> Result<(Vec<Ended>, Vec<String>), ConnectionError> {
+    ) -> Result<(Vec<EndedVerb>, Vec<String>), ConnectionError> {
         let mut collected = Vec::new();
         let mut unread = Vec::new();
         for name in session.left().to_vec() {
@@ -199,7 +199,7 @@ fn wait(
     session: &mut AgentSession<'_>,
     host: &Host,
     limits: TimeLimits,
-) -> Result<(Ended, bool), ConnectionError> {
+) -> Result<(EndedVerb, bool), ConnectionError> {
     let began = Instant::now();
     let mut stopped: Option<Instant> = None;
     let mut is_late = false;

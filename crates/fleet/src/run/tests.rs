@@ -6,7 +6,7 @@ use ledger::Ledger;
 use std::path::Path;
 
 use super::*;
-use crate::connection::{EARLIER, Simulated, simulated_hosts};
+use crate::connection::{EARLIER, SimulatedTransport, simulated_hosts};
 use crate::show;
 use crate::store::{past, store_at};
 
@@ -24,7 +24,7 @@ fn run_with(path: &Path, hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, F
     let answers = AnswerStore::new(run);
     let ordered = VerbRunner {
         program: false,
-        transport: &Simulated::default(),
+        transport: &SimulatedTransport::default(),
         fleet: &id,
         args: &["devices".to_owned()],
         own: &[],

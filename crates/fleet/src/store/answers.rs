@@ -9,19 +9,19 @@ use ledger::Ledger;
 use record::{Run, RunId};
 
 use crate::hosts::Host;
-use crate::protocol::{BEAT, Ended};
+use crate::protocol::{BEAT, EndedVerb};
 use crate::store::{FleetRun, HostRun, RunKind};
 
 /// Answers to a run of the fleet, as its hosts give them.
-pub(crate) struct AnswerStore(SharedJob<FleetRun, Received>);
+pub(crate) struct AnswerStore(SharedJob<FleetRun, ReceivedAnswers>);
 
 /// Runs and answers that go into the ledger alongside the run of the fleet.
 #[derive(Default)]
-struct Received {
+struct ReceivedAnswers {
     /// Runs that hosts have measured, each with the place of its host.
     runs: Vec<(usize, Run)>,
     /// Answers to earlier runs of the fleet.
-    earlier: Vec<Ended>,
+    earlier: Vec<EndedVerb>,
     /// Runs that got another id in the ledger: the place of the host, and both ids.
     renamed: Vec<(usize, String, String)>,
 }
@@ -41,7 +41,7 @@ impl AnswerStore {
         runs: Vec<Run>,
         beat: &mut dyn FnMut(),
     ) -> bool {
-        let change = |run: &mut FleetRun, received: &mut Received| {
+        let change = |run: &mut FleetRun, received: &mut ReceivedAnswers| {
             if let Some(own) = run.hosts.get_mut(place) {
                 *own = host;
             }
@@ -51,8 +51,8 @@ impl AnswerStore {
     }
 
     /// Puts an answer there that a host has kept, as [`AnswerStore::put`] does.
-    pub(crate) fn put_collected(&self, ended: Ended, beat: &mut dyn FnMut()) -> bool {
-        let change = |run: &mut FleetRun, received: &mut Received| {
+    pub(crate) fn put_collected(&self, ended: EndedVerb, beat: &mut dyn FnMut()) -> bool {
+        let change = |run: &mut FleetRun, received: &mut ReceivedAnswers| {
             let is_own = run.id == ended.order.fleet;
             let mut hosts = run.hosts.iter_mut().enumerate();
             let own = hosts.find(|(_, host)| is_own && host.host == ended.order.host);
@@ -88,13 +88,13 @@ impl AnswerStore {
     }
 }
 
-impl Received {
+impl ReceivedAnswers {
     fn add(&mut self, place: usize, runs: Vec<Run>) {
         self.runs.extend(runs.into_iter().map(|run| (place, run)));
     }
 }
 
-impl CheckpointExtra<FleetRun> for Received {
+impl CheckpointExtra<FleetRun> for ReceivedAnswers {
     fn write(&mut self, store: &mut JobStore) -> ledger::Result<()> {
         for (place, run) in &mut self.runs {
             let before = run.id.to_string();
@@ -106,7 +106,7 @@ impl CheckpointExtra<FleetRun> for Received {
         for run in self.earlier.iter_mut().flat_map(|ended| &mut ended.runs) {
             save(store.ledger_mut(), run)?;
         }
-        let mut by_fleet: BTreeMap<&str, Vec<&Ended>> = BTreeMap::new();
+        let mut by_fleet: BTreeMap<&str, Vec<&EndedVerb>> = BTreeMap::new();
         for ended in &self.earlier {
             by_fleet.entry(&ended.order.fleet).or_default().push(ended);
         }
@@ -150,7 +150,7 @@ fn save(ledger: &mut Ledger, run: &mut Run) -> ledger::Result<()> {
 /// Puts late answers to the run of the fleet that they belong to, all of them at once: what is kept of
 /// it has the answers of all its hosts. Where this ledger does not know it, since another did it, it is
 /// begun here; where another process is at work on it, each answer is kept next to it, under its own name.
-fn amend(store: &mut JobStore, fleet: &str, answers: &[&Ended]) -> ledger::Result<()> {
+fn amend(store: &mut JobStore, fleet: &str, answers: &[&EndedVerb]) -> ledger::Result<()> {
     let Some(first) = answers.first() else {
         return Ok(());
     };
@@ -182,7 +182,7 @@ fn add(store: &mut JobStore, key: &str, run: &FleetRun) -> ledger::Result<()> {
 }
 
 /// A run of the fleet of which nothing but an answer is known.
-fn run_of(ended: &Ended) -> FleetRun {
+fn run_of(ended: &EndedVerb) -> FleetRun {
     FleetRun {
         id: ended.order.fleet.clone(),
         began: jiff::Timestamp::now(),
@@ -194,7 +194,7 @@ fn run_of(ended: &Ended) -> FleetRun {
 }
 
 /// Puts an answer to its host.
-fn put(run: &mut FleetRun, ended: &Ended) {
+fn put(run: &mut FleetRun, ended: &EndedVerb) {
     let name = &ended.order.host;
     if let Some(host) = run.hosts.iter_mut().find(|host| host.host == *name) {
         host.take(ended);

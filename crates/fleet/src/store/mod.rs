@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::connection::ConnectionError;
 use crate::hosts::Host;
-use crate::protocol::{Ended, EndedBy, HostFacts};
+use crate::protocol::{EndedBy, EndedVerb, HostFacts};
 use race::RaceRecord;
 
 /// Characters kept from the end of a verb's standard error.
@@ -223,7 +223,7 @@ impl HostRun {
     }
 
     /// Takes the verb's results, without the runs themselves.
-    pub(crate) fn take(&mut self, ended: &Ended) {
+    pub(crate) fn take(&mut self, ended: &EndedVerb) {
         self.outcome = match (ended.by, ended.status) {
             (EndedBy::Loss, _) => HostOutcome::Lost,
             (EndedBy::Order, _) => HostOutcome::Interrupted,
@@ -365,8 +365,8 @@ mod tests {
     use super::*;
     use crate::protocol::VerbRequest;
 
-    fn ended(by: EndedBy, status: Option<i32>, stderr: &str) -> Ended {
-        Ended {
+    fn ended(by: EndedBy, status: Option<i32>, stderr: &str) -> EndedVerb {
+        EndedVerb {
             name: "n".to_owned(),
             order: VerbRequest {
                 fleet: "f".to_owned(),

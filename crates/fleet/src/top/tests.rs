@@ -1,7 +1,7 @@
 //! Very many hosts, simulated at the transport.
 
 use super::*;
-use crate::connection::{Simulated, simulated_hosts};
+use crate::connection::{SimulatedTransport, simulated_hosts};
 use crate::test_process::{is_alone, resident, run_alone, used};
 
 fn watching(lasts: Duration, interrupt: &AtomicBool) -> HostMonitor<'_> {
@@ -51,7 +51,7 @@ fn watch_a_thousand_hosts() {
         }
         Ok(())
     };
-    let transport = Simulated::default();
+    let transport = SimulatedTransport::default();
     watching(Duration::from_secs(120), &interrupt)
         .watch(&transport, &hosts, &mut poll)
         .unwrap();
@@ -70,7 +70,7 @@ fn a_host_that_is_dead_is_tried_again_and_the_others_are_seen() {
     hosts[1].name = "dead1".to_owned();
     hosts[2].name = "mute2".to_owned();
     let interrupt = AtomicBool::new(false);
-    let transport = Simulated::default();
+    let transport = SimulatedTransport::default();
     let is_dead =
         |row: &HostRow| matches!(&row.state, State::Dead(why) if why.contains(row.host.as_str()));
     let is_seen = |rows: &[HostRow]| rows[0].sample().is_some() && rows[1..].iter().all(is_dead);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use crate::machine::{Ended, Machine, MachineOptions, Power};
+use crate::machine::{Machine, MachineEnd, MachineOptions, Power};
 use crate::model::Random;
 use crate::server::Server;
 use record::Nanos;
@@ -93,7 +93,7 @@ impl BootSettings<'_> {
 
     /// Waits until the command or the power is at its end. The volumes' troubles begin with the
     /// first start of the command.
-    fn wait(&self, mut machine: Machine, cut: Option<Nanos>) -> Result<Ended, Failure> {
+    fn wait(&self, mut machine: Machine, cut: Option<Nanos>) -> Result<MachineEnd, Failure> {
         let interrupt = self.interrupt;
         machine.wait_until_started(interrupt).map_err(of_machine)?;
         let started = Instant::now();

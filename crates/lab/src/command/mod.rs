@@ -11,7 +11,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::machine::Machine;
-use crate::server::{Options, Server, Truth, Volume};
+use crate::server::{Options, Server, Volume, VolumeTruth};
 use anyhow::Context as _;
 use serde::Serialize;
 
@@ -113,7 +113,7 @@ fn serve(args: &LabServeArgs, context: &mut Context, interrupt: &AtomicBool) -> 
 pub(crate) struct TruthBody {
     /// The program that wrote it, by which it may be replaced.
     generator: String,
-    volumes: Vec<Truth>,
+    volumes: Vec<VolumeTruth>,
 }
 
 /// Writes what each volume did and still holds, if the user wants it, and the rest of the log of requests.

@@ -68,7 +68,7 @@ const ORDERLY: Duration = Duration::from_secs(20);
 
 /// End of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct MachineEnd {
     /// The command's exit status, as a shell gives it; `None` when the power was cut before.
     pub status: Option<u8>,
     /// Time until the command was started.
@@ -134,7 +134,7 @@ impl Machine {
         out: impl Write + Send + 'static,
         err: impl Write + Send + 'static,
         interrupt: &AtomicBool,
-    ) -> Result<Ended> {
+    ) -> Result<MachineEnd> {
         Machine::start(options, out, err)?.wait(interrupt)
     }
 
@@ -311,11 +311,11 @@ impl Machine {
     ///
     /// # Errors
     /// When the machine ends before the command does, is late, or its output cannot be passed on.
-    pub fn wait(mut self, interrupt: &AtomicBool) -> Result<Ended> {
+    pub fn wait(mut self, interrupt: &AtomicBool) -> Result<MachineEnd> {
         let ended = self.until_the_end(interrupt);
         if matches!(
             ended,
-            Ok(Ended {
+            Ok(MachineEnd {
                 status: Some(_),
                 ..
             })
@@ -327,7 +327,7 @@ impl Machine {
         ended
     }
 
-    fn until_the_end(&mut self, interrupt: &AtomicBool) -> Result<Ended> {
+    fn until_the_end(&mut self, interrupt: &AtomicBool) -> Result<MachineEnd> {
         match self.wait_until_started(interrupt) {
             Err(_) if self.power.is_cut() => return Ok(self.ended(None)),
             started => started?,
@@ -362,8 +362,8 @@ impl Machine {
         }
     }
 
-    fn ended(&self, status: Option<u8>) -> Ended {
-        Ended {
+    fn ended(&self, status: Option<u8>) -> MachineEnd {
+        MachineEnd {
             status,
             booted_in: self.booted_in,
         }

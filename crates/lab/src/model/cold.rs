@@ -15,7 +15,7 @@ const MANY_FETCHES: usize = 4096;
 /// Blocks that are cold, and those that are being fetched.
 #[derive(Clone, Debug)]
 pub(super) struct ColdMap {
-    spec: crate::spec::Cold,
+    spec: crate::spec::ColdBlocks,
     size: u64,
     seed: u64,
     /// A bit for each block, set while it is cold; empty when none ever was.

@@ -31,7 +31,7 @@ pub(super) struct MergeCounter {
 
 /// Count of a request towards caps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Count {
+pub(super) enum MergeCount {
     /// It joined an operation that was already counted and left the queue at this time.
     Joined(Nanos),
     /// This number of operations.
@@ -47,9 +47,15 @@ impl MergeCounter {
     }
 
     /// Count of this request when it arrives now.
-    pub(super) fn count(&mut self, now: Nanos, write: bool, offset: u64, length: u64) -> Count {
+    pub(super) fn count(
+        &mut self,
+        now: Nanos,
+        write: bool,
+        offset: u64,
+        length: u64,
+    ) -> MergeCount {
         let Some(largest) = self.largest else {
-            return Count::New(1);
+            return MergeCount::New(1);
         };
         let continued = self
             .runs
@@ -64,7 +70,7 @@ impl MergeCounter {
                     filled: run.filled + length,
                     ..run
                 });
-                Count::Joined(start)
+                MergeCount::Joined(start)
             }
             _ => {
                 let ops = length.div_ceil(largest.0).max(1);
@@ -75,7 +81,7 @@ impl MergeCounter {
                     start: now,
                     done: now,
                 });
-                Count::New(ops)
+                MergeCount::New(ops)
             }
         }
     }
@@ -109,8 +115,8 @@ mod tests {
             let count = merger.count(Nanos(0), false, offset * KIB, length * KIB);
             merger.scheduled(Nanos(0), Nanos(1));
             match count {
-                Count::Joined(_) => 0,
-                Count::New(ops) => ops,
+                MergeCount::Joined(_) => 0,
+                MergeCount::New(ops) => ops,
             }
         };
         requests.iter().map(count).sum()
@@ -146,11 +152,14 @@ mod tests {
         let mut merger = MergeCounter::new(Some(Bytes::kib(256)));
         merger.count(Nanos(0), false, 0, 4096);
         merger.scheduled(Nanos(5), Nanos(10));
-        assert_eq!(merger.count(Nanos(3), true, 4096, 4096), Count::New(1));
+        assert_eq!(merger.count(Nanos(3), true, 4096, 4096), MergeCount::New(1));
         assert_eq!(
             merger.count(Nanos(9), false, 4096, 4096),
-            Count::Joined(Nanos(5))
+            MergeCount::Joined(Nanos(5))
         );
-        assert_eq!(merger.count(Nanos(11), false, 8192, 4096), Count::New(1));
+        assert_eq!(
+            merger.count(Nanos(11), false, 8192, 4096),
+            MergeCount::New(1)
+        );
     }
 }

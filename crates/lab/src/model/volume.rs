@@ -7,7 +7,7 @@ use super::Flow;
 use super::Random;
 use super::bucket::Cap;
 use super::cold::ColdMap;
-use super::merge::{Count, MergeCounter};
+use super::merge::{MergeCount, MergeCounter};
 use super::noise::NoiseModel;
 use super::request::{Request, RequestKind};
 use crate::spec::{ErrorOn, Span, VolumeSpec};
@@ -180,10 +180,10 @@ impl Volume {
             RequestKind::Read | RequestKind::Write | RequestKind::Zero => {
                 let write = request.kind != RequestKind::Read;
                 match self.merger.count(now, write, offset, length) {
-                    Count::New(ops) => (self.pass(now, ops, length), ops, length),
+                    MergeCount::New(ops) => (self.pass(now, ops, length), ops, length),
                     // It goes with its operation, which may have left already, as soon as its
                     // bytes may.
-                    Count::Joined(start) => {
+                    MergeCount::Joined(start) => {
                         let from = self.noise.after_stall(now.max(start));
                         let start = self.buckets.pass(from, 0, length, &self.noise);
                         (start, 0, length)

@@ -25,12 +25,12 @@ const LARGE: usize = 8;
 /// The limits of one server, which its clients share.
 #[derive(Debug)]
 pub(crate) struct Limits {
-    inside: Mutex<Left>,
+    inside: Mutex<LimitsLeft>,
     freed: Condvar,
 }
 
 #[derive(Debug)]
-struct Left {
+struct LimitsLeft {
     clients: usize,
     large: usize,
 }
@@ -38,7 +38,7 @@ struct Left {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            inside: Mutex::new(Left {
+            inside: Mutex::new(LimitsLeft {
                 clients: MOST_CLIENTS,
                 large: LARGE,
             }),
@@ -48,7 +48,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    fn left(&self) -> MutexGuard<'_, Left> {
+    fn left(&self) -> MutexGuard<'_, LimitsLeft> {
         // Two numbers, each changed by one statement.
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }

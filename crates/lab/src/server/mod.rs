@@ -24,7 +24,7 @@ use crate::store::VolumeData;
 pub use error::ServerError;
 use folder::Folder;
 use listen::Listener;
-pub use truth::Truth;
+pub use truth::VolumeTruth;
 
 /// The least operations a second of a cap, after scaling.
 const LEAST_IOPS: f64 = 0.001;
@@ -281,8 +281,8 @@ impl Volume {
     }
 
     /// Its counters and its state.
-    pub fn truth(&self) -> Truth {
-        Truth::of(&self.disk)
+    pub fn truth(&self) -> VolumeTruth {
+        VolumeTruth::of(&self.disk)
     }
 
     /// Corrupts these bytes now: they read back differently until they are written again. What

@@ -10,7 +10,7 @@ use crate::spec::{Span, VolumeSpec};
 /// One volume's counters and state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Truth {
+pub struct VolumeTruth {
     /// Serial number.
     pub serial: String,
     /// Its specification, with rates scaled.
@@ -44,12 +44,12 @@ pub struct Truth {
     pub occupied: Bytes,
 }
 
-impl Truth {
-    pub(super) fn of(disk: &Disk) -> Truth {
+impl VolumeTruth {
+    pub(super) fn of(disk: &Disk) -> VolumeTruth {
         let model = disk.model();
         let now = disk.clock().now();
         let elapsed = model.noise().elapsed(now);
-        Truth {
+        VolumeTruth {
             serial: disk.serial().to_owned(),
             spec: model.spec().clone(),
             elapsed: elapsed.unwrap_or_default(),

@@ -90,7 +90,7 @@ pub struct VolumeSpec {
     /// Latency of an I/O that waits for nothing.
     pub latency: Latency,
     /// Blocks that must be fetched before they can be used.
-    pub cold: Cold,
+    pub cold: ColdBlocks,
     /// Times in which it is slower.
     pub slow: FailSlow,
     /// Times in which it answers nothing.
@@ -147,7 +147,7 @@ pub struct Latency {
 /// Blocks of a volume restored from a snapshot, which are fetched when they are first touched.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Cold {
+pub struct ColdBlocks {
     /// Share of the blocks that are cold at the start, 0 to 1.
     pub fraction: f64,
     /// Size of a block.

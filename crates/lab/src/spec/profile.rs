@@ -8,7 +8,7 @@ use record::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Burst, Cold, Corruption, Episodes, Errors, FailSlow, Latency, ThroughputBurst, VolumeSpec,
+    Burst, ColdBlocks, Corruption, Episodes, Errors, FailSlow, Latency, ThroughputBurst, VolumeSpec,
 };
 
 /// A kind of volume.
@@ -89,7 +89,7 @@ impl VolumeSpec {
             throughput_burst: None,
             merge: Some(GP3.merge),
             latency: latency(Nanos(500_000)),
-            cold: Cold {
+            cold: ColdBlocks {
                 fraction: 0.0,
                 block: Bytes::kib(512),
                 min: Nanos(20_000_000),

@@ -178,7 +178,7 @@ fn writes_read_back_through_every_connection() {
     let json = serde_json::to_value(&truth).unwrap();
     assert_eq!(json["counters"]["read"]["bytes"], 5);
     assert_eq!(
-        serde_json::from_value::<lab::server::Truth>(json).unwrap(),
+        serde_json::from_value::<lab::server::VolumeTruth>(json).unwrap(),
         truth
     );
 }

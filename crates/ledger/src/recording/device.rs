@@ -6,7 +6,7 @@
 //! number in flight, where these are what the rest says.
 
 use record::sample::{
-    ArraySample, BytesPerSecond, DeviceSample, Exceeded, Flow, Fraction, PerSecond, Progress,
+    ArraySample, BytesPerSecond, DeviceSample, Flow, Fraction, PerSecond, Progress, TimeOverLimits,
     VendorPage, VendorSample,
 };
 use record::{Bytes, Nanos};
@@ -313,7 +313,7 @@ fn vendor(row: &Row<FIGURES>) -> VendorSample {
         write_bytes: known(4),
         read_time: Nanos(known(5)),
         write_time: Nanos(known(6)),
-        exceeded: Exceeded {
+        exceeded: TimeOverLimits {
             volume_iops: Nanos(known(7)),
             volume_bytes: Nanos(known(8)),
             instance_iops: figure(9).map(Nanos),

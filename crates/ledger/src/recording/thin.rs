@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use record::sample::{
-    BytesPerSecond, DeviceId, DeviceSample, Exceeded, Flow, Fraction, HostSample, InterfaceSample,
+    BytesPerSecond, DeviceId, DeviceSample, Flow, Fraction, HostSample, InterfaceSample,
     KernelError, LatencySample, PerSecond, ProcessSample, RecordedInterval, Sample, Spread,
-    TracingSample, VendorSample,
+    TimeOverLimits, TracingSample, VendorSample,
 };
 use record::{Bytes, Nanos};
 
@@ -247,7 +247,7 @@ pub(super) fn add_pages(a: &VendorSample, b: &VendorSample) -> VendorSample {
         write_bytes: a.write_bytes.saturating_add(b.write_bytes),
         read_time: a.read_time + b.read_time,
         write_time: a.write_time + b.write_time,
-        exceeded: Exceeded {
+        exceeded: TimeOverLimits {
             volume_iops: a.exceeded.volume_iops + b.exceeded.volume_iops,
             volume_bytes: a.exceeded.volume_bytes + b.exceeded.volume_bytes,
             instance_iops: both(a.exceeded.instance_iops, b.exceeded.instance_iops),

@@ -15,7 +15,7 @@ use record::sample::DeviceNumber;
 const SECTOR: u64 = 512;
 
 /// A device, and for a partition the name of its disk.
-pub(super) struct Raw {
+pub(super) struct RawDevice {
     device: Device,
     disk: Option<String>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Raw {
 pub(super) fn read_device(
     folder: &Path,
     serial: impl Fn(DeviceNumber, &str) -> Serial,
-) -> Result<Option<Raw>> {
+) -> Result<Option<RawDevice>> {
     let Some(number) = attribute(&folder.join("dev")).and_then(|text| text.parse().ok()) else {
         return Ok(None);
     };
@@ -57,7 +57,7 @@ pub(super) fn read_device(
         holders: neighbours(&folder.join("holders"))?,
         slaves: neighbours(&folder.join("slaves"))?,
     };
-    Ok(Some(Raw { device, disk }))
+    Ok(Some(RawDevice { device, disk }))
 }
 
 fn neighbours(folder: &Path) -> Result<Vec<String>> {
@@ -152,11 +152,11 @@ fn model_of(folder: &Path) -> Option<String> {
 }
 
 /// Tells each partition which disk it is of, and gives it what the disk says of both.
-pub(super) fn link(found: Vec<Raw>) -> Vec<Device> {
+pub(super) fn link(found: Vec<RawDevice>) -> Vec<Device> {
     let disks: Vec<Device> = found.iter().map(|raw| raw.device.clone()).collect();
     found
         .into_iter()
-        .map(|Raw { mut device, disk }| {
+        .map(|RawDevice { mut device, disk }| {
             let disk = disk.and_then(|name| disks.iter().find(|disk| disk.sysfs_name() == name));
             if let (Some(disk), BlockDeviceKind::Partition { of, .. }) = (disk, &mut device.kind) {
                 *of = disk.number;

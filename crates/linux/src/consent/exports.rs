@@ -34,7 +34,7 @@ pub(super) fn exports(root: &Root, devices: &Devices) -> Vec<Export> {
 }
 
 /// A path that is served.
-struct Served {
+struct ExportedPath {
     path: PathBuf,
     server: String,
     advice: &'static str,
@@ -57,14 +57,14 @@ fn folders(folder: &Path) -> Vec<(String, PathBuf)> {
 }
 
 /// Namespaces of the NVMe target (drivers/nvme/target/configfs.c), which opens devices for writing, without a holder.
-fn nvme(configfs: &Path) -> Vec<Served> {
+fn nvme(configfs: &Path) -> Vec<ExportedPath> {
     let mut found = Vec::new();
     for (subsystem, folder) in folders(&configfs.join("nvmet/subsystems")) {
         for (number, namespace) in folders(&folder.join("namespaces")) {
             if attribute(&namespace.join("enable")).as_deref() != Some("1") {
                 continue;
             }
-            found.extend(path_attribute(&namespace.join("device_path")).map(|path| Served {
+            found.extend(path_attribute(&namespace.join("device_path")).map(|path| ExportedPath {
                 path,
                 server: format!("the NVMe target as namespace {number} of {subsystem}"),
                 advice: "disable the namespace first (echo 0 > enable, in its folder below /sys/kernel/config/nvmet)",
@@ -76,7 +76,7 @@ fn nvme(configfs: &Path) -> Vec<Served> {
 
 /// Disks of USB gadgets (drivers/usb/gadget/function/f_mass_storage.c): configured through configfs, or of the older
 /// g_mass_storage, which shows them below its controller.
-fn gadgets(root: &Root) -> Vec<Served> {
+fn gadgets(root: &Root) -> Vec<ExportedPath> {
     let configured = folders(&root.sys.join("kernel/config/usb_gadget"))
         .into_iter()
         .flat_map(|(_, gadget)| folders(&gadget.join("functions")));
@@ -89,7 +89,7 @@ fn gadgets(root: &Root) -> Vec<Served> {
         .flat_map(|(_, owner)| folders(&owner))
         .filter(|(name, _)| name.starts_with("lun"));
     let served = luns.filter_map(|(_, lun)| {
-        Some(Served {
+        Some(ExportedPath {
             path: path_attribute(&lun.join("file"))?,
             server: "a USB gadget as mass storage".to_owned(),
             advice: "take the medium out first (write an empty line to its lun's file attribute), or unload g_mass_storage",
@@ -100,7 +100,7 @@ fn gadgets(root: &Root) -> Vec<Served> {
 
 /// Files of the SCSI target (drivers/target/target_core_file.c), which may be devices; its other backstores claim the
 /// device. `info` has a line `File: PATH  Size: …`.
-fn scsi(configfs: &Path) -> Vec<Served> {
+fn scsi(configfs: &Path) -> Vec<ExportedPath> {
     let adapters = folders(&configfs.join("target/core"));
     let files = adapters
         .into_iter()
@@ -110,7 +110,7 @@ fn scsi(configfs: &Path) -> Vec<Served> {
         let info = attribute(&store.join("info"))?;
         let (_, rest) = info.split_once("File: ")?;
         let (path, _) = rest.split_once("  Size: ")?;
-        Some(Served {
+        Some(ExportedPath {
             path: path.into(),
             server: format!("the SCSI target as {name}"),
             advice: "delete that backstore first (targetcli)",

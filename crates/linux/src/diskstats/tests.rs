@@ -145,7 +145,7 @@ fn a_line_tells_what_its_kernel_counts() {
     assert_eq!(line.stats.flush_ms, 17);
     assert!(line.counted.discards && line.counted.flushes);
     let older = DiskStatsLine::parse("8 0 sda 1 2 3 4 5 6 7 8 9 10 11").unwrap();
-    assert_eq!(older.counted, Counted::default());
+    assert_eq!(older.counted, CountedFields::default());
     assert_eq!(DiskStatsLine::parse("8 1 sda1 1 2 3 4"), None);
 }
 

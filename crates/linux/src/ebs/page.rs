@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io;
 
 use record::Nanos;
-use record::sample::{Exceeded, LatencyBin, VendorPage, VendorSample};
+use record::sample::{LatencyBin, TimeOverLimits, VendorPage, VendorSample};
 
 use super::{MAGIC, VolumeCounters, magic, read_page};
 
@@ -104,13 +104,13 @@ impl StatsPage {
             read_time: micros(now.read_us, then.read_us)?,
             write_time: micros(now.write_us, then.write_us)?,
             exceeded: match self.page {
-                VendorPage::Ebs => Exceeded {
+                VendorPage::Ebs => TimeOverLimits {
                     volume_iops: exceeded.volume_iops.into(),
                     volume_bytes: exceeded.volume_bytes.into(),
                     instance_iops: Some(exceeded.instance_iops.into()),
                     instance_bytes: Some(exceeded.instance_bytes.into()),
                 },
-                VendorPage::InstanceStore => Exceeded {
+                VendorPage::InstanceStore => TimeOverLimits {
                     volume_iops: exceeded.instance_iops.into(),
                     volume_bytes: exceeded.instance_bytes.into(),
                     instance_iops: None,
@@ -241,10 +241,10 @@ mod tests {
         let later = StatsPage::parse(&later).unwrap();
         let since = later.since(&store, Nanos::from_secs(1)).unwrap();
         assert_eq!(since.page, VendorPage::InstanceStore);
-        let own = Exceeded {
+        let own = TimeOverLimits {
             volume_iops: Nanos(7_000),
             volume_bytes: Nanos(20_000),
-            ..Exceeded::default()
+            ..TimeOverLimits::default()
         };
         assert_eq!(since.exceeded, own);
         let volume = StatsPage::parse(&page(MAGIC, counters, &[], &[])).unwrap();

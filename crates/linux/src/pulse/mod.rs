@@ -20,7 +20,7 @@ pub use mdstat::{ArrayLine, MdStat, MemberWord};
 pub use memory::{MemoryCounts, MemoryReader};
 pub use network::{DirectionCounts, Interface, NetReader};
 pub use polled_file::PolledFile;
-pub use pressure::{PressureCounts, PressureReader, Stalled, load};
+pub use pressure::{PressureCounts, PressureReader, StallTimes, load};
 pub use processes::{ProcessIo, process_group, process_io, process_name, process_of_thread};
 pub use processors::ProcessorTime;
 pub use sizes::SizedReader;

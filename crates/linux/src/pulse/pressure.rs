@@ -7,7 +7,7 @@ use crate::root::{Error, Result, Root};
 
 /// One line of a pressure file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Stalled {
+pub struct StallTimes {
     /// Percent of the last 10 seconds.
     pub avg10: f64,
     /// Percent of the last 60 seconds.
@@ -22,9 +22,9 @@ pub struct Stalled {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PressureCounts {
     /// At least one task waited.
-    pub some: Stalled,
+    pub some: StallTimes,
     /// All tasks that were not idle waited at once.
-    pub full: Option<Stalled>,
+    pub full: Option<StallTimes>,
 }
 
 impl PressureCounts {
@@ -41,8 +41,8 @@ impl PressureCounts {
     }
 }
 
-fn stalled(line: &str) -> Option<Stalled> {
-    let mut found = Stalled::default();
+fn stalled(line: &str) -> Option<StallTimes> {
+    let mut found = StallTimes::default();
     for word in line.split_ascii_whitespace() {
         let (key, value) = word.split_once('=')?;
         match key {

@@ -28,7 +28,7 @@ pub use host::{
 pub use latency::{Latencies, LatencySample, ProcessSample, TracingSample};
 pub use quantity::{BytesPerSecond, Fraction, PerSecond};
 pub use recorded::{RecordedInterval, Spread};
-pub use vendor::{Exceeded, LatencyBin, VendorPage, VendorSample};
+pub use vendor::{LatencyBin, TimeOverLimits, VendorPage, VendorSample};
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -28,7 +28,7 @@ impl VendorPage {
 
 /// Time in which demand exceeded the limits, within the page's interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exceeded {
+pub struct TimeOverLimits {
     /// Beyond the volume's operations a second.
     pub volume_iops: Nanos,
     /// Beyond the volume's bytes a second.
@@ -72,7 +72,7 @@ pub struct VendorSample {
     /// Time that the writes took together.
     pub write_time: Nanos,
     /// Time in which limits were exceeded.
-    pub exceeded: Exceeded,
+    pub exceeded: TimeOverLimits,
     /// Requests waiting or under way at the second reading.
     pub queue: u64,
     /// Latencies of reads, in order; empty bins are left out.

@@ -32,7 +32,7 @@ type Shared = State<Arc<App>>;
 /// Parameters as axum reads them.
 type Pairs = Query<Vec<(String, String)>>;
 /// Result of handlers of the API.
-type Answer = Result<Response, Problem>;
+type ApiResult = Result<Response, Problem>;
 
 /// All routes.
 pub(crate) fn router(app: Arc<App>) -> Router {
@@ -152,22 +152,22 @@ async fn page(
     }
 }
 
-async fn asset(uri: Uri, headers: HeaderMap) -> Answer {
+async fn asset(uri: Uri, headers: HeaderMap) -> ApiResult {
     match pages::asset(uri.path()) {
         Some(asset) => Ok(reply::asset(&headers, asset)),
         None => Err(Problem::new(404, "There is no such file; reload the page.")),
     }
 }
 
-async fn now(State(app): Shared) -> Answer {
+async fn now(State(app): Shared) -> ApiResult {
     Ok(reply::json(app.live.document(&app.sources).json()))
 }
 
-async fn live(State(app): Shared) -> Answer {
+async fn live(State(app): Shared) -> ApiResult {
     events(&app)
 }
 
-async fn tags(State(app): Shared) -> Answer {
+async fn tags(State(app): Shared) -> ApiResult {
     let body = app
         .read_kept("tags".to_owned(), |app| {
             Ok(app.sources.tag_list(seconds_now())?.json())
@@ -181,7 +181,7 @@ fn key(name: &str, params: &Params) -> String {
     format!("{name} {:?}", params.0)
 }
 
-async fn response_times(State(app): Shared, Query(pairs): Pairs) -> Answer {
+async fn response_times(State(app): Shared, Query(pairs): Pairs) -> ApiResult {
     let params = Params(pairs);
     let question = params.view(seconds_now())?;
     let body = app
@@ -192,7 +192,7 @@ async fn response_times(State(app): Shared, Query(pairs): Pairs) -> Answer {
     Ok(reply::json(body))
 }
 
-async fn response_times_csv(State(app): Shared, Query(pairs): Pairs) -> Answer {
+async fn response_times_csv(State(app): Shared, Query(pairs): Pairs) -> ApiResult {
     let question = Params(pairs).view(seconds_now())?;
     let body = app
         .read(move |app| {
@@ -209,7 +209,7 @@ fn judged(app: &App, params: &Params) -> Result<Verdicts, Problem> {
     Ok(app.engine.verdicts(&app.sources, &question, now))
 }
 
-async fn verdicts(State(app): Shared, Query(pairs): Pairs) -> Answer {
+async fn verdicts(State(app): Shared, Query(pairs): Pairs) -> ApiResult {
     let params = Params(pairs);
     let body = app
         .read_kept(key("verdicts", &params), move |app| {
@@ -219,7 +219,7 @@ async fn verdicts(State(app): Shared, Query(pairs): Pairs) -> Answer {
     Ok(reply::json(body))
 }
 
-async fn verdicts_csv(State(app): Shared, Query(pairs): Pairs) -> Answer {
+async fn verdicts_csv(State(app): Shared, Query(pairs): Pairs) -> ApiResult {
     let found = app.read(move |app| judged(app, &Params(pairs))).await?;
     let head = ["time", "marker", "conclusion", "certainty", "sentence"];
     let mut table = CsvTable::new(head.map(str::to_owned));
@@ -287,12 +287,12 @@ fn run_row(run: ledger::RunSummary) -> Run {
     }
 }
 
-async fn runs(State(app): Shared, Query(pairs): Pairs) -> Answer {
+async fn runs(State(app): Shared, Query(pairs): Pairs) -> ApiResult {
     let runs = app.read(move |app| listed(app, &Params(pairs))).await?;
     Ok(reply::json(runs.json()))
 }
 
-async fn runs_csv(State(app): Shared, Query(pairs): Pairs) -> Answer {
+async fn runs_csv(State(app): Shared, Query(pairs): Pairs) -> ApiResult {
     let runs = app.read(move |app| listed(app, &Params(pairs))).await?;
     let head = [
         "run", "started", "hostname", "target", "device", "suite", "verdict",
@@ -324,21 +324,21 @@ fn of_ledger<R>(
     }
 }
 
-async fn run(State(app): Shared, Path(id): Path<String>) -> Answer {
+async fn run(State(app): Shared, Path(id): Path<String>) -> ApiResult {
     let body = app
         .read(move |app| of_ledger(app, |ledger| bench::runs::document(ledger, &id)))
         .await?;
     Ok(reply::json(body))
 }
 
-async fn sweep(State(app): Shared, Path(key): Path<String>) -> Answer {
+async fn sweep(State(app): Shared, Path(key): Path<String>) -> ApiResult {
     let body = app
         .read(move |app| of_ledger(app, |ledger| sweep::document(ledger, &key)))
         .await?;
     Ok(reply::json(body))
 }
 
-async fn fleet(State(app): Shared, Path(key): Path<String>) -> Answer {
+async fn fleet(State(app): Shared, Path(key): Path<String>) -> ApiResult {
     let body = app
         .read(move |app| of_ledger(app, |ledger| fleet::document(ledger, &key)))
         .await?;
@@ -352,7 +352,7 @@ fn compared(app: &App, params: &Params) -> Result<String, Problem> {
     of_ledger(app, |ledger| bench::runs::comparison_document(ledger, a, b))
 }
 
-async fn compare(State(app): Shared, Query(pairs): Pairs) -> Answer {
+async fn compare(State(app): Shared, Query(pairs): Pairs) -> ApiResult {
     let body = app.read(move |app| compared(app, &Params(pairs))).await?;
     Ok(reply::json(body))
 }
@@ -447,7 +447,7 @@ fn marked(app: &App, params: &Params) -> Result<Markers, Problem> {
     })
 }
 
-async fn list_markers(State(app): Shared, Query(pairs): Pairs) -> Answer {
+async fn list_markers(State(app): Shared, Query(pairs): Pairs) -> ApiResult {
     let params = Params(pairs);
     let form = params.get("form").map(str::to_owned);
     let found = app.read(move |app| marked(app, &params)).await?;
@@ -459,7 +459,7 @@ async fn list_markers(State(app): Shared, Query(pairs): Pairs) -> Answer {
     }))
 }
 
-async fn markers_csv(State(app): Shared, Query(pairs): Pairs) -> Answer {
+async fn markers_csv(State(app): Shared, Query(pairs): Pairs) -> ApiResult {
     let found = app.read(move |app| marked(app, &Params(pairs))).await?;
     let mut table = CsvTable::new(["id", "time", "hostname", "text"].map(str::to_owned));
     for marker in found.markers {
@@ -473,7 +473,7 @@ async fn set_markers(
     State(app): Shared,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
-) -> Answer {
+) -> ApiResult {
     if !super::guard::is_json(&headers) {
         return Err(Problem::new(415, "Markers are sent as application/json."));
     }

@@ -45,8 +45,8 @@ struct Comparison {
 struct Phase {
     name: String,
     direction: String,
-    a: Side,
-    b: Side,
+    a: RunFigures,
+    b: RunFigures,
     /// `None` where phases cannot be compared.
     ratio: Option<Interval>,
     slower: bool,
@@ -55,7 +55,7 @@ struct Phase {
 }
 
 #[derive(Deserialize)]
-struct Side {
+struct RunFigures {
     iops: Option<f64>,
     p99_ns: Option<f64>,
 }

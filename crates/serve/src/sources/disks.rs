@@ -6,20 +6,20 @@ use jiff::Timestamp;
 use study::verdict;
 use study::watch::EventCode;
 
-use crate::axis::{Axis, Gathered, seconds};
+use crate::axis::{Axis, SlotFigures, seconds};
 use crate::documents::{DiskLines, DiskName, HostLines, OpenFinding};
 
 /// A disk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiskSeries {
     /// Mean latency in ms.
-    pub(crate) await_ms: Gathered,
+    pub(crate) await_ms: SlotFigures,
     /// I/Os a second.
-    pub(crate) iops: Gathered,
+    pub(crate) iops: SlotFigures,
     /// Share of the time in which a request was in flight.
-    pub(crate) busy: Gathered,
+    pub(crate) busy: SlotFigures,
     /// Mean number of requests in flight.
-    pub(crate) queue: Gathered,
+    pub(crate) queue: SlotFigures,
     /// Names of the devices that it lies on: its I/O is theirs too.
     pub(crate) lies_on: BTreeSet<String>,
 }
@@ -28,9 +28,9 @@ pub(crate) struct DiskSeries {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostSeries {
     /// Share of the processors' time that was not idle.
-    pub(crate) cpu_busy: Gathered,
+    pub(crate) cpu_busy: SlotFigures,
     /// Share of the time in which a task waited for I/O.
-    pub(crate) io_pressure: Gathered,
+    pub(crate) io_pressure: SlotFigures,
     /// Its disks by name.
     pub(crate) disks: BTreeMap<String, DiskSeries>,
 }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use study::verdict;
 use tally::query::{Selection, Series};
 
-use crate::axis::{Axis, Gathered, Seconds};
+use crate::axis::{Axis, Seconds, SlotFigures};
 use crate::documents::{self, DiskName, Marker, SeriesLine, SourceDocument};
 use disks::{ExaminedDisks, Hosts};
 use kernel::HostWatch;
@@ -90,7 +90,7 @@ impl Sources {
     }
 
     /// Other series on an axis.
-    pub(crate) fn series(&self, axis: &Axis) -> Vec<(String, Gathered)> {
+    pub(crate) fn series(&self, axis: &Axis) -> Vec<(String, SlotFigures)> {
         let prometheus = self.prometheus.as_ref();
         prometheus.map_or_else(Vec::new, |prometheus| prometheus.named(axis))
     }
@@ -114,7 +114,7 @@ impl Sources {
 
     /// Lines of other series.
     pub(crate) fn series_lines(&self, axis: &Axis) -> Vec<SeriesLine> {
-        let line = |(name, values): (String, Gathered)| SeriesLine {
+        let line = |(name, values): (String, SlotFigures)| SeriesLine {
             name,
             values: values.line(axis.len()),
         };

@@ -12,7 +12,7 @@ use study::watch::EventCode;
 
 use super::disks::{ExaminedDisks, Hosts, event_code};
 use super::pool::{Pool, lock};
-use crate::axis::{Axis, Gathered, Value, timestamp};
+use crate::axis::{Axis, SlotFigures, Value, timestamp};
 use crate::documents::{DiskName, OpenFinding, SourceDocument};
 use answer::Series;
 use client::Client;
@@ -60,7 +60,7 @@ const FINDINGS: &str = "disksmith_finding_active";
 /// A figure of a disk that is gathered.
 type OfDisk = (
     &'static str,
-    fn(&mut super::disks::DiskSeries) -> &mut Gathered,
+    fn(&mut super::disks::DiskSeries) -> &mut SlotFigures,
 );
 
 /// The figure of all disks, by which some are chosen.
@@ -251,14 +251,14 @@ impl Prometheus {
     }
 
     /// The series of the command line on an axis. One that the server refuses is left out.
-    pub(crate) fn named(&self, axis: &Axis) -> Vec<(String, Gathered)> {
+    pub(crate) fn named(&self, axis: &Axis) -> Vec<(String, SlotFigures)> {
         let read = |named: &NamedExpression| {
             // A query that is refused says nothing about the server.
             let answer = self.ask(|client| Ok(client.range(&named.query, axis)));
             let series = answer.ok()?.ok()?;
             let is_one = series.len() == 1;
             let series = series.into_iter().take(MOST_OF_A_NAME).map(move |one| {
-                let mut gathered = Gathered::default();
+                let mut gathered = SlotFigures::default();
                 add(&one, axis, &mut gathered);
                 let name = match is_one {
                     true => named.name.clone(),
@@ -288,7 +288,7 @@ fn labels_of(disks: &[DiskName]) -> String {
 }
 
 /// Adds a series whose values stand at the ends of slots.
-fn add(series: &Series, axis: &Axis, to: &mut Gathered) {
+fn add(series: &Series, axis: &Axis, to: &mut SlotFigures) {
     for (at, value) in &series.values {
         if let Some(slot) = axis.slot(at - axis.slot_s() as f64 / 2.0) {
             to.add(slot, Value::single(*value), 1.0);
@@ -297,7 +297,7 @@ fn add(series: &Series, axis: &Axis, to: &mut Gathered) {
 }
 
 /// Widens the extremes of slots, whose means stay.
-fn widen(series: &Series, axis: &Axis, to: &mut Gathered) {
+fn widen(series: &Series, axis: &Axis, to: &mut SlotFigures) {
     for (at, value) in &series.values {
         if let Some(slot) = axis.slot(at - axis.slot_s() as f64 / 2.0) {
             to.widen(slot, *value);

@@ -9,7 +9,7 @@ use tally::query::{Reader, RollUp, Selection, Series};
 use tally::store::StoreAddress;
 
 use super::pool::{Pool, lock};
-use crate::axis::{Axis, Gathered, Value};
+use crate::axis::{Axis, SlotFigures, Value};
 use crate::documents::{Line, RoundedFigure, SourceDocument, figures};
 
 /// The most periods that a view reads.
@@ -241,10 +241,10 @@ fn lengths(axis: &Axis) -> Vec<f64> {
 /// Extremes of the periods of a slot.
 #[derive(Default)]
 struct Spread {
-    rate: Gathered,
-    p50: Gathered,
-    p95: Gathered,
-    p99: Gathered,
+    rate: SlotFigures,
+    p50: SlotFigures,
+    p95: SlotFigures,
+    p99: SlotFigures,
 }
 
 impl Spread {
@@ -298,7 +298,7 @@ impl ServiceFigures {
         self.with_spread(spread, self.quantiles(share))
     }
 
-    fn with_spread(&self, spread: &Gathered, means: impl IntoIterator<Item = f64>) -> Line {
+    fn with_spread(&self, spread: &SlotFigures, means: impl IntoIterator<Item = f64>) -> Line {
         Line {
             mean: figures(means),
             ..spread.line(self.slots.len())

@@ -67,7 +67,7 @@ pub(crate) struct Engine {
 }
 
 /// A moment of a span, and the slots around it.
-struct Place {
+struct JudgedMoment {
     moment: Moment,
     marker: Option<Marker>,
     windows: Windows,
@@ -152,7 +152,7 @@ impl Engine {
             found.retain(|found| !unconfirmed.contains(&found.slot));
         };
         let wanted = question.from as f64..question.to as f64;
-        let is_wanted = |place: &Place| {
+        let is_wanted = |place: &JudgedMoment| {
             let at = place.marker.as_ref().map_or_else(
                 || axis.starts()[place.moment.slot] as f64,
                 |marker| crate::axis::seconds(marker.time),
@@ -168,7 +168,7 @@ impl Engine {
     fn remembered(
         &self,
         axis: &Axis,
-        place: &Place,
+        place: &JudgedMoment,
         selection: &str,
         question: &Question,
         judge: impl FnOnce() -> anyhow::Result<Option<Verdict>>,
@@ -205,7 +205,7 @@ impl Engine {
         selection: &Selection,
         question: &Question,
         axis: &Axis,
-        place: &Place,
+        place: &JudgedMoment,
     ) -> anyhow::Result<Option<Verdict>> {
         let first = place.windows.before.start;
         let last = place.windows.after.end.max(place.moment.slot);
@@ -310,7 +310,7 @@ fn padded(values: Vec<f64>, by: usize) -> Vec<f64> {
 }
 
 /// Moments in order of time: markers, and changes that no marker explains; each with the slots up to its neighbours.
-fn places(axis: &Axis, markers: &[Marker], found: &[FoundChange]) -> Vec<Place> {
+fn places(axis: &Axis, markers: &[Marker], found: &[FoundChange]) -> Vec<JudgedMoment> {
     let mut moments: Vec<(usize, Option<Marker>)> = markers
         .iter()
         .filter_map(|marker| {
@@ -334,7 +334,7 @@ fn places(axis: &Axis, markers: &[Marker], found: &[FoundChange]) -> Vec<Place> 
             let before = slots[..nth].iter().rev().find(|other| **other < slot);
             let after = slots[nth..].iter().find(|other| **other > slot);
             let bounds = before.map_or(0, |slot| slot + 1)..after.copied().unwrap_or(axis.len());
-            Place {
+            JudgedMoment {
                 moment: Moment {
                     slot,
                     marked: marker.is_some(),

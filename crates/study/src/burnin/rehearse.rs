@@ -6,7 +6,7 @@ pub use record::random::SplitMix64 as Rng;
 
 /// Conditions of measuring in a race.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Conditions {
+pub struct RaceNoise {
     /// The noise of one round of one disk.
     pub noise: f64,
     /// Share of a round's noise that is left in the next: zero where rounds are independent.
@@ -17,10 +17,10 @@ pub struct Conditions {
     pub hour: f64,
 }
 
-impl Conditions {
+impl RaceNoise {
     /// 4 % of noise in a round, and hours that differ by 5 %.
-    pub fn plain() -> Conditions {
-        Conditions {
+    pub fn plain() -> RaceNoise {
+        RaceNoise {
             noise: 0.04,
             memory: 0.0,
             heavy: false,
@@ -54,7 +54,7 @@ pub struct Population {
     /// Spread of the disks of a host.
     pub disk_spread: f64,
     /// Conditions of measuring.
-    pub conditions: Conditions,
+    pub conditions: RaceNoise,
 }
 
 impl Population {
@@ -73,7 +73,7 @@ impl Population {
             zone_step: 0.05,
             disks: 1,
             disk_spread: 0.03,
-            conditions: Conditions::plain(),
+            conditions: RaceNoise::plain(),
         }
     }
 
@@ -141,7 +141,7 @@ impl TrueHost {
 
 /// Result of a rehearsed race.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rehearsal {
+pub struct RehearsedRace {
     /// Rounds until the last group was decided.
     pub rounds: usize,
     /// Rounds of a host, summed over all hosts.
@@ -159,7 +159,7 @@ pub struct Rehearsal {
     pub groups: usize,
 }
 
-impl Rehearsal {
+impl RehearsedRace {
     /// The cost as a share of measuring all hosts for as long as the slowest decision takes.
     pub fn share(&self, hosts: usize) -> f64 {
         self.host_rounds as f64 / (self.rounds * hosts).max(1) as f64
@@ -168,11 +168,11 @@ impl Rehearsal {
 
 /// Runs a race of these hosts, grouped by their zones.
 pub fn rehearse(
-    conditions: &Conditions,
+    conditions: &RaceNoise,
     hosts: &[TrueHost],
     rule: Rule,
     rng: &mut Rng,
-) -> Rehearsal {
+) -> RehearsedRace {
     let zones: Vec<usize> = hosts.iter().map(|host| host.zone).collect();
     let mut race = Race::new(&zones, rule);
     let mut stage = Stage::new(conditions, hosts);
@@ -185,7 +185,7 @@ pub fn rehearse(
         host_rounds += next.len();
         race.take(&stage.round(&next, rng));
     }
-    let mut rehearsal = Rehearsal {
+    let mut rehearsal = RehearsedRace {
         rounds: race.rounds(),
         host_rounds,
         right: true,
@@ -200,7 +200,7 @@ pub fn rehearse(
     rehearsal
 }
 
-impl Rehearsal {
+impl RehearsedRace {
     /// Notes how the race of a group came out.
     fn note(&mut self, race: &Race, group: usize, hosts: &[TrueHost]) {
         let rule = race.rule();
@@ -223,14 +223,14 @@ impl Rehearsal {
 
 /// Hosts that are measured.
 struct Stage<'a> {
-    conditions: &'a Conditions,
+    conditions: &'a RaceNoise,
     hosts: &'a [TrueHost],
     /// The noise of the last round of each disk, where it has a memory.
     last: Vec<Vec<f64>>,
 }
 
 impl<'a> Stage<'a> {
-    fn new(conditions: &'a Conditions, hosts: &'a [TrueHost]) -> Stage<'a> {
+    fn new(conditions: &'a RaceNoise, hosts: &'a [TrueHost]) -> Stage<'a> {
         Stage {
             conditions,
             hosts,

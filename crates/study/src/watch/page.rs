@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use record::Nanos;
-use record::sample::{DeviceId, Exceeded, Sample, SampleTime, VendorPage};
+use record::sample::{DeviceId, Sample, SampleTime, TimeOverLimits, VendorPage};
 
 /// Pages are examined so far back, or over so many of them where they are longer.
 const WINDOW: Nanos = Nanos::from_secs(10);
@@ -45,7 +45,7 @@ pub(super) struct Pages {
 
 impl Pages {
     /// Takes what the pages of a sample say of one pair of caps, on operations and on bytes.
-    pub(super) fn take(&mut self, sample: &Sample, caps: fn(&Exceeded) -> (Nanos, Nanos)) {
+    pub(super) fn take(&mut self, sample: &Sample, caps: fn(&TimeOverLimits) -> (Nanos, Nanos)) {
         for device in &sample.devices {
             let Some(page) = &device.vendor else {
                 continue;

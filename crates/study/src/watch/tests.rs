@@ -3,8 +3,9 @@ use std::sync::Arc;
 use super::WatchEvent;
 use record::raid::Level;
 use record::sample::{
-    ArraySample, Device, DeviceId, DeviceSample, Exceeded, Flow, Fraction, HostSample, KernelError,
-    KernelErrorKind, Member, Memory, PerSecond, SyncAction, VendorPage, VendorSample,
+    ArraySample, Device, DeviceId, DeviceSample, Flow, Fraction, HostSample, KernelError,
+    KernelErrorKind, Member, Memory, PerSecond, SyncAction, TimeOverLimits, VendorPage,
+    VendorSample,
 };
 use record::{Bytes, Nanos};
 
@@ -229,10 +230,10 @@ fn pages_of_long_intervals_are_heard() {
         let mut sample = second(30 * number, 3000.0, Some(20));
         sample.length = Nanos::from_secs(30);
         sample.devices[0].vendor = Some(page_over(
-            Exceeded {
+            TimeOverLimits {
                 volume_iops: Nanos::from_secs(15),
                 volume_bytes: Nanos(0),
-                ..Exceeded::default()
+                ..TimeOverLimits::default()
             },
             sample.length,
         ));
@@ -328,7 +329,7 @@ fn loop_devices_are_disks_where_no_one_asks_for_others() {
 
 /// A volume's page over an interval, with these times over its caps. An instance store knows its own caps
 /// alone.
-fn page_over(exceeded: Exceeded, length: Nanos) -> VendorSample {
+fn page_over(exceeded: TimeOverLimits, length: Nanos) -> VendorSample {
     let page = match exceeded.instance_iops {
         Some(_) => VendorPage::Ebs,
         None => VendorPage::InstanceStore,
@@ -350,7 +351,7 @@ fn page_over(exceeded: Exceeded, length: Nanos) -> VendorSample {
 }
 
 /// Findings within ten seconds of pages over these caps for half of the time.
-fn found_by_page(exceeded: Exceeded) -> Vec<WatchEvent> {
+fn found_by_page(exceeded: TimeOverLimits) -> Vec<WatchEvent> {
     let mut watch = Watch::new(Settings::default());
     let mut found = Vec::new();
     for number in 1..10 {
@@ -369,22 +370,22 @@ fn found_by_page(exceeded: Exceeded) -> Vec<WatchEvent> {
 #[test]
 fn the_volumes_own_word_is_taken() {
     let half = Nanos(500_000_000);
-    let ebs = Exceeded {
+    let ebs = TimeOverLimits {
         instance_iops: Some(Nanos(0)),
         instance_bytes: Some(Nanos(0)),
-        ..Exceeded::default()
+        ..TimeOverLimits::default()
     };
-    let volume = Exceeded {
+    let volume = TimeOverLimits {
         volume_iops: half,
         ..ebs
     };
-    let instance = Exceeded {
+    let instance = TimeOverLimits {
         instance_bytes: Some(half),
         ..ebs
     };
-    let store = Exceeded {
+    let store = TimeOverLimits {
         volume_bytes: half,
-        ..Exceeded::default()
+        ..TimeOverLimits::default()
     };
     for (exceeded, code, advice) in [
         (volume, EventCode::VolumeCap, "provision more IOPS"),
@@ -397,7 +398,7 @@ fn the_volumes_own_word_is_taken() {
         assert!(found[0].advice.contains(advice), "{}", found[0].advice);
     }
     assert!(found_by_page(ebs).is_empty());
-    assert!(found_by_page(Exceeded::default()).is_empty());
+    assert!(found_by_page(TimeOverLimits::default()).is_empty());
 }
 
 #[test]
@@ -411,7 +412,7 @@ fn instance_stores_whose_pages_speak_are_not_guessed_to_share_a_cap() {
         for _ in 0..150 {
             let mut sample = host.second(&mut rng);
             for device in sample.devices.iter_mut().filter(|_| has_pages) {
-                device.vendor = Some(page_over(Exceeded::default(), sample.length));
+                device.vendor = Some(page_over(TimeOverLimits::default(), sample.length));
             }
             let found = watch.observe(&sample);
             is_found |= kinds(&found).contains(&(ChangeKind::Opened, EventCode::InstanceCap));

@@ -1,6 +1,6 @@
 //! Conclusions about the factors, as sentences.
 
-use crate::decision::Effect;
+use crate::decision::FactorEffect;
 use crate::layout::Factor;
 
 use super::effects::{settings, subject};
@@ -12,7 +12,7 @@ use super::scaling::MeasuredCurve;
 /// system, level and scheduler, and slow volumes. Empty before the first measurement.
 pub(super) fn of(
     measurements: &Measurements,
-    effects: &[Effect],
+    effects: &[FactorEffect],
     curves: &[MeasuredCurve],
 ) -> Vec<String> {
     let record = measurements.record;

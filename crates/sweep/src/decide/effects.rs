@@ -3,7 +3,7 @@
 use study::compare::RatioInterval;
 use study::effects::{Pair, effect};
 
-use crate::decision::Effect;
+use crate::decision::FactorEffect;
 use crate::figure::Figure;
 use crate::layout::{Factor, Layout, level_name};
 use crate::record::Value;
@@ -16,7 +16,7 @@ use super::measurements::Measurements;
 /// The effects of all factors, each setting against the first that was swept. A single disk has neither level nor
 /// chunk nor other members, so that no layout differs from it in one factor alone; the reference is then the next
 /// setting.
-pub(super) fn of(measurements: &Measurements) -> Vec<Effect> {
+pub(super) fn of(measurements: &Measurements) -> Vec<FactorEffect> {
     let figure = measurements.speed();
     let mut effects = Vec::new();
     for factor in Factor::ALL {
@@ -24,7 +24,7 @@ pub(super) fn of(measurements: &Measurements) -> Vec<Effect> {
         let against = |at: usize, from: &String| {
             let others = settings.iter().skip(at + 1);
             let compared = others.filter_map(|to| one(measurements, &figure, factor, (from, to)));
-            compared.collect::<Vec<Effect>>()
+            compared.collect::<Vec<FactorEffect>>()
         };
         let compared = settings.iter().enumerate();
         let mut compared = compared.map(|(at, from)| against(at, from));
@@ -50,7 +50,7 @@ fn one(
     figure: &Figure,
     factor: Factor,
     (from, to): (&str, &str),
-) -> Option<Effect> {
+) -> Option<FactorEffect> {
     let found = effect(&pairs(measurements, figure, factor, (from, to)))?;
     let ratio = Value {
         mean: found.ratio,
@@ -65,7 +65,7 @@ fn one(
         pairs: found.pairs,
         range: (found.least, found.most),
     };
-    Some(Effect {
+    Some(FactorEffect {
         factor,
         from: from.to_owned(),
         to: to.to_owned(),
@@ -210,7 +210,7 @@ mod tests {
         layouts
     }
 
-    fn effects(objective: &str, noise: f64, blocks: usize) -> Vec<Effect> {
+    fn effects(objective: &str, noise: f64, blocks: usize) -> Vec<FactorEffect> {
         let of = |layout: &Layout| {
             let fs = if layout.fs == Fs::Xfs { 1.05 } else { 1.0 };
             let iops = 3000.0 * layout.members as f64 * fs;
@@ -233,7 +233,7 @@ mod tests {
         seed: 1,
     };
 
-    fn of_factor(effects: &[Effect], factor: Factor) -> &Effect {
+    fn of_factor(effects: &[FactorEffect], factor: Factor) -> &FactorEffect {
         effects
             .iter()
             .find(|effect| effect.factor == factor)
@@ -280,7 +280,7 @@ mod tests {
             "No effect of the chunk shown: 256 KiB against 64 KiB changes page-mixed.iops by ";
         assert!(chunk.text.starts_with(begin), "{}", chunk.text);
         // Each number of members compared with the lowest.
-        let members: Vec<&Effect> = effects
+        let members: Vec<&FactorEffect> = effects
             .iter()
             .filter(|e| e.factor == Factor::Members)
             .collect();

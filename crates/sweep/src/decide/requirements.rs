@@ -25,7 +25,7 @@ pub(super) enum RequirementResult {
 
 /// Measurements of one requirement on one layout.
 #[derive(Clone, Debug, PartialEq)]
-struct Measured {
+struct RequirementValues {
     /// The value in each block.
     values: Vec<f64>,
     /// Interval of the true mean, by the noise over all layouts; `None` while no layout was measured twice.
@@ -35,7 +35,7 @@ struct Measured {
 /// Checks of all requirements on all layouts.
 pub(super) struct RequirementChecks<'a> {
     /// Requirements, each with the measurements of its figure by layout.
-    all: Vec<(&'a Requirement, Vec<Measured>)>,
+    all: Vec<(&'a Requirement, Vec<RequirementValues>)>,
     /// True if nothing more will be measured, so that the mean over the blocks decides.
     last: bool,
 }
@@ -54,7 +54,7 @@ impl<'a> RequirementChecks<'a> {
             let groups: Vec<Vec<f64>> = (0..record.layouts.len()).map(of_layout).collect();
             let intervals = few::means(&groups);
             let each = groups.into_iter().zip(intervals);
-            each.map(|(values, interval)| Measured { values, interval })
+            each.map(|(values, interval)| RequirementValues { values, interval })
                 .collect()
         };
         let requires = record.settings.requires.iter();
@@ -85,7 +85,7 @@ impl<'a> RequirementChecks<'a> {
         all.find_map(|(requirement, measured)| doubt(requirement, measured))
     }
 
-    fn on(&self, layout: usize) -> impl Iterator<Item = (&'a Requirement, &Measured)> {
+    fn on(&self, layout: usize) -> impl Iterator<Item = (&'a Requirement, &RequirementValues)> {
         let all = self.all.iter();
         all.filter_map(move |(requirement, measured)| Some((*requirement, measured.get(layout)?)))
     }
@@ -101,7 +101,7 @@ enum Position {
 }
 
 /// Position by the interval or, while there is none, by one block that is far from the threshold.
-fn position(requirement: &Requirement, measured: &Measured) -> Position {
+fn position(requirement: &Requirement, measured: &RequirementValues) -> Position {
     let excess: Vec<f64> = match measured.interval {
         Some(interval) => vec![
             requirement.excess(interval.low),
@@ -131,7 +131,7 @@ fn position(requirement: &Requirement, measured: &Measured) -> Position {
     }
 }
 
-fn one(requirement: &Requirement, measured: &Measured, last: bool) -> RequirementResult {
+fn one(requirement: &Requirement, measured: &RequirementValues, last: bool) -> RequirementResult {
     let Some(average) = measured.average() else {
         // A requirement on a figure that was never measured is missed.
         return if last {
@@ -157,7 +157,7 @@ fn one(requirement: &Requirement, measured: &Measured, last: bool) -> Requiremen
 }
 
 /// Reason to doubt that a requirement is met, though its mean meets the threshold, as a clause.
-fn doubt(requirement: &Requirement, measured: &Measured) -> Option<String> {
+fn doubt(requirement: &Requirement, measured: &RequirementValues) -> Option<String> {
     let average = measured.average()?;
     if position(requirement, measured) != Position::Either {
         return None;
@@ -178,7 +178,7 @@ fn doubt(requirement: &Requirement, measured: &Measured) -> Option<String> {
     ))
 }
 
-impl Measured {
+impl RequirementValues {
     /// The geometric mean, as in the table; `None` without values.
     fn average(&self) -> Option<f64> {
         let logs = self.values.iter().map(|value| value.ln());
@@ -220,8 +220,8 @@ mod tests {
         one(&text.parse().unwrap(), &measured(values, noise), last)
     }
 
-    fn measured(values: &[f64], noise: f64) -> Measured {
-        let mut measured = Measured {
+    fn measured(values: &[f64], noise: f64) -> RequirementValues {
+        let mut measured = RequirementValues {
             values: values.to_vec(),
             interval: None,
         };

@@ -15,8 +15,8 @@ use super::units::{FigureUnit, objective, outcome_word, side};
 use crate::layout::{Factor, Layout};
 use crate::price::{Cost, Prices};
 use crate::{
-    BaselineDrift, Cell, CellOutcome, Effect, Figure, LeftOut, Probe, Requirement, ScalingCurve,
-    Survivor, SweepDecision, SweepRecord, SweepSettings, Value,
+    BaselineDrift, Cell, CellOutcome, FactorEffect, Figure, LeftOut, Probe, Requirement,
+    ScalingCurve, Survivor, SweepDecision, SweepRecord, SweepSettings, Value,
 };
 
 /// The document of one sweep, with a newline at the end. Layouts are in the order of the plan, and identified by their
@@ -424,7 +424,7 @@ struct EffectDocument<'a> {
 }
 
 impl<'a> EffectDocument<'a> {
-    fn of(effect: &'a Effect) -> EffectDocument<'a> {
+    fn of(effect: &'a FactorEffect) -> EffectDocument<'a> {
         EffectDocument {
             factor: &effect.factor,
             from: &effect.from,

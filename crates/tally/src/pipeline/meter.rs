@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::store::Applied;
+use crate::store::AppliedBatch;
 
 /// The counters of a source.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ impl Meter {
         self.sums.store(sums as u64, Relaxed);
     }
 
-    pub(super) fn flushed(&self, sums: usize, took: Duration, applied: &[Applied]) {
+    pub(super) fn flushed(&self, sums: usize, took: Duration, applied: &[AppliedBatch]) {
         let micros = took.as_micros() as u64;
         self.flushes.fetch_add(1, Relaxed);
         self.flushed_sums.fetch_add(sums as u64, Relaxed);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::meter::Meter;
 use super::shared::SharedState;
 use super::timing::{SLOWEST_RETRY, TICK, now};
-use crate::store::{Applied, Batch, Store, StoreError, StoreLimits};
+use crate::store::{AppliedBatch, Batch, Store, StoreError, StoreLimits};
 
 /// Interval between two polls of what is to be rolled up or removed.
 const MAINTENANCE: Duration = Duration::from_secs(10);
@@ -46,7 +46,7 @@ impl Writer {
         let (to, outcomes) = sync_channel(1);
         let deadline = Arc::new(Mutex::new(None));
         let mut work = Work {
-            applied: vec![Applied::default(); stores.len()],
+            applied: vec![AppliedBatch::default(); stores.len()],
             stores,
             shared,
             limits,
@@ -94,7 +94,7 @@ impl Drop for Writer {
 
 struct Work {
     stores: Vec<Box<dyn Store>>,
-    applied: Vec<Applied>,
+    applied: Vec<AppliedBatch>,
     shared: SharedState,
     limits: StoreLimits,
     meter: Arc<Meter>,

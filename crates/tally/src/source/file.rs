@@ -31,7 +31,7 @@ pub struct FileSource {
     path: PathBuf,
     address: String,
     follow: bool,
-    open: Option<Open>,
+    open: Option<OpenLog>,
     /// The first file must be there; a later one may be made later.
     first: Option<File>,
     /// Files that it was rotated to, the oldest first: of those that were begun, the rest is read before.
@@ -42,7 +42,7 @@ pub struct FileSource {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenLog {
     file: File,
     inode: u64,
     /// Known once there is a first line.
@@ -117,7 +117,7 @@ impl FileSource {
                     },
                 };
                 let inode = file.metadata()?.ino();
-                self.open.insert(Open {
+                self.open.insert(OpenLog {
                     file,
                     inode,
                     identity: None,
@@ -141,8 +141,8 @@ impl FileSource {
                 Ok(true) => {}
                 Ok(false) if grows => return Ok(PollResult::Idle),
                 Ok(false) => return Ok(self.end()),
-                Err(Failed::Stopped(Stopped)) => return Ok(PollResult::Idle),
-                Err(Failed::Read(error)) => return Err(error),
+                Err(ReadFailure::Stopped(Stopped)) => return Ok(PollResult::Idle),
+                Err(ReadFailure::Read(error)) => return Err(error),
             }
         }
         match open.read(intake, grows)? {
@@ -167,26 +167,26 @@ impl FileSource {
     }
 }
 
-enum Failed {
+enum ReadFailure {
     Stopped(Stopped),
     Read(io::Error),
 }
 
-impl From<Stopped> for Failed {
-    fn from(stopped: Stopped) -> Failed {
-        Failed::Stopped(stopped)
+impl From<Stopped> for ReadFailure {
+    fn from(stopped: Stopped) -> ReadFailure {
+        ReadFailure::Stopped(stopped)
     }
 }
 
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Failed {
-        Failed::Read(error)
+impl From<io::Error> for ReadFailure {
+    fn from(error: io::Error) -> ReadFailure {
+        ReadFailure::Read(error)
     }
 }
 
-impl Open {
+impl OpenLog {
     /// Finds out which file it is, and up to where it was read; false while it has no line.
-    fn recognize(&mut self, intake: &mut dyn Intake, follow: bool) -> Result<bool, Failed> {
+    fn recognize(&mut self, intake: &mut dyn Intake, follow: bool) -> Result<bool, ReadFailure> {
         let mut head = vec![0; HEAD];
         let count = self.file.read_at(&mut head, 0)?;
         let line = memchr::memchr(b'\n', &head[..count]).unwrap_or(count);

@@ -42,12 +42,12 @@ pub struct Statsd {
     received: Datagrams,
     /// Their lines.
     buffer: Vec<u8>,
-    lost: Lost,
+    lost: DroppedDatagrams,
 }
 
 /// Datagrams that the kernel dropped.
 #[derive(Debug)]
-struct Lost {
+struct DroppedDatagrams {
     /// The kernel's number at the last poll.
     counted: u32,
     all: u64,
@@ -93,7 +93,7 @@ impl Statsd {
             connections: Vec::new(),
             received: Datagrams::new(CALL, DATAGRAM),
             buffer: Vec::new(),
-            lost: Lost {
+            lost: DroppedDatagrams {
                 counted: 0,
                 all: 0,
                 polled: Instant::now(),

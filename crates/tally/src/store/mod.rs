@@ -100,7 +100,7 @@ impl Batch {
 
 /// Outcome of a batch that is in the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedBatch {
     /// Tags in the store's dictionary.
     pub tags: u64,
     /// Tags of the batch that went to `(other)`.
@@ -158,7 +158,7 @@ pub trait Store: Send {
     fn adopt(&mut self, keys: &[Key], positions: &[(String, u64)], more: bool) -> Result<()>;
 
     /// Adds a batch with its identities, in one transaction that is durable when this returns.
-    fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<Applied>;
+    fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<AppliedBatch>;
 
     /// Rolls up what is over, and removes what is older than the limits: a bounded part of it, and true if more is
     /// left. `ran` is added to the store's running time.

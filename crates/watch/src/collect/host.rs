@@ -7,7 +7,7 @@ use std::time::Duration;
 use linux::Root;
 use linux::pulse::{
     self, DirectionCounts, GroupReader, KernelLog, MemoryReader, NetReader, PolledFile,
-    PressureReader, Stalled, load,
+    PressureReader, StallTimes, load,
 };
 use record::Nanos;
 use record::sample::{
@@ -112,7 +112,7 @@ impl Host {
             counts.full.map(|full| full.total).unwrap_or_default(),
         ];
         let before = self.before.replace(totals).filter(|_| seconds > 0.0);
-        let line = |stalled: Stalled, which: usize| {
+        let line = |stalled: StallTimes, which: usize| {
             let more = before.and_then(|before| stalled.total.checked_sub(before[which]));
             let share = |percent: f64| Fraction(percent / 100.0);
             PressureLine {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use linux::diskstats::{Counted, DiskStats, SECTOR};
+use linux::diskstats::{CountedFields, DiskStats, SECTOR};
 use record::sample::{BytesPerSecond, Device, DeviceKind, DeviceSample, Flow, Fraction, PerSecond};
 use record::{Bytes, Nanos};
 
@@ -34,7 +34,7 @@ fn has_clock(kind: DeviceKind, stats: &DiskStats) -> bool {
 fn fill(
     sample: &mut DeviceSample,
     moved: &DiskStats,
-    counted: Counted,
+    counted: CountedFields,
     seconds: f64,
     has_clock: bool,
 ) {
@@ -102,7 +102,7 @@ mod tests {
                 ..DiskStats::default()
             },
             moved: Some(moved),
-            counted: Counted {
+            counted: CountedFields {
                 discards: true,
                 flushes: true,
             },
@@ -151,7 +151,7 @@ mod tests {
             reads: 1,
             ..DiskStats::default()
         });
-        old.counted = Counted::default();
+        old.counted = CountedFields::default();
         let disk = sample(device("sda"), &old, 1.0);
         assert_eq!((disk.discard, disk.flush), Default::default());
         let mut part = Device::clone(&device("sda1"));

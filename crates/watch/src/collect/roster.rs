@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linux::block::{self, BlockDeviceKind, Devices};
-use linux::diskstats::{Counted, DiskStats, DiskStatsLine};
+use linux::diskstats::{CountedFields, DiskStats, DiskStatsLine};
 use linux::ebs::StatsPage;
 use linux::{Root, md};
 use record::Nanos;
@@ -29,7 +29,7 @@ pub(super) struct DeviceReading {
     /// Counts since the last reading; `None` at the first, and when one went back.
     pub(super) moved: Option<DiskStats>,
     /// Counters that this kernel has.
-    pub(super) counted: Counted,
+    pub(super) counted: CountedFields,
     /// True if a counter went back.
     pub(super) reset: bool,
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use record::raid::Level;
 use record::sample::{
-    ArraySample, BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Exceeded, Flow,
-    Fraction, HostSample, InterfaceSample, LatencyBin, Load, Member, Memory, NetFlow, PerSecond,
-    Pressure, PressureLine, Progress, Sample, SampleSource, SampleTime, SyncAction, VendorPage,
-    VendorSample, disks_of_partition,
+    ArraySample, BytesPerSecond, Device, DeviceId, DeviceKind, DeviceSample, Flow, Fraction,
+    HostSample, InterfaceSample, LatencyBin, Load, Member, Memory, NetFlow, PerSecond, Pressure,
+    PressureLine, Progress, Sample, SampleSource, SampleTime, SyncAction, TimeOverLimits,
+    VendorPage, VendorSample, disks_of_partition,
 };
 use record::{Bytes, Nanos, Severity, Subject};
 use study::watch::{ChangeKind, EventChange};
@@ -107,7 +107,7 @@ fn page() -> VendorSample {
         write_bytes: 40 << 14,
         read_time: ms(800),
         write_time: ms(40),
-        exceeded: Exceeded {
+        exceeded: TimeOverLimits {
             volume_iops: ms(300),
             volume_bytes: ms(0),
             instance_iops: Some(ms(0)),

@@ -185,9 +185,9 @@ mod tests {
 
     use record::sample::{
         ArraySample, BytesPerSecond, CpuShares, Device, DeviceId, DeviceKind, DeviceNumber,
-        DeviceSample, Exceeded, Flow, Fraction, Gap, GroupLimit, HostSample, InterfaceSample,
-        KernelError, KernelErrorKind, LatencyBin, LatencySample, LimitKind, Load, Member, Memory,
-        NetFlow, PerSecond, Pressure, PressureLine, ProcessSample, Progress, SyncAction,
+        DeviceSample, Flow, Fraction, Gap, GroupLimit, HostSample, InterfaceSample, KernelError,
+        KernelErrorKind, LatencyBin, LatencySample, LimitKind, Load, Member, Memory, NetFlow,
+        PerSecond, Pressure, PressureLine, ProcessSample, Progress, SyncAction, TimeOverLimits,
         TracingSample, VendorPage, VendorSample,
     };
     use record::{Bytes, Histogram, Nanos};
@@ -243,7 +243,7 @@ mod tests {
             write_bytes: 4,
             read_time: Nanos(5),
             write_time: Nanos(6),
-            exceeded: Exceeded {
+            exceeded: TimeOverLimits {
                 volume_iops: Nanos(7),
                 volume_bytes: Nanos(8),
                 instance_iops: Some(Nanos(9)),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::facts::mysql::{ColumnPair, Mysql, RunTimeSetting};
-use crate::sql::{Explained, Unusable};
+use crate::sql::{ExplainedStatements, UnusableIndex};
 use formats::slow_log::Statement;
 
 /// A server on nvme1n1 that is set well, with other variables and counters.
@@ -370,7 +370,7 @@ fn settings_of_the_running_server_alone_are_found() {
 
 #[test]
 fn statements_and_columns_that_cannot_use_an_index_are_found() {
-    let statement = |text: &str, rows: f64| Unusable {
+    let statement = |text: &str, rows: f64| UnusableIndex {
         statement: Statement {
             schema: Some("app".into()),
             text: text.into(),
@@ -401,11 +401,11 @@ fn statements_and_columns_that_cannot_use_an_index_are_found() {
         ),
     ] {
         let mut facts = Tree::with(&[]).facts();
-        facts.sql = Some(Explained {
+        facts.sql = Some(ExplainedStatements {
             explained: 1,
             has_notes: true,
             unusable,
-            ..Explained::default()
+            ..ExplainedStatements::default()
         });
         facts.mysql = Some(Mysql {
             columns: Some(pairs),

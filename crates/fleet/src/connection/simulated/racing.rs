@@ -25,7 +25,7 @@ pub(crate) const LATE_AFTER: Duration = Duration::from_secs(5);
 const STALL: Duration = Duration::from_millis(6_250);
 
 /// Result of a round.
-pub(super) enum Answer {
+pub(super) enum ScriptedReply {
     /// This message is sent.
     Sends(Box<FromAgent>),
     /// Nothing, and the agent is there.
@@ -93,13 +93,13 @@ pub(super) fn stopped(name: &str) -> FromAgent {
 /// round on, `dips…` in each eighth, `lazy…` has a disk that takes seconds, `gone…`, `back…` and `boot…` are
 /// lost in the second round, `wait…` takes its time, `stall…` answers the sixth too late and is slow in it,
 /// `hang…` answers none from the fifth on, `fail…` has an error, and `cache…` measures none of its disks.
-pub(super) fn measured(name: &str, nth: usize, round: Round) -> Answer {
+pub(super) fn measured(name: &str, nth: usize, round: Round) -> ScriptedReply {
     let is = |what: &str| name.starts_with(what);
     if round.number == 1 && nth == 1 && (is("gone") || is("back") || is("boot")) {
-        return Answer::IsLost;
+        return ScriptedReply::IsLost;
     }
     if round.number >= 4 && is("hang") {
-        return Answer::Hangs;
+        return ScriptedReply::Hangs;
     }
     let stalls = is("stall") && round.number == 5;
     if stalls {
@@ -136,7 +136,7 @@ pub(super) fn measured(name: &str, nth: usize, round: Round) -> Answer {
             is_slowed: false,
         }
     });
-    Answer::Sends(Box::new(FromAgent::Round(RoundMessage::Measured(
+    ScriptedReply::Sends(Box::new(FromAgent::Round(RoundMessage::Measured(
         HostRound {
             number: round.number,
             seconds: round.seconds,

@@ -18,7 +18,7 @@ use ui::exit::{ExitClass as _, Failure};
 /// measured to its end and is valid counts before what was not, which may be a burst.
 pub(crate) fn of_ledger(path: &Path, requirement: &Requirement) -> Result<Vec<PastHost>, Failure> {
     let ledger = Ledger::open(path).refused()?;
-    let mut worst = Worst {
+    let mut worst = WorstFigures {
         is_low_good: requirement.side.is_low(),
         hosts: BTreeMap::new(),
     };
@@ -54,14 +54,14 @@ pub(crate) fn of_ledger(path: &Path, requirement: &Requirement) -> Result<Vec<Pa
 }
 
 /// The worst that is known of each host.
-struct Worst {
+struct WorstFigures {
     /// True where less of the figure is better.
     is_low_good: bool,
     /// Each with whether its figure counts.
     hosts: BTreeMap<String, (bool, PastHost)>,
 }
 
-impl Worst {
+impl WorstFigures {
     fn take(&mut self, key: String, counts: bool, one: PastHost) {
         let comes_before = |(old_counts, old): &(bool, PastHost)| {
             if *old_counts != counts {

@@ -8,13 +8,13 @@ use sweep::{Figure, Requirement};
 
 /// The answer of a race, as much of it as matters here.
 #[derive(Debug, Deserialize)]
-struct Answer {
+struct PastAnswer {
     figure: Option<String>,
-    hosts: Vec<Raced>,
+    hosts: Vec<PastRacedHost>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Raced {
+struct PastRacedHost {
     zone: Option<String>,
     #[serde(rename = "type")]
     kind: Option<String>,
@@ -50,7 +50,7 @@ fn of_answer(
     bytes: &[u8],
     good: Option<&Requirement>,
 ) -> Result<Vec<PastHost>, String> {
-    let answer: Answer = serde_json::from_slice(bytes)
+    let answer: PastAnswer = serde_json::from_slice(bytes)
         .map_err(|why| format!("{name} is not the answer of 'fleet race --json': {why}."))?;
     if let (Some(ranked), Some(requirement)) = (&answer.figure, good) {
         let wanted = requirement.figure.to_string();
@@ -65,7 +65,7 @@ fn of_answer(
     let ranked = answer.figure.as_deref().and_then(|name| name.parse().ok());
     let is_latency = ranked.is_some_and(|figure: Figure| figure.metric.is_latency());
     let counts = good.is_some() || !is_latency;
-    let host = |raced: Raced| PastHost {
+    let host = |raced: PastRacedHost| PastHost {
         zone: raced.zone,
         kind: raced.kind,
         // However high it is: the race found it bad.

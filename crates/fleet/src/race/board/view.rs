@@ -386,7 +386,7 @@ fn cut(line: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::race::running_race::Replayed;
+    use crate::race::running_race::ReplayedRace;
     use crate::race::test_races;
     use insta::assert_snapshot;
 
@@ -395,7 +395,7 @@ mod tests {
         let levels: Vec<f64> = (0..hosts).map(|at| 1000.0 - 30.0 * at as f64).collect();
         let run = test_races::raced(&levels);
         let record = run.race.as_ref().unwrap();
-        let replayed = Replayed::of(record);
+        let replayed = ReplayedRace::of(record);
         let setup = replayed.setup(record);
         let mut course = RunningRace::new(&setup);
         let mut view = BoardView::of(&course, &run, record);

@@ -12,7 +12,7 @@ use sweep::{Figure, Metric};
 const REPLAY: &str = bench::REPLAY;
 
 /// Answers of a host in a round, one for each target.
-pub(super) struct Answered {
+pub(super) struct CollectedHost {
     pub facts: Vec<TargetFacts>,
     pub targets: Vec<TargetRound>,
     /// Ids of the runs.
@@ -76,9 +76,9 @@ struct Latency {
 ///
 /// # Errors
 /// A sentence without its end, where it has none, or something else.
-pub(super) fn answers(file: &Path, figures: &[Figure]) -> Result<Answered, String> {
+pub(super) fn answers(file: &Path, figures: &[Figure]) -> Result<CollectedHost, String> {
     let text = std::fs::read_to_string(file).map_err(|why| format!("it cannot be read: {why}"))?;
-    let mut answered = Answered {
+    let mut answered = CollectedHost {
         facts: Vec::new(),
         targets: Vec::new(),
         runs: Vec::new(),

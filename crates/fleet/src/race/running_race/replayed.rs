@@ -25,16 +25,16 @@ pub(crate) struct RaceSetup<'a> {
 }
 
 /// Parts of a race of the ledger, for [`RaceSetup`].
-pub(crate) struct Replayed {
+pub(crate) struct ReplayedRace {
     floors: Vec<HostFloor>,
     groups: Vec<Option<String>>,
     targets: Vec<Vec<String>>,
     rule: Rule,
 }
 
-impl Replayed {
+impl ReplayedRace {
     /// Makes it ready to be gone through again. A floor that is none any more is left out.
-    pub(crate) fn of(record: &RaceRecord) -> Replayed {
+    pub(crate) fn of(record: &RaceRecord) -> ReplayedRace {
         let hosts = || record.hosts.iter();
         let paths = |host: &RacedHost| {
             host.targets
@@ -42,7 +42,7 @@ impl Replayed {
                 .map(|target| target.path.clone())
                 .collect()
         };
-        Replayed {
+        ReplayedRace {
             floors: record
                 .floors
                 .iter()

@@ -39,8 +39,8 @@ fn run_of(host: &str) -> Run {
     }
 }
 
-fn ended(fleet: &str, host: &str) -> Ended {
-    Ended {
+fn ended(fleet: &str, host: &str) -> EndedVerb {
+    EndedVerb {
         name: format!("{fleet}.{host}.1"),
         order: crate::protocol::VerbRequest {
             fleet: fleet.to_owned(),
@@ -96,16 +96,16 @@ fn late_answers_of_many_hosts_come_to_one_run_that_is_no_newer_for_them() {
     let busy = OwnedJob::begin(busy, "busy", &empty("busy"), Takeover::FromDead).unwrap();
     let began = store.ledger().list_work(None).unwrap();
     let names: Vec<String> = (0..60).map(|at| format!("h{at:02}")).collect();
-    let mut earlier: Vec<Ended> = names
+    let mut earlier: Vec<EndedVerb> = names
         .iter()
         .flat_map(|name| ["done", "unknown"].map(|fleet| ended(fleet, name)))
         .collect();
     earlier.push(ended("busy", "h1"));
     // What is collected twice changes nothing.
     for _ in 0..2 {
-        let mut received = Received {
+        let mut received = ReceivedAnswers {
             earlier: earlier.clone(),
-            ..Received::default()
+            ..ReceivedAnswers::default()
         };
         received.write(&mut store).unwrap();
     }

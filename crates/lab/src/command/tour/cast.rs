@@ -18,12 +18,12 @@ const POLL: Duration = Duration::from_millis(100);
 /// A recording.
 #[derive(Debug)]
 pub(super) struct Cast {
-    pieces: Vec<Piece>,
+    pieces: Vec<OutputPiece>,
 }
 
 /// Output, and the time since the output before it.
 #[derive(Debug, PartialEq)]
-struct Piece {
+struct OutputPiece {
     after: Duration,
     text: String,
 }
@@ -69,7 +69,7 @@ impl Cast {
             }
             let pause = (at - before).clamp(0.0, longest);
             let after = Duration::try_from_secs_f64(pause).unwrap_or_default();
-            pieces.push(Piece { after, text });
+            pieces.push(OutputPiece { after, text });
             before = at;
         }
         Ok(Cast { pieces })

@@ -76,9 +76,9 @@ fn vendor() -> impl Strategy<Value = VendorSample> {
             write_bytes: writes * 8192,
             read_time: Nanos(read_time),
             write_time: Nanos(0),
-            exceeded: Exceeded {
+            exceeded: TimeOverLimits {
                 instance_iops: over.map(|over| Nanos(over.into())),
-                ..Exceeded::default()
+                ..TimeOverLimits::default()
             },
             queue,
             read_latency: Vec::new(),

@@ -3,7 +3,7 @@
 use super::super::view::PageView;
 use super::speed::speed;
 use crate::views::units::{self, FigureUnit};
-use crate::{Effect, Value};
+use crate::{FactorEffect, Value};
 use page::charts::{Chart, Figure, axis, layout, rounded};
 use page::escape::plain;
 use page::plot::{
@@ -85,8 +85,8 @@ pub(super) fn chart(view: PageView<'_>) -> Option<Chart> {
 }
 
 /// The largest effects that fit, in their original order.
-fn chosen(effects: &[Effect]) -> Vec<&Effect> {
-    let size = |effect: &Effect| effect.ratio.mean.max(f64::MIN_POSITIVE).ln().abs();
+fn chosen(effects: &[FactorEffect]) -> Vec<&FactorEffect> {
+    let size = |effect: &FactorEffect| effect.ratio.mean.max(f64::MIN_POSITIVE).ln().abs();
     let mut sizes: Vec<f64> = effects.iter().map(size).collect();
     sizes.sort_by(|a, b| b.total_cmp(a));
     let bar = sizes.get(MAX_ROWS - 1).copied().unwrap_or(0.0);
@@ -94,7 +94,7 @@ fn chosen(effects: &[Effect]) -> Vec<&Effect> {
     chosen.take(MAX_ROWS).collect()
 }
 
-fn extent(effects: &[&Effect]) -> (f64, f64) {
+fn extent(effects: &[&FactorEffect]) -> (f64, f64) {
     let all = || {
         effects.iter().flat_map(|effect| {
             let Value { mean, low, high } = effect.ratio;
@@ -108,10 +108,10 @@ fn extent(effects: &[&Effect]) -> (f64, f64) {
     (all().fold(0.98, f64::min), all().fold(1.02, f64::max))
 }
 
-fn dots(rows: &[(f64, &Effect)], colour: &'static str, name: &str) -> Trace {
+fn dots(rows: &[(f64, &FactorEffect)], colour: &'static str, name: &str) -> Trace {
     let above = |value: Value| value.high.map_or(0.0, |high| high - value.mean);
     let below = |value: Value| value.low.map_or(0.0, |low| value.mean - low);
-    let column = |of: fn(&Effect) -> f64| rows.iter().map(|(_, e)| rounded(of(e))).collect();
+    let column = |of: fn(&FactorEffect) -> f64| rows.iter().map(|(_, e)| rounded(of(e))).collect();
     let ratios: Vec<f64> = column(|effect| effect.ratio.mean);
     let whisker = Whiskers::new()
         .array(rows.iter().map(|(_, e)| above(e.ratio)).collect())
@@ -132,7 +132,7 @@ fn dots(rows: &[(f64, &Effect)], colour: &'static str, name: &str) -> Trace {
 }
 
 /// The least and the greatest of the pairs, as a thin line with ends.
-fn ranges(rows: &[(f64, &Effect)], colour: &'static str) -> Trace {
+fn ranges(rows: &[(f64, &FactorEffect)], colour: &'static str) -> Trace {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for (place, effect) in rows {
         x.extend([
@@ -206,8 +206,8 @@ fn ticks(from: f64, to: f64) -> Vec<f64> {
 }
 
 /// The axis of effects, which has no title: its names are clear.
-fn names(effects: &[&Effect]) -> Axis {
-    let name = |effect: &&Effect| {
+fn names(effects: &[&FactorEffect]) -> Axis {
+    let name = |effect: &&FactorEffect| {
         plain(&format!(
             "{} {} → {}",
             effect.factor.word(),

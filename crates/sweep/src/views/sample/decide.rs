@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::views::units::{FigureUnit, figure};
 use crate::{
-    BaselineDrift, Cell, CellOutcome, Cost, Effect, Factor, Figure, Layout, LayoutOutcome,
+    BaselineDrift, Cell, CellOutcome, Cost, Factor, FactorEffect, Figure, Layout, LayoutOutcome,
     LayoutResult, Point, ScalingCurve, SweepDecision, SweepRecord, Value,
 };
 use domain::raid::Level;
@@ -217,7 +217,7 @@ fn drift(record: &SweepRecord) -> Option<BaselineDrift> {
 }
 
 /// The pairs of layouts that differ in one factor alone, by their true rates.
-fn effects(record: &SweepRecord) -> Vec<Effect> {
+fn effects(record: &SweepRecord) -> Vec<FactorEffect> {
     let mut found: BTreeMap<(Factor, String, String), Vec<f64>> = BTreeMap::new();
     for (a, from) in record.layouts.iter().enumerate() {
         for to in &record.layouts[a + 1..] {
@@ -246,7 +246,7 @@ fn ratio(record: &SweepRecord, from: &Layout, to: &Layout) -> f64 {
     }
 }
 
-fn effect(factor: Factor, from: String, to: String, ratios: &[f64]) -> Effect {
+fn effect(factor: Factor, from: String, to: String, ratios: &[f64]) -> FactorEffect {
     let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
     let ratio = if ratios.len() > 1 {
         interval(mean, 0.02)
@@ -256,7 +256,7 @@ fn effect(factor: Factor, from: String, to: String, ratios: &[f64]) -> Effect {
     let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
     let greatest = ratios.iter().copied().fold(0.0, f64::max);
     let shown = ratio.low.is_some_and(|low| low > 1.0) || ratio.high.is_some_and(|high| high < 1.0);
-    Effect {
+    FactorEffect {
         text: format!(
             "{} {to} in place of {from}: {:+.0} % ({} pairs).",
             factor.word(),

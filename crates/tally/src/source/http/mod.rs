@@ -17,7 +17,7 @@ use super::{Delivery, Identity, Intake, PollResult, Source};
 use crate::server::Server;
 use crate::store::Key;
 
-use request::{Posted, RequestQueue};
+use request::{PostedRequest, RequestQueue};
 
 /// Time from a request to its commit: long enough that a commit serves many requests.
 const DELAY: Duration = Duration::from_millis(100);
@@ -102,7 +102,7 @@ impl std::fmt::Display for HttpAddress {
 #[derive(Debug)]
 pub struct Http {
     address: String,
-    requests: Receiver<Posted>,
+    requests: Receiver<PostedRequest>,
     /// Answers to requests since the last batch.
     taken: Vec<oneshot::Sender<()>>,
     /// Answers to the requests of batches that are not committed.
@@ -148,7 +148,7 @@ impl Source for Http {
             Err(RecvTimeoutError::Disconnected) => return PollResult::End,
         };
         let rest = std::iter::from_fn(|| self.requests.try_recv().ok()).take(AT_ONCE);
-        let requests: Vec<Posted> = std::iter::once(first).chain(rest).collect();
+        let requests: Vec<PostedRequest> = std::iter::once(first).chain(rest).collect();
         let deliveries: Vec<Delivery<'_>> = requests
             .iter()
             .map(|request| Delivery {

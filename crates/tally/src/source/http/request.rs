@@ -11,7 +11,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap, 
 use hyper::{Method, Request, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::server::{Answer, answer};
+use crate::server::{HttpResponse, answer};
 
 /// Bytes of a body, also when it is unpacked.
 const BODY: usize = 8 << 20;
@@ -26,7 +26,7 @@ const KEY: usize = 200;
 
 /// A request with its events.
 #[derive(Debug)]
-pub(super) struct Posted {
+pub(super) struct PostedRequest {
     pub(super) key: String,
     pub(super) lines: Vec<u8>,
     /// To be told when they are committed. Dropped, it tells that they are not.
@@ -37,13 +37,13 @@ pub(super) struct Posted {
 /// The place where requests are taken.
 #[derive(Debug)]
 pub(super) struct RequestQueue {
-    requests: SyncSender<Posted>,
+    requests: SyncSender<PostedRequest>,
     token: Option<String>,
     room: Arc<Semaphore>,
 }
 
 impl RequestQueue {
-    pub(super) fn new(requests: SyncSender<Posted>, token: Option<&str>) -> RequestQueue {
+    pub(super) fn new(requests: SyncSender<PostedRequest>, token: Option<&str>) -> RequestQueue {
         RequestQueue {
             requests,
             token: token.map(str::to_owned),
@@ -51,11 +51,14 @@ impl RequestQueue {
         }
     }
 
-    pub(super) async fn answer(self: Arc<RequestQueue>, request: Request<Incoming>) -> Answer {
+    pub(super) async fn answer(
+        self: Arc<RequestQueue>,
+        request: Request<Incoming>,
+    ) -> HttpResponse {
         self.take(request).await.unwrap_or_else(Refusal::answer)
     }
 
-    async fn take(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
+    async fn take(&self, request: Request<Incoming>) -> Result<HttpResponse, Refusal> {
         if request.uri().path() != "/events" {
             return Err(refuse(StatusCode::NOT_FOUND, "Events go to /events.\n"));
         }
@@ -95,7 +98,7 @@ impl RequestQueue {
             }
         };
         let (committed, done) = oneshot::channel();
-        let posted = Posted {
+        let posted = PostedRequest {
             key,
             lines,
             committed,
@@ -152,7 +155,7 @@ fn refuse(status: StatusCode, text: impl Into<String>) -> Refusal {
 }
 
 impl Refusal {
-    fn answer(self) -> Answer {
+    fn answer(self) -> HttpResponse {
         let mut answer = answer(self.status, self.text);
         if self.retry {
             let second = hyper::header::HeaderValue::from_static("1");

@@ -58,20 +58,20 @@ struct Partition {
 }
 
 /// Reason for which nothing is read.
-enum Failed {
+enum FetchFailure {
     Stopped(Stopped),
     Broker(io::Error),
 }
 
-impl From<Stopped> for Failed {
-    fn from(stopped: Stopped) -> Failed {
-        Failed::Stopped(stopped)
+impl From<Stopped> for FetchFailure {
+    fn from(stopped: Stopped) -> FetchFailure {
+        FetchFailure::Stopped(stopped)
     }
 }
 
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Failed {
-        Failed::Broker(error)
+impl From<io::Error> for FetchFailure {
+    fn from(error: io::Error) -> FetchFailure {
+        FetchFailure::Broker(error)
     }
 }
 
@@ -85,7 +85,7 @@ impl Kafka {
         }
     }
 
-    fn step(&mut self, wait: Duration, intake: &mut dyn Intake) -> Result<bool, Failed> {
+    fn step(&mut self, wait: Duration, intake: &mut dyn Intake) -> Result<bool, FetchFailure> {
         if self
             .cluster
             .as_ref()
@@ -117,7 +117,7 @@ impl Kafka {
 }
 
 /// Finds the leaders of the partitions, and the stores' positions.
-fn connect(place: &KafkaTopic, intake: &mut dyn Intake) -> Result<Cluster, Failed> {
+fn connect(place: &KafkaTopic, intake: &mut dyn Intake) -> Result<Cluster, FetchFailure> {
     let mut last = io::Error::other("no broker is named");
     let metadata = place.brokers.iter().find_map(|broker| {
         let answer = Connection::open(broker).and_then(|mut one| one.metadata(&place.topic));
@@ -175,7 +175,7 @@ fn source(cluster: &str, topic: &str, partition: i32) -> String {
 
 impl Leader {
     /// Hands over what the broker sent; false if that is nothing.
-    fn take(&mut self, topic: &str, intake: &mut dyn Intake) -> Result<bool, Failed> {
+    fn take(&mut self, topic: &str, intake: &mut dyn Intake) -> Result<bool, FetchFailure> {
         let Leader {
             connection,
             partitions,
@@ -264,11 +264,11 @@ impl Source for Kafka {
         match self.step(wait, intake) {
             Ok(true) => PollResult::More,
             Ok(false) => PollResult::Idle,
-            Err(Failed::Stopped(Stopped)) => {
+            Err(FetchFailure::Stopped(Stopped)) => {
                 self.cluster = None;
                 PollResult::Idle
             }
-            Err(Failed::Broker(error)) => {
+            Err(FetchFailure::Broker(error)) => {
                 // Leaders move, and are looked up again.
                 self.cluster = None;
                 PollResult::Down(error.to_string())

@@ -6,7 +6,7 @@ use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 use super::records::Aborted;
-use super::wire::{Wire, broken, put_length, put_string};
+use super::wire::{ByteReader, broken, put_length, put_string};
 
 /// Keys and versions of requests.
 const FETCH: (i16, i16) = (1, 4);
@@ -87,7 +87,7 @@ impl Connection {
     }
 
     /// The answer to the request that was sent last.
-    fn receive(&mut self) -> io::Result<Wire<'_>> {
+    fn receive(&mut self) -> io::Result<ByteReader<'_>> {
         let mut length = [0; 4];
         self.stream.read_exact(&mut length)?;
         let length = i32::from_be_bytes(length);
@@ -102,7 +102,7 @@ impl Connection {
         if read < length as usize {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let mut answer = Wire(&self.answer);
+        let mut answer = ByteReader(&self.answer);
         match answer.i32()? == self.sent {
             true => Ok(answer),
             false => Err(broken()),
@@ -174,7 +174,7 @@ pub(super) struct Metadata {
     pub(super) partitions: Vec<(i32, i16, i32)>,
 }
 
-fn metadata(mut answer: Wire<'_>) -> io::Result<Metadata> {
+fn metadata(mut answer: ByteReader<'_>) -> io::Result<Metadata> {
     let _throttled = answer.i32()?;
     let brokers = answer.elements(|broker| {
         let node = broker.i32()?;
@@ -197,8 +197,8 @@ fn metadata(mut answer: Wire<'_>) -> io::Result<Metadata> {
         let partitions = topic.elements(|partition| {
             let error = partition.i16()?;
             let (index, leader) = (partition.i32()?, partition.i32()?);
-            let _replicas = partition.elements(Wire::i32)?;
-            let _in_sync = partition.elements(Wire::i32)?;
+            let _replicas = partition.elements(ByteReader::i32)?;
+            let _in_sync = partition.elements(ByteReader::i32)?;
             Ok((index, error, leader))
         })?;
         Ok((error, partitions))
@@ -212,7 +212,7 @@ fn metadata(mut answer: Wire<'_>) -> io::Result<Metadata> {
     })
 }
 
-fn earliest(mut answer: Wire<'_>) -> io::Result<u64> {
+fn earliest(mut answer: ByteReader<'_>) -> io::Result<u64> {
     let topics = answer.elements(|topic| {
         let _name = topic.string()?;
         topic.elements(|partition| {
@@ -240,7 +240,7 @@ pub(super) struct Fetched<'a> {
     pub(super) records: &'a [u8],
 }
 
-fn fetched(mut answer: Wire<'_>) -> io::Result<Vec<Fetched<'_>>> {
+fn fetched(mut answer: ByteReader<'_>) -> io::Result<Vec<Fetched<'_>>> {
     let _throttled = answer.i32()?;
     let topics = answer.elements(|topic| {
         let _name = topic.string()?;
@@ -273,9 +273,9 @@ mod tests {
     proptest! {
         #[test]
         fn no_answer_is_a_fault(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = metadata(Wire(&bytes));
-            let _ = earliest(Wire(&bytes));
-            let _ = fetched(Wire(&bytes));
+            let _ = metadata(ByteReader(&bytes));
+            let _ = earliest(ByteReader(&bytes));
+            let _ = fetched(ByteReader(&bytes));
         }
 
         #[test]
@@ -284,15 +284,15 @@ mod tests {
             length in any::<prop::sample::Index>(),
         ) {
             let answer = answer(&[(3, 17)], b"records");
-            prop_assert_eq!(&fetched(Wire(&answer)).unwrap()[0].records, b"records");
+            prop_assert_eq!(&fetched(ByteReader(&answer)).unwrap()[0].records, b"records");
             let mut changed = answer.clone();
             for (at, byte) in changes {
                 changed[at.index(answer.len())] = byte;
             }
-            let _ = fetched(Wire(&changed));
-            let _ = metadata(Wire(&changed));
-            let _ = earliest(Wire(&changed));
-            prop_assert!(fetched(Wire(&answer[..length.index(answer.len())])).is_err());
+            let _ = fetched(ByteReader(&changed));
+            let _ = metadata(ByteReader(&changed));
+            let _ = earliest(ByteReader(&changed));
+            prop_assert!(fetched(ByteReader(&answer[..length.index(answer.len())])).is_err());
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io;
 
 use super::compression::unpacked;
-use super::wire::{Wire, broken};
+use super::wire::{ByteReader, broken};
 
 /// Bits of a batch's attributes.
 const COMPRESSION: i16 = 7;
@@ -36,7 +36,7 @@ pub(super) struct Batch {
 /// Where a batch is damaged, or of a version before Kafka 0.11.
 pub(super) fn batches(bytes: &[u8], from: i64, aborted: &[Aborted]) -> io::Result<Vec<Batch>> {
     let mut found = Vec::new();
-    let mut rest = Wire(bytes);
+    let mut rest = ByteReader(bytes);
     let mut pending = aborted.to_vec();
     pending.sort_by_key(|one| std::cmp::Reverse(one.first));
     // Producers with a transaction that was aborted, up to the batch that ends it.
@@ -47,7 +47,7 @@ pub(super) fn batches(bytes: &[u8], from: i64, aborted: &[Aborted]) -> io::Resul
         if rest.0.len() < length {
             break;
         }
-        let batch = Packed::read(base, Wire(rest.take(length)?))?;
+        let batch = PackedBatch::read(base, ByteReader(rest.take(length)?))?;
         while let Some(begun) = pending.pop_if(|one| one.first <= batch.last()) {
             open.insert(begun.producer);
         }
@@ -70,7 +70,7 @@ pub(super) fn batches(bytes: &[u8], from: i64, aborted: &[Aborted]) -> io::Resul
 }
 
 /// A batch whose records may be packed.
-struct Packed<'a> {
+struct PackedBatch<'a> {
     base: i64,
     attributes: i16,
     last_delta: i32,
@@ -79,8 +79,8 @@ struct Packed<'a> {
     records: &'a [u8],
 }
 
-impl<'a> Packed<'a> {
-    fn read(base: i64, mut wire: Wire<'a>) -> io::Result<Packed<'a>> {
+impl<'a> PackedBatch<'a> {
+    fn read(base: i64, mut wire: ByteReader<'a>) -> io::Result<PackedBatch<'a>> {
         let _leader_epoch = wire.i32()?;
         if wire.i8()? != 2 {
             return Err(io::Error::new(
@@ -100,7 +100,7 @@ impl<'a> Packed<'a> {
         let _times = (wire.i64()?, wire.i64()?);
         let producer = wire.i64()?;
         let _epoch_and_sequence = (wire.i16()?, wire.i32()?);
-        Ok(Packed {
+        Ok(PackedBatch {
             base,
             attributes,
             last_delta,
@@ -120,10 +120,10 @@ impl<'a> Packed<'a> {
             0 => Cow::Borrowed(self.records),
             kind => Cow::Owned(unpacked(kind, self.records)?),
         };
-        let mut records = Wire(&records);
+        let mut records = ByteReader(&records);
         for _ in 0..self.count {
             let length = usize::try_from(records.varint()?).map_err(|_| broken())?;
-            let mut record = Wire(records.take(length)?);
+            let mut record = ByteReader(records.take(length)?);
             let _attributes = record.i8()?;
             let _time = record.varint()?;
             let offset = self.base.saturating_add(record.varint()?);

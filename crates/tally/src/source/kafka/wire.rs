@@ -14,9 +14,9 @@ pub(super) fn broken() -> io::Error {
 
 /// Bytes that are read from their beginning on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wire<'a>(pub(super) &'a [u8]);
+pub(super) struct ByteReader<'a>(pub(super) &'a [u8]);
 
-impl<'a> Wire<'a> {
+impl<'a> ByteReader<'a> {
     pub(super) fn take(&mut self, length: usize) -> io::Result<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length).ok_or_else(broken)?;
         self.0 = rest;
@@ -65,7 +65,7 @@ impl<'a> Wire<'a> {
     /// Elements, none if the array is null.
     pub(super) fn elements<T>(
         &mut self,
-        mut read: impl FnMut(&mut Wire<'a>) -> io::Result<T>,
+        mut read: impl FnMut(&mut ByteReader<'a>) -> io::Result<T>,
     ) -> io::Result<Vec<T>> {
         let count = self.i32()?;
         // Each takes a byte at least, so that a length that is made up ends soon.

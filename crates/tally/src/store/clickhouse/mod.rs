@@ -13,7 +13,9 @@ mod server;
 
 use std::time::Duration;
 
-use super::{Applied, Archive, Batch, Key, Result, Settings, Store, StoreError, StoreLimits, sql};
+use super::{
+    AppliedBatch, Archive, Batch, Key, Result, Settings, Store, StoreError, StoreLimits, sql,
+};
 use crate::level::{RollUpLevel, Seconds};
 
 use outbox::Outbox;
@@ -170,7 +172,7 @@ impl Store for ClickhouseStore {
         self.outbox.store.adopt(keys, positions, more)
     }
 
-    fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
+    fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<AppliedBatch> {
         let applied = self.outbox.add(batch, now)?;
         match self.send() {
             // It is durable in the outbox; upkeep sends it later.

@@ -9,7 +9,7 @@ use crate::event::OTHER;
 use crate::identity::unique_name;
 use crate::level::{RollUpLevel, Seconds};
 use crate::store::sqlite::{SqliteStore, add_tags};
-use crate::store::{Applied, Batch, Result, Settings, Store as _, sql};
+use crate::store::{AppliedBatch, Batch, Result, Settings, Store as _, sql};
 use crate::sums::{Sums, Values};
 
 /// An outbox.
@@ -49,7 +49,7 @@ impl Outbox {
     }
 
     /// Adds the rows of a batch with its identities, in one transaction.
-    pub(super) fn add(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
+    pub(super) fn add(&mut self, batch: &Batch, now: Seconds) -> Result<AppliedBatch> {
         let settings = self.store.settings().clone();
         self.store.once(batch, now, |connection, ids| {
             // The outbox has the dictionary too, so that it is bounded.

@@ -11,7 +11,7 @@ use mysql::prelude::Queryable as _;
 
 use super::piece::{Movable, MovedRows, Pending};
 use super::sql::{self, Sql as _, SqlArchive, moving};
-use super::{Applied, Archive, Batch, Key, Result, Settings, Store, StoreLimits};
+use super::{AppliedBatch, Archive, Batch, Key, Result, Settings, Store, StoreLimits};
 use crate::level::{RollUpLevel, Seconds};
 
 use connection::{Connection, retrying};
@@ -137,7 +137,7 @@ impl Store for MysqlStore {
         adopted
     }
 
-    fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
+    fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<AppliedBatch> {
         retrying(|| self.write(batch, now))
     }
 

@@ -12,7 +12,7 @@ use crate::store::sql::{
     Sql as _, adopting, bucket_table, literal, moving, running, table, value_columns,
 };
 use crate::store::{
-    Advance, Applied, Batch, Key, REMEMBERED, Result, Store as _, StoreError, late,
+    Advance, AppliedBatch, Batch, Key, REMEMBERED, Result, Store as _, StoreError, late,
 };
 use crate::sums::{Row, Sums};
 
@@ -25,7 +25,7 @@ fn push(text: &mut String, value: f64) {
 }
 
 impl MysqlStore {
-    pub(super) fn write(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
+    pub(super) fn write(&mut self, batch: &Batch, now: Seconds) -> Result<AppliedBatch> {
         // Before the transaction, so that processes that add the same tags do not wait for each other's sums.
         let (numbers, others) = self.numbers(&batch.sums)?;
         self.connection.begin()?;
@@ -37,7 +37,7 @@ impl MysqlStore {
             // The first error is the one to tell.
             Err(_) => self.connection.rollback(),
         }
-        written.map(|()| Applied {
+        written.map(|()| AppliedBatch {
             tags: self.tags,
             others,
         })

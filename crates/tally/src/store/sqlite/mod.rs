@@ -17,7 +17,8 @@ pub(super) use rows::add_tags;
 use super::piece::{Movable, MovedRows, Pending};
 use super::sql::{self, SqlArchive, moving};
 use super::{
-    Advance, Applied, Archive, Batch, Key, Result, Settings, Store, StoreError, StoreLimits, late,
+    Advance, AppliedBatch, Archive, Batch, Key, Result, Settings, Store, StoreError, StoreLimits,
+    late,
 };
 use crate::level::Seconds;
 
@@ -116,7 +117,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
+    fn apply(&mut self, batch: &Batch, now: Seconds) -> Result<AppliedBatch> {
         let applied = self.write(batch, now);
         if applied.is_err() {
             // Numbers of tags that were not committed.
@@ -206,7 +207,7 @@ impl SqliteStore {
 }
 
 impl SqliteStore {
-    fn write(&mut self, batch: &Batch, now: Seconds) -> Result<Applied> {
+    fn write(&mut self, batch: &Batch, now: Seconds) -> Result<AppliedBatch> {
         let settings = self.settings.clone();
         self.once(batch, now, |connection, ids| {
             let marks = rows::marks(connection)?;
@@ -217,7 +218,7 @@ impl SqliteStore {
                 others = others.max(beyond);
                 rows::add(connection, level, &settings.bounds, &sums, &numbers)?;
             }
-            Ok(Applied {
+            Ok(AppliedBatch {
                 tags: rows::count_tags(connection)?,
                 others,
             })
@@ -229,15 +230,15 @@ impl SqliteStore {
         &mut self,
         batch: &Batch,
         now: Seconds,
-        add: impl FnOnce(&Connection, &mut Ids<'_>) -> rusqlite::Result<Applied>,
-    ) -> Result<Applied> {
+        add: impl FnOnce(&Connection, &mut Ids<'_>) -> rusqlite::Result<AppliedBatch>,
+    ) -> Result<AppliedBatch> {
         let address = self.address.clone();
         let failed = |error| failed(&address, error);
         self.transact(|connection, ids| {
             let added = rows::number(connection, sql::RUNNING).map_err(failed)?;
             if !rows::add_key(connection, &batch.key, added).map_err(failed)? {
                 // An earlier attempt was committed, and its answer lost.
-                return Ok(Applied {
+                return Ok(AppliedBatch {
                     tags: rows::count_tags(connection).map_err(failed)?,
                     others: 0,
                 });

@@ -8,7 +8,7 @@ use crate::classes::ClassBounds;
 use crate::event::OTHER;
 use crate::level::{RollUpLevel, Seconds};
 #[cfg(feature = "clickhouse")]
-use crate::store::Applied;
+use crate::store::AppliedBatch;
 use crate::store::piece::Watermarks;
 use crate::store::{Advance, Key, REMEMBERED, sql};
 use crate::sums::Sums;
@@ -25,11 +25,11 @@ pub(in crate::store) fn add_tags(
     connection: &Connection,
     ids: &mut Ids<'_>,
     sums: &Sums,
-) -> rusqlite::Result<(Applied, Vec<bool>)> {
+) -> rusqlite::Result<(AppliedBatch, Vec<bool>)> {
     let (numbers, others) = numbers(connection, ids, sums)?;
     let mut find = connection.prepare_cached("SELECT id FROM tally_tag WHERE name = ?1")?;
     let other: Option<i64> = find.query_row([OTHER], |row| row.get(0)).optional()?;
-    let applied = Applied {
+    let applied = AppliedBatch {
         tags: count_tags(connection)?,
         others,
     };

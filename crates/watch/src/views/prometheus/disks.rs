@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use linux::Root;
-use linux::diskstats::{AllCounters, Counted, DiskStats, SECTOR};
+use linux::diskstats::{AllCounters, CountedFields, DiskStats, SECTOR};
 use record::sample::{DeviceKind, disks_of_partition};
 
 use super::text::Text;
@@ -15,14 +15,14 @@ struct DiskMetric {
     help: &'static str,
     value: fn(&DiskStats) -> f64,
     /// True if this kernel counts it.
-    counted: fn(Counted) -> bool,
+    counted: fn(CountedFields) -> bool,
 }
 
 const fn of_disk(
     name: &'static str,
     help: &'static str,
     value: fn(&DiskStats) -> f64,
-    counted: fn(Counted) -> bool,
+    counted: fn(CountedFields) -> bool,
 ) -> DiskMetric {
     DiskMetric {
         name,
@@ -33,15 +33,15 @@ const fn of_disk(
     }
 }
 
-fn always(_: Counted) -> bool {
+fn always(_: CountedFields) -> bool {
     true
 }
 
-fn discards(counted: Counted) -> bool {
+fn discards(counted: CountedFields) -> bool {
     counted.discards
 }
 
-fn flushes(counted: Counted) -> bool {
+fn flushes(counted: CountedFields) -> bool {
     counted.flushes
 }
 
@@ -172,7 +172,7 @@ pub(super) fn disks(root: &Root, text: &mut Text) {
     let Ok(mut counters) = AllCounters::open(root) else {
         return;
     };
-    let mut lines: Vec<(String, DiskStats, Counted)> = match counters.read() {
+    let mut lines: Vec<(String, DiskStats, CountedFields)> = match counters.read() {
         Ok(lines) => lines
             .map(|line| (line.name.to_owned(), line.stats, line.counted))
             .collect(),
