@@ -59,7 +59,7 @@ fn found(world: World) -> Vec<Found> {
         let opened = watch.observe(sample).into_iter();
         let opened = opened.filter(|change| change.kind == ChangeKind::Opened);
         found.extend(opened.map(|change| Found {
-            code: change.event.code.word().to_owned(),
+            code: change.event.code.name().to_owned(),
             name: change.event.name,
             text: change.event.text,
             at: sample.at.elapsed.as_secs_f64(),

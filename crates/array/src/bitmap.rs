@@ -15,7 +15,7 @@ pub enum Bitmap {
 
 impl Bitmap {
     /// The word that mdadm takes.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Bitmap::Internal => "internal",
             Bitmap::None => "none",

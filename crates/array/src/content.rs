@@ -52,7 +52,7 @@ pub(crate) fn content(file: &File, fs: Option<&SavedFs>) -> io::Result<Content> 
     let others: Vec<&str> = kinds
         .iter()
         .filter(|kind| Some(**kind) != ours)
-        .map(|kind| kind.word())
+        .map(|kind| kind.name())
         .collect();
     let Some(fs) = fs.filter(|_| others.is_empty()) else {
         return Ok(Content::Other(others.join(", ")));
@@ -67,7 +67,7 @@ pub(crate) fn content(file: &File, fs: Option<&SavedFs>) -> io::Result<Content> 
         Some((uuid, used)) if uuid == digits(&fs.uuid) => {
             used.map_or(Content::Fresh, Content::Used)
         }
-        _ => Content::Other(format!("another {}", fs.fs.word())),
+        _ => Content::Other(format!("another {}", fs.fs.name())),
     })
 }
 

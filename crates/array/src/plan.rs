@@ -91,15 +91,15 @@ impl ArrayPlan {
         if let Some(name) = &self.name {
             mdadm = mdadm.arg(format!("--name={name}"));
         }
-        mdadm = mdadm.arg(format!("--level={}", level.word()));
+        mdadm = mdadm.arg(format!("--level={}", level.mdadm_name()));
         if let Some(layout) = self.layout() {
-            mdadm = mdadm.arg(format!("--layout={}", layout.word()));
+            mdadm = mdadm.arg(format!("--layout={}", layout.name()));
         }
         if let Some(chunk) = chunk {
             mdadm = mdadm.arg(format!("--chunk={}", chunk.0 >> 10));
         }
         if let Some(bitmap) = self.bitmap() {
-            mdadm = mdadm.arg(format!("--bitmap={}", bitmap.word()));
+            mdadm = mdadm.arg(format!("--bitmap={}", bitmap.name()));
         }
         if level.is_redundant() && self.assume_clean {
             mdadm = mdadm.arg("--assume-clean");
@@ -174,7 +174,7 @@ impl ArrayPlan {
             _ => "noatime",
         };
         let mount = Exec::new("mount")
-            .args(["-t", fs.word(), "-o", options])
+            .args(["-t", fs.name(), "-o", options])
             .arg(node)
             .arg(point);
         Some((point, mount))
@@ -221,7 +221,7 @@ impl ArrayPlan {
         };
         Some(format!(
             "UUID={uuid} {point} {} noatime,nofail 0 {pass}",
-            fs.word()
+            fs.name()
         ))
     }
 }

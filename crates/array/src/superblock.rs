@@ -32,7 +32,7 @@ pub(super) fn reason_against(root: &Root, path: &Path, consents: &[Consent]) -> 
         Ok(content) => content.kinds(),
         Err(error) => return Some(format!("the superblock of {shown} cannot be read: {error}")),
     };
-    let names: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     let argument = format!("--destroy {shown}={}", names.join(","));
     let named: Vec<&Consent> = consents.iter().filter(|one| one.names(path)).collect();
     if named.is_empty() {
@@ -78,7 +78,7 @@ pub(super) fn erase(
             bail!(
                 "{} still carries {}",
                 claim.path.display(),
-                left.kind.word()
+                left.kind.name()
             );
         }
         erased.push(claim.path.clone());

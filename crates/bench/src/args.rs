@@ -238,7 +238,7 @@ impl BenchArgs {
         } else if self.workload.is_some() {
             "workload"
         } else {
-            self.suite.word()
+            self.suite.name()
         }
     }
 
@@ -269,7 +269,7 @@ impl ValueEnum for Suite {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.word()).help(self.help()))
+        Some(PossibleValue::new(self.name()).help(self.help()))
     }
 }
 

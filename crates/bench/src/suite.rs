@@ -115,7 +115,7 @@ pub(super) fn check_options(args: &BenchArgs, names: &[String]) -> Result<(), St
     let refuse = |given: bool, option: &str, why: &str| match given {
         true => Err(format!(
             "{option} does not go with --suite {}: {why}",
-            suite.word()
+            suite.name()
         )),
         false => Ok(()),
     };

@@ -30,7 +30,7 @@ impl Suite {
     ];
 
     /// Name on the command line and in the ledger.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Suite::Database => "database",
             Suite::Sysbench => "sysbench",

@@ -31,7 +31,7 @@ impl CheckResult {
     ];
 
     /// The word in tables and JSON.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             CheckResult::Fix => "fix",
             CheckResult::Consider => "consider",
@@ -60,7 +60,7 @@ pub(crate) enum Area {
 
 impl Area {
     /// The word in tables and JSON, and for `--check` and `--ignore`.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Area::Host => "host",
             Area::Mysql => "mysql",

@@ -68,7 +68,7 @@ fn answer(args: &DoctorArgs, context: &mut Context) -> Result<Option<Vec<CheckRo
 
 /// The checks that are requested.
 fn chosen(args: &DoctorArgs) -> Result<Vec<&'static Check>, Failure> {
-    let is_named = |check: &Check, name: &String| name == check.name || name == check.area.word();
+    let is_named = |check: &Check, name: &String| name == check.name || name == check.area.name();
     for name in args.check.iter().chain(&args.ignore) {
         if !checks::all().any(|check| is_named(check, name)) {
             return Err(Failure::refused(format!(

@@ -111,7 +111,7 @@ fn line(name: &str, text: &str, columns: usize) -> String {
 fn finding(row: &CheckRow, columns: usize) -> String {
     let judgement = &row.judgement;
     let mut text = line(
-        &row.result().word().to_uppercase(),
+        &row.result().name().to_uppercase(),
         &format!("{}: {}", row.check.name, judgement.value),
         columns,
     );
@@ -138,7 +138,7 @@ fn finding(row: &CheckRow, columns: usize) -> String {
 fn short(row: &CheckRow, rest: &str, columns: usize) -> String {
     let dot = if rest.is_empty() { "" } else { ". " };
     let text = format!("{}: {}{dot}{rest}", row.check.name, row.judgement.value);
-    line(row.result().word(), &text, columns)
+    line(row.result().name(), &text, columns)
 }
 
 /// The checks with their rules.
@@ -147,7 +147,7 @@ pub(crate) fn list(checks: &[&Check], columns: usize) -> String {
         format!(
             "{} ({})\n{}\n{}\n{}\n",
             check.name,
-            check.area.word(),
+            check.area.name(),
             wrap(&format!("  {}", check.rule), columns, "  "),
             wrap(&format!("  Reads {}.", check.reads), columns, "  "),
             wrap(&format!("  Source: {}.", check.source), columns, "  ")
@@ -176,7 +176,7 @@ pub(crate) fn nagios(rows: &[CheckRow]) -> (u8, String) {
     };
     let figures: Vec<String> = CheckResult::ALL
         .iter()
-        .map(|result| format!("{}={}", result.word(), count(*result)))
+        .map(|result| format!("{}={}", result.name(), count(*result)))
         .collect();
     (
         status,
@@ -231,7 +231,7 @@ pub(crate) fn write_page(
         };
         let own = rows.iter().filter(|row| row.result() == result);
         Section {
-            word: result.word(),
+            word: result.name(),
             title,
             class,
             rows: own.map(RowDocument::of).collect(),

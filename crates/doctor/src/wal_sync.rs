@@ -46,7 +46,7 @@ impl Method {
     ];
 
     /// The value of `wal_sync_method`.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Method::Fdatasync => "fdatasync",
             Method::Fsync => "fsync",
@@ -122,7 +122,7 @@ fn conclude(turns: &[[f64; 4]], now: &str) -> WalSync {
         })
         .collect();
     medians.sort_by(|a, b| a.2.total_cmp(&b.2));
-    let set = Method::ALL.iter().position(|method| method.word() == now);
+    let set = Method::ALL.iter().position(|method| method.name() == now);
     let fastest = medians.first().map(|(at, _, _)| *at);
     let is_clear = match (set, fastest) {
         (Some(set), Some(fastest)) => turns.iter().all(|turn| turn[fastest] < turn[set]),

@@ -18,7 +18,7 @@ impl Fs {
     pub const ALL: [Fs; 2] = [Fs::Xfs, Fs::Ext4];
 
     /// As mount takes it.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Fs::Xfs => "xfs",
             Fs::Ext4 => "ext4",

@@ -21,7 +21,7 @@ impl Raid10Layout {
     pub const ALL: [Raid10Layout; 3] = [Raid10Layout::N2, Raid10Layout::F2, Raid10Layout::O2];
 
     /// The word that mdadm takes.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Raid10Layout::N2 => "n2",
             Raid10Layout::F2 => "f2",

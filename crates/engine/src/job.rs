@@ -129,7 +129,7 @@ pub enum EngineError {
     #[error("could not set up the I/O threads: {0}")]
     Setup(io::Error),
     /// A request failed.
-    #[error("a {} at byte {offset} failed: {source}", .direction.word())]
+    #[error("a {} at byte {offset} failed: {source}", .direction.name())]
     Io {
         /// Direction of the request.
         direction: Direction,
@@ -140,7 +140,7 @@ pub enum EngineError {
     },
     /// A request moved fewer bytes than requested.
     #[error("a {} at byte {offset} moved {moved} of {requested} bytes: \
-             {}", .direction.word(), why_short(*.direction))]
+             {}", .direction.name(), why_short(*.direction))]
     Short {
         /// Direction of the request.
         direction: Direction,
@@ -152,7 +152,7 @@ pub enum EngineError {
         requested: u64,
     },
     /// A request took longer than its job allows.
-    #[error("a {} at byte {offset} took longer than {longest}, the max_latency of its job", .direction.word())]
+    #[error("a {} at byte {offset} took longer than {longest}, the max_latency of its job", .direction.name())]
     Late {
         /// Direction of the request.
         direction: Direction,

@@ -244,7 +244,7 @@ impl Ledger {
                     ":target": filter.target,
                     ":suite": filter.suite,
                     ":since": filter.since.map(sortable),
-                    ":verdict": filter.verdict.map(Verdict::word),
+                    ":verdict": filter.verdict.map(Verdict::name),
                     ":limit": filter.limit.map_or(-1, i64::from),
                 },
                 summary,
@@ -378,7 +378,7 @@ fn conclude(
          VALUES (?1, ?2, ?3, ?4)",
         params![
             number,
-            verdict.word(),
+            verdict.name(),
             json(&findings)?,
             env!("CARGO_PKG_VERSION")
         ],

@@ -35,7 +35,7 @@ pub enum Provider {
 
 impl Provider {
     /// The word in the record of a run.
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Provider::Aws => "aws",
             Provider::Gcp => "gcp",
@@ -92,7 +92,7 @@ fn from_firmware(root: &Root, provider: Provider) -> Cloud {
     let dmi = |name: &str| attribute(&root.sys.join("class/dmi/id").join(name)).and_then(word);
     let is_nitro = provider == Provider::Aws;
     Cloud {
-        provider: provider.word().to_owned(),
+        provider: provider.name().to_owned(),
         instance_type: dmi("product_name").filter(|name| is_nitro && name.contains('.')),
         zone: None,
         instance_id: dmi("board_asset_tag").filter(|tag| is_nitro && tag.starts_with("i-")),
@@ -130,7 +130,7 @@ fn aws(service: &Service) -> Option<Cloud> {
     };
     let document = answer.json()?;
     Some(Cloud {
-        provider: Provider::Aws.word().to_owned(),
+        provider: Provider::Aws.name().to_owned(),
         instance_type: text(&document, "instanceType"),
         zone: text(&document, "availabilityZone"),
         instance_id: text(&document, "instanceId"),
@@ -150,7 +150,7 @@ fn gcp(service: &Service) -> Option<Cloud> {
         }))
     };
     Some(Cloud {
-        provider: Provider::Gcp.word().to_owned(),
+        provider: Provider::Gcp.name().to_owned(),
         instance_type: ask("machine-type")?,
         zone: ask("zone")?,
         instance_id: ask("id")?,
@@ -167,7 +167,7 @@ fn azure(service: &Service) -> Option<Cloud> {
         (region, _) => region,
     };
     Some(Cloud {
-        provider: Provider::Azure.word().to_owned(),
+        provider: Provider::Azure.name().to_owned(),
         instance_type: text(&answer, "vmSize"),
         zone,
         instance_id: text(&answer, "vmId"),

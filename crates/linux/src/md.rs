@@ -151,7 +151,7 @@ fn array(
             .map(Bytes),
         layout: number(&folder.join("layout"))
             .filter(|_| is_ten)
-            .map(copies_word),
+            .map(copies_label),
         bitmap: raid
             .filter(|raid| raid.is_redundant())
             .and_then(|_| bitmap(&folder))
@@ -235,7 +235,7 @@ fn kib(path: &Path) -> Option<Bytes> {
 
 /// `layout` of RAID 10: the number of near copies in the lowest byte, of far copies in the next, and
 /// a bit that says that far copies are offset (linux, drivers/md/raid10.c, setup_geo).
-fn copies_word(layout: u32) -> String {
+fn copies_label(layout: u32) -> String {
     let (near, far) = (layout & 0xff, (layout >> 8) & 0xff);
     match (near, far) {
         (near, 1) => format!("n{near}"),
@@ -269,7 +269,7 @@ mod tests {
             (0x1_0201, "o2"),
             (0x103, "n3"),
         ] {
-            assert_eq!(copies_word(layout), word);
+            assert_eq!(copies_label(layout), word);
         }
     }
 
@@ -307,7 +307,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text: String, layout: u32) {
             let _ = position(&text);
-            let _ = copies_word(layout);
+            let _ = copies_label(layout);
         }
     }
 }

@@ -32,7 +32,7 @@ pub enum Activity {
 
 impl Activity {
     /// The word for it in tables and JSON.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Activity::Read => "read",
             Activity::Write => "write",

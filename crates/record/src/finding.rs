@@ -104,7 +104,7 @@ impl FindingCode {
     ];
 
     /// The word for it in tables and JSON.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             FindingCode::Unwritten => "unwritten",
             FindingCode::Cached => "cached",
@@ -136,7 +136,7 @@ impl FindingCode {
 
 impl fmt::Display for FindingCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.name())
     }
 }
 
@@ -178,7 +178,7 @@ impl Verdict {
     }
 
     /// The word for it in tables and JSON.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Verdict::Trusted => "trusted",
             Verdict::Doubtful => "doubtful",
@@ -189,7 +189,7 @@ impl Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.name())
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
     fn words_are_those_of_the_json() {
         for code in FindingCode::ALL {
             let json = serde_json::to_string(&code).unwrap();
-            assert_eq!(json, format!("\"{}\"", code.word()));
+            assert_eq!(json, format!("\"{}\"", code.name()));
         }
     }
 }

@@ -61,9 +61,9 @@ impl MdLevel {
     }
 
     /// md's word.
-    pub fn word(&self) -> &str {
+    pub fn name(&self) -> &str {
         match self {
-            MdLevel::Raid(level) => level.md_word(),
+            MdLevel::Raid(level) => level.md_name(),
             MdLevel::Other(word) => word,
         }
     }
@@ -71,7 +71,7 @@ impl MdLevel {
 
 impl From<String> for MdLevel {
     fn from(word: String) -> MdLevel {
-        Level::from_md_word(&word).map_or(MdLevel::Other(word), MdLevel::Raid)
+        Level::from_md_name(&word).map_or(MdLevel::Other(word), MdLevel::Raid)
     }
 }
 
@@ -83,13 +83,13 @@ impl From<Level> for MdLevel {
 
 impl From<MdLevel> for String {
     fn from(level: MdLevel) -> String {
-        level.word().to_owned()
+        level.name().to_owned()
     }
 }
 
 impl fmt::Display for MdLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.name())
     }
 }
 
@@ -136,7 +136,7 @@ impl Level {
     ];
 
     /// The word that mdadm takes.
-    pub fn word(self) -> &'static str {
+    pub fn mdadm_name(self) -> &'static str {
         match self {
             Level::Zero => "0",
             Level::One => "1",
@@ -149,7 +149,7 @@ impl Level {
     }
 
     /// md's own word, as in /proc/mdstat and sysfs.
-    pub fn md_word(self) -> &'static str {
+    pub fn md_name(self) -> &'static str {
         match self {
             Level::Zero => "raid0",
             Level::One => "raid1",
@@ -162,20 +162,22 @@ impl Level {
     }
 
     /// The level of md's word; `None` for md's other words, such as `container`.
-    pub fn from_md_word(word: &str) -> Option<Level> {
-        Level::ALL.into_iter().find(|level| level.md_word() == word)
+    pub fn from_md_name(word: &str) -> Option<Level> {
+        Level::ALL.into_iter().find(|level| level.md_name() == word)
     }
 
     /// The level of mdadm's word.
-    pub fn from_word(word: &str) -> Option<Level> {
-        Level::ALL.into_iter().find(|level| level.word() == word)
+    pub fn from_mdadm_name(word: &str) -> Option<Level> {
+        Level::ALL
+            .into_iter()
+            .find(|level| level.mdadm_name() == word)
     }
 
     /// Its name: `RAID 5`, `linear`.
     pub fn name(self) -> String {
         match self {
-            Level::Linear => self.word().to_owned(),
-            _ => format!("RAID {}", self.word()),
+            Level::Linear => self.mdadm_name().to_owned(),
+            _ => format!("RAID {}", self.mdadm_name()),
         }
     }
 
@@ -226,7 +228,7 @@ impl Level {
     /// The words of the levels that survive the loss of a member, as in `RAID 1, 5 and 10`.
     pub fn redundant_list() -> String {
         let levels = Level::ALL.into_iter().filter(|level| level.is_redundant());
-        let names: Vec<&str> = levels.map(Level::word).collect();
+        let names: Vec<&str> = levels.map(Level::mdadm_name).collect();
         let (last, others) = names.split_last().unwrap_or((&"", &[]));
         format!("{} and {last}", others.join(", "))
     }
@@ -300,7 +302,7 @@ impl Level {
 
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.md_word())
+        f.pad(self.md_name())
     }
 }
 
@@ -311,12 +313,12 @@ mod tests {
     #[test]
     fn words_name_one_level_each() {
         for level in Level::ALL {
-            assert_eq!(Level::from_md_word(level.md_word()), Some(level));
-            assert_eq!(Level::from_word(level.word()), Some(level));
-            assert_eq!(level.to_string(), level.md_word());
+            assert_eq!(Level::from_md_name(level.md_name()), Some(level));
+            assert_eq!(Level::from_mdadm_name(level.mdadm_name()), Some(level));
+            assert_eq!(level.to_string(), level.md_name());
         }
-        assert_eq!(Level::from_md_word("container"), None);
-        assert_eq!(Level::from_md_word("10"), None);
+        assert_eq!(Level::from_md_name("container"), None);
+        assert_eq!(Level::from_md_name("10"), None);
     }
 
     #[test]
@@ -326,7 +328,7 @@ mod tests {
             let json = serde_json::to_string(&level).unwrap();
             assert_eq!(json, format!("\"{word}\""));
             assert_eq!(serde_json::from_str::<MdLevel>(&json).unwrap(), level);
-            assert_eq!(level.raid(), Level::from_md_word(word));
+            assert_eq!(level.raid(), Level::from_md_name(word));
         }
     }
 

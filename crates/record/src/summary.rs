@@ -276,7 +276,7 @@ mod tests {
     fn words_are_those_of_the_json() {
         for activity in [Activity::All, Activity::Commit, Activity::Stat] {
             let json = serde_json::to_string(&activity).unwrap();
-            assert_eq!(json, format!("\"{}\"", activity.word()));
+            assert_eq!(json, format!("\"{}\"", activity.name()));
         }
     }
 }

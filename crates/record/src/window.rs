@@ -33,7 +33,7 @@ impl Direction {
     ];
 
     /// The word for it in tables and JSON.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Direction::Read => "read",
             Direction::Write => "write",

@@ -201,7 +201,7 @@ impl ClassAnswer {
     fn of(class: &ReplayClass) -> ClassAnswer {
         ClassAnswer {
             name: class.name.clone(),
-            direction: class.direction.word(),
+            direction: class.direction.name(),
             ios: class.ios,
             bytes: class.bytes,
             failed: class.failed,

@@ -411,7 +411,7 @@ pub(crate) fn why(ending: &ScrubEnd) -> Option<String> {
         }
         ScrubEnd::Recovery(action) => format!(
             "md has begun a {} of its own, which comes first, and is not throttled",
-            action.word()
+            action.name()
         ),
         ScrubEnd::Waits(waits) => waits.sentence(),
         ScrubEnd::Delayed => {

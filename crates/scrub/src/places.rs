@@ -74,13 +74,13 @@ fn row(mismatch: &Mismatch, located: &Located, repaired: Option<&Repaired>) -> V
         },
     ];
     cells.extend(
-        repaired.map(|repaired| result_word(repaired.result_at(&mismatch.position)).to_owned()),
+        repaired.map(|repaired| result_label(repaired.result_at(&mismatch.position)).to_owned()),
     );
     cells
 }
 
 /// Word for the result of a repair, for the JSON document too.
-fn result_word(fate: Option<&BlockResult>) -> &'static str {
+fn result_label(fate: Option<&BlockResult>) -> &'static str {
     match fate {
         None => "not tried",
         Some(BlockResult::Restored) => "restored",
@@ -106,7 +106,7 @@ pub(crate) fn of_repair(repaired: &Repaired) -> Vec<String> {
     }
     let has = |wanted: &str| {
         let mut fates = repaired.fates.values();
-        fates.any(|fate| result_word(Some(fate)) == wanted)
+        fates.any(|fate| result_label(Some(fate)) == wanted)
     };
     if has("ambiguous") {
         notices.push(
@@ -301,11 +301,11 @@ impl<'a> MismatchDocument<'a> {
             MismatchDocument {
                 position_bytes: [one.position.start, one.position.end],
                 array_bytes: pairs(&one.array),
-                odd: odd_word(one.odd),
+                odd: odd_label(one.odd),
                 odd_member: slot.and_then(|slot| Some(located.members.get(&slot)?.as_str())),
                 odd_member_bytes: slot.map_or_else(Vec::new, |_| pairs(&one.array)),
                 odd_member_device_bytes: pairs(&one.device),
-                repair: fate.map(result_word),
+                repair: fate.map(result_label),
                 repair_why: fate.and_then(|fate| why(fate?)),
                 files: files.collect(),
             }
@@ -322,7 +322,7 @@ fn why(fate: &BlockResult) -> Option<&str> {
     }
 }
 
-fn odd_word(odd: WrongMember) -> &'static str {
+fn odd_label(odd: WrongMember) -> &'static str {
     match odd {
         WrongMember::Member(_) => "member",
         WrongMember::Several => "several",

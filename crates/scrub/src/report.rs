@@ -210,7 +210,7 @@ impl<'a> ArrayDocument<'a> {
         ArrayDocument {
             array: one.target.path(),
             uuid: &one.target.uuid,
-            level: one.target.level.md_word(),
+            level: one.target.level.md_name(),
             action: if one.way.is_some() { "repair" } else { "check" },
             done_bytes: Sectors(one.kept.done).bytes().0,
             of_bytes: Sectors(one.kept.of).bytes().0,

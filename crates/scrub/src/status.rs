@@ -88,7 +88,7 @@ impl ArrayStatus {
         }
     }
 
-    fn word(&self) -> &'static str {
+    fn name(&self) -> &'static str {
         match (&self.kept, self.running, self.finished) {
             (_, true, _) => "running",
             (None, _, _) => "never",
@@ -187,7 +187,7 @@ fn progress_line(now: &LiveStatus) -> String {
 
 fn row(one: &ArrayStatus) -> Vec<String> {
     let far = one.kept.as_ref().map(Checkpoint::share).map(percent);
-    let scrub = match (one.word(), far) {
+    let scrub = match (one.name(), far) {
         (word @ ("running" | "unfinished"), Some(far)) => format!("{word}, {far}"),
         (word, _) => word.to_owned(),
     };
@@ -196,7 +196,7 @@ fn row(one: &ArrayStatus) -> Vec<String> {
         one.array
             .level
             .as_ref()
-            .map_or("", MdLevel::word)
+            .map_or("", MdLevel::name)
             .to_owned(),
         scrub,
         one.mismatches()
@@ -281,9 +281,9 @@ impl<'a> ArrayDocument<'a> {
         ArrayDocument {
             array: format!("/dev/{}", one.array.name),
             uuid: one.uuid.as_deref(),
-            level: one.array.level.as_ref().map(MdLevel::word),
-            scrub: one.word(),
-            action: one.action.map(SyncAction::word),
+            level: one.array.level.as_ref().map(MdLevel::name),
+            scrub: one.name(),
+            action: one.action.map(SyncAction::name),
             now: one.now.as_ref().map(NowDocument::of),
             done_bytes: kept.map(|kept| Sectors(kept.done).bytes().0),
             of_bytes: kept.map(|kept| Sectors(kept.of).bytes().0),

@@ -213,7 +213,7 @@ fn is_whole(array: &Array) -> Result<Level, String> {
     }
     let raid = array.level.as_ref().and_then(MdLevel::raid);
     let Some(level) = raid.filter(|level| level.is_redundant()) else {
-        let word = array.level.as_ref().map_or("", MdLevel::word);
+        let word = array.level.as_ref().map_or("", MdLevel::name);
         return Err(format!(
             "{word} keeps no second copy and no parity to compare with. To find what cannot be read, \
              read each member from end to end: disksmith scrub --read /dev/{}",
@@ -258,7 +258,7 @@ fn may_be_turned(sync: &Sync) -> Result<(), String> {
 
 /// Checks that md is idle, and that nobody has left its tunables changed.
 fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
-    let action = array.action.as_deref().and_then(SyncAction::from_word);
+    let action = array.action.as_deref().and_then(SyncAction::from_name);
     match action {
         Some(SyncAction::Idle) => {}
         Some(SyncAction::Check | SyncAction::Repair) => {
@@ -271,7 +271,7 @@ fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
         Some(other) => {
             return Err(format!(
                 "md is busy with it (its sync_action is '{}'), which comes first; wait for that",
-                other.word()
+                other.name()
             ));
         }
         None => {
@@ -286,7 +286,7 @@ fn is_free(array: &Array, sync: &Sync) -> Result<(), String> {
             "md is at work on /dev/{}, which shares a disk with it (its sync_action is '{}'), and does not \
              begin a check of this one before that is done; wait for that",
             other.name,
-            other.action.word()
+            other.action.name()
         ));
     }
     SavedTunables::read(sync, false)?;

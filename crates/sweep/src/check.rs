@@ -87,7 +87,7 @@ fn file_systems(planned: &mut LayoutPlan, host: &ArrayHost) {
     for (fs, package) in [(Fs::Xfs, "xfsprogs"), (Fs::Ext4, "e2fsprogs")] {
         if !host.programs.has(fs.tool()) {
             let why = missing(fs.tool(), package);
-            leave_out(planned, format!("fs {}", fs.word()), why, |layout| {
+            leave_out(planned, format!("fs {}", fs.name()), why, |layout| {
                 layout.fs == fs
             });
         }

@@ -49,15 +49,15 @@ fn array(geometry: Geometry, fs: Fs, members: &[PathBuf]) -> Vec<String> {
         .map_or_else(String::new, |chunk| format!(" --chunk {}k", chunk.0 >> 10));
     let copies = match geometry.layout {
         Raid10Layout::N2 => String::new(),
-        other => format!(" --layout {}", other.word()),
+        other => format!(" --layout {}", other.name()),
     };
     let ours = format!(
         "disksmith array create --level {}{copies}{chunk} --members {} {} --name {NAME} --fs {} --mount \
          /{NAME} --persist",
-        geometry.level.word(),
+        geometry.level.mdadm_name(),
         listed.join(","),
         consents.join(" "),
-        fs.word(),
+        fs.name(),
     );
     let mut plan = plan(geometry, fs, members);
     plan.name = Some(NAME.to_owned());

@@ -41,7 +41,7 @@ impl Metric {
     ];
 
     /// Name on the command line.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Metric::Iops => "iops",
             Metric::Bytes => "bytes",
@@ -88,8 +88,8 @@ impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let direction = self
             .direction
-            .map_or_else(String::new, |direction| format!(".{}", direction.word()));
-        write!(f, "{}{direction}.{}", self.phase, self.metric.word())
+            .map_or_else(String::new, |direction| format!(".{}", direction.name()));
+        write!(f, "{}{direction}.{}", self.phase, self.metric.name())
     }
 }
 
@@ -112,7 +112,7 @@ impl FromStr for Figure {
 
     fn from_str(text: &str) -> Result<Figure, String> {
         let bad = || {
-            let names: Vec<&str> = Metric::ALL.iter().map(|metric| metric.word()).collect();
+            let names: Vec<&str> = Metric::ALL.iter().map(|metric| metric.name()).collect();
             format!(
                 "'{text}' is not a figure; write PHASE.METRIC or PHASE.DIRECTION.METRIC, as in \
                  page-mixed.iops or page-mixed.read.p99; the metrics are {}",
@@ -121,11 +121,11 @@ impl FromStr for Figure {
         };
         // The longest first, since "p99.9" contains a dot.
         let mut metrics = Metric::ALL;
-        metrics.sort_by_key(|metric| std::cmp::Reverse(metric.word().len()));
+        metrics.sort_by_key(|metric| std::cmp::Reverse(metric.name().len()));
         let (rest, metric) = metrics
             .into_iter()
             .find_map(|metric| {
-                let rest = text.strip_suffix(metric.word())?.strip_suffix('.')?;
+                let rest = text.strip_suffix(metric.name())?.strip_suffix('.')?;
                 Some((rest, metric))
             })
             .ok_or_else(bad)?;
@@ -134,7 +134,7 @@ impl FromStr for Figure {
             Some((phase, word)) => {
                 let direction = Direction::ALL
                     .into_iter()
-                    .find(|direction| direction.word() == word)
+                    .find(|direction| direction.name() == word)
                     .ok_or_else(bad)?;
                 (phase, Some(direction))
             }

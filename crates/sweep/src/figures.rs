@@ -220,7 +220,7 @@ mod tests {
             for metric in Metric::ALL {
                 get(
                     &figures,
-                    &format!("page-mixed.{direction}.{}", metric.word()),
+                    &format!("page-mixed.{direction}.{}", metric.name()),
                 );
             }
         }

@@ -55,7 +55,7 @@ impl Factor {
     ];
 
     /// Name in tables and JSON.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Factor::Level => "level",
             Factor::Members => "members",
@@ -73,12 +73,12 @@ impl Layout {
         match factor {
             Factor::Level => match (self.level, self.copies) {
                 (None, _) => "alone".to_owned(),
-                (Some(level), None) => level.word().to_owned(),
-                (Some(level), Some(copies)) => format!("{} {}", level.word(), copies.word()),
+                (Some(level), None) => level.mdadm_name().to_owned(),
+                (Some(level), Some(copies)) => format!("{} {}", level.mdadm_name(), copies.name()),
             },
             Factor::Members => self.members.to_string(),
             Factor::Chunk => self.chunk.map_or_else(none, |chunk| chunk.to_string()),
-            Factor::Fs => self.fs.word().to_owned(),
+            Factor::Fs => self.fs.name().to_owned(),
             Factor::Scheduler => self.scheduler.clone().unwrap_or_else(none),
         }
     }
@@ -94,9 +94,9 @@ impl Layout {
     }
 
     /// The layout of its copies; `None` at other levels.
-    pub(crate) fn copies_word(&self) -> Option<&'static str> {
+    pub(crate) fn copies_label(&self) -> Option<&'static str> {
         let Geometry { level, layout, .. } = self.geometry()?;
-        (level.placement() == Placement::StripedCopies).then(|| layout.word())
+        (level.placement() == Placement::StripedCopies).then(|| layout.name())
     }
 
     /// Its level by name: `RAID 10`, `RAID 10 f2`, `one disk`.
@@ -129,7 +129,7 @@ impl fmt::Display for Layout {
         if let Some(chunk) = self.chunk {
             write!(f, ", {chunk}")?;
         }
-        write!(f, ", {}", self.fs.word())?;
+        write!(f, ", {}", self.fs.name())?;
         if let Some(scheduler) = &self.scheduler {
             write!(f, ", {scheduler}")?;
         }
@@ -140,7 +140,7 @@ impl fmt::Display for Layout {
 /// A setting of [`Factor::Level`] in prose; `named` gives the name of a level.
 pub(crate) fn level_name(setting: &str, named: fn(Level) -> String) -> String {
     let (word, copies) = setting.split_once(' ').unwrap_or((setting, ""));
-    match Level::from_word(word) {
+    match Level::from_mdadm_name(word) {
         Some(level) if copies.is_empty() => named(level),
         Some(level) => format!("{} {copies}", named(level)),
         None => "one disk".to_owned(),

@@ -118,7 +118,7 @@ pub(crate) fn measure(
         .findings
         .iter()
         .filter(|finding| finding.severity > record::Severity::Note)
-        .map(|finding| finding.code.word().to_owned())
+        .map(|finding| finding.code.name().to_owned())
         .collect();
     doubts.sort();
     doubts.dedup();

@@ -27,7 +27,7 @@ pub(crate) enum FindingCode {
 
 impl FindingCode {
     /// The word for it in the answer and in JSON.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             FindingCode::Capped => "capped",
             FindingCode::Shared => "shared-cap",

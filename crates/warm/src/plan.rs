@@ -18,7 +18,7 @@ pub(crate) enum Stage {
 
 impl Stage {
     /// The word for it in tables and JSON.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Stage::First => "first",
             Stage::Used => "used",

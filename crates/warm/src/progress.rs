@@ -42,7 +42,7 @@ impl VolumeLine {
 
 fn message(at: &ReadingProgress<'_>) -> String {
     let mut parts = Vec::new();
-    parts.extend(at.stage.map(|stage| format!("{}:", stage.word())));
+    parts.extend(at.stage.map(|stage| format!("{}:", stage.name())));
     let speed = at.rate.filter(|rate| *rate > 0.0);
     if let Some(speed) = speed {
         parts.push(format!("{}, {} in flight,", rate(speed), at.depth));

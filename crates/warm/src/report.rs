@@ -31,7 +31,7 @@ pub(crate) fn text(warmed: &[WarmResult], shared: &[Finding], columns: usize) ->
             let line = format!(
                 "{}: {}, {}: {}",
                 sign(finding.severity),
-                finding.code.word(),
+                finding.code.name(),
                 one.device,
                 finding.text
             );
@@ -43,7 +43,7 @@ pub(crate) fn text(warmed: &[WarmResult], shared: &[Finding], columns: usize) ->
         let line = format!(
             "{}: {}: {}",
             sign(finding.severity),
-            finding.code.word(),
+            finding.code.name(),
             finding.text
         );
         text.push_str(&wrap(&line, columns, "  "));
@@ -224,7 +224,7 @@ struct FindingDocument {
 impl FindingDocument {
     fn of(finding: &Finding) -> FindingDocument {
         FindingDocument {
-            code: finding.code.word(),
+            code: finding.code.name(),
             severity: finding.severity,
             text: finding.text.clone(),
         }
@@ -234,7 +234,7 @@ impl FindingDocument {
 impl<'a> VolumeDocument<'a> {
     fn of(one: &'a WarmResult) -> VolumeDocument<'a> {
         let sets = one.sets.iter().map(|(stage, bytes)| SetDocument {
-            set: stage.word(),
+            set: stage.name(),
             bytes: *bytes,
         });
         let extents = one.unreadable.iter().map(|range| ExtentDocument {
@@ -267,14 +267,14 @@ impl<'a> VolumeDocument<'a> {
             in_flight: one.verdict.map(|verdict| verdict.depth),
             plateau_bytes_per_s: one.verdict.map(|verdict| verdict.bytes_per_s),
             unreadable: extents.collect(),
-            ended: ending_word(&one.ending),
+            ended: ending_label(&one.ending),
             resumable: one.resumes.goes_on(),
             findings: findings.map(FindingDocument::of).collect(),
         }
     }
 }
 
-fn ending_word(ending: &WarmingEnd) -> &'static str {
+fn ending_label(ending: &WarmingEnd) -> &'static str {
     match ending {
         WarmingEnd::Done => "done",
         WarmingEnd::Interrupted => "interrupted",

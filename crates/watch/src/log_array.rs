@@ -50,9 +50,9 @@ impl FromStr for LogArray {
 /// The level of md's word.
 fn level_of(word: &str) -> Result<Level, String> {
     levels()
-        .find(|level| level.md_word() == word)
+        .find(|level| level.md_name() == word)
         .ok_or_else(|| {
-            let known: Vec<&str> = levels().map(Level::md_word).collect();
+            let known: Vec<&str> = levels().map(Level::md_name).collect();
             format!("'{word}' is not a level; {} are", known.join(", "))
         })
 }
@@ -71,7 +71,7 @@ mod tests {
     fn an_array_is_a_name_and_its_members() {
         let array: LogArray = "/dev/md0:raid10=sda,/dev/sdb".parse().unwrap();
         assert_eq!(
-            (array.name.as_str(), array.level.map(Level::md_word)),
+            (array.name.as_str(), array.level.map(Level::md_name)),
             ("md0", Some("raid10"))
         );
         assert_eq!(array.members, ["sda", "sdb"]);

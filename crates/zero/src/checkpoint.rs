@@ -36,7 +36,7 @@ impl Method {
     }
 
     /// Its name, as the JSON document has it.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Method::Writes => "writes",
             Method::Discard => "discard",

@@ -227,7 +227,7 @@ impl<'a, T> DiskDocument<'a, T> {
             model: disk.model.as_deref(),
             serial: disk.serial.as_deref(),
             size_bytes: disk.size,
-            method: disk.method.word(),
+            method: disk.method.name(),
             starts: disk.starts,
             more,
         }

@@ -318,7 +318,7 @@ fn resumed_disk(
         ));
     };
     if known.method != fresh.method {
-        anew(format!("then it was zeroed by {}", known.method.word()));
+        anew(format!("then it was zeroed by {}", known.method.name()));
         return Ok(fresh);
     }
     if known.size != fresh.size {

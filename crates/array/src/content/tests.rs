@@ -42,9 +42,9 @@ fn a_file_system_that_was_just_made_is_fresh_and_another_is_not_ours() {
             continue;
         };
         assert_eq!(seen(&image, Some(&ours)), Content::Fresh, "{fs:?}");
-        assert_eq!(seen(&image, None), Content::Other(fs.word().to_owned()));
+        assert_eq!(seen(&image, None), Content::Other(fs.name().to_owned()));
         let other = made(fs, "11111111-89ab-cdef-0123-456789abcdef").unwrap();
-        let another = Content::Other(format!("another {}", fs.word()));
+        let another = Content::Other(format!("another {}", fs.name()));
         assert_eq!(seen(&other, Some(&ours)), another);
     }
 }

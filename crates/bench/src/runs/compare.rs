@@ -208,7 +208,7 @@ impl Comparison {
             remarks: &self.remarks,
             fail_if_slower: self.limit.map(|limit| limit.share),
             allow_inconclusive: self.limit.map(|limit| limit.allows_inconclusive),
-            outcome: outcome.map(Outcome::word),
+            outcome: outcome.map(Outcome::name),
             slower: outcome
                 .filter(|outcome| *outcome != Outcome::Inconclusive)
                 .map(|outcome| outcome == Outcome::Slower),
@@ -279,7 +279,7 @@ fn judge_phase(
     doubt: Option<&str>,
 ) -> Vec<GateResult> {
     let judged = a.flows.iter().map(|flow| {
-        let what = flow.activity.word();
+        let what = flow.activity.name();
         let row = rows.iter().find(|row| row.what == what);
         GateResult {
             phase: row.map_or_else(|| a.name.clone(), ComparedRow::phases),

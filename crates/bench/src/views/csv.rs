@@ -39,7 +39,7 @@ pub(crate) fn measured(run: &Run, conclusion: &Conclusion) -> String {
     let head = [
         run.id.to_string(),
         run.target.path.clone(),
-        conclusion.verdict.word().to_owned(),
+        conclusion.verdict.name().to_owned(),
     ];
     let mut text = line(HEADER.map(str::to_owned));
     for (phase, figures) in run.phases.iter().zip(&conclusion.phases) {
@@ -52,7 +52,7 @@ pub(crate) fn measured(run: &Run, conclusion: &Conclusion) -> String {
             let workload = &phase.workload;
             let row = [
                 figures.name.clone(),
-                workload.activity(direction).word().to_owned(),
+                workload.activity(direction).name().to_owned(),
                 workload.block.0.to_string(),
                 workload.threads.to_string(),
                 workload.depth.to_string(),
@@ -102,7 +102,7 @@ pub(crate) fn imported(run: &ImportedRun, judged: &ImportConclusion) -> String {
     let head = [
         run.id.to_string(),
         run.summary.target.clone().unwrap_or_default(),
-        judged.verdict.word().to_owned(),
+        judged.verdict.name().to_owned(),
     ];
     let rows = run.summary.phases.iter().flat_map(|phase| {
         let head = &head;
@@ -121,7 +121,7 @@ fn imported_row(phase: &PhaseSummary, flow: &FlowSummary) -> Vec<String> {
     let work = &phase.work;
     let row = [
         phase.name.clone(),
-        flow.activity.word().to_owned(),
+        flow.activity.name().to_owned(),
         known(work.block.map(|block| block.0)),
         known(work.threads),
         known(work.depth),

@@ -23,7 +23,7 @@ const LOGS: [Log; 3] = [Log::Iops, Log::Bandwidth, Log::Latency];
 
 impl Log {
     /// fio's word for it.
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Log::Iops => "iops",
             Log::Bandwidth => "bw",
@@ -65,7 +65,7 @@ impl Logs {
 
     fn file(&self, log: Log, number: usize) -> Result<OutputFile, Failure> {
         let mut name = OsString::from(&self.prefix);
-        name.push(format!("_{}.{number}.log", log.word()));
+        name.push(format!("_{}.{number}.log", log.name()));
         OutputFile::check(Path::new(&name), OutputFormat::FioLog, self.force)
     }
 

@@ -135,7 +135,7 @@ fn flow_cells(phase: &Phase, flow: &Flow, figures: &FlowFigures) -> [String; 8] 
     let mib = number(figures.bytes_per_s.mean / (1 << 20) as f64);
     let [p50, p99, p999, max] = latencies(&flow.latency);
     [
-        phase.workload.activity(figures.direction).word().to_owned(),
+        phase.workload.activity(figures.direction).name().to_owned(),
         rate(number(figures.iops.mean)),
         rate(figures.iops.width(number).unwrap_or("?".to_owned())),
         if moves { mib } else { String::new() },

@@ -84,7 +84,7 @@ fn attribute(facts: &Facts, array: &Array, name: &str) -> Option<String> {
 
 fn degraded(_: &Facts, array: &Array) -> Option<Judgement> {
     let missing = array.degraded?;
-    let level = array.level.as_ref().map_or("md", MdLevel::word);
+    let level = array.level.as_ref().map_or("md", MdLevel::name);
     Some(match missing {
         0 => Judgement::ok(format!("{} ({level}): complete", array.name)),
         _ => Judgement::fix(

@@ -130,7 +130,7 @@ fn sync_method(_: &Facts, postgres: &Postgres) -> Option<Judgement> {
     let times: Vec<String> = measured
         .medians
         .iter()
-        .map(|(method, time)| format!("{} {}", method.word(), seconds(*time)))
+        .map(|(method, time)| format!("{} {}", method.name(), seconds(*time)))
         .collect();
     let evidence = format!(
         "median of a write, measured now in turns: {}",
@@ -140,17 +140,17 @@ fn sync_method(_: &Facts, postgres: &Postgres) -> Option<Judgement> {
     let own = measured
         .medians
         .iter()
-        .find(|(method, _)| method.word() == now);
+        .find(|(method, _)| method.name() == now);
     let gain = own.map_or(1.0, |(_, time)| time / fastest.max(1e-9));
     Some(
         match measured.is_clear && gain > FASTER {
             true => Judgement::consider(
-                format!("{value}, {} times as long as {}", number(gain), best.word()),
+                format!("{value}, {} times as long as {}", number(gain), best.name()),
                 "Every commit waits for it.",
             )
             .command(format!(
                 "ALTER SYSTEM SET wal_sync_method = '{}'; SELECT pg_reload_conf()",
-                best.word()
+                best.name()
             )),
             false => Judgement::ok(value),
         }

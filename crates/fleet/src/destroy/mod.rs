@@ -230,7 +230,7 @@ fn as_json<'a>(plan: &'a FleetRun) -> String {
         zone: host.zone.as_deref(),
         kind: host.kind.as_deref(),
         id: host.id.as_deref(),
-        outcome: host.outcome.word(),
+        outcome: host.outcome.name(),
         why: host.why.as_deref(),
         disks: &host.answer["disks"],
     };
@@ -239,7 +239,7 @@ fn as_json<'a>(plan: &'a FleetRun) -> String {
         fleet: &plan.id,
         hosts: plan.hosts.iter().map(host).collect(),
     };
-    format!("{:#}", Document::of(plan.kind.word(), body))
+    format!("{:#}", Document::of(plan.kind.name(), body))
 }
 
 #[cfg(test)]

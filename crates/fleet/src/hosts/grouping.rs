@@ -14,7 +14,7 @@ pub enum GroupBy {
 
 impl GroupBy {
     /// The word for what makes a group.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             GroupBy::Zone => "zone",
             GroupBy::Type => "type",

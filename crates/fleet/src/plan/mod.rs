@@ -121,7 +121,7 @@ impl RacePlan {
             }
         }
         if lost > 0 {
-            let what = goals.per.map_or("group", GroupBy::word);
+            let what = goals.per.map_or("group", GroupBy::name);
             return Err(format!(
                 "of {lost} of the {} hosts of the past no {what} is known; add it to them, or leave \
                  --per out",

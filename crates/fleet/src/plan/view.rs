@@ -45,7 +45,7 @@ pub(crate) fn text(
 fn sentences(plan: &RacePlan, goals: &PlanGoals<'_>, past: &PastHosts) -> Vec<String> {
     let each = goals
         .per
-        .map_or_else(String::new, |per| format!(" of each {}", per.word()));
+        .map_or_else(String::new, |per| format!(" of each {}", per.name()));
     let mut sentences = vec![format!("Good is: {}.", past.good)];
     sentences.push(match plan.total() {
         Some(total) => format!(
@@ -175,7 +175,7 @@ impl RaceBody {
 pub(crate) fn json(plan: &RacePlan, goals: &PlanGoals<'_>, past: &PastHosts) -> String {
     let body = PlanBody {
         want: goals.want,
-        per: goals.per.map(GroupBy::word),
+        per: goals.per.map(GroupBy::name),
         asked_chance: goals.chance,
         good: &past.good,
         groups: plan.groups.iter().map(GroupBody::of).collect(),

@@ -34,7 +34,7 @@ pub(crate) enum Decision {
 
 impl Decision {
     /// The word in documents.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Decision::Keep => "keep",
             Decision::Tie => "tie",

@@ -138,7 +138,7 @@ fn list(run: &FleetRun, hosts: &[Host], chosen: &[&RankedHost]) -> String {
             };
             text.push_str(&format!(
                 "{line}   # {}{figure}: {reason}{gone}\n",
-                one.decided.word()
+                one.decided.name()
             ));
         }
     }

@@ -7,7 +7,7 @@ use study::burnin::HostEstimate;
 use crate::protocol::rounds::TargetFacts;
 use crate::race::conclude::{Decision, GroupEnd, RaceConclusion, RankedHost};
 use crate::race::ranked_by::RankedBy;
-use crate::race::running_race::end_word;
+use crate::race::running_race::end_label;
 use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
 use crate::store::termination::{SparedHost, TerminationTarget};
@@ -165,7 +165,7 @@ impl<'a> GroupReport<'a> {
         GroupReport {
             group: &group.name,
             hosts: group.hosts,
-            end: end_word(group.end),
+            end: end_label(group.end),
             kept: group.kept,
             there: group.there,
             tied: group.tied,
@@ -191,7 +191,7 @@ impl<'a> HostReport<'a> {
             zone: host.zone.as_deref(),
             kind: host.kind.as_deref(),
             id: host.id.as_deref(),
-            outcome: host.outcome.word(),
+            outcome: host.outcome.name(),
             decision: one.decided,
             reason: &one.reason,
             figure: known.map(|known| RankedFigure::of(known, RankedBy::of(&record.figures))),
@@ -228,7 +228,7 @@ impl<'a> HostReport<'a> {
                 Some(_) => self.rounds.to_string(),
                 None => String::new(),
             },
-            decision: self.decision.word(),
+            decision: self.decision.name(),
         }
     }
 }
@@ -288,7 +288,7 @@ fn decision_word<S: serde::Serializer>(
     decision: &Decision,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(decision.word())
+    serializer.serialize_str(decision.name())
 }
 
 #[cfg(test)]

@@ -414,7 +414,7 @@ fn of_missed(floor: &HostFloor, path: Option<&String>, missed: &FloorMiss) -> St
 }
 
 /// End of the race of a group, as text.
-pub(crate) fn end_word(end: Option<End>) -> &'static str {
+pub(crate) fn end_label(end: Option<End>) -> &'static str {
     match end {
         None => "open",
         Some(End::Decided) => "decided",

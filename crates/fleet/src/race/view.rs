@@ -43,7 +43,7 @@ pub(crate) fn text(
     text.push('\n');
     let hosts = report.hosts.iter();
     let reasons =
-        hosts.map(|host| format!("{}: {}: {}.", host.host, host.decision.word(), host.reason));
+        hosts.map(|host| format!("{}: {}: {}.", host.host, host.decision.name(), host.reason));
     let notes = run.hosts.iter().flat_map(|host| {
         let notes = host.notes.iter();
         notes.map(|note| format!("{}: {note}", host.host))

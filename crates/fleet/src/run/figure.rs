@@ -27,7 +27,7 @@ pub(crate) struct MainFigure {
 impl MainFigure {
     /// True unless its verdict is `invalid`.
     fn counts(&self) -> bool {
-        self.verdict.as_deref() != Some(Verdict::Invalid.word())
+        self.verdict.as_deref() != Some(Verdict::Invalid.name())
     }
 }
 

@@ -200,7 +200,7 @@ pub(crate) fn begun(kind: RunKind, args: Vec<String>, hosts: &[Host]) -> FleetRu
 
 /// Reports on standard error that a host is done.
 fn progress(name: &str, host_run: &HostRun, number: usize, all: usize) {
-    let line = format!("{number} of {all}: {name}: {}", host_run.outcome.word());
+    let line = format!("{number} of {all}: {name}: {}", host_run.outcome.name());
     let line = ui::charset::printable(&line);
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -23,7 +23,7 @@ pub(crate) fn failed(
         Failure::refused(format!(
             "the ledger has no '{}' of these words whose failed hosts could be tried again; run it on all hosts \
              first: {}",
-            kind.word(),
+            kind.name(),
             remedy::without("--retry-failed")
         ))
     };

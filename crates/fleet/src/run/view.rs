@@ -97,7 +97,7 @@ fn sentences(run: &FleetRun, report: &RunReport<'_>, checked: &DoctorAnswers) ->
         .iter()
         .filter_map(|host| {
             let why = host.why.as_ref()?;
-            Some(format!("{}: {}: {why}", host.host, host.outcome.word()))
+            Some(format!("{}: {}: {why}", host.host, host.outcome.name()))
         })
         .collect();
     for host in &run.hosts {
@@ -152,7 +152,7 @@ fn findings(run: &FleetRun, checked: &DoctorAnswers) -> Vec<String> {
         };
         format!(
             "{} {}: {} (on {on})",
-            check.result.word(),
+            check.result.name(),
             check.name,
             check.value
         )
@@ -166,10 +166,10 @@ fn difference(one: &Difference<'_>) -> String {
         "{}: differs from most in {}: {} ({}); {} hosts have {}.",
         one.host,
         one.check,
-        one.result.word(),
+        one.result.name(),
         one.value,
         one.hosts,
-        one.usual.word()
+        one.usual.name()
     )
 }
 
@@ -276,7 +276,7 @@ impl<'a> HostReport<'a> {
             zone: host.zone.as_deref(),
             kind: host.kind.as_deref(),
             id: host.id.as_deref(),
-            outcome: host.outcome.word(),
+            outcome: host.outcome.name(),
             why: host.why.as_deref(),
             notes: &host.notes,
             status: host.status,
@@ -320,5 +320,5 @@ pub(crate) fn json(run: &FleetRun) -> String {
     let compared = compare(&run.hosts);
     let checked = DoctorAnswers::of(&run.hosts);
     let report = RunReport::of(run, &compared, &checked);
-    format!("{:#}", Document::of(run.kind.word(), report))
+    format!("{:#}", Document::of(run.kind.name(), report))
 }

@@ -64,7 +64,7 @@ pub(crate) enum RunKind {
 
 impl RunKind {
     /// The word in documents.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             RunKind::Run => "fleet run",
             RunKind::Exec => "fleet exec",
@@ -126,7 +126,7 @@ pub(crate) enum HostOutcome {
 
 impl HostOutcome {
     /// The word in documents.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             HostOutcome::Waiting => "waiting",
             HostOutcome::Done => "done",

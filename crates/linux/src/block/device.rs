@@ -207,7 +207,7 @@ impl Device {
                 None => "md array".to_owned(),
             },
             BlockDeviceKind::Mapper { name, uuid } => {
-                let what = mapper_word(uuid.as_deref());
+                let what = mapper_kind(uuid.as_deref());
                 match name {
                     Some(name) => format!("{what} {name}"),
                     None => what.to_owned(),
@@ -218,7 +218,7 @@ impl Device {
 }
 
 /// Owner of a device-mapper device, by the beginning of its id.
-fn mapper_word(uuid: Option<&str>) -> &'static str {
+fn mapper_kind(uuid: Option<&str>) -> &'static str {
     let owner = uuid.and_then(|uuid| uuid.split('-').next()).unwrap_or("");
     match owner {
         "LVM" => "LVM volume",
@@ -258,7 +258,7 @@ mod tests {
             (Some("part1-mpath-3600"), "mapped partition"),
             (None, "device-mapper device"),
         ] {
-            assert_eq!(mapper_word(uuid), word);
+            assert_eq!(mapper_kind(uuid), word);
         }
     }
 

@@ -64,7 +64,7 @@ impl PinnedTarget {
         }
         Err(OpenError::Unsuited {
             path: path.to_path_buf(),
-            what: word_for(kind),
+            what: type_label(kind),
         })
     }
 
@@ -303,7 +303,7 @@ fn errno_of(error: &io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
-fn word_for(kind: FileType) -> &'static str {
+fn type_label(kind: FileType) -> &'static str {
     if kind.is_dir() {
         "a directory"
     } else if kind.is_char_device() {

@@ -112,7 +112,7 @@ fn signatures_in(list: &[u8]) -> Option<Vec<SignatureKind>> {
     std::str::from_utf8(list)
         .ok()?
         .split(',')
-        .map(SignatureKind::from_word)
+        .map(SignatureKind::from_name)
         .collect()
 }
 

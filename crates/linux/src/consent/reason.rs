@@ -338,7 +338,7 @@ impl fmt::Display for Reason {
 }
 
 fn joined(kinds: &[SignatureKind], between: &str) -> String {
-    let names: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     names.join(between)
 }
 

@@ -36,7 +36,7 @@ impl Sync {
                 let action = attribute(&block.join(name).join("md/sync_action"))?;
                 Some(CompetingArray {
                     name: name.to_owned(),
-                    action: SyncAction::from_word(&action)
+                    action: SyncAction::from_name(&action)
                         .filter(|action| *action != SyncAction::Idle)?,
                 })
             })

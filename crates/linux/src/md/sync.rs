@@ -286,7 +286,7 @@ impl Sync {
     /// # Errors
     /// The kernel's error: EBUSY while another action is running.
     pub fn write_sync_action(&self, action: SyncAction) -> Result<()> {
-        self.write("sync_action", action.word())
+        self.write("sync_action", action.name())
     }
 
     /// State of its work, read anew.
@@ -296,7 +296,7 @@ impl Sync {
     pub fn state(&self) -> Result<SyncState> {
         let path = self.folder.join("sync_action");
         let text = read_text(&path)?;
-        let action = SyncAction::from_word(&text).ok_or_else(|| Error::Parse {
+        let action = SyncAction::from_name(&text).ok_or_else(|| Error::Parse {
             path,
             line: 1,
             what: format!("the action '{text}' is not known"),
@@ -324,7 +324,7 @@ impl Sync {
 
     /// Last action, or the present one (`last_sync_action`); `None` where that is not shown.
     pub fn last_action(&self) -> Option<SyncAction> {
-        SyncAction::from_word(&attribute(&self.folder.join("last_sync_action"))?)
+        SyncAction::from_name(&attribute(&self.folder.join("last_sync_action"))?)
     }
 
     /// Position of the thread at this moment, from /proc/mdstat, which is not rounded as `sync_completed` is:

@@ -17,7 +17,7 @@ macro_rules! kinds {
             pub const ALL: &[SignatureKind] = &[$(SignatureKind::$variant,)+];
 
             /// The word that blkid(8) prints for it as TYPE or PTTYPE.
-            pub const fn word(self) -> &'static str {
+            pub const fn name(self) -> &'static str {
                 match self {
                     $(SignatureKind::$variant => $word,)+
                 }
@@ -122,9 +122,9 @@ kinds! {
 
 impl SignatureKind {
     /// The kind that a word stands for: blkid's word or a common other one, in any case.
-    pub fn from_word(word: &str) -> Option<SignatureKind> {
+    pub fn from_name(word: &str) -> Option<SignatureKind> {
         SignatureKind::ALL.iter().copied().find(|kind| {
-            kind.word().eq_ignore_ascii_case(word)
+            kind.name().eq_ignore_ascii_case(word)
                 || kind
                     .aliases()
                     .iter()
@@ -135,7 +135,7 @@ impl SignatureKind {
 
 impl fmt::Display for SignatureKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.name())
     }
 }
 
@@ -150,7 +150,7 @@ impl FromStr for SignatureKind {
     type Err = UnknownSignature;
 
     fn from_str(word: &str) -> Result<SignatureKind, UnknownSignature> {
-        SignatureKind::from_word(word).ok_or_else(|| UnknownSignature(word.to_owned()))
+        SignatureKind::from_name(word).ok_or_else(|| UnknownSignature(word.to_owned()))
     }
 }
 
@@ -170,9 +170,9 @@ mod tests {
     #[test]
     fn every_word_and_alias_names_exactly_its_own_kind() {
         for &kind in SignatureKind::ALL {
-            assert_eq!(SignatureKind::from_word(kind.word()), Some(kind));
+            assert_eq!(SignatureKind::from_name(kind.name()), Some(kind));
             for alias in kind.aliases() {
-                assert_eq!(SignatureKind::from_word(alias), Some(kind), "{alias}");
+                assert_eq!(SignatureKind::from_name(alias), Some(kind), "{alias}");
             }
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
@@ -181,11 +181,11 @@ mod tests {
     #[test]
     fn words_are_read_in_any_case() {
         assert_eq!(
-            SignatureKind::from_word("lvm2_MEMBER"),
+            SignatureKind::from_name("lvm2_MEMBER"),
             Some(SignatureKind::Lvm2Member)
         );
         assert_eq!(
-            SignatureKind::from_word("LUKS"),
+            SignatureKind::from_name("LUKS"),
             Some(SignatureKind::CryptoLuks)
         );
     }

@@ -33,7 +33,7 @@ impl SyncAction {
     }
 
     /// The kernel's word for it.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             SyncAction::Idle => "idle",
             SyncAction::Resync => "resync",
@@ -46,7 +46,7 @@ impl SyncAction {
     }
 
     /// The action of the kernel's word; `None` for the word of a newer kernel.
-    pub fn from_word(word: &str) -> Option<SyncAction> {
+    pub fn from_name(word: &str) -> Option<SyncAction> {
         [
             SyncAction::Idle,
             SyncAction::Resync,
@@ -57,7 +57,7 @@ impl SyncAction {
             SyncAction::Frozen,
         ]
         .into_iter()
-        .find(|action| action.word() == word.trim())
+        .find(|action| action.name() == word.trim())
     }
 }
 

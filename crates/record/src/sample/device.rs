@@ -112,7 +112,7 @@ impl DeviceKind {
     }
 
     /// The word for it in tables and JSON.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             DeviceKind::Disk => "disk",
             DeviceKind::Partition => "partition",

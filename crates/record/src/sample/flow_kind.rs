@@ -23,7 +23,7 @@ impl FlowKind {
     ];
 
     /// The word for it in tables and JSON.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             FlowKind::Read => "read",
             FlowKind::Write => "write",

@@ -121,7 +121,7 @@ impl LimitKind {
     ];
 
     /// The word for it in JSON.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             LimitKind::Reads => "reads",
             LimitKind::Writes => "writes",
@@ -167,7 +167,7 @@ pub enum KernelErrorKind {
 
 impl KernelErrorKind {
     /// The word for it in tables and JSON.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             KernelErrorKind::Io => "io",
             KernelErrorKind::Timeout => "timeout",

@@ -137,7 +137,7 @@ fn the_word_of_an_action_is_the_kernels() {
     for word in [
         "idle", "resync", "recover", "check", "repair", "reshape", "frozen",
     ] {
-        assert_eq!(SyncAction::from_word(word).unwrap().word(), word);
+        assert_eq!(SyncAction::from_name(word).unwrap().name(), word);
     }
-    assert_eq!(SyncAction::from_word("none"), None);
+    assert_eq!(SyncAction::from_name("none"), None);
 }

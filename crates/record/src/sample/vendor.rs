@@ -18,7 +18,7 @@ pub enum VendorPage {
 
 impl VendorPage {
     /// The word for it in tables and JSON.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             VendorPage::Ebs => "ebs",
             VendorPage::InstanceStore => "instance-store",

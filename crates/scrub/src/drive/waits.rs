@@ -20,7 +20,7 @@ impl Waits {
         match self {
             Waits::Competing(CompetingArray { name, action }) => format!(
                 "md has a {} of /dev/{name} to do, which shares a disk with it and comes first, and is not throttled",
-                action.word()
+                action.name()
             ),
             Waits::Replacement => {
                 "md has one of its members to replace by a spare, which comes first, and is not throttled"

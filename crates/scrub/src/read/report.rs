@@ -238,7 +238,7 @@ pub(crate) fn text(found: &[ReadResult], columns: usize) -> String {
 
 fn row(one: &ReadResult, part: &ReadPart, came: &MemberResult) -> Vec<String> {
     let array = match (&one.read.source.array, part.slot) {
-        (Some(array), Some(_)) => format!("{} {}", one.read.source.path(), array.level_word()),
+        (Some(array), Some(_)) => format!("{} {}", one.read.source.path(), array.level_name()),
         _ => "itself".to_owned(),
     };
     let bad = came.kept.unreadable.total();
@@ -286,7 +286,7 @@ fn why(ending: &ReadEnd) -> Option<String> {
     })
 }
 
-fn word(ending: &ReadEnd) -> &'static str {
+fn end_label(ending: &ReadEnd) -> &'static str {
     match ending {
         ReadEnd::Done => "done",
         ReadEnd::Interrupted => "interrupted",
@@ -418,11 +418,11 @@ impl<'a> SourceDocument<'a> {
         SourceDocument {
             device: one.read.source.path(),
             uuid: array.map(|array| array.uuid.as_str()),
-            level: array.map(ArrayState::level_word),
+            level: array.map(ArrayState::level_name),
             disks: disks.collect(),
             unreadable: extent_documents(&one.bad),
             located,
-            ended: word(&one.read.ending),
+            ended: end_label(&one.read.ending),
             why: why(&one.read.ending),
             seconds: one.read.seconds,
             kept: one.is_kept(),

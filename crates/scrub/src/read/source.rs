@@ -41,8 +41,8 @@ pub(crate) struct ArrayState {
 
 impl ArrayState {
     /// md's word for its level.
-    pub(crate) fn level_word(&self) -> &str {
-        self.level.as_ref().map_or("", MdLevel::word)
+    pub(crate) fn level_name(&self) -> &str {
+        self.level.as_ref().map_or("", MdLevel::name)
     }
 
     /// True if md can rewrite what it cannot read.

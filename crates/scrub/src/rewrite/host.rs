@@ -178,7 +178,7 @@ impl<'a> RepairHost<'a> {
                 other => {
                     return Err(format!(
                         "md's check of the stripes was ended by something else (sync_action is '{}')",
-                        other.word()
+                        other.name()
                     ));
                 }
             }
@@ -220,7 +220,7 @@ pub(crate) fn refusal(sync: &Sync) -> Option<String> {
         Ok(state) if state.action != SyncAction::Idle => {
             return Some(format!(
                 "md is at work on it (its sync_action is '{}')",
-                state.action.word()
+                state.action.name()
             ));
         }
         Ok(_) => {}

@@ -37,7 +37,7 @@ pub(crate) enum Role {
 
 impl Role {
     /// The word for it in the file.
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Role::Read => "read",
             Role::Write => "write",
@@ -240,7 +240,7 @@ pub(crate) fn add(path: &Path, role: Role, name: &str) -> anyhow::Result<String>
         read(path)?;
     }
     let token = secret()?;
-    let line = format!("{} sha256:{} {name}", role.word(), hex(&hash(&token)));
+    let line = format!("{} sha256:{} {name}", role.name(), hex(&hash(&token)));
     let mut file = fs::OpenOptions::new()
         .create(true)
         .append(true)

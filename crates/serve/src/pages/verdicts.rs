@@ -64,7 +64,7 @@ pub(super) fn page(frame: FrameView<'_>, view: &Verdicts) -> Result<String, aska
 }
 
 /// The conclusion as a word, and a sign that is recognized by its shape.
-fn word(verdict: &Verdict) -> (&'static str, &'static str) {
+fn label(verdict: &Verdict) -> (&'static str, &'static str) {
     match verdict.conclusion {
         "code" => ("Code", "C"),
         "load" => ("Load", "L"),

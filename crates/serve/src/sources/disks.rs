@@ -178,7 +178,7 @@ pub(crate) fn event_code(word: &str) -> Option<EventCode> {
     EventCode::ALL
         .iter()
         .copied()
-        .find(|code| code.word() == word)
+        .find(|code| code.name() == word)
 }
 
 /// A finding of a host's event.
@@ -188,7 +188,7 @@ pub(crate) fn finding(hostname: &str, event: &study::watch::WatchEvent) -> Optio
             hostname: hostname.to_owned(),
             name: event.name.clone(),
         },
-        code: event.code.word().to_owned(),
+        code: event.code.name().to_owned(),
         severity: severity(event.severity).to_owned(),
         began: event.began.wall?,
         ended: event.ended.and_then(|ended| ended.wall),

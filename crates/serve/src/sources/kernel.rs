@@ -141,7 +141,7 @@ fn disk(device: &DeviceSample, sample: &Sample, open: &[&WatchEvent]) -> DiskNow
     DiskNow {
         name: facts.name.clone(),
         alias: facts.alias.clone(),
-        kind: facts.kind.word(),
+        kind: facts.kind.name(),
         model: facts.model.clone(),
         size_bytes: facts.size.map(|size| size.0),
         lies_on: below.collect(),
@@ -150,7 +150,7 @@ fn disk(device: &DeviceSample, sample: &Sample, open: &[&WatchEvent]) -> DiskNow
         await_ms: RoundedFigure(await_ms(device).unwrap_or(f64::NAN)),
         queue: RoundedFigure(device.mean_in_flight.unwrap_or(f64::NAN)),
         busy_fraction: RoundedFigure(busy(device).unwrap_or(f64::NAN)),
-        findings: findings.map(|event| event.code.word().to_owned()).collect(),
+        findings: findings.map(|event| event.code.name().to_owned()).collect(),
         array: device.array.as_ref().map(array),
     }
 }
@@ -160,7 +160,7 @@ fn array(state: &ArraySample) -> documents::Array {
     let action = state.action.unwrap_or(SyncAction::Idle);
     let position = state.position.filter(|_| state.is_at_work());
     documents::Array {
-        action: action.word().to_owned(),
+        action: action.name().to_owned(),
         done_fraction: known(position.map(|position| position.fraction())),
         speed_bytes_per_s: known(state.speed.map(|speed| speed.0)),
         missing_members: known(state.degraded.map(f64::from)),
@@ -181,7 +181,7 @@ fn finding(event: &WatchEvent) -> Finding {
         value: RoundedFigure(figure.value),
     });
     Finding {
-        code: event.code.word().to_owned(),
+        code: event.code.name().to_owned(),
         severity: severity(event.severity).to_owned(),
         name: event.name.clone(),
         began: event.began.wall,

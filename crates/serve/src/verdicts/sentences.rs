@@ -135,7 +135,7 @@ fn cause_clause(cause: &Cause, verdict: &CauseVerdict, marker: Option<&Marker>) 
             let disk = verdict.disks.iter().find(|disk| disk.name == *name);
             let codes: Vec<&str> = disk
                 .iter()
-                .flat_map(|disk| disk.began.iter().map(|code| code.word()))
+                .flat_map(|disk| disk.began.iter().map(|code| code.name()))
                 .collect();
             match codes.is_empty() {
                 true => format!("the disk {name} is slower at the same load"),
@@ -214,7 +214,7 @@ fn disk(disk: &DiskEvidence) -> String {
         ),
         None => String::new(),
     };
-    let began: Vec<&str> = disk.began.iter().map(|code| code.word()).collect();
+    let began: Vec<&str> = disk.began.iter().map(|code| code.name()).collect();
     let began = match began.is_empty() {
         true => String::new(),
         false => format!("; it began to show {}", began.join(", ")),

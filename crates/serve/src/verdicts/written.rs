@@ -41,7 +41,7 @@ impl View<'_> {
         documents::Verdict {
             time: self.marker.map_or(timestamp(self.at), |marker| marker.time),
             marker: self.marker.cloned(),
-            conclusion: verdict.conclusion.word(),
+            conclusion: verdict.conclusion.name(),
             certainty: certainty(verdict.certainty),
             sentence: sentences::sentence(verdict, clauses.first(), self.marker),
             why: sentences::why(verdict, &clauses, self.windows, self.observed),
@@ -175,7 +175,7 @@ fn disk(disk: &DiskEvidence) -> DiskChange {
         findings: disk
             .began
             .iter()
-            .map(|code| code.word().to_owned())
+            .map(|code| code.name().to_owned())
             .collect(),
     }
 }

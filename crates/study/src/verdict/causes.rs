@@ -50,7 +50,7 @@ pub enum Conclusion {
 
 impl Conclusion {
     /// The word in documents.
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Conclusion::Code => "code",
             Conclusion::Load => "load",

@@ -104,7 +104,7 @@ fn right(scenario: &Scenario, part: u64, seeds: u64) -> usize {
     println!("{:<48} {}: {counts:?}", scenario.name, scenario.truth);
     let right = counts
         .iter()
-        .find(|(answer, _)| answer.word() == scenario.truth);
+        .find(|(answer, _)| answer.name() == scenario.truth);
     right.map_or(0, |(_, count)| *count)
 }
 

@@ -90,7 +90,7 @@ fn label(measurements: &Measurements, layout: usize) -> String {
     let layout = &measurements.record.layouts[layout];
     let mut parts = vec![layout.level_name()];
     parts.extend(layout.chunk.map(|chunk| chunk.to_string()));
-    parts.push(layout.fs.word().to_owned());
+    parts.push(layout.fs.name().to_owned());
     parts.extend(layout.scheduler.clone());
     parts.join(", ")
 }

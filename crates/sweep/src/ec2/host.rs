@@ -144,7 +144,7 @@ impl MeasuringHost for HostBench<'_> {
                 let doubts = conclusion.findings.iter();
                 cell.doubts = doubts
                     .filter(|finding| finding.severity > Severity::Note)
-                    .map(|finding| finding.code.word().to_owned())
+                    .map(|finding| finding.code.name().to_owned())
                     .collect();
                 cell.doubts.sort();
                 cell.doubts.dedup();

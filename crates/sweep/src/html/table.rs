@@ -2,7 +2,7 @@
 
 use super::view::PageView;
 use crate::views::sentences::{figure_title, further_figures, plus_minus, rank, varying};
-use crate::views::units::{FigureUnit, outcome_word, share, share_interval};
+use crate::views::units::{FigureUnit, outcome_label, share, share_interval};
 use crate::{Factor, LayoutOutcome, LayoutResult, Objective};
 
 /// One layout.
@@ -51,14 +51,14 @@ pub(super) fn of(view: PageView<'_>) -> LayoutTable {
         .any(|row| row.cost.is_some_and(|cost| cost.rate_per_dollar.is_some()));
     let shown = rates && matches!(settings.objective, Objective::Figure(_));
     LayoutTable {
-        factors: factors.iter().map(|factor| factor.word()).collect(),
-        unit: unit.word(),
+        factors: factors.iter().map(|factor| factor.name()).collect(),
+        unit: unit.name(),
         figures: further_figures(settings)
             .into_iter()
             .map(|figure| figure_title(settings, figure))
             .collect(),
         priced,
-        per_dollar: shown.then(|| unit.per_dollar().word()),
+        per_dollar: shown.then(|| unit.per_dollar().name()),
         lines: rows
             .iter()
             .map(|row| line(view, &factors, unit, row))
@@ -105,7 +105,7 @@ fn line(
         survives: row.survives,
         capacity: row.capacity.to_string(),
         blocks: row.blocks,
-        standing: outcome_word(row.outcome),
+        standing: outcome_label(row.outcome),
         why: row.why.clone(),
     }
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use ui::json::SCHEMA;
 
 use super::sentences::resume_command;
-use super::units::{FigureUnit, objective, outcome_word, side};
+use super::units::{FigureUnit, objective, outcome_label, side};
 use crate::layout::{Factor, Layout};
 use crate::price::{Cost, Prices};
 use crate::{
@@ -269,16 +269,16 @@ impl<'a> LayoutDocument<'a> {
         LayoutDocument {
             index,
             name: layout.to_string(),
-            level: layout.level.map(|level| level.word()),
+            level: layout.level.map(|level| level.mdadm_name()),
             members: layout.members,
-            layout: layout.copies_word(),
+            layout: layout.copies_label(),
             chunk_bytes: layout.chunk,
             fs: &layout.fs,
             scheduler: layout.scheduler.as_deref(),
             survives: row.map(|row| row.survives),
             capacity_bytes: row.map(|row| row.capacity),
             blocks: row.map_or(0, |row| row.blocks),
-            standing: row.map(|row| outcome_word(row.outcome)),
+            standing: row.map(|row| outcome_label(row.outcome)),
             why: row.map(|row| row.why.as_str()),
             objective: value.map(|value| FigureDocument::of(value, unit)),
             of_winner: row.and_then(|row| row.of_winner),

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use linux::exec;
 
 use super::units::{
-    FigureUnit, figure, objective, outcome_word, share as share_of, share_interval, side,
+    FigureUnit, figure, objective, outcome_label, share as share_of, share_interval, side,
 };
 use crate::{
     CellOutcome, Factor, Figure, Layout, LayoutOutcome, LayoutResult, Objective, SweepDecision,
@@ -155,7 +155,7 @@ pub(crate) fn alike(record: &SweepRecord) -> String {
         .filter(|factor| !varying.contains(factor))
         .map(|factor| (factor, first.setting(factor)))
         .filter(|(_, setting)| setting != "–")
-        .map(|(factor, setting)| format!("{} {setting}", factor.word()))
+        .map(|(factor, setting)| format!("{} {setting}", factor.name()))
         .collect();
     if alike.is_empty() {
         String::new()
@@ -289,7 +289,7 @@ pub(crate) fn exclusions(decision: &SweepDecision) -> Vec<String> {
     let mut reasons: BTreeMap<(&'static str, &str), Vec<usize>> = BTreeMap::new();
     for (place, row) in decision.rows.iter().enumerate() {
         if matches!(row.outcome, LayoutOutcome::Failed | LayoutOutcome::Missed) {
-            let word = outcome_word(row.outcome);
+            let word = outcome_label(row.outcome);
             let places = reasons.entry((word, &row.why)).or_default();
             places.push(place + 1);
         }
@@ -345,13 +345,13 @@ pub(crate) fn figure_title(settings: &SweepSettings, shown: &Figure) -> String {
         parts.push(shown.phase.as_str());
     }
     if let Some(direction) = shown.direction {
-        parts.push(direction.word());
+        parts.push(direction.name());
     }
     let unit = FigureUnit::of_metric(shown.metric);
     if unit == FigureUnit::Time {
-        parts.push(shown.metric.word());
+        parts.push(shown.metric.name());
     }
-    parts.push(unit.word());
+    parts.push(unit.name());
     parts.join(" ")
 }
 

@@ -6,7 +6,7 @@ use super::sentences::{
     alike, devices, effort, exclusions, figure_title, frontier, further_figures, goal,
     layout as layout_name, place, plus_minus, resume, survivors, ties, varying, winner,
 };
-use super::units::{FigureUnit, outcome_word, share, share_interval};
+use super::units::{FigureUnit, outcome_label, share, share_interval};
 use crate::{Factor, Figure, LayoutResult, Objective, SweepDecision, SweepRecord};
 use ui::format::count;
 use ui::table::{Column, layout, wrap};
@@ -152,7 +152,7 @@ fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
             .into_iter()
             .map(|factor| setting(record, factor)),
     );
-    fields.push(Field::new(unit.word(), 0, move |_, row| {
+    fields.push(Field::new(unit.name(), 0, move |_, row| {
         row.value
             .map_or_else(|| "–".to_owned(), |value| unit.digits(value.mean))
     }));
@@ -176,13 +176,13 @@ fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
     }
     if matches!(settings.objective, Objective::Figure(_)) {
         let unit = unit.per_dollar();
-        fields.push(Field::new(unit.word(), 5, move |_, row| {
+        fields.push(Field::new(unit.name(), 5, move |_, row| {
             let rate = row.cost.and_then(|cost| cost.rate_per_dollar);
             rate.map_or_else(String::new, |rate| unit.digits(rate))
         }));
     }
     fields.push(Field::new("blocks", 6, |_, row| row.blocks.to_string()));
-    fields.push(Field::new("", 0, |_, row| outcome_word(row.outcome).to_owned()).as_text());
+    fields.push(Field::new("", 0, |_, row| outcome_label(row.outcome).to_owned()).as_text());
     fields.push(Field::new("why", 8, |_, row| row.why.clone()).as_text());
     fields
 }
@@ -202,7 +202,7 @@ fn setting(record: &SweepRecord, factor: Factor) -> Field<'_> {
     let title = match factor {
         Factor::Members => "of",
         Factor::Scheduler => "sched",
-        other => other.word(),
+        other => other.name(),
     };
     let field = Field::new(title, 0, move |_, row| {
         record

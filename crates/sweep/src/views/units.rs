@@ -48,7 +48,7 @@ impl FigureUnit {
     }
 
     /// Its name in the title of a column or after a number.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             FigureUnit::Iops => "IOPS",
             FigureUnit::Bytes => "MiB/s",
@@ -96,7 +96,7 @@ impl FigureUnit {
 
     /// A recorded number with its unit.
     pub(crate) fn show(self, value: f64) -> String {
-        format!("{} {}", self.digits(value), self.word())
+        format!("{} {}", self.digits(value), self.name())
     }
 
     /// A value with its unit and, where there is one, its interval.
@@ -162,7 +162,7 @@ pub(crate) fn side(side: ThresholdSide) -> &'static str {
 }
 
 /// Outcome of a layout, in a word.
-pub(crate) fn outcome_word(outcome: LayoutOutcome) -> &'static str {
+pub(crate) fn outcome_label(outcome: LayoutOutcome) -> &'static str {
     match outcome {
         LayoutOutcome::Winner => "best",
         LayoutOutcome::Tie => "tie",

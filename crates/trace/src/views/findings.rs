@@ -18,7 +18,7 @@ pub(crate) struct TraceFinding {
 
 impl TraceFinding {
     /// Its severity as a word.
-    pub(crate) fn word(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         ui::format::severity(self.severity)
     }
 }

@@ -18,7 +18,7 @@ pub(super) enum Status {
 }
 
 impl Status {
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Status::Ok => "OK",
             Status::Unknown => "UNKNOWN",
@@ -211,7 +211,7 @@ impl Observations {
         let data: Vec<String> = figures.iter().map(Figure::data).collect();
         let mut text = format!(
             "DISKSMITH {} - {sentences} | {}\n",
-            status.word(),
+            status.name(),
             data.join(" ")
         );
         if details {

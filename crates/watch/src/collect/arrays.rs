@@ -131,7 +131,7 @@ fn degraded(line: &ArrayLine, array: Option<&md::Array>) -> Option<u32> {
 /// `/proc/mdstat` knows what is being done now, and calls a repair a resync; sysfs knows better, but
 /// was read a while ago.
 fn action(line: &ArrayLine, array: Option<&md::Array>) -> Option<SyncAction> {
-    let known = array.and_then(|array| SyncAction::from_word(array.action.as_deref()?));
+    let known = array.and_then(|array| SyncAction::from_name(array.action.as_deref()?));
     match (line.action, known) {
         (Some(SyncAction::Resync), Some(SyncAction::Repair)) => Some(SyncAction::Repair),
         (Some(action), _) => Some(action),

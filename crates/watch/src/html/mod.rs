@@ -291,7 +291,7 @@ fn sections(frame: &ChartFrame<'_>, figures: &mut Figures) -> Vec<Section> {
 
 fn title(device: &DeviceSeries) -> String {
     let device = &device.device;
-    let level = device.level.as_ref().map(MdLevel::word);
+    let level = device.level.as_ref().map(MdLevel::name);
     let extra: Vec<&str> = [device.alias.as_deref(), level, device.model.as_deref()]
         .into_iter()
         .flatten()

@@ -69,7 +69,7 @@ fn line(device: &DeviceSeries, columns: &[Column]) -> TableRow {
     };
     TableRow {
         name: device.device.name.clone(),
-        kind: device.device.kind.word(),
+        kind: device.device.kind.name(),
         cells: columns.iter().map(cell).collect(),
     }
 }

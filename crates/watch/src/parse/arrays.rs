@@ -107,7 +107,7 @@ mod tests {
             arrays.add_arrays(&mut sample);
             let array = Arc::clone(&sample.named("md0").unwrap().device);
             assert_eq!(
-                (array.kind, array.level.as_ref().map(MdLevel::word)),
+                (array.kind, array.level.as_ref().map(MdLevel::name)),
                 (DeviceKind::Array, Some("raid10"))
             );
             let below = sample.below(&array).map(|one| one.device.name.clone());

@@ -57,7 +57,7 @@ impl SortBy {
     }
 
     /// The word for it.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             SortBy::Name => "name",
             SortBy::Reads => "r/s",
@@ -127,7 +127,7 @@ impl SparklineFigure {
     }
 
     /// The word for it.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             SparklineFigure::Iops => "IOPS",
             SparklineFigure::Bytes => "MiB/s",
@@ -186,7 +186,7 @@ impl DeviceSearch {
         };
         let texts = [&device.alias, &device.model, &device.serial];
         let texts = texts.into_iter().flatten().map(String::as_str);
-        let texts = texts.chain(device.level.as_ref().map(MdLevel::word));
+        let texts = texts.chain(device.level.as_ref().map(MdLevel::name));
         texts
             .chain([device.name.as_str()])
             .any(|word| pattern.is_match(word))

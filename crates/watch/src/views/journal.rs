@@ -25,14 +25,14 @@ fn priority(event: &WatchEvent) -> JournalPriority {
 }
 
 fn ending(event: &WatchEvent) -> String {
-    format!("Over: {} of {}.", event.code.word(), event.name)
+    format!("Over: {} of {}.", event.code.name(), event.name)
 }
 
 /// The fields of a finding, by which `journalctl DISKSMITH_FINDING=stalled` finds it.
 fn fields(event: &WatchEvent, change: &str) -> Vec<JournalField> {
     let field = |name: &str, value: &str| (format!("DISKSMITH_{name}"), value.to_owned());
     let mut fields = vec![
-        field("FINDING", event.code.word()),
+        field("FINDING", event.code.name()),
         field("CHANGE", change),
         field("DEVICE", &event.name),
         field("ID", &event.id.to_string()),

@@ -254,7 +254,7 @@ fn array_text(device: &DeviceSample) -> String {
     };
     let mut text = String::new();
     if let Some(action) = state.action.filter(|action| action.is_work()) {
-        text.push_str(&format!("  {}", action.word()));
+        text.push_str(&format!("  {}", action.name()));
         if let Some(position) = state.position {
             text.push_str(&format!(" {:.1}%", 100.0 * position.fraction()));
         }

@@ -233,7 +233,7 @@ fn ours(found: &FindingCounts, text: &mut Text) {
     text.family(name, "counter", "Findings that began since the watch did.");
     for &code in EventCode::ALL {
         let count = found.total.get(&code).copied().unwrap_or(0);
-        text.value(name, &[("code", code.word())], count as f64);
+        text.value(name, &[("code", code.name())], count as f64);
     }
     if found.exceeded.is_empty() {
         return;
@@ -265,7 +265,7 @@ fn labels_of(event: &WatchEvent) -> (&str, &str, &str) {
         Severity::Note => "note",
         Severity::Warn | Severity::Invalid => "warn",
     };
-    (event.code.word(), &event.name, severity)
+    (event.code.name(), &event.name, severity)
 }
 
 #[cfg(test)]

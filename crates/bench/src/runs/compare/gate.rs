@@ -48,7 +48,7 @@ impl Outcome {
     }
 
     /// The word in JSON.
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Outcome::Slower => "slower",
             Outcome::Inconclusive => "inconclusive",

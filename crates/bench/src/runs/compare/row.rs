@@ -56,7 +56,7 @@ impl ComparedRow {
         Some(ComparedRow {
             phase: String::new(),
             other: None,
-            what: a.activity.word(),
+            what: a.activity.name(),
             unit,
             means,
             ratio,

@@ -50,7 +50,7 @@ pub(super) fn card(subject: &Subject<'_>) -> RunCard {
         short: subject.short.clone(),
         target: run.target.path.clone(),
         identity,
-        verdict: conclusion.verdict.word(),
+        verdict: conclusion.verdict.name(),
         sign: format::verdict_sign(conclusion.verdict),
         findings: conclusion.findings.iter().map(finding_line).collect(),
         notes: run.notes.clone(),
@@ -66,7 +66,7 @@ pub(super) fn card(subject: &Subject<'_>) -> RunCard {
 pub(super) fn finding_line(finding: &Finding) -> FindingLine {
     FindingLine {
         severity: format::severity(finding.severity),
-        code: finding.code.word(),
+        code: finding.code.name(),
         phase: finding.phase.clone().unwrap_or_default(),
         text: finding.text.clone(),
     }

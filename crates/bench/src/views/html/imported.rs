@@ -34,7 +34,7 @@ pub(super) fn view((run, judged): &(ImportedRun, ImportConclusion)) -> ImportedV
             .into_iter()
             .filter_map(|(name, value)| Some((name, value?)))
             .collect(),
-        verdict: judged.verdict.word(),
+        verdict: judged.verdict.name(),
         sign: format::verdict_sign(judged.verdict),
         findings: judged.findings.iter().map(finding_line).collect(),
         rows: rows(run),

@@ -93,7 +93,7 @@ fn phase_rows(group: &Group<'_>) -> PhaseRows {
     for direction in group.directions() {
         let first = group.members.first();
         let activity = first.map(|member| member.phase.workload.activity(direction));
-        let word = activity.map_or(direction.word(), |activity| activity.word());
+        let word = activity.map_or(direction.name(), |activity| activity.name());
         let base = first.filter(|member| member.subject.slot == 0);
         add_rows(&mut rows, word, group, |member| {
             row(member, base, direction)

@@ -220,7 +220,7 @@ impl<'a> PhaseDocument<'a> {
             failure: phase.failure.as_deref(),
             others: others
                 .into_iter()
-                .filter_map(|activity| Some((activity.word(), of(activity)?)))
+                .filter_map(|activity| Some((activity.name(), of(activity)?)))
                 .collect(),
         }
     }

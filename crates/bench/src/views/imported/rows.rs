@@ -52,7 +52,7 @@ fn row(phase: &PhaseSummary, flow: Option<&FlowSummary>) -> ImportedRow {
     let mib = |bytes: f64| bytes / (1_u64 << 20) as f64;
     ImportedRow {
         phase: phase.name.clone(),
-        what: flow.map_or("", |flow| flow.activity.word()),
+        what: flow.map_or("", |flow| flow.activity.name()),
         iops: rate(flow.and_then(|flow| flow.ops_per_s)),
         mib: rate(flow.and_then(|flow| flow.bytes_per_s).map(mib)),
         latencies: [

@@ -26,7 +26,7 @@ impl PastHost {
             zone: host.zone.clone(),
             kind: host.kind.clone(),
             figure: (ranked.known)
-                .filter(|_| could_be_good(ranked.decided.word()))
+                .filter(|_| could_be_good(ranked.decided.name()))
                 .map(|known| known.figure),
             kept: None,
         }
@@ -42,7 +42,7 @@ pub(super) fn key_of(host: &HostRun) -> String {
 /// or failed was not.
 pub(crate) fn could_be_good(decision: &str) -> bool {
     let never = [Decision::HostFloor, Decision::Failed, Decision::Unreachable];
-    never.iter().all(|one| one.word() != decision)
+    never.iter().all(|one| one.name() != decision)
 }
 
 /// The hosts of the past, and which of them were good.

@@ -69,7 +69,7 @@ impl BoardStatus {
         }
     }
 
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             BoardStatus::In => "in",
             BoardStatus::Away => "away",
@@ -356,7 +356,7 @@ impl Group {
             of_known(&|known| RankedFigure::of(known, self.by).bounds()),
             row.worst.clone(),
             of_known(&|known| known.rounds.to_string()),
-            row.status.word().to_owned(),
+            row.status.name().to_owned(),
         ]
     }
 }
@@ -365,7 +365,7 @@ impl Group {
 fn counts(statuses: &[BoardStatus]) -> String {
     let count = |status: &BoardStatus| {
         let number = statuses.iter().filter(|one| *one == status).count();
-        (number > 0).then(|| format!("{number} {}", status.word()))
+        (number > 0).then(|| format!("{number} {}", status.name()))
     };
     let counted: Vec<String> = BoardStatus::ALL.iter().filter_map(count).collect();
     counted.join(", ")

@@ -77,7 +77,7 @@ fn strip(
             let figure = RankedFigure::of(&known, by);
             let beside = (nth as f64 - (ranked.len() - 1) as f64 / 2.0) * step;
             let name = view.run.name(one.place);
-            let text = format!("{}: {}, {}", plain(name), figure.text(), one.decided.word());
+            let text = format!("{}: {}, {}", plain(name), figure.text(), one.decided.name());
             let point = (at as f64 + beside, rounded(figure.value), text);
             points.entry(one.decided).or_default().push(point);
         }
@@ -118,7 +118,7 @@ fn trace(decided: Decision, points: Vec<(f64, f64, String)>) -> Trace {
     };
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|(x, y, _)| (*x, *y)).unzip();
     Trace::points(x, y)
-        .name(decided.word())
+        .name(decided.name())
         .mode(Mode::Markers)
         .marker(Marker::new().color(colour).size(9))
         .text_array(points.into_iter().map(|(_, _, text)| text).collect())

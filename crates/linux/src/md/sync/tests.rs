@@ -97,7 +97,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text: String, name: String) {
-        let _ = (SpeedLimit::parse(&text), SyncMax::parse(&text), SyncAction::from_word(&text));
+        let _ = (SpeedLimit::parse(&text), SyncMax::parse(&text), SyncAction::from_name(&text));
         let _ = (as_mdadm_writes(&text), live(&text, &name));
         for tunable in Tunable::ALL {
             let _ = tunable.to_write(&text);

@@ -47,9 +47,9 @@ fn images_of_blkids_tests_are_known_by_its_words_or_unknown_and_never_blank() {
         assert!(unpacked.unwrap().success(), "{}", image.display());
         let content = Content::of(&File::open(&path).unwrap(), &[]).unwrap();
         let (kinds, word) = (content.kinds(), blkid(&path));
-        let known = word.as_deref().and_then(SignatureKind::from_word);
+        let known = word.as_deref().and_then(SignatureKind::from_name);
         let name = image.file_name().unwrap().display();
-        let words: Vec<&str> = kinds.iter().map(|kind| kind.word()).collect();
+        let words: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
         println!("{name}: blkid {word:?}, here {words:?}");
         let is_right = !kinds.is_empty() && known.is_none_or(|kind| kinds.contains(&kind));
         if !is_right {

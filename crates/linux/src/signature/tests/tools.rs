@@ -112,10 +112,10 @@ fn images_of_the_real_tools_are_recognized() {
         got.dedup();
         assert_eq!(got, *kinds, "{line}");
         if let Some(word) = blkid(&path)
-            && let Some(kind) = SignatureKind::from_word(&word)
+            && let Some(kind) = SignatureKind::from_name(&word)
         {
             assert!(kinds.contains(&kind), "blkid says {word} after {line}");
-            assert_eq!(kind.word(), word, "the word for {kind:?}");
+            assert_eq!(kind.name(), word, "the word for {kind:?}");
         }
         println!("agreed: {line}");
     }

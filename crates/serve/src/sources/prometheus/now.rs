@@ -166,7 +166,7 @@ fn disk_of(host: &mut HostNow, name: String) -> &mut DiskNow {
                 await_ms: UNKNOWN,
             };
             host.disks.push(DiskNow {
-                kind: record::sample::DeviceKind::by_name(&name).word(),
+                kind: record::sample::DeviceKind::by_name(&name).name(),
                 name,
                 alias: None,
                 model: None,

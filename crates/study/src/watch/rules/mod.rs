@@ -48,7 +48,7 @@ macro_rules! events {
             pub const ALL: &[EventCode] = &[$(EventCode::$name),+];
 
             /// The word for it in tables and JSON.
-            pub fn word(self) -> &'static str {
+            pub fn name(self) -> &'static str {
                 match self {
                     $(EventCode::$name => $word,)+
                 }
@@ -112,6 +112,6 @@ events! {
 
 impl fmt::Display for EventCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.name())
     }
 }

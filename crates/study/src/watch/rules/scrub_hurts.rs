@@ -225,7 +225,7 @@ impl ScrubHurts {
                 "Requests to {} take {} during its {}, compared with {} before, at {} IOPS.",
                 array.device.name,
                 time(wait),
-                action.word(),
+                action.name(),
                 time(before.wait),
                 digits(during.ops),
             )
@@ -238,7 +238,7 @@ impl ScrubHurts {
                  as much as before.",
                 array.device.name,
                 digits(during.ops),
-                action.word(),
+                action.name(),
                 digits(before.ops),
             )
         } else {

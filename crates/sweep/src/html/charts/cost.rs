@@ -45,7 +45,7 @@ pub(super) fn chart(view: PageView<'_>) -> Option<Chart> {
             data.push(frontier(on, &colour, &name, label_side(slot, unit)));
         }
     }
-    let y = from_zero(unit.word(), dots.iter().map(|dot| dot.speed));
+    let y = from_zero(unit.name(), dots.iter().map(|dot| dot.speed));
     let x = from_zero("$ a month", dots.iter().map(|dot| dot.dollars));
     let better = if unit.less_is_better() {
         "lower"

@@ -44,7 +44,7 @@ pub(super) fn chart(view: PageView<'_>) -> Option<Chart> {
         .hover_template("%{text}")
         .nameless(true);
     let x = axis(&format!("{word} since the sweep began"));
-    let y = axis(unit.word()).range(vec![rounded(bottom - room), rounded(top + room)]);
+    let y = axis(unit.name()).range(vec![rounded(bottom - room), rounded(top + room)]);
     Some(Chart {
         title: format!("{figure} of the baseline"),
         caption: format!(

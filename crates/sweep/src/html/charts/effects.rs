@@ -210,7 +210,7 @@ fn names(effects: &[&FactorEffect]) -> Axis {
     let name = |effect: &&FactorEffect| {
         plain(&format!(
             "{} {} → {}",
-            effect.factor.word(),
+            effect.factor.name(),
             effect.from,
             effect.to
         ))

@@ -3,7 +3,7 @@
 use super::super::view::PageView;
 use crate::layout::level_name;
 use crate::views::sentences;
-use crate::views::units::{FigureUnit, outcome_word};
+use crate::views::units::{FigureUnit, outcome_label};
 use crate::{Factor, Layout, LayoutOutcome, LayoutResult};
 use domain::raid::Level;
 use page::charts::{Chart, Figure, axis, layout, rounded};
@@ -208,7 +208,7 @@ impl<'a> Map<'a> {
             caption: format!(
                 "{} of the best layout by {} and members, whatever its other settings; the fuller \
                  the colour, the nearer to the winner; without colour: missed, failed or open",
-                self.unit.word(),
+                self.unit.name(),
                 self.rows_are
             ),
             figure: Figure {
@@ -225,7 +225,7 @@ impl<'a> Map<'a> {
                 || "no figure".to_owned(),
                 |value| self.unit.show_value(value),
             );
-            format!("{layout}\n{value}\n{}", outcome_word(row.outcome))
+            format!("{layout}\n{value}\n{}", outcome_label(row.outcome))
         })
     }
 
@@ -264,7 +264,7 @@ impl<'a> Map<'a> {
         let value = row.value.map(|value| self.unit.digits(value.mean));
         let mark = match row.outcome {
             LayoutOutcome::Behind => None,
-            other => Some(outcome_word(other)),
+            other => Some(outcome_label(other)),
         };
         match (value, mark) {
             (Some(value), Some("best")) => format!("{value}\nbest"),

@@ -64,8 +64,8 @@ pub(super) fn finalists(view: PageView<'_>) -> Vec<Chart> {
             charts.extend(chart.map(|chart| Chart {
                 title: match &subjects[..] {
                     // A line alone has no legend.
-                    [only] => format!("{}, {}: {}", group.name, direction.word(), only.label),
-                    _ => format!("{}, {}", group.name, direction.word()),
+                    [only] => format!("{}, {}: {}", group.name, direction.name(), only.label),
+                    _ => format!("{}, {}", group.name, direction.name()),
                 },
                 caption: format!(
                     "{}; the further left a line lies, the faster",

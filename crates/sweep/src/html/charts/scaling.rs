@@ -41,7 +41,7 @@ pub(super) fn chart(view: PageView<'_>) -> Option<Chart> {
     let mut caption = format!(
         "{} by members, with 95 % intervals, the best of each level; a line that bends away from \
          its ideal has met a limit",
-        unit.word()
+        unit.name()
     );
     if ideals {
         caption.push_str(
@@ -55,7 +55,7 @@ pub(super) fn chart(view: PageView<'_>) -> Option<Chart> {
             view.decision.curves.len()
         ));
     }
-    let y = axis(unit.word()).from_zero(true);
+    let y = axis(unit.name()).from_zero(true);
     let x = axis("members").from_zero(true).whole(true);
     Some(Chart {
         title: format!("{figure} by members"),

@@ -259,7 +259,7 @@ fn effect(factor: Factor, from: String, to: String, ratios: &[f64]) -> FactorEff
     FactorEffect {
         text: format!(
             "{} {to} in place of {from}: {:+.0} % ({} pairs).",
-            factor.word(),
+            factor.name(),
             100.0 * (mean - 1.0),
             ratios.len()
         ),

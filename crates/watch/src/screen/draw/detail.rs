@@ -53,7 +53,7 @@ pub(super) fn lines(
         let most = known.then(|| highest_label(graph, highest));
         let text = format!(
             "{:<6} to {:<7} {}",
-            graph.word(),
+            graph.name(),
             most.unwrap_or_else(unknown),
             sparkline(&values, capabilities.unicode)
         );
@@ -95,7 +95,7 @@ fn highest_label(graph: SparklineFigure, highest: f64) -> String {
 
 /// Facts about the device, as many a line as fit.
 fn facts(device: &Device, frame: &Frame, columns: usize) -> Vec<Line<'static>> {
-    let mut facts = vec![device.kind.word().to_owned()];
+    let mut facts = vec![device.kind.name().to_owned()];
     facts.extend(device.number.map(|number| format!("number {number}")));
     facts.extend(device.size.map(|size| size.to_string()));
     let text = |word: &str, value: &Option<String>| {
@@ -143,7 +143,7 @@ fn flows(row: &DeviceRow) -> Vec<Line<'static>> {
     for kind in FlowKind::ALL {
         let rates = row.figures.flow(kind);
         let text = cells(
-            kind.word(),
+            kind.name(),
             [
                 &rate(rates.iops.get()),
                 &rate(rates.bytes.get().map(|bytes| bytes / MIB)),
@@ -193,7 +193,7 @@ fn vendor(page: &VendorSample, capabilities: Capabilities) -> Vec<Line<'static>>
     let mut lines = vec![
         Line::default(),
         Line::of(
-            format!("The volume's own page ({})", page.page.word()),
+            format!("The volume's own page ({})", page.page.name()),
             TextStyle::Strong,
         ),
     ];

@@ -66,7 +66,7 @@ pub(super) fn title(model: &Model, capabilities: Capabilities) -> Line<'static> 
         true => capabilities.sign("↓", "(falling)"),
         false => capabilities.sign("↑", "(rising)"),
     };
-    line.push(format!("  sort: {} {arrow}", by.word()), TextStyle::Plain);
+    line.push(format!("  sort: {} {arrow}", by.name()), TextStyle::Plain);
     if let Some(frame) = model.frame() {
         line.push(
             format!("  interval {}", span(frame.length)),

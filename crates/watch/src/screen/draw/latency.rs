@@ -55,7 +55,7 @@ fn percentiles(latency: &LatencySample) -> Vec<Line<'static>> {
     };
     let heads = cells("", ["requests", "p50", "p99", "p99.9", "max"]);
     let mut lines = vec![Line::of(heads, TextStyle::Strong)];
-    let kinds = FlowKind::ALL.map(|kind| (kind.word(), latency.kind(kind)));
+    let kinds = FlowKind::ALL.map(|kind| (kind.name(), latency.kind(kind)));
     for (word, times) in kinds.into_iter().chain([("all", latency.all.as_ref())]) {
         let time = |of: fn(&Latencies) -> Nanos| wait(times.map(|times| of(times).as_secs_f64()));
         let count = times.map_or(0, |times| times.count);

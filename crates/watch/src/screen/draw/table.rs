@@ -179,7 +179,7 @@ impl<'a> DeviceTable<'a> {
 
     /// The head of the sparklines: what they show, and above them the marks that were set meanwhile.
     fn push_graph_head(&self, line: &mut Line<'static>) {
-        let text = format!("{}, 2 min", self.model.graph.word());
+        let text = format!("{}, 2 min", self.model.graph.name());
         let strong = |sign| (sign, TextStyle::Strong);
         let mut signs: Vec<(char, TextStyle)> =
             cut(&text, self.plan.spark).chars().map(strong).collect();
@@ -341,7 +341,7 @@ pub(super) fn state_label(state: &ArraySample) -> Option<(String, TextStyle)> {
         parts.push(format!("! faulty: {}", faulty.join(" ")));
     }
     if let Some(action) = state.action.filter(|action| action.is_work()) {
-        let mut text = action.word().to_owned();
+        let mut text = action.name().to_owned();
         if let Some(position) = state.position {
             text.push_str(&format!(" {:.1}%", 100.0 * position.fraction()));
         }

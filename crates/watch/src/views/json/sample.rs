@@ -74,11 +74,11 @@ document!(SampleLine of Sample as sample {
 });
 
 document!(GapPart of Gap as gap {
-    "kind": gap_word(*gap),
+    "kind": gap_label(*gap),
     "length_ns": gap_length(*gap),
 });
 
-fn gap_word(gap: Gap) -> &'static str {
+fn gap_label(gap: Gap) -> &'static str {
     match gap {
         Gap::Suspended(_) => "suspended",
         Gap::SetForward(_) => "set-forward",
@@ -259,7 +259,7 @@ document!(CpuPart of CpuShares as shares {
 document!(LimitPart of GroupLimit as limit {
     "device": Number(limit.device),
     "group": &*limit.group,
-    "kind": limit.kind.word(),
+    "kind": limit.kind.name(),
     "limit_per_s": limit.limit,
     "pressure_fraction": limit.pressure,
     "used_per_s": limit.used,

@@ -76,7 +76,7 @@ impl RequestTimes {
             };
             for kind in FlowKind::ALL {
                 if let Some(times) = latency.kind(kind) {
-                    let key = (device.device.name.clone(), kind.word());
+                    let key = (device.device.name.clone(), kind.name());
                     self.counts.entry(key).or_default().add(times);
                 }
             }

@@ -81,7 +81,7 @@ pub(super) fn of(group: &Group<'_>, directions: &[Direction], runs: usize) -> Op
             let Some(flow) = member.phase.flow(direction) else {
                 continue;
             };
-            let activity = member.phase.workload.activity(direction).word();
+            let activity = member.phase.workload.activity(direction).name();
             let word = (directions.len() > 1).then_some(activity);
             let service_word = format!("{activity} service");
             let mut add = |histogram: &Histogram, nth, word| {
@@ -100,7 +100,7 @@ pub(super) fn of(group: &Group<'_>, directions: &[Direction], runs: usize) -> Op
             add(
                 &flow.latency,
                 nth,
-                service.map_or(word, |_| Some(direction.word())),
+                service.map_or(word, |_| Some(direction.name())),
             );
             if let Some(service) = service {
                 open_loop = true;

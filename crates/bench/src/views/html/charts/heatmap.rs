@@ -131,7 +131,7 @@ pub(super) fn all(group: &Group<'_>, directions: &[Direction], runs: usize) -> V
         for (member, map) in maps {
             let mut title = "Latency heatmap".to_owned();
             if directions.len() > 1 {
-                title = format!("{title}, {}", direction.word());
+                title = format!("{title}, {}", direction.name());
             }
             if runs > 1 {
                 title = format!("{title}, {}", member.subject.short);

@@ -92,7 +92,7 @@ fn series<'a, 'b>(
     for member in &group.members {
         for (nth, &direction) in directions.iter().enumerate() {
             if member.phase.flow(direction).is_some() && !member.phase.windows.is_empty() {
-                let word = (directions.len() > 1).then(|| direction.word());
+                let word = (directions.len() > 1).then(|| direction.name());
                 all.push(Series {
                     member,
                     direction,
@@ -279,7 +279,7 @@ impl QuantileSeries {
 
     /// The lines of p50 and of p99, in this order: the second fills down to the first.
     fn lines(&self, series: &Series<'_, '_>) -> [Trace; 2] {
-        let group = format!("{} {}", series.member.subject.slot, series.direction.word());
+        let group = format!("{} {}", series.member.subject.slot, series.direction.name());
         let line = |nanos: &[Option<u64>], width, word: &str| {
             let shown = |nanos: &Option<u64>| nanos.map_or_else(String::new, format::latency);
             let seconds = nanos.iter().map(|nanos| nanos.map(as_seconds)).collect();
