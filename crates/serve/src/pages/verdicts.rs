@@ -46,8 +46,8 @@ pub(super) fn page(frame: FrameView<'_>, view: &Verdicts) -> Result<String, aska
     let verdicts = view.verdicts.iter();
     let verdict = |of| VerdictView {
         of,
-        word: word(of).0,
-        sign: word(of).1,
+        word: label(of).0,
+        sign: label(of).1,
         rows: rows(of),
         href: around(view, of),
     };
