@@ -61,13 +61,13 @@ pub(super) fn list(args: &ListArgs, context: &mut Context) -> Outcome {
 }
 
 /// An `array create` that was killed and has left something.
-struct Leftover {
+struct KilledBuild {
     work: WorkSummary,
     /// Array that it was building; `None` when that cannot be read.
     building: Option<Building>,
 }
 
-impl Leftover {
+impl KilledBuild {
     fn sentence(&self) -> String {
         let node = match &self.building {
             Some(building) => building.node.display().to_string(),
@@ -83,13 +83,13 @@ impl Leftover {
 
 /// Arrays left unfinished on this host, by the ledger. A host without a ledger has nothing to repair, and
 /// problems while listing go to standard error.
-fn unfinished(context: &Context) -> Vec<Leftover> {
-    let found = || -> anyhow::Result<Vec<Leftover>> {
+fn unfinished(context: &Context) -> Vec<KilledBuild> {
+    let found = || -> anyhow::Result<Vec<KilledBuild>> {
         let Some(store) = JobStore::open_if_there(context).map_err(Failure::error)? else {
             return Ok(Vec::new());
         };
         let works = store.abandoned::<Building>()?;
-        let left = |work: WorkSummary| Leftover {
+        let left = |work: WorkSummary| KilledBuild {
             building: store
                 .find(&work.key)
                 .ok()
@@ -268,7 +268,7 @@ struct LeftDocument {
 }
 
 impl LeftDocument {
-    fn of(left: &Leftover) -> LeftDocument {
+    fn of(left: &KilledBuild) -> LeftDocument {
         let building = left.building.as_ref();
         let shown = |path: &Path| path.display().to_string();
         let members = building.map(|building| {

@@ -72,7 +72,7 @@ pub(crate) fn is_compared(name: &str) -> bool {
 
 /// Rates of both kinds of data where one is beyond doubt written faster.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Faster {
+pub(crate) struct FasterContents {
     /// Bytes a second of the data that was requested, the median.
     pub given: f64,
     /// Bytes a second of random data, the median.
@@ -82,7 +82,7 @@ pub(crate) struct Faster {
 }
 
 /// The comparison, where all its turns were made and the data that was requested is written faster.
-pub(crate) fn faster(run: &Run) -> Option<Faster> {
+pub(crate) fn faster(run: &Run) -> Option<FasterContents> {
     let [given, random] = NAMES.map(|start| {
         let phases = run
             .phases
@@ -98,7 +98,7 @@ pub(crate) fn faster(run: &Run) -> Option<Faster> {
         .iter()
         .find(|phase| phase.name.starts_with(NAMES[0]))?;
     let contents = phase.workload.details.as_ref()?.contents.clone()?;
-    Some(Faster {
+    Some(FasterContents {
         given,
         random,
         contents,

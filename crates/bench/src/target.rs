@@ -15,7 +15,7 @@ use record::{Bytes, Target, TargetKind};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::phase_plan::PhasePlan;
-use super::test_folder::{self, LeftOver};
+use super::test_folder::{self, LeftoverFolder};
 use super::testfile;
 use crate::args::BenchArgs;
 use domain::plan_binding::{self, BoundTarget, PlannedDisk};
@@ -176,7 +176,7 @@ fn consents(path: &Path, args: &BenchArgs) -> Result<Vec<Consent>, Failure> {
 fn directory(path: &Path, size: Option<Bytes>) -> Result<Prepared, Failure> {
     let notes = testfile::remove_left_over(path)
         .into_iter()
-        .map(LeftOver::Removed)
+        .map(LeftoverFolder::Removed)
         .chain(test_folder::remove_left_over(path))
         .map(|left| left.note())
         .collect();

@@ -21,12 +21,12 @@ pub struct Pause {
 
 /// State of the heartbeat: the last beat, and the pauses so far.
 #[derive(Debug)]
-struct Beats {
+struct HeartbeatState {
     last: Instant,
     pauses: Vec<Pause>,
 }
 
-impl Beats {
+impl HeartbeatState {
     fn beat(&mut self, now: Instant) {
         let late = now
             .saturating_duration_since(self.last)
@@ -51,7 +51,7 @@ impl Heartbeat {
     /// Starts the thread.
     pub fn start() -> Heartbeat {
         let (ended, end) = channel();
-        let mut beats = Beats {
+        let mut beats = HeartbeatState {
             last: Instant::now(),
             pauses: Vec::new(),
         };
@@ -89,7 +89,7 @@ mod tests {
     fn a_beat_that_comes_late_ends_a_pause() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
-        let mut beats = Beats {
+        let mut beats = HeartbeatState {
             last: start,
             pauses: Vec::new(),
         };

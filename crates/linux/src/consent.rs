@@ -39,5 +39,5 @@ pub use open::{
 pub use option::{Consent, ConsentError};
 pub use programs::ProgramUse;
 pub use reason::{Reason, Refusal, Relation, decisive};
-pub use unjudged::{OpenError, Unclear};
+pub use unjudged::{BackingUnknown, OpenError};
 pub use uses::{DeviceUsers, why_not_writable};

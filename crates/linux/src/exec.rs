@@ -111,14 +111,14 @@ pub struct Exec {
     args: Vec<OsString>,
     folder: Option<PathBuf>,
     limit: Duration,
-    tie: Tie,
+    tie: ChildLifetime,
     locale: &'static str,
     zone: Option<&'static str>,
 }
 
 /// Tie of a program to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tie {
+enum ChildLifetime {
     /// Nothing: it may outlive it.
     None,
     /// It is killed when this process ends.
@@ -135,7 +135,7 @@ impl Exec {
             args: Vec::new(),
             folder: None,
             limit: LIMIT,
-            tie: Tie::None,
+            tie: ChildLifetime::None,
             locale: "C",
             zone: None,
         }
@@ -173,7 +173,7 @@ impl Exec {
     /// when it takes too long. Ctrl-C in a terminal does not reach it.
     #[must_use]
     pub fn bound(mut self) -> Exec {
-        self.tie = Tie::LifeAndGroup;
+        self.tie = ChildLifetime::LifeAndGroup;
         self
     }
 
@@ -182,8 +182,8 @@ impl Exec {
     #[must_use]
     pub fn mortal(mut self) -> Exec {
         // What is bound is more than that.
-        if self.tie == Tie::None {
-            self.tie = Tie::Life;
+        if self.tie == ChildLifetime::None {
+            self.tie = ChildLifetime::Life;
         }
         self
     }
@@ -302,9 +302,9 @@ impl Exec {
             command.env("TZ", zone);
         }
         let spawned = match self.tie {
-            Tie::None => command.spawn(),
-            Tie::Life => spawn_bound(&mut command),
-            Tie::LifeAndGroup => spawn_bound(command.process_group(0)),
+            ChildLifetime::None => command.spawn(),
+            ChildLifetime::Life => spawn_bound(&mut command),
+            ChildLifetime::LifeAndGroup => spawn_bound(command.process_group(0)),
         };
         spawned.map_err(|source| {
             let in_place = self.folder.as_ref().is_none_or(|folder| folder.is_dir());
@@ -347,7 +347,7 @@ impl Exec {
     /// Kills it, with its group where it has one of its own. It may have ended just now: there is
     /// nothing to kill then, and its number is not given away before it was waited for.
     fn kill(&self, child: &mut Child) {
-        if self.tie == Tie::LifeAndGroup {
+        if self.tie == ChildLifetime::LifeAndGroup {
             use rustix::process::{Pid, Signal, kill_process_group};
             let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
         }

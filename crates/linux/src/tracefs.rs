@@ -7,7 +7,7 @@ mod mount;
 mod page;
 
 pub use format::{EventFormat, Field};
-pub use instance::{Instance, Losses, Readers};
+pub use instance::{Instance, LostEvents, Readers};
 pub use mount::Tracefs;
 pub use page::{RawEvent, TracePage};
 

@@ -23,7 +23,7 @@ pub(crate) const FORGOTTEN: u64 = 1 << 15;
 
 /// I/Os that an I/O waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Waits {
+pub(crate) struct IoDependencies {
     /// Its thread, below [`THREADS`].
     pub(crate) thread: usize,
     /// Numbers of the I/Os of its thread that had completed before it came, less those of the thread's I/Os before it, in
@@ -94,7 +94,7 @@ impl Default for Inference {
 
 impl Inference {
     /// I/Os that an I/O waited for.
-    pub(crate) fn waits(&mut self, arrival: Arrival) -> Waits {
+    pub(crate) fn waits(&mut self, arrival: Arrival) -> IoDependencies {
         self.pass(arrival);
         let number = arrival.thread.map_or(0, |thread| thread as usize) % THREADS;
         let thread = &mut self.threads[number];
@@ -107,7 +107,7 @@ impl Inference {
         };
         let mut completed = std::mem::take(&mut thread.since);
         completed.retain(|number| arrival.is_soon_after(*number));
-        let waits = Waits {
+        let waits = IoDependencies {
             thread: number,
             completed,
             other: last
@@ -154,7 +154,7 @@ mod tests {
 
     const US: u64 = 1000;
 
-    fn all(ios: &[(u64, u64)]) -> Vec<Waits> {
+    fn all(ios: &[(u64, u64)]) -> Vec<IoDependencies> {
         let mut inference = Inference::default();
         let mut waits = |(number, (came, done)): (usize, &(u64, u64))| {
             inference.waits(Arrival {
@@ -168,11 +168,11 @@ mod tests {
         ios.iter().enumerate().map(&mut waits).collect()
     }
 
-    fn waits(completed: &[u64], think: u64) -> Waits {
-        Waits {
+    fn waits(completed: &[u64], think: u64) -> IoDependencies {
+        IoDependencies {
             completed: completed.to_vec(),
             think: Some(think),
-            ..Waits::default()
+            ..IoDependencies::default()
         }
     }
 
@@ -237,13 +237,13 @@ mod tests {
     #[test]
     fn times_at_the_end_of_their_range_are_taken() {
         let all = all(&[(0, u64::MAX), (u64::MAX - 1, u64::MAX)]);
-        assert_eq!(all[1], Waits::default());
+        assert_eq!(all[1], IoDependencies::default());
     }
 
     #[test]
     fn a_chain_waits_for_the_one_before_and_thinks() {
         let all = all(&[(0, 100 * US), (130 * US, 200 * US), (250 * US, 300 * US)]);
-        assert_eq!(all[0], Waits::default());
+        assert_eq!(all[0], IoDependencies::default());
         assert_eq!(all[1], waits(&[0], 30 * US));
         assert_eq!(all[2], waits(&[1], 50 * US));
     }
@@ -256,14 +256,14 @@ mod tests {
             (2 * US, 70 * US),
             (100 * US, 110 * US),
         ]);
-        assert!(all[..3].iter().all(|one| *one == Waits::default()));
+        assert!(all[..3].iter().all(|one| *one == IoDependencies::default()));
         assert_eq!(all[3], waits(&[0, 2, 1], 10 * US));
     }
 
     #[test]
     fn what_comes_at_once_waits_for_nothing_and_what_comes_much_later_for_the_last_completion() {
         let at_once = all(&[(0, 100 * US), (101 * US, 200 * US)]);
-        assert_eq!(at_once[1], Waits::default());
+        assert_eq!(at_once[1], IoDependencies::default());
         let later = all(&[(0, 100 * US), (500_000 * US, 600_000 * US)]);
         assert_eq!(later[1], waits(&[0], 499_900 * US));
     }

@@ -11,21 +11,21 @@ const WRAP_UNIT: u64 = 1 << 20;
 
 /// The parts of a device that a trace touches, in units that grow with the device.
 #[derive(Clone, Debug)]
-pub(crate) struct Touched {
+pub(crate) struct TouchedUnits {
     shift: u32,
     words: Vec<u64>,
 }
 
-impl Default for Touched {
-    fn default() -> Touched {
-        Touched {
+impl Default for TouchedUnits {
+    fn default() -> TouchedUnits {
+        TouchedUnits {
             shift: SMALLEST_UNIT,
             words: Vec::new(),
         }
     }
 }
 
-impl Touched {
+impl TouchedUnits {
     /// Adds the bytes from `start` to `end`, of which there is at least one.
     pub(crate) fn add(&mut self, start: u64, end: u64) {
         while (end - 1) >> self.shift >= MOST_BITS {
@@ -133,7 +133,7 @@ enum Rule {
 impl Placer {
     pub(crate) fn new(
         map: OffsetMap,
-        touched: Option<&Touched>,
+        touched: Option<&TouchedUnits>,
         size: u64,
         alignment: u64,
         longest: u64,
@@ -239,7 +239,7 @@ mod tests {
 
     use super::*;
 
-    fn placer(map: OffsetMap, touched: Option<&Touched>, size: u64) -> Placer {
+    fn placer(map: OffsetMap, touched: Option<&TouchedUnits>, size: u64) -> Placer {
         Placer::new(map, touched, size, 512, 64 << 20)
     }
 
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_discard_of_untouched_parts_takes_nothing_of_what_lies_beside_them_in_a_compact_map() {
-        let mut touched = Touched::default();
+        let mut touched = TouchedUnits::default();
         touched.add(0, 4096);
         touched.add(1 << 20, (1 << 20) + 4096);
         let place = placer(OffsetMap::Compact, Some(&touched), 1 << 30);
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_map_of_a_huge_device_stays_small_and_forgets_nothing() {
-        let mut touched = Touched::default();
+        let mut touched = TouchedUnits::default();
         touched.add(0, 1);
         touched.add(200 << 40, (200 << 40) + 4096);
         assert!(touched.words.len() as u64 * 64 <= MOST_BITS);
@@ -325,7 +325,7 @@ mod tests {
             ios in prop::collection::vec((0_u64..1 << 36, 1_u64..2 << 20), 1..60),
             sectors in 8_u64..1 << 24,
         ) {
-            let mut touched = Touched::default();
+            let mut touched = TouchedUnits::default();
             for (offset, length) in &ios {
                 touched.add(*offset, offset + length);
             }

@@ -65,7 +65,7 @@ impl Queue {
 }
 
 /// An I/O in flight.
-struct Flight {
+struct IoInFlight {
     item: Item,
     /// Time at which it was due.
     due: u64,
@@ -81,7 +81,7 @@ pub(crate) struct Schedule<'a> {
     depth: u32,
     discards: bool,
     start: Option<u64>,
-    flights: Vec<Option<Flight>>,
+    flights: Vec<Option<IoInFlight>>,
     free: Vec<usize>,
     /// Cause of delays since nothing was due.
     delay: Option<Delay>,
@@ -213,7 +213,7 @@ impl<'a> Schedule<'a> {
             len: item.len,
             tag: 0,
         };
-        let flight = Flight {
+        let flight = IoInFlight {
             item,
             due,
             is_alone: in_flight == 0,

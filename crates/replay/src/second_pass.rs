@@ -11,7 +11,7 @@ use record::ReplayCounts;
 use trace::{Class, Io, Op, ReadError, TraceReader};
 
 use crate::class::Classifier;
-use crate::depend::{Arrival, Inference, Waits};
+use crate::depend::{Arrival, Inference, IoDependencies};
 use crate::map::Placer;
 use crate::source::arrival;
 
@@ -41,7 +41,7 @@ pub(crate) struct Item {
     /// True if it failed when it was recorded.
     pub had_failed: bool,
     /// I/O that it waited for; only where that is requested.
-    pub waits: Waits,
+    pub waits: IoDependencies,
 }
 
 /// Settings by which the thread sorts the I/Os.
@@ -236,7 +236,7 @@ impl Batcher<'_> {
             len,
             was_alone,
             had_failed: io.failed,
-            waits: Waits::default(),
+            waits: IoDependencies::default(),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use record::{Bytes, OffsetMap, ReplayedTrace};
 use trace::{DeviceIndex, Op, ReadError, WriteCache};
 
-use crate::map::Touched;
+use crate::map::TouchedUnits;
 use crate::source::{Opener, arrival};
 
 /// I/Os after which an interrupt is polled.
@@ -27,7 +27,7 @@ pub struct SurveyedDevice {
     /// End of the last byte that is read or written.
     pub reach: Bytes,
     /// The parts that are read or written, where the map asks for them.
-    pub(crate) touched: Option<Touched>,
+    pub(crate) touched: Option<TouchedUnits>,
 }
 
 impl SurveyedDevice {
@@ -105,7 +105,7 @@ pub fn survey(
                     ios: 0,
                     is_written: false,
                     reach: Bytes(0),
-                    touched: (map == OffsetMap::Compact).then(Touched::default),
+                    touched: (map == OffsetMap::Compact).then(TouchedUnits::default),
                 });
                 survey.devices.len() - 1
             })

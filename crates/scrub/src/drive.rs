@@ -40,7 +40,7 @@ use super::foreground::ForegroundSample;
 use direct::DirectComparison;
 pub(super) use sync_window::is_limit;
 use sync_window::{SyncWindow, Throttle};
-pub(super) use waits::{PendingWork, Waits, makes_whole};
+pub(super) use waits::{PendingWork, PendingWorkDetector, makes_whole};
 
 /// Interval at which md's position is polled while it is waited for.
 const TICK: Nanos = Nanos(10_000_000);
@@ -84,7 +84,7 @@ pub(crate) trait ArrayControl {
     /// The kernel's error.
     fn write_sync_action(&mut self, action: SyncAction) -> linux::Result<()>;
     /// Work that md waits to do until the check has ended.
-    fn waits(&mut self) -> Option<Waits>;
+    fn waits(&mut self) -> Option<PendingWork>;
     /// True if the array exists.
     fn is_there(&mut self) -> bool;
     /// Foreground I/O since the last call; probes continue at least so many seconds apart, or stop.
@@ -174,7 +174,7 @@ pub(crate) enum ScrubEnd {
     /// md began other work, which was not delayed.
     Recovery(SyncAction),
     /// md waits to do this, which comes first.
-    Waits(Waits),
+    Waits(PendingWork),
     /// md does not let the check begin, since it works on an array that shares a disk with this one.
     Delayed,
     /// Another program changed this tunable.

@@ -59,7 +59,7 @@ pub(crate) struct Foreground {
     detector: ForegroundDetector,
     sampled: Instant,
     /// Disks of which only a part is the device's.
-    neighbours: Vec<Neighbours>,
+    neighbours: Vec<OtherUsers>,
     prober: Option<Prober>,
 }
 
@@ -91,13 +91,13 @@ impl Shared {
 }
 
 /// Users of the rest of a disk: the kernel's counts of the disk less those of the parts.
-struct Neighbours {
+struct OtherUsers {
     disk: Counter,
     parts: Vec<Counter>,
     before: Option<(f64, f64)>,
 }
 
-impl Neighbours {
+impl OtherUsers {
     /// Bytes that they read and wrote since the last time. The counters are not read at one moment, so that some
     /// are counted late, after a number below zero.
     fn since(&mut self) -> (f64, f64) {
@@ -138,7 +138,7 @@ impl Foreground {
         let open = |device: &Device| Counter::open(root, device).ok();
         let neighbours = shared.iter().filter_map(|shared| {
             let parts: Option<Vec<Counter>> = shared.parts.iter().map(open).collect();
-            let mut neighbours = Neighbours {
+            let mut neighbours = OtherUsers {
                 disk: open(&shared.disk)?,
                 parts: parts?,
                 before: None,
@@ -171,7 +171,7 @@ impl Foreground {
             prober.want(probing);
             prober.take()
         });
-        let of_others = self.neighbours.iter_mut().map(Neighbours::since);
+        let of_others = self.neighbours.iter_mut().map(OtherUsers::since);
         let beside = of_others.fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
         let own = own();
         let of_reads = own.unwrap_or_default();

@@ -26,7 +26,7 @@ use linux::md::sync::Sync;
 use record::sample::SyncAction;
 use serde::{Deserialize, Serialize};
 
-use super::drive::{PendingWork, makes_whole};
+use super::drive::{PendingWorkDetector, makes_whole};
 use super::lock;
 use super::saved_tunables::{RestoreResult, RestoredBy, SavedTunables, is_held};
 
@@ -304,7 +304,7 @@ fn watch_until(
     turn: Duration,
 ) -> Vec<u8> {
     // The check begins only after its guard, and md has begun by then what it can.
-    let waiting = PendingWork::before(sync);
+    let waiting = PendingWorkDetector::before(sync);
     let mut stood = 0;
     loop {
         match receiver.recv_timeout(turn) {
@@ -327,7 +327,7 @@ fn watch_until(
 /// True if `sync_max` or a limit keeps md from recovering the array, or one beside it. While a check stands at
 /// the window, md does not even begin to recover; and under the limit that stops a check a recovery would take
 /// years.
-fn hinders_recovery(sync: &Sync, waiting: &PendingWork) -> bool {
+fn hinders_recovery(sync: &Sync, waiting: &PendingWorkDetector) -> bool {
     let Ok(state) = sync.state() else {
         return false;
     };
@@ -364,7 +364,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::atomic::Ordering::SeqCst;
 
-    use super::super::drive::Waits;
+    use super::super::drive::PendingWork;
     use super::super::saved_tunables::tests::{TURNED, Tunables};
     use super::*;
 
@@ -435,13 +435,13 @@ mod tests {
         };
         member("vda", "0", "in_sync");
         member("vdb", "none", "spare");
-        let before = PendingWork::before(&tunables.sync);
+        let before = PendingWorkDetector::before(&tunables.sync);
         assert!(!hinders_recovery(&tunables.sync, &before));
         member("vda", "0", "in_sync,want_replacement");
         assert!(hinders_recovery(&tunables.sync, &before));
-        assert_eq!(before.now(), Some(Waits::Replacement));
+        assert_eq!(before.now(), Some(PendingWork::Replacement));
         // md was idle, and has not begun it.
-        let left = PendingWork::before(&tunables.sync);
+        let left = PendingWorkDetector::before(&tunables.sync);
         assert!(!hinders_recovery(&tunables.sync, &left));
     }
 

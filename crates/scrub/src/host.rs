@@ -13,7 +13,7 @@ use record::Nanos;
 use record::sample::SyncAction;
 
 use super::compare::{Comparer, ComparisonResult};
-use super::drive::{ArrayControl, PendingWork, ScrubProgress, Waits};
+use super::drive::{ArrayControl, PendingWork, PendingWorkDetector, ScrubProgress};
 use super::foreground::Foreground;
 use super::foreground::ForegroundSample;
 use super::target::Target;
@@ -21,7 +21,7 @@ use super::target::Target;
 /// One array of this host.
 pub(crate) struct HostArray<'a> {
     sync: &'a Sync,
-    waiting: PendingWork,
+    waiting: PendingWorkDetector,
     began: Instant,
     members: Vec<Counter>,
     foreground: Foreground,
@@ -44,7 +44,7 @@ impl<'a> HostArray<'a> {
         let members = target.members.iter();
         HostArray {
             sync: &target.sync,
-            waiting: PendingWork::before(&target.sync),
+            waiting: PendingWorkDetector::before(&target.sync),
             began: Instant::now(),
             members: members
                 .filter_map(|member| Counter::open(root, member).ok())
@@ -112,7 +112,7 @@ impl ArrayControl for HostArray<'_> {
         self.sync.write_sync_action(action)
     }
 
-    fn waits(&mut self) -> Option<Waits> {
+    fn waits(&mut self) -> Option<PendingWork> {
         self.waiting.now()
     }
 

@@ -40,7 +40,7 @@ const READERS: usize = 8;
 
 /// Settings of the server: all that can be wrong in its arguments and files, before it listens.
 pub(crate) struct ServerSettings {
-    door: Door,
+    door: ServerAccess,
     slot_s: i64,
     stores: Stores,
     ledger: PathBuf,
@@ -53,7 +53,7 @@ impl ServerSettings {
     /// Refused where a file cannot be read or is wrong, or what is requested cannot be had together.
     pub(crate) fn of(args: &ServeArgs, context: &Context) -> Result<ServerSettings, Failure> {
         Ok(ServerSettings {
-            door: Door::of(args)?,
+            door: ServerAccess::of(args)?,
             slot_s: slot(args)?,
             stores: stores(args, context)?,
             ledger: context.ledger_path()?,
@@ -150,13 +150,13 @@ fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
 }
 
 /// Tokens and TLS of the server.
-struct Door {
+struct ServerAccess {
     tokens: Option<Tokens>,
     tls: Option<TlsAcceptor>,
 }
 
-impl Door {
-    fn of(args: &ServeArgs) -> Result<Door, Failure> {
+impl ServerAccess {
+    fn of(args: &ServeArgs) -> Result<ServerAccess, Failure> {
         let is_reached = !args.listen.0.ip().is_loopback() || args.behind_proxy.is_some();
         let is_encrypted = args.tls_cert.is_some() || args.behind_proxy.is_some();
         if is_reached && (args.token_file.is_none() || !is_encrypted) {
@@ -168,7 +168,7 @@ impl Door {
         let tokens = args.token_file.as_deref().map(Tokens::open);
         let pair = args.tls_cert.as_deref().zip(args.tls_key.as_deref());
         let tls = pair.map(|(certificate, key)| tls::acceptor(certificate, key));
-        Ok(Door {
+        Ok(ServerAccess {
             tokens: tokens.transpose().refused()?,
             tls: tls.transpose().refused()?,
         })

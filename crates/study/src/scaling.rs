@@ -18,7 +18,7 @@ pub struct Point {
 
 /// A ratio with its 95 % interval, where there is one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Share {
+pub struct RatioEstimate {
     /// The ratio.
     pub ratio: f64,
     /// Its interval; `None` where a half width that it takes is unknown.
@@ -57,7 +57,7 @@ fn adds(from: &Rate, to: &Rate) -> bool {
 /// it is, and a loss is hidden rather than invented.
 ///
 /// `None` where no odd number was measured together with both its neighbours.
-pub fn odd_against_even(points: &[Point]) -> Option<Share> {
+pub fn odd_against_even(points: &[Point]) -> Option<RatioEstimate> {
     let rates = rates(points);
     let at = |members: usize| rates.iter().position(|rate| rate.members == members);
     // What a relative change of each rate changes in the sum of the logarithms.
@@ -82,7 +82,7 @@ pub fn odd_against_even(points: &[Point]) -> Option<Share> {
     let variance: Option<f64> = used
         .map(|(weight, rate)| Some((weight / count).powi(2) * rate.variance?))
         .sum();
-    Share::of(sum / count, variance)
+    RatioEstimate::of(sum / count, variance)
 }
 
 /// A point in logarithms.
@@ -110,7 +110,8 @@ impl Rate {
     /// Gain by more members, as a share of a proportional one, with its 95 % interval. `None` where a half
     /// width is unknown.
     fn gain_to(&self, to: &Rate) -> Option<GainBounds> {
-        let ratio = Share::of(to.log - self.log, add(self.variance, to.variance))?.interval?;
+        let ratio =
+            RatioEstimate::of(to.log - self.log, add(self.variance, to.variance))?.interval?;
         let proportion = to.members as f64 / self.members as f64 - 1.0;
         Some(GainBounds {
             low: (ratio.low - 1.0) / proportion,
@@ -128,12 +129,12 @@ struct GainBounds {
 /// The 95 % half width of a normal value in standard deviations.
 const NORMAL: f64 = 1.96;
 
-impl Share {
+impl RatioEstimate {
     /// From a logarithm and its variance; `None` where it is not finite.
-    fn of(log: f64, variance: Option<f64>) -> Option<Share> {
+    fn of(log: f64, variance: Option<f64>) -> Option<RatioEstimate> {
         let ratio = log.exp();
         let interval = |v: f64| RatioInterval::of_logs(log, NORMAL * v.sqrt());
-        ratio.is_finite().then(|| Share {
+        ratio.is_finite().then(|| RatioEstimate {
             ratio,
             interval: variance.and_then(interval),
         })

@@ -8,7 +8,7 @@ use linux::block::{DeviceNumber, Devices};
 use super::built_layout::schedulers;
 use super::layout::Layout;
 use super::plan::LayoutPlan;
-use super::record::{LeftOut, SweepSettings};
+use super::record::{ExcludedSetting, SweepSettings};
 use array::check::{LEAST_XFS, kernel_has_md};
 use array::host::ArrayHost;
 use domain::filesystem::Fs;
@@ -79,7 +79,7 @@ fn leave_out(
     let before = planned.layouts.len();
     planned.layouts.retain(|layout| !is_out(layout));
     if planned.layouts.len() < before {
-        planned.left_out.push(LeftOut { what, why });
+        planned.left_out.push(ExcludedSetting { what, why });
     }
 }
 

@@ -44,7 +44,9 @@ pub use figure::{Figure, Metric};
 pub use figures::{figures_of, reason_never_measured};
 pub(crate) use layout::{Factor, Layout};
 pub use objective::{Objective, Requirement, ThresholdSide};
-pub(crate) use record::{Cell, CellOutcome, LeftOut, Probe, SweepRecord, SweepSettings, Value};
+pub(crate) use record::{
+    Cell, CellOutcome, ExcludedSetting, Probe, SweepRecord, SweepSettings, Value,
+};
 pub use saved::{document, report_page};
 #[cfg(test)]
 pub(crate) use {decision::Point, layout::Factors, price::Cost, record::SweptVolume};

@@ -3,7 +3,7 @@
 use record::Bytes;
 
 use super::layout::{Factors, Layout};
-use super::record::LeftOut;
+use super::record::ExcludedSetting;
 use array::geometry::bad_chunk;
 use domain::filesystem::Fs;
 use domain::raid::{Level, Placement, Raid10Layout};
@@ -14,7 +14,7 @@ pub(crate) struct LayoutPlan {
     /// The layouts: level, members, copies, chunk, file system, scheduler, the last varying fastest.
     pub layouts: Vec<Layout>,
     /// Layouts that are not measured, and the reasons.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedSetting>,
 }
 
 /// One, two, four and so on up to all devices, and all of them.
@@ -95,7 +95,7 @@ fn lays_out_copies(level: Level) -> bool {
 }
 
 /// The shapes, each once: a disk alone is the same at every level and chunk.
-fn shapes(factors: &Factors, left_out: &mut Vec<LeftOut>) -> Vec<Shape> {
+fn shapes(factors: &Factors, left_out: &mut Vec<ExcludedSetting>) -> Vec<Shape> {
     let mut shapes: Vec<Shape> = Vec::new();
     let mut add = |shape| {
         if !shapes.contains(&shape) {
@@ -103,7 +103,7 @@ fn shapes(factors: &Factors, left_out: &mut Vec<LeftOut>) -> Vec<Shape> {
         }
     };
     let mut leave_out = |what: String, why: String| {
-        let entry = LeftOut { what, why };
+        let entry = ExcludedSetting { what, why };
         if !left_out.contains(&entry) {
             left_out.push(entry);
         }

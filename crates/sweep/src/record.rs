@@ -149,7 +149,7 @@ pub(crate) struct Probe {
 /// A setting that cannot be measured on this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct LeftOut {
+pub(crate) struct ExcludedSetting {
     /// Name of the setting or layouts left out, such as `fs xfs` or `RAID 5 of 2`.
     pub what: String,
     /// The reason, as a clause: `mkfs.xfs is not on the PATH; install it: apt-get install xfsprogs`.
@@ -176,7 +176,7 @@ pub(crate) struct SweepRecord {
     /// The layout that is measured again between blocks.
     pub baseline: usize,
     /// Settings that are not measured, and the reasons.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedSetting>,
     /// Result of the probe of the volumes.
     pub probe: Option<Probe>,
     /// The blocks that were begun.

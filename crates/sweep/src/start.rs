@@ -14,7 +14,7 @@ use super::check::check;
 use super::checkpoint::Checkpoint;
 use super::plan::LayoutPlan;
 use super::ready::{ETC, ReadySweep, host, open, refused};
-use super::record::{LeftOut, SweepRecord, SweepSettings, SweptVolume};
+use super::record::{ExcludedSetting, SweepRecord, SweepSettings, SweptVolume};
 use super::testbed::{OverwriteConsent, Testbed};
 use super::{resume, settings};
 use crate::args::SweepArgs;
@@ -211,7 +211,7 @@ fn is_same_sweep(before: &SweepSettings, now: &SweepSettings) -> bool {
 pub(crate) struct RehearsalBody<'a> {
     dry_run: bool,
     layouts: Vec<String>,
-    left_out: &'a [LeftOut],
+    left_out: &'a [ExcludedSetting],
 }
 
 /// The layouts that would be measured.

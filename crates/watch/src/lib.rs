@@ -118,7 +118,7 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
         // The recorder has the ledger open.
         _ => None,
     };
-    let mut live = Live {
+    let mut live = LiveConsumers {
         collector,
         watch: Watch::new(Settings {
             stall: args.stall.0,
@@ -147,7 +147,7 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
 }
 
 /// Consumers of each present sample.
-struct Live<'a> {
+struct LiveConsumers<'a> {
     collector: Collector,
     watch: Watch,
     filter: Filter,
@@ -159,7 +159,7 @@ struct Live<'a> {
     report: Option<ReportPage>,
 }
 
-impl Live<'_> {
+impl LiveConsumers<'_> {
     /// Watches until it is interrupted, or has seen enough.
     fn run(
         &mut self,

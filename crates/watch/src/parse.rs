@@ -51,7 +51,7 @@ pub(super) fn parse(
     let is_silent = page.is_some() && !args.plain && !args.json;
     let watched = context.watched && (is_silent || !is_answer_seen());
     let progress = Progress::new(log.bytes, watched);
-    let input = Heeding {
+    let input = InterruptibleReader {
         input: BufReader::with_capacity(
             CHUNK,
             Utf8::new(InterruptibleLog {
@@ -278,12 +278,12 @@ impl Read for InterruptibleLog<'_> {
 
 /// A log that seems to end when somebody wants to: gigabytes without a report are read between two
 /// of them.
-struct Heeding<'a> {
+struct InterruptibleReader<'a> {
     input: BufReader<Utf8<InterruptibleLog<'a>>>,
     interrupt: &'a AtomicBool,
 }
 
-impl Read for Heeding<'_> {
+impl Read for InterruptibleReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.fill_buf()?.read(buffer)?;
         self.consume(length);
@@ -291,7 +291,7 @@ impl Read for Heeding<'_> {
     }
 }
 
-impl BufRead for Heeding<'_> {
+impl BufRead for InterruptibleReader<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         if self.interrupt.load(Relaxed) {
             return Ok(&[]);

@@ -39,7 +39,7 @@ use place::ClaimedDisk;
 use progress::DiskLine;
 use sample::{ReadBack, read_back};
 use start::{PreparedZeroing, start};
-use state::{DiskState, Stop, lock};
+use state::{DiskState, IncompleteReason, lock};
 use ui::context::{Context, notice};
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome, sentence};
 use ui::format;
@@ -172,7 +172,10 @@ fn all(
     lister: &dyn ListEngine,
     (root, ledger): (&Root, Option<&Path>),
     interrupt: &AtomicBool,
-) -> (Vec<Result<(), Stop>>, Vec<Option<ForegroundReport>>) {
+) -> (
+    Vec<Result<(), IncompleteReason>>,
+    Vec<Option<ForegroundReport>>,
+) {
     let shared: Vec<DiskState> = ready
         .checkpoint
         .disks
@@ -277,35 +280,39 @@ fn take(shared: &[DiskState], disks: &mut [Disk]) -> bool {
 /// Sentence when not all disks came to their end; `None` when they did.
 fn unfinished(
     disks: &[Disk],
-    ended: &[Result<(), Stop>],
+    ended: &[Result<(), IncompleteReason>],
     foreground: &[Option<ForegroundReport>],
 ) -> Option<String> {
     if ended.iter().all(Result::is_ok) {
         return None;
     }
-    let line =
-        |((disk, ended), foreground): ((&Disk, &Result<(), Stop>), &Option<ForegroundReport>)| {
-            let beside = foreground.as_ref().map(ForegroundReport::text);
-            let beside = beside.map_or(String::new(), |text| {
-                format!(". {}", text.trim_end_matches('.'))
-            });
-            let share = disk.settled().0 as f64 / disk.size.0.max(1) as f64;
-            let stopped = match ended {
-                Ok(()) => "it only has its stamp left".to_owned(),
-                Err(Stop::Signal) => "stopped by a signal".to_owned(),
-                Err(Stop::Gone(why)) => why.clone(),
-            };
-            format!(
-                "\n  - {}: {} of {} ({}); {stopped}{beside}",
-                disk.path.display(),
-                disk.zeroed.total(),
-                disk.size,
-                format::percent(share)
-            )
+    let line = |((disk, ended), foreground): (
+        (&Disk, &Result<(), IncompleteReason>),
+        &Option<ForegroundReport>,
+    )| {
+        let beside = foreground.as_ref().map(ForegroundReport::text);
+        let beside = beside.map_or(String::new(), |text| {
+            format!(". {}", text.trim_end_matches('.'))
+        });
+        let share = disk.settled().0 as f64 / disk.size.0.max(1) as f64;
+        let stopped = match ended {
+            Ok(()) => "it only has its stamp left".to_owned(),
+            Err(IncompleteReason::Signal) => "stopped by a signal".to_owned(),
+            Err(IncompleteReason::Gone(why)) => why.clone(),
         };
+        format!(
+            "\n  - {}: {} of {} ({}); {stopped}{beside}",
+            disk.path.display(),
+            disk.zeroed.total(),
+            disk.size,
+            format::percent(share)
+        )
+    };
     let disks = disks.iter().zip(ended).zip(foreground);
     let lines: Vec<String> = disks.map(line).collect();
-    let gone = ended.iter().any(|end| matches!(end, Err(Stop::Gone(_))));
+    let gone = ended
+        .iter()
+        .any(|end| matches!(end, Err(IncompleteReason::Gone(_))));
     let advice = match gone {
         true => "\nLeave out a disk that is gone.",
         false => "",
@@ -323,13 +330,15 @@ fn finish(
     places: &[ClaimedDisk],
     disks: &[Disk],
     foreground: &[Option<ForegroundReport>],
-    read: impl Fn(&ClaimedDisk, &Disk) -> Result<ReadBack, Stop> + Sync,
+    read: impl Fn(&ClaimedDisk, &Disk) -> Result<ReadBack, IncompleteReason> + Sync,
 ) -> (Vec<ZeroedDisk>, Vec<String>) {
     let read = &read;
     let all = || places.iter().zip(disks);
     let mut backs = at_once(all().map(|(place, disk)| move || read(place, disk)));
-    if backs.contains(&Err(Stop::Signal)) {
-        let stopped = backs.into_iter().map(|back| back.and(Err(Stop::Signal)));
+    if backs.contains(&Err(IncompleteReason::Signal)) {
+        let stopped = backs
+            .into_iter()
+            .map(|back| back.and(Err(IncompleteReason::Signal)));
         backs = stopped.collect();
     }
     let ended =
@@ -348,10 +357,10 @@ fn finish(
                 });
                 continue;
             }
-            Err(Stop::Signal) => {
+            Err(IncompleteReason::Signal) => {
                 "it is zeroed, and was stopped by a signal while samples were read back".to_owned()
             }
-            Err(Stop::Gone(why)) => why,
+            Err(IncompleteReason::Gone(why)) => why,
         };
         failures.push(format!("{}: {why}", disk.path.display()));
     }
@@ -359,15 +368,17 @@ fn finish(
 }
 
 /// Result of a thread's work; one that panicked has stopped.
-fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, Stop>>) -> Result<T, Stop> {
-    let lost = |_| Err(Stop::Gone("its thread has failed".to_owned()));
+fn joined<T>(
+    thread: thread::ScopedJoinHandle<'_, Result<T, IncompleteReason>>,
+) -> Result<T, IncompleteReason> {
+    let lost = |_| Err(IncompleteReason::Gone("its thread has failed".to_owned()));
     thread.join().unwrap_or_else(lost)
 }
 
 /// Results of works, in their order, each done on its own thread at the same time as the others.
-fn at_once<T: Send, W: FnOnce() -> Result<T, Stop> + Send>(
+fn at_once<T: Send, W: FnOnce() -> Result<T, IncompleteReason> + Send>(
     works: impl Iterator<Item = W>,
-) -> Vec<Result<T, Stop>> {
+) -> Vec<Result<T, IncompleteReason>> {
     thread::scope(|scope| {
         let threads: Vec<_> = works.map(|work| scope.spawn(work)).collect();
         threads.into_iter().map(joined).collect()
@@ -380,24 +391,28 @@ fn read_samples(
     disk: &Disk,
     root: &Root,
     interrupt: &AtomicBool,
-) -> Result<ReadBack, Stop> {
+) -> Result<ReadBack, IncompleteReason> {
     if let Some(why) = place.resized() {
-        return Err(Stop::Gone(why));
+        return Err(IncompleteReason::Gone(why));
     }
     let zeroed = Ranges::all(disk.size).subtract(&disk.failed);
     let zeroed = zeroed.subtract(&Ranges::from(place.stamped()));
     let seed = disk.size.0 ^ u64::from(disk.starts);
-    read_back(place, &zeroed, seed, root, interrupt).ok_or(Stop::Signal)
+    read_back(place, &zeroed, seed, root, interrupt).ok_or(IncompleteReason::Signal)
 }
 
 /// Takes the stamp of a disk away, and reads its block back too.
-fn take_stamp(place: &ClaimedDisk, disk: &Disk, mut back: ReadBack) -> Result<ReadBack, Stop> {
+fn take_stamp(
+    place: &ClaimedDisk,
+    disk: &Disk,
+    mut back: ReadBack,
+) -> Result<ReadBack, IncompleteReason> {
     // A first block that is bad carries no stamp, and stands among what failed.
     if !disk.unstamped {
         let stamp = place.stamped();
-        place
-            .clear_stamp(disk.method.offload())
-            .map_err(|error| Stop::Gone(format!("its first block could not be zeroed: {error}")))?;
+        place.clear_stamp(disk.method.offload()).map_err(|error| {
+            IncompleteReason::Gone(format!("its first block could not be zeroed: {error}"))
+        })?;
         back.take(stamp.clone(), place.is_zero(stamp));
     }
     Ok(back)

@@ -20,7 +20,7 @@ pub(crate) fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Reason for which a disk was not zeroed to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum IncompleteReason {
     /// There was a signal.
     Signal,
     /// The disk is not to be worked with any more; a clause says why.
@@ -70,7 +70,7 @@ impl DiskState {
     /// # Errors
     /// The kernel's error, of this flush or of an earlier one that failed: what was written since the last
     /// good one may be lost, and is never called durable.
-    pub(crate) fn make_durable(&self, place: &ClaimedDisk) -> Result<(), Stop> {
+    pub(crate) fn make_durable(&self, place: &ClaimedDisk) -> Result<(), IncompleteReason> {
         let mut failed = lock(&self.settling);
         if failed.is_none() {
             let disk = lock(&self.now).clone();
@@ -86,7 +86,7 @@ impl DiskState {
             }
         }
         let why = failed.as_deref().unwrap_or("no reason given");
-        Err(Stop::Gone(format!(
+        Err(IncompleteReason::Gone(format!(
             "what was written could not be flushed: {why}"
         )))
     }

@@ -18,7 +18,7 @@ use super::pace::PaceRecorder;
 use super::place::{ClaimedDisk, LARGEST, LARGEST_BLOCK};
 use super::sample::{DoubleWriteTimes, GROUP, PLACE, places};
 use super::source::{DEPTH, DoubleWrites, PresenceDoubt, ZeroStream, is_away};
-use super::state::{DiskState, Stop, lock};
+use super::state::{DiskState, IncompleteReason, lock};
 use ui::context::notice;
 
 /// Size of the pieces that the device zeroes itself: between two of them a signal is heard.
@@ -49,7 +49,7 @@ impl Work<'_> {
     ///
     /// # Errors
     /// The reason for which it ended early.
-    pub(crate) fn run(&self) -> Result<(), Stop> {
+    pub(crate) fn run(&self) -> Result<(), IncompleteReason> {
         let _ended = RaiseOnDrop(from_ref(&self.shared.ended));
         let ended = self.zero();
         // What a flush has lost comes first: it is why the rest ended.
@@ -57,7 +57,7 @@ impl Work<'_> {
         ended
     }
 
-    fn zero(&self) -> Result<(), Stop> {
+    fn zero(&self) -> Result<(), IncompleteReason> {
         let (stamp, untouched, first, offload) = {
             let disk = lock(&self.shared.now);
             let (untouched, first) = (disk.zeroed.is_empty(), disk.starts == 1);
@@ -87,11 +87,11 @@ impl Work<'_> {
         self.try_again()?;
         self.place
             .resized()
-            .map_or(Ok(()), |why| Err(Stop::Gone(why)))
+            .map_or(Ok(()), |why| Err(IncompleteReason::Gone(why)))
     }
 
     /// Writes the stamp, and zeros behind it what tells what the disk was.
-    fn begin(&self, stamp: &str, offloaded: bool) -> Result<(), Stop> {
+    fn begin(&self, stamp: &str, offloaded: bool) -> Result<(), IncompleteReason> {
         let block = self.place.stamped();
         match self.place.put_stamp(stamp) {
             Ok(()) => self.zeroed(block.clone()),
@@ -128,17 +128,22 @@ impl Work<'_> {
     }
 
     /// Writes zeros over a set of bytes.
-    fn stream(&self, todo: &Ranges, largest: Bytes, timed: bool) -> Result<(), Stop> {
+    fn stream(&self, todo: &Ranges, largest: Bytes, timed: bool) -> Result<(), IncompleteReason> {
         let limiter = Limiter::new(self.limit, self.throttle);
         let mut stream = ZeroStream::new(self.place, self.shared, todo, largest, limiter, timed);
         let ended = self.list(&mut stream, DEPTH, largest);
         match stream.gone.take() {
-            Some(why) => Err(Stop::Gone(why)),
+            Some(why) => Err(IncompleteReason::Gone(why)),
             None => ended,
         }
     }
 
-    fn list(&self, source: &mut dyn RequestSource, depth: u32, largest: Bytes) -> Result<(), Stop> {
+    fn list(
+        &self,
+        source: &mut dyn RequestSource,
+        depth: u32,
+        largest: Bytes,
+    ) -> Result<(), IncompleteReason> {
         let list = List {
             files: &[&self.place.direct],
             memory: BufferMode::Zeros,
@@ -148,14 +153,14 @@ impl Work<'_> {
             interrupt: self.interrupt,
         };
         match self.lister.run(&list, source) {
-            Ok(end) if end.ended == EndReason::Interrupted => Err(Stop::Signal),
+            Ok(end) if end.ended == EndReason::Interrupted => Err(IncompleteReason::Signal),
             Ok(_) => Ok(()),
-            Err(error) => Err(Stop::Gone(error.to_string())),
+            Err(error) => Err(IncompleteReason::Gone(error.to_string())),
         }
     }
 
     /// Has the device zero what is left.
-    fn offload(&self, how: Offload) -> Result<(), Stop> {
+    fn offload(&self, how: Offload) -> Result<(), IncompleteReason> {
         let began = Instant::now();
         let mut limiter = Limiter::new(self.limit, self.throttle);
         let mut clocked = PaceRecorder::start(&lock(&self.shared.now).pace, Nanos(0));
@@ -193,16 +198,16 @@ impl Work<'_> {
                 }
                 Err(error) => {
                     let gone = doubt.failed(self.place, &self.shared.now, piece, &error);
-                    gone.map_or(Ok(()), |why| Err(Stop::Gone(why)))?;
+                    gone.map_or(Ok(()), |why| Err(IncompleteReason::Gone(why)))?;
                 }
             }
         }
         Ok(())
     }
 
-    fn check_signals(&self) -> Result<(), Stop> {
+    fn check_signals(&self) -> Result<(), IncompleteReason> {
         if self.interrupt.load(Relaxed) {
-            return Err(Stop::Signal);
+            return Err(IncompleteReason::Signal);
         }
         if self.shared.is_lost() {
             return self.shared.make_durable(self.place);
@@ -211,7 +216,7 @@ impl Work<'_> {
     }
 
     /// Tries again, in small pieces and by writing, what failed.
-    fn try_again(&self) -> Result<(), Stop> {
+    fn try_again(&self) -> Result<(), IncompleteReason> {
         let failed = self.failed();
         if failed.is_empty() || failed.total() > MOST_TRIED_AGAIN {
             return Ok(());
@@ -221,7 +226,7 @@ impl Work<'_> {
 
     /// Times the first and the second write of a sample of places: of what is not written yet, or,
     /// where the device has zeroed it, of what it zeroed.
-    fn sample(&self) -> Result<(), Stop> {
+    fn sample(&self) -> Result<(), IncompleteReason> {
         let (of, seed) = {
             let disk = lock(&self.shared.now);
             let of = match disk.method.offload() {
@@ -263,8 +268,8 @@ impl Work<'_> {
     }
 }
 
-fn stop_of_error(what: &str, error: &std::io::Error) -> Stop {
-    Stop::Gone(format!("{what}: {error}"))
+fn stop_of_error(what: &str, error: &std::io::Error) -> IncompleteReason {
+    IncompleteReason::Gone(format!("{what}: {error}"))
 }
 
 #[cfg(test)]

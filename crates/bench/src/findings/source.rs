@@ -4,7 +4,7 @@ use record::{Bytes, Cache, CacheKind, Finding, FindingCode, Phase, Run, Severity
 
 use super::bonnie;
 use super::finding::finding;
-use crate::contents::{self, Faster};
+use crate::contents::{self, FasterContents};
 use ui::format::{number, percent};
 use ui::units::rate;
 
@@ -52,7 +52,7 @@ pub(super) fn unwritten(run: &Run) -> Option<Finding> {
 
 /// The target writes data that compresses or repeats faster than random data.
 pub(super) fn compressed(run: &Run) -> Option<Finding> {
-    let Faster {
+    let FasterContents {
         given,
         random,
         contents,

@@ -243,7 +243,7 @@ fn heeding<'env, T>(
 ) -> T {
     let ended = Arc::new(AtomicBool::new(false));
     thread::scope(|scope| {
-        let _ends = HeedingEnds(Arc::clone(&ended));
+        let _ends = SignalThreadEnd(Arc::clone(&ended));
         scope.spawn(move || {
             while !ended.load(Relaxed) {
                 if interrupt.load(Relaxed) {
@@ -257,9 +257,9 @@ fn heeding<'env, T>(
 }
 
 /// Ends the thread that looks for a signal, which a scope waits for also when the work panics.
-struct HeedingEnds(Arc<AtomicBool>);
+struct SignalThreadEnd(Arc<AtomicBool>);
 
-impl Drop for HeedingEnds {
+impl Drop for SignalThreadEnd {
     fn drop(&mut self) {
         self.0.store(true, Relaxed);
     }

@@ -85,7 +85,7 @@ impl Drop for Folder {
 
 /// Result for a directory whose owner is gone.
 #[derive(Debug, PartialEq)]
-pub(crate) enum LeftOver {
+pub(crate) enum LeftoverFolder {
     /// It is gone, with what was in it.
     Removed(PathBuf),
     /// It is as it was, since this is not ours: the directory, or what of it.
@@ -94,20 +94,20 @@ pub(crate) enum LeftOver {
     Shared(PathBuf),
 }
 
-impl LeftOver {
+impl LeftoverFolder {
     /// Note on it for the user, as a sentence.
     pub(crate) fn note(&self) -> String {
         match self {
-            LeftOver::Removed(path) => {
+            LeftoverFolder::Removed(path) => {
                 format!("Removed {}, which a killed run had left.", path.display())
             }
-            LeftOver::Kept(path, foreign) => format!(
+            LeftoverFolder::Kept(path, foreign) => format!(
                 "Left {} as it is: it has a name of disksmith's and no run uses it, but {} is not \
                  this user's alone, or not created by a run. Remove it if it is not needed.",
                 path.display(),
                 foreign.display()
             ),
-            LeftOver::Shared(path) => format!(
+            LeftoverFolder::Shared(path) => format!(
                 "Left {} as it is: it has a name of ours, and a run on another host may be using it. \
                  Remove it if none does.",
                 path.display()
@@ -118,7 +118,7 @@ impl LeftOver {
 
 /// Removes directories in `parent` that bear our name, whose owner is gone and which hold nothing
 /// that is not ours. Returns what became of each that no run of this host uses.
-pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftOver> {
+pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftoverFolder> {
     match space::of(parent) {
         Ok(space) => remove_on(space.medium(), parent),
         Err(_) => Vec::new(),
@@ -128,7 +128,7 @@ pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftOver> {
 /// As [`remove_left_over`], on a file system of this kind: the locks of one that other hosts may
 /// mount too are of each host alone (NFS has none for directories, FUSE mostly none), so there
 /// nobody can tell what is abandoned.
-fn remove_on(medium: FilesystemMedium, parent: &Path) -> Vec<LeftOver> {
+fn remove_on(medium: FilesystemMedium, parent: &Path) -> Vec<LeftoverFolder> {
     let shared = matches!(medium, FilesystemMedium::Network | FilesystemMedium::Fuse);
     let Ok(above) = open_parent(parent) else {
         return Vec::new();
@@ -140,15 +140,15 @@ fn remove_on(medium: FilesystemMedium, parent: &Path) -> Vec<LeftOver> {
             let name = CString::new(entry.file_name().as_bytes()).ok()?;
             let path = entry.path();
             if shared {
-                return Some(LeftOver::Shared(path));
+                return Some(LeftoverFolder::Shared(path));
             }
             let directory = locked(above.as_fd(), &name, |locked| locked.is_ok())?;
             let removed = remove(above.as_fd(), &name, directory.as_fd());
             Some(match removed {
-                Ok(()) => LeftOver::Removed(path),
+                Ok(()) => LeftoverFolder::Removed(path),
                 Err(foreign) => {
                     let foreign = path.join(foreign);
-                    LeftOver::Kept(path, foreign)
+                    LeftoverFolder::Kept(path, foreign)
                 }
             })
         })
@@ -329,7 +329,10 @@ mod tests {
     fn the_next_start_removes_what_a_killed_one_left() {
         let parent = tempfile::tempdir().unwrap();
         let path = left(parent.path());
-        assert_eq!(remove_left_over(parent.path()), [LeftOver::Removed(path)]);
+        assert_eq!(
+            remove_left_over(parent.path()),
+            [LeftoverFolder::Removed(path)]
+        );
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
@@ -343,7 +346,7 @@ mod tests {
         assert_eq!(fs::read_dir(&real).unwrap().count(), 1);
         drop(folder);
         let path = link.join(left(&real).file_name().unwrap());
-        assert_eq!(remove_left_over(&link), [LeftOver::Removed(path)]);
+        assert_eq!(remove_left_over(&link), [LeftoverFolder::Removed(path)]);
         assert_eq!(fs::read_dir(&real).unwrap().count(), 0);
     }
 
@@ -352,7 +355,7 @@ mod tests {
         for medium in [FilesystemMedium::Network, FilesystemMedium::Fuse] {
             let parent = tempfile::tempdir().unwrap();
             let path = left(parent.path());
-            let shared = LeftOver::Shared(path.clone());
+            let shared = LeftoverFolder::Shared(path.clone());
             assert_eq!(remove_on(medium, parent.path()), [shared]);
             assert!(path.join("00001/zZ000000000f").exists());
         }
@@ -373,7 +376,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let path = left(parent.path());
         make(&path);
-        let kept = LeftOver::Kept(path.clone(), path.join(foreign));
+        let kept = LeftoverFolder::Kept(path.clone(), path.join(foreign));
         assert_eq!(remove_left_over(parent.path()), [kept]);
         for ours in ["0000000001aB3", "00001/zZ000000000f"] {
             assert!(path.join(ours).exists(), "{ours} beside {foreign}");

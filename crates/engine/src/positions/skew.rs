@@ -10,7 +10,7 @@ pub(crate) enum SkewedRanks {
     Zipf(Zipf),
     /// The exponent applied to a uniform number, and the number of ranks.
     Pareto(f64, f64),
-    Normal(Bell),
+    Normal(BellCurve),
 }
 
 impl SkewedRanks {
@@ -19,7 +19,7 @@ impl SkewedRanks {
         match spread {
             RandomDistribution::Uniform | RandomDistribution::Once => None,
             RandomDistribution::Normal(deviation) => {
-                Some(SkewedRanks::Normal(Bell::new(deviation, bound)))
+                Some(SkewedRanks::Normal(BellCurve::new(deviation, bound)))
             }
             RandomDistribution::Zipf(theta) => Some(SkewedRanks::Zipf(Zipf::new(theta, bound))),
             // u^p < h where u < h^(1/p): with p = ln h / ln (1 - h) that is 1 - h of the draws.
@@ -49,16 +49,16 @@ fn uniform(random: &mut Random) -> f64 {
 
 /// A bell curve as fio has it (lib/gauss.c): the mean of twelve even numbers, and an even deviation.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bell {
+pub(crate) struct BellCurve {
     ranks: f64,
     /// Width of the deviation, in ranks.
     deviation: f64,
 }
 
-impl Bell {
-    fn new(deviation: f64, ranks: u64) -> Bell {
+impl BellCurve {
+    fn new(deviation: f64, ranks: u64) -> BellCurve {
         let ranks = ranks as f64;
-        Bell {
+        BellCurve {
             ranks,
             deviation: (ranks * deviation).ceil().min((ranks / 2.0).floor()),
         }

@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// The switch of a machine.
 #[derive(Clone, Debug)]
-pub struct Power(Arc<Switch>);
+pub struct Power(Arc<PowerSwitch>);
 
 /// The two ends of the control port.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Control {
 }
 
 #[derive(Debug)]
-struct Switch {
+struct PowerSwitch {
     child: Mutex<Child>,
     cut: AtomicBool,
     gone: AtomicBool,
@@ -127,7 +127,7 @@ pub(super) fn switch_on(
             from_machine: child.stdout.take(),
             to_machine: child.stdin.take(),
         };
-        let power = Power(Arc::new(Switch {
+        let power = Power(Arc::new(PowerSwitch {
             child: Mutex::new(child),
             cut: AtomicBool::new(false),
             gone: AtomicBool::new(false),

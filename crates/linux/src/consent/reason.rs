@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::programs::ProgramUse;
-use super::unjudged::{OpenError, Unclear};
+use super::unjudged::{BackingUnknown, OpenError};
 use crate::block::DeviceNumber;
 use crate::signature::{LocatedContent, SignatureKind};
 
@@ -132,7 +132,7 @@ pub enum Reason {
         /// The loop device.
         holder: String,
         /// Reason why it cannot be determined.
-        why: Unclear,
+        why: BackingUnknown,
     },
     /// It lies on a file system that hides which storage it is.
     UnclearFile {
@@ -392,12 +392,12 @@ impl Reason {
                 why,
             } => {
                 match why {
-                    Unclear::Hidden(kind) => write!(
+                    BackingUnknown::Hidden(kind) => write!(
                         f,
                         "the loop device {holder} shows a file through {kind}, which hides where \
                          that file is stored"
                     ),
-                    Unclear::Unknown => write!(
+                    BackingUnknown::Unknown => write!(
                         f,
                         "the file of the loop device {holder} cannot be found from here: its node is missing or \
                          may not be opened, or its file system is mounted in another container"

@@ -15,7 +15,7 @@ use crate::signature::Partition;
 
 use super::file_system::{FileSystem, file_system_of};
 use super::identity::Storage;
-use super::unjudged::Unclear;
+use super::unjudged::BackingUnknown;
 use super::uses::DeviceUsers;
 
 /// File systems whose inodes say nothing about the storage behind them: another path to the same bytes has another
@@ -111,7 +111,7 @@ impl DeviceUsers {
     }
 
     /// A loop device in use of which it cannot be determined which storage it shows, and thus which other names that has.
-    pub(super) fn unclear_loop(&self) -> Option<(&Device, Unclear)> {
+    pub(super) fn unclear_loop(&self) -> Option<(&Device, BackingUnknown)> {
         self.devices()
             .iter()
             .filter_map(|device| Some((device, self.unclear(device, device.backing_file()?)?)))
@@ -121,17 +121,17 @@ impl DeviceUsers {
     /// Reason why the storage that a loop device shows cannot be determined; `None` where it can.
     ///
     /// Its file system must be known, by a mount or by the file at the device's path, and keep its files itself.
-    fn unclear(&self, device: &Device, path: &Path) -> Option<Unclear> {
+    fn unclear(&self, device: &Device, path: &Path) -> Option<BackingUnknown> {
         if device.loop_on().is_some() {
             return None;
         }
         let Some(shown @ Storage::File(dev, _)) = self.shown(device) else {
-            return Some(Unclear::Unknown);
+            return Some(BackingUnknown::Unknown);
         };
         let number = DeviceNumber::from_raw(dev);
         let mounts = || self.mounts_of_all().filter(|mount| mount.device == number);
         if let Some(mount) = mounts().find(|mount| is_pass_through(mount)) {
-            return Some(Unclear::Hidden(mount.kind.clone()));
+            return Some(BackingUnknown::Hidden(mount.kind.clone()));
         }
         // A subvolume of btrfs has a device number of its own, which no mount lists.
         let by_path = || {
@@ -142,8 +142,10 @@ impl DeviceUsers {
             Some(_) => None,
             None => match by_path() {
                 Some(FileSystem::Plain) => None,
-                Some(FileSystem::PassThrough(kind)) => Some(Unclear::Hidden(kind.to_owned())),
-                Some(FileSystem::Kernel) | None => Some(Unclear::Unknown),
+                Some(FileSystem::PassThrough(kind)) => {
+                    Some(BackingUnknown::Hidden(kind.to_owned()))
+                }
+                Some(FileSystem::Kernel) | None => Some(BackingUnknown::Unknown),
             },
         }
     }

@@ -51,7 +51,7 @@ impl std::error::Error for OpenError {}
 
 /// Reason for which it cannot be determined which storage a loop device shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unclear {
+pub enum BackingUnknown {
     /// The type of the file system that hides it, such as `overlay`.
     Hidden(String),
     /// Neither the device nor its path tells: its node is missing or may not be opened, or its file system is

@@ -25,7 +25,7 @@ pub struct Instance {
 
 /// Events that the kernel could not keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Losses(pub u64);
+pub struct LostEvents(pub u64);
 
 impl Instance {
     /// Makes an instance without events, whose clock is CLOCK_MONOTONIC, and removes those of processes that are gone.
@@ -154,13 +154,13 @@ impl Instance {
     }
 
     /// Events that were lost so far, of all processors.
-    pub fn losses(&self) -> Losses {
+    pub fn losses(&self) -> LostEvents {
         let folder = fs::read_dir(self.folder.join("per_cpu"))
             .into_iter()
             .flatten();
         let stats = folder.flatten().map(|cpu| cpu.path().join("stats"));
         let lost = stats.filter_map(|path| fs::read_to_string(path).ok());
-        Losses(lost.map(|text| lost_of(&text)).sum())
+        LostEvents(lost.map(|text| lost_of(&text)).sum())
     }
 }
 

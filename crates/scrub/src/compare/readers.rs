@@ -18,7 +18,7 @@ use reader::{Buffer, IdleGap};
 pub(crate) const REQUEST: Bytes = Bytes::kib(256);
 
 /// Data read from one member: ranges of it in bytes, one behind the other in memory.
-pub(super) struct Share {
+pub(super) struct MemberData {
     slot: u32,
     ranges: Vec<Range<u64>>,
     /// See [`IdleGap::read`]; `None` not to wait.
@@ -30,7 +30,7 @@ pub(super) struct Share {
     failed: Vec<Range<u64>>,
 }
 
-impl Share {
+impl MemberData {
     fn length(&self) -> usize {
         let lengths = self.ranges.iter().map(|range| range.end - range.start);
         lengths.sum::<u64>() as usize
@@ -74,7 +74,7 @@ impl Share {
 }
 
 /// Data read from all members.
-pub(super) struct Shares(BTreeMap<u32, Share>);
+pub(super) struct Shares(BTreeMap<u32, MemberData>);
 
 impl Shares {
     /// Time of the member that took longest to read.
@@ -92,8 +92,8 @@ impl Shares {
 
 /// The threads that read, one for each member.
 pub(super) struct Readers {
-    senders: BTreeMap<u32, Sender<Share>>,
-    came: Receiver<Share>,
+    senders: BTreeMap<u32, Sender<MemberData>>,
+    came: Receiver<MemberData>,
     /// Memory that was read into before.
     spare: Vec<Buffer>,
 }
@@ -108,7 +108,7 @@ impl Readers {
         let (answer, came) = channel();
         let mut senders = BTreeMap::new();
         for slot in members.slots() {
-            let (sender, sent) = channel::<Share>();
+            let (sender, sent) = channel::<MemberData>();
             let (members, answer) = (Arc::clone(&members), answer.clone());
             std::thread::Builder::new()
                 .name(format!("member {slot}"))
@@ -141,7 +141,7 @@ impl Readers {
         let mut sent = 0;
         for (slot, ranges) in ranges(groups) {
             if let Some(sender) = self.senders.get(&slot) {
-                let mut share = Share {
+                let mut share = MemberData {
                     slot,
                     ranges,
                     spacing,

@@ -19,7 +19,8 @@ use record::Nanos;
 use record::sample::SyncAction;
 
 use super::{
-    ArrayControl, ComparisonResult, ForegroundSample, ScrubEnd, ScrubProgress, Task, Waits, drive,
+    ArrayControl, ComparisonResult, ForegroundSample, PendingWork, ScrubEnd, ScrubProgress, Task,
+    drive,
 };
 pub(super) use barrier::Barrier;
 use barrier::Crossing;
@@ -174,7 +175,7 @@ pub(super) struct Model {
     begins: bool,
     pub degraded: u32,
     pub there: bool,
-    waits: Option<Waits>,
+    waits: Option<PendingWork>,
     delayed: bool,
     pub load: Load,
     crossing: Crossing,
@@ -311,7 +312,7 @@ impl Model {
             Event::Turns(_, sectors) => self.until = SyncMax::At(Sectors(sectors)),
             Event::Gone => self.there = false,
             Event::Waits => {
-                self.waits = Some(Waits::Competing(CompetingArray {
+                self.waits = Some(PendingWork::Competing(CompetingArray {
                     name: "md1".to_owned(),
                     action: SyncAction::Recover,
                 }));
@@ -589,7 +590,7 @@ impl ArrayControl for Model {
         Ok(())
     }
 
-    fn waits(&mut self) -> Option<Waits> {
+    fn waits(&mut self) -> Option<PendingWork> {
         self.waits.clone()
     }
 

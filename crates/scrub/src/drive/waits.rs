@@ -6,7 +6,7 @@ use record::sample::SyncAction;
 
 /// Work that md waits to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Waits {
+pub(crate) enum PendingWork {
     /// To make an array whole that shares a disk with this one: of such md works on one at a time, and a
     /// check that has reached its `sync_max` counts as at work.
     Competing(CompetingArray),
@@ -14,15 +14,15 @@ pub(crate) enum Waits {
     Replacement,
 }
 
-impl Waits {
+impl PendingWork {
     /// Description, a sentence without its end.
     pub(crate) fn sentence(&self) -> String {
         match self {
-            Waits::Competing(CompetingArray { name, action }) => format!(
+            PendingWork::Competing(CompetingArray { name, action }) => format!(
                 "md has a {} of /dev/{name} to do, which shares a disk with it and comes first, and is not throttled",
                 action.name()
             ),
-            Waits::Replacement => {
+            PendingWork::Replacement => {
                 "md has one of its members to replace by a spare, which comes first, and is not throttled"
                     .to_owned()
             }
@@ -32,28 +32,28 @@ impl Waits {
 
 /// Looks for what md waits to do until the check of an array has ended.
 #[derive(Clone, Debug)]
-pub(crate) struct PendingWork {
+pub(crate) struct PendingWorkDetector {
     sync: Sync,
     /// True if md has not replaced a member though it was idle, for example because the spare is too small.
     left: bool,
 }
 
-impl PendingWork {
+impl PendingWorkDetector {
     /// Before the check begins.
-    pub(crate) fn before(sync: &Sync) -> PendingWork {
-        PendingWork {
+    pub(crate) fn before(sync: &Sync) -> PendingWorkDetector {
+        PendingWorkDetector {
             left: sync.is_to_replace(),
             sync: sync.clone(),
         }
     }
 
     /// Work that md waits to do at this moment. The check of another array may wait.
-    pub(crate) fn now(&self) -> Option<Waits> {
+    pub(crate) fn now(&self) -> Option<PendingWork> {
         let mut beside = self.sync.competing().into_iter();
         if let Some(one) = beside.find(|one| makes_whole(one.action)) {
-            return Some(Waits::Competing(one));
+            return Some(PendingWork::Competing(one));
         }
-        (!self.left && self.sync.is_to_replace()).then_some(Waits::Replacement)
+        (!self.left && self.sync.is_to_replace()).then_some(PendingWork::Replacement)
     }
 }
 

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 /// Result of a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Walked {
+pub(crate) struct WalkResult {
     /// Number of files that were given.
     pub files: u64,
     /// Number of files and folders that could not be opened or listed.
@@ -35,8 +35,8 @@ pub(crate) fn walk(
     device: DeviceNumber,
     interrupt: &AtomicBool,
     each: &mut dyn FnMut(&Path, &File) -> ControlFlow<()>,
-) -> io::Result<Walked> {
-    let mut walked = Walked::default();
+) -> io::Result<WalkResult> {
+    let mut walked = WalkResult::default();
     let top = open(CWD, folder.as_os_str(), OFlags::DIRECTORY)?;
     let mut stack = vec![(Dir::new(top)?, folder.to_path_buf())];
     while let Some((open_folder, path)) = stack.last_mut() {
@@ -153,7 +153,7 @@ mod tests {
         .unwrap();
         found.sort();
         assert_eq!(found, ["a", "b/c/d/e", "b/f"]);
-        let wanted = Walked {
+        let wanted = WalkResult {
             files: 3,
             unseen: 0,
             complete: true,

@@ -10,7 +10,7 @@ use record::{Bytes, Nanos, Ranges};
 use study::depth::{Bounds, Controller};
 
 use super::checkpoint::Checkpoint;
-use super::share::Share;
+use super::share::SharedReadState;
 use super::source::ReadPart;
 use reader::{BESIDE, Meter, ReadRequest, Work};
 use study::pace::Allowed;
@@ -34,7 +34,7 @@ const NAP: Nanos = Nanos(10_000_000);
 pub(crate) struct Member<'a> {
     part: &'a ReadPart,
     root: &'a Root,
-    share: &'a Share,
+    share: &'a SharedReadState,
     work: Work<()>,
     meter: Meter,
     depth: Option<Controller>,
@@ -67,7 +67,7 @@ impl<'a> Member<'a> {
     pub(crate) fn new(
         part: &'a ReadPart,
         root: &'a Root,
-        share: &'a Share,
+        share: &'a SharedReadState,
         kept: Checkpoint,
         writer: CheckpointWriter<Checkpoint>,
     ) -> Member<'a> {

@@ -20,7 +20,7 @@ use super::super::one::Shared;
 use super::super::progress;
 use super::checkpoint::Checkpoint;
 use super::member::{BLOCK, MOST_DEPTH, Member, MemberResult, behind};
-use super::share::Share;
+use super::share::SharedReadState;
 use super::source::{ReadPart, ReadSource};
 
 /// Interval at which the rate is examined.
@@ -71,7 +71,7 @@ pub(crate) fn read(
     let passed: u64 = parts
         .map(|(part, one)| behind(&part.whole, &one.checkpoint))
         .sum();
-    let share = Share::new(passed);
+    let share = SharedReadState::new(passed);
     let began = Instant::now();
     let (parts, ending, at, foreground) = std::thread::scope(|scope| {
         let threads: Vec<_> = source
@@ -115,7 +115,7 @@ pub(crate) fn read(
 fn read_part(
     part: &ReadPart,
     begun: Started<Checkpoint>,
-    share: &Share,
+    share: &SharedReadState,
     shared: &Shared<'_>,
 ) -> (MemberResult, ReadEnd) {
     let mut member = Member::new(part, shared.root, share, begun.checkpoint, begun.writer);
@@ -149,7 +149,7 @@ fn read_part(
 /// Sets the rate of all parts by the foreground's latency, until they are done.
 struct Steering<'a> {
     source: &'a ReadSource,
-    share: &'a Share,
+    share: &'a SharedReadState,
     shared: &'a Shared<'a>,
     foreground: Foreground,
     /// True if the ledger lies on what is watched.
@@ -168,7 +168,7 @@ struct Steering<'a> {
 impl<'a> Steering<'a> {
     fn new(
         source: &'a ReadSource,
-        share: &'a Share,
+        share: &'a SharedReadState,
         shared: &'a Shared<'a>,
         began: Instant,
     ) -> Self {

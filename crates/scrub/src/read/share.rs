@@ -11,7 +11,7 @@ use study::pace::Allowed;
 
 /// State that all members share.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct SharedReadState {
     turn: Mutex<Turn>,
     /// Origin of its times.
     epoch: Instant,
@@ -37,10 +37,10 @@ struct Turn {
     limiter: RateLimiter,
 }
 
-impl Share {
+impl SharedReadState {
     /// Of which so many bytes are behind already, and which may do nothing yet.
-    pub(crate) fn new(passed: u64) -> Share {
-        Share {
+    pub(crate) fn new(passed: u64) -> SharedReadState {
+        SharedReadState {
             turn: Mutex::new(Turn {
                 may: Allowed::Nothing,
                 limiter: RateLimiter::default(),
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn several_who_ask_get_one_rate_together() {
-        let share = Share::new(7);
+        let share = SharedReadState::new(7);
         let now = Nanos::from_secs(10);
         assert_eq!(share.has_room(now), Err(None), "nothing was allowed yet");
         share.set(Allowed::Rate(1e6));

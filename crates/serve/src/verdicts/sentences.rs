@@ -160,7 +160,7 @@ pub(crate) fn why(
     )];
     let pairs = verdict.changes.iter().zip(clauses);
     sentences.extend(pairs.map(|((_, shift), clause)| match shows(shift) {
-        true => format!("{clause} ({}).", Short(shift.p)),
+        true => format!("{clause} ({}).", PValue(shift.p)),
         false => format!("{clause}."),
     }));
     if let (Some(evidence), Some((metric, _))) = (&verdict.load, verdict.changes.first()) {
@@ -174,7 +174,7 @@ pub(crate) fn why(
         );
     }
     for (name, shift) in &verdict.series {
-        sentences.push(format!("{name} {} ({}).", change(shift), Short(shift.p)));
+        sentences.push(format!("{name} {} ({}).", change(shift), PValue(shift.p)));
     }
     sentences
 }
@@ -189,7 +189,7 @@ fn load(load: &LoadEvidence, metric: ResponseFigure) -> String {
             "{rate}; {} at equal rate went to {:.2} times ({}).",
             lower(&metric_name(metric)),
             effect.size.exp(),
-            Short(effect.p)
+            PValue(effect.p)
         ),
         None => format!(
             "{rate}; the rates before and after do not overlap, so response times cannot be compared at equal rate."
@@ -210,7 +210,7 @@ fn disk(disk: &DiskEvidence) -> String {
         Some(effect) => format!(
             ", latency at equal IOPS to {:.2} times ({})",
             effect.size.exp(),
-            Short(effect.p)
+            PValue(effect.p)
         ),
         None => String::new(),
     };
@@ -223,9 +223,9 @@ fn disk(disk: &DiskEvidence) -> String {
 }
 
 /// A probability with as many digits as matter.
-struct Short(f64);
+struct PValue(f64);
 
-impl std::fmt::Display for Short {
+impl std::fmt::Display for PValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
             p if p < 1e-3 => write!(f, "p < 0.001"),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::detector::{Presence, PresenceWatch};
+use super::detector::{ForegroundPresence, PresenceWatch};
 use super::guard::{BackOff, FASTEST, LatencyWeight, MeanGuard, SlowGuard};
 use super::outcome::{HeldBy, Outcome, Slice};
 use super::own::{ENOUGH, PausedLatencies, Throughput};
@@ -352,15 +352,18 @@ impl Controller {
     }
 
     /// Takes the presence of a foreground, and changes the stage.
-    fn meet(&mut self, presence: Presence) {
+    fn meet(&mut self, presence: ForegroundPresence) {
         match (presence, self.phase) {
-            (Presence::Absent, ControllerStage::Working(_) | ControllerStage::Pausing(_)) => {
+            (
+                ForegroundPresence::Absent,
+                ControllerStage::Working(_) | ControllerStage::Pausing(_),
+            ) => {
                 self.settled = self.start.is_none().then_some(self.log_rate);
                 self.phase = ControllerStage::Alone;
             }
-            (Presence::Absent, _) => self.phase = ControllerStage::Alone,
-            (Presence::Suspected, _) => self.phase = ControllerStage::Suspecting,
-            (Presence::Present, ControllerStage::Alone | ControllerStage::Suspecting) => {
+            (ForegroundPresence::Absent, _) => self.phase = ControllerStage::Alone,
+            (ForegroundPresence::Suspected, _) => self.phase = ControllerStage::Suspecting,
+            (ForegroundPresence::Present, ControllerStage::Alone | ControllerStage::Suspecting) => {
                 let is_known = self
                     .learned_s
                     .is_some_and(|then| self.now_s - then < STALE_S);
@@ -377,7 +380,7 @@ impl Controller {
                     self.phase = ControllerStage::Learning(0.0);
                 }
             }
-            (Presence::Present, _) => {}
+            (ForegroundPresence::Present, _) => {}
         }
     }
 

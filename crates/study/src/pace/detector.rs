@@ -162,7 +162,7 @@ const AGAIN_MOST_S: f64 = 60.0;
 
 /// Presence of a foreground on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Presence {
+pub(super) enum ForegroundPresence {
     /// None.
     Absent,
     /// One may be hidden by the background's own speed: requests are to be counted while it pauses.
@@ -171,13 +171,13 @@ pub(super) enum Presence {
     Present,
 }
 
-/// Decides on the [`Presence`].
+/// Decides on the [`ForegroundPresence`].
 #[derive(Clone, Debug)]
 pub(super) struct PresenceWatch {
     now_s: f64,
     /// Seconds, requests and seconds waited of the last [`OVER_S`].
     recent: VecDeque<(f64, f64, f64)>,
-    presence: Presence,
+    presence: ForegroundPresence,
     quiet_s: f64,
     gone_after_s: f64,
     left_s: Option<f64>,
@@ -193,7 +193,7 @@ impl PresenceWatch {
         PresenceWatch {
             now_s: 0.0,
             recent: VecDeque::new(),
-            presence: Presence::Present,
+            presence: ForegroundPresence::Present,
             quiet_s: 0.0,
             // At first what was not seen within a moment is not there.
             gone_after_s: STILL_S,
@@ -205,13 +205,13 @@ impl PresenceWatch {
         }
     }
 
-    pub(super) fn take(&mut self, seconds: f64, seen: &Foreground) -> Presence {
+    pub(super) fn take(&mut self, seconds: f64, seen: &Foreground) -> ForegroundPresence {
         self.now_s += seconds;
         let now_s = self.now_s;
         let Some(requests) = seen.requests else {
             // There may be one.
             self.quiet_s = now_s;
-            self.presence = Presence::Present;
+            self.presence = ForegroundPresence::Present;
             return self.presence;
         };
         self.recent.push_back((now_s, requests, seen.waited_s));
@@ -241,7 +241,7 @@ impl PresenceWatch {
 
     fn seen(&mut self) {
         self.quiet_s = self.now_s;
-        if self.presence == Presence::Present {
+        if self.presence == ForegroundPresence::Present {
             return;
         }
         let is_back = |left: f64| self.now_s - left < SOON_S;
@@ -250,33 +250,33 @@ impl PresenceWatch {
         } else {
             GONE_S
         };
-        self.presence = Presence::Present;
+        self.presence = ForegroundPresence::Present;
         (self.again_s, self.in_vain_s) = (AGAIN_S, None);
     }
 
     fn not_seen(&mut self, waited_s: f64) {
         let now_s = self.now_s;
         match self.presence {
-            Presence::Present if now_s - self.quiet_s >= self.gone_after_s => {
-                self.presence = Presence::Absent;
+            ForegroundPresence::Present if now_s - self.quiet_s >= self.gone_after_s => {
+                self.presence = ForegroundPresence::Absent;
                 self.left_s = (self.gone_after_s > STILL_S).then_some(now_s);
             }
-            Presence::Present => {}
-            Presence::Absent => {
+            ForegroundPresence::Present => {}
+            ForegroundPresence::Absent => {
                 let is_due = |last: f64| now_s - last >= self.again_s;
                 if waited_s >= SUSPECT_S && self.in_vain_s.is_none_or(is_due) {
-                    self.presence = Presence::Suspected;
+                    self.presence = ForegroundPresence::Suspected;
                     self.suspected_s = now_s;
                 }
             }
-            Presence::Suspected => {
+            ForegroundPresence::Suspected => {
                 let is_still = now_s - self.stirred_s.max(self.suspected_s) >= STILL_S;
                 if is_still || now_s - self.suspected_s >= SUSPECT_MOST_S {
                     if self.in_vain_s.is_some() {
                         self.again_s = (2.0 * self.again_s).min(AGAIN_MOST_S);
                     }
                     self.in_vain_s = Some(now_s);
-                    self.presence = Presence::Absent;
+                    self.presence = ForegroundPresence::Absent;
                 }
             }
         }

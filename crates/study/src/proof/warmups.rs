@@ -12,7 +12,7 @@ type SeriesWithMean = (Vec<f64>, f64);
 
 /// Beginning of a series, as a factor on its level.
 #[derive(Clone, Copy, Debug)]
-enum Opening {
+enum SeriesStart {
     /// At the level.
     None,
     /// A cap that begins with tokens for so many seconds, on a disk that is so many times as fast.
@@ -23,24 +23,24 @@ enum Opening {
     Ramp { from: f64, seconds: f64 },
 }
 
-impl Opening {
-    const fn tokens(seconds: f64, speed: f64) -> Opening {
-        Opening::Tokens { seconds, speed }
+impl SeriesStart {
+    const fn tokens(seconds: f64, speed: f64) -> SeriesStart {
+        SeriesStart::Tokens { seconds, speed }
     }
 
     /// The factor on slice `at`.
     fn factor(self, at: usize) -> f64 {
         match self {
-            Opening::None => 1.0,
-            Opening::Tokens { seconds, speed } => {
+            SeriesStart::None => 1.0,
+            SeriesStart::Tokens { seconds, speed } => {
                 // Tokens flow in while the burst lasts.
                 let lasts = seconds / (speed - 1.0);
                 let share = (10.0 * lasts - at as f64).clamp(0.0, 1.0);
                 1.0 + share * (speed - 1.0)
             }
-            Opening::First(factor) if at == 0 => factor,
-            Opening::First(_) => 1.0,
-            Opening::Ramp { from, seconds } => {
+            SeriesStart::First(factor) if at == 0 => factor,
+            SeriesStart::First(_) => 1.0,
+            SeriesStart::Ramp { from, seconds } => {
                 1.0 - (1.0 - from) * (-(at as f64 + 0.5) * 0.1 / seconds).exp()
             }
         }
@@ -48,7 +48,11 @@ impl Opening {
 }
 
 /// Series after its beginning: a cap, or noise of the memory `phi`, with this standard deviation as a share of the level.
-fn opened(opening: Opening, phi: f64, noise: f64) -> impl Fn(&mut Rng, usize) -> SeriesWithMean {
+fn opened(
+    opening: SeriesStart,
+    phi: f64,
+    noise: f64,
+) -> impl Fn(&mut Rng, usize) -> SeriesWithMean {
     move |rng, slices| {
         let around = StationaryProcess::Ar(phi).series(rng, slices);
         let value = |(at, x): (usize, &f64)| {
@@ -123,22 +127,22 @@ fn left(
     left
 }
 
-const BURSTS: [Opening; 8] = [
-    Opening::None,
-    Opening::First(1.36),
-    Opening::First(2.9),
-    Opening::tokens(1.0, 10.0),
-    Opening::tokens(2.0, 10.0),
-    Opening::tokens(5.0, 10.0),
-    Opening::tokens(0.5, 2.0),
-    Opening::tokens(2.0, 2.0),
+const BURSTS: [SeriesStart; 8] = [
+    SeriesStart::None,
+    SeriesStart::First(1.36),
+    SeriesStart::First(2.9),
+    SeriesStart::tokens(1.0, 10.0),
+    SeriesStart::tokens(2.0, 10.0),
+    SeriesStart::tokens(5.0, 10.0),
+    SeriesStart::tokens(0.5, 2.0),
+    SeriesStart::tokens(2.0, 2.0),
 ];
-const RAMPS: [Opening; 2] = [
-    Opening::Ramp {
+const RAMPS: [SeriesStart; 2] = [
+    SeriesStart::Ramp {
         from: 0.1,
         seconds: 0.2,
     },
-    Opening::Ramp {
+    SeriesStart::Ramp {
         from: 0.5,
         seconds: 0.5,
     },
@@ -147,7 +151,7 @@ const RAMPS: [Opening; 2] = [
 const NOISES: [(f64, f64); 4] = [(0.0, 0.001), (0.0, 0.02), (0.0, 0.1), (0.8, 0.05)];
 
 /// True if the beginning is over within the third of a series that may be left out.
-fn is_knowable(opening: Opening, slices: usize) -> bool {
+fn is_knowable(opening: SeriesStart, slices: usize) -> bool {
     opening.factor(slices / 3) < 1.01
 }
 
@@ -209,7 +213,7 @@ fn a_slow_start_is_no_burst() {
             assert!(burst_end(&series) == 0 && warmup_end(&series) > 0);
         }
     }
-    let (series, _) = opened(Opening::tokens(2.0, 10.0), 0.0, 0.02)(&mut rng, 80);
+    let (series, _) = opened(SeriesStart::tokens(2.0, 10.0), 0.0, 0.02)(&mut rng, 80);
     assert_eq!(burst_end(&series), 3);
 }
 
@@ -218,7 +222,7 @@ fn a_slow_start_is_no_burst() {
 fn table_of_warmups() {
     println!("bias of the mean in %, coverage in %, trimmed in %, half width in %");
     for opening in BURSTS.into_iter().chain(RAMPS) {
-        let share = if matches!(opening, Opening::Ramp { .. }) {
+        let share = if matches!(opening, SeriesStart::Ramp { .. }) {
             0.35
         } else {
             0.1

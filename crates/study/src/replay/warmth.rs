@@ -20,7 +20,7 @@ const WARMER: f64 = 0.1;
 
 /// Two kinds of reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Kinds {
+pub struct ReadKinds {
     /// Share of the fast kind, 0 to 1.
     pub fast_share: f64,
     /// Median latency of the fast kind, in the histogram's unit.
@@ -35,7 +35,7 @@ pub struct Warmer {
     /// Share when they were recorded.
     pub recorded: f64,
     /// The kinds of reads of the replay.
-    pub replayed: Kinds,
+    pub replayed: ReadKinds,
 }
 
 /// The replay's reads, if a cache answered more of them than of the recorded ones.
@@ -59,7 +59,7 @@ pub fn warmer(recorded: &Histogram, replayed: &Histogram) -> Option<Warmer> {
 }
 
 /// The two kinds of reads, where there are two.
-pub fn kinds(latency: &Histogram) -> Option<Kinds> {
+pub fn kinds(latency: &Histogram) -> Option<ReadKinds> {
     if latency.count() < LEAST_READS {
         return None;
     }
@@ -86,7 +86,7 @@ pub fn kinds(latency: &Histogram) -> Option<Kinds> {
         .iter()
         .filter(|(ln, ..)| (from + third..to - third).contains(ln));
     let between: f64 = between.map(|(.., count)| count).sum();
-    (between <= BETWEEN * smaller).then_some(Kinds {
+    (between <= BETWEEN * smaller).then_some(ReadKinds {
         fast_share: fast_count / all,
         fast: fast_median,
         slow: slow_median,

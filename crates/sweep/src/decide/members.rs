@@ -4,7 +4,7 @@
 use study::compare::RatioInterval;
 use study::effects::{FactorEffect, Pair, effect};
 use study::median::median;
-use study::scaling::{Point, Share, knee, odd_against_even};
+use study::scaling::{Point, RatioEstimate, knee, odd_against_even};
 
 use crate::figure::{Figure, Metric};
 use crate::record::{Probe, Value};
@@ -184,7 +184,7 @@ pub(super) fn odd_and_even(curves: &[MeasuredCurve]) -> String {
     let shares = curves
         .iter()
         .filter_map(|one| Some((one, odd_against_even(&studied(one))?)));
-    let shares: Vec<(&MeasuredCurve, Share)> = shares.collect();
+    let shares: Vec<(&MeasuredCurve, RatioEstimate)> = shares.collect();
     let Some((first, share)) = shares.first() else {
         return "Whether an even number of members does better than an odd one was not measured: no \
                 odd number was swept together with both of its even neighbours."

@@ -15,7 +15,7 @@ use askama::Template;
 use record::Run;
 
 use crate::views::sentences;
-use crate::{LeftOut, SweepDecision, SweepRecord};
+use crate::{ExcludedSetting, SweepDecision, SweepRecord};
 use page::charts::Chart;
 use page::{ChartView, Figures};
 use ui::format;
@@ -36,7 +36,7 @@ struct Page<'a> {
     commands: &'a [String],
     sections: Vec<Section>,
     table: table::LayoutTable,
-    left_out: &'a [LeftOut],
+    left_out: &'a [ExcludedSetting],
     effects: Vec<&'a str>,
     facts: Vec<(&'static str, String)>,
 }

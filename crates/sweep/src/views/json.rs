@@ -15,7 +15,7 @@ use super::units::{FigureUnit, objective, outcome_label, side};
 use crate::layout::{Factor, Layout};
 use crate::price::{Cost, Prices};
 use crate::{
-    BaselineDrift, Cell, CellOutcome, FactorEffect, Figure, LeftOut, Probe, Requirement,
+    BaselineDrift, Cell, CellOutcome, ExcludedSetting, FactorEffect, Figure, Probe, Requirement,
     ScalingCurve, Survivor, SweepDecision, SweepRecord, SweepSettings, Value,
 };
 
@@ -65,7 +65,7 @@ pub(crate) struct SweepDocument<'a> {
     effects: Vec<EffectDocument<'a>>,
     curves: Vec<CurveDocument<'a>>,
     probe: Option<ProbeDocument<'a>>,
-    left_out: &'a [LeftOut],
+    left_out: &'a [ExcludedSetting],
     /// Conclusions as sentences.
     answers: &'a [String],
     doubts: &'a [String],

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use record::{Bytes, Nanos, Run, RunId};
 
 use crate::{
-    Cell, CellOutcome, Figure, Layout, LayoutResult, LeftOut, Metric, Objective, Probe,
+    Cell, CellOutcome, ExcludedSetting, Figure, Layout, LayoutResult, Metric, Objective, Probe,
     Requirement, SweepDecision, SweepRecord, SweepSettings, SweptVolume, ThresholdSide, Value,
 };
 use bench::views::sample as runs;
@@ -182,11 +182,11 @@ fn record(factors: &Factors<'_>, objective: Objective) -> SweepRecord {
         layouts: layouts(factors),
         baseline: 0,
         left_out: vec![
-            LeftOut {
+            ExcludedSetting {
                 what: "RAID 5 of 2".to_owned(),
                 why: "a RAID 5 of two is a RAID 1".to_owned(),
             },
-            LeftOut {
+            ExcludedSetting {
                 what: "scheduler bfq".to_owned(),
                 why: "the kernel has no such scheduler for /dev/sdf; load the module bfq"
                     .to_owned(),

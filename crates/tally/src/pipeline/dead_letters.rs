@@ -35,7 +35,7 @@ struct State {
 }
 
 #[derive(Serialize)]
-struct Letter<'a> {
+struct DeadLetter<'a> {
     at: jiff::Timestamp,
     source: &'a str,
     reason: String,
@@ -62,7 +62,7 @@ impl DeadLetters {
         if state.size + state.text.len() as u64 > LARGEST {
             return;
         }
-        let letter = Letter {
+        let letter = DeadLetter {
             at: jiff::Timestamp::now(),
             source,
             reason: reason.to_string(),

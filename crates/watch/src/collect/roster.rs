@@ -44,12 +44,12 @@ struct KnownDevice {
     rank: u32,
     /// Its counters went back, or it was away, so that it may be another device of the same name.
     doubtful: bool,
-    presence: Presence,
+    presence: DevicePresence,
 }
 
 /// Usability of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Presence {
+enum DevicePresence {
     /// It has had no size yet, as a drive without a medium.
     Empty,
     /// It is there.
@@ -174,10 +174,10 @@ impl Roster {
             reading: self.reading,
             rank: u32::MAX,
             doubtful: false,
-            presence: Presence::Empty,
+            presence: DevicePresence::Empty,
         };
         if let Some(before) = self.known.insert(line.number, known) {
-            if before.presence == Presence::There {
+            if before.presence == DevicePresence::There {
                 self.replaced.push(Arc::clone(&before.device));
             }
             self.store_number(line.number, &before.device);
@@ -195,10 +195,10 @@ impl Roster {
             let is_there =
                 known.reading == self.reading && sized.is_none_or(|sized| sized.contains(number));
             known.presence = match (is_there, known.presence) {
-                (true, _) => Presence::There,
-                (false, Presence::There) => {
+                (true, _) => DevicePresence::There,
+                (false, DevicePresence::There) => {
                     removed.push(Arc::clone(&known.device));
-                    Presence::Gone
+                    DevicePresence::Gone
                 }
                 (false, before) => before,
             };
@@ -349,7 +349,7 @@ impl Roster {
                 (Some(before), Some(now)) => before != now,
                 _ => known.doubtful,
             };
-            if is_other && known.presence == Presence::There && before.is_some() {
+            if is_other && known.presence == DevicePresence::There && before.is_some() {
                 self.replaced.push(Arc::clone(&known.device));
             }
             known.doubtful = false;
@@ -457,7 +457,7 @@ impl Roster {
         let known = self.known.get(&seen.number)?;
         let spare = matches!(known.device.kind, DeviceKind::Loop | DeviceKind::Memory);
         let unused = seen.stats.reads == 0 && seen.stats.writes == 0 && seen.stats.in_flight == 0;
-        let is_gone = known.presence == Presence::Gone;
+        let is_gone = known.presence == DevicePresence::Gone;
         let is_hidden = is_gone || (spare && unused);
         (!is_hidden).then(|| (known.rank, Arc::clone(&known.device)))
     }

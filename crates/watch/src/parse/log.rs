@@ -31,7 +31,7 @@ pub(super) struct Log {
 impl Log {
     pub(super) fn open(path: &Path) -> Result<Log, Failure> {
         if path == Path::new("-") {
-            let input = Standard(io::stdin());
+            let input = StandardInput(io::stdin());
             return Ok(Log {
                 bytes: left_in(&input),
                 source: Box::new(input),
@@ -93,7 +93,7 @@ pub(super) fn place(path: &Path) -> String {
 }
 
 /// Bytes of an open file that are still to be read; `None` for anything but a regular file.
-fn left_in(input: &Standard) -> Option<u64> {
+fn left_in(input: &StandardInput) -> Option<u64> {
     let facts = fstat(input).ok()?;
     let is_file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
     let length = u64::try_from(facts.st_size).ok().filter(|_| is_file)?;
@@ -101,15 +101,15 @@ fn left_in(input: &Standard) -> Option<u64> {
 }
 
 /// Standard input, which another thread could read too.
-struct Standard(io::Stdin);
+struct StandardInput(io::Stdin);
 
-impl Read for Standard {
+impl Read for StandardInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.lock().read(buffer)
     }
 }
 
-impl AsFd for Standard {
+impl AsFd for StandardInput {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

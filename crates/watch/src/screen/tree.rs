@@ -74,7 +74,7 @@ pub(crate) fn branches(
     let Some(frame) = history.get(number) else {
         return Vec::new();
     };
-    let stack = Stack::of(frame);
+    let stack = DeviceStack::of(frame);
     let mut walk = TreeWalk {
         history,
         number,
@@ -101,14 +101,14 @@ fn is_worth_a_row(frame: &Frame, place: usize, ever_active: &HashSet<DeviceId>) 
 }
 
 /// Stack of devices, by their places in a frame.
-struct Stack {
+struct DeviceStack {
     below: Vec<Vec<usize>>,
     parts: Vec<Vec<usize>>,
     is_top: Vec<bool>,
 }
 
-impl Stack {
-    fn of(frame: &Frame) -> Stack {
+impl DeviceStack {
+    fn of(frame: &Frame) -> DeviceStack {
         let rows = &frame.rows;
         let places = rows.iter().enumerate();
         let places: HashMap<DeviceId, usize> =
@@ -118,7 +118,7 @@ impl Stack {
             ids.filter_map(|id| places.get(id).copied()).collect()
         };
         let is_part = |place: usize| rows[place].device.kind == DeviceKind::Partition;
-        let mut stack = Stack {
+        let mut stack = DeviceStack {
             below: rows.iter().map(|row| direct(&row.device)).collect(),
             parts: vec![Vec::new(); rows.len()],
             is_top: vec![true; rows.len()],
@@ -130,7 +130,7 @@ impl Stack {
             }
         }
         // What lies on the only partition of a disk that matters lies on the disk.
-        let whole = |stack: &Stack, place: usize| -> usize {
+        let whole = |stack: &DeviceStack, place: usize| -> usize {
             let [disk] = stack.below[place][..] else {
                 return place;
             };
@@ -171,7 +171,7 @@ struct TreeWalk<'a> {
     history: &'a History,
     number: u64,
     frame: &'a Frame,
-    stack: &'a Stack,
+    stack: &'a DeviceStack,
     choice: &'a DeviceSelection,
     lines: Vec<Branch>,
 }

@@ -34,7 +34,7 @@ fn zeroed(
     disk: Disk,
     simulated: &SimulatedVolume,
     limit: Option<Bytes>,
-) -> (Result<(), Stop>, Disk) {
+) -> (Result<(), IncompleteReason>, Disk) {
     let shared = DiskState::new(disk);
     let interrupt = AtomicBool::new(false);
     let work = Work {
@@ -122,7 +122,7 @@ fn a_disk_that_goes_is_not_called_bad() {
     });
     let (ended, disk) = zeroed(&place(), disk(), &simulated, None);
     assert!(
-        matches!(&ended, Err(Stop::Gone(why)) if why.contains("gone")),
+        matches!(&ended, Err(IncompleteReason::Gone(why)) if why.contains("gone")),
         "{ended:?}"
     );
     assert!(disk.failed.is_empty());
@@ -149,7 +149,7 @@ fn a_disk_that_answers_only_with_errors_is_given_up() {
     };
     let (ended, _) = zeroed(&place, begun, &simulated, None);
     assert!(
-        matches!(&ended, Err(Stop::Gone(why)) if why.contains("read")),
+        matches!(&ended, Err(IncompleteReason::Gone(why)) if why.contains("read")),
         "{ended:?}"
     );
     assert!(
@@ -188,7 +188,7 @@ fn what_a_failed_flush_may_have_lost_is_never_called_durable() {
     let whole = std::mem::replace(&mut place.direct, null);
     let failed = shared.make_durable(&place);
     assert!(
-        matches!(&failed, Err(Stop::Gone(why)) if why.contains("could not be flushed")),
+        matches!(&failed, Err(IncompleteReason::Gone(why)) if why.contains("could not be flushed")),
         "{failed:?}"
     );
     place.direct = whole;
@@ -283,7 +283,7 @@ fn a_disk_whose_size_changes_is_not_called_zeroed() {
     place.direct.set_len(SIZE.0 * 2).unwrap();
     let (ended, _) = zeroed(&place, disk(), &simulated, None);
     assert!(
-        matches!(&ended, Err(Stop::Gone(why)) if why.contains("size changed")),
+        matches!(&ended, Err(IncompleteReason::Gone(why)) if why.contains("size changed")),
         "{ended:?}"
     );
 }
@@ -299,7 +299,7 @@ fn a_disk_to_which_nothing_can_be_written_is_given_up() {
     });
     let (ended, _) = zeroed(&place, disk(), &simulated, None);
     assert!(
-        matches!(&ended, Err(Stop::Gone(why)) if why.contains("nothing can be written")),
+        matches!(&ended, Err(IncompleteReason::Gone(why)) if why.contains("nothing can be written")),
         "{ended:?}"
     );
     assert!(

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::super::model::{Event, Load, Model, Noise, assert_found_once};
-use super::super::{DriveResult, Task, Waits, drive};
+use super::super::{DriveResult, PendingWork, Task, drive};
 use super::*;
 use job::StopCause;
 
@@ -116,7 +116,7 @@ fn what_others_do_ends_it_at_once() {
         "{ended:?}"
     );
     let (ended, _) = with(Event::Waits);
-    let is_so = matches!(ended.ending, ScrubEnd::Waits(Waits::Competing(_)));
+    let is_so = matches!(ended.ending, ScrubEnd::Waits(PendingWork::Competing(_)));
     assert!(is_so, "{ended:?}");
 }
 

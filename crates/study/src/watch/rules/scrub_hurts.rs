@@ -61,7 +61,7 @@ pub(super) struct ScrubHurts {
     /// The last points without work.
     calm: HashMap<DeviceId, VecDeque<CalmPoint>>,
     /// Start of the work of arrays that are at work.
-    begun: HashMap<DeviceId, Beginning>,
+    begun: HashMap<DeviceId, FirstPoints>,
     /// Share of the time for which programs waited for disks, in the last points.
     pressure: VecDeque<f64>,
 }
@@ -79,14 +79,14 @@ struct CalmPoint {
 
 /// The first points of work.
 #[derive(Debug, Default)]
-struct Beginning {
+struct FirstPoints {
     /// Requests a second in each.
     rates: Vec<f64>,
     /// Requests a second just before, where the array got requests.
     before: Option<f64>,
 }
 
-impl Beginning {
+impl FirstPoints {
     /// True if the rate fell with it, and not to nothing.
     fn is_a_fall(&self) -> bool {
         let at_once = median(self.rates.clone()).filter(|_| self.rates.len() >= LEAST_DURING);
@@ -183,7 +183,7 @@ impl ScrubHurts {
     /// Takes the last point of an array that is at work, if it is one of the first.
     fn begin(&mut self, now: &RuleInput<'_>, id: DeviceId) {
         let calm = self.calm.get(&id);
-        let beginning = self.begun.entry(id).or_insert_with(|| Beginning {
+        let beginning = self.begun.entry(id).or_insert_with(|| FirstPoints {
             rates: Vec::new(),
             before: calm.and_then(|calm| just_before(calm, now.history.count())),
         });
