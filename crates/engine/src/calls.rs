@@ -15,7 +15,7 @@ use std::sync::mpsc::Sender;
 
 use record::{Direction, Nanos, Workload};
 
-use self::message::{End, Message, Part};
+use self::message::{Message, ThreadEnd, ThreadWindow};
 use crate::clock::{BusyTime, Clock};
 use crate::job::EngineError;
 use crate::tally::Tally;
@@ -103,7 +103,7 @@ impl Timer<'_> {
         // After a long call several windows are over, and one share is known for all of them.
         let mut busy_share = None;
         self.tally.advance(now, |index, ticks, flows| {
-            let part = Box::new(Part {
+            let part = Box::new(ThreadWindow {
                 index,
                 ticks,
                 flows,
@@ -114,11 +114,11 @@ impl Timer<'_> {
     }
 
     /// Ends the current window now.
-    fn end(mut self) -> End {
+    fn end(mut self) -> ThreadEnd {
         let busy_share = self.busy.share();
         let (index, ticks, flows) = self.tally.cut(self.clock.now());
-        End {
-            part: Part {
+        ThreadEnd {
+            part: ThreadWindow {
                 index,
                 ticks,
                 flows,

@@ -28,7 +28,7 @@ use rustix::fs::{CWD, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use crate::exit::{ExitClass as _, Failure};
-use kind::Existing;
+use kind::ExistingOutput;
 pub use kind::{HOST_LIST_MARK, MAN_PAGE_MARK, OutputFormat, generator};
 
 /// A name for a new file is tried so often: a killed process may have left one.
@@ -180,20 +180,20 @@ impl OutputFile {
     /// Metadata of the file at the place of an output, which this output may replace; `None` where there is
     /// none.
     fn existing(&self) -> anyhow::Result<Option<fs::Metadata>> {
-        match Existing::at(&self.path, self.format)? {
-            Existing::Nothing => Ok(None),
-            Existing::Own(facts) => Ok(Some(facts)),
-            Existing::Foreign(facts) if self.force => Ok(Some(facts)),
-            Existing::Link(facts) if self.force => Ok(Some(facts)),
-            Existing::Foreign(_) => bail!(
+        match ExistingOutput::at(&self.path, self.format)? {
+            ExistingOutput::Nothing => Ok(None),
+            ExistingOutput::Own(facts) => Ok(Some(facts)),
+            ExistingOutput::Foreign(facts) if self.force => Ok(Some(facts)),
+            ExistingOutput::Link(facts) if self.force => Ok(Some(facts)),
+            ExistingOutput::Foreign(_) => bail!(
                 "{}. Name another file, or replace that one with --force",
                 self.format.foreign()
             ),
-            Existing::Link(_) => bail!(
+            ExistingOutput::Link(_) => bail!(
                 "it is a symbolic link, which is not followed. Name the file itself, or replace the \
                  link with --force"
             ),
-            Existing::Never(what) => bail!("it is {what}. Name a file"),
+            ExistingOutput::Never(what) => bail!("it is {what}. Name a file"),
         }
     }
 }

@@ -13,7 +13,7 @@ use linux::diskstats::{Counter, DiskStats};
 use reader::IdleGap;
 use record::{Bytes, Nanos, Ranges};
 use serde::{Deserialize, Serialize};
-use study::effects::{Effect, Pair, effect};
+use study::effects::{Pair, SettingEffect, effect};
 
 use super::place::{ClaimedDisk, whole};
 
@@ -77,7 +77,7 @@ impl DoubleWriteTimes {
 
     /// Time of the first write, as a multiple of the second's. A group counts as one value: places that were
     /// written one after the other are not independent. `None` where there is no group.
-    pub(crate) fn penalty(&self) -> Option<Effect> {
+    pub(crate) fn penalty(&self) -> Option<SettingEffect> {
         let blocks = self.groups.iter().map(|group| {
             let mean = |pick: fn(&(Nanos, Nanos)) -> Nanos| {
                 let logs = group.iter().map(|both| pick(both).as_secs_f64().ln());

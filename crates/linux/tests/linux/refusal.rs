@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::support::{Tree, ext4_image};
-use linux::consent::{DeviceUsers, Reason, Relation, Unclear, why_not_writable};
+use linux::consent::{BackingUnknown, DeviceUsers, Reason, Relation, why_not_writable};
 use linux::signature::{LocatedContent, SignatureKind};
 
 fn reasons(tree: &Tree, name: &str) -> Vec<Reason> {
@@ -263,7 +263,7 @@ fn a_device_that_a_loop_device_shows_is_refused() {
     let unclear = Reason::UnclearLoop {
         target: "/dev/loop0".to_owned(),
         holder: "/dev/loop0".to_owned(),
-        why: Unclear::Unknown,
+        why: BackingUnknown::Unknown,
     };
     assert_eq!(reasons(&tree, "loop0"), [unclear]);
 }

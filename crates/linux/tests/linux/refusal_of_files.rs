@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{Tree, ext4_image};
 use linux::consent::{
-    Consent, DestroyTarget, OpenError, PinnedTarget, Reason, Refusal, Relation, Unclear,
+    BackingUnknown, Consent, DestroyTarget, OpenError, PinnedTarget, Reason, Refusal, Relation,
     open_for_destroying, open_for_reading,
 };
 use linux::signature::{LocatedContent, SignatureKind};
@@ -218,7 +218,7 @@ fn a_file_that_a_loop_device_shows_is_refused() {
     let [Reason::UnclearLoop { why, .. }] = &found[..] else {
         panic!("{found:?}");
     };
-    assert_eq!(*why, Unclear::Unknown);
+    assert_eq!(*why, BackingUnknown::Unknown);
 }
 
 #[test]

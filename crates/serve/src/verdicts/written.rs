@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use study::shift::{Effect, Shift};
+use study::shift::{Shift, StepEffect};
 use study::verdict::{
     Cause, CauseVerdict, Certainty, DiskEvidence, LoadEvidence, Observations, ResponseFigure,
     Windows,
@@ -156,7 +156,7 @@ fn load(load: &LoadEvidence) -> LoadChange {
     }
 }
 
-fn of_effect(effect: Option<&Effect>) -> f64 {
+fn of_effect(effect: Option<&StepEffect>) -> f64 {
     effect.map_or(f64::NAN, |effect| effect.size.exp())
 }
 

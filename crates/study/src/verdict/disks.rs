@@ -4,7 +4,7 @@ use crate::watch::{EventCode, FindingMeaning};
 
 use super::inputs::{DiskLayer, Observations, ObservedDisk, Windows, pairs, part};
 use super::{LEAST_CHANGE, LEVEL};
-use crate::shift::{Effect, Shift, shift, shift_at_equal_load};
+use crate::shift::{Shift, StepEffect, shift, shift_at_equal_load};
 
 /// Smallest change of a disk's latency that counts: I/O of a changed mix differs by some percent anyway.
 const LEAST_AWAIT: f64 = 1.2;
@@ -21,7 +21,7 @@ pub struct DiskEvidence {
     /// Change of its I/Os per request of the service.
     pub per_request: Option<Shift>,
     /// Change of its latency at equal IOPS, on logarithms; `None` where the IOPS do not overlap.
-    pub at_equal_iops: Option<Effect>,
+    pub at_equal_iops: Option<StepEffect>,
     /// Codes of the findings that began.
     pub began: Vec<EventCode>,
     /// Share of the time in which it was busy after, 0 to 1.
@@ -88,7 +88,7 @@ impl DiskEvidence {
             return false;
         }
         let moved =
-            |effect: Effect| effect.p <= LEVEL && effect.size * direction >= LEAST_AWAIT.ln();
+            |effect: StepEffect| effect.p <= LEVEL && effect.size * direction >= LEAST_AWAIT.ln();
         let latency =
             self.latency.shows(LEVEL, LEAST_AWAIT) && self.latency.size() * direction > 0.0;
         let by_io = self.iops.shows(LEVEL, LEAST_CHANGE) && self.iops.size() * direction > 0.0;

@@ -3,7 +3,7 @@
 use super::inputs::{Observations, Windows, pairs};
 use super::usual::unusual_shift;
 use super::{LEAST_CHANGE, LEVEL};
-use crate::shift::{Effect, Shift, shift_at_equal_load};
+use crate::shift::{Shift, StepEffect, shift_at_equal_load};
 
 /// Changes of the request rate, and of the response time at equal rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,7 +12,7 @@ pub struct LoadEvidence {
     pub rate: Shift,
     /// Change of the response time at equal rate, on logarithms; `None` where the rates before and after do not
     /// overlap, so that the curve cannot be compared.
-    pub at_equal_rate: Option<Effect>,
+    pub at_equal_rate: Option<StepEffect>,
 }
 
 impl LoadEvidence {
@@ -47,7 +47,7 @@ impl LoadEvidence {
     /// True if the rate moved so, and at equal rate nothing is left to explain, or cannot be seen.
     pub(crate) fn explains(&self, direction: f64) -> bool {
         let left =
-            |effect: Effect| effect.p <= LEVEL && effect.size * direction >= LEAST_CHANGE.ln();
+            |effect: StepEffect| effect.p <= LEVEL && effect.size * direction >= LEAST_CHANGE.ln();
         self.moved(direction) && !self.at_equal_rate.is_some_and(left)
     }
 }

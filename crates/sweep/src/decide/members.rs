@@ -2,7 +2,7 @@
 //! numbers; slow members.
 
 use study::compare::RatioInterval;
-use study::effects::{FactorEffect, Pair, effect};
+use study::effects::{Pair, SettingEffect, effect};
 use study::median::median;
 use study::scaling::{Point, RatioEstimate, knee, odd_against_even};
 
@@ -204,7 +204,7 @@ pub(super) fn odd_and_even(curves: &[MeasuredCurve]) -> String {
 }
 
 /// The mean effect over the curves, each of which counts as a pair of an even and an odd number.
-fn over_curves(ratios: impl Iterator<Item = f64>) -> Option<FactorEffect> {
+fn over_curves(ratios: impl Iterator<Item = f64>) -> Option<SettingEffect> {
     let pairs = ratios.enumerate().map(|(at, ratio)| Pair {
         from: 2 * at,
         to: 2 * at + 1,

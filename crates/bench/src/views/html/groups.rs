@@ -1,6 +1,6 @@
 //! Phases of the same name in several runs, which are shown together.
 
-use ledger::FindingMark;
+use ledger::Mark;
 use record::{Direction, Flow, Phase};
 
 use super::header::{FindingLine, finding_line};
@@ -43,7 +43,7 @@ pub struct Group<'a> {
 
 impl<'a> Group<'a> {
     /// Takes the marks that were set while a member ran.
-    pub(super) fn mark(&mut self, marks: &[FindingMark]) {
+    pub(super) fn mark(&mut self, marks: &[Mark]) {
         for member in &self.members {
             let began = member.subject.run.started;
             for mark in marks {
@@ -126,7 +126,7 @@ mod tests {
         let mut groups = groups(&subjects);
         let phase = &runs[0].0.phases[1];
         let second = jiff::SignedDuration::from_secs_f64(phase.began_s + 1.0);
-        let mark = FindingMark {
+        let mark = Mark {
             number: 1,
             at: runs[0].0.started + second,
             host: "db-1".to_owned(),

@@ -25,7 +25,7 @@ mod browser_tests;
 mod tests;
 
 use askama::Template;
-use ledger::FindingMark;
+use ledger::Mark;
 use record::{ImportedRun, Run};
 
 use crate::conclusion::Conclusion;
@@ -53,7 +53,7 @@ pub(crate) fn write_file(
     output: &OutputFile,
     runs: &[(Run, Conclusion)],
     imported: &[(ImportedRun, ImportConclusion)],
-    marks: &[FindingMark],
+    marks: &[Mark],
 ) -> anyhow::Result<()> {
     output.write(&page(runs, imported, marks)?)
 }
@@ -65,7 +65,7 @@ pub(crate) fn write_file(
 pub(crate) fn page(
     runs: &[(Run, Conclusion)],
     imported: &[(ImportedRun, ImportConclusion)],
-    marks: &[FindingMark],
+    marks: &[Mark],
 ) -> anyhow::Result<Vec<u8>> {
     let subjects = names::subjects(runs);
     let mut groups = groups(&subjects);
