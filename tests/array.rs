@@ -32,7 +32,7 @@ fn with_programs(names: &[&str]) -> Place {
 /// `array create` with no other programs than those of the place.
 fn create(place: &Place, arguments: &(impl Words + ?Sized)) -> ProgramOutput {
     let mut command = place.command(&[vec!["array", "create"], arguments.words()].concat());
-    support::said(command.env("PATH", place.path("bin")))
+    support::output_of(command.env("PATH", place.path("bin")))
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn an_array_that_does_not_exist_is_not_stopped() {
         .refuses(&["there is no array no-such"]);
     let replace = ["--member", "/dev/no-such-a", "--with", "/dev/no-such-b"];
     let mut replace = place.command(&[&["array", "replace", "no-such"], &replace[..]].concat());
-    support::said(replace.env("PATH", with_programs(&["mdadm"]).path("bin")))
+    support::output_of(replace.env("PATH", with_programs(&["mdadm"]).path("bin")))
         .refuses(&["there is no array no-such"]);
     place
         .run("array stop data --destroy /dev/no-such")

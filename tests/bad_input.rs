@@ -23,7 +23,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use loops::{FileSystem, Loop, Mounted, fill, run, skipped, try_run, unmount};
-use support::{Place, ProgramOutput, Words, names_in, said};
+use support::{Place, ProgramOutput, Words, names_in, output_of};
 
 const BRIEFLY: &str = "--phase page-read --seconds 200ms";
 
@@ -77,7 +77,7 @@ fn a_path_with_spaces_and_bytes_that_are_no_text_is_a_path_like_any_other() {
         fs::create_dir(&folder).unwrap();
         let mut command = place.command("bench --size 4M --json --phase seek");
         command.args(["--seconds", "200ms"]).arg("--").arg(&folder);
-        let document = said(&mut command).ends_with(0).json();
+        let document = output_of(&mut command).ends_with(0).json();
         let shown = document["target"]["path"].as_str().unwrap();
         assert_eq!(shown, folder.to_string_lossy());
         assert!(names_in(&folder).is_empty());
@@ -88,13 +88,13 @@ fn a_path_with_spaces_and_bytes_that_are_no_text_is_a_path_like_any_other() {
         let mut consent = file.clone().into_os_string();
         consent.push("=unknown");
         command.arg("--destroy").arg(consent).arg(&file);
-        said(&mut command).ends_with(0);
+        output_of(&mut command).ends_with(0);
         assert_ne!(fs::read(&file).unwrap(), vec![1; 1 << 20]);
         // And told when something is the matter with it.
         fs::write(&file, "").unwrap();
         let mut command = place.command("bench");
         command.arg(&file);
-        said(&mut command).refuses(&["is empty"]);
+        output_of(&mut command).refuses(&["is empty"]);
     }
 }
 
@@ -156,7 +156,7 @@ impl OtherUser {
     }
 
     fn bench(&self, path: &Path) -> ProgramOutput {
-        said(self.command().arg("bench").args(BRIEFLY.words()).arg(path))
+        output_of(self.command().arg("bench").args(BRIEFLY.words()).arg(path))
     }
 }
 

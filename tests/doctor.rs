@@ -52,7 +52,7 @@ fn this_host_is_checked_in_each_form() {
     assert_eq!((quiet.out.as_str(), quiet.err.as_str()), ("", ""));
     place.run("doctor --all").fits(100);
     let mut narrow = place.command("doctor --all");
-    support::said(narrow.env("COLUMNS", "40")).fits(40);
+    support::output_of(narrow.env("COLUMNS", "40")).fits(40);
     let line = place.run("doctor --nagios --check swappiness");
     assert!(
         line.out.starts_with("DISKSMITH ") && line.out.contains(" | fix=0 "),

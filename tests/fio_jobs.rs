@@ -201,7 +201,7 @@ fn jobs_run_together_and_behind_walls_and_are_kept() {
         [files]\nstonewall\nrw=randread\ntime_based=0\nnrfiles=4\nruntime=0\n";
     fs::write(place.path("job.fio"), job).unwrap();
     let mut command = place.command(&["bench", "data", "--fio", "job.fio", "--json"]);
-    let document = support::said(command.env("BLOCK", "64k"))
+    let document = support::output_of(command.env("BLOCK", "64k"))
         .ends_with(0)
         .json();
     let phases = document["phases"].as_array().unwrap();

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use support::{Place, ProgramOutput, Words, behind, has_program, said, write_script};
+use support::{Place, ProgramOutput, Words, behind, has_program, output_of, write_script};
 
 const LIST: &str = "# burn-in\n\
     db1 az=us-east-1a type=i4i.large id=i-01   # was slow\n\
@@ -32,7 +32,7 @@ fn with_program(
     arguments: &(impl Words + ?Sized),
 ) -> ProgramOutput {
     let path = path_with(place, name, script);
-    said(place.command(arguments).env("PATH", path))
+    output_of(place.command(arguments).env("PATH", path))
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_list_of_dsh_is_shown_with_its_comments() {
     fs::create_dir(place.path(".dsh")).unwrap();
     fs::write(place.path(".dsh/machines.burnin"), LIST).unwrap();
     let mut command = place.command("fleet hosts --list burnin");
-    let shown = said(command.env("HOME", place.path(""))).ends_with(0);
+    let shown = output_of(command.env("HOME", place.path(""))).ends_with(0);
     shown.prints(&["db1", "us-east-1b", "i4i.large", "i-02", "was slow"]);
     fs::write(place.path("hosts"), LIST).unwrap();
     let arguments = "fleet hosts --list ./hosts --exclude 1$ --json";
@@ -74,7 +74,7 @@ fn hosts_are_named_by_node_sets() {
             "r[1-2]n[1-16]",
             "a[1-9]!a[2-3]&a[1-5]^a9,b",
         ] {
-            let expanded = said(Command::new("nodeset").args(["--expand", set])).ends_with(0);
+            let expanded = output_of(Command::new("nodeset").args(["--expand", set])).ends_with(0);
             let own: BTreeSet<String> = names(&["--hosts", set]).into_iter().collect();
             let expected = expanded.out.split_whitespace().map(str::to_owned);
             assert_eq!(own, expected.collect(), "{set}");
@@ -96,7 +96,7 @@ fn hosts_are_named_by_node_sets() {
 fn groups_of_clustershell_are_expanded_by_its_nodeset() {
     let place = Place::new();
     let mut words = vec!["fleet", "hosts", "--json", "--hosts", "@web!web2,db9"];
-    let without = said(place.command(&words).env("PATH", place.path("")));
+    let without = output_of(place.command(&words).env("PATH", place.path("")));
     without
         .refuses(&["'@web' is a group of ClusterShell, whose nodeset is not installed (install"]);
     if !has_program("nodeset") {
@@ -110,7 +110,7 @@ fn groups_of_clustershell_are_expanded_by_its_nodeset() {
     );
     fs::write(place.path("groups.conf"), config).unwrap();
     let run = |words: &[&str]| {
-        said(
+        output_of(
             place
                 .command(words)
                 .env("CLUSTERSHELL_CFGDIR", place.path("")),
@@ -450,7 +450,7 @@ fn with_files(
     let mut command = Command::new("sh");
     let limited = format!("ulimit {limit} && exec \"$@\"");
     command.args(["-c", &limited, "sh"]);
-    said(behind(command, &own).env("PATH", path))
+    output_of(behind(command, &own).env("PATH", path))
 }
 
 #[test]

@@ -39,7 +39,7 @@ use net::{Disk, HostFault, HostSetup, Net};
 use pty::Pty;
 use rustix::process::Signal;
 use serde_json::Value;
-use support::{ProgramOutput, Running, TIMEOUT, said};
+use support::{ProgramOutput, Running, TIMEOUT, output_of};
 
 const PLAIN: HostSetup = HostSetup {
     disk: Disk::None,
@@ -62,7 +62,7 @@ fn root_runs_programs_on_hosts_and_folds_what_they_print() {
         return;
     };
     let exec = |words: &[&str], program: &[&str]| {
-        said(&mut net.fleet("exec", words, &[&["--"], program].concat()))
+        output_of(&mut net.fleet("exec", words, &[&["--"], program].concat()))
     };
     let text = exec(&[], &["cat", "/etc/os-release"]).ends_with(0);
     text.prints(&["\nh[1-3] (3 hosts):\n"]);
@@ -105,10 +105,10 @@ fn root_runs_programs_on_hosts_and_folds_what_they_print() {
 /// The hosts of each text, as clush gathers them.
 fn folds_as_clush(net: &Net) {
     let script = "test $(hostname) = h2 && printf 'two\\t2\\n' || echo others";
-    let text = said(&mut net.fleet("exec", "", &["--", "sh", "-c", script])).ends_with(0);
+    let text = output_of(&mut net.fleet("exec", "", &["--", "sh", "-c", script])).ends_with(0);
     let ssh = format!("-F {}", net.config());
     let clush = ["clush", "-b", "-w", "h[1-3]", "-o", &ssh, script];
-    let gathered = said(&mut net.near(&clush)).ends_with(0);
+    let gathered = output_of(&mut net.near(&clush)).ends_with(0);
     for (set, count, line) in [("h[1,3]", 2, "others"), ("h2", 1, "two\t2")] {
         let number = if count > 1 {
             format!(" ({count} hosts)")
@@ -160,7 +160,7 @@ fn root_checks_a_host_by_check_by_ssh_of_monitoring_plugins() {
             "-C",
             &remote,
         ];
-        said(&mut net.near(&words))
+        output_of(&mut net.near(&words))
     };
     for (more, status, begins) in [
         ("-c iops=@0:1000000000", 2, "DISKSMITH CRITICAL - "),
@@ -196,7 +196,7 @@ fn root_runs_a_verb_on_four_hosts_and_gathers_the_answers() {
         return;
     };
     let mut devices = net.fleet("run", "--json", "-- devices");
-    let answer = said(&mut devices).ends_with(0).json();
+    let answer = output_of(&mut devices).ends_with(0).json();
     assert_eq!(answer["command"], "fleet run");
     assert_eq!(answer["args"], serde_json::json!(["devices", "--json"]));
     for name in ["h1", "h2", "h3", "h4"] {
@@ -210,12 +210,14 @@ fn root_runs_a_verb_on_four_hosts_and_gathers_the_answers() {
         );
     }
     // On the screen their text is there, once for all hosts that give the same.
-    let text = said(&mut net.fleet("run", "", "-- playbook array-degraded")).ends_with(0);
+    let text = output_of(&mut net.fleet("run", "", "-- playbook array-degraded")).ends_with(0);
     text.prints(&["\nh[1-4] (4 hosts):\n"]);
     // The host that is not like the others is named.
     net.on("h1", "mount -o remount,strictatime /mnt/data");
     let atime = "-- doctor --data /mnt/data --check mount-atime";
-    let odd = said(&mut net.fleet("run", "", atime)).ends_with(0).prose();
+    let odd = output_of(&mut net.fleet("run", "", atime))
+        .ends_with(0)
+        .prose();
     let expected =
         "h1: differs from most in mount-atime: consider (/mnt/data: strictatime); 3 hosts have ok.";
     assert!(odd.contains(expected), "{odd}");
@@ -223,7 +225,7 @@ fn root_runs_a_verb_on_four_hosts_and_gathers_the_answers() {
 
     // One host has what is measured, and three have not: they refuse, and it is told why.
     let bench = "-- bench /mnt/data --phase page-read --size 8M --seconds 200ms";
-    let mixed = said(&mut net.fleet("run", "--exclude h[34]", bench)).ends_with(0);
+    let mixed = output_of(&mut net.fleet("run", "--exclude h[34]", bench)).ends_with(0);
     mixed.prints(&["page-read.iops"]);
     let listed = net.place.run("runs --json").ends_with(0).json();
     let runs = listed["runs"].as_array().unwrap();
@@ -235,18 +237,18 @@ fn root_runs_a_verb_on_four_hosts_and_gathers_the_answers() {
     names.sort_unstable();
     assert_eq!(names, ["h1", "h2"], "{listed:#}");
 
-    let none = said(&mut net.fleet("run", "", "-- bench /mnt/none")).ends_with(2);
+    let none = output_of(&mut net.fleet("run", "", "-- bench /mnt/none")).ends_with(2);
     none.warns(&["nothing was touched on any host"]);
     none.prints(&["/mnt/none"]);
     let options = ["--limit", "2s", "--include", "h1", "--json"];
-    let limited = said(&mut net.fleet("run", &options, LONG)).ends_with(3);
+    let limited = output_of(&mut net.fleet("run", &options, LONG)).ends_with(3);
     let limited = limited.json();
     assert_eq!(host(&limited, "h1")["came"], "interrupted", "{limited:#}");
     assert!(
         why(&limited, "h1").contains("ended after 2 s"),
         "{limited:#}"
     );
-    let dance = said(&mut net.fleet("run", "", "-- dance"));
+    let dance = output_of(&mut net.fleet("run", "", "-- dance"));
     dance.refuses(&["is invalid"]);
     net.assert_nothing_left();
 }
@@ -289,7 +291,7 @@ fn root_sees_what_an_agent_had_when_the_connection_was_lost() {
     assert_eq!(net.place.runs().len(), 1);
 
     net.mend("h1");
-    let later = said(&mut net.fleet("run", "", "-- devices")).ends_with(0);
+    let later = output_of(&mut net.fleet("run", "", "-- devices")).ends_with(0);
     let summary = format!(
         "h1: its stored answer to {}",
         answer["fleet"].as_str().unwrap()
@@ -336,7 +338,7 @@ fn root_kills_fleet_and_the_hosts_end_what_they_did() {
         std::thread::sleep(Duration::from_millis(100));
     }
     drop(running);
-    said(&mut net.fleet("run", "", "-- devices")).ends_with(0);
+    output_of(&mut net.fleet("run", "", "-- devices")).ends_with(0);
     net.assert_nothing_left();
 }
 
@@ -398,30 +400,30 @@ fn root_zeroes_the_disks_of_all_hosts_or_of_none() {
     assert_eq!(net.on("h2", first), "53 ef");
     net.on("h1", "head -c 1M /dev/zero | tr '\\0' 'x' > /run/disk");
     let disk = ["--", "/run/disk", "--destroy", "/run/disk=unknown"];
-    let refused = said(&mut net.fleet("zero", "--yes", &disk)).ends_with(2);
+    let refused = output_of(&mut net.fleet("zero", "--yes", &disk)).ends_with(2);
     refused.warns(&["nothing is written on any host", "h2: ", "ext4"]);
     assert_eq!(net.on("h1", first), "78 78");
-    let unasked = said(&mut net.fleet("zero", "--exclude h2", &disk)).ends_with(2);
+    let unasked = output_of(&mut net.fleet("zero", "--exclude h2", &disk)).ends_with(2);
     unasked.warns(&["give --yes", "2 disks of 2 hosts"]);
     assert_eq!(net.on("h1", first), "78 78");
     // The same holds for what else overwrites: one host refuses, or the plan is not confirmed.
     let bench = "-- bench /run/disk --destroy /run/disk=unknown --phase page-write --seconds 300ms";
-    let refused = said(&mut net.fleet("run", "--yes", bench)).ends_with(2);
+    let refused = output_of(&mut net.fleet("run", "--yes", bench)).ends_with(2);
     refused.warns(&["nothing is written on any host", "ext4"]);
-    let unasked = said(&mut net.fleet("run", "--exclude h2", bench)).ends_with(2);
+    let unasked = output_of(&mut net.fleet("run", "--exclude h2", bench)).ends_with(2);
     unasked.warns(&["give --yes", "2 disks of 2 hosts"]);
     assert_eq!(net.on("h1", first), "78 78");
     race_overwrites_what_was_agreed_to(&net, &disk, first);
     let options = ["--exclude", "h2", "--yes", "--json"];
     let zero = [&["--", "zero"][..], &disk[1..]].concat();
-    let done = said(&mut net.fleet("run", &options, &zero))
+    let done = output_of(&mut net.fleet("run", &options, &zero))
         .ends_with(0)
         .json();
     assert_eq!(done["command"], "fleet run", "{done:#}");
     assert_eq!(host(&done, "h1")["answer"]["well"], true, "{done:#}");
     assert_eq!(net.on("h1", first), "00 00");
     assert_eq!(net.on("h2", first), "53 ef");
-    let done = said(&mut net.fleet("zero", &options, &disk)).ends_with(0);
+    let done = output_of(&mut net.fleet("zero", &options, &disk)).ends_with(0);
     assert_eq!(
         host(&done.json(), "h1")["answer"]["well"],
         true,
@@ -432,7 +434,7 @@ fn root_zeroes_the_disks_of_all_hosts_or_of_none() {
 /// A race continues without a host that refuses where that was agreed to, and that one is not ranked.
 fn race_overwrites_what_was_agreed_to(net: &Net, disk: &[&str], first: &str) {
     let race = "--keep 1 --by page-write.iops --round 500ms --rounds 2";
-    said(&mut net.fleet("race", race, disk)).refuses(&["give --yes"]);
+    output_of(&mut net.fleet("race", race, disk)).refuses(&["give --yes"]);
     assert_eq!(net.on("h1", first), "78 78");
     let mut command = net.fleet("race", race, disk);
     let mut screen = Pty::start(command.env("TERM", "xterm"), (160, 40), true);

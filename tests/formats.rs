@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use support::{Place, SHORT, Words, has_program, said};
+use support::{Place, SHORT, Words, has_program, output_of};
 
 fn fixture(name: &str) -> String {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
@@ -290,7 +290,7 @@ fn standard_input_is_read() {
     let place = Place::new();
     let file = std::fs::File::open(fixture("sysbench-0.4.8.txt")).unwrap();
     let mut command = place.command("import -");
-    said(command.stdin(Stdio::from(file))).ends_with(0);
+    output_of(command.stdin(Stdio::from(file))).ends_with(0);
     let run = shown(&place);
     assert_eq!(run["origin"]["imported"]["tool"], "sysbench 0.4.8");
     assert_eq!(run["phases"][0]["read"]["iops"]["mean"], 400.0);
@@ -423,7 +423,7 @@ fn what_bonnie_prints_today_is_imported_as_it_is() {
         std::fs::write(place.path("ours.csv"), &written.out).unwrap();
         let file = std::fs::File::open(place.path("ours.csv")).unwrap();
         let mut reader = Command::new("bon_csv2txt");
-        let read = said(reader.stdin(Stdio::from(file))).ends_with(0);
+        let read = output_of(reader.stdin(Stdio::from(file))).ends_with(0);
         read.prints(&["box"]);
     }
 }
@@ -532,7 +532,7 @@ fn the_reader_that_reads_fios_json_reads_ours() {
     }
     for file in files {
         let mut python = Command::new("python3");
-        let read = said(python.args(["-c", READER]).arg(place.path(file))).ends_with(0);
+        let read = output_of(python.args(["-c", READER]).arg(place.path(file))).ends_with(0);
         assert_eq!(read.out, "ok\n", "{file}");
     }
 }
@@ -565,7 +565,7 @@ fn fio_plot_draws_the_logs_and_the_documents_of_several_depths() {
         let mut fio_plot = Command::new("fio-plot");
         fio_plot.current_dir(place.path(""));
         fio_plot.args("-i . -T title -r randread -n 2 -o picture.png".split(' '));
-        said(fio_plot.args(kind.split(' '))).ends_with(0);
+        output_of(fio_plot.args(kind.split(' '))).ends_with(0);
         let drawn = fs::read(&picture).unwrap_or_default();
         assert!(drawn.starts_with(b"\x89PNG"), "{kind}");
         fs::remove_file(&picture).unwrap();

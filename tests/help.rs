@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use support::{Place, has_program, names_in, said};
+use support::{Place, has_program, names_in, output_of};
 
 /// The verbs, as the program's own help lists them.
 fn verbs(place: &Place) -> Vec<String> {
@@ -61,7 +61,7 @@ fn help_does_not_depend_on_where_the_ledger_is() {
     for verb in verbs(&place).iter().map(String::as_str) {
         let here = place.run(&[verb, "--help"]).ends_with(0);
         let mut command = place.command(&[verb, "--help"]);
-        let there = said(command.env("DISKSMITH_LEDGER", &long)).ends_with(0);
+        let there = output_of(command.env("DISKSMITH_LEDGER", &long)).ends_with(0);
         assert_eq!(here.out, there.out);
     }
 }
@@ -80,7 +80,7 @@ fn the_version_is_one_line() {
 fn no_arguments_give_the_help_and_status_2() {
     let place = Place::new();
     let with_ledger = place.run("");
-    let without = said(place.command("").env_remove("DISKSMITH_LEDGER"));
+    let without = output_of(place.command("").env_remove("DISKSMITH_LEDGER"));
     for said in [with_ledger, without] {
         said.refuses(&["Usage: disksmith", "  bench ", "Example: "]);
     }
@@ -141,7 +141,7 @@ fn zsh_and_fish_complete_runs_phases_disks_and_hosts() {
         command.args(words).env("PATH", &path).env("TERM", "vt100");
         command.env("HOME", place.path("home"));
         command.env("DISKSMITH_LEDGER", place.ledger());
-        said(&mut command).ends_with(0).out
+        output_of(&mut command).ends_with(0).out
     };
     let folder = place.path("").display().to_string();
     let zsh = |line: &str| ask("zsh", &["-f", "-c", ASK_ZSH, "zsh", &folder, line]);
@@ -210,7 +210,7 @@ fn shells_read_the_completions_and_bash_offers_what_there_is() {
         std::fs::write(&file, &script.out).unwrap();
         let checks_syntax = ["bash", "zsh", "fish"].contains(&shell);
         if checks_syntax && has_program(shell) {
-            let checked = said(Command::new(shell).arg("-n").arg(&file)).ends_with(0);
+            let checked = output_of(Command::new(shell).arg("-n").arg(&file)).ends_with(0);
             assert_eq!(checked.err, "");
         }
     }
@@ -233,7 +233,7 @@ fn shells_read_the_completions_and_bash_offers_what_there_is() {
         bash.env("PATH", &path)
             .env("DISKSMITH_LEDGER", place.ledger());
         bash.env("HOME", place.path("home"));
-        let said = said(&mut bash).ends_with(0);
+        let said = output_of(&mut bash).ends_with(0);
         assert_eq!(said.err, "");
         said.out.lines().map(str::to_owned).collect::<Vec<_>>()
     };
@@ -304,7 +304,7 @@ fn there_is_a_manual_page_for_every_verb_and_groff_does_not_complain() {
             // As man(1) calls it: -k reads UTF-8, -ww shows all warnings, -z prints nothing.
             let mut groff = Command::new("groff");
             groff.args(["-k", "-man", "-ww", "-Tutf8", "-z"]).arg(&path);
-            let checked = said(&mut groff).ends_with(0);
+            let checked = output_of(&mut groff).ends_with(0);
             assert_eq!(checked.err, "", "{path:?}");
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use support::lab::{in_lab, lab_run};
-use support::{Place, ProgramOutput, Running, has_program, said, skipped};
+use support::{Place, ProgramOutput, Running, has_program, output_of, skipped};
 
 #[test]
 fn with_qemu_a_command_runs_on_the_volumes_and_its_runs_are_kept() {
@@ -394,7 +394,7 @@ fn where_there_is_no_qemu_the_tour_names_its_package_and_is_played() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("apt-get"), "").unwrap();
     let mut command = place.command("lab tour");
-    let instead = said(command.env("PATH", &folder)).ends_with(0);
+    let instead = output_of(command.env("PATH", &folder)).ends_with(0);
     assert_eq!(instead.out, played.out);
     instead.warns(&["apt-get install qemu-system-", "a recording"]);
     for speed in ["0", "-1", "fast"] {
@@ -403,7 +403,7 @@ fn where_there_is_no_qemu_the_tour_names_its_package_and_is_played() {
             .refuses(&["such as 2"]);
     }
     let mut command = place.command("lab tour --recorded");
-    let ascii = said(command.env("LC_ALL", "C")).ends_with(0);
+    let ascii = output_of(command.env("LC_ALL", "C")).ends_with(0);
     assert!(ascii.out.is_ascii());
 }
 

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use prometheus::{encoded, get};
 use serde_json::Value;
-use support::{Place, Running, TIMEOUT, has_program, said, skipped};
+use support::{Place, Running, TIMEOUT, has_program, output_of, skipped};
 
 fn packaged(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -127,7 +127,7 @@ fn certificates(place: &Place) {
     let openssl = |words: &str| {
         let mut openssl = Command::new("openssl");
         openssl.args(words.split(' ')).current_dir(place.path(""));
-        said(&mut openssl).ends_with(0);
+        output_of(&mut openssl).ends_with(0);
     };
     let new_key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
     openssl(&format!(
@@ -353,5 +353,5 @@ fn promtool_finds_that_the_rules_fire_and_end_as_they_should() {
         return skipped("promtool is not installed");
     }
     let file = packaged("prometheus/disksmith.rules.test.yml");
-    said(Command::new("promtool").args(["test", "rules"]).arg(file)).ends_with(0);
+    output_of(Command::new("promtool").args(["test", "rules"]).arg(file)).ends_with(0);
 }

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use loops::Loop;
 use rustix::fs::{CWD, FileType, Mode};
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Place, SHORT, is_root, names_in, said, under};
+use support::{Place, SHORT, is_root, names_in, output_of, under};
 
 /// Every way to write a file or a folder of files where an option says: the words, of which `OUT` stands for
 /// the path; whether the words alone do it here; and the name of the file where `OUT` is a folder.
@@ -221,7 +221,7 @@ fn a_report_goes_to_a_pipe_and_to_standard_output() {
     assert!(piped.out.starts_with("<!doctype html>") && piped.out.ends_with("</html>"));
     let mut full = place.command("report last -o /dev/stdout");
     full.stdout(fs::File::options().write(true).open("/dev/full").unwrap());
-    let refused = said(&mut full).ends_with(2);
+    let refused = output_of(&mut full).ends_with(2);
     refused.warns(&["device"]);
     place.run("report last -o /dev/null").ends_with(0);
 }
@@ -250,7 +250,7 @@ fn an_answer_that_cannot_be_written_is_an_error_and_a_closed_pipe_is_none() {
     for words in TEXTS {
         let mut command = place.command(words);
         command.stdout(fs::File::options().write(true).open("/dev/full").unwrap());
-        let full = said(&mut command).ends_with(3);
+        let full = output_of(&mut command).ends_with(3);
         assert!(
             full.err.contains("could not be written to standard output"),
             "{words:?}: {full:#?}"
@@ -261,7 +261,7 @@ fn an_answer_that_cannot_be_written_is_an_error_and_a_closed_pipe_is_none() {
         drop(reader);
         let mut command = place.command(words);
         command.stdout(Stdio::from(writer));
-        let closed = said(&mut command).ends_with(0);
+        let closed = output_of(&mut command).ends_with(0);
         assert_eq!(closed.err, "", "{words:?}");
         place.run(words).ends_with(0);
     }
@@ -297,7 +297,7 @@ fn a_descriptor_that_is_open_for_reading_is_no_output() {
     shell.args(["-c", script]).arg(program.get_program());
     shell.current_dir(place.path(""));
     shell.env("DISKSMITH_LEDGER", place.ledger());
-    let said = said(&mut shell).ends_with(2);
+    let said = output_of(&mut shell).ends_with(2);
     said.warns(&["open for reading only"]);
     let kept = fs::read_to_string(place.path("precious")).unwrap();
     assert_eq!(kept, PRECIOUS);

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use loops::{FileSystem, Loop, Other, Throttle, fill, run, skipped};
-use support::{Place, ProgramOutput, Running, TIMEOUT, Words, said};
+use support::{Place, ProgramOutput, Running, TIMEOUT, Words, output_of};
 
 const PAGE_READ: [&str; 2] = ["--phase", "page-read"];
 /// So many in flight that a device at its limit has work for more than half a second at 100 a second: the limit sets
@@ -441,7 +441,7 @@ fn with_root_memory_is_cached_and_cpu_bound_and_a_disk_is_neither() {
     };
     let words = ["bench", limited.device.path(), "--json", "--seconds", "1s"];
     let command = limited.place.command(&[&words[..], &PAGE_READ].concat());
-    let document = said(&mut limited.throttle.hold(&command))
+    let document = output_of(&mut limited.throttle.hold(&command))
         .ends_with(0)
         .json();
     expect_none(&document, &["cached", "cpu-bound"]);

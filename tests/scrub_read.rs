@@ -149,7 +149,7 @@ fn as_root_a_reading_that_is_killed_goes_on_and_is_alone_on_its_disk() {
     let kept = number(&killed["disks"][0]["before_bytes"]);
     assert!(kept > 0, "{killed:#}");
     let short = [&slow[..], &["--for", "1s"]].concat();
-    let ended = support::said(&mut throttle.hold(&place.command(&short))).ends_with(3);
+    let ended = support::output_of(&mut throttle.hold(&place.command(&short))).ends_with(3);
     assert_eq!(ended.json()["read"][0]["ended"], "time-up");
     is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     others.join().unwrap();

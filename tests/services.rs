@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
-use support::{Place, Running, TIMEOUT, has_program, names_in, said, skipped};
+use support::{Place, Running, TIMEOUT, has_program, names_in, output_of, skipped};
 
 /// Folder of what is packaged.
 fn packaging() -> PathBuf {
@@ -255,7 +255,7 @@ fn the_check_refuses_what_a_start_refuses_by_file_line_and_reason() {
     ] {
         fs::write(place.path(name), text).unwrap();
     }
-    said(Command::new("mkfifo").arg(place.path("pipe"))).ends_with(0);
+    output_of(Command::new("mkfifo").arg(place.path("pipe"))).ends_with(0);
     place
         .run("tally --from - --store sqlite:kept.db")
         .ends_with(0);
@@ -414,7 +414,7 @@ fn entries_of(place: &Place, verb: &str) -> (Option<i32>, Vec<String>) {
         .env("disksmith", assert_cmd::cargo::cargo_bin!("disksmith"))
         .env("DISKSMITH_LEDGER", place.ledger())
         .stdin(std::process::Stdio::null());
-    let ended = said(&mut command);
+    let ended = output_of(&mut command);
     let mut entries = Vec::new();
     let mut buffer = [0; 65536];
     while let Ok(length) = socket.recv(&mut buffer) {
@@ -476,7 +476,7 @@ fn with_root_what_services_report_is_in_the_journal_with_fields() {
 /// Exposure of a unit as systemd judges it: 0 (none) to 10.
 fn exposure(unit: &Path) -> f64 {
     let mut command = Command::new("systemd-analyze");
-    let judged = said(
+    let judged = output_of(
         command
             .args(["security", "--offline=true", "--no-pager"])
             .arg(unit),
@@ -539,7 +539,7 @@ fn systemd_understands_the_units() {
     command
         .args(["verify", "--man=no", "--recursive-errors=no"])
         .args(copies);
-    let verified = said(&mut command).ends_with(0);
+    let verified = output_of(&mut command).ends_with(0);
     let ours: Vec<&str> = verified
         .err
         .lines()
@@ -564,16 +564,16 @@ fn with_root_the_services_run_under_systemd() {
     mount.args(
         "--mount --cgroup --pid --net --uts --ipc --fork mount -t cgroup2 none /mnt".split(' '),
     );
-    let mounted = said(&mut mount);
+    let mounted = output_of(&mut mount);
     if mounted.status != Some(0) {
         return skipped(&format!("root may not mount here: {}", mounted.err));
     }
     let root = tempfile::tempdir().unwrap();
     let program = assert_cmd::cargo::cargo_bin!("disksmith");
     let mut stage = Command::new(packaging().join("stage"));
-    said(stage.arg(program).arg(root.path()).arg("/opt")).ends_with(0);
+    output_of(stage.arg(program).arg(root.path()).arg("/opt")).ends_with(0);
     let mut boot = Command::new(packaging().join("boot"));
-    let tried = said(boot.arg(root.path()).arg(packaging().join("try-services")));
+    let tried = output_of(boot.arg(root.path()).arg(packaging().join("try-services")));
     tried
         .ends_with(0)
         .prints(&["start, reload, report and end"]);
@@ -589,5 +589,5 @@ fn ansible_understands_the_role() {
     command
         .args(["--syntax-check", "-i", "localhost,", "site.yml"])
         .current_dir(folder);
-    said(&mut command).ends_with(0);
+    output_of(&mut command).ends_with(0);
 }

@@ -21,7 +21,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use support::lab::in_lab;
 use support::moto::Moto;
-use support::{Place, ProgramOutput, Running, TIMEOUT, Words, is_root, said, write_script};
+use support::{Place, ProgramOutput, Running, TIMEOUT, Words, is_root, output_of, write_script};
 
 const MIB: u64 = 1024;
 const TAG: &str = "disksmith-sweep";
@@ -59,7 +59,7 @@ fn with_script(place: &Place, script: &str, words: &(impl Words + ?Sized)) -> Pr
     write_script(&programs.join("aws"), script);
     let path = std::env::var("PATH").unwrap_or_default();
     let mut command = place.command(words);
-    said(command.env("PATH", format!("{}:{path}", programs.display())))
+    output_of(command.env("PATH", format!("{}:{path}", programs.display())))
 }
 
 fn sweep<'a>(words: &[&'a str]) -> Vec<&'a str> {
@@ -256,7 +256,7 @@ fn as_root_types_of_volumes_are_compared_and_all_are_deleted() {
     };
     let hypervisor = Hypervisor::start(&moto);
     let words = arguments(&instance, &["--json"]);
-    let swept = said(moto.ask(&mut place.command(&words))).ends_with(0);
+    let swept = output_of(moto.ask(&mut place.command(&words))).ends_with(0);
     let document = swept.json();
     assert_eq!(document["over"], true, "{document}");
     let volumes = document["volumes"].as_array().unwrap();
@@ -287,7 +287,7 @@ fn as_root_a_volume_that_is_never_seen_is_deleted_too() {
         return;
     };
     let words = arguments(&instance, &["--attach-timeout", "1s"]);
-    let swept = said(moto.ask(&mut place.command(&words))).ends_with(3);
+    let swept = output_of(moto.ask(&mut place.command(&words))).ends_with(3);
     swept.warns(&[
         "no disk of this host has the id",
         "all of its volumes are deleted",
@@ -322,23 +322,23 @@ fn as_root_what_a_killed_sweep_has_left_is_deleted_by_the_next_and_by_its_name()
     };
     let first = killed(&place, &moto, &instance);
     let words = arguments(&instance, &["--attach-timeout", "1s"]);
-    let next = said(moto.ask(&mut place.command(&words))).ends_with(3);
+    let next = output_of(moto.ask(&mut place.command(&words))).ends_with(3);
     next.warns(&[&format!("the sweep {first} was killed")]);
     assert_only(&moto, &stranger);
     let second = killed(&place, &moto, &instance);
     let abandon = ["sweep", "--abandon", &second];
-    said(moto.ask(&mut place.command(&abandon))).ends_with(0);
+    output_of(moto.ask(&mut place.command(&abandon))).ends_with(0);
     assert_only(&moto, &stranger);
     // Its ledger is lost.
     let third = killed(&place, &moto, &instance);
     let elsewhere = Place::new();
     let abandon = ["sweep", "--abandon", &third];
-    said(moto.ask(&mut elsewhere.command(&abandon))).refuses(&["is not touched"]);
+    output_of(moto.ask(&mut elsewhere.command(&abandon))).refuses(&["is not touched"]);
     let abandon = [&abandon[..], &["--instance", &instance]].concat();
-    said(moto.ask(&mut elsewhere.command(&abandon))).refuses(&["--yes"]);
+    output_of(moto.ask(&mut elsewhere.command(&abandon))).refuses(&["--yes"]);
     assert_eq!(of_state(&moto, "").len(), 2);
     let abandon = [&abandon[..], &["--yes"]].concat();
-    said(moto.ask(&mut elsewhere.command(&abandon))).ends_with(0);
+    output_of(moto.ask(&mut elsewhere.command(&abandon))).ends_with(0);
     assert_only(&moto, &stranger);
 }
 

@@ -12,7 +12,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use support::{Place, ProgramOutput, Running, Words, said};
+use support::{Place, ProgramOutput, Running, Words, output_of};
 
 /// Sums what comes on standard input.
 fn tally(place: &Place, input: &str, arguments: &(impl Words + ?Sized)) -> ProgramOutput {
@@ -111,7 +111,7 @@ fn events_are_summed_by_minute_hour_day_and_month() {
         "{said:#?}"
     );
     let mut narrow = place.command("tally query api.get --from 2020-01-01");
-    self::said(narrow.env("COLUMNS", "40"))
+    self::output_of(narrow.env("COLUMNS", "40"))
         .ends_with(0)
         .fits(40);
     place.run("tally query nothing").ends_with(1);

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use services::{MariaDb, free_port, gearmand};
-use support::{Place, Running, has_program, said, skipped};
+use support::{Place, Running, has_program, output_of, skipped};
 
 /// Count of a tag in a store.
 fn count(place: &Place, store: &str, tag: &str) -> f64 {
@@ -84,7 +84,7 @@ fn with_root_a_full_disk_is_waited_for() {
             "month",
             "--json",
         ]);
-        let said = said(query.arg(format!("--store=sqlite:{point}/t.db")));
+        let said = output_of(query.arg(format!("--store=sqlite:{point}/t.db")));
         match said.status {
             Some(0) => said.json()["total"]["count"].as_f64().unwrap(),
             _ => 0.0,
@@ -284,7 +284,7 @@ fn a_connection_to_mariadb_is_encrypted_where_a_certificate_is_named() {
     let openssl = |words: &str| {
         let mut openssl = Command::new("openssl");
         openssl.args(words.split(' ')).current_dir(place.path(""));
-        said(&mut openssl).ends_with(0);
+        output_of(&mut openssl).ends_with(0);
     };
     for authority in ["own", "other"] {
         openssl(&format!(

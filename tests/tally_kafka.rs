@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use services::{free_port, wait_until};
-use support::{Place, Words, has_program, said, skipped};
+use support::{Place, Words, has_program, output_of, skipped};
 
 /// Events that come at each kill.
 const EVENTS_OF_KILL: u32 = 75;
@@ -62,7 +62,7 @@ impl Broker {
             process: None,
         };
         let settings = broker.settings();
-        said(&mut broker.java(
+        output_of(&mut broker.java(
             "kafka.tools.StorageTool",
             &[
                 "format",

@@ -33,7 +33,7 @@ use std::process::{Command, Stdio};
 use loops::{FileSystem, Loop};
 use rustix::process::Signal;
 use serde_json::Value;
-use support::{Place, ProgramOutput, Running, has_program, is_root, number, said};
+use support::{Place, ProgramOutput, Running, has_program, is_root, number, output_of};
 
 /// An hour of a real MySQL's I/O.
 fn mysql() -> PathBuf {
@@ -474,6 +474,6 @@ fn what_is_no_disk_is_refused_and_so_is_a_user_who_may_not_trace() {
     let mut command = Command::new(program);
     command.args(["trace", "record", disk.path(), "-o", "t.dst"]);
     command.uid(65534).gid(65534).current_dir(folder.path());
-    said(&mut command).refuses(&["tracing needs root"]);
+    output_of(&mut command).refuses(&["tracing needs root"]);
     assert!(!folder.path().join("t.dst").exists());
 }

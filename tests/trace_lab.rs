@@ -16,7 +16,7 @@ use std::process::Command;
 
 use support::lab::lab_run;
 use support::requests::{BLOCK, Requests, assert_same, between, count, of_blkparse, of_log};
-use support::{Place, number, said};
+use support::{Place, number, output_of};
 
 /// First bytes of reads before and behind the load, of a block each. They lie in the last half MiB of the volumes, where
 /// the file system has nothing; what looks for signatures there reads more at once.
@@ -69,7 +69,7 @@ fn pages() -> Load {
 
 /// pgbench's TPC-B on PostgreSQL with little memory.
 fn postgres() -> Load {
-    let user = said(Command::new("id").args(["-u", "postgres"])).ends_with(0);
+    let user = output_of(Command::new("id").args(["-u", "postgres"])).ends_with(0);
     let user = user.out.trim().to_owned();
     Load {
         volume_mib: 1024,
@@ -124,7 +124,7 @@ impl Load {
         if let Some(scale) = self.scale {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/support");
             let mut command = Command::new(folder.join("postgres-disk"));
-            said(command.arg(disk).arg(scale.to_string())).ends_with(0);
+            output_of(command.arg(disk).arg(scale.to_string())).ends_with(0);
         }
     }
 
@@ -208,7 +208,7 @@ fn compare(load: &Load, least: u64) {
     };
     said_by_lab.ends_with(0);
     let dump = format!("dump /lab.dst {}", place.path("lab.dst").display());
-    said(Command::new("debugfs").args(["-R", &dump]).arg(&state)).ends_with(0);
+    output_of(Command::new("debugfs").args(["-R", &dump]).arg(&state)).ends_with(0);
     let shown = place
         .run(&["trace", "show", "lab.dst", "--json"])
         .ends_with(0)

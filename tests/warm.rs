@@ -30,7 +30,7 @@ use std::time::Instant;
 use loops::Loop;
 use serde_json::Value;
 use support::moto::Moto;
-use support::{Place, number, said};
+use support::{Place, number, output_of};
 
 const MIB: u64 = 1 << 20;
 
@@ -144,7 +144,7 @@ fn as_root_a_snapshot_of_which_aws_says_nothing_is_refused_with_what_to_do() {
         let arguments = [&["warm", device.path(), "--json"], words].concat();
         let mut command = place.command(&arguments);
         let path = std::env::var("PATH").unwrap_or_default();
-        said(command.env("PATH", format!("{}:{path}", programs.display())))
+        output_of(command.env("PATH", format!("{}:{path}", programs.display())))
     };
     let fails = |text: &str| format!("#!/bin/sh\necho '{text}' >&2; exit 254\n");
     let id = ["--snapshot", "snap-0123456789abcdef0"];
@@ -213,13 +213,13 @@ fn as_root_the_blocks_of_a_snapshot_are_those_that_the_real_aws_lists() {
         moto.aws(&put.concat()).unwrap();
     }
     let arguments = ["warm", device.path(), "--snapshot", id, "--json"];
-    let said = said(moto.ask(&mut place.command(&arguments)))
+    let said = output_of(moto.ask(&mut place.command(&arguments)))
         .ends_with(0)
         .json();
     // Two of three blocks lie in one piece of 512 KiB.
     assert_eq!(number(&said["volumes"][0]["read_bytes"]), 2 << 19);
     let unknown = ["warm", device.path(), "--snapshot", "snap-00000000"];
-    let unknown = support::said(moto.ask(&mut place.command(&unknown)));
+    let unknown = support::output_of(moto.ask(&mut place.command(&unknown)));
     unknown.refuses(&["the blocks of snap-00000000 are not known"]);
 }
 

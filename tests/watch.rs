@@ -219,7 +219,7 @@ fn the_plugin_s_answer_is_negated_by_monitoring_plugins() {
                 None => command.env_remove(name),
             };
         }
-        support::said(&mut command)
+        support::output_of(&mut command)
     };
     // A disk of its own, which does nothing: what others do is no matter of it.
     let Some(disk) = loops::Loop::new(8) else {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use loops::{Loop, Other, Throttle, bytes_read, run};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::{Place, number, said};
+use support::{Place, number, output_of};
 
 /// Timeout of a wait for something that takes seconds, on a very busy host too.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -189,7 +189,7 @@ fn every_request_is_timed_once() -> bool {
 fn instances() -> Vec<String> {
     let script = "mount -t tracefs none /mnt && ls /mnt/instances";
     let mut command = Command::new("unshare");
-    let listed = said(command.args(["-m", "sh", "-c", script])).ends_with(0);
+    let listed = output_of(command.args(["-m", "sh", "-c", script])).ends_with(0);
     listed.out.lines().map(str::to_owned).collect()
 }
 

@@ -27,7 +27,7 @@ use pty::Pty;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use support::documents::all as lines;
-use support::{Place, ProgramOutput, Running, said};
+use support::{Place, ProgramOutput, Running, output_of};
 
 fn fixture(name: &str) -> String {
     format!(
@@ -712,10 +712,10 @@ fn a_binary_file_of_sar_that_cannot_be_read_is_refused_with_the_reason() {
     std::fs::write(&old, &other).unwrap();
     parse(old.to_str().unwrap(), &[]).refuses(&["sadf", "sadf -c"]);
     let mut command = place.command(&["watch", "--parse", &path]);
-    let missing = said(command.env("PATH", "/nowhere"));
+    let missing = output_of(command.env("PATH", "/nowhere"));
     missing.refuses(&["sadf is not installed"]);
     let mut command = place.command(&["watch", "--parse", "-"]);
-    let piped = said(command.stdin(File::open(&path).unwrap()));
+    let piped = output_of(command.stdin(File::open(&path).unwrap()));
     piped.refuses(&["by its name"]);
 }
 

@@ -108,7 +108,7 @@ fn a_ledger_that_cannot_be_written_is_reported_and_watching_continues() {
     let mut command = place.command("watch --record --json --count 2 --interval 100ms");
     // Nobody may make a file there, root included.
     command.env("DISKSMITH_LEDGER", "/proc/ledger.db");
-    let said = support::said(&mut command).ends_with(0);
+    let said = support::output_of(&mut command).ends_with(0);
     said.warns(&["Nothing is recorded"]);
     assert_eq!(count(&lines(&said.out), "sample"), 2);
 }
@@ -142,7 +142,7 @@ fn a_ledger_that_can_be_written_later_is_recorded_in_then() {
     said.warns(&["Nothing is recorded at the moment"]);
     said.prints(&["Recording goes on"]);
     let mut list = place.command("runs recordings --json");
-    let listed = support::said(list.env("DISKSMITH_LEDGER", &ledger)).ends_with(0);
+    let listed = support::output_of(list.env("DISKSMITH_LEDGER", &ledger)).ends_with(0);
     let kept = listed.json()["recordings"][0]["samples"].as_u64().unwrap();
     // What was seen before waited in memory.
     assert_eq!(kept as usize, count(&lines(&said.out), "sample"));
@@ -170,7 +170,7 @@ fn a_page_is_drawn_also_without_a_ledger_and_without_a_reader() {
     let arguments = "watch --json --interval 100ms --report x.html";
     let mut command = place.command(&format!("{arguments} --count 3"));
     command.env("DISKSMITH_LEDGER", place.path("text"));
-    let said = support::said(&mut command).ends_with(0);
+    let said = support::output_of(&mut command).ends_with(0);
     said.warns(&["No marks are drawn"]);
     let page = std::fs::read_to_string(place.path("x.html")).unwrap();
     assert!(page.contains("No marks are drawn"));

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use crate::no_uring::without_uring;
-use crate::support::{Place, ProgramOutput, Running, said};
+use crate::support::{Place, ProgramOutput, Running, output_of};
 use crate::{BRIEFLY, OtherUser, fs};
 
 /// A situation, the answer there, its status, and the end of its last sentence.
@@ -92,7 +92,7 @@ fn sentences_of_the_first_hour_end_in_a_command() {
         },
         Case {
             situation: "io_uring, in a container that refuses it",
-            answer: said(without_uring(
+            answer: output_of(without_uring(
                 &mut place.command("bench data --engine uring --size 8M"),
             )),
             status: 2,
@@ -123,7 +123,7 @@ fn sentences_of_the_first_hour_end_in_a_command() {
     ]);
     // No manager of packages and no mdadm are found there.
     let mut create = place.command(&create.split(' ').collect::<Vec<_>>());
-    let missing = said(create.env("PATH", place.data())).ends_with(2);
+    let missing = output_of(create.env("PATH", place.data())).ends_with(2);
     missing.warns(&["install the package mdadm"]);
     recording.signal(rustix::process::Signal::INT);
     recording.end();
@@ -144,7 +144,7 @@ fn with_root_what_another_user_meets_in_the_first_hour_ends_in_a_command() {
     let (closed, secret) = (closed.display(), secret.display());
     let run = |words: &str| {
         let words = words.split(' ').collect::<Vec<_>>();
-        said(nobody.command().args(words))
+        output_of(nobody.command().args(words))
     };
     let homeless = |home: Option<&str>| {
         let mut command = nobody.command();
@@ -155,7 +155,7 @@ fn with_root_what_another_user_meets_in_the_first_hour_ends_in_a_command() {
             Some(home) => command.env("HOME", home),
             None => command.env_remove("HOME"),
         };
-        said(command.args(["mark", "deploy"]))
+        output_of(command.args(["mark", "deploy"]))
     };
     let export = "export DISKSMITH_LEDGER=/var/tmp/disksmith.db".to_owned();
     check(vec![
@@ -207,7 +207,7 @@ fn in_own_mounts(place: &Place, script: &str) -> ProgramOutput {
         .env("DISKSMITH_LEDGER", place.ledger())
         .env("COLUMNS", "100")
         .stdin(Stdio::null());
-    said(&mut command)
+    output_of(&mut command)
 }
 
 #[test]
@@ -357,7 +357,7 @@ fn the_disk_of_the_root_file_system_is_refused_with_the_command_that_lists_other
         let words = [verb, &path, "--destroy", &path];
         let of_nobody = nobody
             .as_ref()
-            .map(|nobody| said(nobody.command().args(words)));
+            .map(|nobody| output_of(nobody.command().args(words)));
         for answer in [Some(place.run(&words)), of_nobody].into_iter().flatten() {
             let refused = answer.refuses(&[
                 "of the running system, and is never overwritten",
@@ -384,12 +384,12 @@ fn answers_fit_the_terminal_and_the_locale_of_the_first_hour() {
         &["doctor", "--check", "host"],
     ] {
         let mut narrow = place.command(words);
-        let narrow = said(narrow.env("COLUMNS", "40"));
+        let narrow = output_of(narrow.env("COLUMNS", "40"));
         assert!(matches!(narrow.status, Some(0 | 1)), "{narrow:#?}");
         narrow.fits(40);
         for locale in ["C", "POSIX", "xx_XX.ISO-8859-1"] {
             let mut ascii = place.command(words);
-            let ascii = said(ascii.env("LC_ALL", locale));
+            let ascii = output_of(ascii.env("LC_ALL", locale));
             assert!(
                 ascii.out.is_ascii() && ascii.err.is_ascii(),
                 "{locale}: {ascii:#?}"
@@ -399,11 +399,11 @@ fn answers_fit_the_terminal_and_the_locale_of_the_first_hour() {
     fs::write(place.path("tokens"), "nothing\n").unwrap();
     for locale in ["C", "xx_XX.ISO-8859-1"] {
         let mut refused = place.command("serve --token-file tokens");
-        said(refused.env("LC_ALL", locale)).refuses(&["'read sha256:...'"]);
+        output_of(refused.env("LC_ALL", locale)).refuses(&["'read sha256:...'"]);
     }
     for terminal in ["dumb", "", "no-such-terminal"] {
         let mut watch = place.command("watch --count 1");
-        let lines = said(watch.env("TERM", terminal)).ends_with(0);
+        let lines = output_of(watch.env("TERM", terminal)).ends_with(0);
         assert!(lines.out.starts_with("# "), "{lines:#?}");
     }
 }

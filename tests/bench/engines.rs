@@ -1,7 +1,7 @@
 //! Both ways to the kernel, and which one a run says that it took.
 
 use crate::no_uring::without_uring;
-use crate::support::{Place, Running, SHORT, said, skipped};
+use crate::support::{Place, Running, SHORT, output_of, skipped};
 
 fn kind(place: &Place, engine: &str) -> String {
     let run = place.document(&[&SHORT[..], &["--engine", engine]].concat());
@@ -38,7 +38,7 @@ fn where_io_uring_is_refused_threads_do_the_work_and_the_answer_says_so() {
     // Long enough for a request of a process that other work starves.
     let second = ["--size", "8M", "--seconds", "1s", "--phase", "page-read"];
     let arguments = [&["bench", "data", "--json"], &second[..]].concat();
-    let run = said(without_uring(&mut place.command(&arguments)))
+    let run = output_of(without_uring(&mut place.command(&arguments)))
         .ends_with(0)
         .json();
     let engine = &run["phases"][0]["engine"];
@@ -48,7 +48,7 @@ fn where_io_uring_is_refused_threads_do_the_work_and_the_answer_says_so() {
     assert!(run["phases"][0]["read"]["ops"].as_u64().unwrap() > 0);
 
     let arguments = [&["bench", "data"], &SHORT[..]].concat();
-    let text = said(without_uring(&mut place.command(&arguments))).ends_with(0);
+    let text = output_of(without_uring(&mut place.command(&arguments))).ends_with(0);
     assert!(
         text.prose().contains("pread/pwrite threads")
             && text.prose().contains("io_uring is refused here"),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::loops::FileSystem;
-use crate::support::{Place, Running, SHORT, TIMEOUT, said};
+use crate::support::{Place, Running, SHORT, TIMEOUT, output_of};
 
 /// A run that only a signal ends.
 const ENDLESS: [&str; 10] = [
@@ -165,7 +165,7 @@ fn killed(times: u32, place: &Place, folder: &Path) {
     let options = "--size 32M --phase page-write,log-append";
     let arguments = format!("bench {folder_name} --seconds 150ms {options}");
     let began = Instant::now();
-    said(&mut place.command(&arguments)).ends_with(0);
+    output_of(&mut place.command(&arguments)).ends_with(0);
     let whole = began.elapsed();
     for moment in 0..times {
         let run = Running::start(&mut place.command(&arguments));

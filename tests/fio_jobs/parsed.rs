@@ -229,7 +229,7 @@ fn a_file_has_the_jobs_and_options_that_fio_sees() {
         assert!(shown.contains(part), "{part} in {shown}");
     }
     let mut command = place.command(&["bench", "data", "--fio", "job.fio", "--json"]);
-    let document = crate::support::said(command.env("BLOCK", "16k"))
+    let document = crate::support::output_of(command.env("BLOCK", "16k"))
         .ends_with(0)
         .json();
     let names: Vec<&str> = document["phases"]

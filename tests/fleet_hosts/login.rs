@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::net::{Disk, HostFault, HostSetup, Net};
-use crate::support::said;
+use crate::support::output_of;
 use crate::{host, why};
 
 /// Becomes root for who is not, as `sudo -n` does where it needs no password: a shell that keeps the rights
@@ -38,7 +38,7 @@ fn root_lets_a_user_in_who_asks_for_root_where_the_verb_needs_it() {
     };
     let run = |options: &[&str], words: &[&str]| -> Value {
         let options = [&["--user", "op", "--json"][..], options].concat();
-        said(&mut net.fleet("run", &options, words)).json()
+        output_of(&mut net.fleet("run", &options, words)).json()
     };
     let devices = ["--", "devices"];
     let answer = run(&[], &devices);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::net::{Disk, HostFault, HostSetup, Net};
 use crate::race::{ONE, disk, listed, wrong};
-use crate::support::{Running, said};
+use crate::support::{Running, output_of};
 use crate::{host, why};
 
 const FAST: HostSetup = HostSetup {
@@ -105,7 +105,7 @@ fn root_measures_sixteen_hosts_of_which_eight_are_as_they_should_be() {
     // One that is dead or lost held none of the others up.
     assert!(took < crate::support::TIMEOUT, "{took:?}");
     net.mend("h10");
-    let text = said(&mut net.fleet("run", "--include h10$", "-- devices")).ends_with(0);
+    let text = output_of(&mut net.fleet("run", "--include h10$", "-- devices")).ends_with(0);
     text.prints(&["1 of 1 hosts are done"]);
     // Eleven were done, and the one that was lost had measured too.
     assert_eq!(net.place.runs().len(), 12);
@@ -152,7 +152,7 @@ fn root_races_thirty_hosts_and_keeps_the_ten_of_the_fast_disks() {
         return;
     };
     let options = ["--keep", "10", "--round", "2s", "--rounds", "60"];
-    let answer = said(&mut net.fleet("race", &options, &ONE)).ends_with(0);
+    let answer = output_of(&mut net.fleet("race", &options, &ONE)).ends_with(0);
     eprintln!("{}", answer.out);
     let mut fast: Vec<String> = (1..=30)
         .filter(|number| is_fast(*number))

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::host;
 use crate::net::{Disk, HostFault, HostSetup, Net};
-use crate::support::{Running, said};
+use crate::support::{Running, output_of};
 
 /// A host with a disk of so many requests a second.
 pub(crate) const fn disk(iops: u64) -> HostSetup {
@@ -250,11 +250,11 @@ fn root_ends_a_race_with_a_signal_and_starts_none_twice() {
     let running = Running::start(&mut command);
     net.wait_on("h1", ROUNDS);
     net.wait_on("h2", ROUNDS);
-    said(&mut net.fleet("race", &options, &ONE)).refuses(&["the race", "is under way on h1"]);
+    output_of(&mut net.fleet("race", &options, &ONE)).refuses(&["the race", "is under way on h1"]);
     // Another ledger does not know it; the hosts do.
     let mut other = net.fleet("race", &options, &ONE);
     let elsewhere = net.place.path("other.db");
-    let other = said(other.env("DISKSMITH_LEDGER", elsewhere)).ends_with(2);
+    let other = output_of(other.env("DISKSMITH_LEDGER", elsewhere)).ends_with(2);
     other.prints(&["is measuring on this host"]);
     assert_eq!(decision(&other.json(), "h1").0, "busy");
     running.signal(Signal::INT);

@@ -5,8 +5,8 @@ use std::fs;
 use crate::host;
 use crate::net::Net;
 use crate::race::{ONE, decision, disk, listed};
+use crate::support::output_of;
 use crate::support::requests::database_trace;
-use crate::support::said;
 
 /// The trace asks for 100 reads and 100 writes a second. One host has more than that; one falls behind by some seconds in the
 /// 2 s of a round, and one by over 10 s, which is beyond the floor.
@@ -34,7 +34,7 @@ fn root_races_hosts_by_a_trace_and_keeps_the_one_that_follows_it() {
         "20",
         "--json",
     ];
-    let ended = said(&mut net.fleet("race", &options, &ONE)).ends_with(0);
+    let ended = output_of(&mut net.fleet("race", &options, &ONE)).ends_with(0);
     let answer = ended.json();
     assert_eq!(answer["figure"], by);
     assert_eq!(answer["floors"][0], floor);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::loops::{Other, skipped};
 use crate::net::{HostFault, HostSetup, Net};
 use crate::race::{ONE, decision, disk};
-use crate::support::{has_program, said, write_script};
+use crate::support::{has_program, output_of, write_script};
 
 /// Answers as `aws` does for four instances, of which one is tagged, and writes down what it was asked.
 const AWS: &str = r#"#!/bin/sh
@@ -164,7 +164,7 @@ fn root_terminates_through_the_real_aws() {
     ];
     let ec2 = ["--ec2", "Name=tag:role,Values=burnin"];
     let mut command = net.fleet_of(ec2, "race", &options, &ONE);
-    let answer = said(moto.ask(&mut command)).ends_with(0).json();
+    let answer = output_of(moto.ask(&mut command)).ends_with(0).json();
     assert_eq!(answer["terminated"][0]["id"], *bad, "{answer:#}");
     assert_eq!(moto.state(&best), "running");
     assert_eq!(moto.state(&tagged), "running");
@@ -205,7 +205,7 @@ fn root_terminates_what_the_race_found_bad_and_nothing_else() {
     let race = |words: &[&str]| {
         let all = [&options[..], words].concat();
         let mut command = net.fleet_of(ec2, "race", &all, &ONE);
-        said(command.env("PATH", &path))
+        output_of(command.env("PATH", &path))
     };
     // Nobody is there to agree.
     race(&[]).refuses(&[

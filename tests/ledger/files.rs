@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::{
-    Place, ProgramOutput, Running, SHORT, Words, is_root, names_in, said, skipped,
+    Place, ProgramOutput, Running, SHORT, Words, is_root, names_in, output_of, skipped,
 };
 
 /// A place with a ledger that holds one run and that nobody has open.
@@ -127,7 +127,7 @@ fn without_a_name_the_ledger_is_in_the_users_state_folder() {
         .env_remove("DISKSMITH_LEDGER")
         .env("XDG_STATE_HOME", place.path("state"))
         .env("HOME", place.path("home"));
-    said(&mut command).ends_with(0);
+    output_of(&mut command).ends_with(0);
     assert!(place.path("state/disksmith/ledger.db").is_file());
 
     if rustix::process::geteuid().is_root() {
@@ -135,7 +135,7 @@ fn without_a_name_the_ledger_is_in_the_users_state_folder() {
         return;
     }
     command.env_remove("XDG_STATE_HOME");
-    said(&mut command).ends_with(0);
+    output_of(&mut command).ends_with(0);
     let state = place.path("home/.local/state/disksmith");
     assert!(state.join("ledger.db").is_file());
 }
@@ -172,7 +172,7 @@ fn with_a_read_only_ledger(
         .args(words.words())
         .current_dir(place.path(""))
         .env("DISKSMITH_LEDGER", folder.join("ledger.db"));
-    said(&mut command)
+    output_of(&mut command)
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn root_a_ledger_on_a_full_disk_is_read_and_a_run_alongside_it_is_measured_whole
             .args(words)
             .current_dir(place.path(""))
             .env("DISKSMITH_LEDGER", folder.join("ledger.db"));
-        said(&mut command)
+        output_of(&mut command)
     };
     let probe = in_it(&["--version"]);
     if probe.status != Some(0) {

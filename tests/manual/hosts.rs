@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use super::net::{Disk, HostFault, HostSetup, Net};
 use super::support::requests::database_trace;
-use super::support::{ProgramOutput, Running, said};
+use super::support::{ProgramOutput, Running, output_of};
 
 /// Three hosts with a disk of a kind.
 pub(crate) struct Hosts {
@@ -129,7 +129,7 @@ impl Hosts {
             .net
             .fleet_of([&own[source], &named], &own[1], &rest, &after);
         if own[1] != "top" {
-            return said(&mut command);
+            return output_of(&mut command);
         }
         let mut running = Running::start(&mut command);
         // A line of figures, not of what is being done to reach it.

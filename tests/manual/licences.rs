@@ -22,7 +22,7 @@ fn written(form: &str) -> Option<String> {
         .args(["x86_64-unknown-linux-gnu", form])
         .arg(&made)
         .env("SOURCE_DATE_EPOCH", "0");
-    support::said(&mut command).ends_with(0);
+    support::output_of(&mut command).ends_with(0);
     Some(fs::read_to_string(made).unwrap())
 }
 
@@ -96,7 +96,7 @@ fn the_sbom_has_what_the_page_of_licences_lists() {
         grep.args(["-c", "-a", "-F", "-e"])
             .arg(format!("{before}{version}{behind}"))
             .arg(program);
-        support::said(&mut grep).ends_with(0);
+        support::output_of(&mut grep).ends_with(0);
     }
     for name in ["GNU C Library", "libgcc"] {
         let component = components.iter().find(|one| one["name"] == name).unwrap();

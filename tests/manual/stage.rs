@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use crate::database::{Server, done, mariadb, postgres, postgres_programs};
 use crate::loops::{Loop, Mounted, make};
 use crate::needs::{self, Need};
-use crate::support::{Place, ProgramOutput, Running, said, skipped};
+use crate::support::{Place, ProgramOutput, Running, output_of, skipped};
 
 /// Files that commands of the manual name, and those that stand for them.
 const FILES: [(&str, &str); 12] = [
@@ -253,7 +253,7 @@ impl Stage {
             .env("PGHOST", self.place.path("postgres"))
             .env("PGUSER", "postgres");
         if need != Need::Interrupt {
-            return said(&mut command);
+            return output_of(&mut command);
         }
         let mut running = Running::start(&mut command);
         running.wait_for_handler(Signal::INT);

@@ -47,7 +47,7 @@ fn bench_in(place: &Place, namespaces: &[&str], prepare: &str, target: &str) -> 
     inside.args(namespaces);
     inside.args(["--propagation", "private", "sh", "-c"]);
     inside.arg(format!("{prepare} && exec \"$0\" \"$@\""));
-    support::said(support::behind(inside, &command).current_dir(place.data()))
+    support::output_of(support::behind(inside, &command).current_dir(place.data()))
 }
 
 /// From a container the node of a loop device may be missing, and its file system be mounted nowhere. Any other
@@ -158,7 +158,7 @@ fn with_root_a_user_is_kept_from_what_a_program_of_their_own_has_mapped() {
             "--seconds",
             "200ms",
         ]);
-        support::said(&mut command)
+        support::output_of(&mut command)
     };
     for target in [&file, &node] {
         for way in ["mapped, shared", "mapped, private"] {

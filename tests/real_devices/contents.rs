@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::loops::{Loop, Throttle, skipped};
-use crate::support::{Place, said};
+use crate::support::{Place, output_of};
 
 /// A disk of compressed memory.
 struct Zram {
@@ -87,6 +87,6 @@ fn with_root_a_disk_that_does_not_is_as_fast_for_all_data() {
     throttle.limit_bytes(16 << 20);
     let place = Place::new();
     let command = place.command(&words(device.path(), "1"));
-    let document = said(&mut throttle.hold(&command)).ends_with(0).json();
+    let document = output_of(&mut throttle.hold(&command)).ends_with(0).json();
     assert_eq!(compressed(&document), None);
 }

@@ -114,7 +114,7 @@ impl Place {
 
     /// Runs the program to its end.
     pub(crate) fn run(&self, line: &(impl Words + ?Sized)) -> ProgramOutput {
-        said(&mut self.command(line))
+        output_of(&mut self.command(line))
     }
 
     /// Runs `bench` on the folder `data`.
@@ -141,7 +141,7 @@ impl Place {
     pub(crate) fn completions(&self, line: &(impl Words + ?Sized)) -> Vec<String> {
         let line = [vec!["--", "disksmith"], line.words()].concat();
         let mut command = self.command(&line);
-        let said = said(command.env("DISKSMITH_COMPLETE", "fish")).ends_with(0);
+        let said = output_of(command.env("DISKSMITH_COMPLETE", "fish")).ends_with(0);
         assert_eq!(said.err, "");
         let value = |line: &str| line.split('\t').next().unwrap_or_default().to_owned();
         said.out.lines().map(value).collect()
@@ -211,7 +211,7 @@ pub(crate) fn write_script(to: &Path, text: &str) {
 }
 
 /// Runs a command to its end.
-pub(crate) fn said(command: &mut Command) -> ProgramOutput {
+pub(crate) fn output_of(command: &mut Command) -> ProgramOutput {
     command.output().unwrap().into()
 }
 
@@ -487,7 +487,7 @@ pub(crate) fn has_program(name: &str) -> bool {
 pub(crate) fn under(limits: &str, command: &Command) -> ProgramOutput {
     let mut shell = Command::new("sh");
     shell.args(["-c", &format!("{limits} && exec \"$0\" \"$@\"")]);
-    said(&mut behind(shell, command))
+    output_of(&mut behind(shell, command))
 }
 
 /// A command that runs another one, whose words stand behind its own, in the folder and environment of that.

@@ -8,7 +8,7 @@ use super::loops::{self, Loop};
 use super::support::requests::{
     BLOCK, Request, Requests, assert_same, between, count, of_blkparse,
 };
-use super::support::{Place, Running, has_program, number, said};
+use super::support::{Place, Running, has_program, number, output_of};
 use super::{end, load, recording, shown, traced_disk};
 
 /// First bytes of reads before and behind the load, beyond the bytes that it uses.
@@ -41,7 +41,7 @@ fn is_locked_down() -> bool {
     let script = "mount -t securityfs none /mnt && cat /mnt/lockdown";
     let mut command = Command::new("unshare");
     let words = ["-m", "--propagation", "private", "sh", "-c", script];
-    let text = said(command.args(words)).out;
+    let text = output_of(command.args(words)).out;
     text.contains("[integrity]") || text.contains("[confidentiality]")
 }
 
@@ -113,7 +113,7 @@ fn with_root_blktrace_records_the_same_requests_unless_the_kernel_is_locked_down
     let recorded = of_the_device(requests(&place, &place.path("t.dst")));
     assert!(count(&recorded, &["flush"]) > 0);
     let mut blkparse = Command::new("blkparse");
-    let text = said(blkparse.args(["-q", "-i"]).arg(place.path("blk"))).ends_with(0);
+    let text = output_of(blkparse.args(["-q", "-i"]).arg(place.path("blk"))).ends_with(0);
     let by_blkparse = of_blkparse(&text.out);
     let all = by_blkparse.len() as u64;
     assert_same(

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::support::{Place, Running, has_program, number, said};
+use super::support::{Place, Running, has_program, number, output_of};
 use super::{length, load, record, recording, shown, traced_disk};
 
 #[test]
@@ -46,7 +46,7 @@ fn with_root_a_killed_recording_is_readable_and_its_instance_goes_with_the_next_
 fn instances() -> Vec<String> {
     let script = "mount -t tracefs none /mnt && ls /mnt/instances";
     let mut command = Command::new("unshare");
-    let listed = said(command.args(["-m", "sh", "-c", script])).ends_with(0);
+    let listed = output_of(command.args(["-m", "sh", "-c", script])).ends_with(0);
     listed.out.lines().map(str::to_owned).collect()
 }
 

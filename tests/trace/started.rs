@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use super::loops::Loop;
-use super::support::{self, Place, Running, TIMEOUT, has_program, number, said};
+use super::support::{self, Place, Running, TIMEOUT, has_program, number, output_of};
 use super::{record, traced_disk};
 
 /// Size of the buffers of a recording.
@@ -53,7 +53,7 @@ fn with_root_a_disk_whose_events_do_not_come_is_refused() {
     alone.arg("mount --bind number /sys/class/block/$0/dev && exec \"$@\"");
     alone.arg(&name);
     let words = ["trace", "record", &name, "-o", "t.dst", "--for", "100ms"];
-    let refused = said(&mut support::behind(alone, &place.command(&words)));
+    let refused = output_of(&mut support::behind(alone, &place.command(&words)));
     refused.refuses(&["/dev/loop", "and no event is of it"]);
     assert!(!place.path("t.dst").exists());
 }
@@ -73,7 +73,7 @@ fn with_root_a_kernel_without_tracefs_is_named() {
     );
     alone.arg("sh");
     let words = ["trace", "record", disk.path(), "-o", "t.dst"];
-    let refused = said(&mut support::behind(alone, &place.command(&words)));
+    let refused = output_of(&mut support::behind(alone, &place.command(&words)));
     refused.refuses(&["no tracefs", "CONFIG_TRACING"]);
     assert!(!place.path("t.dst").exists());
 }

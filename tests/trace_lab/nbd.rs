@@ -10,7 +10,7 @@ use super::support::requests::{
     BLOCK, Request, Requests, assert_same, between, blkparse_trace, count, database_trace,
     of_blkparse, of_log,
 };
-use super::support::{Place, has_program, number, said, skipped};
+use super::support::{Place, has_program, number, output_of, skipped};
 use super::{Load, marks, postgres};
 
 const VOLUME_MIB: u64 = 256;
@@ -128,7 +128,7 @@ fn written_in_lab(place: &Place, memory: &str, files: &[&str], script: &str) -> 
     words.extend(["--", "sh", "-c", script]);
     lab_run(place, &words)?.ends_with(0);
     let dump = format!("rdump /out {}", place.path("").display());
-    said(Command::new("debugfs").args(["-R", &dump]).arg(&state)).ends_with(0);
+    output_of(Command::new("debugfs").args(["-R", &dump]).arg(&state)).ends_with(0);
     Some(place.path("out"))
 }
 
@@ -164,7 +164,7 @@ fn with_qemu_fua_and_flushes_are_recorded_one_to_one_and_as_by_blktrace() {
     assert!(flushes > 40, "{flushes}");
 
     let mut blkparse = Command::new("blkparse");
-    let text = said(blkparse.args(["-q", "-i"]).arg(out.join("blk"))).ends_with(0);
+    let text = output_of(blkparse.args(["-q", "-i"]).arg(out.join("blk"))).ends_with(0);
     let all = of_blkparse(&text.out);
     let traced = all.len() as u64;
     let by_blkparse = of_the_device(all, VOLUME_MIB);

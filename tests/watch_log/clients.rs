@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use super::support::{Place, documents, has_program, is_root, said, skipped};
+use super::support::{Place, documents, has_program, is_root, output_of, skipped};
 
 /// Rounds that vmstat prints, a second apart.
 const ROUNDS: usize = 4;
@@ -117,7 +117,9 @@ fn what_clush_gathers_of_several_hosts_is_refused_and_of_one_is_read() {
     for (hosts, other) in [("db[1-3]", "db[2-3]"), ("db[1-2]", "db2"), ("db[2-3]", "")] {
         let mut clush = Command::new("clush");
         clush.args(["-b", "-w", hosts, "-R", "exec", "cat %h"]);
-        let log = said(clush.current_dir(place.path(""))).ends_with(0).out;
+        let log = output_of(clush.current_dir(place.path("")))
+            .ends_with(0)
+            .out;
         fs::write(place.path("clush.log"), &log).unwrap();
         let parsed = place.run(&["watch", "--parse", "./clush.log"]);
         if other.is_empty() {
@@ -178,7 +180,7 @@ fn with_root_logs_in_which_iostat_and_sar_name_disks_by_ids_are_read_by_these() 
         logged
             .args([disk[2].as_str(), &disk[0], &disk[1], id])
             .args(program.split(' '));
-        let log = said(logged.env("LC_ALL", "C").env("TZ", "UTC"))
+        let log = output_of(logged.env("LC_ALL", "C").env("TZ", "UTC"))
             .ends_with(0)
             .out;
         fs::write(place.path("disks.log"), &log).unwrap();

@@ -39,7 +39,7 @@ fn parsed(text: &str) -> Result<Vec<Job>, JobFileErrors> {
 #[test]
 fn all_problems_of_a_file_are_one_answer() {
     assert_eq!(
-        said("[global]\nwarp=9\n[a]\nbs=x\nverify_only=1\n[b]\nfsync=1\nfdatasync=1\n")
+        error_of("[global]\nwarp=9\n[a]\nbs=x\nverify_only=1\n[b]\nfsync=1\nfdatasync=1\n")
             .lines()
             .map(|line| line.split(": ").take(2).collect::<Vec<_>>().join(": "))
             .collect::<Vec<_>>(),
@@ -52,7 +52,7 @@ fn all_problems_of_a_file_are_one_answer() {
     );
     // What a global section gets wrong for two jobs is said once.
     let both = "[global]\nfsync=1\nfdatasync=1\n[a]\n[b]\n";
-    assert_eq!(said(both).lines().count(), 1);
+    assert_eq!(error_of(both).lines().count(), 1);
 }
 
 #[test]
@@ -197,14 +197,17 @@ fn options_of_a_command_line_beside_a_file_hold_where_the_file_does_not_give_the
     let options = [("client", "db1"), ("name", "x"), ("warp", "1")];
     let options = options.map(|(name, value)| (name, value.to_owned()));
     let errors = read_with("job.fio", "[\n", &options, &SURROUNDINGS).unwrap_err();
-    let said = errors.to_string();
-    let said: Vec<_> = said.lines().collect();
+    let error_of = errors.to_string();
+    let error_of: Vec<_> = error_of.lines().collect();
     assert!(
-        said[0].starts_with("the command line: client: "),
-        "{said:?}"
+        error_of[0].starts_with("the command line: client: "),
+        "{error_of:?}"
     );
-    assert!(said[1].starts_with("job.fio, line 1: "), "{said:?}");
-    assert!(said[2].starts_with("the command line: warp: "), "{said:?}");
+    assert!(error_of[1].starts_with("job.fio, line 1: "), "{error_of:?}");
+    assert!(
+        error_of[2].starts_with("the command line: warp: "),
+        "{error_of:?}"
+    );
 }
 
 #[test]
@@ -226,7 +229,7 @@ fn what_may_stand_without_a_value_is_a_switch_of_the_command_line() {
     }
 }
 
-fn said(text: &str) -> String {
+fn error_of(text: &str) -> String {
     parsed(text).unwrap_err().to_string()
 }
 
@@ -478,12 +481,12 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
             "long.inc, line 1: a job file has at most 1024 KiB",
         ),
     ] {
-        let error = said(&format!("[job]\n{line}\n"));
+        let error = error_of(&format!("[job]\n{line}\n"));
         assert!(error.contains(expected), "{line}: {error}");
     }
-    assert!(said("bs=4k\n[job]\n").contains("line 1: 'bs=4k' is before"));
-    assert!(said("; nothing\n").contains("no job"));
-    assert!(said("[global]\nbs=4k\n").contains("no job"));
+    assert!(error_of("bs=4k\n[job]\n").contains("line 1: 'bs=4k' is before"));
+    assert!(error_of("; nothing\n").contains("no job"));
+    assert!(error_of("[global]\nbs=4k\n").contains("no job"));
 }
 
 /// As fio 3.33 has it: bssplit goes before bsrange and bsrange before bs, also where that is a job's own.

@@ -121,19 +121,24 @@ mod tests {
     fn a_file_of_twice_the_memory_is_doubtful_and_no_more() {
         for device_share in [1.0, 0.55] {
             let run = reading(2.0, device_share);
-            let said = made::conclude(&run);
-            assert_eq!(said.verdict, Verdict::Doubtful, "{:?}", said.findings);
+            let conclusion = made::conclude(&run);
+            assert_eq!(
+                conclusion.verdict,
+                Verdict::Doubtful,
+                "{:?}",
+                conclusion.findings
+            );
         }
         // Memory cannot have answered so much.
-        let said = made::conclude(&reading(2.0, 0.3));
-        assert_eq!(said.verdict, Verdict::Invalid);
+        let conclusion = made::conclude(&reading(2.0, 0.3));
+        assert_eq!(conclusion.verdict, Verdict::Invalid);
     }
 
     #[test]
     fn a_smaller_file_is_invalid() {
-        let said = made::conclude(&reading(1.9, 1.0));
-        assert_eq!(said.verdict, Verdict::Invalid);
-        let text = &said.findings[0].text;
+        let conclusion = made::conclude(&reading(1.9, 1.0));
+        assert_eq!(conclusion.verdict, Verdict::Invalid);
+        let text = &conclusion.findings[0].text;
         assert!(text.contains("Give a larger --size"), "{text}");
     }
 
@@ -147,7 +152,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_test_has_its_words() {
-        let said = |data: bool, bytes: bool, files: bool| {
+        let conclusion = |data: bool, bytes: bool, files: bool| {
             let mut run = reading(2.0, 1.0);
             if bytes {
                 with(&mut run, 1, Bytes::mib(3), CallKind::Data);
@@ -166,10 +171,16 @@ mod tests {
             )
         };
         let (warn, invalid) = (Severity::Warn, Severity::Invalid);
-        assert_eq!(said(true, true, true), (warn, [true, false, true]));
-        assert_eq!(said(true, false, false), (warn, [true, false, false]));
-        assert_eq!(said(false, true, false), (invalid, [false, true, false]));
-        assert_eq!(said(false, true, true), (invalid, [false, true, true]));
-        assert_eq!(said(false, false, true), (warn, [false, false, true]));
+        assert_eq!(conclusion(true, true, true), (warn, [true, false, true]));
+        assert_eq!(conclusion(true, false, false), (warn, [true, false, false]));
+        assert_eq!(
+            conclusion(false, true, false),
+            (invalid, [false, true, false])
+        );
+        assert_eq!(
+            conclusion(false, true, true),
+            (invalid, [false, true, true])
+        );
+        assert_eq!(conclusion(false, false, true), (warn, [false, false, true]));
     }
 }

@@ -193,8 +193,8 @@ mod tests {
         ] {
             assert!(host.check(1, name).is_ok(), "{name}");
         }
-        let said = |result: Result<(), LogError>| result.unwrap_err().to_string();
-        let of_db2 = said(host.check(7, "db2.example.com"));
+        let message = |result: Result<(), LogError>| result.unwrap_err().to_string();
+        let of_db2 = message(host.check(7, "db2.example.com"));
         assert!(
             of_db2.starts_with("line 7 is of the host db2.example.com, and those before it of db1"),
             "{of_db2}"
