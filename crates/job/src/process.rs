@@ -54,44 +54,44 @@ mod tests {
 
     use super::*;
 
-    fn here() -> ProcessIdentity {
+    fn identity() -> ProcessIdentity {
         ProcessIdentity::of_process(&Root::host(), Path::new("/etc")).unwrap()
     }
 
     #[test]
     fn this_process_is_alive_and_one_that_was_killed_is_dead_before_it_is_waited_for() {
-        let here = here();
-        assert_eq!(here.liveness(here.owner()), OwnerLiveness::Alive);
+        let identity = identity();
+        assert_eq!(identity.liveness(identity.owner()), OwnerLiveness::Alive);
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let seen = process::of(&Root::host(), child.id()).unwrap().unwrap();
         let owner = Owner {
             pid: seen.pid,
             started: seen.started,
-            ..here.owner().clone()
+            ..identity.owner().clone()
         };
-        assert_eq!(here.liveness(&owner), OwnerLiveness::Alive);
+        assert_eq!(identity.liveness(&owner), OwnerLiveness::Alive);
         child.kill().unwrap();
         // The kernel may need a moment to end it; it stays a zombie, since no parent has waited for it.
         let mut polls = 0;
-        while here.liveness(&owner) == OwnerLiveness::Alive && polls < 60_000 {
+        while identity.liveness(&owner) == OwnerLiveness::Alive && polls < 60_000 {
             std::thread::sleep(std::time::Duration::from_millis(10));
             polls += 1;
         }
-        assert_eq!(here.liveness(&owner), OwnerLiveness::Dead);
+        assert_eq!(identity.liveness(&owner), OwnerLiveness::Dead);
         child.wait().unwrap();
-        assert_eq!(here.liveness(&owner), OwnerLiveness::Dead);
+        assert_eq!(identity.liveness(&owner), OwnerLiveness::Dead);
     }
 
     #[test]
     fn a_process_that_has_got_the_pid_of_another_is_not_taken_for_it() {
-        let here = here();
-        let mut before = here.owner().clone();
+        let identity = identity();
+        let mut before = identity.owner().clone();
         before.started = before.started.saturating_sub(1);
-        assert_eq!(here.liveness(&before), OwnerLiveness::Dead);
-        let mut earlier = here.owner().clone();
+        assert_eq!(identity.liveness(&before), OwnerLiveness::Dead);
+        let mut earlier = identity.owner().clone();
         earlier.boot = "another".to_owned();
-        assert_eq!(here.liveness(&earlier), OwnerLiveness::Dead);
+        assert_eq!(identity.liveness(&earlier), OwnerLiveness::Dead);
         earlier.host.push('x');
-        assert_eq!(here.liveness(&earlier), OwnerLiveness::Elsewhere);
+        assert_eq!(identity.liveness(&earlier), OwnerLiveness::Elsewhere);
     }
 }

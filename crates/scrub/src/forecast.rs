@@ -16,7 +16,7 @@ use ui::units::{rate, span};
 /// Input of the forecast.
 pub(super) struct ForecastInput<'a> {
     /// Checkpoint.
-    pub kept: &'a Checkpoint,
+    pub checkpoint: &'a Checkpoint,
     /// Arguments of the command.
     pub args: &'a ScrubArgs,
     /// Deadline.
@@ -31,7 +31,7 @@ pub(super) fn forecast(
     known: &ForecastInput<'_>,
     now: jiff::Timestamp,
 ) -> Vec<String> {
-    let left = Sectors(known.kept.of.saturating_sub(known.kept.done)).bytes();
+    let left = Sectors(known.checkpoint.of.saturating_sub(known.checkpoint.done)).bytes();
     let mut sentences = vec![format!(
         "{}: {} of {} members, {} of each; md counts {left} to go; {}.",
         target.path(),
@@ -44,7 +44,7 @@ pub(super) fn forecast(
     if let Some(due) = known.due {
         sentences.push(deadline(due, left, known.args.deadline_wins, now));
     }
-    let fastest = if let Some(so_far) = known.kept.rate() {
+    let fastest = if let Some(so_far) = known.checkpoint.rate() {
         let takes = span(left / so_far);
         sentences.push(format!(
             "At its rate so far, {}, it takes {takes} more.",
@@ -62,7 +62,7 @@ pub(super) fn forecast(
     if let (Some(due), Some(fastest)) = (known.due, fastest)
         && is_late(left / fastest, due.left_at(now).as_secs_f64())
     {
-        sentences.push(match known.kept.rate() {
+        sentences.push(match known.checkpoint.rate() {
             Some(_) => format!(
                 "That is too late: at this rate {}.",
                 kept_of_both(known.args.deadline_wins)
@@ -141,7 +141,7 @@ mod tests {
         let args = parsed(command);
         let now: Zoned = NOW.parse().unwrap();
         let of = 72 << 21;
-        let kept = Checkpoint {
+        let checkpoint = Checkpoint {
             of,
             done: (of as f64 * done) as u64,
             ran_s,
@@ -157,7 +157,7 @@ mod tests {
         let by: Zoned = SUNDAY.parse().unwrap();
         let due = args.by.map(|_| DueTime::new(by, &starts, &now));
         let known = ForecastInput {
-            kept: &kept,
+            checkpoint: &checkpoint,
             args: &args,
             due: due.as_ref(),
             speed,

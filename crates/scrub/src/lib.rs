@@ -185,14 +185,14 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         return answer(&scrubbed, left_out, args, context);
     }
     for one in &mut scrubbed {
-        one.way = ways.get(&one.target.uuid).cloned();
+        one.repair_method = ways.get(&one.target.uuid).cloned();
     }
     if args.locate || args.repair {
         // The signal that has ended a scrub was for that; the next one ends this.
         interrupt.store(false, Relaxed);
         for one in &mut scrubbed {
-            let repairs =
-                one.way == Some(RepairMethod::Others) && matches!(one.ending, ScrubEnd::Done);
+            let repairs = one.repair_method == Some(RepairMethod::Others)
+                && matches!(one.ending, ScrubEnd::Done);
             if args.locate || repairs {
                 one.located = seek::find(one, &context.root, interrupt);
             }
@@ -224,8 +224,8 @@ fn ways(
     let mut problems = Vec::new();
     let mut ways = BTreeMap::new();
     for target in targets {
-        let way = rewrite::way(target, &context.root);
-        match &way {
+        let method = rewrite::repair_method(target, &context.root);
+        match &method {
             RepairMethod::Not(why) => problems.push(format!(
                 "{} cannot be repaired: {why}. md's own repair would keep the data as it is, also where that is \
                  what is wrong",
@@ -239,7 +239,7 @@ fn ways(
             )),
             RepairMethod::Md | RepairMethod::Others => {}
         }
-        ways.insert(target.uuid.clone(), way);
+        ways.insert(target.uuid.clone(), method);
     }
     match problems.is_empty() {
         true => Ok(ways),
@@ -314,7 +314,7 @@ fn announce(
     let is_unknown = started.checkpoint.rate().is_none() && !started.is_known;
     let speed = is_unknown.then(|| speed::of_members(target, &context.root));
     let known = ForecastInput {
-        kept: &started.checkpoint,
+        checkpoint: &started.checkpoint,
         args,
         due,
         speed: speed.flatten(),

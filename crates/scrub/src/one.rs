@@ -61,7 +61,7 @@ pub(crate) struct Shared<'a> {
 /// Result of the scrub of one array.
 pub(crate) struct ScrubResult {
     pub target: Target,
-    pub kept: Checkpoint,
+    pub checkpoint: Checkpoint,
     pub ending: ScrubEnd,
     /// Progress at the end.
     pub at: ScrubProgress,
@@ -82,18 +82,18 @@ pub(crate) struct ScrubResult {
     /// Where its mismatches are, or why that is not known; `None` where that was not requested.
     pub located: Option<Result<Located, String>>,
     /// Method of repair, where that was requested.
-    pub way: Option<RepairMethod>,
+    pub repair_method: Option<RepairMethod>,
     /// Result of its repair from the other members, or why there was none.
     pub repaired: Option<Result<Repaired, String>>,
 }
 
 impl ScrubResult {
     /// Result for an array whose scrub was done before.
-    pub(crate) fn known(target: Target, kept: Checkpoint) -> ScrubResult {
+    pub(crate) fn known(target: Target, checkpoint: Checkpoint) -> ScrubResult {
         ScrubResult {
             members: target.sync.health(),
             target,
-            kept,
+            checkpoint,
             ending: ScrubEnd::Done,
             at: ScrubProgress::default(),
             foreground: None,
@@ -103,14 +103,14 @@ impl ScrubResult {
             notes: Vec::new(),
             left: Vec::new(),
             located: None,
-            way: None,
+            repair_method: None,
             repaired: None,
         }
     }
 
     /// True if all agrees, and could be read.
     pub(crate) fn is_clean(&self) -> bool {
-        self.kept.mismatches == 0 && health::are_sound(&self.kept.errors, &self.members)
+        self.checkpoint.mismatches == 0 && health::are_sound(&self.checkpoint.errors, &self.members)
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn scrub(
     shared: &Shared<'_>,
 ) -> ScrubResult {
     let StartedScrub {
-        checkpoint: kept,
+        checkpoint,
         writer,
         mut notes,
         ..
@@ -142,15 +142,20 @@ pub(crate) fn scrub(
     // The cache may grow while it is short of stripes.
     let cache = Bytes(STRIPES.max(stripes).saturating_mul(2 * PAGE));
     let mut tracker = Tracker {
-        ranges: MismatchRanges::new(kept.done, kept.mismatches, kept.places.clone(), cache),
-        ran_before_s: kept.ran_s,
+        ranges: MismatchRanges::new(
+            checkpoint.done,
+            checkpoint.mismatches,
+            checkpoint.places.clone(),
+            cache,
+        ),
+        ran_before_s: checkpoint.ran_s,
         deadline: Deadline::new(
             target.path(),
             shared.due.clone(),
             shared.deadline_wins,
-            Sectors(kept.done).bytes().0,
+            Sectors(checkpoint.done).bytes().0,
         ),
-        kept,
+        checkpoint,
         writer,
         line: shared.lines.line(&target.path()),
         sync: target.sync.clone(),
@@ -163,13 +168,13 @@ pub(crate) fn scrub(
         reported_own: false,
     };
     let task = Task {
-        action: if tracker.kept.repairs {
+        action: if tracker.checkpoint.repairs {
             SyncAction::Repair
         } else {
             SyncAction::Check
         },
-        from: Sectors(tracker.kept.done),
-        mismatches: tracker.kept.mismatches,
+        from: Sectors(tracker.checkpoint.done),
+        mismatches: tracker.checkpoint.mismatches,
         min: old.min(),
         chunk: target.chunk(),
         wide: target.parallel_members(),
@@ -224,11 +229,11 @@ pub(crate) fn scrub(
     let moved = Sectors(at.live.0.saturating_sub(task.from.0)).bytes().0;
     let seconds = began.elapsed().as_secs_f64();
     let left = back.left();
-    let (kept, is_kept) = tracker.end(&at, &ending, back, &mut notes);
+    let (checkpoint, is_kept) = tracker.end(&at, &ending, back, &mut notes);
     ScrubResult {
         members: target.sync.health(),
         target,
-        kept,
+        checkpoint,
         ending,
         at,
         foreground,
@@ -238,7 +243,7 @@ pub(crate) fn scrub(
         notes,
         left,
         located: None,
-        way: None,
+        repair_method: None,
         repaired: None,
     }
 }
@@ -274,7 +279,7 @@ fn prepare(target: &Target) {
 /// Writes and shows the state of a scrub.
 struct Tracker {
     ranges: MismatchRanges,
-    kept: Checkpoint,
+    checkpoint: Checkpoint,
     writer: CheckpointWriter<Checkpoint>,
     line: ProgressLine,
     sync: Sync,
@@ -298,24 +303,24 @@ impl Tracker {
         let is_due = |read: Instant| read.elapsed() >= ERRORS_EVERY;
         if now || self.errors_read.is_none_or(is_due) {
             self.errors_read = Some(Instant::now());
-            self.kept.errors.take(&self.sync.health());
+            self.checkpoint.errors.take(&self.sync.health());
         }
     }
 
     fn take(&mut self, at: &ScrubProgress) {
-        if at.done.0 > self.kept.done {
-            self.kept.moved = Some(Timestamp::now());
+        if at.done.0 > self.checkpoint.done {
+            self.checkpoint.moved = Some(Timestamp::now());
         }
-        self.kept.done = at.done.0;
-        self.kept.mismatches = at.mismatches;
+        self.checkpoint.done = at.done.0;
+        self.checkpoint.mismatches = at.mismatches;
         // What a repair found it has written anew.
-        if !self.kept.repairs {
-            self.kept.places = self.ranges.list(at);
+        if !self.checkpoint.repairs {
+            self.checkpoint.places = self.ranges.list(at);
         }
         if at.of.0 > 0 {
-            self.kept.of = at.of.0;
+            self.checkpoint.of = at.of.0;
         }
-        self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
+        self.checkpoint.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
     }
 
     /// Takes the progress, and returns true where a commit of the ledger to the array is under way.
@@ -330,9 +335,9 @@ impl Tracker {
         self.deadline.report_if_late(now_s, left, known, &self.line);
         self.report_own(at);
         self.read_errors(false);
-        if at.done.0 > self.kept.done && self.writer.is_due(self.began.elapsed()) {
+        if at.done.0 > self.checkpoint.done && self.writer.is_due(self.began.elapsed()) {
             self.take(at);
-            self.writer.write(&self.kept);
+            self.writer.write(&self.checkpoint);
             return self.holds_ledger;
         }
         self.holds_ledger && self.writer.is_writing()
@@ -340,17 +345,18 @@ impl Tracker {
 
     /// Reports once that the foreground is slower by itself than its target.
     fn report_own(&mut self, at: &ScrubProgress) {
-        let (Some(requested), Some(kept), false) = (self.requested, at.targets, self.reported_own)
+        let (Some(requested), Some(applied), false) =
+            (self.requested, at.targets, self.reported_own)
         else {
             return;
         };
-        if kept == requested {
+        if applied == requested {
             return;
         }
         let or = |latency: Option<f64>, word: &str| {
             latency.map(|latency| format!("a {word} of {}", short_latency(latency)))
         };
-        let held = [or(kept.mean_s, "mean"), or(kept.p99_s, "p99")];
+        let held = [or(applied.mean_s, "mean"), or(applied.p99_s, "p99")];
         let held: Vec<String> = held.into_iter().flatten().collect();
         let message = format!(
             "disksmith: programs that use {} exceed the latency targets even while nothing is checked. The \
@@ -372,21 +378,24 @@ impl Tracker {
         self.read_errors(true);
         self.take(at);
         if back.failed.is_empty() {
-            self.kept.old = back.later;
+            self.checkpoint.old = back.later;
         }
         let state = match ending {
             ScrubEnd::Done => EndState::Finished,
             _ => EndState::Suspended,
         };
-        let is_kept = self.writer.end(&self.kept, state).unwrap_or_else(|error| {
-            notes.push(format!(
-                "Its progress could not be saved: {}.",
-                sentence(&error)
-            ));
-            false
-        });
+        let is_kept = self
+            .writer
+            .end(&self.checkpoint, state)
+            .unwrap_or_else(|error| {
+                notes.push(format!(
+                    "Its progress could not be saved: {}.",
+                    sentence(&error)
+                ));
+                false
+            });
         self.line.end();
-        (self.kept, is_kept)
+        (self.checkpoint, is_kept)
     }
 }
 

@@ -32,8 +32,8 @@ pub(crate) fn text(scrubbed: &[ScrubResult], columns: usize) -> String {
     let rows: Vec<Vec<String>> = scrubbed.iter().map(row).collect();
     let mut text = layout(&COLUMNS, &rows, columns);
     for one in scrubbed {
-        let meaning = (one.kept.mismatches > 0).then(|| meaning(one));
-        let unread = health::sentences(&one.kept.errors, &one.members);
+        let meaning = (one.checkpoint.mismatches > 0).then(|| meaning(one));
+        let unread = health::sentences(&one.checkpoint.errors, &one.members);
         let repaired = one.repaired.iter().flatten().flat_map(places::of_repair);
         let repaired: Vec<String> = repaired.collect();
         let beside = one.foreground.as_ref().map(ForegroundReport::text);
@@ -69,14 +69,14 @@ fn row(one: &ScrubResult) -> Vec<String> {
     vec![
         one.target.path(),
         one.target.level.to_string(),
-        percent(one.kept.share()),
+        percent(one.checkpoint.share()),
         match seconds > 0.0 {
             true => rate(one.moved as f64 / seconds),
             false => String::new(),
         },
         span(seconds),
         latency_cell(&one.at),
-        number_of(one.kept.mismatches),
+        number_of(one.checkpoint.mismatches),
     ]
 }
 
@@ -90,9 +90,9 @@ fn number_of(count: u64) -> String {
 
 /// Meaning of mismatches, and what to do.
 fn meaning(one: &ScrubResult) -> String {
-    let count = number_of(one.kept.mismatches);
+    let count = number_of(one.checkpoint.mismatches);
     let has_parity = one.target.level.has_parity();
-    if one.kept.repairs {
+    if one.checkpoint.repairs {
         return match has_parity {
             true => format!(
                 "{count} sectors differed. md kept the data as it was and computed the parity anew: where it was \
@@ -211,17 +211,21 @@ impl<'a> ArrayDocument<'a> {
             array: one.target.path(),
             uuid: &one.target.uuid,
             level: one.target.level.md_name(),
-            action: if one.way.is_some() { "repair" } else { "check" },
-            done_bytes: Sectors(one.kept.done).bytes().0,
-            of_bytes: Sectors(one.kept.of).bytes().0,
-            mismatched_sectors: one.kept.mismatches,
-            unreadable: health::documents(&one.kept.errors, &one.members),
+            action: if one.repair_method.is_some() {
+                "repair"
+            } else {
+                "check"
+            },
+            done_bytes: Sectors(one.checkpoint.done).bytes().0,
+            of_bytes: Sectors(one.checkpoint.of).bytes().0,
+            mismatched_sectors: one.checkpoint.mismatches,
+            unreadable: health::documents(&one.checkpoint.errors, &one.members),
             ended: ended(&one.ending),
             why: why(&one.ending),
             seconds: one.seconds,
             bytes: one.moved,
-            seconds_of_all_starts: one.kept.ran_s,
-            starts: one.kept.starts,
+            seconds_of_all_starts: one.checkpoint.ran_s,
+            starts: one.checkpoint.starts,
             kept: one.is_kept,
             foreground: ForegroundDocument::of(&one.at, one.foreground.as_ref()),
             notes: &one.notes,
@@ -309,7 +313,7 @@ fn journal_entry(one: &ScrubResult) -> (JournalPriority, String, [JournalField; 
         true => JournalPriority::Notice,
         false => JournalPriority::Warning,
     };
-    let (share, mismatches) = (percent(one.kept.share()), one.kept.mismatches);
+    let (share, mismatches) = (percent(one.checkpoint.share()), one.checkpoint.mismatches);
     let path = one.target.path();
     let text = format!("{path}: {share} is checked, with {mismatches} mismatches.");
     let mismatches = ("DISKSMITH_MISMATCHES".to_owned(), mismatches.to_string());
@@ -341,8 +345,8 @@ pub(crate) fn midway(one: &ScrubResult) -> Option<String> {
     let hint = Resumable::if_written(one.is_kept).hint();
     Some(format!(
         "{path} is done up to {}, with {} mismatches: {why}.{back}{left} {hint}",
-        percent(one.kept.share()),
-        one.kept.mismatches,
+        percent(one.checkpoint.share()),
+        one.checkpoint.mismatches,
     ))
 }
 
@@ -358,11 +362,11 @@ mod tests {
 
     /// The exit status, and how many sentences are reported besides, of a scrub that ended so.
     fn ends(scheduled: bool, change: impl Fn(&mut ScrubResult)) -> (u8, usize) {
-        let kept = Checkpoint {
+        let checkpoint = Checkpoint {
             mismatches: 0,
             ..example()
         };
-        let mut one = ScrubResult::known(find(&[]).unwrap(), kept);
+        let mut one = ScrubResult::known(find(&[]).unwrap(), checkpoint);
         change(&mut one);
         let (sentences, outcome) = conclusion(&[one], Vec::new(), scheduled);
         let status = match outcome {
@@ -382,7 +386,7 @@ mod tests {
         assert_eq!(ends(true, |_| ()), (0, 0));
         let found = |one: &mut ScrubResult| {
             over(one);
-            one.kept.mismatches = 8;
+            one.checkpoint.mismatches = 8;
         };
         assert_eq!(
             ends(true, found),
@@ -394,11 +398,11 @@ mod tests {
     #[test]
     fn an_entry_of_the_journal_has_the_array_and_its_mismatches_as_fields() {
         let entry = |mismatches: u64| {
-            let kept = Checkpoint {
+            let checkpoint = Checkpoint {
                 mismatches,
                 ..example()
             };
-            journal_entry(&ScrubResult::known(find(&[]).unwrap(), kept))
+            journal_entry(&ScrubResult::known(find(&[]).unwrap(), checkpoint))
         };
         let (priority, text, fields) = entry(3);
         assert_eq!(priority, JournalPriority::Warning);
@@ -414,11 +418,11 @@ mod tests {
             let mut target = find(&[]).unwrap();
             target.level = level;
             target.names_odd = Some(names_odd);
-            let kept = Checkpoint {
+            let checkpoint = Checkpoint {
                 repairs: by_md,
                 ..example()
             };
-            meaning(&ScrubResult::known(target, kept))
+            meaning(&ScrubResult::known(target, checkpoint))
         };
         for level in [Level::Four, Level::Five, Level::Six] {
             assert!(message(level, false, true).contains("md kept the data as it was"));

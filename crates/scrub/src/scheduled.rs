@@ -53,12 +53,12 @@ impl Plans {
     pub(crate) fn obstacles(
         &self,
         array: &str,
-        kept: &Checkpoint,
+        checkpoint: &Checkpoint,
         limit: Option<Timestamp>,
     ) -> Vec<String> {
         let zone = self.now.time_zone();
         let limit = limit.map(|limit| limit.to_zoned(zone.clone()));
-        let until = [self.done(kept), limit].into_iter().flatten().min();
+        let until = [self.done(checkpoint), limit].into_iter().flatten().min();
         let checks = self.found.scheduled.iter();
         let collisions = checks.filter_map(|one| one.collision(array, &self.now, until.as_ref()));
         let mut notices: Vec<String> = collisions.collect();
@@ -74,9 +74,11 @@ impl Plans {
     }
 
     /// Time at which it is done at its rate so far.
-    fn done(&self, kept: &Checkpoint) -> Option<Zoned> {
-        let left = Sectors(kept.of.saturating_sub(kept.done)).bytes().0 as f64;
-        let left = SignedDuration::try_from_secs_f64(left / kept.rate()?).ok()?;
+    fn done(&self, checkpoint: &Checkpoint) -> Option<Zoned> {
+        let left = Sectors(checkpoint.of.saturating_sub(checkpoint.done))
+            .bytes()
+            .0 as f64;
+        let left = SignedDuration::try_from_secs_f64(left / checkpoint.rate()?).ok()?;
         self.now.checked_add(left).ok()
     }
 

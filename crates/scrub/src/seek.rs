@@ -29,7 +29,7 @@ pub(crate) fn find(
     root: &Root,
     interrupt: &AtomicBool,
 ) -> Option<Result<Located, String>> {
-    if one.kept.mismatches == 0 || one.kept.repairs {
+    if one.checkpoint.mismatches == 0 || one.checkpoint.repairs {
         return None;
     }
     Some(locate_mismatches(one, root, interrupt).map_err(|error| sentence(&error)))
@@ -45,24 +45,28 @@ pub(crate) fn known(targets: Vec<Target>, context: &Context) -> (Vec<ScrubResult
         let find = |store: &JobStore| store.find::<Checkpoint>(&target.uuid).ok()?;
         let work = store.as_ref().and_then(find);
         let is_fresh = |finished| Timestamp::now().duration_since(finished) < FRESH;
-        let kept = work
+        let checkpoint = work
             .filter(|work| {
                 let checked = work.document.checked(work.summary.finished);
                 checked.is_some_and(is_fresh)
             })
             .map(|work| work.document)
-            .filter(|kept| !kept.repairs && kept.left() > 0 && !kept.places.is_empty())
-            .filter(|kept| kept.level == target.level.into() && kept.of == target.end.0)
+            .filter(|checkpoint| {
+                !checkpoint.repairs && checkpoint.left() > 0 && !checkpoint.places.is_empty()
+            })
+            .filter(|checkpoint| {
+                checkpoint.level == target.level.into() && checkpoint.of == target.end.0
+            })
             // Of what was counted before a reshape, nothing lies where it was.
-            .filter(|kept| kept.shape == target.sync.shape());
-        match kept {
-            Some(kept) => {
+            .filter(|checkpoint| checkpoint.shape == target.sync.shape());
+        match checkpoint {
+            Some(checkpoint) => {
                 context.notice(&format!(
                     "disksmith: {}: its last scrub is done and has counted mismatches; they are \
                      searched for where it did, and it is not scrubbed again (--anew would).",
                     target.path()
                 ));
-                known.push(ScrubResult::known(target, kept));
+                known.push(ScrubResult::known(target, checkpoint));
             }
             None => others.push(target),
         }
@@ -76,7 +80,7 @@ fn locate_mismatches(
     interrupt: &AtomicBool,
 ) -> anyhow::Result<Located> {
     let path = one.target.path();
-    let places = one.kept.places_in_bytes();
+    let places = one.checkpoint.places_in_bytes();
     anyhow::ensure!(
         !places.is_empty(),
         "in which parts they are was not kept; --anew --locate checks and searches anew"

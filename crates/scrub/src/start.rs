@@ -104,16 +104,16 @@ fn wait_for_others(store: &JobStore, is_scrubbed: impl Fn(&str) -> bool, until: 
 /// Puts back what one has left. The work stays, to be gone on with by whoever starts next.
 fn one(
     job: OwnedJob<Checkpoint, &mut JobStore>,
-    mut kept: Checkpoint,
+    mut checkpoint: Checkpoint,
     root: &Root,
     devices: &Devices,
 ) -> Vec<String> {
-    let intent = kept.rewriting.take();
+    let intent = checkpoint.rewriting.take();
     let mut sentences: Vec<String> = intent.iter().map(repair::cut_off).collect();
     // A boot sets all tunables as they were.
-    let is_same_boot = process::boot_id(root).is_ok_and(|boot| boot == kept.boot);
+    let is_same_boot = process::boot_id(root).is_ok_and(|boot| boot == checkpoint.boot);
     let array = array_of(job.key(), root, devices).filter(|_| is_same_boot);
-    if let (Some(old), Some(array)) = (kept.old.take(), array) {
+    if let (Some(old), Some(array)) = (checkpoint.old.take(), array) {
         let node = array.node().display().to_string();
         match by_now(&old, job.key(), &Sync::of(root, array), array.number) {
             Ok(back) if back.is_all() => sentences.push(format!(
@@ -121,18 +121,18 @@ fn one(
             )),
             Ok(back) => {
                 sentences.push(format!("Of {node}, {}.", back.left().join("; ")));
-                kept.old = match back.failed.is_empty() {
+                checkpoint.old = match back.failed.is_empty() {
                     true => back.later,
                     false => Some(old),
                 };
             }
             Err(why) => {
                 sentences.push(format!("{node}: {why}."));
-                kept.old = Some(old);
+                checkpoint.old = Some(old);
             }
         }
     }
-    if let Err(error) = job.release(&kept) {
+    if let Err(error) = job.release(&checkpoint) {
         sentences.push(format!("The ledger could not be written: {error}."));
     }
     sentences
@@ -246,13 +246,13 @@ pub(crate) fn start(
 fn take_over(
     ask: &StartRequest,
     before: &Checkpoint,
-    kept: &mut Checkpoint,
+    checkpoint: &mut Checkpoint,
     notes: &mut Vec<String>,
 ) {
     if ask.anew || before.done == 0 {
         return;
     }
-    if let Some(past) = before.is_past(kept, Timestamp::now()) {
+    if let Some(past) = before.is_past(checkpoint, Timestamp::now()) {
         notes.push(format!("It was begun before {past}, and starts over."));
         return;
     }
@@ -261,14 +261,14 @@ fn take_over(
         ui::format::percent(before.share()),
         before.mismatches
     ));
-    kept.done = before.done;
-    kept.moved = before.moved;
-    kept.mismatches = before.mismatches;
-    kept.places = before.places.clone();
-    kept.began = before.began;
-    kept.ran_s = before.ran_s;
-    kept.starts = before.starts.saturating_add(1);
-    kept.errors = before.errors.clone();
+    checkpoint.done = before.done;
+    checkpoint.moved = before.moved;
+    checkpoint.mismatches = before.mismatches;
+    checkpoint.places = before.places.clone();
+    checkpoint.began = before.began;
+    checkpoint.ran_s = before.ran_s;
+    checkpoint.starts = before.starts.saturating_add(1);
+    checkpoint.errors = before.errors.clone();
 }
 
 #[cfg(test)]
@@ -290,7 +290,7 @@ mod tests {
         let seen = process::of(&Root::host(), other.id()).unwrap().unwrap();
         let mut owner = store.owner().clone();
         (owner.pid, owner.started) = (seen.pid, seen.started);
-        let kept = Checkpoint {
+        let checkpoint = Checkpoint {
             old: Some(SavedTunables {
                 settings: Vec::new(),
                 repairs: false,
@@ -299,7 +299,7 @@ mod tests {
         };
         let begun = store
             .ledger_mut()
-            .begin_work("a", &owner, &kept, |_| OwnerLiveness::Alive);
+            .begin_work("a", &owner, &checkpoint, |_| OwnerLiveness::Alive);
         begun.unwrap();
 
         let far = Instant::now() + Duration::from_secs(600);

@@ -36,7 +36,7 @@ const COLUMNS: [Column; 5] = [
 struct ArrayStatus {
     array: Array,
     uuid: Option<String>,
-    kept: Option<Checkpoint>,
+    checkpoint: Option<Checkpoint>,
     finished: Option<Timestamp>,
     changed: Option<Timestamp>,
     running: bool,
@@ -53,16 +53,19 @@ struct ArrayStatus {
 
 impl ArrayStatus {
     fn mismatches(&self) -> Option<u64> {
-        match &self.kept {
-            Some(kept) if kept.repaired.is_some() => Some(kept.left()),
-            Some(kept) => Some(kept.mismatches),
+        match &self.checkpoint {
+            Some(checkpoint) if checkpoint.repaired.is_some() => Some(checkpoint.left()),
+            Some(checkpoint) => Some(checkpoint.mismatches),
             None => self.counted,
         }
     }
 
     /// True if nothing needs attention. What a repair has found it has written anew.
     fn is_clean(&self) -> bool {
-        let repairs = self.kept.as_ref().is_some_and(|kept| kept.repairs);
+        let repairs = self
+            .checkpoint
+            .as_ref()
+            .is_some_and(|checkpoint| checkpoint.repairs);
         (repairs || self.mismatches().unwrap_or(0) == 0)
             && self.left_over.is_none()
             && health::are_sound(&self.errors(), &self.members)
@@ -76,20 +79,24 @@ impl ArrayStatus {
     }
 
     fn errors(&self) -> Errors {
-        let kept = self.kept.as_ref();
-        kept.map(|kept| kept.errors.clone()).unwrap_or_default()
+        let checkpoint = self.checkpoint.as_ref();
+        checkpoint
+            .map(|checkpoint| checkpoint.errors.clone())
+            .unwrap_or_default()
     }
 
     /// Obstacles of a scrub that is not done.
     fn obstacles(&self, plans: &Plans) -> Vec<String> {
-        match &self.kept {
-            Some(kept) if self.finished.is_none() => plans.obstacles(&self.array.name, kept, None),
+        match &self.checkpoint {
+            Some(checkpoint) if self.finished.is_none() => {
+                plans.obstacles(&self.array.name, checkpoint, None)
+            }
             _ => Vec::new(),
         }
     }
 
     fn name(&self) -> &'static str {
-        match (&self.kept, self.running, self.finished) {
+        match (&self.checkpoint, self.running, self.finished) {
             (_, true, _) => "running",
             (None, _, _) => "never",
             (Some(_), _, Some(_)) => "done",
@@ -131,7 +138,7 @@ pub(crate) fn status(
             members: sync.health(),
             finished: work.as_ref().and_then(|work| work.summary.finished),
             changed: work.as_ref().map(|work| work.summary.changed),
-            kept: work.map(|work| work.document),
+            checkpoint: work.map(|work| work.document),
             counted: state
                 .as_ref()
                 .filter(|_| is_check)
@@ -186,7 +193,7 @@ fn progress_line(now: &LiveStatus) -> String {
 }
 
 fn row(one: &ArrayStatus) -> Vec<String> {
-    let far = one.kept.as_ref().map(Checkpoint::share).map(percent);
+    let far = one.checkpoint.as_ref().map(Checkpoint::share).map(percent);
     let scrub = match (one.name(), far) {
         (word @ ("running" | "unfinished"), Some(far)) => format!("{word}, {far}"),
         (word, _) => word.to_owned(),
@@ -277,7 +284,7 @@ impl NowDocument {
 
 impl<'a> ArrayDocument<'a> {
     fn of(one: &'a ArrayStatus, plans: &Plans) -> ArrayDocument<'a> {
-        let kept = one.kept.as_ref();
+        let checkpoint = one.checkpoint.as_ref();
         ArrayDocument {
             array: format!("/dev/{}", one.array.name),
             uuid: one.uuid.as_deref(),
@@ -285,17 +292,17 @@ impl<'a> ArrayDocument<'a> {
             scrub: one.name(),
             action: one.action.map(SyncAction::name),
             now: one.now.as_ref().map(NowDocument::of),
-            done_bytes: kept.map(|kept| Sectors(kept.done).bytes().0),
-            of_bytes: kept.map(|kept| Sectors(kept.of).bytes().0),
+            done_bytes: checkpoint.map(|checkpoint| Sectors(checkpoint.done).bytes().0),
+            of_bytes: checkpoint.map(|checkpoint| Sectors(checkpoint.of).bytes().0),
             mismatched_sectors: one.mismatches(),
             unreadable: health::documents(&one.errors(), &one.members),
             left_over: one.left_over.as_deref(),
-            repair: kept.map(|kept| kept.repairs),
-            began: kept.map(|kept| kept.began.to_string()),
+            repair: checkpoint.map(|checkpoint| checkpoint.repairs),
+            began: checkpoint.map(|checkpoint| checkpoint.began.to_string()),
             changed: one.changed.map(|moment| moment.to_string()),
             finished: one.finished.map(|moment| moment.to_string()),
-            seconds_of_all_starts: kept.map(|kept| kept.ran_s),
-            starts: kept.map(|kept| kept.starts),
+            seconds_of_all_starts: checkpoint.map(|checkpoint| checkpoint.ran_s),
+            starts: checkpoint.map(|checkpoint| checkpoint.starts),
             in_the_way: one.obstacles(plans),
         }
     }

@@ -123,7 +123,7 @@ impl Recorder {
         let notices = Arc::new(Notices::default());
         let writer = Writer {
             path: context.ledger_path()?,
-            here: ProcessIdentity::of_process(&context.root, Path::new(ETC)).refused()?,
+            identity: ProcessIdentity::of_process(&context.root, Path::new(ETC)).refused()?,
             source: source.clone(),
             open: None,
             keep,
@@ -251,7 +251,7 @@ fn is_of_the_disk(error: &ledger::Error) -> bool {
 /// The thread's part.
 struct Writer {
     path: PathBuf,
-    here: ProcessIdentity,
+    identity: ProcessIdentity,
     source: SampleSource,
     /// `None` until the ledger could be opened, and the recording begun.
     open: Option<(Ledger, Recording)>,
@@ -335,9 +335,9 @@ impl Writer {
             Some(open) => open,
             none => {
                 let mut ledger = Ledger::open(self.path.clone())?;
-                let liveness = |owner: &ledger::Owner| self.here.liveness(owner);
+                let liveness = |owner: &ledger::Owner| self.identity.liveness(owner);
                 let recording =
-                    ledger.begin_recording(self.here.owner(), &self.source, liveness)?;
+                    ledger.begin_recording(self.identity.owner(), &self.source, liveness)?;
                 none.insert((ledger, recording))
             }
         };
@@ -349,7 +349,7 @@ impl Writer {
         // Where they cannot be read, other notices report why.
         let now = Timestamp::now();
         if let Ok(marks) = ledger.marks(now - OF_LATE, Timestamp::MAX) {
-            let marks = with_hosts(marks, &self.here.owner().host);
+            let marks = with_hosts(marks, &self.identity.owner().host);
             *self
                 .notices
                 .marks

@@ -84,7 +84,7 @@ impl Checkpoint {
 mod tests {
     use super::*;
 
-    fn kept(key: &VolumeKey) -> Checkpoint {
+    fn checkpoint(key: &VolumeKey) -> Checkpoint {
         Checkpoint::fresh("/dev/sdb".to_owned(), key, Ranges::from(0..1000))
     }
 
@@ -92,7 +92,7 @@ mod tests {
     fn only_the_same_disk_or_the_same_place_in_an_array_goes_on() {
         let path = |boot: &str, diskseq| {
             let boot = boot.to_owned();
-            kept(&VolumeKey::Path(
+            checkpoint(&VolumeKey::Path(
                 "/dev/sdb".to_owned(),
                 Some(DiskAttachment { boot, diskseq }),
             ))
@@ -103,12 +103,12 @@ mod tests {
             (path("b", 4), false, false),
             (path("a", 9), true, false),
             (
-                kept(&VolumeKey::Unique("naa.6".to_owned(), None)),
+                checkpoint(&VolumeKey::Unique("naa.6".to_owned(), None)),
                 false,
                 false,
             ),
             (
-                kept(&VolumeKey::Path("/dev/sdb".to_owned(), None)),
+                checkpoint(&VolumeKey::Path("/dev/sdb".to_owned(), None)),
                 false,
                 false,
             ),
@@ -116,7 +116,8 @@ mod tests {
             assert_eq!(now.continues_from(&before, true), member, "{before:?}");
             assert_eq!(now.continues_from(&before, false), disk, "{before:?}");
         }
-        let named = |name: &str| kept(&VolumeKey::Unique(name.to_owned(), path("b", 3).attached));
+        let named =
+            |name: &str| checkpoint(&VolumeKey::Unique(name.to_owned(), path("b", 3).attached));
         assert!(named("naa.6").continues_from(&named("naa.6"), false));
         assert!(!named("naa.6").continues_from(&named("naa.7"), true));
         let mut grown = path("b", 3);

@@ -40,7 +40,7 @@ pub(crate) struct Member<'a> {
     depth: Option<Controller>,
     gone: bool,
     polled: Option<Nanos>,
-    kept: Checkpoint,
+    checkpoint: Checkpoint,
     writer: CheckpointWriter<Checkpoint>,
     began: Instant,
     ran_before_s: f64,
@@ -49,7 +49,7 @@ pub(crate) struct Member<'a> {
 /// Result of a member.
 pub(crate) struct MemberResult {
     /// Where it stands.
-    pub kept: Checkpoint,
+    pub checkpoint: Checkpoint,
     /// Bytes that were read at this start.
     pub read: Bytes,
     /// Bytes that are still to be read.
@@ -63,26 +63,31 @@ pub(crate) struct MemberResult {
 }
 
 impl<'a> Member<'a> {
-    /// Reads what `kept` says is left.
+    /// Reads what `checkpoint` says is left.
     pub(crate) fn new(
         part: &'a ReadPart,
         root: &'a Root,
         share: &'a SharedReadState,
-        kept: Checkpoint,
+        checkpoint: Checkpoint,
         writer: CheckpointWriter<Checkpoint>,
     ) -> Member<'a> {
-        let todo = part.whole.subtract(&kept.done);
+        let todo = part.whole.subtract(&checkpoint.done);
         Member {
             part,
             root,
             share,
-            work: Work::new(&[((), todo)], BLOCK, kept.done.clone(), part.volume.size),
+            work: Work::new(
+                &[((), todo)],
+                BLOCK,
+                checkpoint.done.clone(),
+                part.volume.size,
+            ),
             meter: Meter::default(),
             depth: Bounds::new(1, MOST_DEPTH).map(|bounds| Controller::new(bounds, START_DEPTH)),
             gone: false,
             polled: None,
-            ran_before_s: kept.ran_s,
-            kept,
+            ran_before_s: checkpoint.ran_s,
+            checkpoint,
             writer,
             began: Instant::now(),
         }
@@ -96,21 +101,23 @@ impl<'a> Member<'a> {
             true => EndState::Finished,
             false => EndState::Suspended,
         };
-        let is_kept = self.writer.end(&self.kept, state);
+        let is_kept = self.writer.end(&self.checkpoint, state);
         MemberResult {
             read: self.work.read(),
             left: self.work.left(),
             gone: self.gone,
             is_coarse: self.work.is_coarse(),
-            kept: self.kept,
+            checkpoint: self.checkpoint,
             is_kept: is_kept.map_err(|error| sentence(&error)),
         }
     }
 
     fn take(&mut self) {
-        self.kept.done.clone_from(self.work.done());
-        self.kept.unreadable.clone_from(self.work.unreadable());
-        self.kept.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
+        self.checkpoint.done.clone_from(self.work.done());
+        self.checkpoint
+            .unreadable
+            .clone_from(self.work.unreadable());
+        self.checkpoint.ran_s = self.ran_before_s + self.began.elapsed().as_secs_f64();
     }
 
     fn poll(&mut self, now: Nanos) {
@@ -128,7 +135,7 @@ impl<'a> Member<'a> {
         self.poll_disk();
         if self.writer.is_due(now.into()) {
             self.take();
-            self.writer.write(&self.kept);
+            self.writer.write(&self.checkpoint);
             self.share.commits.store(true, Relaxed);
         }
         if self.writer.is_writing() {
@@ -223,6 +230,6 @@ impl RequestSource for Member<'_> {
 }
 
 /// Bytes of a part that are behind before it begins.
-pub(crate) fn behind(whole: &Ranges, kept: &Checkpoint) -> u64 {
-    whole.intersect(&kept.done).total().0
+pub(crate) fn behind(whole: &Ranges, checkpoint: &Checkpoint) -> u64 {
+    whole.intersect(&checkpoint.done).total().0
 }

@@ -55,7 +55,7 @@ impl ReadResult {
         self.read
             .parts
             .iter()
-            .all(|part| part.kept.unreadable.is_empty())
+            .all(|part| part.checkpoint.unreadable.is_empty())
     }
 
     fn parts(&self) -> impl Iterator<Item = (&ReadPart, &MemberResult)> {
@@ -97,7 +97,7 @@ pub(crate) fn locate_unreadable(
                 "The progress of {path} could not be saved: {error}."
             ));
         }
-        let bad = &came.kept.unreadable;
+        let bad = &came.checkpoint.unreadable;
         if bad.is_empty() {
             continue;
         }
@@ -241,7 +241,7 @@ fn row(one: &ReadResult, part: &ReadPart, came: &MemberResult) -> Vec<String> {
         (Some(array), Some(_)) => format!("{} {}", one.read.source.path(), array.level_name()),
         _ => "itself".to_owned(),
     };
-    let bad = came.kept.unreadable.total();
+    let bad = came.checkpoint.unreadable.total();
     let mut now = match bad.0 {
         0 => "all can be read".to_owned(),
         _ => format!("{bad} cannot be read"),
@@ -252,7 +252,7 @@ fn row(one: &ReadResult, part: &ReadPart, came: &MemberResult) -> Vec<String> {
             _ => format!("{now}, {} left", came.left),
         };
     }
-    let done = came.kept.done.total();
+    let done = came.checkpoint.done.total();
     vec![
         part.volume.path.display().to_string(),
         array,
@@ -395,7 +395,7 @@ impl<'a> SourceDocument<'a> {
     fn of(one: &'a ReadResult) -> SourceDocument<'a> {
         let array = one.read.source.array.as_ref();
         let disks = one.parts().map(|(part, came)| {
-            let done = came.kept.done.total();
+            let done = came.checkpoint.done.total();
             DiskDocument {
                 device: &part.volume.path,
                 slot: part.slot,
@@ -403,9 +403,9 @@ impl<'a> SourceDocument<'a> {
                 before_bytes: done - came.read,
                 read_bytes: came.read,
                 left_bytes: came.left,
-                unreadable: extent_documents(&came.kept.unreadable),
-                starts: came.kept.starts,
-                seconds_of_all_starts: came.kept.ran_s,
+                unreadable: extent_documents(&came.checkpoint.unreadable),
+                starts: came.checkpoint.starts,
+                seconds_of_all_starts: came.checkpoint.ran_s,
             }
         });
         let located = one.owners.as_ref().map(|owners| {

@@ -39,7 +39,7 @@ use ui::exit::Failure;
 const MOST: u64 = 1 << 20;
 
 /// Method of an array's repair.
-pub(crate) fn way(target: &Target, root: &Root) -> RepairMethod {
+pub(crate) fn repair_method(target: &Target, root: &Root) -> RepairMethod {
     let folder = locate::folder(root, &target.device);
     match locate::geometry(&folder, &target.device) {
         Ok(geometry) if geometry.names_odd() => {
@@ -89,7 +89,7 @@ pub(crate) fn repair(
         ..Repaired::default()
     };
     let windows = windows(located, &geometry);
-    let mut noted = RepairJob::begin(context, &one.target.uuid, &mut one.kept)?;
+    let mut noted = RepairJob::begin(context, &one.target.uuid, &mut one.checkpoint)?;
     for window in &windows {
         if interrupt.load(Relaxed) {
             repaired.interrupted = true;
@@ -210,7 +210,7 @@ fn sum(located: &Located, repaired: &Repaired) -> RepairTotals {
 /// The ledger's part.
 struct RepairJob<'a> {
     job: OwnedJob<Checkpoint>,
-    kept: &'a mut Checkpoint,
+    checkpoint: &'a mut Checkpoint,
 }
 
 impl<'a> RepairJob<'a> {
@@ -218,12 +218,12 @@ impl<'a> RepairJob<'a> {
     fn begin(
         context: &Context,
         uuid: &str,
-        kept: &'a mut Checkpoint,
+        checkpoint: &'a mut Checkpoint,
     ) -> anyhow::Result<RepairJob<'a>> {
         let store = JobStore::open(context).map_err(Failure::error)?;
-        let job = OwnedJob::open(store, uuid, kept, FROM)
+        let job = OwnedJob::open(store, uuid, checkpoint, FROM)
             .context("what is about to be written could not be noted, so nothing was")?;
-        Ok(RepairJob { job, kept })
+        Ok(RepairJob { job, checkpoint })
     }
 
     /// A window is about to be rewritten.
@@ -233,28 +233,28 @@ impl<'a> RepairJob<'a> {
         slots: &BTreeSet<u32>,
         old: &super::saved_tunables::SavedTunables,
     ) -> anyhow::Result<()> {
-        self.kept.old = Some(old.clone());
-        self.kept.rewriting = Some(Intent {
+        self.checkpoint.old = Some(old.clone());
+        self.checkpoint.rewriting = Some(Intent {
             positions: window.positions.clone(),
             slots: slots.iter().copied().collect(),
         });
-        Ok(self.job.save(self.kept)?)
+        Ok(self.job.save(self.checkpoint)?)
     }
 
     /// All was done, or as much as could be.
     fn end(mut self, repaired: &Repaired) -> anyhow::Result<()> {
-        let kept = self.kept;
+        let checkpoint = self.checkpoint;
         if repaired.trouble.is_none() {
-            kept.old = None;
-            kept.rewriting = None;
+            checkpoint.old = None;
+            checkpoint.rewriting = None;
         }
         let is_all = !repaired.interrupted && repaired.trouble.is_none();
         if is_all {
-            kept.repaired = Some(repaired.sum);
+            checkpoint.repaired = Some(repaired.sum);
         }
         match is_all {
-            true => self.job.finish(kept).map(drop)?,
-            false => self.job.save(kept)?,
+            true => self.job.finish(checkpoint).map(drop)?,
+            false => self.job.save(checkpoint)?,
         }
         Ok(())
     }

@@ -108,7 +108,7 @@ fn whole(
 /// Goes over a file from its start to its end.
 pub(super) struct InOrder {
     blocks: Blocks,
-    way: Transfer,
+    transfer: Transfer,
     at: u64,
     size: u64,
 }
@@ -117,7 +117,7 @@ impl InOrder {
     /// In blocks of `block`; where it writes, an fsync follows the last one.
     pub(super) fn new(
         file: File,
-        way: Transfer,
+        transfer: Transfer,
         block: Bytes,
         size: Bytes,
         seed: u64,
@@ -125,7 +125,7 @@ impl InOrder {
     ) -> InOrder {
         InOrder {
             blocks: Blocks::new(file, block, seed, sync),
-            way,
+            transfer,
             at: 0,
             size: size.0,
         }
@@ -137,16 +137,16 @@ impl Task for InOrder {
     fn step(&mut self, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
         let left = self.size - self.at;
         if left == 0 {
-            if self.way != Transfer::Read {
+            if self.transfer != Transfer::Read {
                 self.blocks.flush(timer)?;
             }
             return Ok(false);
         }
         let len = self.blocks.memory.len().min(left as usize);
-        if self.way != Transfer::Write {
+        if self.transfer != Transfer::Write {
             self.blocks.read(timer, self.at, len)?;
         }
-        if self.way != Transfer::Read {
+        if self.transfer != Transfer::Read {
             self.blocks.change();
             self.blocks.write(timer, self.at, len)?;
         }

@@ -172,9 +172,9 @@ impl Stage<'_> {
     fn tasks(&mut self, test: Test) -> Result<Vec<Box<dyn Task + '_>>, EngineError> {
         let tests = self.tests;
         let seed = derive_seed(self.seed, test.number());
-        let in_order = |file: File, way: Transfer, chunk: Bytes, size: Bytes| {
+        let in_order = |file: File, transfer: Transfer, chunk: Bytes, size: Bytes| {
             let one: Box<dyn Task> =
-                Box::new(InOrder::new(file, way, chunk, size, seed, tests.sync));
+                Box::new(InOrder::new(file, transfer, chunk, size, seed, tests.sync));
             vec![one]
         };
         let one_byte = Bytes(1);

@@ -211,9 +211,16 @@ fn single_bytes_need_no_more_room_than_they_take() {
 fn each_block_is_read_changed_and_written_back() {
     let tests = tests("--size 1m --phase rewrite").unwrap();
     let file = tempfile::tempfile().unwrap();
-    let on = |way, size| -> Vec<Box<dyn Task>> {
+    let on = |transfer, size| -> Vec<Box<dyn Task>> {
         let file = file.try_clone().unwrap();
-        let task = InOrder::new(file, way, Bytes::kib(8), Bytes(size), way as u64, false);
+        let task = InOrder::new(
+            file,
+            transfer,
+            Bytes::kib(8),
+            Bytes(size),
+            transfer as u64,
+            false,
+        );
         vec![Box::new(task)]
     };
     // The last block is half of one.
