@@ -119,7 +119,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     let page = args.page.check()?;
     // What cannot be is refused now, and not when the hours have come; and is examined then again.
     let chosen = choose(args, &devices, context)?;
-    ways(&chosen, args, context)?;
+    repair_methods(&chosen, args, context)?;
     if chosen.is_empty() {
         return answer(&[], Vec::new(), args, context);
     }
@@ -134,11 +134,11 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
     };
     let devices = Devices::read(&context.root).refused()?;
     let targets = choose(args, &devices, context)?;
-    let ways = ways(&targets, args, context)?;
+    let repair_methods = repair_methods(&targets, args, context)?;
     let _locks = lock_all(&targets)?;
     let now = Zoned::now();
     // Who says how often it is due wants a scrub when it is; and md repairs what it finds itself.
-    let by_md = |target: &Target| ways.get(&target.uuid) == Some(&RepairMethod::Md);
+    let by_md = |target: &Target| repair_methods.get(&target.uuid) == Some(&RepairMethod::Md);
     let (to_locate, others): (Vec<Target>, Vec<Target>) = targets
         .into_iter()
         .partition(|target| (args.locate || args.repair) && !by_md(target));
@@ -171,7 +171,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
             round = targets;
             left_out.extend(problems);
         }
-        match begin(round, args, &ways, &shared, &plans, context) {
+        match begin(round, args, &repair_methods, &shared, &plans, context) {
             Ok(tasks) => scrubbed
                 .extend(job::each_on_a_thread(tasks, |_, (target, started, old)| {
                     one::scrub(target, started, &old, &shared)
@@ -185,7 +185,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
         return answer(&scrubbed, left_out, args, context);
     }
     for one in &mut scrubbed {
-        one.repair_method = ways.get(&one.target.uuid).cloned();
+        one.repair_method = repair_methods.get(&one.target.uuid).cloned();
     }
     if args.locate || args.repair {
         // The signal that has ended a scrub was for that; the next one ends this.
@@ -213,7 +213,7 @@ pub fn scrub(args: &ScrubArgs, context: &mut Context, interrupt: &AtomicBool) ->
 }
 
 /// Method of repair of each array, by its id; empty where no repair is requested.
-fn ways(
+fn repair_methods(
     targets: &[Target],
     args: &ScrubArgs,
     context: &Context,
@@ -222,7 +222,7 @@ fn ways(
         return Ok(BTreeMap::new());
     }
     let mut problems = Vec::new();
-    let mut ways = BTreeMap::new();
+    let mut repair_methods = BTreeMap::new();
     for target in targets {
         let method = rewrite::repair_method(target, &context.root);
         match &method {
@@ -239,10 +239,10 @@ fn ways(
             )),
             RepairMethod::Md | RepairMethod::Others => {}
         }
-        ways.insert(target.uuid.clone(), method);
+        repair_methods.insert(target.uuid.clone(), method);
     }
     match problems.is_empty() {
-        true => Ok(ways),
+        true => Ok(repair_methods),
         false => Err(Failure::refused_for("nothing is repaired", &problems)),
     }
 }
@@ -261,14 +261,14 @@ fn repair_array(one: &mut ScrubResult, context: &Context, interrupt: &AtomicBool
 fn begin(
     targets: Vec<Target>,
     args: &ScrubArgs,
-    ways: &BTreeMap<String, RepairMethod>,
+    repair_methods: &BTreeMap<String, RepairMethod>,
     shared: &Shared<'_>,
     plans: &Plans,
     context: &Context,
 ) -> Result<Vec<(Target, StartedScrub, SavedTunables)>, Failure> {
     let mut tasks = Vec::new();
     for target in targets {
-        let repairs = ways.get(&target.uuid) == Some(&RepairMethod::Md);
+        let repairs = repair_methods.get(&target.uuid) == Some(&RepairMethod::Md);
         let old = SavedTunables::read(&target.sync, repairs).map_err(Failure::refused)?;
         let ask = StartRequest {
             repairs,
