@@ -178,10 +178,13 @@ fn sentences(runs: &[Imported], dry: bool, columns: usize) -> String {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ImportBody<'a> {
+    /// True if nothing was kept (`--dry-run`).
     dry_run: bool,
+    /// Runs of the files, in the order of the files.
     runs: Vec<ImportedBody<'a>>,
 }
 
+/// An imported run.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ImportedBody<'a> {

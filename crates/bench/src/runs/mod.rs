@@ -130,23 +130,30 @@ fn known(text: &str) -> String {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RunsBody<'a> {
+    /// Runs in the ledger.
     runs: Vec<RunBody<'a>>,
 }
 
+/// A run in the ledger.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RunBody<'a> {
+    /// Id of the run.
     run: &'a RunId,
+    /// Start of the run.
     started: Timestamp,
-    /// `null` where another tool's output does not say.
+    /// Host that it ran on; null where another tool's output does not say.
     hostname: Option<&'a str>,
-    /// `null` where another tool's output does not say.
+    /// Path of the target, as it was given; null where another tool's output does not say.
     target: Option<&'a str>,
+    /// Block device below the target; null where there is none or it is not known.
     device: &'a Option<String>,
+    /// Name of the suite, or of the tool whose output was imported.
     suite: &'a str,
     /// Names of its phases.
     phases: &'a [String],
     origin: &'a Origin,
+    /// True if a signal ended the run before its last phase was done.
     interrupted: bool,
     verdict: Verdict,
 }
