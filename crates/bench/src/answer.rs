@@ -17,17 +17,17 @@ use super::trials::trials_of;
 pub enum SuiteResult {
     /// The cells of sysbench's grid, with its figures.
     Sysbench {
-        /// One for each phase.
+        /// Cells of the grid, one for each phase.
         cells: Vec<Cell>,
     },
     /// Bonnie++'s tests, with its figures.
     Bonnie {
-        /// One for each phase.
+        /// Tests, one for each phase.
         tests: Vec<Test>,
     },
     /// Speed of random reads, by the number in flight.
     Seek {
-        /// One for each phase.
+        /// Numbers in flight, one for each phase.
         points: Vec<SeekPoint>,
     },
     /// Speed of sequential reads, by position.
@@ -99,7 +99,7 @@ pub struct SeekPoint {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZonesAnswer {
-    /// In the order of their position.
+    /// Zones, in the order of their position.
     pub zones: Vec<Zone>,
     /// Comparison of the ends, where enough zones were read. Cold zones count by their second read.
     pub ends: Option<EndsFigures>,

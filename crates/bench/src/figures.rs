@@ -26,7 +26,7 @@ impl Estimate {
     }
 }
 
-/// One direction of one phase.
+/// Figures of one direction of a phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowFigures {
     /// Direction of the figures.
@@ -37,7 +37,7 @@ pub struct FlowFigures {
     pub bytes_per_s: Estimate,
 }
 
-/// One phase; it has the same index as in the run.
+/// Figures of a phase; they have the same index as the phase in the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhaseFigures {
     /// The phase's name.
@@ -74,17 +74,17 @@ impl PhaseFigures {
         }
     }
 
-    /// One direction's figures.
+    /// Figures of a direction.
     pub fn flow(&self, direction: Direction) -> Option<&FlowFigures> {
         self.flows.iter().find(|flow| flow.direction == direction)
     }
 }
 
-/// Completions behind the last complete slice.
+/// Completions after the last complete slice.
 struct Rest {
-    /// Its rate.
+    /// Rate of these completions, a second.
     per_second: f64,
-    /// Its share of the time that is examined, 0 to 1.
+    /// Share of the examined time that lies after that slice, 0 to 1.
     share: f64,
 }
 
@@ -99,8 +99,9 @@ impl Estimate {
         Estimate::with_rest(rates, warmup, none, plain)
     }
 
-    /// As [`Estimate::of`], where the time does not end with a slice. Work that is done ends with what
-    /// came back last: without that, all of its time would count and not all of its work.
+    /// Does the same as [`Estimate::of`] where the time does not end with a slice. A fixed amount of work ends with
+    /// its last completion: without the rest after the last slice, all of its time would count and not all of its
+    /// work.
     fn with_rest(rates: &[f64], warmup: usize, rest: Rest, plain: f64) -> Estimate {
         match mean_interval(rates.get(warmup..).unwrap_or_default()) {
             Some(interval) => {

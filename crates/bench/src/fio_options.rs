@@ -275,7 +275,7 @@ impl FioOptions {
         self.given.is_empty()
     }
 
-    /// All of them, in their order.
+    /// All given options, in their order.
     pub(crate) fn given(&self) -> &[(&'static str, String)] {
         &self.given
     }

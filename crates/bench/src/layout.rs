@@ -20,11 +20,11 @@ const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);
 
 /// Size and data of a test file.
 pub(crate) struct Layout<'a> {
-    /// Its size, a whole number of MiB.
+    /// Size of the file, a whole number of MiB.
     pub most: Bytes,
     /// True if the size was requested, so that it is written whatever time it takes.
     pub fixed: bool,
-    /// Its data; `None` is random.
+    /// Data of the file; `None` is random.
     pub contents: Option<&'a Contents>,
 }
 

@@ -134,7 +134,7 @@ pub fn rehearse(args: &BenchArgs, context: &Context, engine: &dyn Engine) -> Res
     Ready::make(args, context, engine, &AtomicBool::new(false)).map(drop)
 }
 
-/// Everything that is checked and opened before anything is measured, for each kind of run.
+/// A run of each kind, with everything checked and opened before anything is measured.
 enum Ready {
     Phases(phases::Ready),
     Jobs(fio::FioJobs),

@@ -19,7 +19,7 @@ use super::trials::Misses;
 
 /// Result of the phases.
 pub(crate) struct Measured {
-    /// Those that ran, the last one perhaps cut short by a signal.
+    /// Phases that ran, the last one perhaps cut short by a signal.
     pub phases: Vec<Phase>,
     /// The error that ended the run, with the name of its phase.
     pub failed: Option<(String, EngineError)>,
@@ -101,7 +101,7 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// For a phase that is about to begin.
+    /// Watches a phase that is about to begin.
     pub(crate) fn new(
         plan: &PhasePlan,
         counters: &'a [Counter],

@@ -9,12 +9,12 @@ pub(crate) const WINDOW: Nanos = Nanos::from_secs(1);
 /// line here, which is timed too, but the disk would see fewer of them than it would in life.
 pub(crate) const OPEN_LOOP_DEPTH: u32 = 4096;
 
-/// One phase of a suite.
+/// A phase of a suite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhasePlan {
-    /// Its name.
+    /// Name of the phase.
     pub name: String,
-    /// Its workload.
+    /// Workload of the phase.
     pub workload: Workload,
     /// Length of its windows.
     pub window: Nanos,
@@ -25,7 +25,7 @@ pub struct PhasePlan {
 /// Event that ends a phase before its time is up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ends {
-    /// Its rate is steady and known well enough.
+    /// The rate is steady and known to within the precision.
     Precise,
     /// More than one request in a hundred takes longer than this, beyond doubt.
     Misses(Nanos),

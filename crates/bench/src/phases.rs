@@ -16,7 +16,7 @@ use crate::target::{self, Prepared};
 use crate::{layout, measure, sample, suite, suites};
 use ui::exit::{ExitClass as _, Failure};
 
-/// Everything that was checked and opened before anything is measured.
+/// A run of phases, with everything checked and opened before anything is measured.
 pub(crate) struct Ready {
     pub prepared: Prepared,
     pub phases: Vec<PhasePlan>,

@@ -86,7 +86,7 @@ pub(crate) fn prepare(
     )
 }
 
-/// As [`prepare`], with so much to be laid out in a directory.
+/// Does the same as [`prepare`], with a size that is to be laid out in a directory.
 pub(crate) fn prepare_sized(
     root: &Root,
     path: &Path,

@@ -56,7 +56,7 @@ pub(crate) struct Misses {
 }
 
 impl Misses {
-    /// For a trial that is about to begin.
+    /// Observes a trial that is about to begin.
     pub(crate) fn new(target: Nanos, workload: &Workload) -> Misses {
         Misses {
             target,

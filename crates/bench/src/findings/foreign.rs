@@ -161,8 +161,8 @@ fn foreign(
         .max_by(|one, other| one.share.total_cmp(&other.share))
 }
 
-/// All requests of a direction that were made, also those that came back when the time was up. In an open loop,
-/// the latencies are of those too that were due and never made.
+/// Requests of a direction that were made, with those that completed after the end of the time. In an open loop they
+/// are counted by the service times: the latencies have those too that were due and never made.
 fn made(flow: Option<&Flow>) -> Amount {
     let Some(flow) = flow else {
         return Amount::default();

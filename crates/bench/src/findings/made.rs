@@ -105,7 +105,7 @@ impl Made {
         Made { idle, ..self }
     }
 
-    /// Nothing comes back in these windows.
+    /// No request completes in these windows.
     pub(super) fn stalled(self, stalled: Range<usize>) -> Made {
         Made { stalled, ..self }
     }

@@ -23,7 +23,7 @@ use super::answer::SuiteResult;
 use super::contents;
 use super::figures::PhaseFigures;
 
-/// All that speaks against the figures of `run`, the heaviest first.
+/// All findings of `run`, the most severe first.
 pub(super) fn of(
     run: &Run,
     figures: &[PhaseFigures],

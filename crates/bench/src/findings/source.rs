@@ -80,8 +80,8 @@ pub(super) fn compressed(run: &Run) -> Option<Finding> {
     ))
 }
 
-/// Most of a device holds zeros: blocks that were never written, or were discarded, are answered by
-/// its controller without asking the medium.
+/// The finding that most of a device holds zeros: blocks that were never written, or were discarded, are answered by
+/// its controller without reading the medium.
 pub(super) fn blank(run: &Run) -> Option<Finding> {
     let share = run.target.zero_fraction.filter(|share| *share > BLANK)?;
     let reads = run.phases.iter().any(|phase| phase.workload.reads());
@@ -226,7 +226,7 @@ fn sentence(cache: &Cache) -> String {
     }
 }
 
-/// More came back, or was taken, than the device did.
+/// The finding that more requests completed than the device did.
 pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
     // A suite that goes through the page cache counts what ends its work too, so what was read
     // and written must have been by then.

@@ -41,7 +41,7 @@ pub(super) fn stall(phase: &Phase) -> Option<Finding> {
     ))
 }
 
-/// For how much longer than their number explains the last requests took to come back, in seconds.
+/// Seconds by which the last requests took longer to complete than their number explains.
 fn late_seconds(phase: &Phase) -> f64 {
     let ops: u64 = phase.windows.iter().map(Window::ops).sum();
     let waiting = phase.windows.last().map_or(0, |window| window.in_flight);
@@ -92,13 +92,13 @@ pub(super) fn answering_seconds(phase: &Phase) -> f64 {
     phase.seconds - silent_seconds(phase) - gap_seconds(phase, 0.0, phase.seconds)
 }
 
-/// For how long nothing came back in all, counting only what is long enough for a stall.
+/// Total seconds in which no request completed, of silences that are long enough for a stall.
 pub(super) fn silent_seconds(phase: &Phase) -> f64 {
     let silences = silences(phase);
     silences.iter().map(|silence| silence.seconds).sum()
 }
 
-/// A time in which nothing came back.
+/// A time in which no request completed.
 struct Silence {
     t_s: f64,
     seconds: f64,

@@ -12,9 +12,9 @@ use ui::format::number;
 
 /// State by which the streams between two walls end each other.
 pub(super) struct Ends {
-    /// By stream: set when it is to end.
+    /// Flags by stream, set when the stream is to end.
     ended: Vec<AtomicBool>,
-    /// By stream, the steady state of those that it is reported with.
+    /// Steady state by stream: that of the streams which it is reported with.
     steady: Vec<Option<usize>>,
     groups: Vec<SteadyGroup>,
     /// Set when the jobs behind this wall are not to begin.

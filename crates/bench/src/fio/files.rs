@@ -30,7 +30,7 @@ pub(super) struct Opened {
 
 /// The files of the streams between two walls.
 pub(super) struct Handles {
-    /// By stream, those that it takes turns with, opened for it alone.
+    /// Files by stream that the stream takes turns with, opened for it alone.
     pub of: Vec<Vec<File>>,
     /// True if the page cache is bypassed by all of them.
     pub direct: bool,
@@ -128,7 +128,7 @@ impl Opened {
         Ok(handles)
     }
 
-    /// Another descriptor of a file, which does not go through its path, if it has one.
+    /// Opens another descriptor of a file, where possible not through its path.
     fn reopen(&self, number: usize, sync: SyncIo) -> io::Result<File> {
         let access = match self.prepared.writable {
             true => OFlags::RDWR,

@@ -46,7 +46,7 @@ pub(super) fn limit(
     Ok((Some(Bytes(bytes)), job.number_ios))
 }
 
-/// So many percent of a size, in bytes.
+/// A percentage of a size, in bytes.
 pub(super) fn share(size: Bytes, percent: u64) -> u64 {
     (u128::from(size.0) * u128::from(percent) / 100) as u64
 }

@@ -267,7 +267,7 @@ fn offset(job: &Job, clone: usize, size: Option<Bytes>) -> Result<u64, FioError>
         .ok_or_else(|| job.error("offset", "it is too far out"))
 }
 
-/// No file is larger (a PiB).
+/// Largest size of a file (a PiB).
 const LARGEST: u64 = 1 << 50;
 
 /// Bytes that the job uses of all its files together.

@@ -180,7 +180,7 @@ fn steady_state(rules: &Rules, steady: SteadyStateRule) -> SteadyState {
     }
 }
 
-/// One number is of both directions, of which a job may have one only.
+/// The floor of a job. A number that is given alone holds for both directions, of which the job may have one only.
 fn floor(rules: &Rules, pattern: IoPattern) -> Option<Floor> {
     let of_reads = |least: u64| if pattern.reads { least } else { 0 };
     let of_writes = |least: u64| if pattern.writes { least } else { 0 };

@@ -13,7 +13,7 @@ pub(super) struct SteadyGroup {
 
 #[derive(Default)]
 struct State {
-    /// By second: how many members were seen, and their sums.
+    /// Number of members seen by second, and the sums of their counts.
     seconds: Vec<(usize, Sums)>,
     last: Option<Steady>,
 }

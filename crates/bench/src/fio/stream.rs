@@ -4,7 +4,7 @@ use engine::IoInterface;
 use fiojob::{ExitWhat, SyncIo};
 use record::{Bytes, JobOptions, Workload};
 
-/// One clone of a job.
+/// A stream: one clone of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stream {
     /// The name of the phase that it is, where it is not summed with others.
@@ -15,11 +15,11 @@ pub(super) struct Stream {
     pub group: Option<usize>,
     /// Number of the group that it belongs to, reported as one or not.
     pub number: usize,
-    /// Its workload.
+    /// Workload of the stream.
     pub workload: Workload,
     /// Bytes of each file that it uses.
     pub span: Bytes,
-    /// Its files, by number.
+    /// Files of the stream, by number.
     pub files: Vec<usize>,
     /// Interface to the kernel.
     pub interface: IoInterface,
@@ -35,7 +35,7 @@ pub(super) struct Stream {
     pub seed: u64,
     /// Writes are synchronous.
     pub sync_io: SyncIo,
-    /// Those that end with it.
+    /// Streams that end together with this one.
     pub exits: Option<ExitWhat>,
 }
 

@@ -26,8 +26,7 @@ use crate::target::{self, Prepared};
 use crate::{layout, phases};
 use ui::exit::{ExitClass as _, Failure, sentence};
 
-/// Most I/Os in flight, unless the user says it: more than any device takes, so that the target's own queue is what
-/// they wait in.
+/// Default maximum of I/Os in flight: more than any device takes, so that they wait in the target's own queue.
 const MOST_IN_FLIGHT: u32 = 4096;
 /// I/Os in flight of a replay as fast as it goes.
 const ASAP_DEPTH: u32 = 32;

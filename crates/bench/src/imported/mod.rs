@@ -19,8 +19,8 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::table::wrap;
 
-/// More than hundreds of fio's longest documents; a device that was named by mistake is larger. As a
-/// tree one document takes some times the memory of its text.
+/// Largest input: more than hundreds of fio's longest documents. A device that was named by mistake is larger. As a
+/// tree, a document takes several times the memory of its text.
 const LARGEST: u64 = 64 << 20;
 
 /// Number of names that are tried for a run. Four letters stand behind the second, so that among hundreds of

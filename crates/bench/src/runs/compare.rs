@@ -117,7 +117,7 @@ impl Comparison {
         Some(Outcome::of(judgements))
     }
 
-    /// No, where the gate does not let B pass.
+    /// End of the command: `No` where the gate does not let B pass.
     pub(super) fn answer(&self) -> CommandEnd {
         let allows = self.limit.is_some_and(|limit| limit.allows_inconclusive);
         match self.outcome() {

@@ -181,12 +181,12 @@ fn list_document(found: &[RunSummary]) -> String {
 enum Concluded {
     /// Measured here.
     Measured(Box<Run>, Conclusion),
-    /// Another tool's.
+    /// Imported from another tool.
     Imported(Box<ImportedRun>, Judged),
 }
 
 impl Concluded {
-    /// Its data for a comparison.
+    /// Data of the run for a comparison.
     fn side(&self) -> Side {
         match self {
             Concluded::Measured(run, conclusion) => Side::measured(run, conclusion),
@@ -194,7 +194,7 @@ impl Concluded {
         }
     }
 
-    /// Its document.
+    /// JSON document of the run.
     fn document(&self) -> String {
         match self {
             Concluded::Measured(run, conclusion) => views::json::document(run, conclusion),

@@ -18,7 +18,7 @@ pub(super) struct Side {
 /// A phase.
 pub(super) struct SidePhase {
     pub(super) name: String,
-    /// Its work, to tell whether another phase did the same.
+    /// Work of the phase, to tell whether another phase did the same.
     pub(super) work: Work,
     /// The same as a sentence's part.
     pub(super) described: String,

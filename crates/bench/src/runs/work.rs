@@ -28,7 +28,7 @@ pub(super) struct Work {
 /// Extended options.
 #[derive(Clone, Debug, PartialEq)]
 struct WorkloadRequest {
-    /// Of reads, and of writes; empty where all have one size.
+    /// Sizes of reads, and of writes; empty where all have one size.
     sizes: [Vec<SizeShare>; 2],
     offset: u64,
     files: u32,
@@ -36,11 +36,11 @@ struct WorkloadRequest {
     skew: Option<RandomDistribution>,
     /// True if every block is drawn before any is drawn again.
     once: Option<bool>,
-    /// Where there is a rate: true if requests are due at equal gaps.
+    /// True if requests are due at equal gaps; `None` where there is no rate.
     even_rate: Option<bool>,
-    /// Where there are syncs: true if they are fsync(2).
+    /// True if syncs are fsync(2); `None` where there are none.
     full_sync: Option<bool>,
-    /// Where files themselves are the work: their differences.
+    /// Sizes and directories of small files, where files themselves are the work.
     small_files: Option<SmallFiles>,
     /// True if writes are discards.
     trims: bool,
@@ -75,7 +75,7 @@ impl Course {
 }
 
 impl Work {
-    /// Of a phase that was measured here. `direct` says whether the page cache was bypassed.
+    /// The work of a phase that was measured here. `direct` says whether the page cache was bypassed.
     pub(super) fn measured(phase: &Phase, direct: bool) -> Work {
         let w = &phase.workload;
         let plain = JobOptions::default();
@@ -110,9 +110,9 @@ impl Work {
         }
     }
 
-    /// Of another tool's phase. Between two tools, threads of depth one and one thread of depth ten
-    /// are the same work, and so are their ways to the kernel and whether a block may be drawn again
-    /// before all were, of which every tool has its own: they stay unknown.
+    /// The work of another tool's phase. Between two tools, threads of depth one and one thread of depth ten are the
+    /// same work. Their interfaces to the kernel, and whether a block may be drawn again before all were, differ by
+    /// tool: they stay unknown.
     pub(super) fn imported(w: &WorkSummary) -> Work {
         let in_flight = w.threads.zip(w.depth);
         let random = w.pattern != Some(Pattern::Sequential);
@@ -195,7 +195,7 @@ impl WorkloadRequest {
         }
     }
 
-    /// Without what has no meaning where there is no rate, or no sync.
+    /// Leaves out the options that have no meaning without a rate, or without syncs.
     fn with(
         self,
         rate: Option<f64>,

@@ -27,7 +27,7 @@ const THREADS: [u32; 2] = [1, 64];
 const REQUESTS: u64 = 1_000_000;
 /// or after so long.
 const LONGEST: Nanos = Nanos::from_secs(60);
-/// More files are not opened: each takes a descriptor.
+/// Maximum number of files: each takes a descriptor.
 const MOST_FILES: u32 = 512;
 
 /// Files of one size.

@@ -64,7 +64,7 @@ impl Folder {
         ))
     }
 
-    /// Its descriptor.
+    /// Descriptor of the folder.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
@@ -86,11 +86,11 @@ impl Drop for Folder {
 /// Result for a directory whose owner is gone.
 #[derive(Debug, PartialEq)]
 pub(crate) enum LeftOver {
-    /// It is gone, with what was in it.
+    /// The directory was removed, with its contents.
     Removed(PathBuf),
-    /// It is as it was, since this is not ours: the directory, or what of it.
+    /// The directory was left, since part of it is not this program's: the directory, and that part.
     Kept(PathBuf, PathBuf),
-    /// It is as it was, since another host may be using it.
+    /// The directory was left, since another host may be using it.
     Shared(PathBuf),
 }
 
@@ -125,9 +125,9 @@ pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftOver> {
     }
 }
 
-/// As [`remove_left_over`], on a file system of this kind: the locks of one that other hosts may
-/// mount too are of each host alone (NFS has none for directories, FUSE mostly none), so there
-/// nobody can tell what is abandoned.
+/// Does the same as [`remove_left_over`] on a file system of this kind. The locks of one that other hosts may mount
+/// too hold for one host alone (NFS has none for directories, FUSE mostly none), so nobody can tell there what is
+/// abandoned.
 fn remove_on(medium: FilesystemMedium, parent: &Path) -> Vec<LeftOver> {
     let shared = matches!(medium, FilesystemMedium::Network | FilesystemMedium::Fuse);
     let Ok(above) = open_parent(parent) else {

@@ -182,7 +182,7 @@ pub struct MachineDocument<'a> {
 }
 
 impl<'a> MachineDocument<'a> {
-    /// Of the machine that a run was made on.
+    /// Facts about the machine that a run was made on.
     pub fn of(machine: &'a Machine) -> MachineDocument<'a> {
         let filesystem = machine.filesystem.as_ref();
         MachineDocument {

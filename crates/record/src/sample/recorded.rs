@@ -2,7 +2,7 @@
 
 use super::Sample;
 
-/// One interval of a recording.
+/// An interval of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedInterval {
     /// The sample; where samples were thinned out, the mean over their time.

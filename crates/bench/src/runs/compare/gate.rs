@@ -34,7 +34,7 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// Nothing that was judged is nothing that was compared: that is inconclusive.
+    /// Outcome of all judgements. Without any judgement nothing was compared: that is inconclusive.
     pub(super) fn of<'a>(judgements: impl Iterator<Item = &'a Judgement>) -> Outcome {
         let mut outcome = None;
         for judgement in judgements {

@@ -8,7 +8,7 @@ use crate::runs::side::{SideFlow, SidePhase};
 use ui::format::{latency, number};
 use ui::relative;
 
-/// One kind of request of one phase that both runs have.
+/// Comparison of one kind of request of one phase that both runs have.
 pub(super) struct ComparedRow {
     pub(super) phase: String,
     /// The phase's name in B, where it has another one.
@@ -169,7 +169,7 @@ impl ComparedRow {
     }
 }
 
-/// One kind of request of one phase in both runs.
+/// Comparison of one kind of request of one phase that both runs have.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct RowDocument<'a> {

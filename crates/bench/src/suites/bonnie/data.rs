@@ -16,7 +16,7 @@ use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 pub(super) enum Transfer {
     Write,
     Read,
-    /// It is read, changed and written back.
+    /// Reads a block, changes it and writes it back.
     Rewrite,
 }
 
@@ -114,7 +114,7 @@ pub(super) struct InOrder {
 }
 
 impl InOrder {
-    /// In blocks of `block`; where it writes, an fsync follows the last one.
+    /// Goes over `file` in blocks of `block`; where it writes, an fsync follows the last one.
     pub(super) fn new(
         file: File,
         way: Transfer,
@@ -170,7 +170,7 @@ pub(super) struct Seeker {
 }
 
 impl Seeker {
-    /// On a file of `size`, until no seeks are `left`; then it calls fsync.
+    /// Reads blocks of a file of `size`, until no seeks are `left`; then it calls fsync.
     pub(super) fn new(
         file: File,
         block: Bytes,

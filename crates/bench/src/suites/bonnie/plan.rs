@@ -24,7 +24,7 @@ const SEEKERS: u32 = 5;
 const FILES: u32 = 16 * 1024;
 /// The large file is so many times the memory, so that the page cache cannot hold most of it.
 const TIMES_MEMORY: u64 = 2;
-/// Of a file system this part stays free where nobody has said how much to write.
+/// Part of a file system, one in so many, that stays free where no size was given.
 const KEPT_FREE: u64 = 20;
 /// Bytes that a small file takes of a disk beside its data, at most: an inode and its name.
 const BESIDE_DATA: u64 = 4096;
@@ -61,7 +61,7 @@ pub(super) enum Test {
 }
 
 impl Test {
-    /// All of them, in the order in which they are made.
+    /// All tests, in the order in which they are run.
     pub(super) const ALL: [Test; 12] = [
         Test::CharWrite,
         Test::BlockWrite,
@@ -122,7 +122,7 @@ pub(super) struct Files {
     /// Sizes are drawn from `smallest` to `largest`.
     pub(super) smallest: Bytes,
     pub(super) largest: Bytes,
-    /// In so many directories; 0 is none of their own.
+    /// Number of directories that the files are spread over; 0 where all lie in the folder itself.
     pub(super) directories: u32,
 }
 

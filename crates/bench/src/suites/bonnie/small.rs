@@ -17,7 +17,7 @@ use crate::test_folder::names::{self, Round};
 /// Data moves in pieces of at most this size.
 const PIECE: Bytes = Bytes::kib(64);
 
-/// One of the files.
+/// A small file.
 struct Entry {
     directory: usize,
     name: CString,
@@ -27,7 +27,7 @@ struct Entry {
 /// The files of a round.
 pub(super) struct Small {
     folder: Folder,
-    /// Those in the folder that the files are spread over; empty where they lie in itself.
+    /// Directories in the folder that the files are spread over; empty where all lie in the folder itself.
     directories: Vec<OwnedFd>,
     entries: Vec<Entry>,
     round: Round,

@@ -7,7 +7,7 @@ use super::header::{FindingLine, finding_line};
 use super::names::Subject;
 use crate::figures::{FlowFigures, PhaseFigures};
 
-/// One run's part in a group of phases.
+/// Part of one run in a group of phases.
 pub(super) struct Member<'a> {
     pub(super) subject: &'a Subject<'a>,
     pub(super) phase: &'a Phase,

@@ -11,11 +11,11 @@ const SHORT_CHARS: usize = 24;
 
 /// A run of the report.
 pub struct Subject<'a> {
-    /// Its place among the runs of the report, which decides its colour.
+    /// Place of the run in the report, which decides its colour.
     pub slot: usize,
     /// The run.
     pub run: &'a Run,
-    /// Its figures and findings.
+    /// Figures and findings of the run.
     pub conclusion: &'a Conclusion,
     /// Enough of its id to tell it from the others.
     pub short: String,

@@ -17,7 +17,7 @@ pub(super) struct Cell {
     pub(super) span: usize,
 }
 
-/// One direction of one run's phase.
+/// Row of one direction of a phase of one run.
 pub(super) struct ResultRow {
     /// The direction, in the first row that is about it.
     pub(super) direction: Option<Cell>,
@@ -44,7 +44,7 @@ pub(super) struct Mark {
     pub(super) of: String,
 }
 
-/// One phase's rows.
+/// Rows of a phase.
 pub(super) struct PhaseRows {
     pub(super) name: String,
     pub(super) anchor: String,

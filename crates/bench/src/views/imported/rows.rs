@@ -7,7 +7,7 @@ use ui::format::{latency, number};
 /// Text for a figure that the tool did not tell.
 const UNKNOWN: &str = "–";
 
-/// One kind of request of one phase.
+/// Row of one kind of request of a phase.
 pub(crate) struct ImportedRow {
     /// The phase's name.
     pub phase: String,

@@ -54,8 +54,7 @@ impl Rows {
     }
 }
 
-/// One map: requests a second by row and column, as decimal logarithms; `None` where there were
-/// none.
+/// A heat map: requests a second by row and column, as decimal logarithms; `None` where there were none.
 struct Map {
     times: Vec<f64>,
     rates: Vec<Vec<Option<f64>>>,

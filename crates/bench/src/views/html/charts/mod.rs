@@ -15,7 +15,7 @@ use record::Direction;
 
 use super::groups::Group;
 
-/// All charts of a group of phases, of a report on `runs` runs.
+/// Charts of a group of phases, of a report on `runs` runs.
 pub(super) fn all(group: &Group<'_>, runs: usize) -> Vec<Chart> {
     let directions = directions_over_time(group);
     let mut charts = Vec::new();
