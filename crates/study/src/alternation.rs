@@ -31,7 +31,7 @@ const POOLED: [Pooled; 3] = [
         left: 0.16,
     },
 ];
-/// Each level holds at least this share of the slices: fewer are outliers.
+/// Least share of the slices that each level holds: fewer are outliers.
 const HELD: f64 = 0.1;
 /// Least mean number of slices for which a level lasts: faster changes are grants of a limit.
 const STAY: usize = 3;

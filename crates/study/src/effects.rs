@@ -26,7 +26,7 @@ pub struct Effect {
     pub pairs: usize,
     /// The mean ratio of `to` to `from`.
     pub ratio: f64,
-    /// Its 95 % interval; `None` where neither pairs nor blocks repeat often enough.
+    /// 95 % interval of the ratio; `None` where neither pairs nor blocks repeat often enough.
     pub interval: Option<RatioInterval>,
     /// The smallest ratio of a pair.
     pub least: f64,

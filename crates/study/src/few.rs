@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use crate::distribution::student_quantile;
 use crate::interval::Interval;
 
-/// From so many values of its own a group that scatters more than the others is judged by itself.
+/// Number of values of its own from which a group that scatters more than the others is judged by itself.
 const OWN: usize = 3;
-/// With a variance so many times the usual one it says nothing about the others. Of three values each,
-/// one group in 250 reaches that by chance.
+/// Multiple of the usual variance from which a group says nothing about the others. Of groups of three values, one in
+/// 250 reaches that by chance.
 const WILD: f64 = 8.0;
-/// So often groups and blocks are fitted in turn; each round leaves a fraction of the error of the
-/// last.
+/// Number of times that groups and blocks are fitted in turn; each round leaves a fraction of the error of the last.
 const ROUNDS: usize = 50;
 
 /// The geometric mean of each group of positive values with its 95 % interval.

@@ -13,9 +13,9 @@ const HIDDEN: f64 = 0.25;
 /// Weight of foreign I/O against a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// It may move the interval off the truth, but takes less than a hundredth of the figure.
+    /// Foreign I/O may move the interval off the truth, but takes less than a hundredth of the figure.
     Slight,
-    /// It moves the figure further than the interval allows for.
+    /// Foreign I/O moves the figure further than the interval allows for.
     Misleading,
 }
 

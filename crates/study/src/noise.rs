@@ -14,7 +14,7 @@ use crate::distribution::student_tail;
 /// shortens their memory and bounds the cost.
 pub(crate) const MOST_BATCHES: usize = 100;
 
-/// One hypothesis about the noise.
+/// A hypothesis about the noise.
 struct State {
     weight: f64,
     /// Share of the value before that each value keeps.
@@ -25,7 +25,7 @@ struct State {
     variance: f64,
     /// Coefficient of the last shape by generalized least squares.
     last: f64,
-    /// Its standard error.
+    /// Standard error of this coefficient.
     last_error: f64,
 }
 

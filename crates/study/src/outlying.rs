@@ -16,8 +16,8 @@ const NORMAL_MAD: f64 = 0.6745;
 /// Fewer values say nothing about which is not like the others.
 pub const LEAST: usize = 5;
 
-/// For each value, whether it is outlying; one within `near` of the median, as a share of it, is
-/// not. `None` where there are fewer than [`LEAST`] values, or one is not finite.
+/// True for each value that is outlying; a value within `near` of the median, as a share of it, is not. `None` where
+/// there are fewer than [`LEAST`] values, or one is not finite.
 pub fn outlying(values: &[f64], near: f64) -> Option<Vec<bool>> {
     if values.len() < LEAST || !values.iter().all(|value| value.is_finite()) {
         return None;

@@ -69,7 +69,7 @@ pub enum Capped {
     Ops,
     /// Bytes a second.
     Bytes,
-    /// Both: with one block size there is no telling which is limited.
+    /// Operations or bytes a second: with one block size it is unknown which of them is limited.
     Either,
 }
 
@@ -97,20 +97,20 @@ struct Test {
     outliers: fn(slices: usize) -> usize,
 }
 
-/// Of a phase that is judged once: fewer than 1 series of independent slices in 100 are flatter.
+/// The test for a phase that is judged once: fewer than 1 series of independent slices in 100 are flatter.
 const ONCE: Test = Test {
     least_slices: LEAST_SLICES,
     flattest: |slices| 0.012 + 0.3 / slices,
     slight: |_| QUANTIZATION,
     outliers: |_| 1,
 };
-/// Of a disk that is judged every few seconds, for days: of series of 80 independent slices, fewer than
-/// 1 in 100,000 are flatter. Of those that a cap holds, whose errors do not add up, 99 in 100 are, and of
-/// those with a fifth of their errors adding up, nearly 9 in 10 (`table_of_looks` in the proofs prints it).
-/// Where the slices hardly scatter, the least error is large next to it: a volume that takes two neighbouring
-/// requests for one lets a few more pass, by chance. So what is slight is let pass, up to what the times of a
-/// disk would add up to that vary by a tenth (0.0095 of 80 slices' scatter, which is 0.1 squared of the
-/// operations in each), but no more than [`SLIGHT`]: where there are many, disks of steadier times would pass.
+/// The test for a disk that is judged every few seconds, for days: of series of 80 independent slices, fewer than 1
+/// in 100,000 are flatter. Of series that a cap holds, whose errors do not add up, 99 in 100 pass, and of series with
+/// a fifth of their errors adding up, nearly 9 in 10 (`table_of_looks` in the proofs prints it). Where the slices
+/// hardly scatter, the least error is large next to it: a volume that takes two neighbouring requests for one lets a
+/// few more pass, by chance. So a slight error is let pass, up to what the times of a disk would add up to that vary
+/// by a tenth (0.0095 of 80 slices' scatter, which is 0.1 squared of the operations in each), but no more than
+/// [`SLIGHT`]: where there are many operations, disks of steadier times would pass.
 const OFTEN: Test = Test {
     least_slices: LEAST_SLICES_OFTEN,
     flattest: |_| 0.0095,
@@ -118,8 +118,8 @@ const OFTEN: Test = Test {
     outliers: few,
 };
 
-/// Of a minute and more, one second in twenty: a host that hesitates makes a cap lose what it would have
-/// granted then, and blkio's does not make up for it.
+/// Maximum number of outliers in a minute and more: one second in twenty. A host that hesitates makes a cap lose what
+/// it would have granted then, and blkio's does not make up for it.
 pub(crate) fn few(slices: usize) -> usize {
     slices / 20
 }

@@ -2,7 +2,7 @@
 
 use crate::compare::RatioInterval;
 
-/// More members that bring less than this share of what they should in proportion add nothing.
+/// Least share of the proportional growth: more members that bring less add nothing.
 const NOTHING: f64 = 0.1;
 
 /// A rate with so many members.
@@ -21,7 +21,7 @@ pub struct Point {
 pub struct Share {
     /// The ratio.
     pub ratio: f64,
-    /// Its interval; `None` where a half width that it takes is unknown.
+    /// 95 % interval of the ratio; `None` where a half width that it takes is unknown.
     pub interval: Option<RatioInterval>,
 }
 
@@ -129,7 +129,7 @@ struct Gain {
 const NORMAL: f64 = 1.96;
 
 impl Share {
-    /// From a logarithm and its variance; `None` where it is not finite.
+    /// The ratio of a logarithm and its variance; `None` where it is not finite.
     fn of(log: f64, variance: Option<f64>) -> Option<Share> {
         let ratio = log.exp();
         let interval = |v: f64| RatioInterval::of_logs(log, NORMAL * v.sqrt());

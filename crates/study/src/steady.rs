@@ -19,22 +19,22 @@ const WARMUP_WORTH: f64 = 0.001;
 /// Reason for which a series is steady or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// One level, as far as the noise lets one tell.
+    /// The series has one level, as far as the noise lets one tell.
     Level,
-    /// It rises or falls over the whole series.
+    /// The series rises or falls over its whole length.
     Drift,
-    /// It rises and falls again, or the other way round.
+    /// The series rises and falls again, or the other way round.
     Bend,
-    /// It changes from one level to another (where to a lower one, see [`crate::level`]).
+    /// The series changes from one level to another (where to a lower one, see [`crate::level`]).
     Step,
-    /// Too short, or not finite: nothing can be concluded.
+    /// The series is too short, or not finite: nothing can be concluded.
     TooFew,
 }
 
 /// Steadiness of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steadiness {
-    /// Nothing speaks against one level.
+    /// True if nothing speaks against one level.
     pub steady: bool,
     /// The change from the first slice to the last that a straight line gives, as a fraction of the
     /// mean: -0.2 for a fall by a fifth.
@@ -144,8 +144,8 @@ pub fn warmup_end(slices: &[f64]) -> usize {
     settled_from(slices, |_| true).unwrap_or(0)
 }
 
-/// As [`warmup_end`], where the series begins above its level: the burst that a cap lets through before it
-/// holds. A slow start stays in.
+/// End of the burst at which a series begins above its level: the burst that a cap lets through before it holds. Like
+/// [`warmup_end`], but a slow start stays in.
 pub fn burst_end(slices: &[f64]) -> usize {
     settled_from(slices, |excess| excess > 0.0).unwrap_or(0)
 }

@@ -14,7 +14,7 @@ pub struct StopRule {
 /// Result of a look at the series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StopDecision {
-    /// Not precise enough yet.
+    /// The figure is not precise enough yet.
     Continue,
     /// Precise: the measurement may end with this interval.
     Precise(Interval),

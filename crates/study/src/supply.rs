@@ -11,7 +11,7 @@
 
 use crate::distribution::ln_gamma;
 
-/// More than so many are never said: it would need a better past, not more hosts.
+/// Largest number of hosts that is given: more would need a better past, not more hosts.
 pub const MOST: usize = 1_000_000;
 
 /// Results of past hosts.

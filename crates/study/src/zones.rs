@@ -14,7 +14,7 @@ const TAIL: f64 = 0.01;
 const ALIKE: f64 = 0.02;
 /// A second read so many times as fast as the first is what a cold place gives.
 const FAR: f64 = 2.0;
-/// Least ratio where the rates are known with their intervals.
+/// Ratio of the second read to the first from which a place is cold, where the rates are known with their intervals.
 const SURELY: f64 = 1.5;
 
 /// Comparison of the two ends of a disk.
@@ -66,7 +66,7 @@ pub fn ends(rates: &[f64]) -> Option<DiskEnds> {
 pub struct Rate {
     /// The mean.
     pub mean: f64,
-    /// Its 95 % interval.
+    /// 95 % interval of the rate.
     pub interval: Option<Interval>,
 }
 

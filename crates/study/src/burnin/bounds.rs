@@ -5,7 +5,7 @@ use super::noise::Noise;
 use super::rule::Rule;
 use crate::distribution::{student_quantile, student_tail};
 
-/// From so many degrees of freedom on Student's t is normal.
+/// Degrees of freedom from which Student's t is taken for normal.
 const NORMAL: f64 = 10_000.0;
 /// Round at which the mixture is tightest, before its logarithm: chosen so that its deviate changes little
 /// from 2 to 200 rounds.
@@ -24,7 +24,7 @@ pub(super) fn proof_rounds(rule: &Rule, groups: usize) -> usize {
     }
 }
 
-/// One disk's part of the quarter of the risk that is for the shares of slow rounds.
+/// Risk of one disk, out of the quarter of the risk that is for the shares of slow rounds.
 pub(super) fn slow_risk(rule: &Rule, rows: usize) -> f64 {
     0.25 * rule.risk / rows.max(1) as f64
 }
@@ -40,7 +40,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// For groups of these sizes and at most so many disks a host.
+    /// The bounds for groups of these sizes and at most so many disks a host.
     pub(super) fn new(
         rule: &Rule,
         sizes: impl Iterator<Item = usize>,

@@ -66,8 +66,8 @@ impl Race {
         }
     }
 
-    /// Least lead of `better` over `other`: above zero it is ahead, beyond doubt. Nothing is known of those
-    /// that were measured too rarely.
+    /// Least lead of `better` over `other`: above zero it is ahead, beyond doubt. Negative infinity where one of them
+    /// was measured too rarely.
     fn lead(&self, bounds: &mut Bounds, better: usize, other: usize) -> f64 {
         let (better, other) = (&self.hosts[better], &self.hosts[other]);
         if better.rounds.min(other.rounds) < self.rule.least.max(2) {
@@ -106,7 +106,8 @@ impl Race {
         members.filter(alive).copied().collect()
     }
 
-    /// Those that fewer than are kept are ahead of beyond doubt, in their order.
+    /// The hosts that may be among the best: fewer hosts than are kept are ahead of them beyond doubt. In their
+    /// order.
     fn in_question(&self, order: &[usize], bounds: &mut Bounds) -> Vec<usize> {
         // Only those whose own lower bound is high can be ahead of many; a few more than are kept
         // are tried, since those with more rounds are surer.

@@ -14,7 +14,7 @@ const PRIOR: f64 = 4.0;
 pub(super) struct RacedHost {
     pub(super) group: usize,
     pub(super) status: HostStatus,
-    /// One a disk.
+    /// Rounds of each disk.
     pub(super) rows: Vec<DiskRounds>,
     /// The bounds of each disk by its slow rounds.
     shares: Vec<(f64, f64)>,
@@ -24,7 +24,7 @@ pub(super) struct RacedHost {
     pub(super) figure: f64,
     pub(super) low: f64,
     pub(super) high: f64,
-    /// Its worst disk.
+    /// Index of the worst disk.
     pub(super) worst: usize,
     /// The variance of a round of it, and how many were calm at least.
     pub(super) variance: f64,

@@ -112,7 +112,7 @@ pub enum End {
     Equal,
     /// The rounds are used up.
     Rounds,
-    /// There are no more hosts than are kept.
+    /// The group has no more hosts than are kept.
     Few,
 }
 
@@ -121,9 +121,9 @@ pub enum End {
 pub struct Decision {
     /// Reason for its end; `None` while it continues.
     pub end: Option<End>,
-    /// Those that are among the best, the best first.
+    /// Hosts that are among the best, the best first.
     pub keep: Vec<usize>,
-    /// Those that may take the places that are left, the best first; empty where there are none.
+    /// Hosts that may take the places that are left, the best first; empty where there are none.
     pub tied: Vec<usize>,
     /// Number of places left for those that tie.
     pub places: usize,
@@ -145,13 +145,13 @@ pub struct Race {
     known_bounds: RefCell<Option<Bounds>>,
 }
 
-/// Those that compete with each other.
+/// A group: hosts that compete with each other.
 #[derive(Clone, Debug, Default)]
 struct Group {
     members: Vec<usize>,
     /// Hours, in logarithms: their sum and their number.
     hours: (f64, usize),
-    /// Those that are in, the best first.
+    /// Hosts that are still in, the best first.
     left: Vec<usize>,
     /// Hosts that are measured only to tell the hour from the hosts.
     references: Vec<usize>,

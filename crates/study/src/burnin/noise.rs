@@ -3,7 +3,7 @@
 use super::rows::DiskRounds;
 use crate::median::median;
 
-/// Once so much is known of the noise, it is learned no further: the rounds to come are of few hosts.
+/// Degrees of freedom from which the noise is learned no further: the rounds to come are of few hosts.
 const ENOUGH: f64 = 2_000.0;
 
 /// The least variance: of figures that are exactly the same, as no disk's are.
@@ -18,7 +18,7 @@ fn median_share(count: f64) -> f64 {
 /// The noise of one round in logarithms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Noise {
-    /// Its variance, and the degrees of freedom from which it is known; none before two rounds.
+    /// Variance of the noise, and the degrees of freedom from which it is known; none before two rounds.
     pub(super) variance: f64,
     pub(super) degrees: f64,
 }

@@ -4,7 +4,7 @@
 /// noise one round in three million does.
 pub(super) const SLOW: f64 = 5.0;
 
-/// From so many rounds on a disk's own scatter says how far off a round must be to be slow.
+/// Number of rounds from which a disk's own scatter says how far off a round must be to be slow.
 const OWN: usize = 6;
 
 /// The median absolute deviation of a normal value, in standard deviations.
@@ -13,7 +13,7 @@ const MAD: f64 = 0.674_49;
 /// A disk over the rounds, in logarithms and without the hours.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DiskRounds {
-    /// One value a round; four bytes, of which there may be millions.
+    /// Logarithms of the rounds, in four bytes each: there may be millions.
     logs: Vec<f32>,
     /// The mean of the calm rounds.
     pub(super) level: f64,

@@ -9,7 +9,7 @@ pub struct Rule {
     pub tie: f64,
     /// The most rounds.
     pub rounds: usize,
-    /// In so many rounds every host is measured before any drops out; at least two.
+    /// Number of rounds in which every host is measured before any drops out; at least two.
     pub least: usize,
     /// Probability that any group is decided wrongly.
     pub risk: f64,

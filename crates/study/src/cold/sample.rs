@@ -13,8 +13,8 @@ const EVIDENCE: f64 = 100.0;
 /// A disk is calm where the warm read is the slower one by as much as makes a place cold in at most this
 /// share of the pairs.
 const CALM: f64 = 0.02;
-/// To fetch a block from object storage takes longer than this, in seconds. A first read that is slower
-/// than a warm one by less has met an empty cache on the way to a place that is warm.
+/// Least time of fetching a block from object storage, in seconds. A first read that is slower than a warm one by
+/// less has met an empty cache on the way to a place that is warm.
 const FETCH_S: f64 = 0.01;
 
 /// The latencies of two reads that were made in the same moment, in seconds. Which of them was issued
@@ -22,9 +22,9 @@ const FETCH_S: f64 = 0.01;
 /// and then.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// Of the first read of a place since the volume was restored.
+    /// Latency of the first read of a place since the volume was restored.
     pub first_s: f64,
-    /// Of a read of a place that is surely warm.
+    /// Latency of a read of a place that is surely warm.
     pub warm_s: f64,
 }
 
@@ -53,15 +53,15 @@ pub struct Sample {
     pub differs: bool,
     /// The share of all places that is cold. Its lower bound is zero where nothing differs.
     pub cold: Proportion,
-    /// Of each pair, in order, whether its place is taken for cold. On a busy disk some places are
-    /// misjudged that the share above makes up for, so that the two need not agree.
+    /// True for each pair, in order, whose place is taken for cold. On a busy disk some places are misjudged that the
+    /// share above makes up for, so that the two need not agree.
     pub places: Vec<bool>,
     /// The mean cost of a cold first read in seconds, which is what a forecast adds to a warm one: of
     /// the places taken for cold or, on a busy disk, the mean difference of all pairs divided by the
     /// cold share. `None` where nothing differs.
     pub mean_penalty_s: Option<f64>,
-    /// More about this cost. `None` where nothing differs, where too few places are cold, and on a
-    /// busy disk, where those taken for cold are a choice of the slow ones.
+    /// Distribution of this cost. `None` where nothing differs, where too few places are cold, and on a busy disk,
+    /// where the places taken for cold are a choice of the slow ones.
     pub penalty: Option<Penalty>,
     /// The median of the warm reads in seconds.
     pub warm_s: f64,

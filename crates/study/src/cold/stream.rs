@@ -6,15 +6,15 @@ const STEPS: f64 = 8.0;
 const SHORTEST_S: f64 = 1e-6;
 /// Number of bins: up to some 70 minutes.
 const BINS: usize = 256;
-/// With fewer reads than this nothing is concluded.
+/// Least number of reads for a conclusion.
 const LEAST_READS: f64 = 50.0;
-/// With so many reads the past counts half.
+/// Number of reads after which the past counts half.
 const MOST_READS: f64 = 4000.0;
 /// Cold reads take at least so many doublings longer than warm ones: four times as long.
 const APART: f64 = 2.0;
-/// Between the two there must be a stretch where reads are so much rarer than at the lower peak.
+/// Share of the lower peak that reads must fall below somewhere between the two peaks.
 const VALLEY: f64 = 0.3;
-/// The smaller class must be so much of all.
+/// Least share of all reads that the smaller class must have.
 const LEAST_SHARE: f64 = 0.005;
 /// Number of reads after which the threshold is learned again.
 const LEARN_EVERY: u32 = 64;
@@ -24,9 +24,9 @@ const LIKE_WARM: f64 = 2.0;
 /// State of the block that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Temperature {
-    /// It had to be fetched first.
+    /// The block had to be fetched first.
     Cold,
-    /// It was there.
+    /// The block was on the volume.
     Warm,
 }
 

@@ -33,7 +33,7 @@ impl Controller {
         self.settle_at(depth, now);
     }
 
-    /// More brought more: doubles again, unless it is at the bound.
+    /// Doubles the depth again, since more brought more, unless it is at the bound.
     pub(super) fn grow_or_stay(&mut self, now: Window) {
         if now.depth < self.bounds.most {
             return self.grow_from(now);

@@ -105,7 +105,7 @@ pub struct Controller {
     latest: Option<Window>,
     /// Natural spread of windows.
     spread: Spread,
-    /// In so many windows in a row the throughput was higher; below zero, lower.
+    /// Number of windows in a row in which the throughput was higher; below zero, lower.
     changed: i32,
     wait: u32,
     /// True if fewer are tried next.
@@ -314,7 +314,7 @@ impl Controller {
         }
     }
 
-    /// As good with fewer: from there yet fewer are tried at once.
+    /// Takes the smaller depth, which brings as much, and tries a yet smaller one at once.
     fn take_fewer(&mut self, run: i32, trial: &Trial, now: Window) {
         self.wait = WAIT;
         self.out_of_depth = false;

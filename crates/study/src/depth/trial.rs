@@ -10,11 +10,11 @@ use super::Window;
 
 /// Distance of the mean from the bar, in standard errors, for an early decision.
 const CLEAR: f64 = 1.5;
-/// After so many pairs it is decided by the mean alone.
+/// Number of pairs after which the mean alone decides.
 const MOST_PAIRS: usize = 6;
-/// The scatter of neighbours that is assumed at first, which counts as one pair of them.
+/// Scatter of neighbours that is assumed at first; it counts as one pair of them.
 const FIRST_SPREAD: f64 = 0.015;
-/// After so many neighbours the scatter is known, and one pair may decide.
+/// Number of pairs of neighbours after which the scatter is known, and one pair may decide.
 const KNOWN: u32 = 2;
 /// Weight of a new pair of neighbours against those before it.
 const NEWEST: f64 = 0.25;
@@ -63,7 +63,7 @@ fn log_ratio(before: &Window, after: &Window) -> f64 {
 pub(super) enum Judgement {
     /// The other depth brings more than the bar, with this ratio of throughputs.
     Passes(f64),
-    /// It does not.
+    /// The other depth does not bring more than the bar.
     Fails,
 }
 
@@ -85,8 +85,8 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// Of the depth `other` against that of `own`, a window that has just ended. It passes if it brings
-    /// more than `bar` times as much.
+    /// A trial of the depth `other` against that of `own`, a window that has just ended. The other depth passes if it
+    /// brings more than `bar` times as much.
     pub(super) fn new(own: Window, other: usize, bar: f64) -> Trial {
         Trial {
             own: own.depth,

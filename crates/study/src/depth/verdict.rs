@@ -44,7 +44,7 @@ pub struct Verdict {
     pub iops: f64,
     /// Requests in flight.
     pub depth: usize,
-    /// Their mean latency in seconds.
+    /// Mean latency of the requests, in seconds.
     pub latency_s: f64,
     /// The throughput as a share of the limit that binds; of what the devices bring alone if it is
     /// shared. `None` where there is none to compare with.

@@ -1,6 +1,6 @@
 //! Intervals, added up until they say something.
 
-/// Of the wanted depth so much must have been in flight.
+/// Share of the wanted depth that must have been in flight.
 const IN_FLIGHT: f64 = 0.7;
 /// Multiple of their mean latency that requests of before have to go, until measuring begins after a change
 /// of the depth.
@@ -49,7 +49,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// This and a newer one of the same depth.
+    /// Mean of this and a newer window of the same depth.
     pub(super) fn averaged(&self, newer: &Window) -> Window {
         self.mixed(newer, NEWEST)
     }
@@ -81,12 +81,13 @@ pub(super) struct GatheredIntervals {
 }
 
 impl GatheredIntervals {
-    /// For telling a doubling from none. `latency_s` is the latency before the change.
+    /// Intervals of a window that is long enough to tell a doubling from none. `latency_s` is the latency before the
+    /// change.
     pub(super) fn brief(latency_s: f64) -> GatheredIntervals {
         GatheredIntervals::of(latency_s, 0.2, 30.0)
     }
 
-    /// For telling a hundredth.
+    /// Intervals of a window that is long enough to tell a difference of a hundredth.
     pub(super) fn careful(latency_s: f64) -> GatheredIntervals {
         GatheredIntervals::of(latency_s, 1.0, 100.0)
     }

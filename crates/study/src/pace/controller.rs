@@ -24,8 +24,8 @@ const LEAST_SHARE: f64 = 0.02;
 pub const LEAST: f64 = (1 << 20) as f64;
 const SLOWEST: f64 = LEAST / 64.0;
 const UNKNOWN: f64 = LEAST / 16.0;
-/// Before a foreground's first target it is measured so long, in seconds, or as long as it takes to have enough
-/// probes; at most so long.
+/// Time for which a new foreground is measured before its first target, in seconds; longer until there are enough
+/// probes, but at most the second.
 const LEARN_S: f64 = 1.0;
 const LEARN_MOST_S: f64 = 20.0;
 /// A foreground that was measured longer ago is measured anew, in seconds.
@@ -51,7 +51,7 @@ const USED_S: f64 = 2.0;
 /// A deadline's rate is missed where the background is behind it by so many seconds and bytes.
 const BEHIND_S: f64 = 1.5;
 const BEHIND: f64 = (16 << 20) as f64;
-/// Without a foreground request for so many seconds the rate does not grow: nothing is learned.
+/// Time without a foreground request after which the rate does not grow, in seconds: nothing is learned.
 const IDLE_S: f64 = 0.5;
 /// A search ends with so many slow requests beyond the usual, which is a few times a p99's (Page 1954), or with a
 /// mean of a second above its target. The last doubling is taken back.
@@ -59,12 +59,14 @@ const TOO_MANY: f64 = 2.0;
 const USUAL: f64 = 0.025;
 const MEAN_S: f64 = 1.0;
 const TAKEN_BACK: f64 = 0.5;
-/// One cycle of work and pause changes the throughput's bound by no more than this factor: tested after each cycle, a loss
-/// seems significant by chance now and then, and a rate that fell to a twentieth at once would take a minute to recover.
+/// Maximum factor by which one cycle of work and pause changes the throughput's bound: tested after each cycle, a
+/// loss seems significant by chance now and then, and a rate that fell to a twentieth at once would take a minute to
+/// recover.
 const BOUND_CHANGES: f64 = 2.0;
 /// The rate grows only while latencies come this often, in seconds.
 const UNKNOWN_S: f64 = 0.3;
-/// No guard's rate is more than this above the least of all: it would be late when it matters.
+/// Maximum distance of a guard's rate above the least of all, as a logarithm: a guard far above would be late when it
+/// matters.
 const AHEAD: f64 = std::f64::consts::LN_2;
 /// Targets are judged over so many seconds for the answer.
 const WINDOW_S: f64 = 5.0;
@@ -74,7 +76,7 @@ const SHOWN: usize = 200;
 /// Stage of the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ControllerStage {
-    /// There is no foreground.
+    /// No foreground is present.
     Alone,
     /// A foreground may be hidden by the background's speed, which pauses to see.
     Suspecting,
@@ -82,7 +84,7 @@ pub enum ControllerStage {
     Learning(f64),
     /// The background works, for so many seconds so far.
     Working(f64),
-    /// It pauses, for so many seconds so far.
+    /// The background pauses, for so many seconds so far.
     Pausing(f64),
 }
 

@@ -12,7 +12,7 @@ const LAG_S: f64 = 0.25;
 /// … and of so many looks: a background that gets no processor looks seldom, each time just after it was kept
 /// from noting what had completed.
 const LOOKS: usize = 6;
-/// After a commit of the ledger so many seconds of writes are its own, …
+/// Seconds after a commit of the ledger in which writes are its own,
 const COMMIT_S: f64 = 1.0;
 /// … up to so many pages: the file system's journal and metadata beside the ledger's own.
 const COMMIT_PAGES: f64 = 64.0;
@@ -28,7 +28,7 @@ pub struct IoCounts {
     pub written: f64,
     /// The background's own, as it completed: blocks, pieces, probes.
     pub own: f64,
-    /// Of the background's requests that were issued and not noted as completed when `own` was.
+    /// Bytes of the background's requests that were issued and not noted as completed when `own` was.
     pub in_flight: f64,
 }
 
@@ -148,7 +148,7 @@ const FEW: f64 = 30.0;
 /// one that comes in bursts is not to meet a background at full speed each time.
 const GONE_S: f64 = 1.5;
 const GONE_MOST_S: f64 = 60.0;
-/// One that returns after so many seconds comes anew.
+/// Time after which a foreground that returns counts as a new one, in seconds.
 const SOON_S: f64 = 120.0;
 /// Foreground requests that were outstanding for so many seconds of [`OVER_S`] may be few only because the
 /// background at full speed delays each: it pauses, …
@@ -156,7 +156,7 @@ const SUSPECT_S: f64 = 0.3;
 /// … for so long at most, and no longer than until nothing was seen for so long (more than [`LAG_S`]).
 const SUSPECT_MOST_S: f64 = 1.5;
 const STILL_S: f64 = 0.4;
-/// After a pause in vain the next comes after so long, then after twice as long: a journal waits too.
+/// Time from a pause in vain to the next, in seconds; it doubles up to the second: a journal waits too.
 const AGAIN_S: f64 = 5.0;
 const AGAIN_MOST_S: f64 = 60.0;
 
@@ -165,9 +165,9 @@ const AGAIN_MOST_S: f64 = 60.0;
 pub(super) enum Presence {
     /// None.
     Absent,
-    /// One may be hidden by the background's own speed: requests are to be counted while it pauses.
+    /// A foreground may be hidden by the background's own speed: requests are to be counted while it pauses.
     Suspected,
-    /// One was seen.
+    /// A foreground was seen.
     Present,
 }
 

@@ -25,12 +25,12 @@ const DEEPEST: f64 = 6.0;
 /// Logarithm a second by which a mean moves the rate, for each share of its target by which it is away. A mean of
 /// a second's probes scatters by a fifth, which moves the rate by a tenth.
 const GAIN: f64 = 0.6;
-/// No error of one look counts more.
+/// Maximum error of one sample.
 const MOST: f64 = 3.0;
 /// A latency tells about the time since the one before, of which no more than this counts, in seconds: how much the
 /// rate moves in a second depends on what probes find, and not on how often they come.
 const TELLS_S: f64 = 0.04;
-/// No rate grows faster than this, as a logarithm a second: it doubles.
+/// Maximum growth of a rate, as a logarithm a second: it doubles.
 pub(super) const FASTEST: f64 = std::f64::consts::LN_2;
 
 /// The rate, as a logarithm, that keeps a mean.
@@ -104,7 +104,7 @@ pub(super) struct BackOff {
 }
 
 impl BackOff {
-    /// It is at least so deep before the next.
+    /// Sets the back-off to at least this depth.
     pub(super) fn begin_at(&mut self, log: f64) {
         self.log = self.log.min(log).max(-DEEPEST);
     }
@@ -116,7 +116,7 @@ impl BackOff {
         }
     }
 
-    /// So many seconds pass.
+    /// Lets the back-off recover for so many seconds.
     pub(super) fn pass(&mut self, seconds: f64) {
         self.log *= (-seconds / RECOVERS_S).exp();
     }

@@ -28,7 +28,7 @@ pub enum HeldBy {
 }
 
 impl HeldBy {
-    /// All of them.
+    /// All limits, in the order of `held_s`.
     pub const ALL: [HeldBy; 6] = [
         HeldBy::Measuring,
         HeldBy::Search,
@@ -42,7 +42,7 @@ impl HeldBy {
 /// A slice of time with a foreground.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Slice {
-    /// Its seconds.
+    /// Length, in seconds.
     pub seconds: f64,
     /// Number of latencies without the background, and their sum in seconds.
     pub alone: (f64, f64),
@@ -84,7 +84,7 @@ pub struct Outcome {
     pub gives: Option<f64>,
     /// Seconds of those for each of [`HeldBy::ALL`].
     pub held_s: [f64; HeldBy::ALL.len()],
-    /// Those seconds in slices of equal length.
+    /// The seconds with a foreground, in slices of equal length.
     pub slices: Vec<Slice>,
     slice_s: f64,
 }

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// So many of the last latencies: about a minute of those between two works, so that the load's changes over a
-/// day are followed.
+/// Number of the last latencies that are kept: about a minute of those between two works, so that the load's changes
+/// over a day are followed.
 const LATENCIES: usize = 400;
 /// Fewer say nothing about a p99.
 pub(super) const ENOUGH: usize = 50;

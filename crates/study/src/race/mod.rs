@@ -87,18 +87,18 @@ impl Default for Rule {
 /// Status of an entrant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EntrantStatus {
-    /// It is measured in the next block, if there is one.
+    /// The entrant is measured in the next block, if there is one.
     In,
-    /// It is worse beyond doubt.
+    /// The entrant is worse beyond doubt.
     Dropped {
         /// Number of blocks in which it was measured before.
         blocks: usize,
-        /// Its ratio to the best of that time, with the 95 % interval of that time.
+        /// Ratio to the best at that time, with its 95 % interval.
         ratio: RatioInterval,
     },
     /// A measurement failed, and it takes no further part.
     Failed {
-        /// Its block, from 0.
+        /// Block of the failed measurement, from 0.
         block: usize,
     },
 }
@@ -108,9 +108,9 @@ pub enum EntrantStatus {
 pub enum End {
     /// All blocks are measured.
     Blocks,
-    /// All others are dropped or failed.
+    /// All entrants but one are dropped or failed.
     OneLeft,
-    /// All that are left are shown to be within the tie of the leader.
+    /// All entrants that are left are shown to be within the tie of the leader.
     Equal,
     /// Every entrant failed, or there was none.
     NoneLeft,
@@ -130,7 +130,7 @@ pub struct Race {
     /// The ratio of each entrant to the leader with its 95 % interval, from the blocks in which both
     /// were measured; `None` for the leader itself and where there is no such block.
     pub ratios: Vec<Option<RatioInterval>>,
-    /// Those still in that are as good as the leader, the best first: the interval reaches 1, or the ratio is
+    /// Entrants still in that are as good as the leader, the best first: the interval reaches 1, or the ratio is
     /// within the tie.
     pub ties: Vec<usize>,
     /// The standard deviation of one cell as a share, from build to build and in measuring; `None`

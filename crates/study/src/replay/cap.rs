@@ -13,7 +13,7 @@ const ABOVE: f64 = 0.15;
 /// Slices that may lie above it: saved-up credit is spent in a burst.
 const MOST_ABOVE: f64 = 0.1;
 
-/// With fewer requests in flight in every slice, the disk may have rested between them.
+/// Requests in flight in every slice below which the disk may have rested between them.
 const ALWAYS_QUEUED: f64 = 4.0;
 
 /// Recorded load in one slice of time.

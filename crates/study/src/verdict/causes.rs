@@ -18,7 +18,7 @@ const SATURATED: f64 = 0.95;
 /// "Nothing changed" excludes changes of a percentile by more than this ratio.
 const EXCLUDED: f64 = 1.3;
 
-/// One cause of a change.
+/// A cause of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The code that the marker names.
@@ -27,7 +27,7 @@ pub enum Cause {
     Load,
     /// A disk, by its name.
     Disk(String),
-    /// Another series, by its name.
+    /// Another series than those of a disk, by its name.
     Series(String),
 }
 
@@ -65,7 +65,7 @@ impl Conclusion {
 /// Strength of a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
-    /// Another cause could not be examined.
+    /// Some other cause could not be examined.
     Low,
     /// The cause is shown, and another may have contributed.
     Medium,
@@ -78,7 +78,7 @@ pub enum Certainty {
 pub struct CauseVerdict {
     /// The answer.
     pub conclusion: Conclusion,
-    /// Its strength.
+    /// Strength of the conclusion.
     pub certainty: Certainty,
     /// The causes, in the order in which they were found.
     pub causes: Vec<Cause>,

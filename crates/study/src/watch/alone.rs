@@ -28,8 +28,8 @@ const SLOW_OF_TWO: f64 = 3.0;
 const WORTH_NAMING_S: f64 = 0.001;
 /// Devices that write alike within this share may mirror each other.
 const ALIKE: f64 = 0.03;
-/// All of them together write what their array does, so many whole times within this share: as many as it
-/// has copies.
+/// Tolerance within which the writes of all devices together are a whole multiple of what their array writes: as many
+/// times as it has copies.
 const WHOLE: f64 = 0.1;
 /// A device that is busy for so much of the time while requests take so long, in seconds, does not keep up.
 const BUSY: f64 = 0.95;
@@ -101,7 +101,7 @@ fn saturated(sample: &Sample, device: &DeviceSample) -> Option<Sighting> {
 /// Devices that should do alike.
 struct Group<'a> {
     members: Vec<&'a DeviceSample>,
-    /// Each of them holds a copy of the others.
+    /// True if each device holds a copy of the others.
     mirrors: bool,
     /// Sign that they are a group, as the end of a sentence.
     known_by: String,

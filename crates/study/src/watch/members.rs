@@ -8,7 +8,7 @@ use super::history::{DeviceHistory, Point};
 pub(super) struct MemberLoad<'a> {
     /// The member.
     pub(super) device: &'a DeviceSample,
-    /// Its points.
+    /// Points of the member.
     pub(super) points: &'a [Point],
 }
 

@@ -29,9 +29,9 @@ struct PageContent {
 pub(super) struct TimeOverCap {
     /// Vendor of the page.
     pub(super) page: VendorPage,
-    /// Over the cap on operations.
+    /// Share of the time over the cap on operations.
     pub(super) ops: f64,
-    /// Over the cap on bytes.
+    /// Share of the time over the cap on bytes.
     pub(super) bytes: f64,
     /// Start.
     pub(super) began: SampleTime,

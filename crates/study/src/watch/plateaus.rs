@@ -35,7 +35,7 @@ const LONG_S: f64 = 0.004;
 const SEVERAL: f64 = 4.0;
 /// The least wait is that of so many points in a row.
 const RUN: usize = 5;
-/// With at least so many requests in them.
+/// Least number of requests in these points.
 const RUN_OPS: f64 = 20.0;
 
 /// A rate that is held at a level.

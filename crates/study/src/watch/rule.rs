@@ -69,8 +69,8 @@ impl<'a> RuleInput<'a> {
 
 /// The devices of a sample that are judged.
 pub(super) struct Devices<'a> {
-    /// Those that do the work: the disks, or, where none is in view, what lies on no other that is: in a log of an
-    /// array alone, and where only loop devices are in use.
+    /// Devices that do the work: the disks, or, where no disk is in view, the devices that lie on no other one in
+    /// view: in a log of an array alone, and where only loop devices are in use.
     pub(super) disks: Vec<&'a DeviceSample>,
     /// The arrays and volumes of a log next to its disks, and partitions whose disk it lacks. It does not tell
     /// what they lie on: the disks, whose work is theirs then, or something that it does not show.
@@ -80,7 +80,7 @@ pub(super) struct Devices<'a> {
 }
 
 impl<'a> Devices<'a> {
-    /// Those of a sample. `names`: the devices that are requested; none means all.
+    /// The devices of a sample that are judged. `names`: the devices that are requested; none means all.
     pub(super) fn of(sample: &'a Sample, names: &[String]) -> Devices<'a> {
         let wanted = sample.wanted(names);
         let all = || sample.devices.iter();
@@ -134,7 +134,7 @@ fn height(device: &DeviceSample) -> u8 {
     }
 }
 
-/// One kind of event and how it is seen.
+/// A kind of event and the rule by which it is seen.
 pub(super) trait Rule {
     /// Time for which its cause may be out of sight before the event ends.
     fn linger(&self) -> Nanos {

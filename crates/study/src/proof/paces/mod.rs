@@ -91,7 +91,7 @@ struct Figures {
     p99: f64,
     /// Time, as a multiple of what the rest of the device forces.
     times: f64,
-    /// Least bytes of the background in ten seconds.
+    /// Least number of bytes of the background in ten seconds.
     least: f64,
     /// Share of the windows of five seconds, after the first two, in which the p99 that was asked for was kept.
     kept: f64,

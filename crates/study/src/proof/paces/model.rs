@@ -60,7 +60,7 @@ pub(super) struct Case {
 /// Result of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Ran {
-    /// When each request of the foreground was made, and its latency.
+    /// Time at which each request of the foreground was made, and its latency.
     pub(super) made_s: Vec<f64>,
     pub(super) latencies: Vec<f64>,
     /// Bytes a second of the background, for each second.

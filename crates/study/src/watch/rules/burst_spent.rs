@@ -28,7 +28,7 @@ const BEFORE_S: f64 = 45.0;
 const AFTER_S: f64 = 15.0;
 /// The second level is at most this share of the first.
 const LOWER: f64 = 0.75;
-/// It varies no more than this share of itself, alongside jitter.
+/// Maximum variation of the second level as a share of itself, alongside jitter.
 const FLAT: f64 = 0.05;
 /// Share of the demand that must still be there.
 const STILL: f64 = 0.7;
@@ -36,7 +36,7 @@ const STILL: f64 = 0.7;
 const SLOWER: f64 = 1.15;
 /// Sizes and mixes within this factor are the same.
 const ALIKE: f64 = 1.5;
-/// It is over when so much of the first level is reached again.
+/// Share of the first level at which the event is over.
 const RECOVERED: f64 = 0.9;
 /// Number of points that are examined for that.
 const LATELY: usize = 10;

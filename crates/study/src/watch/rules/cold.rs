@@ -26,7 +26,7 @@ const LEAST_POINTS: usize = 8;
 const LEAST_READS: f64 = 30.0;
 /// Multiple of the disk's own latency that is slow.
 const SLOW: f64 = 4.0;
-/// And at least so many seconds.
+/// Least latency that is slow, in seconds.
 const LEAST_S: f64 = 0.003;
 /// Latency that is slow where nothing better is known, in seconds, for one request at a time: two that share
 /// a low cap wait as long. A mechanical disk in good health takes some 15 ms for a read at a random place,
@@ -39,7 +39,7 @@ const BEYOND_WRITES: f64 = 2.0;
 const ALONE: f64 = 1.3;
 /// Multiple of the wait of its siblings that is slow among them, as for `slow-member`.
 const ALONE_SLOW: f64 = 2.0;
-/// More in flight than this may be why they wait.
+/// Requests in flight above which the queue may be why reads wait.
 const FEW: f64 = 5.0;
 /// The disk must have been seen to do so many times as much at the fast wait, where anything was seen:
 /// then the load of now is not why it is slow. The margin is for chance.

@@ -45,7 +45,7 @@ struct Corrected {
 #[derive(Default)]
 pub(super) struct Errors {
     logged: HashMap<Subject, LoggedErrors>,
-    /// Of each member of each array.
+    /// Corrections on each member of each array.
     corrected: HashMap<(DeviceId, String), Corrected>,
     /// The arrays that were seen whole.
     whole: HashSet<DeviceId>,
@@ -154,8 +154,8 @@ impl Errors {
         errors.seen = at;
     }
 
-    /// All that is wrong with an array, as one: what it lacks, what md corrected and what the log said
-    /// of it lately.
+    /// Reports all errors of an array as one event: the members that it lacks, what md corrected and what the
+    /// kernel's log said of it lately.
     fn of_array(
         &mut self,
         array: &DeviceSample,

@@ -29,13 +29,13 @@ const LEAST_CALM: usize = 20;
 /// Points of work that are examined.
 const DURING_S: f64 = 10.0;
 const LEAST_DURING: usize = 5;
-/// As many points of pressure.
+/// Points of pressure that are examined.
 const LATELY: usize = 10;
 /// Waits so many times as long hurt.
 const LONGER: f64 = 2.0;
-/// By so many seconds at least.
+/// Least difference of waits that is reported, in seconds.
 const WORTH_NAMING_S: f64 = 0.001;
-/// With more load than so many times that of before, the load may be the reason.
+/// Multiple of the load before, above which the load may be the reason.
 const LOAD: f64 = 1.3;
 /// Share of the rate before to which it must fall, where waits do not show it,
 const LESS: f64 = 0.6;
@@ -73,7 +73,7 @@ struct CalmPoint {
     part: FlowPoint,
     /// Share of the time for which programs waited for disks, as far as it is known.
     pressure: Option<f64>,
-    /// Its number among all points.
+    /// Number of the point among all points.
     number: u64,
 }
 

@@ -32,7 +32,7 @@ const WINDOW_S: f64 = 20.0;
 const LEAST_POINTS: usize = 8;
 /// Multiple of the siblings' wait that is slow.
 const SLOW: f64 = 2.0;
-/// Of two members it is unknown which is normal; the faster one is assumed to be.
+/// The same multiple where there are two members: it is unknown which is normal, and the faster one is assumed to be.
 const SLOW_OF_TWO: f64 = 3.0;
 /// A point counts as slow with so many times the siblings' wait, and most must.
 const SLOW_POINT: f64 = 1.4;
@@ -42,9 +42,9 @@ const MOST: f64 = 0.8;
 const MATCHED: f64 = 1.5;
 /// A difference below this, in seconds, does no harm; and the kernel counts in milliseconds.
 const WORTH_NAMING_S: f64 = 0.0003;
-/// With no more in flight, or with answers as quick as this, in seconds, there is no queue that lasts. Siblings
-/// of a member that is half as fast as they are idle for half of the time, and have one in flight on average
-/// (as a queue with that load has), or fewer.
+/// Requests in flight, and wait in seconds, up to which there is no queue that lasts. Siblings of a member that is
+/// half as fast as they are idle for half of the time, and have one in flight on average (as a queue with that load
+/// has), or fewer.
 const QUEUE: f64 = 1.5;
 const LONG_S: f64 = 0.004;
 /// Multiple of their least wait at which requests wait for each other.
