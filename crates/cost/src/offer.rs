@@ -27,7 +27,7 @@ pub(crate) struct Offer {
     pub(crate) mibps_month: f64,
 }
 
-/// One volume as it is bought.
+/// A volume as it is bought.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct OfferedVolume {
     pub(crate) gib: u64,

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::offer::{Offer, table};
 
-/// All keys of a volume.
+/// Keys of a volume in a file of prices.
 const KEYS: [&str; 19] = [
     "region",
     "type",

@@ -17,7 +17,7 @@ pub(crate) struct Scaling {
     /// The first hour (UTC) of the smaller provision, and the first after it.
     pub(crate) from_hour: u8,
     pub(crate) to_hour: u8,
-    /// Each volume in these hours.
+    /// Provision of each volume in these hours.
     pub(crate) low: OfferedVolume,
     /// Price of all volumes for a month, with the changes.
     pub(crate) month: f64,

@@ -12,10 +12,10 @@ use crate::workload::{Demand, Workload};
 use ui::format::{date, number};
 use ui::table::{Column, layout, wrap};
 
-/// So many of the volumes that carry it are shown.
+/// Maximum number of choices that the text shows.
 const SHOWN: usize = 10;
 
-/// All that the answer is made of.
+/// Contents of the answer.
 pub(crate) struct CostReport {
     region: String,
     sources: Vec<Source>,

@@ -13,7 +13,7 @@ use ui::exit::{ExitClass as _, Failure};
 
 /// Seconds of a month, as clouds bill it: 730 hours.
 pub(crate) const MONTH_S: f64 = 730.0 * 3600.0;
-/// Of all I/O, so many may take longer than the latency of `--p99`.
+/// Share of the I/O that may take longer than the latency of `--p99`.
 const LATE: f64 = 0.01;
 /// Length of an interval of a trace: caps of clouds are kept over a second.
 const STEP: Nanos = Nanos::from_secs(1);
@@ -45,12 +45,12 @@ pub(crate) struct Workload {
     pub(crate) host: String,
     /// `None` of a trace whose start is not known.
     pub(crate) at: Option<Timestamp>,
-    /// In the order of time; of a run, one.
+    /// Intervals in the order of time; for a run, a single one.
     pub(crate) intervals: Vec<LoadInterval>,
 }
 
 impl Demand {
-    /// In MiB a second.
+    /// Throughput in MiB a second.
     pub(crate) fn mibps(self) -> f64 {
         self.bytes_per_s / Bytes::mib(1).0 as f64
     }

@@ -113,7 +113,7 @@ fn checked(result: i64) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// On a thread of its own, since the settings are the thread's.
+    /// Runs `work` on a thread of its own, since the settings are the thread's.
     fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| scope.spawn(work).join().unwrap())
     }

@@ -12,7 +12,7 @@ use crate::sizes;
 use crate::values::{self, block};
 use crate::zones;
 
-/// As in fio.
+/// Maximum number of open zones, as in fio.
 const MOST_OPEN_ZONES: u64 = 4096;
 
 /// Error for an option that is listed as done and that nothing here sets; a test makes sure that there is

@@ -52,7 +52,7 @@ pub struct FioError {
     pub text: String,
 }
 
-/// All errors of one job file, in the order of its lines; at least one.
+/// Errors of one job file, in the order of its lines; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobFileErrors(Vec<FioError>);
 
@@ -80,7 +80,7 @@ impl JobFileErrors {
         }
     }
 
-    /// These, and behind them others.
+    /// Appends other errors.
     pub(crate) fn and(mut self, others: JobFileErrors) -> JobFileErrors {
         self.0.extend(others.0);
         self

@@ -21,12 +21,12 @@ pub struct IoPattern {
     pub trims_first: bool,
 }
 
-/// One size of a request and how often it is drawn.
+/// A size of a request and how often it is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizeSplit {
     /// The size, in bytes; above 0.
     pub bytes: u64,
-    /// In percent of the requests of its direction.
+    /// Percentage of the requests of its direction.
     pub percent: f64,
 }
 
@@ -64,9 +64,9 @@ pub enum SyncCall {
 /// Value of `rate_process=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateProcess {
-    /// At equal gaps.
+    /// Requests at equal gaps.
     Linear,
-    /// At exponential gaps, as many users who know nothing of each other.
+    /// Requests at exponential gaps, as many independent users make them.
     Poisson,
 }
 
@@ -90,18 +90,18 @@ pub enum Distribution {
 /// A part of the file in `random_distribution=zoned`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ZonePart {
-    /// In percent of the requests.
+    /// Percentage of the requests.
     pub access_percent: f64,
-    /// In percent of the file.
+    /// Percentage of the file.
     pub size_percent: f64,
 }
 
 /// A part of the file in `random_distribution=zoned_abs`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ZoneBytes {
-    /// In percent of the requests.
+    /// Percentage of the requests.
     pub access_percent: f64,
-    /// Its length.
+    /// Length of the part.
     pub bytes: u64,
 }
 
@@ -148,11 +148,10 @@ impl Zones {
     }
 }
 
-/// One job section with the global ones before it. A clone by `numjobs` is not a job of its own
-/// here.
+/// A job section with the global ones before it. A clone by `numjobs` is not a job of its own here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Its name: the section's, or what `name=` says.
+    /// Name of the job: the section's, or the value of `name=`.
     pub name: String,
     /// Start of its section.
     pub place: JobFileLine,
@@ -394,7 +393,7 @@ impl Job {
             .error_in(option, text)
     }
 
-    /// After how many writes it syncs, and how.
+    /// The sync call and the number of writes after which the job makes it; `None` where it makes none.
     pub fn sync(&self) -> Option<(SyncCall, u32)> {
         match (self.fsync, self.fdatasync) {
             (0, 0) => None,

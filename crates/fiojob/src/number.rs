@@ -140,7 +140,7 @@ fn positive(text: &str, unit: expression::Unit<'_>) -> Result<u64, String> {
 mod tests {
     use super::*;
 
-    /// Each of these was read by fio 3.33 with `--parse-only --debug=parse`.
+    /// Sizes as fio 3.33 reads them with `--parse-only --debug=parse`.
     #[test]
     fn sizes_are_read_as_fio_reads_them() {
         for (text, kb_base, bytes) in [

@@ -243,7 +243,7 @@ fn request_priority(
     Ok(())
 }
 
-/// All sums but that of CRC-32C are done by it: a block that is damaged fails by either.
+/// The method of `verify=`. CRC-32C stands for all other sums: a block that is damaged fails by either.
 fn verify(value: &str) -> Result<Option<VerifyMethod>, String> {
     const OTHERS: [&str; 14] = [
         "md5", "crc64", "crc32", "crc16", "crc7", "xxhash", "sha512", "sha256", "sha1", "sha3-224",

@@ -133,7 +133,7 @@ fn a_job_that_trims_has_the_third_of_three_values() {
     assert_eq!(write.sizes.write[0].bytes, 8192);
 }
 
-/// As fio 3.33: `fio --bs=8k --name=x --rw=write job.fio`.
+/// Follows fio 3.33: `fio --bs=8k --name=x --rw=write job.fio`.
 #[test]
 fn options_of_a_command_line_beside_a_file_hold_where_the_file_does_not_give_them() {
     let file = "[global]\nsize=1m\n[a]\nrw=write\n[b]\nbs=16k\n";
@@ -485,7 +485,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
     assert!(said("[global]\nbs=4k\n").contains("no job"));
 }
 
-/// As fio 3.33 has it: bssplit goes before bsrange and bsrange before bs, also where that is a job's own.
+/// Follows fio 3.33: bssplit goes before bsrange and bsrange before bs, also where that is a job's own.
 #[test]
 fn sizes_are_those_of_the_option_that_says_most_of_them() {
     let job = |global: &str, own: &str| {

@@ -22,7 +22,7 @@ pub(crate) fn counted(job: &Job) -> Vec<(&'static str, u64)> {
     COUNTED.iter().filter_map(zones).collect()
 }
 
-/// So many zones of a job in bytes.
+/// Length of this number of zones of a job, in bytes.
 ///
 /// # Errors
 /// A sentence, where their size is not given, or they are too many.

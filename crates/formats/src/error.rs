@@ -11,7 +11,7 @@ pub enum ReadError {
         /// The error, as a clause.
         what: String,
     },
-    /// No document of a known format.
+    /// The text holds no document of a known format.
     #[error(
         "it holds no known results: neither fio's JSON (--output-format=json), nor \
          what sysbench fileio prints, nor a line of Bonnie++'s CSV (1.96 or later)"
@@ -28,7 +28,7 @@ impl ReadError {
         }
     }
 
-    /// There is no document.
+    /// The error that there is no document.
     pub(crate) fn nothing() -> ReadError {
         ReadError::Nothing
     }

@@ -31,15 +31,15 @@ pub enum Format {
     FioJson,
     /// The text of sysbench 1.0's `fileio`, one after the other for each phase.
     Sysbench,
-    /// One line of Bonnie++'s CSV, format 1.98.
+    /// A line of Bonnie++'s CSV, format 1.98.
     Bonnie,
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Format; 3] = [Format::FioJson, Format::Sysbench, Format::Bonnie];
 
-    /// Its name on the command line, and a line of help.
+    /// Name of the format on the command line, and a line of help.
     pub fn describe(self) -> (&'static str, &'static str) {
         match self {
             Format::FioJson => ("fio-json", "fio's JSON+, with percentiles and buckets"),

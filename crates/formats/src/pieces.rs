@@ -13,14 +13,14 @@ pub(crate) enum Piece<'a> {
     Fio(Box<Summary>),
     /// The output of one call of sysbench, up to the start of the next document.
     Sysbench {
-        /// Its first line.
+        /// Number of its first line, from 1.
         line: usize,
-        /// All of it.
+        /// Text of the output.
         text: &'a str,
     },
     /// A line of Bonnie++'s CSV.
     Bonnie {
-        /// Its line.
+        /// Number of the line, from 1.
         line: usize,
         /// The line.
         text: &'a str,

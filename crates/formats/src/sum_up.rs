@@ -88,7 +88,7 @@ fn engine(kind: EngineKind) -> Option<&'static str> {
     }
 }
 
-/// Each direction, and reads and writes together where there are both.
+/// Flows of a phase: each direction, and reads and writes together where there are both.
 fn flows(phase: &Phase) -> Vec<FlowSummary> {
     let mut flows: Vec<FlowSummary> = phase
         .directions()

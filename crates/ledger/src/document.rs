@@ -25,13 +25,14 @@ pub(crate) const REPLAY_FORM: u32 = 4;
 /// The newest form that this program knows.
 const NEWEST: u32 = REPLAY_FORM;
 
-/// Beyond 6, a tenth of a percent costs half as much time again (measured; see the crate's text).
+/// Level of compression: beyond 6, a tenth of a percent costs half as much time again (measured; see the crate's
+/// text).
 const LEVEL: u8 = 6;
 
 /// A run as the ledger keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StoredRun {
-    /// One that this program measured.
+    /// A run that this program measured.
     Measured(Box<Run>),
     /// A run that another tool reported.
     Imported(Box<ImportedRun>),

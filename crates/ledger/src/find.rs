@@ -8,8 +8,8 @@ use crate::{Error, Ledger, Result};
 /// Number of candidates that an ambiguous word shows.
 const SHOWN: usize = 8;
 
-/// Those that a word may mean: the whole id, its beginning or its end. A whole id comes first.
-/// With substr and not LIKE, in which `_` and `%` would mean something.
+/// Query for the runs that a word may name: by the whole id, its beginning or its end. A whole id comes first. It
+/// uses substr and not LIKE, in which `_` and `%` would have a meaning.
 const CANDIDATES: &str = "
     SELECT number, id FROM runs
     WHERE substr(id, 1, length(?1)) = ?1 OR substr(id, -length(?1)) = ?1
@@ -26,7 +26,7 @@ impl Ledger {
         self.locate(word).map(|(_, id)| id)
     }
 
-    /// Its row and its id.
+    /// Row and id of the run that `word` names.
     pub(crate) fn locate(&self, word: &str) -> Result<(i64, RunId)> {
         let found = match back(word) {
             Some(steps) => self.nth_last(steps)?,

@@ -150,7 +150,7 @@ impl Ledger {
         })
     }
 
-    /// Its absolute path without symbolic links.
+    /// Absolute path of the ledger, without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -20,7 +20,7 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 /// State of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileState {
-    /// Nothing has been written to it.
+    /// An empty file: nothing has been written to it.
     Blank,
     /// A ledger, and it was found sound.
     Sound,

@@ -14,25 +14,24 @@ use crate::{Error, Ledger, Result, report};
 /// Filter of a list of runs. The default is all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only of this host.
+    /// Host of the runs.
     pub host: Option<String>,
-    /// Only of this target: the path as it was given to `bench`, or the device below, as
-    /// `nvme1n1` or `/dev/nvme1n1`.
+    /// Target of the runs: the path as it was given to `bench`, or the device below, as `nvme1n1` or `/dev/nvme1n1`.
     pub target: Option<String>,
-    /// Only of this suite.
+    /// Suite of the runs.
     pub suite: Option<String>,
-    /// Only those that began then or later.
+    /// Earliest start of the runs.
     pub since: Option<Timestamp>,
-    /// Only with this verdict.
+    /// Verdict of the runs.
     pub verdict: Option<Verdict>,
-    /// At most this many, the newest.
+    /// Maximum number of runs, the newest.
     pub limit: Option<u32>,
 }
 
 /// A run, as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSummary {
-    /// Its name.
+    /// Name of the run.
     pub id: RunId,
     /// Start.
     pub started: Timestamp,
@@ -80,7 +79,7 @@ pub struct RunConclusion {
     pub disksmith: String,
 }
 
-/// All that [`summary`] reads, so that lists and searches read the same.
+/// Query for all that [`summary`] reads, so that lists and searches read the same.
 const LIST: &str = "
     SELECT id, started, host, target, device, suite, phases, verdict, tool, interrupted
     FROM runs JOIN conclusions ON run = number

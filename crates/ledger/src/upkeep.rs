@@ -39,16 +39,16 @@ pub struct Examination {
     pub marks: u64,
     /// Pieces of long work.
     pub work: u64,
-    /// All that is inconsistent or cannot be read, a sentence each.
+    /// Inconsistent or unreadable parts of the ledger, a sentence each.
     pub damage: Vec<String>,
 }
 
 /// Size of a ledger before and after [`Ledger::compact`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compacted {
-    /// Before.
+    /// Size before.
     pub before: Bytes,
-    /// After.
+    /// Size after.
     pub after: Bytes,
 }
 

@@ -40,7 +40,7 @@ pub struct WorkSummary {
     pub changed: Timestamp,
     /// End; `None` while it is not finished.
     pub finished: Option<Timestamp>,
-    /// Its owner, or the last one.
+    /// Owner of the work, or its last one.
     pub owner: Owner,
 }
 
@@ -71,7 +71,7 @@ impl<W> Claim<W> {
     }
 }
 
-/// All that [`summary`] reads.
+/// Columns that [`summary`] reads.
 const COLUMNS: &str = "kind, key, began, changed, finished, owner";
 
 impl Ledger {
@@ -243,7 +243,7 @@ impl Ledger {
         Ok(Some(StoredWork { summary, document }))
     }
 
-    /// All work of a kind, or of all kinds, the newest first. Reads no documents.
+    /// Lists all work of a kind, or of all kinds, the newest first. Reads no documents.
     ///
     /// # Errors
     /// When the ledger cannot be read.

@@ -20,7 +20,7 @@ use history::{History, Written};
 
 pub(crate) use block::HEADER;
 
-/// Most threads that read back.
+/// Maximum number of threads that read back.
 const MAX_READERS: usize = 16;
 
 /// The verifier of a phase, which all of its workers share.

@@ -191,7 +191,7 @@ pub(crate) fn summary(line: usize, text: &str) -> Result<Summary, ReadError> {
     })
 }
 
-/// One test; `None` when it was skipped.
+/// The phase of a test; `None` when the test was skipped.
 fn phase(
     fields: &Fields<'_>,
     index: usize,

@@ -172,7 +172,7 @@ fn cpu(phase: &PhaseSummary) -> String {
     }
 }
 
-/// With the unit that Bonnie++ chooses: microseconds below 0.1 s, milliseconds below 100 s.
+/// A latency with the unit that Bonnie++ chooses: microseconds below 0.1 s, milliseconds below 100 s.
 fn latency(nanos: f64) -> String {
     match nanos {
         n if n > 99.999_999e9 => format!("{:.0}s", n / 1e9),

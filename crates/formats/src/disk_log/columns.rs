@@ -157,9 +157,9 @@ impl Column {
 /// Position of the device's name in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NamePlace {
-    /// In front of the figures.
+    /// The name is the first word of the line.
     First,
-    /// Behind them, as with `-h`.
+    /// The name is the last word of the line, as with `-h`.
     Last,
 }
 

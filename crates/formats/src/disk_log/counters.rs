@@ -19,7 +19,7 @@ pub(crate) struct FlowCounters {
 /// Totals of a device since it came.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Counters {
-    /// In the order of [`PARTS`].
+    /// Counters of each kind of request, in the order of [`PARTS`].
     pub(crate) flows: [FlowCounters; PARTS.len()],
     /// Time in which anything was in flight, in seconds.
     pub(crate) busy: Option<f64>,

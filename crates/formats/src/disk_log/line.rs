@@ -15,7 +15,7 @@ const LONGEST_NAME: usize = 200;
 /// A line of a device.
 pub(crate) struct DeviceLine {
     pub(crate) row: Row,
-    /// Its end is missing.
+    /// True if the end of the line is missing.
     pub(crate) cut: bool,
 }
 

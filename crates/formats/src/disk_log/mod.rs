@@ -77,7 +77,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// All is told by the log, and its times are UTC.
+    /// Options for a log that has all facts itself, with times in UTC.
     fn default() -> Options {
         Options {
             columns: None,
@@ -96,11 +96,11 @@ pub struct LogReport {
     pub sample: Sample,
     /// The line where it begins, from 1.
     pub line: u64,
-    /// It shows the means since boot. It has no place among the intervals, and its length is zero
-    /// where nothing tells it.
+    /// True if the report shows the means since boot. It has no place among the intervals then, and its length is
+    /// zero where the log does not give it.
     pub since_boot: bool,
-    /// It is the only report of its run of iostat, and nothing tells its length, if that is zero. Where it is
-    /// the means since boot, nothing better is known of that run.
+    /// True if the report is the only one of its run of iostat, and the log does not give its length, where that is
+    /// zero. Where it shows the means since boot, nothing better is known of that run.
     pub alone: bool,
     /// The run of the tool that printed it, from 1; all are 1 where nothing tells where runs begin.
     pub run: u64,
@@ -117,13 +117,13 @@ pub enum LogError {
         /// The system's error.
         source: io::Error,
     },
-    /// It is compressed.
+    /// The log is compressed.
     #[error(
         "it is compressed; decompress it first, for instance with zcat, and give '-' to read it \
          from a pipe"
     )]
     Compressed,
-    /// It is a binary file of sar.
+    /// The log is a binary file of sar.
     #[error(
         "it is a binary file of sysstat, which sadf reads by its name only; give the file with --parse FILE"
     )]
@@ -142,7 +142,7 @@ pub enum LogError {
         /// The known headers with so many columns, with what prints them.
         candidates: Vec<String>,
     },
-    /// Another tool wrote it.
+    /// The log was written by another tool.
     #[error("line {line} looks like the output of {}; {}", .tool.name, .tool.instead)]
     Other {
         /// The line by which the tool is known.
@@ -150,7 +150,7 @@ pub enum LogError {
         /// The tool.
         tool: OtherTool,
     },
-    /// It is of several hosts.
+    /// The log is of several hosts.
     #[error(
         "line {line} is of the host {other}, and those before it of {first}: disks of one name would be taken for one \
          disk; give the log of one host (of lines that begin with its name: grep {first} LOG)"
@@ -163,10 +163,10 @@ pub enum LogError {
         /// The other one.
         other: String,
     },
-    /// It is an answer of Prometheus that tells nothing of one host's disks.
+    /// The log is an answer of Prometheus without usable counters of one host's disks.
     #[error("{0}")]
     Matrix(#[from] MatrixError),
-    /// There is no report.
+    /// The log holds no report.
     #[error(
         "it holds no report of iostat, sar -d, sadf or vmstat -d, in none of its {lines} lines"
     )]

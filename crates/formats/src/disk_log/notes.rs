@@ -92,7 +92,7 @@ impl Notes {
         remember(&mut self.statistics, name);
     }
 
-    /// All of it as whole sentences, what matters most first.
+    /// All notes as whole sentences, the most important first.
     pub fn sentences(&self) -> Vec<String> {
         let mut notices = Vec::new();
         if let Some(guess) = &self.guess {

@@ -5,7 +5,7 @@ use super::stamp::raw_date;
 /// A tool that prints something like iostat's reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherTool {
-    /// Its command, such as `sar -d`.
+    /// Command of the tool, such as `sar -d`.
     pub name: &'static str,
     /// Command to use in its place, as the end of a sentence.
     pub instead: &'static str,

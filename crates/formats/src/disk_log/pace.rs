@@ -20,7 +20,7 @@ pub(crate) struct Timing {
     pub(crate) wall: Option<Timestamp>,
     /// The length, in seconds, where the figures tell it.
     pub(crate) seconds: Option<f64>,
-    /// It is the first of a run of iostat.
+    /// True if the report is the first of a run of iostat.
     pub(crate) first: bool,
 }
 

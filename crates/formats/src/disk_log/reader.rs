@@ -37,9 +37,9 @@ pub struct Reader<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Reading,
-    /// All is read, and reports may be left.
+    /// All lines are read, and reports may be left.
     AtEnd,
-    /// Readings may be left.
+    /// All reports are handed over, and readings may be left.
     Ended,
     Failed,
 }
@@ -352,7 +352,7 @@ impl ReaderState {
         Ok(())
     }
 
-    /// All reports are handed over.
+    /// Hands over the reports that are left.
     fn finish(&mut self) -> Result<(), LogError> {
         self.series.finish(&mut self.notes);
         self.notes.date_order = self.calendar.assumed();

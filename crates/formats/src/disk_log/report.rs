@@ -8,23 +8,23 @@ use super::calendar::Instant;
 use super::columns::Columns;
 use super::row::Figures;
 
-/// One line, or the lines of one device.
+/// Figures of a device, from one line or several.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// It is the sum of a group of devices (`-g`).
+    /// True if it is the sum of a group of devices (`-g`).
     pub(crate) group: bool,
     pub(crate) figures: Figures,
 }
 
-/// One report of iostat, printed at the end of an interval.
+/// A report of iostat, printed at the end of an interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Report {
     /// The line where it begins.
     pub(crate) line: u64,
-    /// It is the first of a run of iostat.
+    /// True if it is the first report of a run of iostat.
     pub(crate) first: bool,
-    /// It is the first of a run that left the means since boot out (`-y`).
+    /// True if it is the first report of a run that left the means since boot out (`-y`).
     pub(crate) boot_omitted: bool,
     pub(crate) at: Option<Instant>,
     /// The seconds of its interval, where the log tells them. It shows no means since boot then.
@@ -53,7 +53,7 @@ impl Report {
     }
 }
 
-/// More devices are not believed: the kernel has no more numbers for disks, and memory is bounded.
+/// Maximum number of devices of a report: the kernel has no more numbers for disks, and memory is bounded.
 const MOST_ROWS: usize = 1 << 16;
 
 /// Makes reports of what is found line by line.

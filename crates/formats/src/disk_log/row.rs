@@ -8,8 +8,8 @@ use record::{Bytes, Nanos};
 use super::columns::{Column, Figure, Part};
 use super::number::Number;
 
-/// No device does more of anything in a second: a counter went back, and the difference was taken
-/// for a number without sign.
+/// Maximum of any figure in a second: beyond it a counter went back, and the difference was taken for an unsigned
+/// number.
 const MOST: f64 = 1e15;
 
 /// Figures of a device in an interval, by part and figure, in our units.

@@ -29,7 +29,7 @@ enum Table {
         /// Words of the time in front of each row.
         time_words: usize,
     },
-    /// Another report of sar, or none.
+    /// Rows of another report of sar, or none.
     Other,
 }
 

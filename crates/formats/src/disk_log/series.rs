@@ -15,7 +15,7 @@ use super::report::Report;
 use super::row::Figures;
 use super::{FirstReport, LogReport};
 
-/// More names are not believed, so that a damaged log does not fill the memory.
+/// Maximum number of names, so that a damaged log does not fill the memory.
 const MOST_NAMES: usize = 1 << 16;
 
 /// The samples of a log, as they come about.
@@ -48,7 +48,7 @@ struct Known {
     device: Arc<Device>,
     /// Figures that its reports have had so far, so that nothing is made up where one is missing.
     reported: Figures,
-    /// It was busy while the disk that its name speaks of was not, so that it is no partition of it.
+    /// True if the device was busy while the disk of whose name it could be a partition was not, so that it is none.
     is_own: bool,
     /// The run of iostat that showed it last.
     run: u64,

@@ -34,13 +34,13 @@ pub(crate) struct ColumnsLost {
 /// Meaning of lines of figures at a place in the log.
 #[derive(Clone, Debug, PartialEq)]
 enum Section {
-    /// No header was seen.
+    /// No header was seen yet.
     Open,
     /// The names of the shares of the processors.
     Cpu(Vec<String>),
     /// Devices with these columns.
     Devices(Arc<Columns>),
-    /// Another report, such as that of NFS: its lines are passed over.
+    /// Lines of another report, such as that of NFS, which are passed over.
     Other,
 }
 
@@ -127,7 +127,7 @@ impl Text {
         Ok(())
     }
 
-    /// Another form follows. Figures whose columns are not told by then are given up.
+    /// Ends this form, since another follows. Figures whose columns are still unknown are given up.
     pub(crate) fn leave(&mut self, calendar: &mut Calendar, notes: &mut Notes) {
         self.release(calendar, notes)
             .unwrap_or_else(|_| self.drop_held(notes));

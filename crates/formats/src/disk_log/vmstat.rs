@@ -18,7 +18,7 @@ const SECTOR: f64 = 512.0;
 const LEAST_FOR_BUSY: f64 = 100.0;
 /// The interval where nothing tells it.
 const USUAL: f64 = 1.0;
-/// More names are not believed, so that a damaged log does not fill the memory.
+/// Maximum number of names, so that a damaged log does not fill the memory.
 const MOST_NAMES: usize = 1 << 16;
 
 /// A reader of vmstat's text.

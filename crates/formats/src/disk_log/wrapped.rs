@@ -17,7 +17,7 @@ use super::stamp::Stamp;
 /// A line without what another program put in front of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Line<'a> {
-    /// Its number, from 1.
+    /// Number of the line, from 1.
     pub(crate) number: u64,
     pub(crate) text: Cow<'a, str>,
     /// A line end follows it.

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// From the output of fio 3.33, whose buckets were printed by their middles.
+    /// Buckets from the output of fio 3.33, which prints them by their middles.
     #[test]
     fn middles_are_those_that_fio_writes() {
         for written in [20864, 21376, 22144, 22912, 42240, 1_662_976, 11_337_728] {

@@ -14,7 +14,7 @@ use crate::ReadError;
 /// Jobs that the figures of an entry sum up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Summed {
-    /// This number of processes with the options that are there.
+    /// This number of processes with the options of the entry.
     Clones(u32),
     /// Processes with the options given there; their number is unknown.
     Unsure,

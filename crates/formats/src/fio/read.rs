@@ -169,7 +169,7 @@ fn block_of(flows: &[FlowSummary]) -> Option<Bytes> {
         .then_some(Bytes(first))
 }
 
-/// One direction of a job. `None` when it did nothing, for which fio writes zeros.
+/// Flow of one direction of a job. `None` when it did nothing, for which fio writes zeros.
 fn flow(node: &Node<'_>, activity: Activity) -> Result<Option<FlowSummary>, ReadError> {
     let bandwidth = match node.number("bw_bytes")? {
         Some(bytes) => Some(bytes),
@@ -269,7 +269,7 @@ fn latency(node: &Node<'_>) -> Result<LatencySummary, ReadError> {
     Ok(fallback)
 }
 
-/// One of a direction's latencies, in units of `nanos`.
+/// A latency of a direction, from figures in units of `nanos`.
 fn latency_of(node: &Node<'_>, nanos: u64) -> Result<LatencySummary, ReadError> {
     let figure = |key| Ok::<_, ReadError>(node.number(key)?.map(|value| value * nanos as f64));
     let (min, max) = (figure("min")?, figure("max")?);
@@ -311,7 +311,7 @@ fn percentiles(node: &Node<'_>, nanos: u64) -> Result<Vec<Percentile>, ReadError
     Ok(percentiles)
 }
 
-/// More than any disk does in a century, and few enough that counts can be added without care.
+/// Maximum number of I/Os: more than any disk does in a century, and few enough that sums do not overflow.
 const MOST_IOS: u64 = 1 << 53;
 
 /// JSON+'s buckets: by the middle of each, or in fio 2 by its number.

@@ -133,7 +133,7 @@ fn syncs(flow: Option<&FlowSummary>) -> Json {
     Json::Object(entries)
 }
 
-/// One direction; zeros when it did nothing.
+/// Object of one direction; zeros when it did nothing.
 fn direction(flow: Option<&FlowSummary>, millis: Option<u64>) -> Json {
     let none = FlowSummary {
         ops: Some(0),

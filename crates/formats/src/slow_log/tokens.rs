@@ -11,18 +11,18 @@ pub enum TokenKind {
     Text,
     /// A number.
     Number,
-    /// Anything else, one character.
+    /// Any other character.
     Symbol,
 }
 
 /// A token, and its place in the statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// Its kind.
+    /// Kind of the token.
     pub kind: TokenKind,
-    /// As it stands, with its quotes.
+    /// Text of the token as it stands, with its quotes.
     pub text: &'a str,
-    /// Its first byte.
+    /// Offset of its first byte.
     pub at: usize,
 }
 
@@ -95,9 +95,9 @@ pub enum LineEndContext {
     /// Outside of both.
     #[default]
     Statement,
-    /// In quotes, of this kind.
+    /// The line ends in quotes, of this kind.
     Quotes(u8),
-    /// In a comment of several lines, which servers may execute.
+    /// The line ends in a comment of several lines, which servers may execute.
     Comment,
 }
 

@@ -7,7 +7,7 @@ use record::{Activity, Bytes, FlowSummary, LatencySummary, Pattern, PhaseSummary
 use super::{PHASE, WRITTEN_BY};
 use crate::WriteError;
 
-/// All phases that sysbench could have done, one after the other.
+/// Writes all phases that sysbench could have done, one after the other.
 pub(crate) fn text(summary: &Summary) -> Result<String, WriteError> {
     let blocks: Vec<String> = summary
         .phases

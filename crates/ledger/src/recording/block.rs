@@ -35,12 +35,12 @@ struct Head {
     samples: usize,
     /// Every device as it was described, again where its description changed.
     devices: Vec<Device>,
-    /// From which sample on which devices were there, in which order.
+    /// Devices that were there, in order, each list with the sample from which it holds.
     rosters: Vec<(usize, Vec<usize>)>,
     interfaces: Vec<String>,
     /// The same of the interfaces.
     links: Vec<(usize, Vec<usize>)>,
-    /// From which sample on an array's state was which, its figures aside.
+    /// State of arrays without their figures: the sample from which it holds, the device and the state.
     arrays: Vec<(usize, usize, ArraySample)>,
     gaps: Vec<(usize, Gap)>,
     errors: Vec<(usize, Vec<KernelError>)>,

@@ -30,7 +30,7 @@ pub(super) struct Joiner {
 }
 
 impl Joiner {
-    /// Another recording begins with this sample.
+    /// Begins another recording, of which this is the first sample.
     pub(super) fn begin(&mut self, first: &Sample) {
         self.ids.clear();
         self.devices.clear();

@@ -29,12 +29,12 @@ const FORSAKEN: SignedDuration = SignedDuration::from_hours(24);
 /// Time for which samples are kept, how closely, and in how much room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// As they were taken. Older ones are thinned out to a minute.
+    /// Time for which samples are kept as they were taken. Older ones are thinned out to a minute.
     pub taken: Nanos,
-    /// By the minute. Older ones are thinned out to an hour.
+    /// Time for which samples are kept by the minute. Older ones are thinned out to an hour.
     pub minutes: Nanos,
-    /// All recordings of the ledger take no more than this, in pages of the file. What is too much
-    /// is thinned out sooner, the oldest first, and then dropped.
+    /// Maximum room of all recordings of the ledger, in bytes, by pages of the file. Samples beyond it are thinned
+    /// out sooner, the oldest first, and then dropped.
     pub limit: Bytes,
 }
 

@@ -13,7 +13,7 @@ use crate::{Error, Ledger, Result};
 /// A moment with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Its number in the ledger.
+    /// Number of the mark in the ledger.
     pub number: i64,
     /// Time of the mark.
     pub at: Timestamp,

@@ -74,7 +74,7 @@ pub struct RecordedEvent {
 /// A recording, as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingSummary {
-    /// Its number in the ledger.
+    /// Number of the recording in the ledger.
     pub number: i64,
     /// The host.
     pub host: String,
@@ -84,17 +84,17 @@ pub struct RecordingSummary {
     pub to: Timestamp,
     /// True if it continues, or was cut off by a kill.
     pub is_open: bool,
-    /// Number of samples kept as they were taken, by the minute and by the hour.
+    /// Number of samples kept as they were taken.
     pub taken: u64,
-    /// Samples by the minute.
+    /// Number of samples kept by the minute.
     pub minutes: u64,
-    /// Samples by the hour.
+    /// Number of samples kept by the hour.
     pub hours: u64,
     /// Number of events.
     pub events: u64,
     /// Bytes that its samples take.
     pub bytes: Bytes,
-    /// The host.
+    /// Source of the samples.
     pub source: SampleSource,
 }
 

@@ -61,7 +61,7 @@ impl Gathered {
         self.packer.add(sample);
     }
 
-    /// All of them, as they were taken. `None` of none.
+    /// Finishes the block of all samples as they were taken. `None` where there was none.
     pub(super) fn finish(self) -> Option<Packed> {
         let times = self.times?;
         let body = self.packer.finish();

@@ -43,9 +43,9 @@ pub struct RecordedSpan<'a> {
     joiner: Joiner,
     /// Events of the recording that is being read, by when they were found.
     to_open: VecDeque<StoredEvent>,
-    /// Those that were found, and when they were over.
+    /// Events that were found, by when they were over.
     to_close: Vec<StoredEvent>,
-    /// When the last sample of the recording that is being read ended, if it was ended.
+    /// End of the last sample of the recording that is being read, if the recording was ended.
     ends: Option<Timestamp>,
     /// Events that lasted when the recording before ended.
     left: Vec<WatchEvent>,
@@ -111,7 +111,7 @@ impl Ledger {
         read().map_err(|error| self.explain(error))
     }
 
-    /// All recordings, the oldest first.
+    /// Lists all recordings, the oldest first.
     ///
     /// # Errors
     /// When the ledger cannot be read.

@@ -21,9 +21,9 @@ const FINE: u32 = 4;
 /// Owner of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RowOwner {
-    /// Its own number, counted from 0.
+    /// Number of the owner, counted from 0.
     pub(super) own: usize,
-    /// The number of another whose figures its own follow.
+    /// Number of another owner whose figures this one's follow.
     pub(super) twin: Option<usize>,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct ColumnUnit {
 }
 
 impl ColumnUnit {
-    /// One unit for all.
+    /// The same unit for all figures.
     pub(super) const fn only(unit: f64) -> ColumnUnit {
         ColumnUnit {
             coarse: unit,

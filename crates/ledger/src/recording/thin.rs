@@ -110,7 +110,7 @@ impl FigureChoice {
         }
     }
 
-    /// One of figures with their weights.
+    /// Merges figures with their weights into one.
     fn merge(self, figures: impl Iterator<Item = (Option<f64>, f64)>) -> Option<f64> {
         let known = figures.filter_map(|(figure, weight)| Some((figure?, weight)));
         match self {
@@ -138,7 +138,7 @@ impl FigureChoice {
     }
 }
 
-/// All devices of the samples, each after the one that it was behind.
+/// Devices of all samples, each new one behind the device that precedes it in its sample.
 fn order(samples: &[RecordedInterval]) -> Vec<DeviceId> {
     let mut order: Vec<DeviceId> = Vec::new();
     let mut known: HashSet<DeviceId> = HashSet::new();

@@ -40,7 +40,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Its number in the ledger.
+    /// Number of the recording in the ledger.
     pub fn number(&self) -> i64 {
         self.number
     }

@@ -4,7 +4,7 @@ use rusqlite::{Row, params};
 
 use crate::{Ledger, Result};
 
-/// All columns of a row but its number, which is each ledger's own.
+/// Columns of a row but for its number, which is each ledger's own.
 const ROW: &str = "kind, key, host, began, changed, finished, owner, form, size, body";
 
 impl Ledger {

@@ -12,9 +12,9 @@ const LAG_S: f64 = 0.25;
 /// … and of so many looks: a background that gets no processor looks seldom, each time just after it was kept
 /// from noting what had completed.
 const LOOKS: usize = 6;
-/// Seconds after a commit of the ledger in which writes are its own,
+/// Time after a commit of the ledger in which writes, up to [`COMMIT_PAGES`], count as its own, in seconds.
 const COMMIT_S: f64 = 1.0;
-/// … up to so many pages: the file system's journal and metadata beside the ledger's own.
+/// Maximum number of pages that a commit writes: the file system's journal and metadata beside the ledger's own.
 const COMMIT_PAGES: f64 = 64.0;
 /// The latency of own requests is that of so many seconds, and never more than that.
 const LATENCY_S: f64 = 1.0;
