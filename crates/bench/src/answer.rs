@@ -62,7 +62,7 @@ pub struct Cell {
     pub execution_s: (f64, f64),
 }
 
-/// A test of Bonnie++. Its rate is over the whole time, with what ends the work.
+/// A test of Bonnie++. Its rate is over the whole time, with the call that ends the work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Test {

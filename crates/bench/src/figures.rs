@@ -6,8 +6,8 @@ use study::interval::mean_interval;
 use study::steady::warmup_end;
 use ui::relative;
 
-/// A mean and the bounds of its 95 % interval. The bounds are missing where nothing honest can be
-/// said of them: too few slices, or an imported run that has none.
+/// A mean and the bounds of its 95 % interval. The bounds are missing where they cannot be known: too few slices, or
+/// an imported run, which has none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
@@ -44,7 +44,7 @@ pub struct PhaseFigures {
     pub name: String,
     /// Slices at the start that were left out as warm-up.
     pub warmup_slices: usize,
-    /// The directions that did anything, in the order in which they are shown.
+    /// Figures of the directions that did anything, in the order in which they are shown.
     pub flows: Vec<FlowFigures>,
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn lay_out(
     Ok(())
 }
 
-/// Writes a file fully, up to its size, and gives what was written.
+/// Writes a file fully, up to its size, and returns the size that was written.
 ///
 /// # Errors
 /// When there is no room, or a write fails.

@@ -208,8 +208,8 @@ impl Ready {
     }
 }
 
-/// True if the target that a --destroy of these arguments names is overwritten: a phase writes, or it may be
-/// that one does, as the jobs of a file are only known where it lies.
+/// True if the target that a --destroy of these arguments names may be overwritten: a phase writes, or a job file is
+/// given, whose jobs are only known where it lies.
 pub fn overwrites(args: &BenchArgs) -> bool {
     if args.destroy.is_empty() {
         return false;

@@ -5,8 +5,8 @@ use record::{Bytes, Nanos, Workload};
 /// Length of a window.
 pub(crate) const WINDOW: Nanos = Nanos::from_secs(1);
 
-/// An open loop must not run out of slots when the disk stalls: then its requests would wait in
-/// line here, which is timed too, but the disk would see fewer of them than it would in life.
+/// Requests in flight of an open loop. With fewer slots, requests would wait here while the disk stalls: that wait is
+/// timed too, but the disk would get fewer of them than from independent users.
 pub(crate) const OPEN_LOOP_DEPTH: u32 = 4096;
 
 /// A phase of a suite.
@@ -43,7 +43,7 @@ impl PhasePlan {
     }
 }
 
-/// A phase ends at the earliest after this long: less shows neither burst nor wander.
+/// Shortest time of a phase: a shorter one shows neither bursts nor slow changes.
 const SHORTEST: Nanos = Nanos::from_secs(3);
 
 /// Common part of most phases; each names its differences.

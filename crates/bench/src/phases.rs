@@ -42,7 +42,7 @@ impl Ready {
     }
 }
 
-/// An engine that is refused should be known before anything is laid out.
+/// Refuses an engine that cannot run here, before anything is laid out.
 pub(crate) fn check_engine(
     engine: &dyn Engine,
     args: &BenchArgs,

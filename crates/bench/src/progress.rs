@@ -27,7 +27,7 @@ impl Progress {
         }
     }
 
-    /// A phase begins that takes at most so long, or nobody knows how long where that is infinite.
+    /// Begins a phase that takes at most so many seconds; infinite where that is not known.
     pub(crate) fn begin(&mut self, name: &str, seconds: f64) {
         self.end();
         self.seconds = seconds;
@@ -68,8 +68,7 @@ impl Progress {
         ));
     }
 
-    /// Shows the bytes of the test file that are written, of which there will be no more than `most`, nor
-    /// much more after `timeout` seconds.
+    /// Shows the bytes of the test file that are written, of at most `most` and in about `timeout` seconds at most.
     pub(crate) fn laid_out(&self, written: Bytes, most: Bytes, seconds: f64, timeout: f64) {
         let Some(line) = &self.line else { return };
         let share = written.0 as f64 / most.0 as f64;

@@ -7,7 +7,7 @@ use study::curve::{self, SliceCompletions, TargetMet, Trial};
 /// A trial has so many windows.
 pub(crate) const WINDOWS: u64 = 40;
 
-/// Reads and writes together that came back in a window, and how many took longer than `target`.
+/// Reads and writes together that completed in a window, and the number that took longer than `target`.
 fn tail(window: &Window, target: Nanos) -> SliceCompletions {
     let mut all = Histogram::new();
     for direction in [Direction::Read, Direction::Write] {
@@ -69,7 +69,7 @@ impl Misses {
         }
     }
 
-    /// Examines a window more. It must be clear in two windows in a row, as chance has many.
+    /// Examines another window. The result must be clear in two windows in a row, since chance gets many tries.
     pub(crate) fn observe(&mut self, window: &Window) -> Control {
         self.trial.seconds += window.seconds;
         self.trial.slices.push(tail(window, self.target));

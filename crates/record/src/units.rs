@@ -35,7 +35,7 @@ pub enum ParseUnitError {
          30s or 5m"
     )]
     Duration(String),
-    /// Larger than 64 bits hold.
+    /// The value is larger than 64 bits hold.
     #[error("'{0}' is too large")]
     TooLarge(String),
 }

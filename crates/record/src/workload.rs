@@ -151,7 +151,7 @@ pub struct SequentialRuns {
     pub repeats: bool,
     /// Share of such reads whose place is drawn, 0 to 1; the others lie behind the last one.
     pub reads: f64,
-    /// The same of writes.
+    /// Share of such writes whose place is drawn, 0 to 1; the others lie behind the last one.
     pub writes: f64,
 }
 
@@ -212,8 +212,8 @@ pub struct JobOptions {
     /// Zones of random offsets, in the order of the span; empty without zones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<ZoneShare>,
-    /// Gaps between sequential requests; `None` where each follows the last. Of zones also those in whose places random
-    /// requests lie.
+    /// Gaps between sequential requests; `None` where each follows the last. Random requests lie in zones too, if
+    /// these are given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stride: Option<Stride>,
     /// Random requests that continue others; `None` where all places are drawn.

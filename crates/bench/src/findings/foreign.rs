@@ -17,7 +17,7 @@ const METADATA: Amount = Amount {
     bytes: 16.0 * 4096.0,
 };
 
-/// File systems that write elsewhere than they are asked to, and their own trees with it.
+/// File systems that write elsewhere than they are asked to, and write their own trees too.
 const COPY_ON_WRITE: [&str; 3] = ["btrfs", "bcachefs", "zfs"];
 
 /// Requests and bytes.
@@ -40,7 +40,7 @@ impl Amount {
 struct Foreign {
     word: &'static str,
     beyond: Amount,
-    /// The larger of its shares of all requests and all bytes that were requested.
+    /// The larger of the shares of all requests and of all bytes that were requested.
     share: f64,
     weight: Weight,
 }
@@ -131,7 +131,7 @@ impl Foreign {
     }
 }
 
-/// I/O of a device in a direction beyond our own requests, where that weighs against the figures.
+/// I/O of a device in a direction beyond the run's own requests, where it weighs against the figures.
 fn foreign(
     word: &'static str,
     device: Amount,
@@ -191,7 +191,7 @@ struct Counted {
     bytes: bool,
 }
 
-/// Counts that can tell foreign I/O in each direction, given the layers between us and the disks.
+/// Counts that show foreign I/O in each direction, given the layers between the program and the disks.
 struct Rule {
     reads: Counted,
     writes: Counted,

@@ -6,11 +6,11 @@ use super::finding::finding;
 use ui::format::{number, percent};
 use ui::units::duration;
 
-/// A time in which nothing came back is a stall when it is at least this long, in seconds.
+/// Least length of a stall, in seconds.
 const STALL_S: f64 = 0.9;
-/// Workers that wait for less than this share of the time are the limit themselves.
+/// Share of the time below which waiting workers are the limit themselves.
 const IDLE: f64 = 0.05;
-/// A hypervisor that takes more than this share of the processors' time makes the figures its own.
+/// Share of the processors' time above which the hypervisor distorts the figures.
 const STOLEN: f64 = 0.05;
 
 /// Requests were in flight, and none came back for a while.
@@ -106,8 +106,8 @@ struct Silence {
     waiting: u64,
 }
 
-/// The silences that are long enough, and in which something was waited for. They are told by
-/// slices: one of nearly two windows may leave none of them empty.
+/// The silences that are long enough, while requests were waiting. They are found by slices: a silence of nearly two
+/// windows may leave neither of them empty.
 fn silences(phase: &Phase) -> Vec<Silence> {
     let open_loop = phase.workload.rate_per_s.is_some();
     let mut silences: Vec<Silence> = Vec::new();

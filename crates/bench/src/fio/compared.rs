@@ -17,9 +17,9 @@ pub(super) struct Compared {
     pub note: String,
 }
 
-/// The comparison behind `walls`, in the part of a file or device that the first stream writes whose data is shaped;
-/// `None` where none is, where it goes through the page cache, or where blocks are verified, which a later run may
-/// want to find as they are.
+/// The comparison that follows `walls`, in the part of a file or device that the first stream with compressible or
+/// repeated data writes; `None` where there is none, where it goes through the page cache, or where blocks are
+/// verified, which a later run may need as they are.
 pub(super) fn behind(walls: &[Vec<Stream>]) -> Option<Compared> {
     let streams = || walls.iter().flatten();
     let verifies =

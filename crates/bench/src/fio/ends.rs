@@ -141,11 +141,11 @@ impl Observer for Rules<'_> {
 /// Seconds in which fio judges no rate yet (`__check_min_rate` in its `backend.c`).
 const SETTLE_S: f64 = 2.0;
 
-/// A rate that a stream must have. As by fio it is judged when a request has come back, so that it may be below a
+/// A rate that a stream must have. As in fio it is judged when a request has completed, so that it may be below one
 /// request a cycle.
 struct FloorWatch {
     floor: Floor,
-    /// Time from which on requests are counted, in seconds; `None` before the first request behind [`SETTLE_S`].
+    /// Time from which requests are counted, in seconds; `None` before the first request after [`SETTLE_S`].
     since_s: Option<f64>,
     /// Requests and bytes since then, of reads and writes.
     sums: [(u64, u64); 2],
@@ -179,7 +179,7 @@ impl FloorWatch {
         self.missed.is_some()
     }
 
-    /// Counts the requests of a window. The end of the last slice in which one came back, in seconds.
+    /// Counts the requests of a window. Returns the end of the last slice in which one completed, in seconds.
     fn count(&mut self, window: &Window) -> Option<f64> {
         let mut last = None;
         for (direction, sums) in [Direction::Read, Direction::Write]

@@ -99,10 +99,9 @@ impl Opened {
         }
     }
 
-    /// Opens the files of the streams between two walls, for each stream its own and when its wall
-    /// begins. As in fio, whose jobs open them themselves: what the page cache is told of a file and
-    /// how far it reads ahead belongs to a descriptor, and what was written or read before a wall
-    /// must not be in memory behind it.
+    /// Opens the files of the streams between two walls, for each stream its own and when its wall begins, as in fio,
+    /// whose jobs open them themselves: the advice on a file and its read-ahead belong to a descriptor, and data that
+    /// was written or read before a wall must not be in memory after it.
     ///
     /// # Errors
     /// When the kernel refuses another descriptor, or a device cannot be synced.
@@ -144,7 +143,7 @@ impl Opened {
         Ok(file)
     }
 
-    /// Tells the page cache what fio would. The kernel may not heed it, and nothing depends on that.
+    /// Gives the page cache the advice that fio would give. The kernel may ignore it, and nothing depends on that.
     fn advise(&self, file: &File, stream: &Stream) -> io::Result<()> {
         if stream.invalidate {
             // fio asks a device to forget its pages with BLKFLSBUF, which writes back those that are

@@ -106,8 +106,8 @@ fn on_host(jobs: &[Job], root: &Root) -> Result<Vec<Job>, JobFileErrors> {
     JobFileErrors::or(errors, known)
 }
 
-/// The jobs that `args` ask for: of a job file with what it includes, of fio's options, or of both; `None` where they
-/// ask for none.
+/// The jobs that `args` request: of a job file with its includes, of fio's options, or of both; `None` where they
+/// request none.
 ///
 /// # Errors
 /// All that cannot be read or is not done.
@@ -151,7 +151,7 @@ fn refused(problems: JobFileErrors) -> Failure {
     }
 }
 
-/// An included file lies beside the one that includes it, or where its path says.
+/// The text of an included file, which lies beside the one that includes it, or where its path says.
 fn include(from: &str, name: &str) -> Result<String, String> {
     let beside = Path::new(from).with_file_name(name);
     let path = match beside.is_file() {
@@ -161,7 +161,7 @@ fn include(from: &str, name: &str) -> Result<String, String> {
     text_of(&path).map_err(|error| error.to_string())
 }
 
-/// The text of a file, unless it is longer than any job file: what is named may be a device, or have
+/// The text of a file, unless it is longer than any job file: the name may be that of a device, or the file may have
 /// no end.
 fn text_of(path: &Path) -> io::Result<String> {
     let mut text = String::new();
@@ -219,8 +219,7 @@ impl Session<'_> {
     }
 }
 
-/// Number of files open at once: those of the jobs, and those that the streams between two walls have open,
-/// each its own, beside them.
+/// Number of files open at once: those of the jobs, and the separate ones of the streams between two walls.
 fn open_at_once(plan: &FioPlan) -> u64 {
     let of_stream =
         |stream: &Stream| stream.files.len() as u64 + descriptors::of_thread(stream.interface);

@@ -112,8 +112,8 @@ fn is_same(one: &Path, other: &Path) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// A directory: files of our own, one for each name that fio would use. They bear no name, so the
-/// names only say which jobs and clones share a file.
+/// Files in a directory: one for each name that fio would use. They have no names here; the names only decide which
+/// jobs and clones share a file.
 fn in_directory(
     job: &Job,
     clone: u32,

@@ -23,8 +23,7 @@ use ui::table::wrap;
 /// tree, a document takes several times the memory of its text.
 const LARGEST: u64 = 64 << 20;
 
-/// Number of names that are tried for a run. Four letters stand behind the second, so that among hundreds of
-/// documents of one second some pair meets.
+/// Number of names that are tried for a run whose own is taken.
 const ATTEMPTS: u64 = 100;
 
 /// Reads all files, and keeps all that they hold, or nothing when one of them is not understood.
@@ -61,8 +60,8 @@ fn named(file: &Path) -> String {
     }
 }
 
-/// Content of a file, or of standard input. Bytes that are not UTF-8 may stand in somebody's path, and are no
-/// reason to refuse the figures beside it.
+/// Content of a file, or of standard input. Bytes that are not UTF-8 may occur in a path, and are no reason to refuse
+/// the figures.
 fn text_of(file: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     let mut source: Box<dyn Read> = match file.as_os_str() == "-" {
@@ -129,7 +128,7 @@ fn keep_all(runs: Vec<ImportedRun>, context: &Context) -> Result<Vec<Imported>, 
     Ok(kept)
 }
 
-/// Keeps a run, under another name where its own is taken. Where the ledger has the same already, the run takes
+/// Keeps a run, under another name where its own is taken. Where the ledger has the same run already, the run gets
 /// that one's name.
 fn keep(ledger: &mut Ledger, run: ImportedRun, entropy: u64) -> Result<Imported, ledger::Error> {
     let mut imported = judge(run);

@@ -253,8 +253,8 @@ struct InconclusiveDocument<'a> {
     reason: &'a str,
 }
 
-/// The phases that belong together, by their places: those of one name, the second of a name with
-/// the second, and then those of other names that do the same work, since every tool has its own.
+/// Pairs of phases that belong together, by their indices: phases of the same name (the second of a name with the
+/// second), and then phases of other names that do the same work, since every tool has its own names.
 fn pairs(a: &[SidePhase], b: &[SidePhase]) -> Vec<(usize, usize)> {
     let mut pairs: Vec<(usize, usize)> = Vec::new();
     let same: fn(&SidePhase, &SidePhase) -> bool = |a, b| a.name == b.name;

@@ -58,7 +58,7 @@ pub fn runs(args: &RunsArgs, context: &mut Context) -> Outcome {
     Ok(CommandEnd::Done)
 }
 
-/// Removes all that are named, or none: each is searched for before the first is removed.
+/// Removes all named runs, or none: each is searched for before the first is removed.
 fn remove(ledger: &mut Ledger, words: &[String], context: &mut Context) -> Outcome {
     let mut ids = Vec::new();
     for word in words {

@@ -7,7 +7,7 @@ use record::{
 
 use ui::format::engine;
 
-/// Work of a phase. What is not known is `None`, and differs from nothing.
+/// Work of a phase. An unknown value is `None`, and differs from nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Work {
     pattern: Option<Pattern>,
@@ -154,8 +154,8 @@ impl Work {
             || asked.is_some_and(|(a, b)| a.differs(b))
     }
 
-    /// True if two phases of unlike names do the same: enough is known of both, and nothing of it differs.
-    /// The span may: tools have files of their own sizes, which a remark tells.
+    /// True if two phases of unlike names do the same: enough is known of both, and no known value differs. The span
+    /// may differ: tools have files of their own sizes; a remark says so.
     pub(super) fn is_like(&self, other: &Work) -> bool {
         let sized = |work: &Work| {
             let asked = work.asked.as_ref();

@@ -15,9 +15,8 @@ use crate::phase_plan::PhasePlan;
 use crate::schedule::{Listed, Schedule};
 use crate::suite_kind::Suite;
 
-/// The schedule of the suite that `args` ask for, on a target of so many bytes whose disks take
-/// requests of up to `whole` in one piece. `phases` are what the suite plans before it has seen
-/// anything.
+/// The schedule of the suite that `args` request, on a target of so many bytes whose disks take requests of up to
+/// `whole` in one piece. `phases` are those that the suite plans before it has measured anything.
 ///
 /// # Errors
 /// When the target is too small for the suite.

@@ -21,11 +21,11 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// Number of tries of a name: another start may take the directory for abandoned before it is locked.
+/// Number of names that are tried: another start may take the directory for abandoned before it is locked.
 const ATTEMPTS: u32 = 10;
 
-/// The directory, which is removed with the directories in it. Whoever puts files there removes
-/// them before.
+/// The directory, which is removed with the directories in it. Files in it must be removed before by those that put
+/// them there.
 pub(crate) struct Folder {
     parent: OwnedFd,
     name: CString,
@@ -116,8 +116,8 @@ impl LeftOver {
     }
 }
 
-/// Removes directories in `parent` that bear our name, whose owner is gone and which hold nothing
-/// that is not ours. Returns what became of each that no run of this host uses.
+/// Removes directories in `parent` that have this program's name, whose owner is gone and which hold nothing foreign.
+/// Returns the result for each that no run of this host uses.
 pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftOver> {
     match space::of(parent) {
         Ok(space) => remove_on(space.medium(), parent),
@@ -155,8 +155,7 @@ fn remove_on(medium: FilesystemMedium, parent: &Path) -> Vec<LeftOver> {
         .collect()
 }
 
-/// The directory of that name, if what came of locking it is `enough`, and it is still the one of
-/// that name.
+/// The directory of that name, if the result of locking it is `enough`, and it still has that name.
 fn locked(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -173,7 +172,7 @@ fn locked(
     (own.st_dev == named.st_dev && own.st_ino == named.st_ino).then_some(directory)
 }
 
-/// Opens the directory that a user has named, which may be by a link. It need not be readable.
+/// Opens the directory that a user has named, which may be a link. It need not be readable.
 ///
 /// # Errors
 /// When it is not there, or no directory.
@@ -182,15 +181,14 @@ pub(crate) fn open_parent(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-/// Opens a directory by the name that it has in another. A link in its place is not followed, since
-/// nobody has named it.
+/// Opens a directory by the name that it has in another. A link in its place is not followed, since no user has named
+/// it.
 fn open_directory(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(at, path, flags, Mode::empty())
 }
 
-/// A thing that is not ours, or could not be examined or removed: a path below the directory, which is empty
-/// for itself.
+/// A path below the directory that is foreign, or could not be examined or removed; empty for the directory itself.
 type Foreign = PathBuf;
 
 /// Contents of a directory of ours.
@@ -200,7 +198,7 @@ struct Contents {
     directories: Vec<(CString, Vec<CString>)>,
 }
 
-/// Removes the directory if it and all that is in it is ours, and nothing otherwise.
+/// Removes the directory if it and everything in it is this program's, and nothing otherwise.
 fn remove(parent: BorrowedFd<'_>, name: &CStr, directory: BorrowedFd<'_>) -> Result<(), Foreign> {
     let contents = contents(directory)?;
     for (below, files) in &contents.directories {

@@ -48,8 +48,8 @@ pub(crate) fn is_subdirectory(name: &[u8]) -> bool {
     number.is_some_and(|number| subdirectory(number).as_bytes() == name)
 }
 
-/// The name of a file: its number, with up to twelve random letters and digits behind it, or before
-/// it where the names are to be scattered.
+/// Name of a file: its number, followed by up to twelve random letters and digits, or preceded by them where the
+/// names are to be scattered.
 pub(crate) fn file(round: Round, number: u32, random: u64) -> CString {
     const SIGNS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let count = random % (LETTERS as u64 + 1);

@@ -188,7 +188,7 @@ impl Seeker {
         }
     }
 
-    /// The next place. A multiplication and a shift take the place of a division (Lemire, 2019).
+    /// The next position. A multiplication and a shift take the place of a division (Lemire, 2019).
     fn place(&self) -> u64 {
         let random = u128::from(derive_seed(self.seed, self.done));
         ((random * u128::from(self.count)) >> 64) as u64

@@ -13,8 +13,8 @@ use crate::test_folder::names::Round;
 
 /// A call of the block tests moves so much, unless it is told otherwise.
 const BLOCK: Bytes = Bytes::kib(8);
-/// The tests of single bytes move so much. bonnie++(8) says 20 MiB, and 2.00a was seen (strace) to
-/// make 3,145,728 calls whatever the size of its file.
+/// Bytes of the tests of single bytes. bonnie++(8) says 20 MiB, and 2.00a was seen (strace) to make 3,145,728 calls
+/// whatever the size of its file.
 const CHARS: Bytes = Bytes::mib(3);
 /// Number of seeks over all seekers.
 const SEEKS: u64 = 8192;
@@ -22,11 +22,11 @@ const SEEKS: u64 = 8192;
 const SEEKERS: u32 = 5;
 /// Number of small files.
 const FILES: u32 = 16 * 1024;
-/// The large file is so many times the memory, so that the page cache cannot hold most of it.
+/// Size of the large file as a multiple of the memory, so that the page cache cannot hold most of it.
 const TIMES_MEMORY: u64 = 2;
 /// Part of a file system, one in so many, that stays free where no size was given.
 const KEPT_FREE: u64 = 20;
-/// Bytes that a small file takes of a disk beside its data, at most: an inode and its name.
+/// Maximum number of bytes that a small file takes of a disk beside its data: an inode and its name.
 const BESIDE_DATA: u64 = 4096;
 
 /// Operation on each file.
@@ -77,7 +77,7 @@ impl Test {
         Test::Files(Round::Random, FileOp::Delete),
     ];
 
-    /// The phase's name: the readers of Bonnie++'s CSV give the same to its tests.
+    /// Name of the phase: the readers of Bonnie++'s CSV give the same to its tests.
     pub(super) fn name(self) -> &'static str {
         match self {
             Test::CharWrite => "char-write",
@@ -271,7 +271,7 @@ impl Tests {
         self.list.iter().map(of_test).max().unwrap_or(0)
     }
 
-    /// Checks that all fits where it is to be written: data, and files by number.
+    /// Checks that everything fits where it is to be written: data, and the number of files.
     ///
     /// # Errors
     /// Says what does not fit, and what to give instead.
@@ -299,7 +299,7 @@ impl Tests {
         }
     }
 
-    /// Checks that all data fits into `space`, which it does not fill unless it is told to: others may live on it.
+    /// Checks that all data fits into `space`, of which a part stays free unless a size was given: others may use it.
     ///
     /// # Errors
     /// Says how much is needed, and what to give instead.

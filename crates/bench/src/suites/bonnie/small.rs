@@ -211,8 +211,7 @@ impl Small {
         Ok(true)
     }
 
-    /// Ends a test: Bonnie++ calls sync(2) where it changed something. Here it is the one file system, since
-    /// others are nobody's business.
+    /// Ends a test: Bonnie++ calls sync(2) where it changed something. Here only the one file system is synced.
     fn end(&self, op: FileOp, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
         if op != FileOp::Stat {
             let flush = || retry_on_intr(|| syncfs(self.folder.as_fd()));
@@ -252,8 +251,8 @@ impl Task for Creation<'_> {
     }
 }
 
-/// Does it to the files in the order in which their directories list them. Whatever else somebody
-/// put there is passed over.
+/// Applies an operation to the files in the order in which their directories list them. Foreign files are passed
+/// over.
 struct AsListed<'a> {
     small: &'a mut Small,
     op: FileOp,
