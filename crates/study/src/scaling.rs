@@ -51,10 +51,10 @@ fn adds(from: &Rate, to: &Rate) -> bool {
     from.gain_to(to).is_none_or(|gain| gain.low > NOTHING)
 }
 
-/// Rate of odd numbers of members as a share of that halfway between their even neighbours, on average: 0.9
-/// says that odd numbers lose 10 %. The middle is that of the rates, so that neither growth in proportion nor
-/// a plateau looks like an effect; where the rate bends over at an odd number, that number seems better than
-/// it is, and a loss is hidden rather than invented.
+/// Rate of odd numbers of members as a share of the mean of their even neighbours, on average: 0.9 says that odd
+/// numbers lose 10 %. The mean is that of the rates, so that neither growth in proportion nor a plateau looks like an
+/// effect; where the rate bends over at an odd number, that number seems better than it is, and a loss is hidden
+/// rather than invented.
 ///
 /// `None` where no odd number was measured together with both its neighbours.
 pub fn odd_against_even(points: &[Point]) -> Option<Share> {

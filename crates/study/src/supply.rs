@@ -52,8 +52,8 @@ impl PastResults {
         1.0 - self.lack(want, started)
     }
 
-    /// Number to start so that at least `want` are good with this chance, below one. `None` where the past
-    /// does not say: no good one was seen, or too few hosts to promise anything below [`MOST`].
+    /// Number to start so that at least `want` are good with this chance, below one. `None` where the past is no
+    /// evidence: no good one was seen, or too few hosts to promise anything below [`MOST`].
     pub fn to_start(&self, want: usize, chance: f64) -> Option<usize> {
         let enough = |started: usize| self.lack(want, started) <= 1.0 - chance;
         if chance.is_nan() || chance >= 1.0 || !enough(MOST) {

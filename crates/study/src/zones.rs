@@ -12,7 +12,7 @@ const END: usize = 8;
 const TAIL: f64 = 0.01;
 /// Ends within this are alike, however little the zones scatter.
 const ALIKE: f64 = 0.02;
-/// A second read so many times as fast as the first is what a cold place gives.
+/// Ratio of the second read to the first from which a place is cold.
 const FAR: f64 = 2.0;
 /// Ratio of the second read to the first from which a place is cold, where the rates are known with their intervals.
 const SURELY: f64 = 1.5;
@@ -26,7 +26,7 @@ pub struct DiskEnds {
     pub last: f64,
     /// The last over the first, with its 99 % interval.
     pub ratio: RatioInterval,
-    /// True if they differ by more than the zones scatter, and by 2 % at least.
+    /// True if the ends differ by more than the zones scatter, and by 2 % at least.
     pub differ: bool,
 }
 

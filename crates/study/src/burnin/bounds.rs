@@ -11,8 +11,8 @@ const NORMAL: f64 = 10_000.0;
 /// from 2 to 200 rounds.
 const MIXTURE: f64 = 0.5;
 
-/// Number of rounds in which one that is kept must have been measured, so that a slowness in
-/// [`Rule::unseen`] of the rounds showed in all that are kept, but for a quarter of the risk.
+/// Number of rounds in which a host must have been measured to be kept, so that a slowness in [`Rule::unseen`] of the
+/// rounds showed in all that are kept, with all but a quarter of the risk.
 pub(super) fn proof_rounds(rule: &Rule, groups: usize) -> usize {
     let kept = (rule.keep * groups).max(1) as f64;
     let rounds = (0.25 * rule.risk / kept).ln() / (-rule.unseen).ln_1p();
@@ -56,7 +56,7 @@ impl Bounds {
         }
     }
 
-    /// Number of standard errors of a mean of that many rounds that the truth is never off, but for the risk.
+    /// Number of standard errors of a mean of that many rounds within which the truth lies, with all but the risk.
     fn deviate(&mut self, rounds: usize) -> f64 {
         if self.deviates.len() <= rounds {
             self.deviates.resize(rounds + 1, None);

@@ -155,8 +155,8 @@ impl Race {
         })
     }
 
-    /// Leaves those out that are not better than one that is kept, and by what was measured of them
-    /// not as good either, and gives them.
+    /// Leaves out the hosts that are neither better than one that is kept nor, by their measured figures, as good.
+    /// Returns them.
     fn leave_equals(&self, left: &mut Vec<usize>) -> Vec<usize> {
         let figure = |host: &usize| self.hosts[*host].figure;
         let last_kept = self.rule.keep.checked_sub(1).and_then(|at| left.get(at));

@@ -88,8 +88,8 @@ pub struct Known {
     /// The mean of the worst tenth of the rounds of the worst disk, in the unit of what was measured,
     /// at the average hour of the race.
     pub figure: f64,
-    /// The bounds that decide; they hold for all hosts of the race at once. They say what was seen: a
-    /// host without a slow round is supposed to have none.
+    /// Lower bound of the figure, by which hosts are compared; the bounds hold for all hosts of the race at once.
+    /// They follow from the rounds that were seen: a host without a slow round is supposed to have none.
     pub low: f64,
     /// The upper one.
     pub high: f64,
@@ -99,7 +99,8 @@ pub struct Known {
     pub rounds: usize,
     /// Number of these rounds in which the worst disk was slow.
     pub slow: usize,
-    /// Mean rate of these as a share of the calm rounds: 0.4 where 40 % were left. One where there were none.
+    /// Mean rate of these slow rounds as a share of the calm rounds: 0.4 where 40 % were left. One where there were
+    /// none.
     pub left: f64,
 }
 
@@ -108,7 +109,7 @@ pub struct Known {
 pub enum End {
     /// The best are known: none that is left out is better by more than the tie.
     Decided,
-    /// The same, and some that are left out are as good by what was measured of them.
+    /// The best are known, and some that are left out are as good by their measured figures.
     Equal,
     /// The rounds are used up.
     Rounds,
@@ -140,8 +141,8 @@ pub struct Race {
     rounds: usize,
     /// Common part of all in the first round.
     centre: Option<f64>,
-    /// The bounds since the last round, once they were requested: making them goes through all hosts, and so
-    /// would a caller that queries each host.
+    /// Bounds since the last round, once they were requested: to compute them takes a pass over all hosts, which a
+    /// caller that queries each host would repeat.
     known_bounds: RefCell<Option<Bounds>>,
 }
 
@@ -207,8 +208,8 @@ impl Race {
         next
     }
 
-    /// Takes a round into account. A host that is missing in it was not reached, and may be in
-    /// the next. What is no host, and what was removed, is left out.
+    /// Takes a round into account. A host that is missing in it was not reached, and may be in the next. Unknown and
+    /// removed hosts are ignored.
     pub fn take(&mut self, measured: &[Measured]) {
         let round = self.rounds;
         self.rounds += 1;
@@ -240,8 +241,8 @@ impl Race {
         self.decide();
     }
 
-    /// Takes a host out, because it missed a floor or is gone. Others may come in for it, also where
-    /// the race of its group was over.
+    /// Removes a host, because it missed a floor or is gone. Others may come in for it, also where the race of its
+    /// group was over.
     pub fn remove(&mut self, host: usize) {
         if host < self.hosts.len() {
             self.strike(host, self.rounds);
@@ -268,7 +269,7 @@ impl Race {
         self.noise.deviation()
     }
 
-    /// Reason for the end of a group's race; `None` while it continues, or where there is none of this number.
+    /// Reason for the end of a group's race; `None` while it continues, or where no group has this number.
     pub fn ended(&self, group: usize) -> Option<End> {
         self.groups.get(group)?.end
     }

@@ -15,7 +15,7 @@ pub struct Rule {
     pub risk: f64,
     /// The worst share of the rounds, which a host's figure is the mean of.
     pub tail: f64,
-    /// A slowness in this share of the rounds must have had its chance to show before a host is kept.
+    /// Share of the rounds in which a slowness must have had its chance to show before a host is kept.
     pub unseen: f64,
 }
 

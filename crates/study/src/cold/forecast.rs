@@ -2,7 +2,7 @@
 
 use super::Proportion;
 
-/// Cloud volumes count a large request once for each 256 KiB (AWS, *EBS I/O characteristics*).
+/// Size of the pieces by which cloud volumes count a large request (AWS, *EBS I/O characteristics*).
 pub const MERGE_BYTES: u64 = 256 << 10;
 
 /// Work to do, and the limits of its speed.

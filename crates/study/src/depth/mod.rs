@@ -40,17 +40,17 @@ use window::GatheredIntervals;
 
 /// Throughputs that differ by less are the same.
 const SAME: f64 = 0.02;
-/// A throughput that differs by more from what it was has changed by itself.
+/// Difference of a throughput from its earlier value above which it has changed by itself.
 const CHANGED: f64 = 0.15;
 /// The same in standard deviations of what it wanders by anyway.
 const CHANGED_DEVIATIONS: f64 = 2.0;
-/// A change by this factor is much.
+/// Factor from which a change is large.
 const MUCH: f64 = 1.6;
-/// Scatter of neighbouring windows above which one window is no proof of a change.
+/// Scatter of neighbouring windows above which one window is no evidence of a change.
 const NOISY: f64 = 0.03;
 /// The first trial of fewer, as a share of the depth; its inverse is the trial of more.
 const FEWER: f64 = 0.8;
-/// The boldest trial of fewer.
+/// Smallest share of the depth in a trial of fewer.
 const FEWEST: f64 = 0.5;
 /// Windows between two trials and the next two at first, and at most.
 const WAIT: u32 = 4;
@@ -78,8 +78,7 @@ impl Bounds {
 /// Phase of the search.
 #[derive(Clone, Debug, PartialEq)]
 enum Phase {
-    /// Doubling. What was seen before, if anything was, and whether this depth is examined again, for
-    /// longer.
+    /// Doubling the depth: the window before, if there was one, and true if this depth is examined again, for longer.
     Growing { before: Option<Window>, again: bool },
     /// Staying, for so many windows more.
     Holding { windows_left: u32 },
@@ -89,8 +88,8 @@ enum Phase {
     More { trial: Trial },
 }
 
-/// Answers how many requests to keep in flight. It is told what the last interval brought, of about
-/// 100 ms; intervals of other lengths do too.
+/// Decides how many requests to keep in flight. It gets the results of intervals, of about 100 ms; other lengths work
+/// too.
 #[derive(Clone, Debug)]
 pub struct Controller {
     bounds: Bounds,
@@ -115,8 +114,8 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Begins with the given depth, brought within the bounds. A start of a few and a
-    /// least depth of about four cost nothing and save doublings.
+    /// Begins with the given depth, brought within the bounds. A start of a few and a least depth of about four cost
+    /// nothing and save doublings.
     pub fn new(bounds: Bounds, start: usize) -> Controller {
         let depth = start.clamp(bounds.least, bounds.most);
         Controller {
@@ -144,8 +143,8 @@ impl Controller {
         self.depth
     }
 
-    /// Throughput of the depth that it stays at; `None` until growth has ended for the first time, and while
-    /// it continues.
+    /// Throughput of the depth that is kept; `None` until growth has ended for the first time, and while it
+    /// continues.
     pub fn level(&self) -> Option<Window> {
         self.level
             .filter(|_| !matches!(self.phase, Phase::Growing { .. }))
@@ -156,7 +155,7 @@ impl Controller {
         self.out_of_depth
     }
 
-    /// Takes what an interval brought, and answers the depth to keep in flight from now on.
+    /// Takes the results of an interval, and returns the depth to keep in flight from now on.
     ///
     /// An interval is left out if it is invalid, or if in it far fewer were in flight than wanted:
     /// then it was not the device that limited the work.
@@ -229,8 +228,8 @@ impl Controller {
         is_proved
     }
 
-    /// Something has changed. Where that is much, it grows from here; where it may be the machine after
-    /// all, more and then fewer are tried at once, which finds out and costs little.
+    /// Reacts to a change of the throughput. After a large one the depth grows from here; where it may be the machine
+    /// after all, more and then fewer are tried at once, which shows the reason and costs little.
     fn changed_to(&mut self, level: &Window, now: Window) {
         let times = now.bytes_per_s / level.bytes_per_s;
         if !(1.0 / MUCH..MUCH).contains(&times) {
@@ -243,8 +242,8 @@ impl Controller {
         self.try_other(now);
     }
 
-    /// Something has changed: grows from here. The window in which it was seen is part old, part new,
-    /// and nothing can be compared with it.
+    /// Grows from here after a change. The window in which it was seen is part old, part new, and is compared with
+    /// nothing.
     fn regrow(&mut self, now: &Window) {
         self.phase = Phase::Growing {
             before: None,
@@ -362,8 +361,8 @@ impl Controller {
         }
     }
 
-    /// Returns from a trial that brought nothing. Fewer and more are tried one soon after the other, and
-    /// then not for a while.
+    /// Returns from a trial that brought nothing. Fewer and more are tried one soon after the other, and then not for
+    /// a while.
     fn step_back(&mut self, level: Window) {
         let was_last = self.fewer_next;
         if was_last {
@@ -393,7 +392,7 @@ impl Controller {
     }
 }
 
-/// Throughput of `after` divided by that of `before`, and the same of the depths.
+/// Throughput of `after` divided by that of `before`, and the same ratio of the depths.
 fn gain(before: &Window, after: &Window) -> (f64, f64) {
     (
         after.bytes_per_s / before.bytes_per_s,

@@ -18,10 +18,9 @@ const FIRST_SPREAD: f64 = 0.015;
 const KNOWN: u32 = 2;
 /// Weight of a new pair of neighbours against those before it.
 const NEWEST: f64 = 0.25;
-/// A pair of neighbours that differ by more than this, as a logarithm, counts as this: one stall is no
-/// measure of the noise.
+/// Maximum difference of two neighbours that counts, as a logarithm: one stall is no measure of the noise.
 const WILDEST: f64 = 0.3;
-/// The scatter that is known counts as much as so many pairs of the trial itself.
+/// Number of pairs of the trial itself that the known scatter counts as.
 const KNOWN_AS: f64 = 4.0;
 
 /// Amount by which two windows of one depth, one after the other, differ: the standard deviation of the
@@ -53,7 +52,7 @@ impl Spread {
     }
 }
 
-/// The logarithm of how many times the throughput of `before` there is in `after`.
+/// Logarithm of the ratio of the throughput of `after` to that of `before`.
 fn log_ratio(before: &Window, after: &Window) -> f64 {
     (after.bytes_per_s / before.bytes_per_s).ln()
 }
@@ -115,8 +114,8 @@ impl Trial {
         self.level
     }
 
-    /// Takes the next window; `None` while it is open. Windows of one depth one after the other are
-    /// added to what is known of the noise.
+    /// Takes the next window; `None` while the trial is undecided. Consecutive windows of one depth add to the known
+    /// noise.
     pub(super) fn add(&mut self, now: Window, spread: &mut Spread) -> Option<Judgement> {
         if self.last.depth == now.depth {
             spread.add(&self.last, &now);

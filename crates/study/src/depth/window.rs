@@ -2,10 +2,10 @@
 
 /// Share of the wanted depth that must have been in flight.
 const IN_FLIGHT: f64 = 0.7;
-/// Multiple of their mean latency that requests of before have to go, until measuring begins after a change
-/// of the depth.
+/// Multiple of the mean latency for which measuring waits after a change of the depth, until earlier requests are
+/// gone.
 const SETTLE: f64 = 1.5;
-/// A window lasts this many mean latencies at least, so that whole rounds of requests are counted.
+/// Least length of a window in mean latencies, so that whole rounds of requests are counted.
 const ROUNDS: f64 = 3.0;
 /// Weight of a new window against those before it.
 const NEWEST: f64 = 0.3;
@@ -104,7 +104,7 @@ impl GatheredIntervals {
         }
     }
 
-    /// Adds an interval, and answers the window when it is long enough. It begins again then.
+    /// Adds an interval, and returns the window when it is long enough. The next window begins then.
     pub(super) fn add(&mut self, interval: &DepthInterval, depth: usize) -> Option<Window> {
         if !interval.is_sensible() {
             return None;

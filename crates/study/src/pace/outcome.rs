@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{TargetSource, Targets};
 
-/// Slices of time that are kept at most: then each two become one of twice the length.
+/// Maximum number of slices of time that are kept: then each two become one of twice the length.
 const MOST_SLICES: usize = 480;
 /// Length of a slice at first, in seconds.
 const SLICE_S: f64 = 1.0;
@@ -23,7 +23,7 @@ pub enum HeldBy {
     P99,
     /// The foreground's throughput.
     Throughput,
-    /// The background itself used less than it was allowed: the device, or another limit.
+    /// The background itself used less than it was allowed: its device, or another limit, held it.
     Itself,
 }
 

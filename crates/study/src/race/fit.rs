@@ -246,7 +246,8 @@ impl Scatter {
         }
     }
 
-    /// An entrant that does not: without its worst cell if that is all there is to it, wild if not.
+    /// Track of an entrant that scatters beyond chance: without its worst cell if that is the only reason, and else
+    /// marked as wild.
     fn exception(&self, row: &[f64]) -> Track {
         match without_farthest(row).filter(|(_, others)| !self.is_exceeded(others)) {
             Some((block, others)) => Track {
@@ -268,8 +269,8 @@ fn chi_square_share(deviation: f64, blocks: usize) -> f64 {
     (1.0 - part + deviation * part.sqrt()).powi(3)
 }
 
-/// The place of the value farthest from the median, and the others. `None` of two values: there is
-/// no telling which of them stands off.
+/// Index of the value farthest from the median, and the others. `None` for two values: it is unknown which of them
+/// stands off.
 fn without_farthest(row: &[f64]) -> Option<(usize, Vec<f64>)> {
     if row.len() < 3 {
         return None;

@@ -95,7 +95,7 @@ impl DiskEvidence {
         latency && self.at_equal_iops.map_or(!by_io, moved)
     }
 
-    /// True if a request asks for clearly more I/O (or less, for a negative direction) than before.
+    /// True if a request makes clearly more I/O (or less, for a negative direction) than before.
     pub(crate) fn demand_moved(&self, direction: f64) -> bool {
         let moved =
             |shift: &Shift| shift.shows(LEVEL, LEAST_AWAIT) && shift.size() * direction > 0.0;

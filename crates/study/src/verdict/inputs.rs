@@ -35,8 +35,8 @@ pub enum ResponseFigure {
 }
 
 impl ServiceTimes {
-    /// The series of each figure, with NaN where a slot has too few requests for it: a percentile says
-    /// nothing unless about one request lies beyond it.
+    /// The series of each figure, with NaN where a slot has too few requests for it: a percentile has no meaning
+    /// unless about one request lies beyond it.
     pub(crate) fn metrics(&self) -> Vec<(ResponseFigure, Vec<f64>)> {
         let with = |values: &[f64], least: f64| -> Vec<f64> {
             let pairs = values.iter().zip(&self.requests);
@@ -140,7 +140,7 @@ pub struct Windows {
     pub days: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// Slots after a moment that are left out: a service that starts again is slow at first.
+/// Number of slots after a moment that are left out: a service that starts again is slow at first.
 const SETTLE: usize = 1;
 /// Earlier days that are examined.
 const MOST_DAYS: usize = 7;

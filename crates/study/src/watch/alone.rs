@@ -31,7 +31,7 @@ const ALIKE: f64 = 0.03;
 /// Tolerance within which the writes of all devices together are a whole multiple of what their array writes: as many
 /// times as it has copies.
 const WHOLE: f64 = 0.1;
-/// A device that is busy for so much of the time while requests take so long, in seconds, does not keep up.
+/// Share of busy time, and latency of requests in seconds, from which a device does not keep up.
 const BUSY: f64 = 0.95;
 const LONG_S: f64 = 0.2;
 

@@ -16,8 +16,8 @@ pub struct EventFigure {
     pub value: f64,
 }
 
-/// Something that was found while watching. It appears once: it begins, its figures may change
-/// while it lasts, and it ends.
+/// An event that was found while watching. It appears once: it begins, its figures may change while it lasts, and it
+/// ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WatchEvent {

@@ -64,7 +64,7 @@ impl EventTracker {
         })
     }
 
-    /// Takes what is seen at one moment only: an event that is over as it begins.
+    /// Enters a sighting of one moment only: an event that is over as it begins.
     pub(super) fn note(
         &mut self,
         code: EventCode,
@@ -90,8 +90,8 @@ impl EventTracker {
         self.close(is_over)
     }
 
-    /// Ends all events where no sample follows the one at `last`. Those seen in it are unfinished: a rule looks once a
-    /// second.
+    /// Ends all events where no sample follows the one at `last`. Events seen in that sample are unfinished: a rule
+    /// looks once a second.
     pub(super) fn finish(&mut self, last: SampleTime) -> Vec<EventChange> {
         let mut changes =
             self.close(|entry| last.elapsed - entry.seen.elapsed >= Nanos::from_secs(1));

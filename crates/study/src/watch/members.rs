@@ -26,8 +26,8 @@ pub(super) fn is_rebuilt(array: &DeviceSample) -> bool {
     matches!(action, Some(SyncAction::Recover | SyncAction::Reshape))
 }
 
-/// The members that should do alike: without spares, failed ones, and those that are only written.
-/// Empty where one of them was not seen for as long.
+/// The members that should do the same: without spares, failed ones, and those that are only written. Empty where one
+/// of them was not seen for as long.
 pub(super) fn sides<'a>(
     array: &'a DeviceSample,
     sample: &'a Sample,

@@ -10,7 +10,7 @@ use super::history::DeviceHistory;
 /// Settings that a person may choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// A device with requests in flight of which none completes for so long has stalled.
+    /// Time without completions after which a device with requests in flight has stalled.
     pub stall: Nanos,
     /// The devices that are requested; none means all.
     pub names: Vec<String>,
@@ -72,8 +72,8 @@ pub(super) struct Devices<'a> {
     /// Devices that do the work: the disks, or, where no disk is in view, the devices that lie on no other one in
     /// view: in a log of an array alone, and where only loop devices are in use.
     pub(super) disks: Vec<&'a DeviceSample>,
-    /// The arrays and volumes of a log next to its disks, and partitions whose disk it lacks. It does not tell
-    /// what they lie on: the disks, whose work is theirs then, or something that it does not show.
+    /// Arrays and volumes of a log beside its disks, and partitions whose disk it lacks. The log does not show what
+    /// they lie on: the disks, whose work is theirs then, or something that it does not list.
     unplaced: Vec<&'a DeviceSample>,
     /// The devices that are requested; none means all.
     wanted: HashSet<DeviceId>,
@@ -105,8 +105,8 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// The devices of which something is true now, without those of which it may be true only since it is of one
-    /// that they may lie on.
+    /// The devices for which something is true now, without those for which it may be true only because it is true
+    /// for one that they may lie on.
     pub(super) fn causes(&self, is: impl Fn(&DeviceSample) -> bool) -> Vec<&'a DeviceSample> {
         let all = self.disks.iter().chain(&self.unplaced).copied();
         let mut seen: Vec<&DeviceSample> = all.filter(|device| is(device)).collect();

@@ -270,7 +270,7 @@ impl Host {
         }
     }
 
-    /// Plays so many seconds, changed by `change` before each, and gives all that was found.
+    /// Plays so many seconds, changed by `change` before each, and returns all findings.
     pub(crate) fn play(
         mut self,
         seconds: u32,

@@ -23,7 +23,7 @@ use crate::watch::rule::{Rule, RuleInput, Sighting};
 /// Points that it looks back, and interval of its observations.
 const WINDOW: usize = 240;
 const EVERY: u64 = 10;
-/// The first level must have been held for so long, and the second, in seconds.
+/// Least time for which the first and the second level must have been held, in seconds.
 const BEFORE_S: f64 = 45.0;
 const AFTER_S: f64 = 15.0;
 /// The second level is at most this share of the first.
@@ -155,7 +155,7 @@ fn find(points: &[Point]) -> Option<LostLevel> {
     })
 }
 
-/// The level that was lost at a point, if it is one by which burst credit ends.
+/// The level that was lost at a point, if burst credit ended there.
 fn lost_at(points: &[Point], at: usize, rate: fn(&Point) -> f64) -> Option<LostLevel> {
     let (first, second) = points.split_at(at);
     let seconds = |points: &[Point]| points.iter().map(|point| point.seconds).sum::<f64>();

@@ -17,8 +17,8 @@ use crate::watch::rule::{Rule, RuleInput, Sighting};
 /// Time that it looks back, in seconds, and the least number of samples.
 const WINDOW_S: f64 = 5.0;
 const LEAST: usize = 3;
-/// A group that uses so much of its limit is at it. The kernel grants in slices of 100 ms, and what a slice leaves
-/// may be lost.
+/// Share of its limit from which a group is at it. The kernel grants in slices of 100 ms, and the rest of a slice may
+/// be lost.
 const AT: f64 = 0.9;
 /// Share of the time for which tasks wait.
 const WAITS: f64 = 0.1;

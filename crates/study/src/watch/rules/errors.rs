@@ -110,8 +110,8 @@ fn of_log(subject: Subject, device: Option<&DeviceSample>, errors: &LoggedErrors
     }
 }
 
-/// The device that the kernel's log means. Of NVMe it names the controller, as `nvme2`, or one of
-/// several paths, as `nvme2c1n1`; the disk is `nvme2n1`.
+/// The device that the kernel's log refers to. For NVMe it names the controller, as `nvme2`, or one of several paths,
+/// as `nvme2c1n1`; the disk is `nvme2n1`.
 fn meant<'a>(name: &str, sample: &'a Sample) -> Option<&'a DeviceSample> {
     if let Some(device) = sample.named(name) {
         return Some(device);
@@ -228,7 +228,7 @@ impl Errors {
     }
 }
 
-/// Members that are missing or were given up: what to say, and how many are missing.
+/// Members that are missing or were given up: the sentence about them, and their number.
 fn trouble(array: &DeviceSample, state: &ArraySample) -> Option<(String, u32)> {
     let faulty: Vec<&str> = state
         .members

@@ -137,7 +137,7 @@ fn by_counters(held: &Held, sighting: Sighting) -> Sighting {
     }
 }
 
-/// The level at which the disks are held together, if they are and none is by itself.
+/// The level at which the disks are held together, if they are and none is held by itself.
 fn held_together(now: &RuleInput<'_>) -> Option<Held> {
     let series: Vec<(DeviceId, &[Point])> = now
         .disks()
