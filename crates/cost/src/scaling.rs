@@ -85,7 +85,7 @@ pub(crate) struct Idle {
     pub(crate) sentences: Vec<String>,
 }
 
-/// Compares what is paid for with what the workload's peak needs of the same volumes.
+/// Compares the provision that is paid for with what the workload's peak needs of the same volumes.
 pub(crate) fn idle(
     have: &OwnedVolumes,
     offers: &[Offer],

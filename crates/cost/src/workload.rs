@@ -15,7 +15,7 @@ use ui::exit::{ExitClass as _, Failure};
 pub(crate) const MONTH_S: f64 = 730.0 * 3600.0;
 /// Share of the I/O that may take longer than the latency of `--p99`.
 const LATE: f64 = 0.01;
-/// Length of an interval of a trace: caps of clouds are kept over a second.
+/// Length of an interval of a trace: clouds enforce their caps over a second.
 const STEP: Nanos = Nanos::from_secs(1);
 /// Steps in which a rate between the mean and the peak is tried.
 const STEPS: u32 = 200;
@@ -324,7 +324,7 @@ impl Workload {
         }
     }
 
-    /// The share of I/O that waits longer than `budget_s` behind caps, each interval being even in itself.
+    /// Share of the I/O that waits longer than `budget_s` behind caps, where each interval is even in itself.
     fn late(&self, caps: Demand, merge: Bytes, budget_s: f64) -> f64 {
         let (mut ops, mut late) = (0.0, 0.0);
         // Seconds of work that wait behind each cap.

@@ -27,7 +27,7 @@ pub(crate) fn apply(settings: &ThreadSettings) -> io::Result<()> {
     Ok(())
 }
 
-/// The value of a request's or thread's priority in the kernel's calls (ioprio.h).
+/// Value of a request's or thread's priority in the kernel's calls (ioprio.h).
 pub(crate) fn packed(priority: Priority) -> u16 {
     u16::from(priority.class) << 13 | (priority.hint & 0x3ff) << 3 | u16::from(priority.level & 7)
 }

@@ -63,7 +63,7 @@ impl From<FioError> for JobFileErrors {
 }
 
 impl JobFileErrors {
-    /// The errors, or `value` where there are none. What is said of several jobs at one line is said once.
+    /// The errors, or `value` where there are none. The same error of several jobs at one line is kept once.
     ///
     /// # Errors
     /// When there is any.

@@ -10,7 +10,8 @@ const NAMES: [&str; 34] = [
     "ESPIPE", "EROFS", "EMLINK", "EPIPE", "EDOM", "ERANGE",
 ];
 const EIO: i32 = 5;
-/// Data that is not what it should be. fio counts it with failed checks, whatever request found it.
+/// Error number for data that differs from what was written. fio counts it with failed checks, whatever request found
+/// it.
 const EILSEQ: i32 = 84;
 
 /// Errors of one kind of request.
@@ -79,8 +80,8 @@ impl NonFatal {
         Ok(())
     }
 
-    /// `ignore_error=`: lists for reads, writes and checks, the errors of each at colons. As in fio a list has the
-    /// job go on with these, and with these only.
+    /// `ignore_error=`: lists for reads, writes and checks, with the errors of each separated by colons. As in fio
+    /// the job goes on with the listed errors, and with these only.
     pub(crate) fn ignore(&mut self, value: &str) -> Result<(), String> {
         let mut lists = value.split(',');
         for kind in [&mut self.reads, &mut self.writes, &mut self.checks] {

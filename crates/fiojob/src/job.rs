@@ -30,7 +30,7 @@ pub struct SizeSplit {
     pub percent: f64,
 }
 
-/// The option that gives the sizes of a direction. As in fio a later variant has the last word over an earlier one,
+/// The option that gives the sizes of a direction. As in fio a later variant takes precedence over an earlier one,
 /// wherever both stand in the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SizeOption {
@@ -48,7 +48,7 @@ pub(crate) enum SizeOption {
 pub enum IoEngine {
     /// `io_uring` and `libaio`: `iodepth` requests in flight.
     Queued,
-    /// `psync`, `sync`, `pvsync` and `pvsync2`: one after another, whatever `iodepth` says.
+    /// `psync`, `sync`, `pvsync` and `pvsync2`: one request after another, whatever `iodepth` is.
     Blocking,
 }
 
@@ -83,7 +83,7 @@ pub enum Distribution {
     Normal(f64),
     /// Parts of the file, in order.
     Zoned(Vec<ZonePart>),
-    /// Parts from the start of the file on, of so many bytes each: no request lies behind them.
+    /// Parts from the start of the file on, of so many bytes each: no request lies beyond them.
     ZonedBytes(Vec<ZoneBytes>),
 }
 
@@ -122,7 +122,7 @@ pub enum ZoneMode {
 pub struct Zones {
     /// `zonemode=`.
     pub mode: ZoneMode,
-    /// `zonesize=`: moved before the next zone; with `zbd` the length of a zone.
+    /// `zonesize=`: bytes transferred before the next zone; with `zbd` the length of a zone.
     pub size: u64,
     /// `zonerange=`: length of a zone; by default `zonesize`.
     pub range: u64,
@@ -163,15 +163,15 @@ pub struct Job {
     pub read_percent: u64,
     /// `bs=`, `bsrange=` and `bssplit=`: at least one for each direction.
     pub sizes: PerDirection<Vec<SizeSplit>>,
-    /// `bs_is_seq_rand=`: those of reads are of sequential requests, and those of writes of random ones.
+    /// `bs_is_seq_rand=`: sizes of reads are for sequential requests, and those of writes for random ones.
     pub(crate) sizes_by_order: bool,
     /// Option that gave them.
     pub(crate) sizes_by: PerDirection<SizeOption>,
-    /// Bytes that `rw=PATTERN:STEP` adds behind each request of a sequential job.
+    /// Bytes that `rw=PATTERN:STEP` adds after each request of a sequential job.
     pub step: i64,
     /// `rw=PATTERN:NUMBER` of a random job: a place is drawn for every so many-th request.
     pub every: u32,
-    /// `rw_sequencer=identical`: requests between these are at the place of the last one, and not behind it.
+    /// `rw_sequencer=identical`: requests between these are at the place of the last one, and do not follow it.
     pub repeats_places: bool,
     /// `percentage_random=`: requests of a random job whose place is drawn, in percent.
     pub random_percent: PerDirection<u64>,
@@ -253,8 +253,7 @@ pub struct Job {
     pub randseed: Option<u64>,
     /// `randrepeat=`: the same places in every run.
     pub randrepeat: bool,
-    /// `allrandrepeat=`: the same of all else that is drawn, and of places whatever `randrepeat`
-    /// says.
+    /// `allrandrepeat=`: the same for everything else that is drawn, and for places whatever `randrepeat` is.
     pub allrandrepeat: bool,
     /// `stonewall`: it begins when all before it have ended.
     pub stonewall: bool,
@@ -266,14 +265,14 @@ pub struct Job {
     pub kb_base: u64,
     /// Options that are neither places nor sizes.
     pub rules: Rules,
-    /// Notes on options that are not done as they are named, by their chief names.
+    /// Notes on options that are replaced by the nearest thing, by their main names.
     pub notes: BTreeMap<&'static str, &'static str>,
     /// Options of the command line for which the job file has another value.
     pub overridden: BTreeSet<&'static str>,
     /// Place of each option, by its chief name.
     pub places: BTreeMap<&'static str, JobFileLine>,
-    /// Value of each option that is done, by its chief name, with variables and keywords replaced; a switch
-    /// without a value has `1`.
+    /// Value of each option that is done, by its main name, with variables and keywords replaced; a switch without a
+    /// value has `1`.
     pub given: BTreeMap<&'static str, String>,
 }
 
@@ -376,7 +375,7 @@ impl Job {
             && (!self.pattern.writes || percent.write == 100)
     }
 
-    /// Passes over the size. An SSD ages by being written over: a second pass writes no block that is empty.
+    /// Number of passes over the size. An SSD ages by being overwritten: a second pass finds no empty block.
     pub fn passes(&self) -> u64 {
         match self.rules.ages {
             true => self.loops.max(2),
@@ -384,8 +383,8 @@ impl Job {
         }
     }
 
-    /// The error that says `text` of one of its options, where that stands; of the job's section
-    /// where it does not be at all.
+    /// An error in an option, with the place of that option; with the place of the job's section where the option is
+    /// not given.
     pub fn error(&self, option: &str, text: impl Into<String>) -> FioError {
         self.places
             .get(option)
@@ -402,8 +401,7 @@ impl Job {
         }
     }
 
-    /// True if it syncs when its last write has come back. Both options ask for that, and neither takes back
-    /// what the other asks for.
+    /// True if it syncs when its last write has completed. Both options ask for that, and neither cancels the other.
     pub fn syncs_at_end(&self) -> bool {
         self.end_fsync || self.fsync_on_close
     }

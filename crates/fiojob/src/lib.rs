@@ -63,8 +63,8 @@ pub use rules::{
     SteadyStateRule, SyncIo, VerifyMethod,
 };
 
-/// Reads the job file `name`, whose text is `text`: its jobs in order, each with all that the
-/// global sections before it say.
+/// Reads the job file `name`, whose text is `text`: its jobs in order, each with the options of the global sections
+/// before it.
 ///
 /// # Errors
 /// All lines that cannot be read or done, each with the file, the line and the option.
@@ -76,8 +76,8 @@ pub fn read(
     read_with(name, text, &[], surroundings)
 }
 
-/// The same beside `options` of a command line, as `name=value` in their order. As in fio what stands before the first
-/// `name` is for all jobs, unless the file says otherwise, and each `name` begins a job before those of the file.
+/// Reads a job file beside `options` of a command line, as `name=value` in their order. As in fio, options before the
+/// first `name` apply to all jobs, unless the file gives them, and each `name` begins a job before those of the file.
 ///
 /// # Errors
 /// As for [`read`], and all options that cannot be read or done.

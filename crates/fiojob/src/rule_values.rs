@@ -170,7 +170,7 @@ pub(super) fn steady(value: &str) -> Result<SteadyStateRule, String> {
     }
 }
 
-/// Shares of priorities: `SIZE/PERCENT`, `SIZE/PERCENT/CLASS/LEVEL` or with a hint behind, at colons.
+/// Shares of priorities: `SIZE/PERCENT`, `SIZE/PERCENT/CLASS/LEVEL` or followed by a hint, separated by colons.
 pub(super) fn split(text: &str, kb_base: u64) -> Result<Vec<PrioritySplit>, String> {
     let mut splits = Vec::new();
     for part in text.split(':').filter(|part| !part.is_empty()) {

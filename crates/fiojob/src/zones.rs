@@ -58,9 +58,9 @@ fn draws_unevenly(job: &Job) -> bool {
     job.distribution != Distribution::Uniform || !job.draws_all()
 }
 
-/// An option that does not fit `zonemode=zbd` on a target without zones, and why. fio then keeps a write pointer in
-/// each zone: a job that writes fills one zone after another, or at random those of the places that it draws, and one
-/// that reads finds nothing in zones that it did not write itself.
+/// An option that does not fit `zonemode=zbd` on a target without zones, and the reason. fio then keeps a write
+/// pointer in each zone: a job that writes fills one zone after another, or at random those of the places that it
+/// draws, and one that reads finds nothing in zones that it did not write itself.
 fn problem_of_zoned(job: &Job) -> Option<(&'static str, &'static str)> {
     let (zones, pattern) = (job.zones, job.pattern);
     let is_multiple = |bytes: u64| bytes.is_multiple_of(zones.size);

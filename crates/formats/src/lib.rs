@@ -52,8 +52,8 @@ impl Format {
     }
 }
 
-/// Reads all documents that `text` holds, in their order. What they are is told by what they say,
-/// and never by a name; text around them that is none of ours is passed over.
+/// Reads all documents in `text`, in their order. Their format is recognized by their content, never by a name; other
+/// text around them is skipped.
 ///
 /// # Errors
 /// When a document is damaged or cut short, or there is none.
@@ -90,7 +90,7 @@ fn named(grids: &mut Vec<Summary>) -> Vec<Summary> {
     std::mem::take(grids)
 }
 
-/// Adds a cell to its grid, or begins another one: each version of the tool has its own.
+/// Adds a cell to its grid, or begins another one: each version of the tool has a grid of its own.
 fn add_cell(grids: &mut Vec<Summary>, cell: Summary) {
     match grids.last_mut() {
         Some(grid) if grid.tool == cell.tool => grid.phases.extend(cell.phases),
@@ -98,8 +98,8 @@ fn add_cell(grids: &mut Vec<Summary>, cell: Summary) {
     }
 }
 
-/// Writes a summary in another tool's format. What it does not know is left out where the format
-/// allows that; nothing is made up.
+/// Writes a summary in another tool's format. Unknown values are left out where the format allows that; nothing is
+/// made up.
 ///
 /// # Errors
 /// When the format has no place for any of its phases.

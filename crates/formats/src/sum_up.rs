@@ -5,13 +5,13 @@ use record::{
     Percentile, Phase, PhaseSummary, Run, Samples, Summary, Window, WorkSummary,
 };
 
-/// The percentiles that fio gives unless it is told otherwise, and the 99.999th.
+/// Percentiles that fio gives by default, and the 99.999th.
 const PERCENTILES: [f64; 18] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99, 99.999,
 ];
 
-/// Sums up a run. Intervals, findings and what was seen over time have no place in it.
+/// Sums up a run. Intervals, findings and figures over time have no place in a summary.
 pub fn sum_up(run: &Run) -> Summary {
     Summary {
         tool: format!("disksmith {}", run.disksmith),
@@ -45,8 +45,8 @@ fn of_phase(run: &Run, phase: &Phase) -> PhaseSummary {
     }
 }
 
-/// The workload. Of jobs that differ and were summed up only what holds for all of them is said: a mean is
-/// nothing that any of them was asked for.
+/// The workload. For jobs that differ and were summed up, it has only what holds for all of them: none of them was
+/// run with the mean.
 fn work(run: &Run, phase: &Phase) -> WorkSummary {
     let workload = &phase.workload;
     let mut details = workload.details.clone().unwrap_or_default();

@@ -130,9 +130,8 @@ impl StoredDocument {
     }
 }
 
-/// Makes sure that the run will come back as it is. JSON has no NaN and no infinity, and a
-/// histogram whose parts contradict each other is refused when read: either would make a run that
-/// can be listed and never shown.
+/// Makes sure that the run can be read again. JSON has no NaN and no infinity, and a histogram whose parts contradict
+/// each other is refused when read: either would make a run that can be listed and never shown.
 ///
 /// Piece by piece, because a long run read back as a whole would take as much memory again.
 fn faithful(run: &Run) -> Result<()> {
@@ -185,8 +184,8 @@ mod tests {
     use crate::testing::{arbitrary, database_run, imported_run, small_run};
     use proptest::prelude::*;
 
-    /// A document of the first form. When this no longer reads, no run that was kept does: raise
-    /// FORM and write the step between, instead of changing the fixture.
+    /// A document of the first form. If this can no longer be read, no run that was kept can: raise FORM and write
+    /// the step between, instead of changing the fixture.
     const FORM_1: &str = include_str!("fixtures/run-form-1.json");
 
     fn packed(json: &str, form: u32) -> StoredDocument {

@@ -16,9 +16,9 @@ const CANDIDATES: &str = "
     ORDER BY id = ?1 DESC, started DESC, number DESC";
 
 impl Ledger {
-    /// The id of the one run that `word` names: a whole id, the beginning or the end of one, `last`
-    /// for the one that was added last, or `last~1` for the one before. That is the order in which runs came into
-    /// the ledger, and not that of their dates: what is imported today may be of last year.
+    /// Id of the one run that `word` names: a whole id, the beginning or the end of one, `last` for the one that was
+    /// added last, or `last~1` for the one before. That is the order in which runs came into the ledger, and not that
+    /// of their dates: a run imported today may be of last year.
     ///
     /// # Errors
     /// When no run answers to it, or more than one does.

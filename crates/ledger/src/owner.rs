@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The process that works on something, as it can be determined from every other.
+/// The process that works on something, as any other process can determine it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// The host's name.

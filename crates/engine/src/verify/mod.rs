@@ -91,7 +91,8 @@ impl<'a> Verifier<'a> {
         self.read_back(&pending, interrupt);
     }
 
-    /// Reads back all writes that were not yet, where the job asks for it, after the last one has completed.
+    /// Reads back all writes that were not read back yet, where the job asks for it, after the last one has
+    /// completed.
     pub(crate) fn read_all(&self, interrupt: &AtomicBool) {
         if self.rules.reads_back && !self.checks_reads && !self.is_fatal() {
             let all = self.history().all();

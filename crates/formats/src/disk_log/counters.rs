@@ -30,7 +30,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// The figures of the seconds since an earlier reading. A counter that went back leaves them unknown.
+    /// Figures of the seconds since an earlier reading; unknown where a counter went back.
     pub(crate) fn since(&self, before: &Counters, seconds: f64) -> Figures {
         let mut figures = Figures::default();
         let mut waited = None;

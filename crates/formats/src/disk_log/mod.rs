@@ -52,7 +52,7 @@ use text::ColumnsLost;
 /// Content of the first report of a run of iostat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FirstReport {
-    /// Told by the blank line that `iostat -y` leaves in its place; else the means since boot.
+    /// Recognized by the blank line that `iostat -y` leaves in its place; else the means since boot.
     #[default]
     Tell,
     /// The means since boot.
@@ -102,7 +102,7 @@ pub struct LogReport {
     /// True if the report is the only one of its run of iostat, and the log does not give its length, where that is
     /// zero. Where it shows the means since boot, nothing better is known of that run.
     pub alone: bool,
-    /// The run of the tool that printed it, from 1; all are 1 where nothing tells where runs begin.
+    /// Number of the run of the tool that printed it, from 1; 1 for all where the log does not show where runs begin.
     pub run: u64,
 }
 

@@ -54,8 +54,7 @@ impl LineNotes {
 pub struct Notes {
     /// Lines that are no part of what iostat prints.
     pub garbage: LineNotes,
-    /// Lines of figures that were cut off. What they have is used, but for a last figure that may
-    /// be cut itself.
+    /// Lines of figures that were cut off. Their figures are used, but for a last one that may be cut itself.
     pub cut: LineNotes,
     /// Number of samples, without those since boot.
     pub samples: u64,
@@ -69,7 +68,7 @@ pub struct Notes {
     pub guess: Option<ColumnGuess>,
     /// The order of day and month that was assumed, where no date of the log shows it.
     pub date_order: Option<DateOrder>,
-    /// The log does not say how long its intervals are, and they were taken to be a second.
+    /// True if the log does not give the length of its intervals, which were taken to be a second.
     pub interval_unknown: bool,
     /// Number of places in which a device was missing and was taken to have been idle, as with `-z`.
     pub missing: u64,

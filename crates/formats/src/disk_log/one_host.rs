@@ -29,7 +29,7 @@ const COUNTS: [&str; 13] = [
 const LONGEST: usize = 255;
 
 impl OneHost {
-    /// Takes the name of a host, in this line.
+    /// Takes the name of a host from this line.
     ///
     /// # Errors
     /// Where another host was named first.
@@ -45,8 +45,8 @@ impl OneHost {
         }
     }
 
-    /// True if two words in front of lines are names of hosts. They may count something else, such as runs, or be
-    /// aliases, where the tool itself names its host, and that is neither of them.
+    /// True if two words in front of lines are names of hosts. They may instead be counts, such as numbers of runs,
+    /// or aliases, where the tool itself names its host and that is neither of them.
     pub(crate) fn are_hosts(&self, one: &str, other: &str) -> bool {
         let is_one_of = |name: &String| {
             [one, other]
@@ -80,7 +80,8 @@ fn label(name: &str) -> &str {
     }
 }
 
-/// The words in which what two lines have in front tells two hosts: the same word with another number, as `db1` and `db2`.
+/// Words in which the texts in front of two lines name two hosts: the same word with another number, as `db1` and
+/// `db2`.
 pub(crate) fn in_fronts<'a>(one: &'a str, other: &'a str) -> Option<(&'a str, &'a str)> {
     let letters = |word: &'a str| {
         word.split(|c: char| c.is_ascii_digit())
@@ -101,8 +102,8 @@ fn words(front: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// True if a word with a number may be a host's. A number of its own counts or is a time, and so does one behind a word
-/// that counts.
+/// True if a word with a number may be the name of a host. A number alone is a count or a time, and so is one after a
+/// word that counts.
 fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic())
         && word.contains(|c: char| c.is_ascii_digit())

@@ -196,7 +196,7 @@ impl Pace {
         }
     }
 
-    /// The median of the last distances, so that one that is longer changes nothing.
+    /// Median of the last distances, so that a single longer one changes nothing.
     fn usual(&mut self) -> Nanos {
         let mut sorted: Vec<f64> = self.distances.iter().copied().collect();
         sorted.sort_by(f64::total_cmp);

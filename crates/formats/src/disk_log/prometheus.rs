@@ -149,7 +149,7 @@ impl Matrix {
         self.hosts.first().filter(|host| !host.is_empty()).cloned()
     }
 
-    /// The reports, of which the first is told by the second reading. `line` is the last line of the log.
+    /// The reports; the second reading gives the first of them. `line` is the last line of the log.
     ///
     /// # Errors
     /// When it cannot tell what one host did.

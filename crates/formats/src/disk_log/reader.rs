@@ -199,7 +199,7 @@ impl ReaderState {
             .try_for_each(|line| self.line(&line))
     }
 
-    /// Names of two hosts in front of the last two headers, or in headings above two.
+    /// Names of two hosts in front of the last two headers, or in the headings above two.
     fn hosts_in_front(&self) -> Option<(&str, &str)> {
         let hosts = self.prefix.hosts();
         let hosts = hosts.filter(|(first, other)| self.host.are_hosts(first, other));
@@ -371,7 +371,7 @@ impl ReaderState {
         }
     }
 
-    /// Makes a sample of the next report that is complete. Returns whether there was one.
+    /// Makes a sample of the next complete report. Returns whether there was one.
     fn pass_on(&mut self) -> bool {
         let Some(report) = self.report() else {
             return false;
@@ -392,7 +392,7 @@ impl ReaderState {
     }
 }
 
-/// True if a line begins a text log of iostat, or one that names its host. It may be appended behind a cut.
+/// True if a line begins a text log of iostat, or names its host. It may be appended after a cut.
 fn is_text(line: &str) -> bool {
     ["Linux ", "avg-cpu", "Device"]
         .iter()

@@ -27,11 +27,11 @@ pub(crate) struct Report {
     /// True if it is the first report of a run that left the means since boot out (`-y`).
     pub(crate) boot_omitted: bool,
     pub(crate) at: Option<Instant>,
-    /// The seconds of its interval, where the log tells them. It shows no means since boot then.
+    /// Length of its interval in seconds, where the log gives it. The report does not show means since boot then.
     pub(crate) length: Option<f64>,
     pub(crate) cpu: Option<CpuShares>,
     pub(crate) rows: Vec<Row>,
-    /// Lines of it are lost, so that devices may be missing that were not idle.
+    /// True if lines of the report are lost, so that devices may be missing that were not idle.
     pub(crate) damaged: bool,
     has_header: bool,
 }
@@ -110,8 +110,8 @@ impl Reports {
         self.current = Report::default();
     }
 
-    /// A run of iostat begins. A time that is before it is that of its first report, as a script prints it that
-    /// runs `date` and iostat again and again.
+    /// Begins a run of iostat. A time before it is that of its first report, as from a script that runs `date` and
+    /// iostat again and again.
     pub(crate) fn begin_run(&mut self) {
         self.end();
         self.current.damaged = false;
@@ -124,8 +124,8 @@ impl Reports {
         self.boot_omitted = true;
     }
 
-    /// A blank line. Between a header and its first line iostat prints none: something put one between all lines,
-    /// and they tell nothing.
+    /// Takes a blank line. iostat prints none between a header and its first line: where one is there, something put
+    /// one between all lines, and blank lines have no meaning.
     pub(crate) fn blank(&mut self) {
         if self.current.has_header && self.current.rows.is_empty() {
             self.boot_omitted = false;

@@ -233,7 +233,7 @@ fn figure_of(fields: &[&str]) -> Parsed {
     }))
 }
 
-/// The table below a header of `sadf -d`. With -h it has all devices in one row, which is not read.
+/// Table below a header of `sadf -d`. With -h it has all devices in one row, which is not read.
 fn header(text: &str) -> Option<Table> {
     let names = text.strip_prefix(HEADER)?;
     let disks = names
@@ -262,7 +262,7 @@ fn is_figure(text: &str) -> bool {
             .is_some_and(|time| stamp(time).is_some() || is_number(time))
 }
 
-/// An instant as sadf prints it: with UTC behind it, of the host's zone (`-t`), or in seconds since 1970 (`-U`).
+/// An instant as sadf prints it: followed by UTC, in the host's zone (`-t`), or in seconds since 1970 (`-U`).
 fn instant(text: &str, calendar: &mut Calendar) -> Option<Instant> {
     if let Ok(seconds) = text.parse() {
         return Some(Instant {

@@ -15,7 +15,7 @@ use super::{Columns, other};
 
 /// Words of a line where the host was started.
 const RESTART: [&str; 2] = ["LINUX", "RESTART"];
-/// Words that a time of day has at the most, with the half of the day and a zone.
+/// Maximum number of words of a time of day, with the half of the day and a zone.
 const TIME_WORDS: usize = 5;
 const DAY: f64 = 86_400.0;
 /// Columns that no other report of sar has together.
@@ -250,8 +250,8 @@ fn is_restart(text: &str) -> bool {
     false
 }
 
-/// True if a line shows means over all intervals, which follow the last one behind 'Average:' in the language of
-/// the host.
+/// True if a line shows means over all intervals, which follow the last one after 'Average:' in the language of the
+/// host.
 fn is_means(columns: &Columns, words: &[&str]) -> bool {
     let numbers = words.iter().filter(|word| number(word).is_some()).count();
     numbers >= columns.count() || NAMES.iter().all(|name| words.contains(name))
@@ -282,7 +282,7 @@ fn header(text: &str) -> Option<(Stamp, Table)> {
     })
 }
 
-/// The name and the figures of a row. Fewer figures than columns are those of a line that was cut off.
+/// Name and figures of a row. A row with fewer figures than columns was cut off.
 fn device(columns: &Columns, words: &[&str]) -> Option<(String, Vec<Number>)> {
     let (name, figures) = match columns.names {
         NamePlace::First => words.split_first()?,

@@ -67,7 +67,7 @@ pub(crate) fn stamp(line: &str) -> Option<Stamp> {
     })
 }
 
-/// A line without the signs with which scripts set off a time (`--- 10:31:04 ---`), and the mark of OSWatcher
+/// A line without the signs with which scripts set off a time (`--- 10:31:04 ---`), and without the mark of OSWatcher
 /// (`zzz ***Tue Mar 4 10:31:04 EST 2025`).
 fn unadorned(line: &str) -> &str {
     let is_sign = |c: char| !c.is_alphanumeric();
@@ -104,8 +104,8 @@ pub(crate) fn is_weekday(word: &str) -> bool {
     WEEKDAYS.contains(&word)
 }
 
-/// Output of `date` (`Fri Apr 10 12:38:33 EDT 2020`) with the date in numbers. Where no year is told, as in
-/// the logs of a system, the time alone is left.
+/// Output of `date` (`Fri Apr 10 12:38:33 EDT 2020`) with the date in numbers. Without a year, as in the system's
+/// logs, only the time is left.
 fn in_numbers(line: &str) -> Cow<'_, str> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let words = match words.as_slice() {

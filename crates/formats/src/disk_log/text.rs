@@ -158,8 +158,7 @@ impl Text {
         self.held_bytes = 0;
     }
 
-    /// True if the lines that are held tell their columns beyond doubt. Looked at now and then, since it
-    /// takes time.
+    /// True if the lines that are held show their columns beyond doubt. Tested now and then, since it takes time.
     fn is_told(&self) -> bool {
         self.rows.len().is_multiple_of(64)
             && known::guess(&self.rows).is_some_and(|guess| guess.checked >= ENOUGH)

@@ -87,7 +87,7 @@ impl LineJoiner {
         }
     }
 
-    /// Takes a line. Returns those that are whole, first the ones that were held.
+    /// Takes a line. Returns the lines that are complete, first the ones that were held.
     pub(crate) fn push<'a>(&mut self, line: Line<'a>) -> (Vec<Line<'static>>, Option<Line<'a>>) {
         if !self.held.is_empty()
             && let Some(is_whole) = self.continues(&line.text)
@@ -107,7 +107,7 @@ impl LineJoiner {
         }
     }
 
-    /// The lines that are held, which nothing continues. Those of a row that is not whole are left as they are.
+    /// Releases the lines that are held, which nothing continues. Those of an incomplete row are left as they are.
     pub(crate) fn release(&mut self) -> Vec<Line<'static>> {
         match self.begun {
             ContinuedPart::Header => self.join().into_iter().collect(),

@@ -85,7 +85,7 @@ pub(crate) fn times(
     })
 }
 
-/// Time of the longest of the processes, in milliseconds. What verifies reads after it wrote.
+/// Time of the longest of the processes, in milliseconds. A job that verifies reads after it wrote.
 fn time(job: &Node<'_>, options: &Options<'_>) -> Result<Option<f64>, ReadError> {
     let mut times = Vec::new();
     for key in ["read", "write", "trim", "mixed"] {

@@ -54,7 +54,7 @@ pub(crate) fn document(summary: &Summary) -> Result<String, WriteError> {
     Ok(format!("{}\n", Json::Object(entries)))
 }
 
-/// True if fio has a place for anything that is known of a phase. One that did nothing is known.
+/// True if any known value of a phase has a place in fio's format. A phase that did nothing is known.
 fn is_known(phase: &PhaseSummary) -> bool {
     let known = |flow: &FlowSummary| {
         let figures = [flow.ops_per_s, flow.bytes_per_s];
@@ -251,8 +251,8 @@ fn bins(histogram: &Histogram) -> Json {
     Json::Object(bins.into_iter().map(entry).collect())
 }
 
-/// `latency_ns`, `latency_us` and `latency_ms`: the percentage of reads, writes and trims whose completion
-/// latency was less than so long, and no less than the bound before.
+/// `latency_ns`, `latency_us` and `latency_ms`: percentages of reads, writes and trims by their completion latency,
+/// in ranges that begin with the bound before.
 fn distribution(flows: &[FlowSummary]) -> Vec<(String, Json)> {
     const BOUNDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
     let mut all = Histogram::new();

@@ -49,8 +49,8 @@ impl Token<'_> {
     }
 }
 
-/// The tokens of a statement, without comments. `None` where a quote or comment does not end, or a comment is one
-/// that servers execute.
+/// Tokens of a statement, without comments. `None` where a quote or comment does not end, or a comment is one that
+/// servers execute.
 pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -170,7 +170,8 @@ fn quoted(bytes: &[u8], has_escapes: bool) -> Option<usize> {
     }
 }
 
-/// The statement without what differs between executions: literals become `?`, lists of them one, names small.
+/// The statement without the parts that differ between executions: literals become `?`, lists of them a single one,
+/// and names lower case.
 pub fn fingerprint(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for token in tokens(text).unwrap_or_default() {

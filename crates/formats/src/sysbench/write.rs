@@ -126,7 +126,7 @@ fn flow(phase: &PhaseSummary, activity: Activity) -> Option<&FlowSummary> {
     phase.flows.iter().find(|flow| flow.activity == activity)
 }
 
-/// Rates of each direction. `None` where that is not known: a zero would be read as none.
+/// Rates of each direction. `None` where they are not known: a zero would mean no requests.
 fn rates(phase: &PhaseSummary) -> Option<String> {
     let (read, write) = (flow(phase, Activity::Read), flow(phase, Activity::Write));
     // There is no field for requests that are not distinguished.

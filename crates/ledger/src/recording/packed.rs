@@ -31,7 +31,7 @@ impl Packed {
         Some(times.packed(step, last.sample.at, samples.len(), rows, body))
     }
 
-    /// Packs a batch of samples, which follows one with that head. `None` of none.
+    /// Packs a batch of samples, which follows one with that head. `None` for no samples.
     pub(super) fn batch(samples: &[Sample], head: &mut LastHead) -> Option<Packed> {
         let (first, last) = (samples.first()?, samples.last()?);
         let rows = samples.iter().map(|one| one.devices.len()).sum();
@@ -40,8 +40,8 @@ impl Packed {
     }
 }
 
-/// Samples that are packed one after the other as they were taken: many of them are not in memory at once,
-/// which they would fill with many times what they take here.
+/// Samples that are packed one after the other as they were taken, so that not many of them are in memory at once:
+/// there they would take many times the space.
 #[derive(Default)]
 pub(super) struct Gathered {
     packer: Packer,
