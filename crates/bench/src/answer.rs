@@ -1,4 +1,4 @@
-//! Answers of the classic suites to their own questions, beside the figures of their phases.
+//! Results of the classic suites, beside the figures of their phases.
 
 use record::{Nanos, Phase, Run};
 use replay::ReplayAnswer;
@@ -83,7 +83,7 @@ pub struct Test {
     pub seconds: f64,
 }
 
-/// Random reads with so many in flight.
+/// Speed of random reads with a number in flight.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeekPoint {

@@ -1,4 +1,4 @@
-//! The formats in which `bench` and `show` answer other programs, beside JSON. `views/formatted.rs` makes them.
+//! The formats in which `bench` and `show` print for other programs, beside JSON. `views/formatted.rs` makes them.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use formats::Format;

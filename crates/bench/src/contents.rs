@@ -1,4 +1,4 @@
-//! Data that compresses or repeats: what is requested, and whether the target is the faster for it.
+//! Data that compresses or repeats: the requested shares, and the test whether the target is faster with such data.
 //!
 //! A device or file system that compresses, or stores equal blocks once, writes such data faster than random data.
 //! So both are written in turn, and their rates compared by ranks: one turn that was disturbed changes little.

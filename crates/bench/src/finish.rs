@@ -20,7 +20,7 @@ pub(crate) struct Outputs {
     pub logs: Option<Logs>,
 }
 
-/// Keeps the run, shows it, and says how it ended.
+/// Keeps the run, shows it, and returns the end of the command.
 pub(crate) fn finish(
     ran: Ran,
     args: &BenchArgs,

@@ -1,5 +1,5 @@
 //! The options of fio that `bench` takes: those of its jobs, as job files have them, and those of its command line.
-//! They are put together to jobs, which are run as those of a job file are, or go before a job file.
+//! They make jobs, which are run like those of a job file, or apply beside a job file.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct FioOptions {
     given: Vec<(&'static str, String)>,
 }
 
-/// Options of this program's own that say what is measured.
+/// This program's own options for the choice of the work, which fio's options replace.
 const CONFLICTS: [&str; 17] = [
     "suite",
     "phase",
@@ -339,7 +339,7 @@ impl FioOptions {
         Some(parent.unwrap_or(Path::new(".")).to_path_buf())
     }
 
-    /// True if the answer is asked for in fio's JSON.
+    /// True if fio's JSON is requested.
     pub(crate) fn wants_json(&self) -> bool {
         self.value("output-format")
             .is_some_and(|format| format.starts_with("json"))

@@ -1,4 +1,5 @@
-//! Lays out the test file: written fully, with data that does not compress unless that is requested, and synced.
+//! Lays out the test file: written fully, with data that does not compress unless the arguments request it, and
+//! synced.
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,4 @@
-//! The verb `bench`: suites, the preparation of a target, and what is concluded of a run.
+//! The verb `bench`: suites, the preparation of a target, and the conclusions from a run.
 
 pub(crate) mod answer;
 mod answer_format;
@@ -60,7 +60,7 @@ pub use phase_plan::PhasePlan;
 pub use session::Ran;
 pub use suite_kind::Suite;
 
-/// Measures a target and says what the figures are worth.
+/// Measures a target, and shows and keeps the run.
 pub fn bench(
     args: &BenchArgs,
     context: &mut Context,

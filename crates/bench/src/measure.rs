@@ -1,4 +1,4 @@
-//! Runs the phases on a prepared target, and decides when each has said enough.
+//! Runs the phases on a prepared target, and decides when each is long enough.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -128,7 +128,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Adds to the phase, which has ended, what was around it.
+    /// Adds the host's state around it to a phase that has ended.
     pub(crate) fn finish(self, phase: &mut Phase) {
         let after = self.since(readings(self.counters).as_deref());
         phase.surroundings = HostConditions {

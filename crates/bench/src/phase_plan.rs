@@ -1,4 +1,4 @@
-//! A phase as it is planned: its workload, and what ends it.
+//! Plan of a phase: its workload, and its end.
 
 use record::{Bytes, Nanos, Workload};
 

@@ -252,7 +252,7 @@ fn is_doubt(finding: &Finding) -> bool {
     finding.severity == Severity::Warn && is_of_source
 }
 
-/// A phase that takes just so long: rounds are compared with each other.
+/// The plan with exactly this length: rounds are compared with each other.
 fn lasting(plan: &PhasePlan, share: Nanos) -> PhasePlan {
     let mut plan = plan.clone();
     plan.workload.longest = share;

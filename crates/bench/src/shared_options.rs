@@ -1,4 +1,4 @@
-//! Options of which fio has one of the same name. With `--rw` or `--fio` they are fio's, and else this program's own.
+//! Options that fio has under the same name. With `--rw` or `--fio` they are fio's, and otherwise this program's own.
 
 use std::ops::Deref;
 

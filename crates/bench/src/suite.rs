@@ -1,4 +1,4 @@
-//! Suites: which phases there are, and what a user may change in them.
+//! Suites: their phases, and the changes that a user may make to them.
 
 use record::{Bytes, Pattern, Workload};
 
@@ -69,7 +69,7 @@ fn database() -> Vec<PhasePlan> {
     .collect()
 }
 
-/// Names of the phases of suites whose phases are known before they run.
+/// Names of the phases of suites that know their phases before they run.
 pub fn phase_names() -> Vec<String> {
     let all = database().into_iter().chain(seek::phases(false));
     all.map(|phase| phase.name).collect()

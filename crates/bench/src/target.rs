@@ -1,4 +1,4 @@
-//! The target: what it is, what may be done to it, and the file through which it is measured.
+//! The target: its kind, the consent to overwrite it, and the file through which it is measured.
 
 use std::fs::{self, File};
 use std::io;
@@ -37,7 +37,7 @@ pub(crate) struct Prepared {
     pub largest_request: Option<Bytes>,
     /// Notes for the user, as sentences.
     pub notes: Vec<String>,
-    /// The claim on what was opened (safety rule 4); a test file needs none.
+    /// Claim on the opened target (safety rule 4); a test file needs none.
     claim: Claim,
 }
 

@@ -14,7 +14,7 @@ use record::Bytes;
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, fallocate, flock};
 use rustix::io::Errno;
 
-/// Beginning and end of the names that mark files of ours.
+/// Beginning and end of the names of this program's test files.
 const PREFIX: &str = ".disksmith-";
 const SUFFIX: &str = ".tmp";
 
@@ -77,7 +77,7 @@ fn is_ours(name: &OsString) -> bool {
         .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))
 }
 
-/// True if it is a regular file that nobody holds a lock on.
+/// True if it is a regular file that no process holds a lock on.
 fn is_abandoned(path: &Path) -> bool {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else {
@@ -99,7 +99,7 @@ pub(crate) fn reserve(file: &File, size: Bytes) -> io::Result<()> {
     }
 }
 
-/// The smallest test file that says anything.
+/// Size of the smallest test file with meaningful figures.
 pub(crate) const SMALLEST: Bytes = Bytes::mib(256);
 /// The largest that is laid out without being requested.
 pub(crate) const LARGEST: Bytes = Bytes::gib(4);

@@ -4,7 +4,7 @@ use engine::Control;
 use record::{Direction, Histogram, Nanos, Phase, Run, Window, Workload};
 use study::curve::{self, SliceCompletions, TargetMet, Trial};
 
-/// A trial has so many windows.
+/// Number of windows of a trial.
 pub(crate) const WINDOWS: u64 = 40;
 
 /// Reads and writes together that completed in a window, and the number that took longer than `target`.

@@ -1,4 +1,4 @@
-//! The cheapest volumes of each type and count that carry a workload, and what rules the others out.
+//! The cheapest volumes of each type and count that carry a workload, and the reasons that rule out the others.
 
 use record::Nanos;
 
@@ -214,7 +214,7 @@ mod tests {
             .collect()
     }
 
-    /// MiB/s that can be bought for a volume of a size with so many IOPS.
+    /// Throughput in MiB/s that can be bought for a volume of a size with so many IOPS.
     fn bought_mibps(offer: &Offer, gib: u64, iops: f64, needed: f64) -> Vec<f64> {
         let mib = Bytes::mib(1).0 as f64;
         let included = offer.throughput.of(Bytes::gib(gib), iops).0 as f64 / mib;

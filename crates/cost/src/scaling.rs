@@ -1,4 +1,4 @@
-//! Money that lies idle: what a provision by time of day would save, and what is paid for and never used.
+//! Savings: a smaller provision by time of day, and provision that is paid for and not used.
 
 use record::Bytes;
 

@@ -24,7 +24,7 @@ pub(crate) struct CostReport {
     instance: Option<InstanceLimits>,
     pub(crate) choices: Vec<VolumeChoice>,
     ruled_out: Vec<RuledOut>,
-    /// Price of what carries the base load alone.
+    /// Price for a month of the cheapest volumes that carry the base load alone.
     base_month: Option<f64>,
     scaling: Option<Scaling>,
     have: Option<Idle>,

@@ -43,7 +43,7 @@ pub(crate) struct Workload {
     pub(crate) kind: &'static str,
     pub(crate) name: String,
     pub(crate) host: String,
-    /// `None` of a trace whose start is not known.
+    /// Start of the measurement; `None` for a trace whose start is not known.
     pub(crate) at: Option<Timestamp>,
     /// Intervals in the order of time; for a run, a single one.
     pub(crate) intervals: Vec<LoadInterval>,
@@ -63,7 +63,7 @@ impl Demand {
         }
     }
 
-    /// The demand that lies so far on the way to another.
+    /// The demand at this share of the way to another.
     fn towards(self, other: Demand, share: f64) -> Demand {
         let between = |from: f64, to: f64| from + (to - from) * share;
         Demand {

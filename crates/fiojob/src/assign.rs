@@ -1,4 +1,4 @@
-//! An option's value into a [`Job`].
+//! Sets the value of an option in a [`Job`].
 
 use crate::error::FioError;
 use crate::job::{Job, RateProcess, SizeOption, ZoneMode};
@@ -96,7 +96,7 @@ pub(crate) fn counted_zones(job: &mut Job) -> Result<(), FioError> {
     Ok(())
 }
 
-/// Sets one option that is done. `again` says that it was set before.
+/// Sets one option that is supported. `again`: it was set before.
 pub(crate) fn set(
     job: &mut Job,
     option: &str,

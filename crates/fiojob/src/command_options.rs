@@ -1,4 +1,4 @@
-//! Options of fio's own command line, which say nothing of a job, and the treatment of each.
+//! Options of fio's own command line, which do not describe a job, and the treatment of each.
 
 use crate::option_row::{OptionRow, done, harmless, stops};
 

@@ -21,7 +21,7 @@ impl fmt::Display for JobFileLine {
 }
 
 impl JobFileLine {
-    /// The error that says `text` of this line.
+    /// An error with this text about this line.
     pub fn error(&self, text: impl Into<String>) -> FioError {
         FioError {
             place: self.clone(),
@@ -30,7 +30,7 @@ impl JobFileLine {
         }
     }
 
-    /// The error that says `text` of the option that is in this line.
+    /// An error with this text about the option in this line.
     pub fn error_in(&self, option: &str, text: impl Into<String>) -> FioError {
         FioError {
             place: self.clone(),
@@ -40,7 +40,7 @@ impl JobFileLine {
     }
 }
 
-/// A line that cannot be read, or asks for something that is not done.
+/// A line that cannot be read, or asks for something unsupported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {}{text}", .option.as_ref().map(|name| format!("{name}: ")).unwrap_or_default())]
 pub struct FioError {

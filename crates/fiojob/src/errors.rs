@@ -17,7 +17,7 @@ const EILSEQ: i32 = 84;
 /// Errors of one kind of request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Kind {
-    /// The job goes on with those below, or with fio's where there are none.
+    /// True if the job goes on with the listed errors, or with fio's default ones where none are listed.
     goes_on: bool,
     listed: Vec<i32>,
 }

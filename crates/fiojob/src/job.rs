@@ -79,7 +79,7 @@ pub enum Distribution {
     Zipf(f64),
     /// A power law: the share `h` of the blocks gets the share `1 - h` of the draws.
     Pareto(f64),
-    /// A bell curve, with so many percent of the file as deviation.
+    /// A normal distribution, with this percentage of the file as deviation.
     Normal(f64),
     /// Parts of the file, in order.
     Zoned(Vec<ZonePart>),
@@ -130,7 +130,7 @@ pub struct Zones {
     pub skip: u64,
     /// `zonecapacity=`: written in each zone; by default `zonesize`.
     pub capacity: u64,
-    /// `read_beyond_wp=`: also what was not written is read.
+    /// `read_beyond_wp=`: true if unwritten places are read too.
     pub reads_unwritten: bool,
     /// `max_open_zones=`: zones that are partly written at the most.
     pub open: u64,
@@ -181,7 +181,7 @@ pub struct Job {
     pub zones: Zones,
     /// `ioengine=`.
     pub engine: IoEngine,
-    /// Difference between the engine that is named and what is done.
+    /// Difference between the named engine and the one used.
     pub engine_note: Option<&'static str>,
     /// `iodepth=`.
     pub iodepth: u32,
@@ -213,7 +213,7 @@ pub struct Job {
     pub direct: bool,
     /// `invalidate=`: whether the page cache forgets the file first.
     pub invalidate: bool,
-    /// `fadvise_hint=`: whether the kernel is told how a file will be read.
+    /// `fadvise_hint=`: true if the kernel gets advice on how a file will be read.
     pub advise: bool,
     /// `fsync=`: after how many writes; 0 never.
     pub fsync: u32,
@@ -261,7 +261,7 @@ pub struct Job {
     pub new_group: bool,
     /// `group_reporting`.
     pub group_reporting: bool,
-    /// `kb_base=`: what `k` stands for, 1000 or 1024.
+    /// `kb_base=`: meaning of `k`, 1000 or 1024.
     pub kb_base: u64,
     /// Options that are neither places nor sizes.
     pub rules: Rules,

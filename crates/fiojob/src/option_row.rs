@@ -1,11 +1,11 @@
-//! A row of a table of options: its name, and the treatment of what it asks for.
+//! A row of a table of options: the name and treatment of an option.
 
 /// Treatment of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionSupport {
     /// The option is implemented.
     Done,
-    /// The option cannot change what is measured here, for this reason.
+    /// The option cannot change the measurement, for this reason.
     Harmless(&'static str),
     /// The option is replaced by the nearest thing, with this note, except with one of these values, which ask for
     /// nothing.

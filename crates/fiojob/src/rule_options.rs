@@ -1,4 +1,4 @@
-//! An option's value into [`Rules`].
+//! Sets the value of an option in [`Rules`].
 
 use crate::number::{pair, time_us, whole};
 use crate::pair::PerDirection;
@@ -126,7 +126,7 @@ fn delay(value: &str) -> Result<(u64, u64), String> {
     }
 }
 
-/// A time in whole seconds, which is how often figures are taken here.
+/// A time in whole seconds, the interval at which figures are taken here.
 fn whole_seconds(value: &str) -> Result<u64, String> {
     match time_us(value)? {
         us if us > 0 && us % 1_000_000 == 0 => Ok(us),

@@ -100,7 +100,7 @@ pub struct PrioritySplit {
 /// Value of `verify=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyMethod {
-    /// A sum in a header; the name, where it is another than what is taken.
+    /// A checksum in a header; with its name, where another one is used instead.
     Header(Option<&'static str>),
     /// The pattern alone.
     Pattern,

@@ -5,7 +5,7 @@ use crate::number::whole;
 use crate::pair::PerDirection;
 use crate::values::block;
 
-/// A range of sizes has at most so many steps of its smallest one.
+/// Maximum number of steps in a range of sizes, each of its smallest size.
 const MOST_SIZES: u64 = 4096;
 
 /// Replaces the sizes by those that an option names, unless the present ones come from an option that takes

@@ -534,7 +534,7 @@ fn sizes_may_be_of_sequential_and_of_random_requests() {
     assert_eq!((of("randrw"), of("rw")), ((8, 8), (64, 64)));
 }
 
-/// The last word on the size of a zone counts, wherever it stands.
+/// The last value of the size of a zone counts, wherever it stands.
 #[test]
 fn sizes_may_be_in_zones() {
     let text = "[global]\nsize=4z\noffset=1z\nzoneskip=1z\nzonesize=1m\nzonemode=zbd\nrw=write\n\

@@ -1,4 +1,4 @@
-//! Values for trims, which stand behind those for reads and writes.
+//! Values for trims, which follow those for reads and writes.
 
 use crate::assign::set;
 use crate::error::FioError;

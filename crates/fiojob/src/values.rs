@@ -70,7 +70,7 @@ fn plain_pattern(value: &str) -> Result<IoPattern, String> {
     })
 }
 
-/// The engine, and a note where the I/O is another than its name says.
+/// The engine, and a note where the I/O differs from its name.
 pub(crate) fn engine(value: &str) -> Result<(IoEngine, Option<&'static str>), String> {
     match value {
         "io_uring" | "libaio" => Ok((IoEngine::Queued, None)),

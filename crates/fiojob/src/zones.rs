@@ -3,7 +3,7 @@
 use crate::job::{Distribution, Job, SizeSplit, ZoneMode};
 use crate::pair::Amount;
 
-/// Options whose value may be so many zones, as in `size=10z`.
+/// Options whose value may be a number of zones, as in `size=10z`.
 const COUNTED: [&str; 5] = ["size", "io_size", "offset", "offset_increment", "zoneskip"];
 
 /// Number of zones of a value.

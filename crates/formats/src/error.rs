@@ -40,7 +40,7 @@ pub enum WriteError {
     /// The format has no place for any of the phases.
     #[error("{tool} has no test like any of these phases ({phases}), so nothing is written")]
     NoPlace {
-        /// The tool whose format was wanted.
+        /// The tool whose format was requested.
         tool: &'static str,
         /// The phases that there are.
         phases: String,

@@ -1,4 +1,4 @@
-//! Cuts a text into the documents that it holds, by what they begin with.
+//! Cuts a text into its documents, by their beginnings.
 
 use record::Summary;
 use serde_json::{Deserializer, Value};
@@ -55,7 +55,7 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, ReadError> {
 struct DocumentSplitter<'a> {
     text: &'a str,
     pieces: Vec<Piece<'a>>,
-    /// Start of sysbench output that is not at its end yet: offset and line.
+    /// Start of sysbench output that is not complete yet: offset and line.
     sysbench: Option<(usize, usize)>,
     /// Last place at which fio's version is named: no JSON after it is fio's.
     last_fio: usize,

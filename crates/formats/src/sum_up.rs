@@ -1,4 +1,4 @@
-//! Sums up a run of this program: what other tools' formats have room for.
+//! Sums up a run of this program for other tools' formats.
 
 use record::{
     Activity, Bytes, CpuShares, EngineKind, Fairness, Flow, FlowSummary, Histogram, LatencySummary,

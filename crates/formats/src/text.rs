@@ -1,4 +1,4 @@
-//! The encoding of text that other programs wrote: UTF-8, or UTF-16 as Windows PowerShell's `>` writes it.
+//! Encoding of text from other programs: UTF-8, or UTF-16 as Windows PowerShell's `>` writes it.
 
 use std::io::{self, Read};
 
@@ -77,7 +77,7 @@ impl<R: Read> Utf8<R> {
         Ok(())
     }
 
-    /// The encoding, once enough was read to tell.
+    /// The encoding, once enough was read to know it.
     fn encoding(&mut self) -> io::Result<Encoding> {
         if let Some(encoding) = self.encoding {
             return Ok(encoding);

@@ -1,4 +1,4 @@
-//! Finding one run by a word.
+//! Finds a run by a word.
 
 use record::RunId;
 use rusqlite::{OptionalExtension as _, Row, params};

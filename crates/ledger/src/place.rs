@@ -71,7 +71,7 @@ fn give_to_owner_of_folder(file: &File, path: &Path) {
     }
 }
 
-/// An error, which says why, unless the file may be read.
+/// Checks that the file may be read.
 pub(crate) fn may_read(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::accessat(
         CWD,

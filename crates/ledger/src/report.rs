@@ -1,4 +1,4 @@
-//! Telling whether another tool's output is kept already, by what it says.
+//! Recognition of another tool's output that is kept already, by its content.
 
 use record::{RunId, Summary};
 use rusqlite::Transaction;

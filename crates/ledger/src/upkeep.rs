@@ -15,7 +15,7 @@ use crate::recording::demand_readable;
 use crate::schema::Header;
 use crate::{Error, Filter, Ledger, Result};
 
-/// SQLite names at most so many inconsistencies.
+/// Maximum number of inconsistencies that SQLite names.
 const MOST_INCONSISTENCIES: u32 = 20;
 
 /// Result of examining all that a ledger holds.

@@ -1,4 +1,4 @@
-//! Long work: where it stands, so that a kill or a power cut can be repaired or resumed.
+//! Long work and its state, so that work can be repaired or resumed after a kill or a power cut.
 //!
 //! Work is begun, kept as often as its state changes, and finished or dropped. Who begins it, or
 //! claims it after its owner has died, is given a [`Claim`], and without one nothing can be kept:
@@ -44,7 +44,7 @@ pub struct WorkSummary {
     pub owner: Owner,
 }
 
-/// Work, and where it stands.
+/// Work and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredWork<W> {
     /// The work, as lists show it.

@@ -1,4 +1,4 @@
-//! Making sure, before a change, that the ledger can be written and read.
+//! Checks before a change that the ledger can be written and read.
 
 use jiff::Timestamp;
 

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing; the figure stands.
+    /// A remark; the figure stands.
     Note,
     /// The figure may mislead.
     Warn,
-    /// The figure does not measure what it seems to.
+    /// The figure does not measure what it seems to measure.
     Invalid,
 }
 

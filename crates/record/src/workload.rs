@@ -42,7 +42,7 @@ pub struct Workload {
     /// True if each thread calls fdatasync when its last write has completed. The time of this call is not in the
     /// rate.
     pub sync_at_end: bool,
-    /// Longest time of a phase, even where it is not precise yet.
+    /// Longest time of a phase, even where its figures are not precise by then.
     pub longest: Nanos,
     /// Shortest time of a phase.
     pub shortest: Nanos,
@@ -144,7 +144,7 @@ pub enum Stride {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SequentialRuns {
-    /// A place is drawn for every so many-th request, at least 1.
+    /// Number of requests for each place that is drawn, at least 1.
     pub every: u32,
     /// True if the requests between two drawn places repeat the place of the last one of their kind; false if they
     /// follow it.

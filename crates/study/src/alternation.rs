@@ -4,7 +4,7 @@ use crate::noise::mean;
 
 /// A shorter series cannot come back twice.
 const LEAST_SLICES: usize = 20;
-/// Two levels in means of so many slices.
+/// Two levels in means of several slices.
 struct Pooled {
     slices: usize,
     /// Least ratio of the higher level to the lower one: a smaller one may be noise with memory.

@@ -1,5 +1,5 @@
-//! Moments at which a series changed, found without being told where to look: E-divisive (Matteson and James,
-//! 2014), which takes any change of distribution and any number of changes.
+//! Moments at which a series changed, found without a given position: E-divisive (Matteson and James, 2014), which
+//! finds any change of distribution and any number of changes.
 //!
 //! It works on ranks, and no stretch is shorter than [`LEAST_STRETCH`]: a single spike is no change. Permutations
 //! of blocks decide what chance does, and a change must also jump more than noise with the memory of the series does.

@@ -8,11 +8,11 @@ use crate::interval::mean_interval;
 
 /// The share of requests that may take longer than the target.
 const ALLOWED: f64 = 0.01;
-/// Probability that chance alone looks like an answer.
+/// Probability that chance alone gives a result.
 const CHANCE: f64 = 0.01;
-/// A disk keeps up when this share of what was due came back.
+/// Share of the due requests that must complete for a disk to keep up.
 const KEPT_UP: f64 = 0.95;
-/// The search ends after so many trials, with what is known then.
+/// Maximum number of trials; the search then ends with the known bounds.
 pub const MOST_TRIALS: usize = 32;
 /// Highest rate that is tried, in requests a second; the lowest is 1.
 const FASTEST: f64 = 2e7;
@@ -197,7 +197,7 @@ pub fn next(trials: &[Trial], first: f64, width: f64) -> Next {
     }
 }
 
-/// The rates between two bounds: those that are too near to say.
+/// Rates between two bounds, whose results are too near the target to conclude.
 fn between(known: &[Known], low: f64, high: f64) -> impl DoubleEndedIterator<Item = f64> {
     known
         .iter()

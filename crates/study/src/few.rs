@@ -1,4 +1,4 @@
-//! Means of things that were each measured a few times.
+//! Means of things of which each was measured a few times.
 
 use std::collections::BTreeMap;
 

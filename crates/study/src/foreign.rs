@@ -1,4 +1,4 @@
-//! I/O of others on a disk that is measured: how much it takes from the figure.
+//! I/O of others on a disk that is measured: its effect on the figure.
 
 /// Share of the measured I/O below which foreign I/O is a note: the file system's own journal and the background of a
 /// quiet host do as much.

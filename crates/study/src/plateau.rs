@@ -23,9 +23,9 @@
 use crate::noise::mean;
 use crate::residual::residual_of_line;
 
-/// A shorter series is not judged.
+/// Least length of a series.
 pub const LEAST_SLICES: usize = 20;
-/// Nor is a shorter one where it is asked again and again.
+/// Least length of a series that is judged again and again.
 pub(crate) const LEAST_SLICES_OFTEN: usize = 80;
 /// Multiple of the base latency that requests must take: otherwise nothing held them back.
 const WAITING: f64 = 1.5;

@@ -5,7 +5,7 @@ use crate::compare::RatioInterval;
 /// Least share of the proportional growth: more members that bring less add nothing.
 const NOTHING: f64 = 0.1;
 
-/// A rate with so many members.
+/// A rate with a number of members.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Number of members.

@@ -11,7 +11,7 @@ pub struct StopRule {
     pub min_slices: usize,
 }
 
-/// Result of a look at the series.
+/// Result of a check of the series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StopDecision {
     /// The figure is not precise enough yet.
@@ -36,7 +36,7 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// A stopper that has not looked yet.
+    /// A stopper that has made no check yet.
     pub fn new(rule: StopRule) -> Self {
         Self {
             rule,

@@ -1,4 +1,4 @@
-//! Number of hosts to start so that enough good ones come.
+//! Number of hosts to start for a required number of good ones.
 //!
 //! Of past hosts some were good. The share of good ones among those to come is not the share of the past: ten
 //! hosts tell little of it. Given `good` of `all`, the number of good ones among the next is predicted as

@@ -1,10 +1,10 @@
-//! Does throughput hold across a disk, from its first zone to its last?
+//! Comparison of the throughput of a disk's zones, from the first to the last.
 
 use crate::compare::{RatioInterval, ratio_of_intervals};
 use crate::distribution::student_quantile;
 use crate::interval::Interval;
 
-/// Fewer zones than this say too little about how much they scatter.
+/// Least number of zones from which it is known how much they scatter.
 pub const LEAST_ZONES: usize = 16;
 /// An end is this part of the zones.
 const END: usize = 8;

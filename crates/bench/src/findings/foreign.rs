@@ -1,4 +1,4 @@
-//! Somebody else's I/O on the disks that are measured.
+//! I/O of others on the disks that are measured.
 
 use record::{Bytes, Direction, Finding, FindingCode, Flow, Phase, Run, Severity, TargetKind};
 use study::foreign::{Weight, weigh};
@@ -45,7 +45,7 @@ struct Foreign {
     weight: Weight,
 }
 
-/// The device did more than this run asked for.
+/// The finding that the device did more than this run requested.
 pub(super) fn foreign_io(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     // A page cache reads ahead and writes back as it likes.
     if !run.target.direct {
@@ -184,7 +184,7 @@ fn half_width(figures: &PhaseFigures) -> Option<f64> {
         .min_by(f64::total_cmp)
 }
 
-/// Counts of a direction that can tell foreign I/O from our own.
+/// Counts of a direction that show foreign I/O beside the run's own.
 #[derive(Clone, Copy)]
 struct Counted {
     ops: bool,

@@ -1,4 +1,4 @@
-//! Findings about the level: whether there is one figure to give, steady, precise, and the disk's own.
+//! Findings about the level: whether it is steady, precise, and the disk's own.
 
 use record::{Direction, Finding, FindingCode, Flow, Histogram, Phase, Run, Severity, StopReason};
 use study::alternation::{self, Alternation};
@@ -44,7 +44,7 @@ pub(super) fn unsteady(phase: &Phase, figures: &PhaseFigures) -> Option<Finding>
     ))
 }
 
-/// The rate goes back and forth between two levels.
+/// The finding that the rate alternates between two levels.
 fn alternating(phase: &Phase, found: Alternation) -> Finding {
     let slice_s = phase.slice_seconds();
     finding(

@@ -25,7 +25,7 @@ pub(super) struct Made {
     seconds: usize,
     block: Bytes,
     reads: bool,
-    /// The device's count for each request of ours; `None` without a device.
+    /// The device's count for each request of the run; `None` without a device.
     device_share: Option<f64>,
     idle: f64,
     stalled: Range<usize>,

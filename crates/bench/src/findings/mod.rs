@@ -64,7 +64,7 @@ pub(super) fn of(
     findings
 }
 
-/// Findings of a phase whose level is no matter of findings.
+/// Findings of a phase about whose level nothing is concluded.
 fn of_source(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     let findings = [
         source::cached(run, phase),

@@ -1,4 +1,4 @@
-//! Doubts from the answer of a suite, and findings of its phases that mean nothing.
+//! Findings from the result of a suite, and findings of its phases that do not apply there.
 
 use std::collections::BTreeSet;
 

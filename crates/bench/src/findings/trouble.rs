@@ -160,7 +160,7 @@ fn answers_by_slice(window: &Window) -> Vec<u64> {
     sums
 }
 
-/// The engine had no idle time, or all processors were busy.
+/// The finding that the engine had no idle time, or all processors were busy.
 pub(super) fn cpu_bound(run: &Run, phase: &Phase) -> Option<Finding> {
     if phase.windows.is_empty() || phase.seconds <= 0.0 {
         return None;

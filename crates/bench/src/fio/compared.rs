@@ -1,4 +1,4 @@
-//! The comparison of data that compresses or repeats with random data, behind jobs that write such data.
+//! The comparison of data that compresses or repeats with random data, after jobs that write such data.
 
 use engine::IoInterface;
 use fiojob::SyncIo;
@@ -11,7 +11,7 @@ use crate::phase_plan::PhasePlan;
 /// Least size of the part that is written: a disk's cache may take all that is written in a turn on less.
 const SMALLEST: Bytes = Bytes::mib(64);
 
-/// Walls behind those of the jobs, and a note on them, as a sentence.
+/// Walls that follow those of the jobs, and a note on them, as a sentence.
 pub(super) struct Compared {
     pub walls: Vec<Vec<Stream>>,
     pub note: String,

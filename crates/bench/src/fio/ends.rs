@@ -17,7 +17,7 @@ pub(super) struct Ends {
     /// Steady state by stream: that of the streams which it is reported with.
     steady: Vec<Option<usize>>,
     groups: Vec<SteadyGroup>,
-    /// Set when the jobs behind this wall are not to begin.
+    /// Set when the jobs after this wall are not to begin.
     all: AtomicBool,
 }
 
@@ -69,7 +69,7 @@ impl Ends {
         }
     }
 
-    /// True if the jobs behind this wall are not to begin.
+    /// True if the jobs after this wall are not to begin.
     pub(super) fn ends_all(&self) -> bool {
         self.all.load(Relaxed)
     }
@@ -112,7 +112,7 @@ pub(super) struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// Adds to a phase, which has ended, what the rules saw.
+    /// Adds the results of the rules to a phase that has ended.
     pub(super) fn finish(self, phase: &mut Phase) {
         phase.outcome.steady = self.steady.and_then(SteadyGroup::outcome);
         phase.outcome.floor_missed = self.floor.and_then(|floor| floor.missed);

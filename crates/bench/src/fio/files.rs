@@ -1,4 +1,4 @@
-//! The files of a job file: opened, laid out, and given to the streams as they want them.
+//! The files of a job file: opened, laid out, and given to the streams.
 
 use std::fs::File;
 use std::io;

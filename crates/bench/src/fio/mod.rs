@@ -140,7 +140,7 @@ pub(crate) fn jobs(args: &BenchArgs, context: &Context) -> Result<Option<Vec<Job
     read.map(Some).map_err(refused)
 }
 
-/// Refuses jobs for all that speaks against them, in one answer.
+/// Refuses jobs with all of their errors in one answer.
 fn refused(problems: JobFileErrors) -> Failure {
     match problems.all() {
         [only] => Failure::refused(only.to_string()),

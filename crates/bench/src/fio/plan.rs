@@ -1,4 +1,4 @@
-//! Streams: what each clone of each job does, as a workload on files.
+//! Streams: the work of each clone of each job, as a workload on files.
 
 use engine::IoInterface;
 use fiojob::{Amount, Distribution, FioError, IoEngine, Job, JobFileErrors, ZoneMode};

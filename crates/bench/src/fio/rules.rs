@@ -206,7 +206,7 @@ fn max_latency(rules: &Rules) -> Option<MaxLatency> {
     })
 }
 
-/// Notes on what is not done as it is named, as sentences.
+/// Notes on options that are replaced by the nearest thing, as sentences.
 pub(super) fn notes(job: &Job) -> Vec<String> {
     let name = &job.name;
     let mut notes: Vec<String> = job

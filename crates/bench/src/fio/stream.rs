@@ -11,7 +11,7 @@ pub(super) struct Stream {
     pub name: String,
     /// The job's name.
     pub job: String,
-    /// Streams of one group are summed; `None` where it stands alone.
+    /// Number of the group that is summed; `None` where it is reported by itself.
     pub group: Option<usize>,
     /// Number of the group that it belongs to, reported as one or not.
     pub number: usize,
@@ -27,9 +27,9 @@ pub(super) struct Stream {
     pub zoned: bool,
     /// True if the page cache is bypassed.
     pub direct: bool,
-    /// Through the page cache: whether it forgets the files first.
+    /// True if the files are dropped from the page cache first, where it is not bypassed.
     pub invalidate: bool,
-    /// Through the page cache: whether the kernel is told how they are read.
+    /// True if the kernel gets advice on how the files are read, where the page cache is not bypassed.
     pub advise: bool,
     /// `randseed=`.
     pub seed: u64,

@@ -30,7 +30,7 @@ pub(super) struct FioResult {
     pub names: Vec<String>,
     /// True if the page cache was bypassed by all that ran.
     pub direct: bool,
-    /// True if a job that ended keeps those behind its wall from beginning.
+    /// True if a job that ended keeps those after its wall from beginning.
     pub by_rule: bool,
 }
 
@@ -235,7 +235,7 @@ fn ended(
     Ok(phase)
 }
 
-/// Does `work`, and stops all streams when a signal comes meanwhile.
+/// Runs `work`, and stops all streams when a signal comes meanwhile.
 fn heeding<'env, T>(
     interrupt: &'env AtomicBool,
     stop: &'env AtomicBool,

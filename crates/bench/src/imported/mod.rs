@@ -1,4 +1,4 @@
-//! The verb `import`: what other tools measured is kept beside what this program measured.
+//! The verb `import`: results of other tools are kept beside those of this program.
 
 pub mod args;
 
@@ -101,7 +101,7 @@ fn name(run: &mut ImportedRun, entropy: u64) {
 struct Imported {
     run: ImportedRun,
     judged: Judged,
-    /// True if the ledger had the same already, under the run's id.
+    /// True if the ledger had the same run already, under this id.
     already_kept: bool,
 }
 
@@ -189,7 +189,7 @@ pub(crate) struct ImportBody<'a> {
 struct ImportedBody<'a> {
     #[serde(flatten)]
     run: ImportedDocument<'a>,
-    /// True if the ledger had the same already, under the run's id.
+    /// True if the ledger had the same run already, under the run's id.
     already_kept: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The ledger of another user in which a run may be that is not in this one: root's is not that of who calls sudo.
+//! The ledger of another user in which a run may be that is not in this one: root's ledger is not that of the user
+//! who calls sudo.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

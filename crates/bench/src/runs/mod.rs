@@ -118,7 +118,7 @@ fn list_text(found: &[RunSummary], filter: &Filter, columns: usize) -> String {
     layout(&COLUMNS, &rows, columns)
 }
 
-/// A dash for what another tool's output does not say.
+/// The text, or a dash where another tool's output does not have it.
 fn known(text: &str) -> String {
     match text {
         "" => "–".to_owned(),
@@ -177,9 +177,9 @@ fn list_document(found: &[RunSummary]) -> String {
     ui::json::document("runs", &body)
 }
 
-/// A run as it is kept, and what this version concludes of it.
+/// A run as it is kept, and the conclusions of this version.
 enum Concluded {
-    /// Measured here.
+    /// Measured by this program.
     Measured(Box<Run>, Conclusion),
     /// Imported from another tool.
     Imported(Box<ImportedRun>, Judged),

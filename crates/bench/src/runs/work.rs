@@ -1,4 +1,4 @@
-//! Work of a phase, as far as it is known, to tell whether another did the same.
+//! Work of a phase, as far as it is known, to decide whether another phase did the same.
 
 use record::{
     JobOptions, OneSidedRate, Pattern, Phase, RandomDistribution, SequentialRuns, SizeShare,
@@ -46,7 +46,7 @@ struct WorkloadRequest {
     trims: bool,
     /// True if each write follows a discard.
     trims_first: bool,
-    /// Details that only a phase that was measured here has.
+    /// Details that only a phase measured by this program has.
     course: Option<Box<Course>>,
 }
 
@@ -235,7 +235,7 @@ fn apart<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
     a.zip(b).is_some_and(|(a, b)| a != b)
 }
 
-/// Shares that differ by more than what they are rounded to.
+/// True for shares that differ by more than their rounding.
 fn far_apart(a: Option<f64>, b: Option<f64>) -> bool {
     a.zip(b).is_some_and(|(a, b)| (a - b).abs() > 0.005)
 }

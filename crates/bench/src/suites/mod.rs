@@ -1,4 +1,4 @@
-//! The classic suites: what each measures, and in which order. `answer` says what came of it.
+//! The classic suites: what each measures, and in which order. `answer` has their results.
 
 pub(crate) mod bonnie;
 pub(crate) mod curve;

@@ -1,5 +1,5 @@
-//! The directory of the tests of small files. It must have a name, as they must, so a kill leaves
-//! it behind: its own lock tells whether its owner is alive, and the next start removes it.
+//! The directory of the tests of small files. Unlike the test file it must have a name, so a kill leaves it behind:
+//! its own lock shows whether its owner is alive, and the next start removes it.
 //!
 //! Remains of a killed run are removed only if all of them are disksmith's: the directory has exactly a name that
 //! we give, is this user's and no other may enter it, and so has whatever lies in it. With anything
@@ -191,7 +191,7 @@ fn open_directory(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Result<Ow
 /// A path below the directory that is foreign, or could not be examined or removed; empty for the directory itself.
 type Foreign = PathBuf;
 
-/// Contents of a directory of ours.
+/// Contents of a directory of this program.
 struct Contents {
     files: Vec<CString>,
     /// Directories, with the files in each.
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt as _, chown};
 
-    /// A directory as a killed run leaves it: all of it ours.
+    /// A directory as a killed run leaves it: everything in it is this program's.
     fn left(parent: &Path) -> PathBuf {
         let path = parent.join(".disksmith-7-0.dir");
         fs::create_dir_all(path.join("00001")).unwrap();

@@ -17,7 +17,7 @@ use crate::answer::SuiteResult;
 use crate::conclusion::Conclusion;
 use crate::figures::{Estimate, FlowFigures, PhaseFigures, mean_and_deviation};
 
-/// The document of one run, with a line's end behind it.
+/// Document of one run, with a line end.
 pub(crate) fn document(run: &Run, conclusion: &Conclusion) -> String {
     // Memory is all that could fail, and there is none that could.
     serde_json::to_string_pretty(&RunDocument::of(run, conclusion)).unwrap_or_default() + "\n"

@@ -1,5 +1,5 @@
-//! Runs that look real, for the tests of what is shown: the suite `database` on a network volume,
-//! drawn from log-normal latencies by a seeded generator, so that the same seed is the same run.
+//! Realistic runs for tests of the views: the suite `database` on a network volume, drawn from log-normal latencies
+//! by a seeded generator, so that the same seed is the same run.
 
 mod draw;
 

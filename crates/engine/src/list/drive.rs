@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    /// A read each millisecond, and how late each was asked for.
+    /// A source of a read each millisecond, with the delay of each call.
     #[derive(Default)]
     struct EachMillisecond {
         lead: Nanos,

@@ -104,5 +104,5 @@ pub(crate) const TESTS: [Test; 12] = [
     files("random-delete", Activity::Delete),
 ];
 
-/// The block size that Bonnie++ has unless it is told otherwise.
+/// Default block size of Bonnie++.
 pub(crate) const CHUNK: record::Bytes = record::Bytes::kib(8);

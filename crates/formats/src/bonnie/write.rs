@@ -101,7 +101,7 @@ fn file_options(phase: Option<&PhaseSummary>) -> [String; 5] {
     options
 }
 
-/// A field of what may be unknown.
+/// Field of a value that may be unknown.
 fn text<T: ToString>(value: Option<T>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }

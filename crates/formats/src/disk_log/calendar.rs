@@ -30,7 +30,7 @@ pub(crate) struct Calendar {
     /// The date of the last time, for those that are printed without.
     today: Option<Date>,
     last: Option<Timestamp>,
-    /// The last time, had its date the other order.
+    /// The last time in the other order of day and month.
     last_other: Option<Timestamp>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Instant {
 const A_DAY: SignedDuration = SignedDuration::from_hours(24);
 
 impl Calendar {
-    /// A calendar in whose zone times without one are read.
+    /// A calendar with the zone of times that name none.
     pub(crate) fn new(zone: TimeZone, order: Option<DateOrder>) -> Calendar {
         Calendar {
             zone,

@@ -122,7 +122,7 @@ impl Json {
         self.matrix.take()
     }
 
-    /// Takes a piece of a line. `ends` says that the line ends with it.
+    /// Takes a piece of a line. `ends`: the line ends with it.
     pub(crate) fn feed(
         &mut self,
         line: u64,

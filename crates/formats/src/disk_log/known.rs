@@ -59,7 +59,7 @@ const SETS: [(&str, &str); 11] = [
 /// The names of the units in headers of `-x`, and without.
 const UNITS: [(&str, &str); 3] = [("kB", "kB"), ("sec", "Blk"), ("MB", "MB")];
 
-/// A guess of the columns, and what speaks for it.
+/// A guess of the columns, and the evidence for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnGuess {
     /// The columns.
@@ -120,7 +120,7 @@ fn figures(columns: &Columns, row: &[Number]) -> Figures {
     figures
 }
 
-/// The known sets with so many columns, as text for a message.
+/// The known sets with this number of columns, as text for a message.
 pub(crate) fn candidates_text(rows: &[Vec<Number>]) -> Vec<String> {
     let count = usual_count(rows).unwrap_or_default();
     candidates(count)
@@ -220,7 +220,7 @@ fn size(figures: &Figures, columns: &Columns, of: Part, parts: &[Part]) -> Optio
         .then(|| near(stated, bytes / iops, error + 0.01, 6.0))
 }
 
-/// The share that was merged is what was merged of all that came.
+/// True if the merged share is the share of merged requests in all that came.
 fn merged_share(figures: &Figures, part: Part) -> Option<bool> {
     let stated = figures.get(part, Figure::MergedShare)?;
     let merged = figures.get(part, Figure::Merged)?;

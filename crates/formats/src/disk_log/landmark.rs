@@ -1,4 +1,4 @@
-//! Lines that are no figures of devices: the host's name, the processors, and what is of no use.
+//! Lines without figures of devices: the host's name, the processors, and other headers.
 
 use std::borrow::Cow;
 
@@ -108,7 +108,7 @@ impl BannerLine {
         BannerLine::of_line(text).map(|machine| machine.hostname)
     }
 
-    /// Tells it of the source.
+    /// Adds its facts to the source.
     pub(crate) fn note(self, source: &mut SampleSource) {
         source.kernel = Some(self.kernel);
         source.hostname = Some(self.hostname);

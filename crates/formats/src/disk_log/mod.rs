@@ -61,7 +61,7 @@ pub enum FirstReport {
     Interval,
 }
 
-/// Facts that a log may not tell of itself.
+/// Facts that a log may lack.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The columns of lines without a header.
@@ -128,7 +128,7 @@ pub enum LogError {
         "it is a binary file of sysstat, which sadf reads by its name only; give the file with --parse FILE"
     )]
     Binary,
-    /// The headers are gone, and what the figures mean cannot be determined.
+    /// The headers are missing, and the meaning of the figures cannot be determined.
     #[error(
         "line {line}: no header names the {figures} figures of each device, and no known \
          columns fit them beyond doubt; give them with --columns{}",
@@ -139,7 +139,7 @@ pub enum LogError {
         line: u64,
         /// Number of figures of most lines.
         figures: usize,
-        /// The known headers with so many columns, with what prints them.
+        /// The known headers with this number of columns, and the tools that print them.
         candidates: Vec<String>,
     },
     /// The log was written by another tool.

@@ -52,7 +52,7 @@ impl LineNotes {
 /// Remarks on a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Notes {
-    /// Lines that are no part of what iostat prints.
+    /// Lines that are not part of iostat's output.
     pub garbage: LineNotes,
     /// Lines of figures that were cut off. Their figures are used, but for a last one that may be cut itself.
     pub cut: LineNotes,

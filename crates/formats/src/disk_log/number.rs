@@ -7,7 +7,7 @@ pub(crate) struct Number {
     pub(crate) value: f64,
     /// Value of a unit behind it, in bytes, regardless of the header: `15.2M`.
     pub(crate) unit: Option<f64>,
-    /// Digits behind the decimal point.
+    /// Digits after the decimal point.
     pub(crate) decimals: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Names the tool whose output a text is that holds no report of iostat.
+//! Recognizes the tool of a text that holds no report of iostat.
 
 use super::stamp::raw_date;
 

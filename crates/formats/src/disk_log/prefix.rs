@@ -148,7 +148,7 @@ fn sar_header(line: &str) -> Option<usize> {
     starts.find(|at| sar::disks(&line[*at..]).is_some())
 }
 
-/// Rest of a line behind the prefix, if it has it.
+/// Rest of a line after the prefix, if it has it.
 fn behind<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
     let mut rest = line.trim_start();
     let solid = prefix.trim();

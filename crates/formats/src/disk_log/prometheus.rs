@@ -72,7 +72,7 @@ impl Metric {
     }
 }
 
-/// Reason for which an answer of Prometheus tells nothing.
+/// Reason for which an answer of Prometheus is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MatrixError {
     /// The answer has none of the counters.

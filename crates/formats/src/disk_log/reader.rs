@@ -1,4 +1,4 @@
-//! Tells the forms of a log apart, and makes readings of what their readers find.
+//! Recognizes the form of a log, and makes samples of the reports of its reader.
 
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -29,7 +29,7 @@ pub struct Reader<R> {
     lines: Lines<R>,
     parts: ReaderState,
     stage: Stage,
-    /// The log of another host follows what was read.
+    /// Error that the log of another host follows.
     other_host: Option<LogError>,
 }
 
@@ -206,7 +206,7 @@ impl ReaderState {
         hosts.or_else(|| self.prefix.unnamed_hosts())
     }
 
-    /// Hands over the lines that waited for what may continue them.
+    /// Hands over the lines that waited for their continuation.
     fn release(&mut self) -> Result<(), LogError> {
         let held = self.wrapped.release();
         held.iter().try_for_each(|line| self.line(line))
@@ -286,7 +286,7 @@ impl ReaderState {
         Ok(())
     }
 
-    /// Goes over to another form, where a line is the first one of it.
+    /// Changes to another form, where a line is the first one of it.
     fn turn(&mut self, line: u64, text: &str) {
         let is_front = !self.any && line <= LOOKED_AT;
         if is_front && self.other.is_none() {

@@ -1,4 +1,4 @@
-//! Puts the lines of a report together, and tells where the next one begins.
+//! Puts the lines of a report together, and finds the beginning of the next one.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -56,7 +56,7 @@ impl Report {
 /// Maximum number of devices of a report: the kernel has no more numbers for disks, and memory is bounded.
 const MOST_ROWS: usize = 1 << 16;
 
-/// Makes reports of what is found line by line.
+/// Builder of reports, line by line.
 #[derive(Debug)]
 pub(crate) struct Reports {
     current: Report,
@@ -132,19 +132,19 @@ impl Reports {
         }
     }
 
-    /// A report begins, at a time that is told.
+    /// Begins a report, at a given time.
     pub(crate) fn begin_at(&mut self, line: u64, at: Option<Instant>) {
         self.end();
         self.current.line = line;
         self.current.at = at;
     }
 
-    /// The seconds of the current report's interval, where they are told.
+    /// Sets the length of the current report's interval, in seconds, where it is known.
     pub(crate) fn set_length(&mut self, seconds: Option<f64>) {
         self.current.length = seconds;
     }
 
-    /// The time of the current report, told within it.
+    /// Sets the time of the current report, which stands within it.
     pub(crate) fn set_time(&mut self, at: Option<Instant>) {
         self.current.at = at;
     }
@@ -197,7 +197,7 @@ impl Reports {
         true
     }
 
-    /// True if a report has begun whose time is not told yet.
+    /// True if a report has begun whose time is not known yet.
     pub(crate) fn lacks_time(&self) -> bool {
         self.current.line != 0 && self.current.at.is_none()
     }

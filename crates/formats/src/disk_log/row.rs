@@ -76,7 +76,7 @@ impl Figures {
         place.get_or_insert(value);
     }
 
-    /// True if both say the same, however it was rounded.
+    /// True if both have the same figures, however they were rounded.
     pub(crate) fn say_as(&self, other: &Figures) -> bool {
         let unrounded = |figures: &Figures| Figures {
             rounded: Default::default(),
@@ -100,7 +100,7 @@ impl Figures {
             .any(|(a, b)| a && b)
     }
 
-    /// Adds what another line says of the same device.
+    /// Adds the figures of another line about the same device.
     pub(crate) fn join(&mut self, other: &Figures) {
         let rounded = self.rounded.iter_mut().flatten();
         let mine = self.flows.iter_mut().flatten().zip(rounded);

@@ -1,4 +1,4 @@
-//! Reads what `sadf -d` (semicolons) and `sadf -p` (tabs, a line for each figure) print of disks.
+//! Reads the disks in the output of `sadf -d` (semicolons) and `sadf -p` (tabs, a line for each figure).
 
 use jiff::Timestamp;
 
@@ -13,7 +13,7 @@ use super::stamp::stamp;
 
 /// Start of a header of `sadf -d`.
 const HEADER: &str = "# hostname;interval;timestamp;";
-/// Stands in the place of a device where the host was started.
+/// Word in place of a device where the host was started.
 const RESTART: &str = "LINUX-RESTART";
 /// Fields in front of the device.
 const LEADING: usize = 3;
@@ -84,12 +84,12 @@ impl Sadf {
         LeadingFields::of(&fields).map(|leading| leading.hostname)
     }
 
-    /// The host whose figures came last.
+    /// The host of the last figures.
     pub(crate) fn hostname(&self) -> Option<&str> {
         self.hostname.as_deref()
     }
 
-    /// Takes a line. `terminated` says that a line end follows it.
+    /// Takes a line. `terminated`: a line end follows it.
     pub(crate) fn line(
         &mut self,
         line: u64,
@@ -183,7 +183,7 @@ fn separator_of(text: &str) -> char {
     if text.contains(';') { ';' } else { '\t' }
 }
 
-/// The row of the fields behind the time; none of another report of sar.
+/// Row of the fields after the time; `None` for another report of sar.
 type Parsed = Result<Option<Row>, TruncatedLine>;
 
 fn columns_of(columns: &Columns, fields: &[&str], terminated: bool) -> Parsed {

@@ -1,4 +1,4 @@
-//! Reads what `sar -d` prints, also where other reports of sar are around it (`sar -A`).
+//! Reads the output of `sar -d`, also among other reports of sar (`sar -A`).
 
 use jiff::civil::Time;
 
@@ -82,7 +82,7 @@ impl Sar {
         disks(text).is_some() || is_restart(text)
     }
 
-    /// A run of sar begins, or the part of a file behind a restart.
+    /// Begins a run of sar, or the part of a file after a restart.
     pub(crate) fn begin_run(&mut self) {
         self.reports.begin_run();
         self.table = Table::Other;
@@ -90,7 +90,7 @@ impl Sar {
         self.is_open = false;
     }
 
-    /// Takes a line. `terminated` says that a line end follows it.
+    /// Takes a line. `terminated`: a line end follows it.
     pub(crate) fn line(
         &mut self,
         line: u64,

@@ -1,4 +1,4 @@
-//! Makes samples of reports: gives devices their numbers, and intervals their lengths.
+//! Makes samples of reports: numbers the devices, and sets the lengths of intervals.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) struct Series {
     shown: BTreeSet<NameKey>,
     /// A device was printed that did nothing, so that `-z` was not given.
     prints_idle: bool,
-    /// A report whose length only the next one tells.
+    /// A report whose length only the next one shows.
     held: Option<(Report, Timing)>,
     /// The last sample, until it is known whether it is the only one of its run, and whether its length was
     /// guessed.

@@ -11,7 +11,7 @@ use jiff::tz::Offset;
 pub(crate) struct RawDate {
     /// The numbers, in their order.
     pub(crate) numbers: [i16; 3],
-    /// The year comes first: it has four digits, or is too large for a day.
+    /// True if the year comes first: it has four digits, or is too large for a day.
     pub(crate) year_first: bool,
     /// The year has four digits.
     pub(crate) long_year: bool,
@@ -84,7 +84,7 @@ const LABELS: [&str; 15] = [
     "Zeit", "时间", "時間",
 ];
 
-/// A line without the word that says that a time follows.
+/// A line without the word that announces a time.
 fn without_label(line: &str) -> &str {
     let labelled = line.split_once([':', '：']);
     match labelled.filter(|(label, _)| LABELS.contains(&label.trim_end())) {
@@ -184,7 +184,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Reads `05:52:46` or `05時52分46秒`, and returns what is behind it.
+    /// Reads `05:52:46` or `05時52分46秒`, and returns the rest.
     fn numbers<'a>(&mut self, text: &'a str) -> Option<&'a str> {
         let mut rest = text;
         for place in [&mut self.hour, &mut self.minute, &mut self.second] {

@@ -1,4 +1,4 @@
-//! Reads what iostat prints as text, line by line.
+//! Reads the text of iostat, line by line.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(crate) struct ColumnsLost {
     pub(crate) line: u64,
     /// Number of figures of most lines.
     pub(crate) figures: usize,
-    /// The known headers with so many columns.
+    /// The known headers with this number of columns.
     pub(crate) candidates: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Text {
     reports: Reports,
     /// Blank lines since the line that names the host; `None` after something else came.
     blanks: Option<u32>,
-    /// Lines that wait for their columns to be told.
+    /// Lines that wait until their columns are known.
     held: Vec<Line<'static>>,
     held_bytes: usize,
     /// The figures of them, and how many of these can be checked.
@@ -216,7 +216,7 @@ impl Text {
         }
     }
 
-    /// Takes a line that says what comes, or when.
+    /// Takes a line that announces a section, or gives a time.
     fn landmark(
         &mut self,
         line: u64,

@@ -1,4 +1,4 @@
-//! Rows, headers and the line of the host that a mail client or `fold` wrapped: each is one line again.
+//! Rejoins rows, headers and the line of the host that a mail client or `fold` wrapped.
 //!
 //! A row is continued where it has fewer figures than its header has columns, and nothing but figures follows
 //! until it has as many. A row that never gets as many is left as it is: it was cut off.
@@ -14,7 +14,7 @@ use super::number::number;
 use super::sar;
 use super::stamp::Stamp;
 
-/// A line without what another program put in front of it.
+/// A line without the prefix of another program.
 #[derive(Clone, Debug)]
 pub(crate) struct Line<'a> {
     /// Number of the line, from 1.

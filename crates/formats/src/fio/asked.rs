@@ -1,4 +1,4 @@
-//! The options of a job that is written.
+//! Options of a job that is written.
 
 use record::{JobOptions, Pattern, PhaseSummary, RandomDistribution, Summary, TargetKind};
 
@@ -38,7 +38,7 @@ pub(super) fn options(phase: &PhaseSummary, summary: &Summary) -> Vec<(String, S
     named.into_iter().flatten().chain(options).collect()
 }
 
-/// The options that say what a phase did whose tool has none.
+/// Options equivalent to a phase whose tool has none.
 fn made(phase: &PhaseSummary) -> Vec<(String, String)> {
     let work = &phase.work;
     let (Some(pattern), Some(reads)) = (work.pattern, work.read_fraction) else {

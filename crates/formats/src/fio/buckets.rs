@@ -2,7 +2,7 @@
 //! two is cut into `2^bits` equal parts (stat.c, `plat_val_to_idx` and `plat_idx_to_val`). What fio
 //! writes for a bucket is its middle.
 
-/// `FIO_IO_U_PLAT_BITS` of every fio so far.
+/// `FIO_IO_U_PLAT_BITS` of every fio up to now.
 pub(crate) const BITS: u32 = 6;
 
 /// The middle of bucket number `index`, as fio writes it. `None` beyond 64 bits.

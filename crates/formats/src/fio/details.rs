@@ -70,7 +70,7 @@ fn sizes(options: &Options<'_>) -> Option<(Vec<SizeShare>, Vec<SizeShare>)> {
     }
 }
 
-/// Sizes with their percentages; those without one share what is left.
+/// Sizes with their percentages; sizes without one share the rest.
 fn shares(options: &Options<'_>, text: &str) -> Option<Vec<SizeShare>> {
     let mut shares: Vec<(Bytes, Option<f64>)> = Vec::new();
     for part in text.split(':') {

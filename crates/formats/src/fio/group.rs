@@ -18,7 +18,7 @@ pub(crate) enum Summed {
     Clones(u32),
     /// Processes with the options given there; their number is unknown.
     Unsure,
-    /// Processes of which some had other options than those that are there.
+    /// Processes of which some had other options than the entry.
     Sections,
 }
 

@@ -158,7 +158,7 @@ fn failure(job: &Node<'_>) -> Result<Option<String>, ReadError> {
     }))
 }
 
-/// The size of a request, where all had the same.
+/// Size of a request, where all have the same.
 fn block_of(flows: &[FlowSummary]) -> Option<Bytes> {
     let mut sizes = flows.iter().filter_map(|flow| {
         let (ops, bytes) = (flow.ops?, flow.bytes?);

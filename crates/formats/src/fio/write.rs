@@ -11,7 +11,7 @@ use super::json::{Json, object};
 use super::{asked, buckets};
 use crate::WriteError;
 
-/// The version whose keys these are. Readers tell the units from it.
+/// The version whose keys are written. Readers take the units from it.
 const VERSION: &str = "fio-3.33";
 
 /// The whole document.
@@ -237,7 +237,7 @@ fn latency(latency: &LatencySummary, ops: Option<u64>, whole: bool) -> Json {
     Json::Object(entries)
 }
 
-/// The counts in fio's own buckets, which are twice as wide as ours.
+/// Counts in fio's own buckets, which are twice as wide as those of this program.
 fn bins(histogram: &Histogram) -> Json {
     let mut bins: Vec<(u64, u64)> = Vec::new();
     for (low, high, count) in histogram.buckets() {

@@ -32,7 +32,7 @@ impl Token<'_> {
         self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word)
     }
 
-    /// The byte behind it.
+    /// Offset of the byte after it.
     pub fn end(&self) -> usize {
         self.at + self.text.len()
     }
@@ -102,7 +102,7 @@ pub enum LineEndContext {
 }
 
 impl LineEndContext {
-    /// The place at the end of `line`, which begins here.
+    /// Context at the end of `line`, which begins in this one.
     pub fn after(mut self, line: &str) -> LineEndContext {
         let mut rest = line.as_bytes();
         while let Some(&byte) = rest.first() {

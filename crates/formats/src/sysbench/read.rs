@@ -1,4 +1,4 @@
-//! Reads what sysbench printed.
+//! Reads the output of sysbench.
 
 use record::{
     Activity, Fairness, FlowSummary, LatencySummary, Pattern, Percentile, PhaseSummary, Summary,
@@ -107,7 +107,7 @@ struct Counts {
 }
 
 impl Reading {
-    /// Lines that say what was requested.
+    /// Takes a line about the requested work.
     fn header(&mut self, line: &str) -> Checked<()> {
         let work = &mut self.work;
         if let Some(text) = line.strip_prefix("Number of threads:") {
@@ -141,7 +141,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Lines that say what came of it.
+    /// Takes a line about the results.
     fn results(&mut self, line: &str) -> Checked<()> {
         if line.starts_with("Latency (ms)")
             || line.ends_with("statistics:")

@@ -2,7 +2,7 @@
 
 use record::Bytes;
 
-/// A figure, or what is wrong with it as a clause.
+/// A figure, or the error as a clause.
 pub(super) type Checked<T> = Result<T, String>;
 
 /// True for O_DIRECT, by name, or in the number that 0.4 prints: 16384 on x86 (`fcntl.h`), which is another flag

@@ -1,4 +1,4 @@
-//! Writes what sysbench 1.0 would have printed.
+//! Writes the output of sysbench 1.0.
 
 use std::fmt::Write as _;
 

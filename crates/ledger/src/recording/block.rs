@@ -179,7 +179,7 @@ impl Packer {
     }
 }
 
-/// Unpacks samples; what is wrong with them is reported as a clause.
+/// Unpacks samples; damage is reported as a clause.
 pub(super) fn unpack(block: &[u8]) -> Result<Vec<Sample>, String> {
     let cut = || "it is cut short".to_owned();
     let (&form, rest) = block.split_first().ok_or_else(cut)?;
@@ -199,7 +199,7 @@ pub(super) fn unpack(block: &[u8]) -> Result<Vec<Sample>, String> {
     assemble(head, rest).ok_or_else(|| "its figures are not understood".to_owned())
 }
 
-/// The samples of a head and of what follows it.
+/// Samples of a head and of the bytes that follow it.
 fn assemble(head: Head, mut rest: &[u8]) -> Option<Vec<Sample>> {
     let mut samples = take_times(&mut rest, head.samples)?;
     for (nth, gap) in &head.gaps {

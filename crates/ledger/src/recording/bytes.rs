@@ -18,7 +18,7 @@ const RAW: i32 = 0;
 /// Aim of packing: size or speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PackingGoal {
-    /// Little room, for what is kept.
+    /// Little space, for data that is kept.
     #[default]
     Room,
     /// Little work, for data that is read once and dropped: columns are not compressed, which takes far longer than

@@ -18,7 +18,7 @@ type Identity = (String, Option<String>, Option<u64>);
 #[derive(Default)]
 pub(super) struct Joiner {
     known: Vec<Identity>,
-    /// Numbers here of the numbers in the recording that is being read.
+    /// Numbers in the series, by the numbers in the recording that is being read.
     ids: HashMap<DeviceId, DeviceId>,
     devices: HashMap<DeviceId, (Arc<Device>, Arc<Device>)>,
     /// Offset that is added to the recording's own clock, and taken from it.
@@ -107,7 +107,7 @@ impl Joiner {
         }
     }
 
-    /// Gives a device its number here, where it has none yet.
+    /// Gives a device its number in the series, where it has none yet.
     fn number(&mut self, device: &Device) {
         if self.ids.contains_key(&device.id) {
             return;

@@ -140,7 +140,7 @@ impl MarkReader {
     }
 }
 
-/// True if an error comes again for as long as the file is as it is.
+/// True if an error returns for as long as the file is unchanged.
 fn lasts(error: &Error) -> bool {
     matches!(
         error,

@@ -1,4 +1,4 @@
-//! Recordings: what a watch has seen, in little room.
+//! Recordings: the samples and events of a watch, in little space.
 //!
 //! # How
 //!
@@ -65,7 +65,7 @@ const HOURS: u32 = 3600;
 /// An event, and when it was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedEvent {
-    /// The event as it stands.
+    /// The event in its present state.
     pub event: WatchEvent,
     /// The end of the sample in which it was found.
     pub found: SampleTime,

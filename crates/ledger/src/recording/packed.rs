@@ -1,4 +1,4 @@
-//! Samples as they are stored: a body, and what is next to it.
+//! Samples as they are stored: a body, with its times and counts.
 
 use jiff::Timestamp;
 use record::Nanos;

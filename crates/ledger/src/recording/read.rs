@@ -248,7 +248,7 @@ impl RecordedSpan<'_> {
             && began.is_some_and(|began| began < self.to)
     }
 
-    /// Ends what lasts with the last sample that was played.
+    /// Ends the events that last with the last sample that was played.
     fn end_all(&mut self) -> Vec<WatchEvent> {
         let last = self.joiner.last();
         let end = |kept: StoredEvent| WatchEvent {

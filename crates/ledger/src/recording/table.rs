@@ -11,7 +11,7 @@ use record::varint::{folded, put, take, unfolded};
 use super::bytes::{PackingGoal, put_figures, take_stream};
 use super::level;
 
-/// The most rows of a table; a block that says it has more is damaged.
+/// Maximum number of rows of a table; a block with more is damaged.
 const MOST_ROWS: usize = 1 << 22;
 /// Share of the difference by which the mean of the last rows moves, as a power of two.
 const MEMORY: u32 = 2;

@@ -1,4 +1,4 @@
-//! Several samples as one, with the least, the mean and the most of each figure.
+//! Merges several samples into one, with the least, the mean and the most of each figure.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Thinner {
 }
 
 impl Thinner {
-    /// Steps of so long; they begin at whole multiples since 1970.
+    /// A thinner with steps of this length; they begin at whole multiples since 1970.
     pub fn new(step: Nanos) -> Thinner {
         Thinner {
             step,

@@ -22,7 +22,7 @@ pub enum SyncAction {
     Repair,
     /// The layout changes.
     Reshape,
-    /// None of these may begin.
+    /// No action may begin.
     Frozen,
 }
 

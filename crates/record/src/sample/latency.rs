@@ -143,7 +143,7 @@ pub struct ProcessSample {
     pub name: String,
     /// Control group of the process, such as `/system.slice/mariadb.service`.
     pub group: Option<String>,
-    /// Bytes that it had read from disks (`read_bytes` of `/proc/PID/io`).
+    /// Bytes that it caused to be read from disks (`read_bytes` of `/proc/PID/io`).
     pub read: Bytes,
     /// Bytes that it caused to be written (`write_bytes`), which the kernel's own threads may write later.
     pub written: Bytes,

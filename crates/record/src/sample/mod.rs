@@ -69,9 +69,9 @@ pub enum Gap {
     /// The machine was suspended for so long, by the difference of the boot-time clock and the
     /// monotonic clock (clock_gettime(2)).
     Suspended(Nanos),
-    /// The time of day was set forward by so much.
+    /// Amount by which the time of day was set forward.
     SetForward(Nanos),
-    /// The time of day was set back by so much.
+    /// Amount by which the time of day was set back.
     SetBack(Nanos),
     /// Nothing was recorded for so long: the watch was stopped, or lines of a log are missing.
     Unseen(Nanos),

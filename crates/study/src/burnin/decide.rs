@@ -6,7 +6,7 @@ use super::bounds::Bounds;
 use super::{Decision, End, HostStatus, LEAST_MEASURED, Race};
 
 impl Race {
-    /// State of a group's race; empty where there is none of this number.
+    /// State of a group's race; empty where no group has this number.
     pub fn decision(&self, group: usize) -> Decision {
         let Some(of) = self.groups.get(group) else {
             return Decision {
@@ -168,7 +168,7 @@ impl Race {
         others
     }
 
-    /// Notes who is in and who is out since when.
+    /// Sets the status of each host: in, or out since a round.
     fn stand(&mut self, order: &[usize], left: &[usize]) {
         let round = self.rounds.saturating_sub(1);
         let still: BTreeSet<usize> = left.iter().copied().collect();

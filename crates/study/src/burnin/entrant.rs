@@ -1,4 +1,4 @@
-//! One host in the race: its disks, and what they make of it.
+//! One host in the race: its disks, and its figures.
 
 use super::noise::Noise;
 use super::rows::DiskRounds;
@@ -61,7 +61,7 @@ impl RacedHost {
         median(off.collect())
     }
 
-    /// Adds a round, less what the hour did.
+    /// Adds a round, without the effect of the hour.
     pub(super) fn push(&mut self, logs: &[f64], hour: f64) {
         self.rows.resize(logs.len(), DiskRounds::default());
         self.shares.resize(logs.len(), (0.0, 0.0));

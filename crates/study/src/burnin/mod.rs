@@ -154,7 +154,7 @@ struct Group {
     hours: (f64, usize),
     /// Hosts that are still in, the best first.
     left: Vec<usize>,
-    /// Hosts that are measured only to tell the hour from the hosts.
+    /// Hosts that are measured only to distinguish the hour from the hosts.
     references: Vec<usize>,
     end: Option<End>,
 }
@@ -259,7 +259,7 @@ impl Race {
         }
     }
 
-    /// Status of a host; `None` where there is none of this number.
+    /// Status of a host; `None` where no host has this number.
     pub fn status(&self, host: usize) -> Option<HostStatus> {
         Some(self.hosts.get(host)?.status)
     }

@@ -1,5 +1,4 @@
-//! Races of hosts whose truth is known: to show how often races are right, and to tell beforehand
-//! what one will cost.
+//! Simulated races of hosts whose truth is known: the share of right results, and the cost of a race in advance.
 
 use super::{End, Measured, Race, Rule};
 pub use record::random::SplitMix64 as Rng;

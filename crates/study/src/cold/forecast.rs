@@ -75,7 +75,7 @@ pub fn forecast(work: &WarmingWork) -> Option<Forecast> {
     })
 }
 
-/// The time if this share is cold, and what decides it.
+/// The time if this share is cold, and the limit that determines it.
 fn seconds(work: &WarmingWork, cold: f64) -> (f64, Limit) {
     let bytes = work.bytes as f64;
     let requests = (bytes / work.request_bytes as f64).ceil();

@@ -198,7 +198,7 @@ struct Beyond {
 }
 
 impl Beyond {
-    /// `warm_s` is what a warm read takes.
+    /// Compares the pairs by `threshold`. `warm_s` is the latency of a warm read.
     fn of(pairs: &[Pair], threshold: f64, warm_s: f64) -> Beyond {
         let (mut above, mut below, mut hidden, mut sum_s) = (0, 0, 0, 0.0);
         for pair in pairs {

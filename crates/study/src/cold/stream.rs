@@ -1,4 +1,4 @@
-//! Detection of cold reads among those that go by.
+//! Detection of cold reads in a stream of reads.
 
 /// Latencies are counted in steps of an eighth of a doubling.
 const STEPS: f64 = 8.0;

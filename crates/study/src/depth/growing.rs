@@ -1,4 +1,4 @@
-//! Doubling, until that brings too little.
+//! Doubling of the depth, until that brings too little.
 
 use super::window::GatheredIntervals;
 use super::{Controller, Phase, SAME, WAIT, Window, gain};

@@ -42,7 +42,7 @@ use window::GatheredIntervals;
 const SAME: f64 = 0.02;
 /// Difference of a throughput from its earlier value above which it has changed by itself.
 const CHANGED: f64 = 0.15;
-/// The same in standard deviations of what it wanders by anyway.
+/// The same in standard deviations of its usual variation.
 const CHANGED_DEVIATIONS: f64 = 2.0;
 /// Factor from which a change is large.
 const MUCH: f64 = 1.6;
@@ -80,7 +80,7 @@ impl Bounds {
 enum Phase {
     /// Doubling the depth: the window before, if there was one, and true if this depth is examined again, for longer.
     Growing { before: Option<Window>, again: bool },
-    /// Staying, for so many windows more.
+    /// Keeping the depth, for this number of windows more.
     Holding { windows_left: u32 },
     /// Trying fewer, for the so-many-th time in a row.
     Fewer { run: i32, trial: Trial },
@@ -138,7 +138,7 @@ impl Controller {
         }
     }
 
-    /// The depth now wanted.
+    /// The depth to keep now.
     pub fn depth(&self) -> usize {
         self.depth
     }
@@ -284,7 +284,7 @@ impl Controller {
         self.go_on_trying(phase, &trial);
     }
 
-    /// Goes to the depth that a trial wants next.
+    /// Sets the depth of a trial's next window.
     fn go_on_trying(&mut self, phase: Phase, trial: &Trial) {
         let latency = match self.level {
             Some(level) if trial.depth() != self.depth => level.latency_s,

@@ -69,7 +69,7 @@ pub(super) enum Judgement {
 /// A comparison under way.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trial {
-    /// The depth that it goes back to.
+    /// The depth before the trial.
     own: usize,
     other: usize,
     /// The logarithm of the ratio that the other one must exceed.

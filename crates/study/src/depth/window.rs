@@ -1,4 +1,4 @@
-//! Intervals, added up until they say something.
+//! Intervals of a depth, added up until they are long enough for a comparison.
 
 /// Share of the wanted depth that must have been in flight.
 const IN_FLIGHT: f64 = 0.7;
@@ -38,7 +38,7 @@ impl DepthInterval {
 /// Results of one depth while it was held.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// Requests wanted in flight.
+    /// Requests to keep in flight.
     pub depth: usize,
     /// Bytes a second; positive.
     pub bytes_per_s: f64,

@@ -69,7 +69,7 @@ const UNKNOWN_S: f64 = 0.3;
 /// Maximum distance of a guard's rate above the least of all, as a logarithm: a guard far above would be late when it
 /// matters.
 const AHEAD: f64 = std::f64::consts::LN_2;
-/// Targets are judged over so many seconds for the answer.
+/// Length of the intervals over which targets are judged in the outcome, in seconds.
 const WINDOW_S: f64 = 5.0;
 /// Number of probes of which the shown latencies are: four seconds of them.
 const SHOWN: usize = 200;
@@ -83,9 +83,9 @@ pub enum ControllerStage {
     Suspecting,
     /// The foreground is measured before the background begins beside it, for so many seconds so far.
     Learning(f64),
-    /// The background works, for so many seconds so far.
+    /// The background works, for so many seconds up to now.
     Working(f64),
-    /// The background pauses, for so many seconds so far.
+    /// The background pauses, for so many seconds up to now.
     Pausing(f64),
 }
 
@@ -125,7 +125,7 @@ pub struct Controller {
     bound: Option<f64>,
     floor: f64,
     behind: f64,
-    /// Bytes a second of late, while it works.
+    /// Bytes a second of the last seconds, while the background works.
     used: f64,
     outcome: Outcome,
     window: Window,
@@ -197,7 +197,7 @@ impl Controller {
         }
     }
 
-    /// The same before that is known: it is at least so much.
+    /// Takes a lower bound of the same rate, before that is known.
     pub fn gives_at_least(&mut self, bytes_per_s: f64) {
         if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
             self.set_least(least_rate(bytes_per_s).max(UNKNOWN));
@@ -304,7 +304,7 @@ impl Controller {
         }
     }
 
-    /// Mean latency of late, in seconds, while there is a foreground.
+    /// Mean latency of the last seconds, in seconds, while there is a foreground.
     pub fn mean_s(&self) -> Option<f64> {
         let probed = self.shown.iter().sum::<f64>() / self.shown.len().max(1) as f64;
         let probed = (!self.shown.is_empty()).then_some(probed);
@@ -492,7 +492,7 @@ impl Controller {
         Some(bound).filter(|bound| bound.is_finite())
     }
 
-    /// Sets the targets by what is known now, and goes to work.
+    /// Sets the targets by the foreground's own latency, and begins to work.
     fn know(&mut self) {
         self.learned_s = Some(self.now_s);
         let own_mean_s = self.own.mean_of_timed_s().or(self.own.mean_of_probes_s());

@@ -50,7 +50,7 @@ pub struct ForegroundDetector {
     /// Bytes beyond the own ones since the start, with the time, of the last [`LAG_S`] and the last [`LOOKS`].
     excess: VecDeque<(f64, f64)>,
     sum: f64,
-    /// Bytes of that which were given so far.
+    /// Bytes of that excess which were returned up to now.
     given: f64,
     commit_s: Option<f64>,
     of_commit: f64,

@@ -77,7 +77,7 @@ impl SlowGuard {
     }
 }
 
-/// Weights of latencies, by the time that each tells about.
+/// Weights of latencies, by the time that each counts for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LatencyWeight {
     /// Seconds since the last latency.
@@ -85,7 +85,7 @@ pub(super) struct LatencyWeight {
 }
 
 impl LatencyWeight {
-    /// Weight of each of so many latencies that came in so many seconds.
+    /// Weight of each of these latencies, which came in so many seconds.
     pub(super) fn take(&mut self, latencies: usize, seconds: f64) -> f64 {
         self.since_s += seconds;
         if latencies == 0 {

@@ -56,7 +56,7 @@ impl Targets {
 pub enum TargetSource {
     /// `--keep-p99`, `--keep-mean`.
     Asked,
-    /// 1.5 times what the foreground has without the background.
+    /// 1.5 times the foreground's latency without the background.
     Measured,
     /// The same, since the foreground alone exceeds the target that was asked for.
     Unreachable,

@@ -1,4 +1,4 @@
-//! Summary of what the foreground had, alone and beside the background.
+//! Summary of the foreground's latency, alone and beside the background.
 
 use record::Histogram;
 use serde::{Deserialize, Serialize};
@@ -134,7 +134,7 @@ impl Outcome {
         }
     }
 
-    /// Takes what held the background back for so many seconds.
+    /// Adds seconds in which a limit held the background back.
     pub(super) fn held(&mut self, by: HeldBy, seconds: f64) {
         self.held_s[by as usize] += seconds;
     }

@@ -1,4 +1,4 @@
-//! The foreground without the background: its latency, and what its throughput loses.
+//! The foreground without the background: its latency, and the throughput that it loses.
 
 use std::collections::VecDeque;
 

@@ -15,7 +15,7 @@ const TICK_S: f64 = 0.1;
 /// A cap's bucket holds this much of its rate, in seconds.
 const BUCKET_S: f64 = 0.005;
 
-/// A part of the work, with what the volume is like while it is done.
+/// A part of the work, and the state of the volume meanwhile.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     requests: usize,

@@ -1,4 +1,4 @@
-//! From the evidence to causes, and from causes to a conclusion.
+//! Causes by the evidence, and a conclusion from the causes.
 
 use super::disks::DiskEvidence;
 use super::inputs::{Moment, Observations, ResponseFigure, Windows, part};

@@ -1,4 +1,4 @@
-//! Series that a verdict is drawn from.
+//! Series from which a verdict is drawn.
 
 use std::ops::Range;
 
@@ -177,7 +177,7 @@ impl Windows {
     }
 }
 
-/// Values of a range, without what lies beyond the end of the series.
+/// Values of a range, without the part beyond the end of the series.
 pub(crate) fn part<'a>(values: &'a [f64], range: &Range<usize>) -> &'a [f64] {
     let end = range.end.min(values.len());
     values.get(range.start.min(end)..end).unwrap_or_default()

@@ -116,7 +116,7 @@ pub(crate) const SCENARIOS: [Scenario; 11] = [
     },
 ];
 
-/// Noise that keeps a share of what it was.
+/// Noise that keeps a share of its last value.
 #[derive(Default)]
 struct Wander(f64);
 

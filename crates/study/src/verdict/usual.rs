@@ -1,4 +1,4 @@
-//! Response times of the same hours on earlier days: a rise that comes each morning is no news.
+//! Response times of the same hours on earlier days: a rise that comes each morning is usual.
 
 use super::inputs::{Windows, part};
 use crate::distribution::{student_quantile, student_tail};

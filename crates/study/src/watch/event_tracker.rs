@@ -1,4 +1,4 @@
-//! Makes events of what is seen again and again.
+//! Makes events of repeated sightings.
 
 use record::Nanos;
 use record::sample::SampleTime;
@@ -27,7 +27,7 @@ pub(super) struct EventTracker {
 }
 
 impl EventTracker {
-    /// Takes what is seen now. It is a new event, or one that lasts.
+    /// Takes a sighting of now, which begins a new event or continues one.
     pub(super) fn enter(
         &mut self,
         code: EventCode,

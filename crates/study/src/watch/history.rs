@@ -1,4 +1,4 @@
-//! Each device in the last minutes, in points of about a second.
+//! History of each device in the last minutes, in points of about a second.
 
 use std::collections::{HashMap, HashSet};
 
@@ -146,7 +146,7 @@ pub(super) struct DeviceHistory {
 }
 
 impl DeviceHistory {
-    /// Takes a sample; tells whether it completes a point.
+    /// Takes a sample; true if it completes a point.
     pub(super) fn take(&mut self, sample: &Sample) -> bool {
         self.ended_point = self.add(sample);
         self.ended_point
@@ -303,7 +303,7 @@ pub(super) fn mean_of(points: &[Point], part: FlowKindPoint) -> FlowPoint {
     }
 }
 
-/// The mean of what all points know; `None` where one does not.
+/// Mean of a value that all points have; `None` where one does not.
 pub(super) fn mean_known(points: &[Point], value: fn(&Point) -> Option<f64>) -> Option<f64> {
     let mut sum = 0.0;
     for point in points {

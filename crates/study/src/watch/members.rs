@@ -1,10 +1,10 @@
-//! The members of an array, side by side.
+//! Members of an array, for comparison with each other.
 
 use record::sample::{DeviceKind, DeviceSample, Sample, SyncAction};
 
 use super::history::{DeviceHistory, Point};
 
-/// A member and what it did lately.
+/// A member and its last points.
 pub(super) struct MemberLoad<'a> {
     /// The member.
     pub(super) device: &'a DeviceSample,

@@ -19,7 +19,7 @@ use crate::plateau::{
     LEAST_SLICES_OFTEN, Plateau, Throughput, assess_often, few, without_outliers,
 };
 
-/// Time that it looks back, in seconds, and the least number of points.
+/// Time that is examined, in seconds, and least number of points.
 const WINDOW_S: f64 = 80.0;
 const LEAST_POINTS: usize = LEAST_SLICES_OFTEN;
 /// Variation, as a share of a rate and alongside jitter, above which the rate is not flat however it returns to its
@@ -33,7 +33,7 @@ const QUEUEING: f64 = 2.0;
 /// Wait in seconds from which requests queue, with so many in flight, where no shorter wait was ever seen.
 const LONG_S: f64 = 0.004;
 const SEVERAL: f64 = 4.0;
-/// The least wait is that of so many points in a row.
+/// Number of points in a row for the least wait.
 const RUN: usize = 5;
 /// Least number of requests in these points.
 const RUN_OPS: f64 = 20.0;
@@ -41,7 +41,7 @@ const RUN_OPS: f64 = 20.0;
 /// A rate that is held at a level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
-    /// The level and what is held.
+    /// The level, and the limited quantity.
     pub(super) plateau: Plateau,
     /// Mean wait in seconds.
     pub(super) wait: f64,

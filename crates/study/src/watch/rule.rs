@@ -1,4 +1,4 @@
-//! A rule: its settings, data shown to it, and sightings that it answers with.
+//! A rule: its settings, its input, and the sightings that it returns.
 
 use std::collections::HashSet;
 
@@ -149,6 +149,6 @@ pub(super) trait Rule {
     /// Sightings at this moment.
     fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>);
 
-    /// Forgets what it remembers: what comes next does not follow it.
+    /// Forgets earlier samples, since the next one does not follow them.
     fn forget(&mut self) {}
 }

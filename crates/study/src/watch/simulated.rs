@@ -34,7 +34,7 @@ pub(crate) struct Disk {
     pub(crate) cap: Option<f64>,
     /// Demand on it.
     pub(crate) demand: Demand,
-    /// Amount by which what is kept in flight varies, as its logarithm.
+    /// Variation of the number kept in flight, as its logarithm.
     pub(crate) restless: f64,
     /// The size of a request, in bytes.
     pub(crate) size: u64,

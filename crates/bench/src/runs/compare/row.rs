@@ -18,7 +18,7 @@ pub(super) struct ComparedRow {
     unit: Unit,
     /// The mean rates of A and B.
     means: (f64, f64),
-    /// B over A. `None` where no interval can be had.
+    /// Rate of B divided by that of A. `None` where there is no interval.
     pub(super) ratio: Option<RatioInterval>,
     /// True if both have windows enough to take an interval from.
     windows: bool,

@@ -155,7 +155,7 @@ impl Task for InOrder {
     }
 }
 
-/// A seeker writes back every so many of the blocks that it reads.
+/// Number of blocks read by a seeker of which it writes one back.
 const WRITES_BACK: u64 = 10;
 
 /// Reads blocks anywhere, and writes some of them back.

@@ -42,7 +42,7 @@ pub(crate) use plan::check_options;
 pub(crate) struct ReadyTests {
     tests: Tests,
     prepared: Prepared,
-    /// The directory, for what gets a name in it.
+    /// The directory, for files with a name.
     directory: OwnedFd,
 }
 

@@ -11,7 +11,7 @@ use crate::descriptors;
 use crate::phase_plan::base;
 use crate::test_folder::names::Round;
 
-/// A call of the block tests moves so much, unless it is told otherwise.
+/// Default size of a call of the block tests.
 const BLOCK: Bytes = Bytes::kib(8);
 /// Bytes of the tests of single bytes. bonnie++(8) says 20 MiB, and 2.00a was seen (strace) to make 3,145,728 calls
 /// whatever the size of its file.
@@ -95,7 +95,7 @@ impl Test {
         }
     }
 
-    /// The test that makes what this one works on.
+    /// The test that makes the files which this one needs.
     fn needs(self) -> Option<Test> {
         match self {
             Test::Rewrite | Test::CharRead | Test::BlockRead | Test::Seeks => {
@@ -247,7 +247,7 @@ impl Tests {
         !self.list.iter().all(other)
     }
 
-    /// The most data that is written and not yet gone, small files aside.
+    /// Maximum amount of data that is on the disk at one time, small files aside.
     pub(super) fn data(&self) -> Bytes {
         if self.has_large_file() {
             // The file of single bytes is gone when this is begun, and is no larger.
@@ -414,7 +414,7 @@ impl Tests {
     }
 }
 
-/// The small files that `args` ask for.
+/// The small files that `args` request.
 fn files(args: &BenchArgs) -> Result<Files, String> {
     let sizes = args.file_size.unwrap_or_default();
     if sizes.largest > Bytes::gib(1) {

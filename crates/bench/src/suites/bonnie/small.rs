@@ -38,7 +38,7 @@ pub(super) struct Small {
     created: Cell<usize>,
 }
 
-/// Removes what was created and is still there, by its names alone.
+/// Removes the files that were created and still exist, by their names alone.
 impl Drop for Small {
     fn drop(&mut self) {
         for entry in &self.entries[..self.created.get()] {
@@ -294,7 +294,7 @@ fn listing_failed(errno: Errno) -> EngineError {
     calls::call_error("listing the directory of the small files", errno)
 }
 
-/// Does it to each file, in an order that nobody can foresee.
+/// Applies an operation to each file, in random order.
 struct Scattered<'a> {
     small: &'a mut Small,
     op: FileOp,

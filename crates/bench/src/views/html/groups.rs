@@ -61,7 +61,7 @@ impl<'a> Group<'a> {
         self.directions_where(|_| true)
     }
 
-    /// The directions that any member has a flow in which `wanted` accepts.
+    /// Directions in which any member has a flow that `wanted` accepts.
     pub(super) fn directions_where(&self, wanted: impl Fn(&Flow) -> bool) -> Vec<Direction> {
         let in_any = |direction: &Direction| {
             self.members

@@ -1,4 +1,4 @@
-//! The head of the report: what was measured, when and where, and what it is worth.
+//! The head of the report: what was measured, when and where, with the verdict and the findings.
 
 use record::{Finding, Origin};
 

@@ -1,4 +1,4 @@
-//! Names of the runs of a report: a short id that tells them apart, and a label.
+//! Names of the runs of a report: a short id that distinguishes them, and a label.
 
 use record::Run;
 
@@ -6,7 +6,7 @@ use crate::conclusion::Conclusion;
 
 /// The longest host and target that a label holds.
 const PLACE_CHARS: usize = 28;
-/// The longest short id. Ours fit; an imported run's id can be anything.
+/// Maximum length of a short id. Ids of this program fit; an imported run's id can be anything.
 const SHORT_CHARS: usize = 24;
 
 /// A run of the report.
@@ -17,7 +17,7 @@ pub struct Subject<'a> {
     pub run: &'a Run,
     /// Figures and findings of the run.
     pub conclusion: &'a Conclusion,
-    /// Enough of its id to tell it from the others.
+    /// Enough of its id to distinguish it from the others.
     pub short: String,
     /// Name in a legend: the short id, and host and target as far as there is room.
     pub label: String,
@@ -47,7 +47,7 @@ pub(super) fn subjects(runs: &[(Run, Conclusion)]) -> Vec<Subject<'_>> {
         .collect()
 }
 
-/// The characters that end an id of ours; another id as it is.
+/// The characters that end an id of this program; another id as it is.
 fn last_part(id: &str) -> &str {
     match id.rsplit_once('-') {
         Some((_, end)) if !end.is_empty() => end,

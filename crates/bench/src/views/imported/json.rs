@@ -1,5 +1,5 @@
-//! An imported run as a JSON document: the keys of [`crate::views::json`], with null where the
-//! tool did not say, and a few more.
+//! An imported run as a JSON document: the keys of [`crate::views::json`], with null where the tool does not give a
+//! value, and a few more.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use ui::json::SCHEMA;
 
 use crate::judged::Judged;
 
-/// The document of one run, with a line's end behind it.
+/// Document of one run, with a line end.
 pub(crate) fn document(run: &ImportedRun, judged: &Judged) -> String {
     // Memory is all that could fail, and there is none that could.
     serde_json::to_string_pretty(&ImportedDocument::of(run, judged)).unwrap_or_default() + "\n"

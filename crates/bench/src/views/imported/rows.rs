@@ -4,7 +4,7 @@ use record::{FlowSummary, ImportedRun, PhaseSummary};
 
 use ui::format::{latency, number};
 
-/// Text for a figure that the tool did not tell.
+/// Text for a figure that the tool does not give.
 const UNKNOWN: &str = "–";
 
 /// Row of one kind of request of a phase.

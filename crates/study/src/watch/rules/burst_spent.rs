@@ -20,7 +20,7 @@ use crate::watch::history::{Point, jitter, mean_known, mean_of, variation};
 use crate::watch::members::arrays;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// Points that it looks back, and interval of its observations.
+/// Number of points that are examined, and interval of the observations.
 const WINDOW: usize = 240;
 const EVERY: u64 = 10;
 /// Least time for which the first and the second level must have been held, in seconds.
@@ -32,7 +32,7 @@ const LOWER: f64 = 0.75;
 const FLAT: f64 = 0.05;
 /// Share of the demand that must still be there.
 const STILL: f64 = 0.7;
-/// Requests must take so many times as long as before.
+/// Least ratio of the latency to that before.
 const SLOWER: f64 = 1.15;
 /// Sizes and mixes within this factor are the same.
 const ALIKE: f64 = 1.5;
@@ -95,7 +95,7 @@ impl Rule for BurstSpent {
 }
 
 impl LostLevel {
-    /// True if the level is still low, and more still wanted.
+    /// True if the level is still low, and the programs still want more.
     fn lasts(&self, points: &[Point]) -> bool {
         let tail = &points[points.len().saturating_sub(LATELY)..];
         Level::of(tail).is_some_and(|now| {

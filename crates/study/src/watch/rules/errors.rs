@@ -51,7 +51,7 @@ pub(super) struct Errors {
     whole: HashSet<DeviceId>,
 }
 
-/// An event of the log ends when it was silent for so long.
+/// Time without a new line after which an event of the log ends.
 const SILENCE: Nanos = Nanos::from_secs(60);
 
 impl Rule for Errors {
@@ -200,7 +200,7 @@ impl Errors {
         is_now.then_some(sighting)
     }
 
-    /// Errors of a member that md corrected lately.
+    /// Errors of a member that md corrected in the last samples.
     fn corrected(
         &mut self,
         array: DeviceId,

@@ -12,11 +12,11 @@ use crate::watch::page::{Pages, TimeOverCap};
 use crate::watch::plateaus::{Held, at_work, calm_variation, held_in, least_wait, window};
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// The counters are examined every so many points.
+/// Number of points from one test of the counters to the next.
 const EVERY: u64 = 5;
 /// Number of observations in a row that must show it.
 const OBSERVATIONS: u32 = 2;
-/// A disk must vary so many times as much as the sum.
+/// Least ratio of a disk's variation to that of the sum.
 const WILDER: f64 = 3.0;
 /// A disk with less than this share of the sum is left out of that.
 const COUNTS: f64 = 0.1;

@@ -146,7 +146,7 @@ impl Rule for ScrubHurts {
     }
 }
 
-/// Adds the newest, and drops the oldest beyond so many.
+/// Adds the newest value, and drops the oldest beyond `most`.
 fn push<T>(queue: &mut VecDeque<T>, newest: T, most: usize) {
     queue.push_back(newest);
     if queue.len() > most {

@@ -27,7 +27,7 @@ use crate::watch::members::{MemberLoad, arrays, is_rebuilt, sides};
 use crate::watch::plateaus::least_wait;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// Time that it looks back, in seconds, and the least number of points.
+/// Time that is examined, in seconds, and least number of points.
 const WINDOW_S: f64 = 20.0;
 const LEAST_POINTS: usize = 8;
 /// Multiple of the siblings' wait that is slow.

@@ -19,7 +19,7 @@ const ADVICE: &str = "The disk or the path to it hangs, and the programs that us
                       volume's status in the cloud and the kernel's log; if it does not recover, \
                       fail the member or detach the volume.";
 
-/// Looks for devices of which nothing comes back.
+/// Rule for devices on which nothing completes.
 pub(super) struct Stalled {
     least: Nanos,
     /// Time since which nothing completed, for each device with something in flight.
@@ -27,7 +27,7 @@ pub(super) struct Stalled {
 }
 
 impl Stalled {
-    /// `least`: nothing must complete for so long.
+    /// `least`: time without completions from which a device has stalled.
     pub(super) fn new(least: Nanos) -> Stalled {
         Stalled {
             least,
