@@ -19,7 +19,7 @@ const LENGTH: Nanos = Nanos::from_secs(1);
 /// Maximum number of pairs, of a turn of one and a turn of the other kind of data, in which random data is faster
 /// (Mann and Whitney's U). Without a difference so few are in 0.8 % of comparisons: 7 of the 924 orders of 6 and 6.
 const AGAINST: usize = 3;
-/// Least ratio of the speeds that is reported: a smaller one has no consequence.
+/// Minimum ratio of the speeds that is reported: a smaller one has no consequence.
 const FASTER: f64 = 1.1;
 
 impl BenchArgs {

@@ -173,7 +173,7 @@ mod tests {
         offers
     }
 
-    /// Least price of all volumes on a grid of sizes, IOPS and throughput, with the needed values, that carry so
+    /// Lowest price of all volumes on a grid of sizes, IOPS and throughput, with the needed values, that carry so
     /// much.
     fn cheapest_of_all(offer: &Offer, iops: f64, mibps: f64, least: u64) -> Option<f64> {
         let sizes = (least..least + 100).chain((least + 100..=offer.most_gib).step_by(97));

@@ -7,7 +7,7 @@ const LEAST_SLICES: usize = 20;
 /// Two levels in means of several slices.
 struct Pooled {
     slices: usize,
-    /// Least ratio of the higher level to the lower one: a smaller one may be noise with memory.
+    /// Minimum ratio of the higher level to the lower one: a smaller one may be noise with memory.
     apart: f64,
     /// Maximum share of the variance that two levels leave over. Two halves of normal noise leave 36 %, of a uniform
     /// drift 25 %, of a sine 19 %.
@@ -31,9 +31,9 @@ const POOLED: [Pooled; 3] = [
         left: 0.16,
     },
 ];
-/// Least share of the slices that each level holds: fewer are outliers.
+/// Minimum share of the slices that each level holds: fewer are outliers.
 const HELD: f64 = 0.1;
-/// Least mean number of slices for which a level lasts: faster changes are grants of a limit.
+/// Minimum mean number of slices for which a level lasts: faster changes are grants of a limit.
 const STAY: usize = 3;
 
 /// Two levels between which a rate changes.

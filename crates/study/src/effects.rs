@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::compare::RatioInterval;
 use crate::distribution::student_quantile;
 
-/// Least number of pairs from which it is known how much pairs differ.
+/// Minimum number of pairs from which it is known how much pairs differ.
 const LEAST_PAIRS: usize = 3;
 
 /// Two layouts that differ in one factor alone.

@@ -9,7 +9,7 @@ const PERMUTATIONS: usize = 9999;
 /// Number of permutations with a statistic as large after which a test ends: its p is not small then (Besag and
 /// Clifford, 1991).
 const ENOUGH: usize = 20;
-/// Least number of blocks of a series: with fewer there are too few permutations.
+/// Minimum number of blocks of a series: with fewer there are too few permutations.
 const LEAST_BLOCKS: usize = 10;
 
 /// Division of a series into the sample before and the sample after.

@@ -5,10 +5,10 @@ use crate::noise::{Noise, Scaled, batch_means, mean, ones};
 use crate::plateau::without_outliers;
 use crate::residual::{residual_of_levels, residual_of_line};
 
-/// Least length of a series: a shorter one cannot distinguish a lasting drop from a rate that jumps every second or
+/// Minimum length of a series: a shorter one cannot distinguish a lasting drop from a rate that jumps every second or
 /// so.
 pub const LEAST_SLICES: usize = 70;
-/// Least drop that is reported, as a fraction of the level before.
+/// Minimum drop that is reported, as a fraction of the level before.
 const WORTH_NAMING: f64 = 0.1;
 /// Probability that noise with the memory of the series looks like the drop. It is small, because the position of the
 /// drop was chosen to make it as large as possible.

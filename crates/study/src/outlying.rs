@@ -13,7 +13,7 @@ use crate::median::median;
 const BAR: f64 = 3.5;
 /// The MAD of the standard normal distribution.
 const NORMAL_MAD: f64 = 0.6745;
-/// Least number of values among which one can be outlying.
+/// Minimum number of values among which one can be outlying.
 pub const LEAST: usize = 5;
 
 /// True for each value that is outlying; a value within `near` of the median, as a share of it, is not. `None` where

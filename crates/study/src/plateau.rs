@@ -23,9 +23,9 @@
 use crate::noise::mean;
 use crate::residual::residual_of_line;
 
-/// Least length of a series.
+/// Minimum length of a series.
 pub const LEAST_SLICES: usize = 20;
-/// Least length of a series that is judged again and again.
+/// Minimum length of a series that is judged again and again.
 pub(crate) const LEAST_SLICES_OFTEN: usize = 80;
 /// Multiple of the base latency that requests must take: otherwise nothing held them back.
 const WAITING: f64 = 1.5;
@@ -40,7 +40,7 @@ const SLIGHT: f64 = 2.0;
 
 /// Distance from the median at which a slice is an outlier, in mean deviations. Normal noise does not reach that.
 const OUTLIER: f64 = 6.0;
-/// Least number of base latencies in a slice. Where requests last nearly as long as slices, slices are filled by the
+/// Minimum number of base latencies in a slice. Where requests last nearly as long as slices, slices are filled by the
 /// rhythm of the requests in flight, and look flat.
 const LATENCIES_IN_SLICE: f64 = 20.0;
 

@@ -2,7 +2,7 @@
 
 use crate::compare::RatioInterval;
 
-/// Least share of the proportional growth: more members that bring less add nothing.
+/// Minimum share of the proportional growth: more members that bring less add nothing.
 const NOTHING: f64 = 0.1;
 
 /// A rate with a number of members.

@@ -7,7 +7,7 @@ use crate::compare::RatioInterval;
 use crate::energy::{self, Sides};
 use crate::noise::{Noise, mean, ones};
 
-/// Least number of slots on either side. Three against three have no p below 0.1, whatever they show.
+/// Minimum number of slots on either side. Three against three have no p below 0.1, whatever they show.
 pub const LEAST_SLOTS: usize = 10;
 
 /// Difference of the values after a moment from those before.

@@ -5,7 +5,7 @@ use crate::level::find_step;
 use crate::noise::{MOST_BATCHES, Noise, Scaled, batch_means, mean, ones};
 use crate::residual::{residual_of_levels, residual_of_line};
 
-/// Least change that is reported, as a fraction of the mean: a long enough series makes any change certain.
+/// Minimum change that is reported, as a fraction of the mean: a long enough series makes any change certain.
 const WORTH_NAMING: f64 = 0.05;
 /// Significance level of a change. Two shapes are tried.
 const TAIL: f64 = 0.01;

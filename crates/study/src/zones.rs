@@ -4,7 +4,7 @@ use crate::compare::{RatioInterval, ratio_of_intervals};
 use crate::distribution::student_quantile;
 use crate::interval::Interval;
 
-/// Least number of zones from which it is known how much they scatter.
+/// Minimum number of zones from which it is known how much they scatter.
 pub const LEAST_ZONES: usize = 16;
 /// An end is this part of the zones.
 const END: usize = 8;

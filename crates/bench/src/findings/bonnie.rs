@@ -5,7 +5,7 @@ use record::{Bytes, Finding, FindingCode, Phase, Run, Severity, Workload};
 use super::finding::finding;
 use ui::format::percent;
 
-/// Least size of the file as a multiple of the memory: with a smaller one the tests measure memory more than the
+/// Minimum size of the file as a multiple of the memory: with a smaller one the tests measure memory more than the
 /// disk.
 const TIMES_MEMORY: u64 = 2;
 /// Distance of a silence from the slice in which the last call began, in seconds.

@@ -12,7 +12,7 @@ use ui::units::rate;
 const SOME_UNWRITTEN: f64 = 0.01;
 /// Below this share, a rounding of extents at most.
 const ANY_UNWRITTEN: f64 = 0.001;
-/// Least share of the completed reads that the device must have made. A little less than all is normal: the counters
+/// Minimum share of the completed reads that the device must have made. A little less than all is normal: the counters
 /// are read a moment after the window's end.
 const EXPLAINED: f64 = 0.9;
 /// File systems with a cache that O_DIRECT does not reach.

@@ -6,7 +6,7 @@ use super::finding::finding;
 use ui::format::{number, percent};
 use ui::units::duration;
 
-/// Least length of a stall, in seconds.
+/// Minimum length of a stall, in seconds.
 const STALL_S: f64 = 0.9;
 /// Share of the time below which waiting workers are the limit themselves.
 const IDLE: f64 = 0.05;

@@ -8,7 +8,7 @@ use super::stream::{Stream, details};
 use crate::contents;
 use crate::phase_plan::PhasePlan;
 
-/// Least size of the part that is written: a disk's cache may take all that is written in a turn on less.
+/// Minimum size of the part that is written: a disk's cache may take all that is written in a turn on less.
 const SMALLEST: Bytes = Bytes::mib(64);
 
 /// Walls that follow those of the jobs, and a note on them, as a sentence.

@@ -11,7 +11,7 @@ use crate::trials::{WINDOWS, trials};
 
 /// The rate to begin with.
 const FIRST_RATE: f64 = 100.0;
-/// Least number of requests of a trial, unless its time was requested: fewer than 500 say nothing about one in a
+/// Minimum number of requests of a trial, unless its time was requested: fewer than 500 say nothing about one in a
 /// hundred.
 const LEAST_REQUESTS: f64 = 800.0;
 

@@ -10,7 +10,7 @@ use crate::schedule::Schedule;
 
 /// Number of zones.
 pub(crate) const ZONES: u64 = 64;
-/// Least number of requests in a zone.
+/// Minimum number of requests in a zone.
 const LEAST_REQUESTS: u64 = 16;
 /// The smallest request that is chosen for a small target.
 const LEAST_BLOCK: Bytes = Bytes::kib(4);

@@ -6,7 +6,7 @@ use super::report::Row;
 use super::row::Figures;
 use super::{Columns, stamp};
 
-/// Least number of figures in a line of a device where no header names them: the shortest report has five.
+/// Minimum number of figures in a line of a device where no header names them: the shortest report has five.
 pub(crate) const LEAST_FIGURES: usize = 5;
 /// The longest name of a device that is believed.
 const LONGEST_NAME: usize = 200;

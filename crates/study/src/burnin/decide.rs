@@ -66,8 +66,8 @@ impl Race {
         }
     }
 
-    /// Least lead of `better` over `other`: above zero it is ahead, beyond doubt. Negative infinity where one of them
-    /// was measured too rarely.
+    /// Lower bound of the lead of `better` over `other`: above zero it is ahead, beyond doubt. Negative infinity
+    /// where one of them was measured too rarely.
     fn lead(&self, bounds: &mut Bounds, better: usize, other: usize) -> f64 {
         let (better, other) = (&self.hosts[better], &self.hosts[other]);
         if better.rounds.min(other.rounds) < self.rule.least.max(2) {

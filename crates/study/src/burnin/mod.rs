@@ -68,7 +68,7 @@ use rows::DiskRounds;
 pub use rule::Rule;
 pub use status::HostStatus;
 
-/// Least number of hosts of a group that are measured, if it has them: the hour is distinguished from a host by the
+/// Minimum number of hosts of a group that are measured, if it has them: the hour is distinguished from a host by the
 /// others.
 pub const LEAST_MEASURED: usize = 3;
 

@@ -6,7 +6,7 @@ use crate::median::median;
 /// Degrees of freedom from which the noise is learned no further: the rounds to come are of few hosts.
 const ENOUGH: f64 = 2_000.0;
 
-/// Least variance, for figures that are exactly the same, as those of no disk are.
+/// Minimum variance, for figures that are exactly the same, as those of no disk are.
 const LEAST: f64 = 1e-12;
 
 /// Median of a variance estimated from so many values, as a share of the true one (Wilson and Hilferty, 1931).

@@ -13,7 +13,7 @@ const EVIDENCE: f64 = 100.0;
 /// Share of the pairs below which a disk is calm: those in which the warm read is the slower one by as much as makes
 /// a place cold.
 const CALM: f64 = 0.02;
-/// Least time of fetching a block from object storage, in seconds. A first read that is slower than a warm one by
+/// Minimum time of fetching a block from object storage, in seconds. A first read that is slower than a warm one by
 /// less has met an empty cache on the way to a place that is warm.
 const FETCH_S: f64 = 0.01;
 
@@ -120,7 +120,7 @@ pub fn assess(pairs: &[Pair]) -> Option<Sample> {
     })
 }
 
-/// Least excess of a cold place, on a volume with this latency of a warm read.
+/// Minimum excess of a cold place, on a volume with this latency of a warm read.
 fn least_s(warm_s: f64) -> f64 {
     warm_s.max(FETCH_S)
 }

@@ -6,15 +6,15 @@ const STEPS: f64 = 8.0;
 const SHORTEST_S: f64 = 1e-6;
 /// Number of bins: up to some 70 minutes.
 const BINS: usize = 256;
-/// Least number of reads for a conclusion.
+/// Minimum number of reads for a conclusion.
 const LEAST_READS: f64 = 50.0;
 /// Number of reads after which the past counts half.
 const MOST_READS: f64 = 4000.0;
-/// Least number of doublings by which cold reads take longer than warm ones: four times as long.
+/// Minimum number of doublings by which cold reads take longer than warm ones: four times as long.
 const APART: f64 = 2.0;
 /// Share of the lower peak that reads must fall below somewhere between the two peaks.
 const VALLEY: f64 = 0.3;
-/// Least share of all reads that the smaller class must have.
+/// Minimum share of all reads that the smaller class must have.
 const LEAST_SHARE: f64 = 0.005;
 /// Number of reads after which the threshold is learned again.
 const LEARN_EVERY: u32 = 64;

@@ -5,7 +5,7 @@ const IN_FLIGHT: f64 = 0.7;
 /// Multiple of the mean latency for which measuring waits after a change of the depth, until earlier requests are
 /// gone.
 const SETTLE: f64 = 1.5;
-/// Least length of a window in mean latencies, so that whole rounds of requests are counted.
+/// Minimum length of a window in mean latencies, so that whole rounds of requests are counted.
 const ROUNDS: f64 = 3.0;
 /// Weight of a new window against those before it.
 const NEWEST: f64 = 0.3;

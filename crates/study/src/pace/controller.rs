@@ -731,7 +731,7 @@ impl Controller {
     }
 }
 
-/// Least rate on a device with this rate of one request after the other, both in bytes a second.
+/// Minimum rate on a device with this rate of one request after the other, both in bytes a second.
 pub fn least_rate(gives: f64) -> f64 {
     (LEAST_SHARE * gives).clamp(SLOWEST, LEAST)
 }

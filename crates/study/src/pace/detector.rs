@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-/// Least size of a request as databases make them, in bytes. Bytes are counted in this unit, since the kernel splits
+/// Minimum size of a request as databases make them, in bytes. Bytes are counted in this unit, since the kernel splits
 /// and merges requests, and bytes stay the same.
 const PAGE: f64 = 4096.0;
 /// Time over which the least excess counts as foreground where the background's queue is deep, in seconds. The kernel
 /// counts a completion before the background has noted it, so that for moments its own I/O looks like foreground.
 /// Where its queue is not deep, all of its requests in flight are subtracted instead.
 const LAG_S: f64 = 0.25;
-/// Least number of polls over which that excess is taken: a background that gets no processor polls seldom, each time
+/// Minimum number of polls over which that excess is taken: a background that gets no processor polls seldom, each time
 /// just after it was kept from noting completions.
 const LOOKS: usize = 6;
 /// Time after a commit of the ledger in which writes, up to [`COMMIT_PAGES`], count as its own, in seconds.

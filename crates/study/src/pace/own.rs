@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// Number of the last latencies that are kept: about a minute of those between two works, so that the load's changes
 /// over a day are followed.
 const LATENCIES: usize = 400;
-/// Least number of latencies for a p99.
+/// Minimum number of latencies for a p99.
 pub(super) const ENOUGH: usize = 50;
 /// Share of the known values that each cycle of work and pause forgets: a minute of them counts.
 const FORGETS: f64 = 1.0 / 32.0;

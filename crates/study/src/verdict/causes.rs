@@ -7,7 +7,7 @@ use super::usual::unusual_shift;
 use super::{LEAST_CHANGE, LEVEL};
 use crate::shift::{LEAST_SLOTS, Shift, shift};
 
-/// Least superiority (or its complement) of another series that may name a cause: most values exceed most values
+/// Minimum superiority (or its complement) of another series that may name a cause: most values exceed most values
 /// before.
 const LEAST_SUPERIORITY: f64 = 0.85;
 /// Multiple of the increase of the disk's latency beyond which a response time rose for another reason too: not every

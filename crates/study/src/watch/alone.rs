@@ -15,11 +15,11 @@ use crate::median::median;
 
 /// Multiple of the others' median from which a member is unequal.
 const UNEQUAL: f64 = 1.5;
-/// Least number of requests a second for a conclusion about a member.
+/// Minimum number of requests a second for a conclusion about a member.
 const LEAST_OPS: f64 = 1.0;
-/// Least number of requests in all for that, where the report's length is known.
+/// Minimum number of requests in all for that, where the report's length is known.
 const LEAST_REQUESTS: f64 = 30.0;
-/// Least number of bytes a second by which mirrors are recognized by their writes.
+/// Minimum number of bytes a second by which mirrors are recognized by their writes.
 const LEAST_BYTES: f64 = 1024.0;
 /// Multiple of the others' median wait that is slow; of two, it is unknown which is normal.
 const SLOW: f64 = 2.0;

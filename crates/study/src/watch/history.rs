@@ -11,7 +11,7 @@ const POINT: Nanos = Nanos(950_000_000);
 const MOST: usize = 300;
 /// Maximum number of points kept of all devices together (some 20 MB), where there are thousands of devices.
 const MOST_IN_ALL: usize = 100_000;
-/// Least number of points kept of each device: what the rule that looks back furthest needs.
+/// Minimum number of points kept of each device: what the rule that looks back furthest needs.
 const LEAST: usize = 100;
 /// Number of points for which room is made, and which are dropped, at once.
 const STEP: usize = 32;

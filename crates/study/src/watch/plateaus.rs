@@ -35,7 +35,7 @@ const LONG_S: f64 = 0.004;
 const SEVERAL: f64 = 4.0;
 /// Number of points in a row for the least wait.
 const RUN: usize = 5;
-/// Least number of requests in these points.
+/// Minimum number of requests in these points.
 const RUN_OPS: f64 = 20.0;
 
 /// A rate that is held at a level.

@@ -30,7 +30,7 @@ pub(crate) struct Disk {
     /// The standard deviation of the logarithm of that from second to second, and its memory.
     pub(crate) noise: f64,
     pub(crate) memory: f64,
-    /// Most requests a second that the disk serves.
+    /// Maximum number of requests a second that the disk serves.
     pub(crate) cap: Option<f64>,
     /// Demand on it.
     pub(crate) demand: Demand,

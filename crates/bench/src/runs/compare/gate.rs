@@ -9,7 +9,7 @@ use study::compare::RatioInterval;
 
 use ui::format::percent;
 
-/// Least ratio that the interval may reach: that of two slowdowns by the limit, one after the other.
+/// Minimum ratio that the interval may reach: that of two slowdowns by the limit, one after the other.
 fn reach(limit: f64) -> f64 {
     (1.0 - limit).powi(2)
 }

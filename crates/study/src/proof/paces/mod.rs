@@ -91,7 +91,7 @@ struct Figures {
     p99: f64,
     /// Time, as a multiple of the time that the rest of the device allows.
     times: f64,
-    /// Least number of bytes of the background in ten seconds.
+    /// Minimum number of bytes of the background in ten seconds.
     least: f64,
     /// Share of the windows of five seconds, after the first two, in which the p99 that was asked for was kept.
     kept: f64,

@@ -23,7 +23,7 @@ use crate::watch::rule::{Rule, RuleInput, Sighting};
 /// Number of points that are examined, and interval of the observations.
 const WINDOW: usize = 240;
 const EVERY: u64 = 10;
-/// Least time for which the first and the second level must have been held, in seconds.
+/// Minimum time for which the first and the second level must have been held, in seconds.
 const BEFORE_S: f64 = 45.0;
 const AFTER_S: f64 = 15.0;
 /// The second level is at most this share of the first.
@@ -32,7 +32,7 @@ const LOWER: f64 = 0.75;
 const FLAT: f64 = 0.05;
 /// Share of the demand that must still be there.
 const STILL: f64 = 0.7;
-/// Least ratio of the latency to that before.
+/// Minimum ratio of the latency to that before.
 const SLOWER: f64 = 1.15;
 /// Sizes and mixes within this factor are the same.
 const ALIKE: f64 = 1.5;

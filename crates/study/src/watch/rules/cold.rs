@@ -22,11 +22,11 @@ use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 const WINDOW_S: f64 = 15.0;
 const LEAST_POINTS: usize = 8;
-/// Least number of reads for a conclusion.
+/// Minimum number of reads for a conclusion.
 const LEAST_READS: f64 = 30.0;
 /// Multiple of the disk's own latency that is slow.
 const SLOW: f64 = 4.0;
-/// Least latency that is slow, in seconds.
+/// Minimum latency that is slow, in seconds.
 const LEAST_S: f64 = 0.003;
 /// Latency that is slow where nothing better is known, in seconds, for one request at a time: two that share
 /// a low cap wait as long. A mechanical disk in good health takes some 15 ms for a read at a random place,

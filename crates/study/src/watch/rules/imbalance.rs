@@ -23,7 +23,7 @@ const MORE_IN_POINT: f64 = 1.25;
 const MOST: f64 = 0.8;
 /// Multiple of the chance variation of counts (Poisson) that the difference must reach.
 const CHANCE: f64 = 6.0;
-/// Least number of requests a second on the busiest member for a conclusion.
+/// Minimum number of requests a second on the busiest member for a conclusion.
 const LEAST_OPS: f64 = 10.0;
 
 const ADVICE: &str = "The array is no faster than this member. Look for one hot file or table, and for \

@@ -16,7 +16,7 @@ use crate::watch::rule::{Rule, RuleInput, Sighting};
 const EVERY: u64 = 5;
 /// Number of observations in a row that must show it.
 const OBSERVATIONS: u32 = 2;
-/// Least ratio of a disk's variation to that of the sum.
+/// Minimum ratio of a disk's variation to that of the sum.
 const WILDER: f64 = 3.0;
 /// A disk with less than this share of the sum is left out of that.
 const COUNTS: f64 = 0.1;

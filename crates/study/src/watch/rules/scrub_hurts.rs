@@ -33,7 +33,7 @@ const LEAST_DURING: usize = 5;
 const LATELY: usize = 10;
 /// Multiple of the wait without work from which the work harms the foreground.
 const LONGER: f64 = 2.0;
-/// Least difference of waits that is reported, in seconds.
+/// Minimum difference of waits that is reported, in seconds.
 const WORTH_NAMING_S: f64 = 0.001;
 /// Multiple of the load before, above which the load may be the reason.
 const LOAD: f64 = 1.3;
@@ -41,14 +41,14 @@ const LOAD: f64 = 1.3;
 const LESS: f64 = 0.6;
 /// Number of points from the work's beginning in which it must fall, compared with as many just before it.
 const AT_ONCE: usize = 10;
-/// Least rate in requests a second after the fall: an idle array has no foreground to slow down.
+/// Minimum rate in requests a second after the fall: an idle array has no foreground to slow down.
 const STILL_ASKED_OPS: f64 = 1.0;
 /// Maximum number of points between the last one without work and the first with it.
 const FOLLOWS: u64 = 3;
 /// Share of the time for which programs must wait then, and least ratio to the share before.
 const PRESSURE: f64 = 0.3;
 const AS_MUCH: f64 = 0.8;
-/// Least number of requests a second: with fewer there is no foreground to slow down.
+/// Minimum number of requests a second: with fewer there is no foreground to slow down.
 const LEAST_OPS: f64 = 5.0;
 
 const ADVICE: &str = "The check or rebuild takes I/O from the foreground. Slow it down (sync_speed_max of the array in sysfs, or \

@@ -51,7 +51,7 @@ const QUEUEING: f64 = 2.0;
 /// Variation of waits from point to point and from one sibling to another, as a share of their mean, above which they
 /// depend on queues.
 const STEADY: f64 = 0.3;
-/// Least number of requests a second for a conclusion about a member.
+/// Minimum number of requests a second for a conclusion about a member.
 const LEAST_OPS: f64 = 2.0;
 
 const ADVICE: &str = "All members wait for this one. Compare it with the others (disksmith bench), \
