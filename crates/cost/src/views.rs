@@ -168,8 +168,8 @@ pub(crate) struct Document<'a> {
     /// Price for a month of the cheapest volumes that carry the base load alone; null for a workload of a single
     /// rate, such as a run, and where none do.
     base_month: Option<f64>,
-    /// Cheaper provision for some hours of each day; null where it saves nothing, with `--p99`, and where less than a
-    /// day is known.
+    /// Cheaper provision for some hours of each day; null where it saves nothing or nothing can be provisioned, with
+    /// `--p99`, and where less than a day is known.
     scaling: Option<ScalingDocument>,
     /// Idle part of the volumes of `--have`; null without that option.
     have: Option<HaveDocument>,

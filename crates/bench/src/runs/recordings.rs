@@ -128,13 +128,13 @@ struct RecordingBody<'a> {
     to: Timestamp,
     /// True while `watch` still writes it.
     open: bool,
-    /// Samples kept as they were taken.
+    /// Number of samples kept as they were taken.
     samples: u64,
-    /// Samples thinned out to one a minute.
+    /// Number of samples thinned out to one a minute.
     samples_per_minute: u64,
-    /// Samples thinned out to one an hour.
+    /// Number of samples thinned out to one an hour.
     samples_per_hour: u64,
-    /// Findings of the recording.
+    /// Number of findings in the recording.
     findings: u64,
     /// Bytes that the samples take in the ledger.
     bytes: Bytes,
