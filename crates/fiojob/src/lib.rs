@@ -1,11 +1,11 @@
 //! Reads job files of fio: text goes in, typed jobs come out, or an error that names file, line and
 //! option.
 //!
-//! It is pure: what a job file may ask of the machine (variables, included files, the number of
-//! processors) is handed in as [`MachineFacts`], so that any text can be read in a test and no text
-//! makes it panic. It knows what fio means by an option, and nothing of how disksmith runs it. The
-//! grammar is that of fio's HOWTO, and where that is silent, what fio 3.33 does with
-//! `--parse-only --debug=parse`; both are compared in the tests of the whole program.
+//! It is pure: what a job file may request from the machine (variables, included files, the number of processors) is
+//! passed in as [`MachineFacts`], so that any text can be read in a test and no text makes it panic. It knows the
+//! meaning of fio's options, and nothing of how disksmith runs them. The grammar is that of fio's HOWTO, and where
+//! that is silent, the behaviour of fio 3.33 with `--parse-only --debug=parse`; both are compared in the tests of the
+//! whole program.
 //!
 //! In the order in which text flows through them:
 //!

@@ -1,11 +1,9 @@
-//! The formats of other tools: fio's JSON and JSON+, sysbench's fileio text and Bonnie++'s CSV, read
-//! and written; logs of disks
-//! by iostat, sar and others ([`disk_log`]) and the slow logs of MySQL ([`slow_log`]), read.
+//! The formats of other tools: fio's JSON and JSON+, sysbench's fileio text and Bonnie++'s CSV, read and written;
+//! logs of disks by iostat, sar and others ([`disk_log`]) and the slow logs of MySQL ([`slow_log`]), read.
 //!
-//! A file that is read becomes a [`Summary`], in which every value that a tool may leave out is an `Option`.
-//! A file that is written is made from a summary too, so a run of this program is summed up first
-//! ([`sum_up`]). The input is not trusted: no input makes a function
-//! here panic, and errors name the line.
+//! A file that is read becomes a [`Summary`], in which every value that a tool may leave out is an `Option`. A file
+//! that is written is made from a summary too, so a run of this program is summed up first ([`sum_up`]). The input is
+//! not trusted: no input makes a function here panic, and errors name the line.
 
 mod bonnie;
 pub mod disk_log;

@@ -1,8 +1,8 @@
 //! Findings: the stated reasons to doubt a run's figures.
 //!
-//! Each rule looks at what was measured and gives a finding or none. They are kept by what they
-//! are about: `source` (where the data came from), `level` (whether there is one figure to give),
-//! `trouble` (what got in the way), `rules` (what a job file asked for). Each has a test that makes it happen and one that does not.
+//! Each rule examines the measurements and gives a finding or none. The rules are grouped by subject: `source` (where
+//! the data came from), `level` (whether the rate has one level), `trouble` (disturbances), `rules` (rules of a job
+//! file). Each has a test that makes it happen and one that does not.
 
 mod bonnie;
 mod finding;

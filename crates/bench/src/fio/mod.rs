@@ -1,9 +1,9 @@
 //! `bench TARGET --fio JOB.fio`: the jobs of a job file of fio as phases of a run.
 //!
-//! `fiojob` says what the file means; `plan` makes streams of its jobs with the workload that `workload` makes of
-//! each, as much as `limit` says, and behind them those of `compared`; `checks` holds them against the target; `names`
-//! decides which files they are about, `files` opens and lays these out (as many at once as this process may have), `together` runs the streams
-//! between two walls at the same time, and `sum` adds those up that are reported as one.
+//! `fiojob` reads the file; `plan` makes streams of its jobs, with the workloads of `workload` and the limits of
+//! `limit`, followed by the streams of `compared`; `checks` compares them with the target; `names` decides which
+//! files they use, and `files` opens and lays these out (as many at once as this process may have); `together` runs
+//! the streams between two walls at the same time, and `sum` adds up those that are reported as one.
 
 mod blocks;
 mod checks;

@@ -2,8 +2,8 @@
 //! its own lock shows whether its owner is alive, and the next start removes it.
 //!
 //! Remains of a killed run are removed only if all of them are disksmith's: the directory has exactly a name that
-//! we give, is this user's and no other may enter it, and so has whatever lies in it. With anything
-//! else in it, it stays as it is, and the run says so.
+//! this program gives, it is owned by this user and no other may enter it, and the same holds for everything in it.
+//! With anything else in it, the directory stays as it is, and the run reports it.
 
 pub(crate) mod names;
 

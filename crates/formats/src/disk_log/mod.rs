@@ -1,9 +1,9 @@
 //! Logs of what disks did: of `iostat` (text of sysstat 5 to 12, and JSON), `sar -d`, `sadf` (`-d`, `-p` and `-j`)
 //! and `vmstat -d`, and answers of Prometheus with the counters of node_exporter.
 //!
-//! A log is read as a stream of [`LogReport`]s, in bounded memory however long it is. What a column
-//! means is given by its header; where headers are missing, by the user or by a guess that
-//! the figures must bear out. The forms are those of the tools' manuals and of what they print (`fixtures/`).
+//! A log is read as a stream of [`LogReport`]s, in bounded memory however long it is. The meaning of a column is
+//! given by its header; where headers are missing, by the user or by a guess that the figures must confirm. The forms
+//! are those of the tools' manuals and of their output (`fixtures/`).
 
 mod calendar;
 mod clock;

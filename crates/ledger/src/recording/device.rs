@@ -1,9 +1,8 @@
 //! A device's figures as a row of a table, and back.
 //!
-//! The kernel counts whole requests, sectors and milliseconds, and a sample's rates and means are
-//! quotients of them. The row holds the counts again, so that they stay whole and small, and leaves
-//! out what follows from others: a mean size, the sum of all kinds, and by Little's law the mean
-//! number in flight, where these are what the rest says.
+//! The kernel counts whole requests, sectors and milliseconds, and a sample's rates and means are quotients of them.
+//! The row holds the counts again, so that they stay whole and small, and leaves out figures that follow from others:
+//! a mean size, the sum of all kinds, and by Little's law the mean number in flight, where they agree with the rest.
 
 use record::sample::{
     ArraySample, BytesPerSecond, DeviceSample, Exceeded, Flow, Fraction, PerSecond, Progress,

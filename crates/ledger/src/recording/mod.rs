@@ -1,25 +1,23 @@
 //! Recordings: the samples and events of a watch, in little space.
 //!
-//! # How
+//! # Form
 //!
-//! Samples come in batches of a few seconds, each of which is one small row and on the disk when
-//! [`Ledger::record`] returns; so a kill loses what has come since, and nothing else. When there are
-//! enough of them they become one block, and are dropped in the same transaction. So little work is
-//! put into batches, and much into blocks.
+//! Samples come in batches of a few seconds, each of which is one small row and on the disk when [`Ledger::record`]
+//! returns; so a kill loses only later samples. When there are enough batches they become one block, and are dropped
+//! in the same transaction. So little work goes into batches, and much into blocks.
 //!
-//! A block holds figures by columns, as differences from what was to be expected, and deflated. A
-//! count of requests, bytes or milliseconds is exact below 2048 of its unit (of sectors, where it is
-//! whole sectors), and above no further off than [`LARGEST_ERROR`], which is 0.049 %. A mean wait and
-//! a mean size are quotients of two of these, so they are off by twice that at most; the mean number
-//! in flight, where it is not kept because it follows from rates and waits, by 0.25 % or 0.004. All
-//! that is printed has three or four digits. Of a volume's own page, sums over 15 seconds are kept,
-//! without its histograms.
+//! A block holds figures by columns, as differences from their predictions, and deflated. A count of requests, bytes
+//! or milliseconds is exact below 2048 of its unit (of sectors, where it is whole sectors), and above within
+//! [`LARGEST_ERROR`], which is 0.049 %. A mean wait and a mean size are quotients of two of these, so they are off by
+//! twice that at most; the mean number in flight, where it is not kept because it follows from rates and waits, by
+//! 0.25 % or 0.004. All printed figures have three or four digits. Of a volume's own page, sums over 15 seconds are
+//! kept, without its histograms.
 //!
-//! # For how long
+//! # Retention
 //!
-//! [`Retention`] says when samples are thinned out to one a minute, with the least, the mean and the most
-//! of each figure, and then to one an hour. Where that takes more room than is allowed, the oldest
-//! are thinned out sooner, and in the end dropped.
+//! [`Retention`] sets when samples are thinned out to one a minute, with the least, the mean and the most of each
+//! figure, and then to one an hour. Where that takes more room than is allowed, the oldest are thinned out sooner,
+//! and in the end dropped.
 
 mod block;
 mod blocks;

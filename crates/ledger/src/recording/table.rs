@@ -1,10 +1,9 @@
 //! Rows of figures, packed column by column.
 //!
-//! A row belongs to a key, such as a device, and has a mask that says which of its figures are
-//! known. Of each column the levels ([`super::level`]) of all rows stand together, each as its
-//! difference from what was to be expected: what that key had before, or its mean of the last few
-//! rows, whichever makes the column smaller. A row may have a twin, as a partition has its disk:
-//! then what the twin did since is expected of it too.
+//! A row belongs to a key, such as a device, and has a mask of the figures that are known. The levels
+//! ([`super::level`]) of all rows of a column stand together, each as its difference from a prediction: the last
+//! level of that key, or the mean of its last few rows, whichever makes the column smaller. A row may have a twin, as
+//! a partition has its disk: then the prediction adds the change of the twin.
 
 use record::varint::{folded, put, take, unfolded};
 

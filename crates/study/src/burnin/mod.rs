@@ -1,47 +1,41 @@
 //! Burn-in race: finds the best of many hosts, and those that need not be measured on.
 //!
-//! All hosts are measured at the same time, round by round, and the best [`Rule::keep`] of each group
-//! (a zone, and within it a size) are wanted. What is measured is one figure a disk and round, such
-//! as its rate, of which more is better. All is done in logarithms, where a host's level, the hour
-//! and the noise are shares and add up.
+//! All hosts are measured at the same time, round by round, and the best [`Rule::keep`] of each group (a zone, and
+//! within it a size) are to be found. Each disk has one figure in each round, such as its rate, of which more is
+//! better. Everything is computed in logarithms, where a host's level, the hour and the noise add up.
 //!
-//! **The figure of a host** is that of its worst disk: one bad disk of four makes a bad host. The
-//! figure of a disk is the mean of the worst [`Rule::tail`] of its rounds (expected shortfall; Acerbi
-//! and Tasche 2002), less the noise of measuring: a round counts with the level of the disk's calm
-//! rounds unless it stands off below them by [`SLOW`](rows::SLOW) standard deviations of the noise,
-//! and then with what was measured. So a disk that is slow in one round of twenty loses half the
-//! depth of that in its figure, where a tail is a tenth. Slowness that is less deep than the noise
-//! allows to see counts as any other round in the level.
+//! **The figure of a host** is that of its worst disk: one bad disk of four makes a bad host. The figure of a disk is
+//! the mean of the worst [`Rule::tail`] of its rounds (expected shortfall; Acerbi and Tasche 2002), without the noise
+//! of measuring: a round counts with the level of the disk's calm rounds, unless it lies below them by
+//! [`SLOW`](rows::SLOW) standard deviations of the noise; then it counts with its measured value. So a disk that is
+//! slow in one round of twenty has half of that depth in its figure, where the tail is a tenth. Slowness that is less
+//! deep than the noise counts in the level like any other round.
 //!
-//! **The hour** is what all hosts of a group have in common in a round. Rounds are simultaneous, so it
-//! is the median over the hosts of what each is off its own level, and is taken out. A median needs
-//! references: at least [`LEAST_MEASURED`] hosts of a group are measured until its end, though fewer may still
-//! be in question.
+//! **The hour** is the common part of all hosts of a group in a round. Rounds are simultaneous, so it is the median
+//! over the hosts of their distances from their own levels, and is taken out. A median needs references: at least
+//! [`LEAST_MEASURED`] hosts of a group are measured until its end, though fewer may still be in question.
 //!
-//! **A host drops out** when as many others as are kept are ahead of it beyond doubt, by what is known
-//! of slow rounds on either side. It continues existing: when one of those ahead of it turns out to be slow at times, it
-//! is called back, and measured again. So hosts are let go only when the race of their group is over.
+//! **A host drops out** when as many others as are kept are ahead of it beyond doubt, by the known slow rounds of
+//! either side. It is not released yet: when one of those ahead of it turns out to be slow at times, it is called
+//! back, and measured again. So hosts are released only when the race of their group is over.
 //!
-//! **The end** of a group comes when just as many are left as are kept, or when none that is left is
-//! better than one that is kept by more than [`Rule::tie`]: those that are then within the tie of each
-//! other by what was measured tie, which is said. Before that,
-//! those that are kept must have been measured in so many rounds that a slowness in
-//! [`Rule::unseen`] of the rounds would have shown. A group of which nothing is shown within
+//! **The end** of a group comes when just as many are left as are kept, or when none that is left is better than one
+//! that is kept by more than [`Rule::tie`]: those that are then within the tie of each other by their measured
+//! figures tie, and the result says so. Before that, those that are kept must have been measured in so many rounds
+//! that a slowness in [`Rule::unseen`] of the rounds would have shown. A group without a result within
 //! [`Rule::rounds`] ends as a tie of those that are left.
 //!
-//! **The risk.** This is the selection of the best subset of Kalyanakrishnan, Tewari, Auer and Stone
-//! (2012, PAC subset selection in stochastic multi-armed bandits) by successive elimination
-//! (Even-Dar, Mannor and Mansour 2006). A decision is wrong where a host that was left out is truly
-//! better by more than the tie than one that is kept. The chance that any group's is wrong is at most
-//! [`Rule::risk`]: half of it is shared among all pairs of a host that belongs to the best and a disk
-//! of one that does not (Bonferroni), each with a bound that holds in all rounds at once
-//! (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, the normal mixture); a quarter among
-//! the shares of slow rounds of all disks (Clopper and Pearson 1934) in all rounds; a quarter
-//! among those that are kept, for slowness that had its chance to show and did not. What this supposes: the
-//! noise of rounds is normal, independent from round to round and of a size that is learned from
-//! all hosts, by Student's t where that is little; slow rounds come independently of each other. Slowness
-//! in less than [`Rule::unseen`] of the rounds may stay unseen. How often races are right is
-//! simulated in the tests and by `bench/race-sim`.
+//! **The risk.** This is the selection of the best subset of Kalyanakrishnan, Tewari, Auer and Stone (2012, PAC
+//! subset selection in stochastic multi-armed bandits) by successive elimination (Even-Dar, Mannor and Mansour 2006).
+//! A decision is wrong where a host that was left out is truly better by more than the tie than one that is kept. The
+//! probability that the decision of any group is wrong is at most [`Rule::risk`]: half of it is shared among all
+//! pairs of a host that belongs to the best and a disk of one that does not (Bonferroni), each with a bound that
+//! holds in all rounds at once (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, the normal mixture); a
+//! quarter among the shares of slow rounds of all disks (Clopper and Pearson 1934) in all rounds; a quarter among
+//! those that are kept, for slowness that had its chance to show and did not. It assumes that the noise of rounds is
+//! normal, independent from round to round and of a size that is learned from all hosts, by Student's t where little
+//! is known; and that slow rounds come independently of each other. Slowness in less than [`Rule::unseen`] of the
+//! rounds may stay unseen. The tests and `bench/race-sim` simulate how often races are right.
 //!
 //! The rounds of all disks are kept as four bytes each: 10,000 hosts of eight disks take 80 MB where
 //! no host drops out in 240 rounds, and a few where most do after three.

@@ -1,27 +1,26 @@
 //! Search for the number of requests in flight that fills the cap and no more, while working.
 //!
-//! Little's law (Little 1961) says that requests in flight, throughput and latency are bound to each
-//! other: in flight = throughput × latency. Below the cap the latency is what the device needs and
-//! the throughput grows in proportion with the requests in flight; beyond it the throughput stays
-//! and every further request waits. The best place is the bend, where throughput divided by latency
-//! is greatest (Kleinrock 1979, *Power and deterministic rules of thumb*), and it lies at the product
-//! of the greatest throughput and the least latency. As BBR (Cardwell and others 2016) does for a
-//! network path, the [`Controller`] finds it by turns, since the two cannot be seen at once: more in
-//! flight show the throughput, fewer the latency.
+//! Little's law (Little 1961) connects requests in flight, throughput and latency: in flight = throughput × latency.
+//! Below the cap the latency is the device's own and the throughput grows in proportion with the requests in flight;
+//! beyond it the throughput stays and every further request waits. The best depth is at the bend, where throughput
+//! divided by latency is greatest (Kleinrock 1979, *Power and deterministic rules of thumb*): the product of the
+//! greatest throughput and the least latency. As BBR (Cardwell and others 2016) does for a network path, the
+//! [`Controller`] finds them in turn, since the two cannot be seen at once: more in flight show the throughput, fewer
+//! the latency.
 //!
-//! With the number in flight held constant the mean latency is known from the throughput and says
-//! nothing of its own. So all is decided by comparing throughputs at different depths:
+//! With the number in flight held constant the mean latency follows from the throughput and has no information of its
+//! own. So all decisions compare throughputs at different depths:
 //!
-//! - **Growing**: the depth doubles while that brings at least a fifth of what it should; where a
-//!   brief look does not show that clearly, a longer one does. At the end the depth is the product of the plateau and of the latency seen before it, with some room.
-//! - **Holding**: it stays, and now and then fewer and more are tried in turn, a quarter at a time.
-//!   Fewer that bring the same stay, and yet fewer are tried at once, in larger steps; more stay if they
-//!   bring 2 % more. Trials that change nothing become rarer.
-//! - **Trying**: both depths by turns, as often as the noise of the machine needs (`trial`).
-//! - A throughput that **changes** by itself, in either direction, starts growth again: cold regions
-//!   follow warm ones, a burst ends, another reader comes. Growth that brings nothing is taken back.
-//!   On a machine on which it wanders anyway, the change must be larger and last; one by less than
-//!   a factor of 1.6 is answered by a trial.
+//! - **Growing**: the depth doubles while that brings at least a fifth of the proportional gain; where a short window
+//!   does not show that clearly, a longer one does. At the end the depth is the product of the plateau and of the
+//!   latency seen before it, with some room.
+//! - **Holding**: the depth stays, and now and then fewer and more are tried in turn, a quarter at a time. Fewer that
+//!   bring the same are kept, and yet fewer are tried at once, in larger steps; more are kept if they bring 2 % more.
+//!   Trials that change nothing become rarer.
+//! - **Trying**: both depths in turn, as often as the noise of the machine requires (`trial`).
+//! - A throughput that **changes** by itself, in either direction, starts growth again: cold regions follow warm
+//!   ones, a burst ends, another reader comes. Growth that brings nothing is taken back. On a machine with much noise
+//!   the change must be larger and last; a change by less than a factor of 1.6 starts a trial.
 //!
 //! | part | question |
 //! | --- | --- |

@@ -1,10 +1,10 @@
 //! Two depths, compared in turn until the difference stands out from the noise.
 //!
-//! A machine that is shared gives a tenth more in one second and a tenth less in the next, whatever
-//! the depth. One window at each of two depths would then be a throw of the dice: so windows of both are taken
-//! in turn (A B, B A, A B, …, which takes a drift out), and the mean of the logarithms of their ratios is
-//! compared with what such a mean scatters by. How far neighbours scatter by themselves is known from
-//! the windows in which the depth stays. A quiet machine is judged by the first pair.
+//! A shared machine gives a tenth more in one second and a tenth less in the next, whatever the depth. A single
+//! window at each of two depths would give a random result: so windows of both are taken in turn (A B, B A, A B, …,
+//! which takes a drift out), and the mean of the logarithms of their ratios is compared with the scatter of such a
+//! mean. The scatter of neighbours is known from the windows in which the depth stays. On a quiet machine the first
+//! pair decides.
 
 use super::Window;
 

@@ -1,9 +1,9 @@
-//! The gate of `--fail-if-slower`: passed only by what was compared.
+//! The gate of `--fail-if-slower`, which passes only phases that could be compared.
 //!
-//! Each kind of request of each phase of A (the baseline) is judged by itself. It is slower when its
-//! interval lies below the limit. It passes when both runs did the same work, neither is invalid, and the
-//! interval leaves no room for a slowdown of more than the limit twice over: wider ones would pass whatever
-//! happened. Anything else is inconclusive. Phases that only B has are not judged.
+//! Each kind of request of each phase of A (the baseline) is judged by itself. It is slower when its interval lies
+//! below the limit. It passes when both runs did the same work, neither is invalid, and the interval excludes a
+//! slowdown of more than the limit twice over: a wider interval would pass in any case. Anything else is
+//! inconclusive. Phases that only B has are not judged.
 
 use study::compare::RatioInterval;
 
