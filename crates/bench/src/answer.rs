@@ -1,4 +1,4 @@
-//! Answers of the classic suites to their own questions, beside the figures of their phases.
+//! Results of the classic suites, beside the figures of their phases.
 
 use record::{Nanos, Phase, Run};
 use replay::ReplayAnswer;
@@ -17,17 +17,17 @@ use super::trials::trials_of;
 pub enum SuiteResult {
     /// The cells of sysbench's grid, with its figures.
     Sysbench {
-        /// One for each phase.
+        /// Cells of the grid, one for each phase.
         cells: Vec<Cell>,
     },
     /// Bonnie++'s tests, with its figures.
     Bonnie {
-        /// One for each phase.
+        /// Tests, one for each phase.
         tests: Vec<Test>,
     },
     /// Speed of random reads, by the number in flight.
     Seek {
-        /// One for each phase.
+        /// Numbers in flight, one for each phase.
         points: Vec<SeekPoint>,
     },
     /// Speed of sequential reads, by position.
@@ -62,7 +62,7 @@ pub struct Cell {
     pub execution_s: (f64, f64),
 }
 
-/// A test of Bonnie++. Its rate is over the whole time, with what ends the work.
+/// A test of Bonnie++. Its rate is over the whole time, with the call that ends the work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Test {
@@ -83,7 +83,7 @@ pub struct Test {
     pub seconds: f64,
 }
 
-/// Random reads with so many in flight.
+/// Speed of random reads with a number in flight.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeekPoint {
@@ -99,7 +99,7 @@ pub struct SeekPoint {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZonesAnswer {
-    /// In the order of their position.
+    /// Zones, in the order of their position.
     pub zones: Vec<Zone>,
     /// Comparison of the ends, where enough zones were read. Cold zones count by their second read.
     pub ends: Option<EndsFigures>,

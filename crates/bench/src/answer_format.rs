@@ -1,4 +1,4 @@
-//! The formats in which `bench` and `show` answer other programs, beside JSON. `views/formatted.rs` makes them.
+//! The formats in which `bench` and `show` print for other programs, beside JSON. `views/formatted.rs` makes them.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use formats::Format;
@@ -8,7 +8,7 @@ use formats::Format;
 pub enum AnswerFormat {
     /// A table with a row for each kind of request of each phase.
     Csv,
-    /// Another tool's format.
+    /// A format of another tool.
     Tool(Format),
 }
 
@@ -19,7 +19,7 @@ impl AnswerFormat {
             .chain(Format::ALL.map(AnswerFormat::Tool))
     }
 
-    /// Its name on the command line, and a line of help.
+    /// Name of the format on the command line, and a line of help.
     fn describe(self) -> (&'static str, &'static str) {
         match self {
             AnswerFormat::Csv => ("csv", "A row for each kind of request of each phase"),

@@ -30,7 +30,7 @@ impl PhaseObserver {
         self.began = Instant::now();
     }
 
-    /// All that was seen.
+    /// Ends the observation, and returns the state of the host during the phase.
     pub(super) fn end(self) -> HostConditions {
         let stolen = processors()
             .zip(self.processors)

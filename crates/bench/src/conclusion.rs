@@ -7,7 +7,7 @@ use super::answer::SuiteResult;
 use super::figures::PhaseFigures;
 use super::findings;
 
-/// All that was concluded of a run.
+/// All conclusions about a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conclusion {
     /// The figures, one entry for each phase of the run.

@@ -1,4 +1,4 @@
-//! Data that compresses or repeats: what is requested, and whether the target is the faster for it.
+//! Data that compresses or repeats: the requested shares, and the test whether the target is faster with such data.
 //!
 //! A device or file system that compresses, or stores equal blocks once, writes such data faster than random data.
 //! So both are written in turn, and their rates compared by ranks: one turn that was disturbed changes little.
@@ -16,10 +16,10 @@ const NAMES: [&str; 2] = ["given-data-", "random-data-"];
 const TURNS: usize = 6;
 /// Length of each phase.
 const LENGTH: Nanos = Nanos::from_secs(1);
-/// Of the pairs of a turn of one and a turn of the other, as many may be in favour of random data (Mann and Whitney's U).
-/// Without a difference so few are in 0.8 % of comparisons: 7 of the 924 orders of 6 and 6.
+/// Maximum number of pairs, of a turn of one and a turn of the other kind of data, in which random data is faster
+/// (Mann and Whitney's U). Without a difference so few are in 0.8 % of comparisons: 7 of the 924 orders of 6 and 6.
 const AGAINST: usize = 3;
-/// So many times as fast it must be at least: less is of no consequence to anybody.
+/// Minimum ratio of the speeds that is reported: a smaller one has no consequence.
 const FASTER: f64 = 1.1;
 
 impl BenchArgs {

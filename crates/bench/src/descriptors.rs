@@ -4,13 +4,12 @@ use anyhow::{Context as _, bail};
 use engine::IoInterface;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files open beside the work: the standard streams, the ledger, the kernel's counters, and the target with
-/// whatever claims it.
+/// Files that are open beside those of the work: the standard streams, the ledger, the kernel's counters, and the
+/// target with its claims.
 const BESIDE: u64 = 64;
 
-/// Lets this process have `most` files open beside what each run has. Shells set a soft limit of
-/// 1,024, for programs that wait with select(2), which cannot take more; we may raise it up to the
-/// hard one (getrlimit(2)).
+/// Lets this process have `most` files open beside what each run has. Shells set a soft limit of 1,024, for programs
+/// that wait with select(2), which cannot take more; a process may raise it up to the hard limit (getrlimit(2)).
 ///
 /// # Errors
 /// When the hard limit is lower; `fewer` says what to give less of. To find that out later would be to
@@ -35,8 +34,8 @@ pub fn allow(most: u64, fewer: &str) -> Result<(), anyhow::Error> {
         .with_context(|| format!("the limit of open files could not be raised to {needed}"))
 }
 
-/// Files that a thread of the engine has open beside the target's: the kernel's account of it, and its ring,
-/// if it has one.
+/// Files that a thread of the engine has open beside the target's: the kernel's counters of its processor time, and
+/// its ring, if it has one.
 pub(crate) fn of_thread(interface: IoInterface) -> u64 {
     1 + u64::from(interface != IoInterface::Sync)
 }

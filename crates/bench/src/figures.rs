@@ -6,8 +6,8 @@ use study::interval::mean_interval;
 use study::steady::warmup_end;
 use ui::relative;
 
-/// A mean and the bounds of its 95 % interval. The bounds are missing where nothing honest can be
-/// said of them: too few slices, or an imported run that has none.
+/// A mean and the bounds of its 95 % interval. The bounds are missing where they cannot be known: too few slices, or
+/// an imported run, which has none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Estimate {
@@ -26,7 +26,7 @@ impl Estimate {
     }
 }
 
-/// One direction of one phase.
+/// Figures of one direction of a phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowFigures {
     /// Direction of the figures.
@@ -37,14 +37,14 @@ pub struct FlowFigures {
     pub bytes_per_s: Estimate,
 }
 
-/// One phase; it has the same index as in the run.
+/// Figures of a phase; they have the same index as the phase in the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhaseFigures {
     /// The phase's name.
     pub name: String,
     /// Slices at the start that were left out as warm-up.
     pub warmup_slices: usize,
-    /// The directions that did anything, in the order in which they are shown.
+    /// Figures of the directions that did anything, in the order in which they are shown.
     pub flows: Vec<FlowFigures>,
 }
 
@@ -74,17 +74,17 @@ impl PhaseFigures {
         }
     }
 
-    /// One direction's figures.
+    /// Figures of a direction.
     pub fn flow(&self, direction: Direction) -> Option<&FlowFigures> {
         self.flows.iter().find(|flow| flow.direction == direction)
     }
 }
 
-/// Completions behind the last complete slice.
+/// Completions after the last complete slice.
 struct PartialSlice {
-    /// Its rate.
+    /// Rate of these completions, a second.
     per_second: f64,
-    /// Its share of the time that is examined, 0 to 1.
+    /// Share of the examined time that lies after that slice, 0 to 1.
     share: f64,
 }
 
@@ -99,8 +99,9 @@ impl Estimate {
         Estimate::with_rest(rates, warmup, none, plain)
     }
 
-    /// As [`Estimate::of`], where the time does not end with a slice. Work that is done ends with what
-    /// came back last: without that, all of its time would count and not all of its work.
+    /// Does the same as [`Estimate::of`] where the time does not end with a slice. A fixed amount of work ends with
+    /// its last completion: without the rest after the last slice, all of its time would count and not all of its
+    /// work.
     fn with_rest(rates: &[f64], warmup: usize, rest: PartialSlice, plain: f64) -> Estimate {
         match mean_interval(rates.get(warmup..).unwrap_or_default()) {
             Some(interval) => {

@@ -20,7 +20,7 @@ pub(crate) struct Outputs {
     pub logs: Option<Logs>,
 }
 
-/// Keeps the run, shows it, and says how it ended.
+/// Keeps the run, shows it, and returns the end of the command.
 pub(crate) fn finish(
     ran: FinishedRun,
     args: &BenchArgs,
@@ -60,8 +60,8 @@ pub(crate) fn finish(
     }
 }
 
-/// True if the jobs asked for what was not so: data as it was written, or a rate; or if requests failed with which
-/// they were to go on.
+/// True if a rule of the jobs was not met: data differs from what was written, a rate was missed, or requests failed
+/// with errors that do not end the phase.
 fn is_no(run: &Run) -> bool {
     run.phases.iter().any(|phase| {
         let outcome = &phase.outcome;
@@ -153,7 +153,7 @@ pub(crate) fn open_ledger(args: &BenchArgs, context: &Context) -> Result<Option<
     }
 }
 
-/// True if an error means that the ledger cannot be written where it lies, and is sound itself.
+/// True if an error means that the ledger is sound but cannot be written where it is.
 fn is_of_place(error: &anyhow::Error) -> bool {
     let error: Option<&ledger::Error> = error.downcast_ref();
     error.is_some_and(ledger::Error::is_of_place)

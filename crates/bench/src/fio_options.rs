@@ -1,5 +1,5 @@
 //! The options of fio that `bench` takes: those of its jobs, as job files have them, and those of its command line.
-//! They are put together to jobs, which are run as those of a job file are, or go before a job file.
+//! They make jobs, which are run like those of a job file, or apply beside a job file.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use crate::shared_options::{self, FIO, JOBS, RW};
 /// The workload by fio's options; their values are fio's too.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FioOptions {
-    /// Options by their chief names in the order in which they stand; none without `rw` or a job file.
+    /// Options by their main names, in the order in which they were given; empty without `rw` or a job file.
     given: Vec<(&'static str, String)>,
 }
 
-/// Options of this program's own that say what is measured.
+/// This program's own options for the choice of the work, which fio's options replace.
 const CONFLICTS: [&str; 17] = [
     "suite",
     "phase",
@@ -134,15 +134,16 @@ const LISTED: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Rows of options that are given as they are in a job file. `threads` is no option of fio, only a word that job
-/// files have for `thread`, and here it is this program's own.
+/// Rows of the options that are given as in a job file. `threads` is no option of fio, only a spelling of `thread` in
+/// job files, and here it is this program's own.
 fn rows() -> impl Iterator<Item = &'static OptionRow> {
     let of_jobs = OPTIONS.iter().filter(|row| row.name != "threads");
     of_jobs.chain(COMMAND_OPTIONS)
 }
 
-/// The words of a command line in which each option of fio behind the verb `bench` has two dashes: as getopt_long_only(3)
-/// fio takes one too, and command lines like `fio -filename=/dev/sdb -direct=1 -iodepth 32` are in wide use.
+/// The words of a command line in which each option of fio after the verb `bench` has two dashes: fio takes one too,
+/// as getopt_long_only(3) does, and command lines like `fio -filename=/dev/sdb -direct=1 -iodepth 32` are in wide
+/// use.
 pub fn with_two_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.into_iter().collect();
     let options = words.len() - words.get(1..).and_then(behind_bench).map_or(0, <[_]>::len);
@@ -154,8 +155,8 @@ pub fn with_two_dashes(words: impl IntoIterator<Item = OsString>) -> Vec<OsStrin
     words
 }
 
-/// The words behind the verb `bench`, in a command line without its program: where it is the verb, where it is that of
-/// `fleet run`, and where a machine of `lab` runs this program.
+/// The words after the verb `bench` in a command line without its program: as the verb, as the verb of `fleet run`,
+/// and where a machine of `lab` runs this program.
 fn behind_bench(words: &[OsString]) -> Option<&[OsString]> {
     let (verb, words) = next_word(words)?;
     if verb == "bench" {
@@ -275,7 +276,7 @@ impl FioOptions {
         self.given.is_empty()
     }
 
-    /// All of them, in their order.
+    /// All given options, in their order.
     pub(crate) fn given(&self) -> &[(&'static str, String)] {
         &self.given
     }
@@ -338,7 +339,7 @@ impl FioOptions {
         Some(parent.unwrap_or(Path::new(".")).to_path_buf())
     }
 
-    /// True if the answer is asked for in fio's JSON.
+    /// True if fio's JSON is requested.
     pub(crate) fn wants_json(&self) -> bool {
         self.value("output-format")
             .is_some_and(|format| format.starts_with("json"))

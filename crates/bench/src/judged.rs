@@ -7,8 +7,8 @@ use record::{Finding, FindingCode, ImportedRun, PhaseSummary, Severity, Verdict}
 pub(crate) struct ImportConclusion {
     /// Reasons to doubt its figures, the heaviest first.
     pub findings: Vec<Finding>,
-    /// Verdict of the findings together. Never `trusted`: what is searched for in a run of our own cannot be
-    /// seen in totals.
+    /// Verdict of the findings together. Never `trusted`: what a run of this program is examined for cannot be seen
+    /// in totals.
     pub verdict: Verdict,
 }
 
@@ -49,8 +49,8 @@ impl ImportConclusion {
     }
 }
 
-/// Finding that a phase went through the page cache, as with a run of our own. Writes that are each synced
-/// reach the disk all the same.
+/// Finding that a phase went through the page cache, as for a run of this program. Writes that are each synced reach
+/// the disk all the same.
 fn buffered(tool: &str, phase: &PhaseSummary) -> Option<Finding> {
     let work = &phase.work;
     let synced = work.read_fraction == Some(0.0) && work.sync_every == Some(1);

@@ -1,4 +1,5 @@
-//! Lays out the test file: written fully, with data that does not compress unless that is requested, and synced.
+//! Lays out the test file: written fully, with data that does not compress unless the arguments request it, and
+//! synced.
 
 use std::fs::File;
 use std::sync::atomic::AtomicBool;
@@ -20,11 +21,11 @@ const NEVER: Nanos = Nanos::from_secs(365 * 24 * 3600);
 
 /// Size and data of a test file.
 pub(crate) struct Layout<'a> {
-    /// Its size, a whole number of MiB.
+    /// Size of the file, a whole number of MiB.
     pub most: Bytes,
     /// True if the size was requested, so that it is written whatever time it takes.
     pub fixed: bool,
-    /// Its data; `None` is random.
+    /// Data of the file; `None` is random.
     pub contents: Option<&'a Contents>,
 }
 
@@ -44,7 +45,7 @@ pub(crate) fn lay_out(
     Ok(())
 }
 
-/// Writes a file fully, up to its size, and gives what was written.
+/// Writes a file fully, up to its size, and returns the size that was written.
 ///
 /// # Errors
 /// When there is no room, or a write fails.

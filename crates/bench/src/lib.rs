@@ -1,4 +1,4 @@
-//! The verb `bench`: suites, the preparation of a target, and what is concluded of a run.
+//! The verb `bench`: suites, the preparation of a target, and the conclusions from a run.
 
 pub(crate) mod answer;
 mod answer_format;
@@ -60,7 +60,7 @@ pub use phase_plan::PhasePlan;
 pub use session::FinishedRun;
 pub use suite_kind::Suite;
 
-/// Measures a target and says what the figures are worth.
+/// Measures a target, and shows and keeps the run.
 pub fn bench(
     args: &BenchArgs,
     context: &mut Context,
@@ -134,7 +134,7 @@ pub fn rehearse(args: &BenchArgs, context: &Context, engine: &dyn Engine) -> Res
     ReadyRun::make(args, context, engine, &AtomicBool::new(false)).map(drop)
 }
 
-/// Everything that is checked and opened before anything is measured, for each kind of run.
+/// A run of each kind, with everything checked and opened before anything is measured.
 enum ReadyRun {
     Phases(phases::ReadyPhases),
     Jobs(fio::FioJobs),
@@ -208,8 +208,8 @@ impl ReadyRun {
     }
 }
 
-/// True if the target that a --destroy of these arguments names is overwritten: a phase writes, or it may be
-/// that one does, as the jobs of a file are only known where it lies.
+/// True if the target that a --destroy of these arguments names may be overwritten: a phase writes, or a job file is
+/// given, whose jobs are only known where it lies.
 pub fn overwrites(args: &BenchArgs) -> bool {
     if args.destroy.is_empty() {
         return false;

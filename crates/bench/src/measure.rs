@@ -1,4 +1,4 @@
-//! Runs the phases on a prepared target, and decides when each has said enough.
+//! Runs the phases on a prepared target, and decides when each is long enough.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -19,14 +19,13 @@ use super::trials::MissWatch;
 
 /// Result of the phases.
 pub(crate) struct MeasuredPhases {
-    /// Those that ran, the last one perhaps cut short by a signal.
+    /// Phases that ran, the last one perhaps cut short by a signal.
     pub phases: Vec<Phase>,
     /// The error that ended the run, with the name of its phase.
     pub failed: Option<(String, EngineError)>,
 }
 
-/// Runs what `schedule` says over `files`, one phase after another, until one fails or a signal
-/// comes.
+/// Runs the phases that `schedule` gives over `files`, one after another, until one fails or a signal comes.
 #[allow(clippy::too_many_arguments, reason = "a run has so many parts")]
 pub(crate) fn measure(
     engine: &dyn Engine,
@@ -82,12 +81,12 @@ pub(crate) fn measure(
     measured
 }
 
-/// Sees the windows of a phase: adds what the kernel counted, shows progress, and ends the phase
-/// when it is steady and precise.
+/// Observes the windows of a phase: adds the kernel's counts, shows progress, and ends the phase when it is steady
+/// and precise.
 pub(crate) struct Watch<'a> {
     counters: &'a [Counter],
-    /// Last reading. The first time is before any worker was started: who is told that they have begun may be
-    /// told late on a busy machine, and would then miss requests that the disk has made already, as if they
+    /// Last reading of the counters. The first is taken before any worker is started: on a busy machine the observer
+    /// may be told late that they have begun, and would miss requests that the disk has served already, as if they
     /// had come from a cache. Only a ramp is not counted, and is read at its end.
     before: Option<Vec<DiskStats>>,
     progress: &'a Progress,
@@ -101,7 +100,7 @@ pub(crate) struct Watch<'a> {
 }
 
 impl<'a> Watch<'a> {
-    /// For a phase that is about to begin.
+    /// Watches a phase that is about to begin.
     pub(crate) fn new(
         plan: &PhasePlan,
         counters: &'a [Counter],
@@ -129,7 +128,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Adds to the phase, which has ended, what was around it.
+    /// Adds the host's state around it to a phase that has ended.
     pub(crate) fn finish(self, phase: &mut Phase) {
         let after = self.since(readings(self.counters).as_deref());
         phase.surroundings = HostConditions {
@@ -213,8 +212,8 @@ mod tests {
     use crate::phase_plan::base;
     use record::Nanos;
 
-    /// A phase with such a ramp sees windows of a disk, which makes 30 reads before it is told that the workers
-    /// have begun, and 70 more: how many of them count.
+    /// Number of windows that count of a phase with such a ramp, on a disk that makes 30 reads before the observer is
+    /// told that the workers have begun, and 70 more.
     fn counted(ramp: Nanos) -> u64 {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::under(folder.path());

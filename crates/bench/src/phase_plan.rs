@@ -1,20 +1,20 @@
-//! A phase as it is planned: its workload, and what ends it.
+//! Plan of a phase: its workload, and its end.
 
 use record::{Bytes, Nanos, Workload};
 
 /// Length of a window.
 pub(crate) const WINDOW: Nanos = Nanos::from_secs(1);
 
-/// An open loop must not run out of slots when the disk stalls: then its requests would wait in
-/// line here, which is timed too, but the disk would see fewer of them than it would in life.
+/// Requests in flight of an open loop. With fewer slots, requests would wait here while the disk stalls: that wait is
+/// timed too, but the disk would get fewer of them than from independent users.
 pub(crate) const OPEN_LOOP_DEPTH: u32 = 4096;
 
-/// One phase of a suite.
+/// A phase of a suite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhasePlan {
-    /// Its name.
+    /// Name of the phase.
     pub name: String,
-    /// Its workload.
+    /// Workload of the phase.
     pub workload: Workload,
     /// Length of its windows.
     pub window: Nanos,
@@ -25,7 +25,7 @@ pub struct PhasePlan {
 /// Event that ends a phase before its time is up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EarlyEnd {
-    /// Its rate is steady and known well enough.
+    /// The rate is steady and known to within the precision.
     Precise,
     /// More than one request in a hundred takes longer than this, beyond doubt.
     Misses(Nanos),
@@ -43,7 +43,7 @@ impl PhasePlan {
     }
 }
 
-/// A phase ends at the earliest after this long: less shows neither burst nor wander.
+/// Shortest time of a phase: a shorter one shows neither bursts nor slow changes.
 const SHORTEST: Nanos = Nanos::from_secs(3);
 
 /// Common part of most phases; each names its differences.

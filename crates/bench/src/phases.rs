@@ -16,7 +16,7 @@ use crate::target::{self, Prepared};
 use crate::{layout, measure, sample, suite, suites};
 use ui::exit::{ExitClass as _, Failure};
 
-/// Everything that was checked and opened before anything is measured.
+/// A run of phases, with everything checked and opened before anything is measured.
 pub(crate) struct ReadyPhases {
     pub prepared: Prepared,
     pub phases: Vec<PhasePlan>,
@@ -42,7 +42,7 @@ impl ReadyPhases {
     }
 }
 
-/// An engine that is refused should be known before anything is laid out.
+/// Refuses an engine that cannot run here, before anything is laid out.
 pub(crate) fn check_engine(
     engine: &dyn Engine,
     args: &BenchArgs,

@@ -57,8 +57,8 @@ impl Work {
 pub struct RoundResult {
     /// The phases that ran.
     pub phases: Vec<Phase>,
-    /// The mean time that a request took on the slowest of the disks below, as the kernel counts it, in
-    /// nanoseconds; `None` where that is not counted, or none came back.
+    /// Mean time that a request took on the slowest of the disks below, by the kernel's counters, in nanoseconds;
+    /// `None` where that is not counted, or no request completed.
     pub disk_latency_ns: Option<f64>,
     /// Reason for which the figures are not the disk's, as a sentence.
     pub invalid: Option<String>,
@@ -153,8 +153,8 @@ impl PreparedTarget {
         }
     }
 
-    /// Measures all phases one after another, which take so many seconds together, never less; or replays as much of the
-    /// trace as takes so long.
+    /// Measures all phases one after another, for so many seconds together; or replays as much of the trace as takes
+    /// so long.
     pub fn measure(
         &mut self,
         seconds: f64,
@@ -218,7 +218,7 @@ impl PreparedTarget {
         counters.map(|counter| counter.read().ok()).collect()
     }
 
-    /// The round as a run of its own, of which it is concluded whether it is the disk's.
+    /// The round as a run of its own, with its findings.
     fn run(&self, started: Timestamp, phases: Vec<Phase>, replay: Option<Box<Replay>>) -> Run {
         Run {
             id: RunId::new(started, self.seed ^ u64::from(std::process::id())),
@@ -238,8 +238,8 @@ impl PreparedTarget {
     }
 }
 
-/// True if a finding makes it doubtful whose figures these are. How steady they are is for who compares the
-/// rounds.
+/// True if a finding makes it doubtful that the figures are the disk's. Whether they are steady is for the comparison
+/// of the rounds.
 fn is_doubt(finding: &Finding) -> bool {
     let is_of_source = matches!(
         finding.code,
@@ -252,7 +252,7 @@ fn is_doubt(finding: &Finding) -> bool {
     finding.severity == Severity::Warn && is_of_source
 }
 
-/// A phase that takes just so long: rounds are compared with each other.
+/// The plan with exactly this length: rounds are compared with each other.
 fn lasting(plan: &PhasePlan, share: Nanos) -> PhasePlan {
     let mut plan = plan.clone();
     plan.workload.longest = share;

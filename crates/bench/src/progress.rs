@@ -1,5 +1,4 @@
-//! The line that a person watches while a phase runs. It goes to standard error, and only to a
-//! terminal.
+//! The progress line while a phase runs. It goes to standard error, and only to a terminal.
 
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use ui::format;
 use ui::progress::{alone, is_narrow};
 use ui::units::span;
 
-/// A progress line, or nothing where nobody watches.
+/// A progress line, which only a terminal gets.
 pub(crate) struct Progress {
     watched: bool,
     line: Option<ProgressBar>,
@@ -18,7 +17,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Shows progress if somebody watches.
+    /// Shows progress if standard error is watched.
     pub(crate) fn new(watched: bool) -> Progress {
         Progress {
             watched,
@@ -27,7 +26,7 @@ impl Progress {
         }
     }
 
-    /// A phase begins that takes at most so long, or nobody knows how long where that is infinite.
+    /// Begins a phase that takes at most so many seconds; infinite where that is not known.
     pub(crate) fn begin(&mut self, name: &str, seconds: f64) {
         self.end();
         self.seconds = seconds;
@@ -68,8 +67,7 @@ impl Progress {
         ));
     }
 
-    /// Shows the bytes of the test file that are written, of which there will be no more than `most`, nor
-    /// much more after `timeout` seconds.
+    /// Shows the bytes of the test file that are written, of at most `most` and in about `timeout` seconds at most.
     pub(crate) fn laid_out(&self, written: Bytes, most: Bytes, seconds: f64, timeout: f64) {
         let Some(line) = &self.line else { return };
         let share = written.0 as f64 / most.0 as f64;
@@ -79,7 +77,7 @@ impl Progress {
         line.set_message(format!("{written} at {} MiB/s", format::number(rate)));
     }
 
-    /// The phase is over; its line goes.
+    /// Ends the phase: its line is removed.
     pub(crate) fn end(&mut self) {
         if let Some(line) = self.line.take() {
             line.finish_and_clear();

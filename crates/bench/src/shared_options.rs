@@ -1,4 +1,4 @@
-//! Options of which fio has one of the same name. With `--rw` or `--fio` they are fio's, and else this program's own.
+//! Options that fio has under the same name. With `--rw` or `--fio` they are fio's, and otherwise this program's own.
 
 use std::ops::Deref;
 
@@ -36,7 +36,7 @@ pub(crate) const FIO: &str = "fio";
 pub(crate) const JOBS: &str = "jobs";
 /// The options.
 pub(crate) const NAMES: [&str; 4] = ["rate", "sync", "size", "buffered"];
-/// Those that are flags of this program's own. In fio they have values.
+/// Names of the options that are flags of this program's own. In fio they have values.
 pub(crate) const FLAGS: [&str; 2] = ["sync", "buffered"];
 
 /// The options, of which none is given beside jobs of fio.

@@ -1,4 +1,4 @@
-//! Suites: which phases there are, and what a user may change in them.
+//! Suites: their phases, and the changes that a user may make to them.
 
 use record::{Bytes, Pattern, Workload};
 
@@ -69,13 +69,13 @@ fn database() -> Vec<PhasePlan> {
     .collect()
 }
 
-/// Names of the phases of suites whose phases are known before they run.
+/// Names of the phases of suites that know their phases before they run.
 pub fn phase_names() -> Vec<String> {
     let all = database().into_iter().chain(seek::phases(false));
     all.map(|phase| phase.name).collect()
 }
 
-/// The phases that `args` ask for, in the suite's order, with what `args` change in them.
+/// The phases that `args` request, in the suite's order, with their changes.
 ///
 /// # Errors
 /// When a phase is named that the suite does not have, or a figure makes no sense.
@@ -96,8 +96,8 @@ pub fn plan(args: &BenchArgs, names: &[String]) -> Result<Vec<PhasePlan>, String
     Ok(phases)
 }
 
-/// The phases of the suite that is requested. Suites that find out on the way what to measure give
-/// one that stands for all, which [`suites::schedule`](super::suites::schedule) makes them of.
+/// The phases of the requested suite. A suite that finds out on the way what to measure gives one phase that stands
+/// for all; [`suites::schedule`](super::suites::schedule) makes the others from it.
 fn phases_of(args: &BenchArgs) -> Vec<PhasePlan> {
     match args.suite {
         Suite::Database => database(),

@@ -1,4 +1,4 @@
-//! The target: what it is, what may be done to it, and the file through which it is measured.
+//! The target: its kind, the consent to overwrite it, and the file through which it is measured.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,7 +21,7 @@ use crate::args::BenchArgs;
 use domain::plan_binding::{self, BoundTarget, PlannedDisk};
 use ui::exit::{ExitClass as _, Failure};
 
-/// A target that can be measured. What it holds open stays open, and claimed, until it is dropped.
+/// A target that can be measured. Its files stay open, and claimed, until it is dropped.
 pub(crate) struct Prepared {
     /// The target, for the record.
     pub target: Target,
@@ -33,16 +33,16 @@ pub(crate) struct Prepared {
     pub counters: Vec<Counter>,
     /// Alignment of requests past the page cache.
     pub alignment: Bytes,
-    /// The largest request that the disks below take in one piece, where they say.
+    /// The largest request that the disks below take in one piece, where it is known.
     pub largest_request: Option<Bytes>,
     /// Notes for the user, as sentences.
     pub notes: Vec<String>,
-    /// The claim on what was opened (safety rule 4); a test file needs none.
+    /// Claim on the opened target (safety rule 4); a test file needs none.
     claim: Claim,
 }
 
 impl Prepared {
-    /// The block device that it is; `None` of a test file.
+    /// The block device that the target is; `None` for a test file.
     ///
     /// # Errors
     /// Refused, where the kernel does not list it.
@@ -86,7 +86,7 @@ pub(crate) fn prepare(
     )
 }
 
-/// As [`prepare`], with so much to be laid out in a directory.
+/// Does the same as [`prepare`], with a size that is to be laid out in a directory.
 pub(crate) fn prepare_sized(
     root: &Root,
     path: &Path,
@@ -292,8 +292,8 @@ impl Prepared {
         BoundTarget::of(claim, &devices, root).map(Some)
     }
 
-    /// Finds the device and the disks below, and opens their counters. Returns what requests must
-    /// be multiples of.
+    /// Finds the device and the disks below, and opens their counters. Returns the size that requests must be
+    /// multiples of.
     fn place(&mut self, root: &Root, path: &Path) -> Result<Bytes, Failure> {
         let sector = Bytes(512);
         // Without /sys, as in some containers, the target can still be measured.
@@ -355,7 +355,7 @@ fn caches_below(root: &Root, devices: &Devices, numbers: &[DeviceNumber]) -> Vec
     caches
 }
 
-/// Says before anything is written when a phase cannot run on a target of this size.
+/// Refuses a phase that cannot run on a target of this size, before anything is written.
 fn check_fit(target: &Target, phases: &[PhasePlan], alignment: Bytes) -> Result<(), Failure> {
     for PhasePlan { name, workload, .. } in phases {
         let block = workload.block;
@@ -400,8 +400,8 @@ pub(crate) fn set_direct(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Measuring is not using: the time of the last access stays. Only a file's owner and root may ask
-/// for that (open(2), O_NOATIME); for others it makes no difference worth an error.
+/// Keeps the time of the last access, since measuring is not using. Only a file's owner and root may ask for that
+/// (open(2), O_NOATIME); for others no error is reported.
 pub(crate) fn keep_access_time(file: &File) {
     if let Ok(flags) = fcntl_getfl(file.as_fd()) {
         let _ = fcntl_setfl(file.as_fd(), flags | OFlags::NOATIME);

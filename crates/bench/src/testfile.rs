@@ -14,7 +14,7 @@ use record::Bytes;
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags, fallocate, flock};
 use rustix::io::Errno;
 
-/// Beginning and end of the names that mark files of ours.
+/// Beginning and end of the names of this program's test files.
 const PREFIX: &str = ".disksmith-";
 const SUFFIX: &str = ".tmp";
 
@@ -54,15 +54,15 @@ fn create_and_unlink(directory: &Path) -> io::Result<File> {
     }
 }
 
-/// A number that differs within the process; the process's id makes it differ on the host.
+/// A number that differs within the process; together with the process's id it differs on the host.
 fn unique() -> u64 {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
     COUNT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Removes files in `directory` that bear our name and whose owner is gone. Returns what was
-/// removed. A directory that cannot be listed has nothing that we could remove.
+/// Removes files in `directory` that have this program's name and whose owner is gone. Returns the removed ones. A
+/// directory that cannot be listed has nothing to remove.
 pub(crate) fn remove_left_over(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries
@@ -77,7 +77,7 @@ fn is_ours(name: &OsString) -> bool {
         .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX))
 }
 
-/// True if it is a regular file that nobody holds a lock on.
+/// True if it is a regular file that no process holds a lock on.
 fn is_abandoned(path: &Path) -> bool {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) else {
@@ -99,20 +99,20 @@ pub(crate) fn reserve(file: &File, size: Bytes) -> io::Result<()> {
     }
 }
 
-/// The smallest test file that says anything.
+/// Size of the smallest test file with meaningful figures.
 pub(crate) const SMALLEST: Bytes = Bytes::mib(256);
 /// The largest that is laid out without being requested.
 pub(crate) const LARGEST: Bytes = Bytes::gib(4);
 
-/// A size to name where the one that was requested, or is usual, does not fit: half of what is free, as a power of two of
-/// at most 64 MiB; none where that is less than any test file.
+/// A size to suggest where the requested or the usual one does not fit: half of the free space, as a power of two of
+/// at most 64 MiB; `None` where that is less than any test file.
 pub(crate) fn fitting(free: Bytes) -> Option<Bytes> {
     let half = Bytes(free.0 / 2).min(Bytes::mib(64));
     (half >= Bytes::MIB).then(|| Bytes(1 << half.0.ilog2()))
 }
 
-/// The most to lay out, given what is free: what `asked` says if it fits, else up to 4 GiB and at
-/// most a tenth of the free space.
+/// Maximum size to lay out in the free space: `asked` if it fits, else up to 4 GiB and at most a tenth of the free
+/// space.
 ///
 /// # Errors
 /// A sentence, when it does not fit.

@@ -4,10 +4,10 @@ use engine::Control;
 use record::{Direction, Histogram, Nanos, Phase, Run, Window, Workload};
 use study::curve::{self, SliceCompletions, TargetMet, Trial};
 
-/// A trial has so many windows.
+/// Number of windows of a trial.
 pub(crate) const WINDOWS: u64 = 40;
 
-/// Reads and writes together that came back in a window, and how many took longer than `target`.
+/// Reads and writes together that completed in a window, and the number that took longer than `target`.
 fn tail(window: &Window, target: Nanos) -> SliceCompletions {
     let mut all = Histogram::new();
     for direction in [Direction::Read, Direction::Write] {
@@ -56,7 +56,7 @@ pub(crate) struct MissWatch {
 }
 
 impl MissWatch {
-    /// For a trial that is about to begin.
+    /// Observes a trial that is about to begin.
     pub(crate) fn new(target: Nanos, workload: &Workload) -> MissWatch {
         MissWatch {
             target,
@@ -69,7 +69,7 @@ impl MissWatch {
         }
     }
 
-    /// Examines a window more. It must be clear in two windows in a row, as chance has many.
+    /// Examines another window. The result must be clear in two windows in a row, since chance gets many tries.
     pub(crate) fn observe(&mut self, window: &Window) -> Control {
         self.trial.seconds += window.seconds;
         self.trial.slices.push(tail(window, self.target));

@@ -1,4 +1,4 @@
-//! The cheapest volumes of each type and count that carry a workload, and what rules the others out.
+//! The cheapest volumes of each type and count that carry a workload, and the reasons that rule out the others.
 
 use record::Nanos;
 
@@ -81,7 +81,7 @@ fn judge(
     })
 }
 
-/// The time that 1 % of the I/O may wait longer than: what is left of the target.
+/// Time that at most 1 % of the I/O may wait longer than: the rest of the target.
 fn within(offer: &Offer, target: Nanos) -> Result<Option<Nanos>, String> {
     match offer.latency {
         Some(mean) if mean >= target => Err(format!(
@@ -173,8 +173,8 @@ mod tests {
         offers
     }
 
-    /// The least price of all volumes on a grid of sizes, IOPS and throughput, which has what is needed too, that carry
-    /// so much.
+    /// Lowest price of all volumes on a grid of sizes, IOPS and throughput, with the needed values, that carry so
+    /// much.
     fn cheapest_of_all(offer: &Offer, iops: f64, mibps: f64, least: u64) -> Option<f64> {
         let sizes = (least..least + 100).chain((least + 100..=offer.most_gib).step_by(97));
         let mut best: Option<f64> = None;
@@ -214,7 +214,7 @@ mod tests {
             .collect()
     }
 
-    /// MiB/s that can be bought for a volume of a size with so many IOPS.
+    /// Throughput in MiB/s that can be bought for a volume of a size with so many IOPS.
     fn bought_mibps(offer: &Offer, gib: u64, iops: f64, needed: f64) -> Vec<f64> {
         let mib = Bytes::mib(1).0 as f64;
         let included = offer.throughput.of(Bytes::gib(gib), iops).0 as f64 / mib;

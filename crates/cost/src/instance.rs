@@ -12,15 +12,20 @@ use crate::workload::Demand;
 use ui::exit::{ExitClass as _, Failure};
 use ui::format::number;
 
-/// Limits of an instance type (Amazon EC2 API Reference, EbsOptimizedInfo; a MB is 10^6 bytes).
+/// Limits of an instance type to its EBS volumes (Amazon EC2 API Reference, EbsOptimizedInfo; a MB is 10^6 bytes).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct InstanceLimits {
+    /// Instance type, such as `i4i.large`.
     #[serde(rename = "type")]
     pub(crate) name: String,
+    /// IOPS that the instance sustains.
     pub(crate) baseline_iops: f64,
+    /// Throughput that the instance sustains, in MB/s.
     pub(crate) baseline_mb_per_s: f64,
+    /// IOPS in a burst.
     pub(crate) maximum_iops: f64,
+    /// Throughput in a burst, in MB/s.
     pub(crate) maximum_mb_per_s: f64,
 }
 

@@ -24,7 +24,7 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use views::CostReport;
 use workload::Workload;
 
-/// Prices the volumes that carry a workload. The answer is no where none does.
+/// Prices the volumes that carry a workload. The command ends with `No` where none does.
 pub fn cost(args: &CostArgs, context: &mut Context) -> Outcome {
     let offers = offers(args)?;
     let instance = args
@@ -59,7 +59,7 @@ fn workload(args: &CostArgs, context: &Context) -> Result<Workload, Failure> {
     Workload::read(&ledger, &args.workload, args.phase.as_deref(), device)
 }
 
-/// The price of what carries the base load alone, for a workload that changes over time.
+/// Price for a month of the cheapest volumes that carry the base load alone, for a workload that changes over time.
 fn base_month(offers: &[Offer], workload: &Workload, goal: &Goal) -> Option<f64> {
     if workload.intervals.len() < 2 {
         return None;

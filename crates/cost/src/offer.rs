@@ -27,7 +27,7 @@ pub(crate) struct Offer {
     pub(crate) mibps_month: f64,
 }
 
-/// One volume as it is bought.
+/// A volume as it is bought.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct OfferedVolume {
     pub(crate) gib: u64,
@@ -61,7 +61,7 @@ pub(crate) fn table() -> Vec<Offer> {
     TABLE.iter().map(offer).collect()
 }
 
-/// Puts the offers of a file in the place of those of the same type and region, or next to them.
+/// Replaces the offers of the same type and region by those of a file, and adds the others.
 pub(crate) fn merge(offers: &mut Vec<Offer>, own: Vec<Offer>) {
     offers.retain(|known| {
         !own.iter()
@@ -82,7 +82,8 @@ impl Offer {
         }
     }
 
-    /// The volume of this size with the least that carries so much; `None` where no volume of this size does.
+    /// The volume of this size with the least provision that carries so much; `None` where no volume of this size
+    /// does.
     pub(crate) fn provisioned(&self, gib: u64, iops: f64, mibps: f64) -> Option<OfferedVolume> {
         let size = Bytes::gib(gib);
         let included = |iops: f64| self.throughput.of(size, iops).0 as f64 / Bytes::mib(1).0 as f64;
@@ -132,7 +133,7 @@ mod tests {
             .unwrap()
     }
 
-    /// The sums of infracost's ebs_volume_test.golden, which AWS's own prices gave.
+    /// Sums of infracost's ebs_volume_test.golden, which come from AWS's own prices.
     #[test]
     fn prices_are_those_of_worked_examples() {
         for (name, gib, iops, mibps, month) in [

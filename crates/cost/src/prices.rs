@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::offer::{Offer, table};
 
-/// All keys of a volume.
+/// Keys of a volume in a file of prices.
 const KEYS: [&str; 19] = [
     "region",
     "type",
@@ -238,7 +238,7 @@ fn offer(row: &Row, known: &[Offer]) -> anyhow::Result<Offer> {
     })
 }
 
-/// The steps of a price: `0.065 to 32000; 0.046 to 64000; 0.032`, or one number.
+/// Steps of a price: `0.065 to 32000; 0.046 to 64000; 0.032`, or one number.
 fn tiers(text: &str) -> anyhow::Result<Vec<PriceTier>> {
     let wrong = || {
         anyhow!(
@@ -297,7 +297,8 @@ mod tests {
         );
     }
 
-    /// The sums of infracost's compute_disk_test.golden and managed_disk_test.golden, which the providers' own prices gave.
+    /// Sums of infracost's compute_disk_test.golden and managed_disk_test.golden, which come from the providers' own
+    /// prices.
     #[test]
     fn prices_of_other_clouds_are_those_of_worked_examples() {
         let text = "type,region,as_of,source,currency,gib_month,iops_month,mibps_month,least_gib,most_gib,most_iops,iops_per_gib,most_mibps,mibps_per_iops\n\

@@ -1,4 +1,4 @@
-//! Money that lies idle: what a provision by time of day would save, and what is paid for and never used.
+//! Savings: a smaller provision by time of day, and provision that is paid for and not used.
 
 use record::Bytes;
 
@@ -17,7 +17,7 @@ pub(crate) struct Scaling {
     /// The first hour (UTC) of the smaller provision, and the first after it.
     pub(crate) from_hour: u8,
     pub(crate) to_hour: u8,
-    /// Each volume in these hours.
+    /// Provision of each volume in these hours.
     pub(crate) low: OfferedVolume,
     /// Price of all volumes for a month, with the changes.
     pub(crate) month: f64,
@@ -85,7 +85,7 @@ pub(crate) struct IdleCapacity {
     pub(crate) sentences: Vec<String>,
 }
 
-/// Compares what is paid for with what the workload's peak needs of the same volumes.
+/// Compares the provision that is paid for with what the workload's peak needs of the same volumes.
 pub(crate) fn idle(
     have: &OwnedVolumes,
     offers: &[Offer],

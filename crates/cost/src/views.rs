@@ -12,10 +12,10 @@ use crate::workload::{Demand, Workload};
 use ui::format::{date, number};
 use ui::table::{Column, layout, wrap};
 
-/// So many of the volumes that carry it are shown.
+/// Maximum number of choices that the text shows.
 const SHOWN: usize = 10;
 
-/// All that the answer is made of.
+/// Contents of the answer.
 pub(crate) struct CostReport {
     region: String,
     sources: Vec<Source>,
@@ -24,18 +24,22 @@ pub(crate) struct CostReport {
     instance: Option<InstanceLimits>,
     pub(crate) choices: Vec<VolumeChoice>,
     ruled_out: Vec<RuledOut>,
-    /// Price of what carries the base load alone.
+    /// Price for a month of the cheapest volumes that carry the base load alone.
     base_month: Option<f64>,
     scaling: Option<Scaling>,
     have: Option<IdleCapacity>,
 }
 
+/// Source of the prices of a volume type.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Source {
+    /// Volume type, such as `gp3`.
     #[serde(rename = "type")]
     name: String,
+    /// Date on which the source had this price, such as `2024-07-01`.
     as_of: String,
+    /// Place from which the price was taken.
     source: String,
 }
 
@@ -144,26 +148,40 @@ pub(crate) fn json(report: &CostReport) -> String {
     ui::json::document("cost", &document)
 }
 
+/// Body of the document of `cost --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
+    /// Region of the prices, as the provider names it.
     region: &'a str,
+    /// Sources of the prices, of each volume type in the region.
     prices: &'a [Source],
+    /// Reasons to doubt the prices, as sentences.
     warnings: &'a [String],
     workload: WorkloadDocument<'a>,
+    /// Limits of the instance of `--instance`; null without that option.
     instance: Option<&'a InstanceLimits>,
+    /// Volumes that carry the workload, the cheapest first.
     choices: Vec<ChoiceDocument<'a>>,
+    /// Types and counts that do not carry it, with the reason.
     ruled_out: Vec<RuledOutDocument<'a>>,
-    /// Price for a month of the cheapest that carries the base load alone.
+    /// Price for a month of the cheapest volumes that carry the base load alone; null for a workload of a single
+    /// rate, such as a run, and where none do.
     base_month: Option<f64>,
+    /// Cheaper provision for some hours of each day; null where it saves nothing or nothing can be provisioned, with
+    /// `--p99`, and where less than a day is known.
     scaling: Option<ScalingDocument>,
+    /// Idle part of the volumes of `--have`; null without that option.
     have: Option<HaveDocument>,
 }
 
+/// I/O that volumes must carry.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Rates {
+    /// Reads and writes a second.
     iops: f64,
+    /// Bytes a second.
     bytes_per_s: f64,
 }
 
@@ -176,35 +194,52 @@ impl Rates {
     }
 }
 
+/// The workload, and where it was measured.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WorkloadDocument<'a> {
+    /// `run`, `recording` or `trace`.
     kind: &'a str,
+    /// Id and phase of the run, number of the recording, or path of the trace.
     name: &'a str,
+    /// Host on which it was measured; empty for a trace.
     host: &'a str,
-    /// `null` of a trace whose start is not known.
+    /// Start of the measurement; null for a trace whose start is not known.
     at: Option<String>,
+    /// Measured time.
     seconds: f64,
-    /// Rates that are not passed for half of the time.
+    /// Rates that are not exceeded for half of the time.
     base: Rates,
+    /// Highest rates of any interval.
     peak: Rates,
     /// I/O in a month of 730 hours at the mean rate.
     month_ops: f64,
 }
 
+/// Volumes of one type that carry the workload together.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ChoiceDocument<'a> {
+    /// Volume type, such as `gp3`.
     #[serde(rename = "type")]
     name: &'a str,
+    /// Number of volumes.
     count: u32,
+    /// `single`, or `raid0` for several volumes.
     layout: String,
+    /// Size of each volume, in GiB.
     size_gib_each: u64,
+    /// IOPS of each volume, provisioned or included.
     iops_each: f64,
+    /// Throughput of each volume, in MiB/s, provisioned or included.
     mib_per_s_each: f64,
+    /// Currency of the prices (ISO 4217).
     currency: &'a str,
+    /// Price of all volumes for a month.
     month: f64,
+    /// Price for a million I/O at the mean rate; null for a workload without I/O.
     per_million_io: Option<f64>,
+    /// Price for a GiB and a month.
     per_gib: f64,
 }
 
@@ -226,33 +261,50 @@ impl<'a> ChoiceDocument<'a> {
     }
 }
 
+/// A type and count that does not carry the workload.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RuledOutDocument<'a> {
+    /// Volume type, such as `gp3`.
     #[serde(rename = "type")]
     name: &'a str,
+    /// Number of volumes.
     count: u32,
+    /// Reason, such as the limit that is exceeded.
     reason: &'a str,
 }
 
+/// A smaller provision of the cheapest volumes for some hours of each day.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ScalingDocument {
+    /// First hour of the smaller provision, 0 to 23.
     from_hour_utc: u8,
+    /// First hour after it, 0 to 23.
     to_hour_utc: u8,
+    /// IOPS of each volume in these hours.
     iops: f64,
+    /// Throughput of each volume in these hours, in MiB/s.
     mib_per_s: f64,
+    /// Price of all volumes for a month, with both provisions.
     month: f64,
+    /// Amount by which this is cheaper in a month.
     saved_month: f64,
 }
 
+/// The volumes of `--have`, and the part of them that is idle.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct HaveDocument {
+    /// Price of these volumes for a month.
     month: f64,
+    /// Price of the least provision of these volumes that carries the peak; null where they do not carry it.
     needed_month: Option<f64>,
+    /// Difference between the two prices; null where they do not carry the peak.
     idle_month: Option<f64>,
+    /// IOPS beyond what the instance carries; 0 where its limits are not known.
     iops_beyond_instance: f64,
+    /// MiB/s beyond what the instance carries; 0 where its limits are not known.
     mib_per_s_beyond_instance: f64,
 }
 

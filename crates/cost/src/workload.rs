@@ -13,9 +13,9 @@ use ui::exit::{ExitClass as _, Failure};
 
 /// Seconds of a month, as clouds bill it: 730 hours.
 pub(crate) const MONTH_S: f64 = 730.0 * 3600.0;
-/// Of all I/O, so many may take longer than the latency of `--p99`.
+/// Share of the I/O that may take longer than the latency of `--p99`.
 const LATE: f64 = 0.01;
-/// Length of an interval of a trace: caps of clouds are kept over a second.
+/// Length of an interval of a trace: clouds enforce their caps over a second.
 const STEP: Nanos = Nanos::from_secs(1);
 /// Steps in which a rate between the mean and the peak is tried.
 const STEPS: u32 = 200;
@@ -43,14 +43,14 @@ pub(crate) struct Workload {
     pub(crate) kind: &'static str,
     pub(crate) name: String,
     pub(crate) host: String,
-    /// `None` of a trace whose start is not known.
+    /// Start of the measurement; `None` for a trace whose start is not known.
     pub(crate) at: Option<Timestamp>,
-    /// In the order of time; of a run, one.
+    /// Intervals in the order of time; for a run, a single one.
     pub(crate) intervals: Vec<LoadInterval>,
 }
 
 impl Demand {
-    /// In MiB a second.
+    /// Throughput in MiB a second.
     pub(crate) fn mibps(self) -> f64 {
         self.bytes_per_s / Bytes::mib(1).0 as f64
     }
@@ -63,7 +63,7 @@ impl Demand {
         }
     }
 
-    /// The demand that lies so far on the way to another.
+    /// The demand at this share of the way to another.
     fn towards(self, other: Demand, share: f64) -> Demand {
         let between = |from: f64, to: f64| from + (to - from) * share;
         Demand {
@@ -324,7 +324,7 @@ impl Workload {
         }
     }
 
-    /// The share of I/O that waits longer than `budget_s` behind caps, each interval being even in itself.
+    /// Share of the I/O that waits longer than `budget_s` behind caps, where each interval is even in itself.
     fn late(&self, caps: Demand, merge: Bytes, budget_s: f64) -> f64 {
         let (mut ops, mut late) = (0.0, 0.0);
         // Seconds of work that wait behind each cap.

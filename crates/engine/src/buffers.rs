@@ -14,7 +14,7 @@ use crate::random::Random;
 const ALIGNMENT: usize = 4096;
 /// Size of a huge page on x86-64, and on aarch64 with 4 KiB pages.
 const HUGE_PAGE: usize = 2 << 20;
-/// Most memory for all workers of all jobs that run at the same time. Beyond it slots share buffers, which only
+/// Maximum memory for all workers of all jobs that run at the same time. Beyond it slots share buffers, which only
 /// matters where the data is checked.
 const MAX_BYTES: usize = 256 << 20;
 
@@ -44,7 +44,7 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// One buffer of `block` bytes for each of `slots`. The kernel allocates the memory of a buffer at its first
+    /// Makes a buffer of `block` bytes for each of `slots`. The kernel allocates the memory of a buffer at its first
     /// use, so unused slots cost nothing.
     ///
     /// # Errors
@@ -53,8 +53,8 @@ impl Buffers {
         Buffers::map(block, slots as usize)
     }
 
-    /// One buffer for each of `slots`, with random bytes and then zeros in each 4 KiB; `zeros` is the share of the
-    /// zeros, 0 to 1.
+    /// Makes a buffer for each of `slots`, with random bytes and then zeros in each 4 KiB; `zeros` is the share of
+    /// the zeros, 0 to 1.
     ///
     /// # Errors
     /// When the kernel gives no memory.
@@ -76,7 +76,7 @@ impl Buffers {
         Ok(buffers)
     }
 
-    /// One buffer of zeros that all slots share, for writes only.
+    /// Makes one buffer of zeros that all slots share, for writes only.
     ///
     /// # Errors
     /// When the kernel gives no memory.

@@ -77,7 +77,7 @@ impl Failures {
         self.add(workload, direction, result, error)
     }
 
-    /// All counted failures.
+    /// Counts of all failures.
     pub(crate) fn counted(self) -> FailedRequests {
         self.counted
     }

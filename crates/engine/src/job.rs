@@ -24,7 +24,7 @@ pub enum IoInterface {
     Sync,
 }
 
-/// One phase to run.
+/// A phase to run.
 pub struct Job<'a> {
     /// The phase's name, which goes into the record.
     pub name: &'a str,

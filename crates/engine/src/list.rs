@@ -29,7 +29,7 @@ pub use rustix::io::Errno;
 
 use crate::job::{EngineError, IoInterface};
 
-/// Most requests that a list may have in flight.
+/// Maximum number of requests that a list may have in flight.
 pub const MAX_IN_FLIGHT: u32 = 16_384;
 
 /// Operation of a request.
@@ -133,7 +133,7 @@ pub enum RequestError {
     /// The kernel's error number.
     #[error("{0}")]
     Kernel(Errno),
-    /// Only the first bytes were transferred.
+    /// The request transferred only its first bytes.
     #[error("only {moved} bytes of it were moved")]
     Short {
         /// Bytes moved.

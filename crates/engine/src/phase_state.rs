@@ -31,11 +31,11 @@ use crate::uring::{self, Uring};
 use crate::verify::Verifier;
 use crate::worker::Worker;
 
-/// Most requests in flight of an open loop by blocking calls.
+/// Maximum number of requests in flight of an open loop by blocking calls.
 const OPEN_LOOP_WORKERS: u32 = 512;
 /// Interval at which a job that has not begun checks whether it must end.
 const POLL_INTERVAL: Nanos = Nanos(20_000_000);
-/// Most worker threads.
+/// Maximum number of worker threads.
 const MAX_WORKERS: u32 = 8192;
 
 /// Number of workers, and of the slots of each.

@@ -35,8 +35,8 @@ pub(crate) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// True if a request that comes back at `now` took longer than it may. As in fio syncs may take any time, and so may
-    /// all in the ramp.
+    /// True if a request that completes at `now` took longer than allowed. As in fio syncs may take any time, and so
+    /// may all requests in the ramp.
     #[inline(always)]
     pub(crate) fn is_late(&self, direction: Direction, started: u64, now: u64) -> bool {
         let longest = match direction {

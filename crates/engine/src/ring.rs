@@ -25,7 +25,7 @@ pub(crate) struct RingFeatures {
     /// Single issuer with deferred task run (Linux 6.1): completions are processed during waits, and
     /// do not interrupt the thread.
     pub deferred: bool,
-    /// No index array of the submission queue (Linux 6.6).
+    /// True if the submission queue has no index array (Linux 6.6).
     pub no_array: bool,
     /// The buffers are pinned once instead of at each request. `None` where that was not requested.
     pub fixed_buffers: Option<bool>,

@@ -6,7 +6,7 @@ use record::{CpuTime, Direction, Histogram, Slice, Workload};
 /// Number of slices in a window.
 pub(crate) const SLICES: usize = 10;
 
-/// One direction's counts in one window.
+/// Counts of one direction in one window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowTally {
     /// Complete slices, and at the end of a phase the one that was cut short.
@@ -82,7 +82,7 @@ pub(crate) fn ops_of(flows: &Flows) -> u64 {
         .sum()
 }
 
-/// One worker's counts of one window.
+/// Counts of one worker in one window.
 #[derive(Debug)]
 pub(crate) struct WindowTally {
     /// Number of the window, from 0.

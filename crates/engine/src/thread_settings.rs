@@ -27,7 +27,7 @@ pub(crate) fn apply(settings: &ThreadSettings) -> io::Result<()> {
     Ok(())
 }
 
-/// The value of a request's or thread's priority in the kernel's calls (ioprio.h).
+/// Value of a request's or thread's priority in the kernel's calls (ioprio.h).
 pub(crate) fn packed(priority: Priority) -> u16 {
     u16::from(priority.class) << 13 | (priority.hint & 0x3ff) << 3 | u16::from(priority.level & 7)
 }
@@ -113,7 +113,7 @@ fn checked(result: i64) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// On a thread of its own, since the settings are the thread's.
+    /// Runs `work` on a thread of its own, since the settings are the thread's.
     fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| scope.spawn(work).join().unwrap())
     }

@@ -34,7 +34,7 @@ struct Slot {
     started: u64,
     /// Due time: in a closed loop the time of submission.
     scheduled: u64,
-    /// For a sync: when the first write of its group was due.
+    /// Time at which the first write of its group was due, for a sync.
     group: u64,
 }
 
@@ -142,8 +142,8 @@ impl<'a, B: Backend> Worker<'a, B> {
         self.finish(now)
     }
 
-    /// After a failure: waits for all requests in flight, whatever their result. Until then the kernel holds the
-    /// file, and its file system could not be unmounted.
+    /// Waits for all requests in flight after a failure, whatever their result. Until then the kernel holds the file,
+    /// and its file system could not be unmounted.
     fn drain_after_failure(&mut self, completions: &[Completion]) {
         self.idle
             .extend(completions.iter().map(|completion| completion.slot));

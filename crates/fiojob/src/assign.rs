@@ -1,4 +1,4 @@
-//! An option's value into a [`Job`].
+//! Sets the value of an option in a [`Job`].
 
 use crate::error::FioError;
 use crate::job::{Job, RateProcess, SizeOption, ZoneMode};
@@ -12,15 +12,13 @@ use crate::sizes;
 use crate::values::{self, block};
 use crate::zones;
 
-/// As in fio.
+/// Maximum number of open zones, as in fio.
 const MOST_OPEN_ZONES: u64 = 4096;
 
-/// Error for an option that is listed as done and that nothing here sets; a test makes sure that there is
-/// none.
+/// Error for an option that is listed as done and is set nowhere; a test makes sure that there is none.
 pub(crate) const UNPLACED: &str = "disksmith has no place for this option";
 
-/// Puts all options of a section into its job, and those that are unknown, cannot be read or are not done
-/// into `errors`.
+/// Puts all options of a section into its job, and those that are unknown, unreadable or unsupported into `errors`.
 pub(crate) fn section(
     job: &mut Job,
     section: &Section,
@@ -84,7 +82,7 @@ fn one(job: &mut Job, entry: &OptionLine, surroundings: &MachineFacts<'_>) -> Re
     }
 }
 
-/// Sets what a job gives in zones, now that all of its options are known.
+/// Sets the values that a job gives in zones, once all of its options are known.
 ///
 /// # Errors
 /// The first option that cannot be set.
@@ -98,7 +96,7 @@ pub(crate) fn counted_zones(job: &mut Job) -> Result<(), FioError> {
     Ok(())
 }
 
-/// Sets one option that is done. `again` says that it was set before.
+/// Sets one option that is supported. `again`: it was set before.
 pub(crate) fn set(
     job: &mut Job,
     option: &str,
@@ -344,7 +342,7 @@ fn advice(value: &str) -> Result<bool, String> {
     }
 }
 
-/// Names of `filename=` at their colons; one that belongs to a name is written `\:`.
+/// Names of `filename=`, separated by colons; a colon within a name is written `\:`.
 ///
 /// # Errors
 /// A sentence, where one is empty or no file.

@@ -50,7 +50,7 @@ pub(crate) fn rules(job: &Job) -> Result<(), FioError> {
     }
 }
 
-/// An option by which a random job has sequential requests and that does not fit the others, and why.
+/// An option for sequential requests in a random job that does not fit the other options, and the reason.
 fn problem_of_runs(job: &Job) -> Option<(&'static str, &'static str)> {
     let option = match job.every {
         1 => "percentage_random",

@@ -15,8 +15,8 @@ fn place() -> JobFileLine {
     }
 }
 
-/// Leaves those sections of a job file that `--section` names, if it is given, and the global ones. What is to be said
-/// where no job is left then is the answer; `None` where the file has no job anyway, or it is not given.
+/// Keeps the sections of a job file that `--section` names, if it is given, and the global ones. Returns the error
+/// for the case that no job is left; `None` where the file has no job anyway, or the option is not given.
 pub(crate) fn select(sections: &mut Vec<Section>, options: &[(&str, String)]) -> Option<FioError> {
     let wanted = options.iter().filter(|(name, _)| *name == "section");
     let wanted: Vec<&str> = wanted.map(|(_, value)| value.as_str()).collect();
@@ -33,8 +33,8 @@ pub(crate) fn select(sections: &mut Vec<Section>, options: &[(&str, String)]) ->
     })
 }
 
-/// The sections that options of a command line make, beside a job file or without one, and what is wrong with options
-/// of fio's own.
+/// Sections that options of a command line make, beside a job file or without one, and the errors in options of fio's
+/// own.
 pub(crate) fn sections(
     options: &[(&str, String)],
     beside_file: bool,

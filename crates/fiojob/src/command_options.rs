@@ -1,4 +1,4 @@
-//! Options of fio's own command line, which say nothing of a job, and the treatment of each.
+//! Options of fio's own command line, which do not describe a job, and the treatment of each.
 
 use crate::option_row::{OptionRow, done, harmless, stops};
 
@@ -9,7 +9,7 @@ const TRIGGER: &str = "no program is started while a job runs";
 const INSPECT: &str = "it is a question to fio, and nothing is measured for it";
 const LOGS: &str = "windows are written as fio's logs by --logs PREFIX";
 
-/// All options of fio's command line that are known by name.
+/// Options of fio's command line that are known by name.
 pub const COMMAND_OPTIONS: &[OptionRow] = &[
     done("output-format", &[]),
     done("section", &[]),

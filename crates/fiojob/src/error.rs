@@ -21,7 +21,7 @@ impl fmt::Display for JobFileLine {
 }
 
 impl JobFileLine {
-    /// The error that says `text` of this line.
+    /// An error with this text about this line.
     pub fn error(&self, text: impl Into<String>) -> FioError {
         FioError {
             place: self.clone(),
@@ -30,7 +30,7 @@ impl JobFileLine {
         }
     }
 
-    /// The error that says `text` of the option that is in this line.
+    /// An error with this text about the option in this line.
     pub fn error_in(&self, option: &str, text: impl Into<String>) -> FioError {
         FioError {
             place: self.clone(),
@@ -40,7 +40,7 @@ impl JobFileLine {
     }
 }
 
-/// A line that cannot be read, or asks for something that is not done.
+/// A line that cannot be read, or asks for something unsupported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {}{text}", .option.as_ref().map(|name| format!("{name}: ")).unwrap_or_default())]
 pub struct FioError {
@@ -52,7 +52,7 @@ pub struct FioError {
     pub text: String,
 }
 
-/// All errors of one job file, in the order of its lines; at least one.
+/// Errors of one job file, in the order of its lines; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobFileErrors(Vec<FioError>);
 
@@ -63,7 +63,7 @@ impl From<FioError> for JobFileErrors {
 }
 
 impl JobFileErrors {
-    /// The errors, or `value` where there are none. What is said of several jobs at one line is said once.
+    /// The errors, or `value` where there are none. The same error of several jobs at one line is kept once.
     ///
     /// # Errors
     /// When there is any.
@@ -80,7 +80,7 @@ impl JobFileErrors {
         }
     }
 
-    /// These, and behind them others.
+    /// Appends other errors.
     pub(crate) fn and(mut self, others: JobFileErrors) -> JobFileErrors {
         self.0.extend(others.0);
         self

@@ -10,13 +10,14 @@ const NAMES: [&str; 34] = [
     "ESPIPE", "EROFS", "EMLINK", "EPIPE", "EDOM", "ERANGE",
 ];
 const EIO: i32 = 5;
-/// Data that is not what it should be. fio counts it with failed checks, whatever request found it.
+/// Error number for data that differs from what was written. fio counts it with failed checks, whatever request found
+/// it.
 const EILSEQ: i32 = 84;
 
 /// Errors of one kind of request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Kind {
-    /// The job goes on with those below, or with fio's where there are none.
+    /// True if the job goes on with the listed errors, or with fio's default ones where none are listed.
     goes_on: bool,
     listed: Vec<i32>,
 }
@@ -79,8 +80,8 @@ impl NonFatal {
         Ok(())
     }
 
-    /// `ignore_error=`: lists for reads, writes and checks, the errors of each at colons. As in fio a list has the
-    /// job go on with these, and with these only.
+    /// `ignore_error=`: lists for reads, writes and checks, with the errors of each separated by colons. As in fio
+    /// the job goes on with the listed errors, and with these only.
     pub(crate) fn ignore(&mut self, value: &str) -> Result<(), String> {
         let mut lists = value.split(',');
         for kind in [&mut self.reads, &mut self.writes, &mut self.checks] {

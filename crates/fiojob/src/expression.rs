@@ -1,4 +1,4 @@
-//! Arithmetic as fio has it: `+ - * / % ^` and parentheses over whole numbers with suffixes.
+//! Arithmetic as in fio: `+ - * / % ^` and parentheses over whole numbers with suffixes.
 
 /// A value nested deeper than this is refused, so that no text exhausts the stack.
 const DEEPEST: usize = 64;

@@ -21,16 +21,16 @@ pub struct IoPattern {
     pub trims_first: bool,
 }
 
-/// One size of a request and how often it is drawn.
+/// A size of a request and how often it is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizeSplit {
     /// The size, in bytes; above 0.
     pub bytes: u64,
-    /// In percent of the requests of its direction.
+    /// Percentage of the requests of its direction.
     pub percent: f64,
 }
 
-/// The option that gives the sizes of a direction. As in fio a later variant has the last word over an earlier one,
+/// The option that gives the sizes of a direction. As in fio a later variant takes precedence over an earlier one,
 /// wherever both stand in the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SizeOption {
@@ -48,7 +48,7 @@ pub(crate) enum SizeOption {
 pub enum IoEngine {
     /// `io_uring` and `libaio`: `iodepth` requests in flight.
     Queued,
-    /// `psync`, `sync`, `pvsync` and `pvsync2`: one after another, whatever `iodepth` says.
+    /// `psync`, `sync`, `pvsync` and `pvsync2`: one request after another, whatever `iodepth` is.
     Blocking,
 }
 
@@ -64,9 +64,9 @@ pub enum SyncCall {
 /// Value of `rate_process=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateProcess {
-    /// At equal gaps.
+    /// Requests at equal gaps.
     Linear,
-    /// At exponential gaps, as many users who know nothing of each other.
+    /// Requests at exponential gaps, as many independent users make them.
     Poisson,
 }
 
@@ -79,29 +79,29 @@ pub enum Distribution {
     Zipf(f64),
     /// A power law: the share `h` of the blocks gets the share `1 - h` of the draws.
     Pareto(f64),
-    /// A bell curve, with so many percent of the file as deviation.
+    /// A normal distribution, with this percentage of the file as deviation.
     Normal(f64),
     /// Parts of the file, in order.
     Zoned(Vec<ZonePart>),
-    /// Parts from the start of the file on, of so many bytes each: no request lies behind them.
+    /// Parts from the start of the file on, of so many bytes each: no request lies beyond them.
     ZonedBytes(Vec<ZoneBytes>),
 }
 
 /// A part of the file in `random_distribution=zoned`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ZonePart {
-    /// In percent of the requests.
+    /// Percentage of the requests.
     pub access_percent: f64,
-    /// In percent of the file.
+    /// Percentage of the file.
     pub size_percent: f64,
 }
 
 /// A part of the file in `random_distribution=zoned_abs`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ZoneBytes {
-    /// In percent of the requests.
+    /// Percentage of the requests.
     pub access_percent: f64,
-    /// Its length.
+    /// Length of the part.
     pub bytes: u64,
 }
 
@@ -122,7 +122,7 @@ pub enum ZoneMode {
 pub struct Zones {
     /// `zonemode=`.
     pub mode: ZoneMode,
-    /// `zonesize=`: moved before the next zone; with `zbd` the length of a zone.
+    /// `zonesize=`: bytes transferred before the next zone; with `zbd` the length of a zone.
     pub size: u64,
     /// `zonerange=`: length of a zone; by default `zonesize`.
     pub range: u64,
@@ -130,7 +130,7 @@ pub struct Zones {
     pub skip: u64,
     /// `zonecapacity=`: written in each zone; by default `zonesize`.
     pub capacity: u64,
-    /// `read_beyond_wp=`: also what was not written is read.
+    /// `read_beyond_wp=`: true if unwritten places are read too.
     pub reads_unwritten: bool,
     /// `max_open_zones=`: zones that are partly written at the most.
     pub open: u64,
@@ -148,11 +148,10 @@ impl Zones {
     }
 }
 
-/// One job section with the global ones before it. A clone by `numjobs` is not a job of its own
-/// here.
+/// A job section with the global ones before it. A clone by `numjobs` is not a job of its own here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// Its name: the section's, or what `name=` says.
+    /// Name of the job: the section's, or the value of `name=`.
     pub name: String,
     /// Start of its section.
     pub place: JobFileLine,
@@ -164,15 +163,15 @@ pub struct Job {
     pub read_percent: u64,
     /// `bs=`, `bsrange=` and `bssplit=`: at least one for each direction.
     pub sizes: PerDirection<Vec<SizeSplit>>,
-    /// `bs_is_seq_rand=`: those of reads are of sequential requests, and those of writes of random ones.
+    /// `bs_is_seq_rand=`: sizes of reads are for sequential requests, and those of writes for random ones.
     pub(crate) sizes_by_order: bool,
     /// Option that gave them.
     pub(crate) sizes_by: PerDirection<SizeOption>,
-    /// Bytes that `rw=PATTERN:STEP` adds behind each request of a sequential job.
+    /// Bytes that `rw=PATTERN:STEP` adds after each request of a sequential job.
     pub step: i64,
     /// `rw=PATTERN:NUMBER` of a random job: a place is drawn for every so many-th request.
     pub every: u32,
-    /// `rw_sequencer=identical`: requests between these are at the place of the last one, and not behind it.
+    /// `rw_sequencer=identical`: requests between these are at the place of the last one, and do not follow it.
     pub repeats_places: bool,
     /// `percentage_random=`: requests of a random job whose place is drawn, in percent.
     pub random_percent: PerDirection<u64>,
@@ -182,7 +181,7 @@ pub struct Job {
     pub zones: Zones,
     /// `ioengine=`.
     pub engine: IoEngine,
-    /// Difference between the engine that is named and what is done.
+    /// Difference between the named engine and the one used.
     pub engine_note: Option<&'static str>,
     /// `iodepth=`.
     pub iodepth: u32,
@@ -214,7 +213,7 @@ pub struct Job {
     pub direct: bool,
     /// `invalidate=`: whether the page cache forgets the file first.
     pub invalidate: bool,
-    /// `fadvise_hint=`: whether the kernel is told how a file will be read.
+    /// `fadvise_hint=`: true if the kernel gets advice on how a file will be read.
     pub advise: bool,
     /// `fsync=`: after how many writes; 0 never.
     pub fsync: u32,
@@ -254,8 +253,7 @@ pub struct Job {
     pub randseed: Option<u64>,
     /// `randrepeat=`: the same places in every run.
     pub randrepeat: bool,
-    /// `allrandrepeat=`: the same of all else that is drawn, and of places whatever `randrepeat`
-    /// says.
+    /// `allrandrepeat=`: the same for everything else that is drawn, and for places whatever `randrepeat` is.
     pub allrandrepeat: bool,
     /// `stonewall`: it begins when all before it have ended.
     pub stonewall: bool,
@@ -263,18 +261,18 @@ pub struct Job {
     pub new_group: bool,
     /// `group_reporting`.
     pub group_reporting: bool,
-    /// `kb_base=`: what `k` stands for, 1000 or 1024.
+    /// `kb_base=`: meaning of `k`, 1000 or 1024.
     pub kb_base: u64,
     /// Options that are neither places nor sizes.
     pub rules: Rules,
-    /// Notes on options that are not done as they are named, by their chief names.
+    /// Notes on options that are replaced by the nearest thing, by their main names.
     pub notes: BTreeMap<&'static str, &'static str>,
     /// Options of the command line for which the job file has another value.
     pub overridden: BTreeSet<&'static str>,
     /// Place of each option, by its chief name.
     pub places: BTreeMap<&'static str, JobFileLine>,
-    /// Value of each option that is done, by its chief name, with variables and keywords replaced; a switch
-    /// without a value has `1`.
+    /// Value of each option that is done, by its main name, with variables and keywords replaced; a switch without a
+    /// value has `1`.
     pub given: BTreeMap<&'static str, String>,
 }
 
@@ -377,7 +375,7 @@ impl Job {
             && (!self.pattern.writes || percent.write == 100)
     }
 
-    /// Passes over the size. An SSD ages by being written over: a second pass writes no block that is empty.
+    /// Number of passes over the size. An SSD ages by being overwritten: a second pass finds no empty block.
     pub fn passes(&self) -> u64 {
         match self.rules.ages {
             true => self.loops.max(2),
@@ -385,8 +383,8 @@ impl Job {
         }
     }
 
-    /// The error that says `text` of one of its options, where that stands; of the job's section
-    /// where it does not be at all.
+    /// An error in an option, with the place of that option; with the place of the job's section where the option is
+    /// not given.
     pub fn error(&self, option: &str, text: impl Into<String>) -> FioError {
         self.places
             .get(option)
@@ -394,7 +392,7 @@ impl Job {
             .error_in(option, text)
     }
 
-    /// After how many writes it syncs, and how.
+    /// The sync call and the number of writes after which the job makes it; `None` where it makes none.
     pub fn sync(&self) -> Option<(SyncCall, u32)> {
         match (self.fsync, self.fdatasync) {
             (0, 0) => None,
@@ -403,8 +401,7 @@ impl Job {
         }
     }
 
-    /// True if it syncs when its last write has come back. Both options ask for that, and neither takes back
-    /// what the other asks for.
+    /// True if it syncs when its last write has completed. Both options ask for that, and neither cancels the other.
     pub fn syncs_at_end(&self) -> bool {
         self.end_fsync || self.fsync_on_close
     }

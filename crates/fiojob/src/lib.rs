@@ -1,11 +1,11 @@
 //! Reads job files of fio: text goes in, typed jobs come out, or an error that names file, line and
 //! option.
 //!
-//! It is pure: what a job file may ask of the machine (variables, included files, the number of
-//! processors) is handed in as [`MachineFacts`], so that any text can be read in a test and no text
-//! makes it panic. It knows what fio means by an option, and nothing of how disksmith runs it. The
-//! grammar is that of fio's HOWTO, and where that is silent, what fio 3.33 does with
-//! `--parse-only --debug=parse`; both are compared in the tests of the whole program.
+//! It is pure: what a job file may request from the machine (variables, included files, the number of processors) is
+//! passed in as [`MachineFacts`], so that any text can be read in a test and no text makes it panic. It knows the
+//! meaning of fio's options, and nothing of how disksmith runs them. The grammar is that of fio's HOWTO, and where
+//! that is silent, the behaviour of fio 3.33 with `--parse-only --debug=parse`; both are compared in the tests of the
+//! whole program.
 //!
 //! In the order in which text flows through them:
 //!
@@ -63,8 +63,8 @@ pub use rules::{
     SteadyStateRule, SyncIo, VerifyMethod,
 };
 
-/// Reads the job file `name`, whose text is `text`: its jobs in order, each with all that the
-/// global sections before it say.
+/// Reads the job file `name`, whose text is `text`: its jobs in order, each with the options of the global sections
+/// before it.
 ///
 /// # Errors
 /// All lines that cannot be read or done, each with the file, the line and the option.
@@ -76,8 +76,8 @@ pub fn read(
     read_with(name, text, &[], surroundings)
 }
 
-/// The same beside `options` of a command line, as `name=value` in their order. As in fio what stands before the first
-/// `name` is for all jobs, unless the file says otherwise, and each `name` begins a job before those of the file.
+/// Reads a job file beside `options` of a command line, as `name=value` in their order. As in fio, options before the
+/// first `name` apply to all jobs, unless the file gives them, and each `name` begins a job before those of the file.
 ///
 /// # Errors
 /// As for [`read`], and all options that cannot be read or done.

@@ -4,10 +4,9 @@ use crate::error::{FioError, JobFileLine};
 
 /// Files may include files so deep; fio allows as much.
 const DEEPEST: usize = 16;
-/// More lines than this are no job file.
+/// Maximum number of lines of a job file.
 const MOST_LINES: usize = 100_000;
-/// More bytes than this are no job file, and are not to be read as one: with the files that it
-/// includes, each as often as it is included.
+/// Maximum size of a job file in bytes, with the files that it includes, each as often as it is included.
 pub const MOST_BYTES: usize = 1 << 20;
 
 /// Facts about the machine that a job file may use.
@@ -24,7 +23,7 @@ pub struct MachineFacts<'a> {
     pub processors: u64,
 }
 
-/// One `name=value` or `name`.
+/// A line `name=value` or `name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OptionLine {
     pub place: JobFileLine,

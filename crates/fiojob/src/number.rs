@@ -78,8 +78,8 @@ pub(crate) fn time_us(text: &str) -> Result<u64, String> {
     positive(text, &|suffix| time_unit(suffix, plain))
 }
 
-/// A value for reads and one for writes: `8`, `8,4`, `,4` (reads as they were) or `8,` (writes as
-/// they were). A third, for trims, is read and left: a job that trims puts it in place of that for writes later.
+/// A value for reads and one for writes: `8`, `8,4`, `,4` (reads unchanged) or `8,` (writes unchanged). A third, for
+/// trims, is read and ignored: a job that trims later puts it in place of that for writes.
 ///
 /// # Errors
 /// As for [`whole`], or when there are more than three.
@@ -140,7 +140,7 @@ fn positive(text: &str, unit: expression::Unit<'_>) -> Result<u64, String> {
 mod tests {
     use super::*;
 
-    /// Each of these was read by fio 3.33 with `--parse-only --debug=parse`.
+    /// Sizes as fio 3.33 reads them with `--parse-only --debug=parse`.
     #[test]
     fn sizes_are_read_as_fio_reads_them() {
         for (text, kb_base, bytes) in [

@@ -1,28 +1,30 @@
-//! A row of a table of options: its name, and the treatment of what it asks for.
+//! A row of a table of options: the name and treatment of an option.
 
 /// Treatment of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionSupport {
-    /// It is done.
+    /// The option is implemented.
     Done,
-    /// It cannot change what is measured here, for this reason.
+    /// The option cannot change the measurement, for this reason.
     Harmless(&'static str),
-    /// The job is run as the nearest thing, with this note, except with one of these values, which ask for nothing.
+    /// The option is replaced by the nearest thing, with this note, except with one of these values, which ask for
+    /// nothing.
     Noted(&'static [&'static str], &'static str),
-    /// It stops the run, except with one of these values, which ask for nothing; and why.
+    /// The option stops the run, for this reason, except with one of these values, which ask for nothing.
     Stops(&'static [&'static str], &'static str),
 }
 
 /// An option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionRow {
-    /// Its chief name.
+    /// Main name of the option.
     pub name: &'static str,
-    /// Its other names.
+    /// Other names of the option.
     pub aliases: &'static [&'static str],
-    /// Its treatment.
+    /// Treatment of the option.
     pub kind: OptionSupport,
-    /// Its type in fio's options.c and engines is FIO_OPT_STR_SET, or on fio's own command line it has no argument.
+    /// True if the type of the option in fio's options.c and engines is FIO_OPT_STR_SET, or it has no argument on
+    /// fio's own command line.
     is_switch: bool,
 }
 

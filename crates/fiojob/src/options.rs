@@ -27,7 +27,7 @@ const HARDWARE: &str =
 const ZERO: &[&str] = &["0"];
 const NONE: &[&str] = &["none"];
 
-/// All options that are known by name.
+/// Options of job files that are known by name.
 pub const OPTIONS: &[OptionRow] = &[
     done("name", &[]),
     done("description", &[]),

@@ -3,17 +3,17 @@
 /// A size: in bytes, or as a share of the file or device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// In bytes.
+    /// A size in bytes.
     Bytes(u64),
-    /// In percent, 0 to 100.
+    /// A share in percent, 0 to 100.
     Percent(u64),
 }
 
 /// A value for reads and one for writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PerDirection<T> {
-    /// For reads.
+    /// Value for reads.
     pub read: T,
-    /// For writes.
+    /// Value for writes.
     pub write: T,
 }

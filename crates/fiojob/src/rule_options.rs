@@ -1,4 +1,4 @@
-//! An option's value into [`Rules`].
+//! Sets the value of an option in [`Rules`].
 
 use crate::number::{pair, time_us, whole};
 use crate::pair::PerDirection;
@@ -126,7 +126,7 @@ fn delay(value: &str) -> Result<(u64, u64), String> {
     }
 }
 
-/// A time in whole seconds, which is how often figures are taken here.
+/// A time in whole seconds, the interval at which figures are taken here.
 fn whole_seconds(value: &str) -> Result<u64, String> {
     match time_us(value)? {
         us if us > 0 && us % 1_000_000 == 0 => Ok(us),
@@ -243,7 +243,7 @@ fn request_priority(
     Ok(())
 }
 
-/// All sums but that of CRC-32C are done by it: a block that is damaged fails by either.
+/// The method of `verify=`. CRC-32C stands for all other sums: a block that is damaged fails by either.
 fn verify(value: &str) -> Result<Option<VerifyMethod>, String> {
     const OTHERS: [&str; 14] = [
         "md5", "crc64", "crc32", "crc16", "crc7", "xxhash", "sha512", "sha256", "sha1", "sha3-224",

@@ -11,7 +11,7 @@ use crate::values::block;
 /// # Errors
 /// A sentence where a part is no number, or a range ends before it begins.
 pub fn numbers(text: &str) -> Result<Vec<u32>, String> {
-    /// More processors and nodes than this has no machine.
+    /// Number of processors and nodes that no machine exceeds.
     const MOST: u32 = 8192;
     let mut all = Vec::new();
     let number = |text: &str| match text.trim().parse::<u32>() {
@@ -72,7 +72,7 @@ pub(super) fn memory(value: &str) -> Result<NumaPolicy, String> {
 
 /// Bytes of a pattern: numbers, `0x` and hexadecimal digits, and text in quotes, one after another.
 pub(super) fn pattern(value: &str) -> Result<Vec<u8>, String> {
-    /// As in fio.
+    /// Maximum length of a pattern, as in fio.
     const MOST: usize = 512;
     let mut bytes = Vec::new();
     let mut rest = value.trim();
@@ -97,7 +97,7 @@ pub(super) fn pattern(value: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Where the number ends that a pattern begins with: at text, at another sign, or at hexadecimal digits.
+/// End of the number that a pattern begins with: at text, at another sign, or at hexadecimal digits.
 fn numeral_end(text: &str) -> usize {
     let mut behind = text.char_indices().skip(1);
     let next = behind.find(|(_, letter)| ['"', '%', '-'].contains(letter));
@@ -170,7 +170,7 @@ pub(super) fn steady(value: &str) -> Result<SteadyStateRule, String> {
     }
 }
 
-/// Shares of priorities: `SIZE/PERCENT`, `SIZE/PERCENT/CLASS/LEVEL` or with a hint behind, at colons.
+/// Shares of priorities: `SIZE/PERCENT`, `SIZE/PERCENT/CLASS/LEVEL` or followed by a hint, separated by colons.
 pub(super) fn split(text: &str, kb_base: u64) -> Result<Vec<PrioritySplit>, String> {
     let mut splits = Vec::new();
     for part in text.split(':').filter(|part| !part.is_empty()) {

@@ -21,9 +21,9 @@ pub enum ExitWhat {
     /// Jobs of its group.
     #[default]
     Group,
-    /// All that run.
+    /// All jobs that run.
     Stonewall,
-    /// All that run, and those that have not begun.
+    /// All jobs that run, and those that have not begun.
     All,
 }
 
@@ -32,7 +32,7 @@ pub enum ExitWhat {
 pub struct SteadyStateRule {
     /// Figure that is to be steady.
     pub of: SteadyStateFigure,
-    /// Its slope is judged, and not its deviation.
+    /// True if the slope is judged, and not the deviation.
     pub slope: bool,
     /// The most that is steady.
     pub limit: f64,
@@ -93,14 +93,14 @@ pub struct PrioritySplit {
     pub bytes: Option<u64>,
     /// Percentage of them.
     pub percent: u64,
-    /// Their priority.
+    /// Priority of these requests.
     pub priority: Option<Priority>,
 }
 
 /// Value of `verify=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyMethod {
-    /// A sum in a header; the name, where it is another than what is taken.
+    /// A checksum in a header; with its name, where another one is used instead.
     Header(Option<&'static str>),
     /// The pattern alone.
     Pattern,
@@ -113,7 +113,7 @@ pub struct Rules {
     pub sync_io: SyncIo,
     /// `startdelay=`, in microseconds; of a range its start.
     pub start_delay_us: u64,
-    /// By how much its end is later, in microseconds.
+    /// Amount by which the end of that range is later, in microseconds.
     pub start_delay_spread_us: u64,
     /// `exitall`.
     pub exits_all: bool,

@@ -5,11 +5,11 @@ use crate::number::whole;
 use crate::pair::PerDirection;
 use crate::values::block;
 
-/// A range of sizes has at most so many steps of its smallest one.
+/// Maximum number of steps in a range of sizes, each of its smallest size.
 const MOST_SIZES: u64 = 4096;
 
-/// Puts the sizes that an option names in the place of those that there are, unless an option gave these that has
-/// the last word over it. What is not named stays as it is.
+/// Replaces the sizes by those that an option names, unless the present ones come from an option that takes
+/// precedence. Sizes that are not named stay.
 pub(crate) fn put(
     job: &mut Job,
     by: SizeOption,
@@ -41,7 +41,7 @@ pub(crate) fn put(
     Ok(())
 }
 
-/// Checks that fio takes all sizes of `split` as they are, where a range stands behind: it limits them to that.
+/// Checks that fio takes all sizes of `split` as they are, where a range follows: fio limits them to that.
 fn check_within(split: &[SizeSplit], range: &[SizeSplit]) -> Result<(), String> {
     let bytes = |share: Option<&SizeSplit>| share.map_or(1, |share| share.bytes);
     let (low, high) = (bytes(range.first()), bytes(range.last()));
@@ -54,7 +54,7 @@ fn check_within(split: &[SizeSplit], range: &[SizeSplit]) -> Result<(), String> 
     }
 }
 
-/// Gives all requests of a job the sizes that are for its order, where they are given by that.
+/// Gives all requests of a job the sizes for its order, where sizes are given by order.
 pub(crate) fn by_order(job: &mut Job) {
     let sizes = &mut job.sizes;
     match (job.sizes_by_order, job.pattern.random) {
@@ -73,8 +73,8 @@ pub(crate) fn only(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String> {
     }])
 }
 
-/// Sizes and their shares: `4k/10:64k/50:32k/40`, with what is left divided among those that name none. Where shares do
-/// not add up to 100 %, the most frequent size has what the others leave, as in fio.
+/// Sizes and their shares: `4k/10:64k/50:32k/40`, with the rest divided among sizes without a share. Where shares do
+/// not add up to 100 %, the most frequent size gets the rest, as in fio.
 pub(crate) fn shares(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String> {
     let mut named: Vec<(u64, Option<f64>)> = Vec::new();
     for part in text.split(':') {
@@ -112,8 +112,8 @@ pub(crate) fn shares(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String>
     }
 }
 
-/// Gives the most frequent size what the others leave of 100 %: fio draws by sums of the shares from the least
-/// frequent on, of which the last one has no bound.
+/// Gives the most frequent size the rest of 100 %: fio draws by sums of the shares from the least frequent on, of
+/// which the last one has no bound.
 fn fill_up(shares: &mut [SizeSplit]) {
     shares.sort_by(|one, other| one.percent.total_cmp(&other.percent));
     let mut left = 100.0;
@@ -134,8 +134,8 @@ fn percentage(text: &str, kb_base: u64) -> Result<f64, String> {
     }
 }
 
-/// Sizes from the smallest to the largest: fio draws any multiple of the smallest alike often, and the
-/// largest also for what would be more.
+/// Sizes from the smallest to the largest: fio draws any multiple of the smallest equally often, and the largest also
+/// for larger ones.
 pub(crate) fn range(text: &str, kb_base: u64) -> Result<Vec<SizeSplit>, String> {
     let (low, high) = text
         .split_once(['-', ':'])

@@ -3,7 +3,7 @@
 use crate::lines::MachineFacts;
 use crate::{error, expression};
 
-/// No value of a job file is longer; a variable could make it so.
+/// Maximum length of a value, in bytes; a variable could make it longer.
 const LONGEST: usize = 64 << 10;
 
 /// A value with `${NAME}` replaced by the environment variable, an unset one by nothing as in fio,

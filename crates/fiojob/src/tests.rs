@@ -133,7 +133,7 @@ fn a_job_that_trims_has_the_third_of_three_values() {
     assert_eq!(write.sizes.write[0].bytes, 8192);
 }
 
-/// As fio 3.33: `fio --bs=8k --name=x --rw=write job.fio`.
+/// Follows fio 3.33: `fio --bs=8k --name=x --rw=write job.fio`.
 #[test]
 fn options_of_a_command_line_beside_a_file_hold_where_the_file_does_not_give_them() {
     let file = "[global]\nsize=1m\n[a]\nrw=write\n[b]\nbs=16k\n";
@@ -489,7 +489,7 @@ fn an_option_that_is_not_done_stops_with_file_line_and_name() {
     assert!(error_of("[global]\nbs=4k\n").contains("no job"));
 }
 
-/// As fio 3.33 has it: bssplit goes before bsrange and bsrange before bs, also where that is a job's own.
+/// Follows fio 3.33: bssplit goes before bsrange and bsrange before bs, also where that is a job's own.
 #[test]
 fn sizes_are_those_of_the_option_that_says_most_of_them() {
     let job = |global: &str, own: &str| {
@@ -538,7 +538,7 @@ fn sizes_may_be_of_sequential_and_of_random_requests() {
     assert_eq!((of("randrw"), of("rw")), ((8, 8), (64, 64)));
 }
 
-/// The last word on the size of a zone counts, wherever it stands.
+/// The last value of the size of a zone counts, wherever it stands.
 #[test]
 fn sizes_may_be_in_zones() {
     let text = "[global]\nsize=4z\noffset=1z\nzoneskip=1z\nzonesize=1m\nzonemode=zbd\nrw=write\n\

@@ -1,4 +1,4 @@
-//! Values for trims, which stand behind those for reads and writes.
+//! Values for trims, which follow those for reads and writes.
 
 use crate::assign::set;
 use crate::error::FioError;
@@ -19,7 +19,7 @@ const OF_THREE: [&str; 10] = [
 ];
 
 /// Gives a job that trims the third values of its options, in place of those for writes: trims are its writes. Sizes
-/// that are by the order of requests have no third value, as in fio.
+/// by the order of requests have no third value, as in fio.
 ///
 /// # Errors
 /// The first option whose third value cannot be that of the job's trims.

@@ -6,11 +6,11 @@ use crate::number::{time_us, whole};
 /// fio's default exponent and share.
 const ZIPF: f64 = 1.1;
 const PARETO: f64 = 0.2;
-/// Larger blocks are split by every kernel many times over, and memory for them is not endless.
+/// Maximum size of a block: larger ones are split many times by every kernel, and take much memory.
 const LARGEST_BLOCK: u64 = 64 << 20;
 
-/// Value of `rw=`: the pattern, the bytes that a sequential one adds behind each request, and the requests of a random
-/// one for each place that is drawn.
+/// Value of `rw=`: the pattern, the bytes added after each request of a sequential one, and the number of requests of
+/// a random one for each place that is drawn.
 pub(crate) fn pattern(value: &str, kb_base: u64) -> Result<(IoPattern, i64, u32), String> {
     let (name, modifier) = match value.split_once(':') {
         None => (value, None),
@@ -24,7 +24,7 @@ pub(crate) fn pattern(value: &str, kb_base: u64) -> Result<(IoPattern, i64, u32)
     }
 }
 
-/// Requests for each place that is drawn. fio takes no suffix there, and passes over one.
+/// Number of requests for each place that is drawn. fio accepts no suffix there, and ignores one.
 fn requests(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(requests @ 1..) => Ok(requests),
@@ -34,7 +34,7 @@ fn requests(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Bytes added behind each request of a sequential job: `8k`, or `-8k` to go backwards.
+/// Bytes added after each request of a sequential job: `8k`, or `-8k` to go backwards.
 fn bytes_added(text: &str, kb_base: u64) -> Result<i64, String> {
     let (digits, sign) = match text.strip_prefix('-') {
         Some(rest) => (rest, -1),
@@ -70,7 +70,7 @@ fn plain_pattern(value: &str) -> Result<IoPattern, String> {
     })
 }
 
-/// The engine, and a note where the I/O is another than its name says.
+/// The engine, and a note where the I/O differs from its name.
 pub(crate) fn engine(value: &str) -> Result<(IoEngine, Option<&'static str>), String> {
     match value {
         "io_uring" | "libaio" => Ok((IoEngine::Queued, None)),
@@ -172,7 +172,7 @@ fn zoned_bytes(text: &str, kb_base: u64) -> Result<Vec<ZoneBytes>, String> {
     Ok(zones.map(zone).collect())
 }
 
-/// Zones `ACCESS/SIZE:…` in percent. What is left of either is shared by those that do not say theirs.
+/// Zones `ACCESS/SIZE:…` in percent. The rest of either is divided among the zones without a value.
 fn zoned(text: &str) -> Result<Vec<ZonePart>, String> {
     let (mut access, mut size) = (Vec::new(), Vec::new());
     for part in text.split(':') {
@@ -190,7 +190,7 @@ fn zoned(text: &str) -> Result<Vec<ZonePart>, String> {
     Ok(zones.map(zone).collect())
 }
 
-/// Percentages that add up to 100: what is left is divided among those that are open.
+/// Percentages that add up to 100: the rest is divided among the open ones.
 fn completed(parts: &[Option<f64>], what: &str) -> Result<Vec<f64>, String> {
     let named: f64 = parts.iter().flatten().sum();
     let open = parts.iter().filter(|part| part.is_none()).count();

@@ -3,7 +3,7 @@
 use crate::job::{Distribution, Job, SizeSplit, ZoneMode};
 use crate::pair::Amount;
 
-/// Options whose value may be so many zones, as in `size=10z`.
+/// Options whose value may be a number of zones, as in `size=10z`.
 const COUNTED: [&str; 5] = ["size", "io_size", "offset", "offset_increment", "zoneskip"];
 
 /// Number of zones of a value.
@@ -22,7 +22,7 @@ pub(crate) fn counted(job: &Job) -> Vec<(&'static str, u64)> {
     COUNTED.iter().filter_map(zones).collect()
 }
 
-/// So many zones of a job in bytes.
+/// Length of this number of zones of a job, in bytes.
 ///
 /// # Errors
 /// A sentence, where their size is not given, or they are too many.
@@ -58,9 +58,9 @@ fn draws_unevenly(job: &Job) -> bool {
     job.distribution != Distribution::Uniform || !job.draws_all()
 }
 
-/// An option that does not fit `zonemode=zbd` on a target without zones, and why. fio then keeps a write pointer in
-/// each zone: a job that writes fills one zone after another, or at random those of the places that it draws, and one
-/// that reads finds nothing in zones that it did not write itself.
+/// An option that does not fit `zonemode=zbd` on a target without zones, and the reason. fio then keeps a write
+/// pointer in each zone: a job that writes fills one zone after another, or at random those of the places that it
+/// draws, and one that reads finds nothing in zones that it did not write itself.
 fn problem_of_zoned(job: &Job) -> Option<(&'static str, &'static str)> {
     let (zones, pattern) = (job.zones, job.pattern);
     let is_multiple = |bytes: u64| bytes.is_multiple_of(zones.size);

@@ -11,7 +11,7 @@ pub enum ReadError {
         /// The error, as a clause.
         what: String,
     },
-    /// No document of a known format.
+    /// The text holds no document of a known format.
     #[error(
         "it holds no known results: neither fio's JSON (--output-format=json), nor \
          what sysbench fileio prints, nor a line of Bonnie++'s CSV (1.96 or later)"
@@ -28,7 +28,7 @@ impl ReadError {
         }
     }
 
-    /// There is no document.
+    /// The error that there is no document.
     pub(crate) fn nothing() -> ReadError {
         ReadError::Nothing
     }
@@ -40,7 +40,7 @@ pub enum WriteError {
     /// The format has no place for any of the phases.
     #[error("{tool} has no test like any of these phases ({phases}), so nothing is written")]
     NoPlace {
-        /// The tool whose format was wanted.
+        /// The tool whose format was requested.
         tool: &'static str,
         /// The phases that there are.
         phases: String,

@@ -1,11 +1,9 @@
-//! The formats of other tools: fio's JSON and JSON+, sysbench's fileio text and Bonnie++'s CSV, read
-//! and written; logs of disks
-//! by iostat, sar and others ([`disk_log`]) and the slow logs of MySQL ([`slow_log`]), read.
+//! The formats of other tools: fio's JSON and JSON+, sysbench's fileio text and Bonnie++'s CSV, read and written;
+//! logs of disks by iostat, sar and others ([`disk_log`]) and the slow logs of MySQL ([`slow_log`]), read.
 //!
-//! A file that is read becomes a [`Summary`], in which every value that a tool may leave out is an `Option`.
-//! A file that is written is made from a summary too, so a run of this program is summed up first
-//! ([`sum_up`]). The input is not trusted: no input makes a function
-//! here panic, and errors name the line.
+//! A file that is read becomes a [`Summary`], in which every value that a tool may leave out is an `Option`. A file
+//! that is written is made from a summary too, so a run of this program is summed up first ([`sum_up`]). The input is
+//! not trusted: no input makes a function here panic, and errors name the line.
 
 mod bonnie;
 pub mod disk_log;
@@ -31,15 +29,15 @@ pub enum Format {
     FioJson,
     /// The text of sysbench 1.0's `fileio`, one after the other for each phase.
     Sysbench,
-    /// One line of Bonnie++'s CSV, format 1.98.
+    /// A line of Bonnie++'s CSV, format 1.98.
     Bonnie,
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Format; 3] = [Format::FioJson, Format::Sysbench, Format::Bonnie];
 
-    /// Its name on the command line, and a line of help.
+    /// Name of the format on the command line, and a line of help.
     pub fn describe(self) -> (&'static str, &'static str) {
         match self {
             Format::FioJson => ("fio-json", "fio's JSON+, with percentiles and buckets"),
@@ -52,8 +50,8 @@ impl Format {
     }
 }
 
-/// Reads all documents that `text` holds, in their order. What they are is told by what they say,
-/// and never by a name; text around them that is none of ours is passed over.
+/// Reads all documents in `text`, in their order. Their format is recognized by their content, never by a name; other
+/// text around them is skipped.
 ///
 /// # Errors
 /// When a document is damaged or cut short, or there is none.
@@ -92,7 +90,7 @@ fn named(grids: &mut Vec<Summary>) -> Vec<Summary> {
     std::mem::take(grids)
 }
 
-/// Adds a cell to its grid, or begins another one: each version of the tool has its own.
+/// Adds a cell to its grid, or begins another one: each version of the tool has a grid of its own.
 fn add_cell(grids: &mut Vec<Summary>, cell: Summary) {
     match grids.last_mut() {
         Some(grid) if grid.tool == cell.tool => grid.phases.extend(cell.phases),
@@ -100,8 +98,8 @@ fn add_cell(grids: &mut Vec<Summary>, cell: Summary) {
     }
 }
 
-/// Writes a summary in another tool's format. What it does not know is left out where the format
-/// allows that; nothing is made up.
+/// Writes a summary in another tool's format. Unknown values are left out where the format allows that; nothing is
+/// made up.
 ///
 /// # Errors
 /// When the format has no place for any of its phases.

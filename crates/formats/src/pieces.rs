@@ -1,4 +1,4 @@
-//! Cuts a text into the documents that it holds, by what they begin with.
+//! Cuts a text into its documents, by their beginnings.
 
 use record::Summary;
 use serde_json::{Deserializer, Value};
@@ -8,19 +8,18 @@ use crate::{ReadError, bonnie, fio, sysbench};
 /// A document, and the line where it begins, from 1, where it is still to be read.
 #[derive(Debug)]
 pub(crate) enum DocumentPiece<'a> {
-    /// A JSON document of fio. It was read at once, so that of several documents no two are in memory as
-    /// trees.
+    /// A JSON document of fio. It is read at once, so that no two documents are in memory as trees.
     Fio(Box<Summary>),
     /// The output of one call of sysbench, up to the start of the next document.
     Sysbench {
-        /// Its first line.
+        /// Number of its first line, from 1.
         line: usize,
-        /// All of it.
+        /// Text of the output.
         text: &'a str,
     },
     /// A line of Bonnie++'s CSV.
     Bonnie {
-        /// Its line.
+        /// Number of the line, from 1.
         line: usize,
         /// The line.
         text: &'a str,
@@ -56,15 +55,15 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<DocumentPiece<'_>>, ReadError> {
 struct DocumentSplitter<'a> {
     text: &'a str,
     pieces: Vec<DocumentPiece<'a>>,
-    /// Start of sysbench output that is not at its end yet: offset and line.
+    /// Start of sysbench output that is not complete yet: offset and line.
     sysbench: Option<(usize, usize)>,
-    /// Last place at which fio's version is named: no JSON behind it is fio's.
+    /// Last place at which fio's version is named: no JSON after it is fio's.
     last_fio: usize,
 }
 
 impl DocumentSplitter<'_> {
-    /// Takes the JSON document that begins at `at`, and returns where it ends. `None` when there is
-    /// no document: a brace in a message is not an error.
+    /// Takes the JSON document that begins at `at`, and returns its end. `None` when there is no document: a brace in
+    /// a message is not an error.
     fn json(&mut self, at: usize, line: usize) -> Result<Option<usize>, ReadError> {
         let rest = &self.text[at..];
         if at >= self.last_fio || !rest.trim_start_matches([' ', '\t']).starts_with('{') {

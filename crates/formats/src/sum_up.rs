@@ -1,17 +1,17 @@
-//! Sums up a run of this program: what other tools' formats have room for.
+//! Sums up a run of this program for other tools' formats.
 
 use record::{
     Activity, Bytes, CpuShares, EngineKind, Fairness, Flow, FlowSummary, Histogram, LatencySummary,
     Percentile, Phase, PhaseSummary, Run, Samples, Summary, Window, WorkSummary,
 };
 
-/// The percentiles that fio gives unless it is told otherwise, and the 99.999th.
+/// Percentiles that fio gives by default, and the 99.999th.
 const PERCENTILES: [f64; 18] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
     99.99, 99.999,
 ];
 
-/// Sums up a run. Intervals, findings and what was seen over time have no place in it.
+/// Sums up a run. Intervals, findings and figures over time have no place in a summary.
 pub fn sum_up(run: &Run) -> Summary {
     Summary {
         tool: format!("disksmith {}", run.disksmith),
@@ -45,8 +45,8 @@ fn of_phase(run: &Run, phase: &Phase) -> PhaseSummary {
     }
 }
 
-/// The workload. Of jobs that differ and were summed up only what holds for all of them is said: a mean is
-/// nothing that any of them was asked for.
+/// The workload. For jobs that differ and were summed up, it has only what holds for all of them: none of them was
+/// run with the mean.
 fn work(run: &Run, phase: &Phase) -> WorkSummary {
     let workload = &phase.workload;
     let mut details = workload.details.clone().unwrap_or_default();
@@ -88,7 +88,7 @@ fn engine(kind: EngineKind) -> Option<&'static str> {
     }
 }
 
-/// Each direction, and reads and writes together where there are both.
+/// Flows of a phase: each direction, and reads and writes together where there are both.
 fn flows(phase: &Phase) -> Vec<FlowSummary> {
     let mut flows: Vec<FlowSummary> = phase
         .directions()

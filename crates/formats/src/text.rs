@@ -1,8 +1,8 @@
-//! The encoding of text that other programs wrote: UTF-8, or UTF-16 as Windows PowerShell's `>` writes it.
+//! Encoding of text from other programs: UTF-8, or UTF-16 as Windows PowerShell's `>` writes it.
 
 use std::io::{self, Read};
 
-/// Bytes that tell the encoding: a byte order mark, or else two characters of ASCII.
+/// Number of bytes that show the encoding: a byte order mark, or else two characters of ASCII.
 const HEAD: usize = 4;
 /// Bytes taken from the source at a time.
 const CHUNK: usize = 64 << 10;
@@ -22,8 +22,8 @@ enum ByteOrder {
 }
 
 impl Encoding {
-    /// The encoding of a text that begins so, and the length of its byte order mark. Without a mark UTF-16 is
-    /// told by its first two characters of ASCII, since text of one byte a character holds no zeros.
+    /// Encoding of a text that begins so, and length of its byte order mark. Without a mark UTF-16 is recognized by
+    /// its first two characters of ASCII, since text of one byte a character holds no zeros.
     fn of(head: &[u8]) -> (Encoding, usize) {
         match head {
             [0xEF, 0xBB, 0xBF, ..] => (Encoding::Bytes, 3),
@@ -36,9 +36,8 @@ impl Encoding {
     }
 }
 
-/// Text as UTF-8, without a byte order mark, from a source that is UTF-8 or UTF-16. Every reader of a text that
-/// a user names reads through it. Bytes that are neither pass unchanged; halves of characters in UTF-16 become
-/// U+FFFD.
+/// Text as UTF-8, without a byte order mark, from a source that is UTF-8 or UTF-16. Every text that a user names is
+/// read through it. Bytes that are neither pass unchanged; halves of characters in UTF-16 become U+FFFD.
 #[derive(Debug)]
 pub struct Utf8<R> {
     source: R,
@@ -78,7 +77,7 @@ impl<R: Read> Utf8<R> {
         Ok(())
     }
 
-    /// The encoding, once enough was read to tell.
+    /// The encoding, once enough was read to know it.
     fn encoding(&mut self) -> io::Result<Encoding> {
         if let Some(encoding) = self.encoding {
             return Ok(encoding);
@@ -92,7 +91,7 @@ impl<R: Read> Utf8<R> {
         Ok(encoding)
     }
 
-    /// Decodes all whole units that were read; at the end also what is left of one.
+    /// Decodes all whole units that were read; at the end also an incomplete one.
     fn decode(&mut self, order: ByteOrder) {
         let (units, rest) = self.raw.as_chunks::<2>();
         let units = units.iter().map(|unit| match order {
@@ -156,7 +155,7 @@ impl<R: Read> Read for Utf8<R> {
     }
 }
 
-/// A whole text as UTF-8 (see [`Utf8`]). Bytes that are not become U+FFFD.
+/// A whole text as UTF-8 (see [`Utf8`]). Other bytes become U+FFFD.
 pub fn lossy(bytes: Vec<u8>) -> String {
     let bytes = utf8(bytes);
     // Only what is not UTF-8 is copied.

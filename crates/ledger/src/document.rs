@@ -25,13 +25,14 @@ pub(crate) const REPLAY_FORM: u32 = 4;
 /// The newest form that this program knows.
 const NEWEST: u32 = REPLAY_FORM;
 
-/// Beyond 6, a tenth of a percent costs half as much time again (measured; see the crate's text).
+/// Level of compression: beyond 6, a tenth of a percent costs half as much time again (measured; see the crate's
+/// text).
 const LEVEL: u8 = 6;
 
 /// A run as the ledger keeps it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StoredRun {
-    /// One that this program measured.
+    /// A run that this program measured.
     Measured(Box<Run>),
     /// A run that another tool reported.
     Imported(Box<ImportedRun>),
@@ -129,9 +130,8 @@ impl StoredDocument {
     }
 }
 
-/// Makes sure that the run will come back as it is. JSON has no NaN and no infinity, and a
-/// histogram whose parts contradict each other is refused when read: either would make a run that
-/// can be listed and never shown.
+/// Makes sure that the run can be read again. JSON has no NaN and no infinity, and a histogram whose parts contradict
+/// each other is refused when read: either would make a run that can be listed and never shown.
 ///
 /// Piece by piece, because a long run read back as a whole would take as much memory again.
 fn faithful(run: &Run) -> Result<()> {
@@ -184,8 +184,8 @@ mod tests {
     use crate::testing::{arbitrary, database_run, imported_run, small_run};
     use proptest::prelude::*;
 
-    /// A document of the first form. When this no longer reads, no run that was kept does: raise
-    /// FORM and write the step between, instead of changing the fixture.
+    /// A document of the first form. If this can no longer be read, no run that was kept can: raise FORM and write
+    /// the step between, instead of changing the fixture.
     const FORM_1: &str = include_str!("fixtures/run-form-1.json");
 
     fn packed(json: &str, form: u32) -> StoredDocument {

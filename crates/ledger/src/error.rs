@@ -43,7 +43,7 @@ pub enum Error {
         /// Path named as the ledger.
         path: PathBuf,
     },
-    /// Not a SQLite file.
+    /// The file is no SQLite file.
     #[error(
         "{} is not a ledger, or its beginning is damaged: SQLite does not know it. It was not \
          touched. Move it aside, or name another file with --ledger or DISKSMITH_LEDGER",
@@ -53,7 +53,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// Another program's SQLite file.
+    /// The file is another program's SQLite file.
     #[error(
         "{} belongs to another program (SQLite application id {application_id:#x}). It was not \
          touched. Name another file with --ledger or DISKSMITH_LEDGER",
@@ -75,7 +75,7 @@ pub enum Error {
     Newer {
         /// The ledger.
         path: PathBuf,
-        /// Its schema.
+        /// Schema of the ledger.
         found: u32,
         /// The newest schema that this program knows.
         known: u32,
@@ -123,7 +123,7 @@ pub enum Error {
         /// The ledger.
         path: PathBuf,
     },
-    /// Another process holds the ledger.
+    /// The ledger is locked by another process.
     #[error(
         "the ledger {} was locked by another process for more than {} s. Try again when that \
          process is done",
@@ -134,7 +134,7 @@ pub enum Error {
         /// The ledger.
         path: PathBuf,
     },
-    /// No space is left.
+    /// The ledger's file system has no space left.
     #[error(
         "the ledger {} could not grow: its file system is full, or the size of files is limited \
          (ulimit -f). Make room there, or name another file with --ledger, or once for all: \
@@ -166,7 +166,7 @@ pub enum Error {
         /// The ledger.
         path: PathBuf,
     },
-    /// There is no ledger yet.
+    /// The ledger does not exist yet.
     #[error(
         "there is no ledger at {} yet. `disksmith bench .` begins it; --ledger FILE names another",
         path.display()
@@ -192,7 +192,7 @@ pub enum Error {
         /// The system's error, or SQLite's.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Anything else that SQLite reports.
+    /// SQLite reports any other error.
     #[error("the ledger {} could not be used: {source}", path.display())]
     Sqlite {
         /// The ledger.
@@ -211,7 +211,7 @@ pub enum Error {
         /// The run.
         id: String,
     },
-    /// Nothing answers to the word.
+    /// The word names no run.
     #[error(
         "no run in the ledger {} answers to '{word}'. An id, the beginning or the end of one, `last` or `last~1` \
          names a run; they are listed by: disksmith runs",
@@ -223,7 +223,7 @@ pub enum Error {
         /// The word that was searched for.
         word: String,
     },
-    /// More than one answers to the word.
+    /// The word names more than one run.
     #[error("'{word}' may be any of {count} runs: {}. Write more of the id", few(candidates, *count))]
     Ambiguous {
         /// The word that was searched for.
@@ -271,7 +271,7 @@ pub enum Error {
     /// Long work cannot be begun, kept or taken over.
     #[error(transparent)]
     Work(#[from] WorkError),
-    /// Another process records this host.
+    /// The host is recorded by another process already.
     #[error(
         "process {pid} has been recording the host {host} in the ledger {} since {began}, and two \
          would keep everything twice. Watch without --record, name another file with \
@@ -288,7 +288,7 @@ pub enum Error {
         /// Start of the run.
         began: jiff::Timestamp,
     },
-    /// There is no recording of this number.
+    /// The ledger has no recording of this number.
     #[error(
         "there is no recording {number} in the ledger {}. `disksmith runs recordings` lists them",
         path.display()
@@ -299,7 +299,7 @@ pub enum Error {
         /// Number that was searched for.
         number: i64,
     },
-    /// There is no mark of this number.
+    /// The ledger has no mark of this number.
     #[error("there is no mark {number} in the ledger {}. `disksmith mark --list` lists \
              them", path.display())]
     NoSuchMark {

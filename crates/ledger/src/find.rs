@@ -1,4 +1,4 @@
-//! Finding one run by a word.
+//! Finds a run by a word.
 
 use record::RunId;
 use rusqlite::{OptionalExtension as _, Row, params};
@@ -8,17 +8,17 @@ use crate::{Error, Ledger, Result};
 /// Number of candidates that an ambiguous word shows.
 const SHOWN: usize = 8;
 
-/// Those that a word may mean: the whole id, its beginning or its end. A whole id comes first.
-/// With substr and not LIKE, in which `_` and `%` would mean something.
+/// Query for the runs that a word may name: by the whole id, its beginning or its end. A whole id comes first. It
+/// uses substr and not LIKE, in which `_` and `%` would have a meaning.
 const CANDIDATES: &str = "
     SELECT number, id FROM runs
     WHERE substr(id, 1, length(?1)) = ?1 OR substr(id, -length(?1)) = ?1
     ORDER BY id = ?1 DESC, started DESC, number DESC";
 
 impl Ledger {
-    /// The id of the one run that `word` names: a whole id, the beginning or the end of one, `last`
-    /// for the one that was added last, or `last~1` for the one before. That is the order in which runs came into
-    /// the ledger, and not that of their dates: what is imported today may be of last year.
+    /// Id of the one run that `word` names: a whole id, the beginning or the end of one, `last` for the one that was
+    /// added last, or `last~1` for the one before. That is the order in which runs came into the ledger, and not that
+    /// of their dates: a run imported today may be of last year.
     ///
     /// # Errors
     /// When no run answers to it, or more than one does.
@@ -26,7 +26,7 @@ impl Ledger {
         self.locate(word).map(|(_, id)| id)
     }
 
-    /// Its row and its id.
+    /// Row and id of the run that `word` names.
     pub(crate) fn locate(&self, word: &str) -> Result<(i64, RunId)> {
         let found = match back(word) {
             Some(steps) => self.nth_last(steps)?,

@@ -1,12 +1,11 @@
-//! The ledger: the SQLite file that remembers runs, and where long work stands.
+//! The ledger: the SQLite file with runs, recordings, and the state of long work.
 //!
-//! # What is kept, and how
+//! # Contents and form
 //!
-//! A run has three rows. `runs` holds what a list shows, so that listing thousands of runs opens no
-//! document. `documents` holds all that was measured, as JSON ([`record::Run`]). `conclusions`
-//! holds what was made of it, the verdict and the findings, with the version of the program that
-//! concluded; so an old run can be studied again with a better rule, and its measurements stay as
-//! they were.
+//! A run has three rows. `runs` holds the columns of a list, so that listing thousands of runs opens no document.
+//! `documents` holds all measurements, as JSON ([`record::Run`]). `conclusions` holds the verdict and the findings,
+//! with the version of the program that concluded; so an old run can be studied again with a better rule, and its
+//! measurements stay as they were.
 //!
 //! A run that was read from another tool's output is kept likewise, its document being a
 //! [`record::ImportedRun`].
@@ -17,25 +16,25 @@
 //! and 28 % at its slowest, LZ4 49 %. A second C library is not worth the difference; and zlib's
 //! checksum notices a damaged document.
 //!
-//! Long work, such as building an array or a sweep, has one row in `work`, with the state that its
-//! repair or its resumption needs ([`LongWork`]), and who is at it ([`Owner`]).
+//! Long work, such as building an array or a sweep, has one row in `work`, with the state that its repair or its
+//! resumption needs ([`LongWork`]), and its owner ([`Owner`]).
 //!
 //! Data of `watch` is kept in recordings ([`Recording`]): samples in blocks, thinned out as they
 //! grow old ([`Retention`]), events, and marks that users set ([`Mark`]).
 //!
 //! # Two processes at once
 //!
-//! Every change is one immediate transaction, and who finds the file locked waits up to
-//! [`BUSY_TIMEOUT`]. The file is in WAL mode where that works, so that readers and a writer do not wait
-//! for each other, and in rollback mode on network file systems, where WAL's shared memory does not
-//! reach the other host. `synchronous=FULL`: a run that was reported as kept survives a power cut.
+//! Every change is one immediate transaction, and a process that finds the file locked waits up to [`BUSY_TIMEOUT`].
+//! The file is in WAL mode where that works, so that readers and a writer do not wait for each other, and in rollback
+//! mode on network file systems, where WAL's shared memory does not reach the other host. `synchronous=FULL`: a run
+//! that was reported as kept survives a power cut.
 //!
-//! # A file that is not ours
+//! # A foreign file
 //!
-//! Opening first looks, without locks and without side files (`immutable=1`). A file that is not
-//! SQLite, that is damaged, that belongs to another program or to a newer version of this one, is
-//! refused with a sentence, and not one byte of it changes. An empty file becomes a ledger, because
-//! that is what another process that is just creating it looks like.
+//! Opening first examines the file, without locks and without side files (`immutable=1`). A file that is not SQLite,
+//! that is damaged, that belongs to another program or to a newer version of this one, is refused with a sentence,
+//! and not one byte of it changes. An empty file becomes a ledger, because a ledger that another process is just
+//! creating is empty too.
 
 mod columns;
 mod document;

@@ -94,10 +94,10 @@ impl Ledger {
         open_to_read(path, seen, known, why).map_err(|_| unopened)
     }
 
-    /// Opens the ledger at `path` for reading alone, and makes none: `None` where there is no file, or nothing
-    /// in it yet. What others write there is not held up in WAL mode, and elsewhere only for as long as a
-    /// statement runs. Where they are at work, or were killed, SQLite may need its files next to the ledger; who
-    /// closes it last puts what they hold into it and removes them, where it may be written.
+    /// Opens the ledger at `path` for reading alone, and creates none: `None` where there is no file, or nothing in
+    /// it yet. Writers are not held up in WAL mode, and elsewhere only for as long as a statement runs. Where others
+    /// are at work, or were killed, SQLite may need its side files next to the ledger; the last process that closes
+    /// it merges and removes them, where it may write.
     ///
     /// # Errors
     /// When the file cannot be read, is not a ledger of this version, or is damaged.
@@ -112,7 +112,7 @@ impl Ledger {
         }
     }
 
-    /// Opens the ledger at `path` for reading, as it is: one of an older schema is not brought up to date. `None` where
+    /// Opens the ledger at `path` for reading, as it is: an older schema is not brought up to date. `None` where
     /// there is no file, or nothing in it yet.
     ///
     /// # Errors
@@ -131,8 +131,7 @@ impl Ledger {
         read_as_it_is(path, seen, known, Unwritable::ReadOnly).map(Some)
     }
 
-    /// An empty ledger for a path where there is no file: it answers as one without runs would, it is in memory, and
-    /// nothing can be added.
+    /// An empty ledger for a path where there is no file: it has no runs, is in memory, and nothing can be added.
     ///
     /// # Errors
     /// When SQLite has no memory.
@@ -150,7 +149,7 @@ impl Ledger {
         })
     }
 
-    /// Its absolute path without symbolic links.
+    /// Absolute path of the ledger, without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -165,8 +164,7 @@ impl Ledger {
         self.demand_present().is_ok()
     }
 
-    /// Checks that the ledger is still the file at its path. One that was removed takes what is written, and
-    /// it cannot be found again.
+    /// Checks that the ledger is still the file at its path. Data written to a removed file would be lost.
     pub(crate) fn demand_present(&self) -> Result<()> {
         match file_id(&self.path) {
             Ok(file) if file == self.file => Ok(()),
@@ -382,7 +380,7 @@ impl Ledger {
         })
     }
 
-    /// A read-only connection that wants to write has found what a killed process left.
+    /// Explains an error of a read-only connection that needs to write: a killed process left the file unsettled.
     fn explain_unsettled(&self, error: rusqlite::Error) -> Error {
         match &error {
             rusqlite::Error::SqliteFailure(failure, _)

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The process that works on something, as it can be determined from every other.
+/// The process that works on something, as any other process can determine it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// The host's name.
@@ -23,11 +23,11 @@ pub struct Owner {
 /// Liveness of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OwnerLiveness {
-    /// It is at work.
+    /// The owner is at work.
     Alive,
-    /// It has ended, or its host has booted since.
+    /// The owner has ended, or its host has booted since.
     Dead,
-    /// It was on another host or in another container, and cannot be seen from here.
+    /// The owner was on another host or in another container, and cannot be seen from here.
     Elsewhere,
 }
 

@@ -10,7 +10,8 @@ use rustix::fs::{Access, AtFlags, CWD};
 
 use crate::{Error, Result};
 
-/// Path of the ledger if none is given: in the folder that is set for such things (`$XDG_STATE_HOME/disksmith/ledger.db`), else for root in `/var/lib/disksmith/ledger.db`, and for others in `$HOME/.local/state/disksmith/ledger.db`.
+/// Path of the ledger if none is given: in the folder for state (`$XDG_STATE_HOME/disksmith/ledger.db`), else for
+/// root in `/var/lib/disksmith/ledger.db`, and for others in `$HOME/.local/state/disksmith/ledger.db`.
 ///
 /// Root's home does not count: a service, sudo and a login shell have different ones or none, and what
 /// one has left turned, the other must find, to put it back.
@@ -58,8 +59,8 @@ pub(crate) fn create(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Gives a new file to the owner of its folder: what root creates in the folder of a service, or of a user, is of use to
-/// them too. SQLite does so with its side files.
+/// Gives a new file to the owner of its folder: a file that root creates in the folder of a service, or of a user, is
+/// of use to them too. SQLite does so with its side files.
 fn give_to_owner_of_folder(file: &File, path: &Path) {
     let owner = path.parent().map(fs::metadata);
     if let (Some(Ok(folder)), Ok(own)) = (owner, file.metadata())
@@ -70,7 +71,7 @@ fn give_to_owner_of_folder(file: &File, path: &Path) {
     }
 }
 
-/// An error, which says why, unless the file may be read.
+/// Checks that the file may be read.
 pub(crate) fn may_read(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::accessat(
         CWD,
@@ -87,7 +88,7 @@ pub(crate) fn may_write(path: &Path) -> bool {
     allowed(path) && path.parent().is_none_or(allowed)
 }
 
-/// The file next to the ledger in which SQLite keeps what is not yet in it.
+/// Path of the file next to the ledger in which SQLite keeps changes that are not yet in it.
 pub(crate) fn side_file(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

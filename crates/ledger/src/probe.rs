@@ -20,7 +20,7 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 /// State of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileState {
-    /// Nothing has been written to it.
+    /// An empty file: nothing has been written to it.
     Blank,
     /// A ledger, and it was found sound.
     Sound,
@@ -111,8 +111,8 @@ pub(crate) fn belongs(path: &Path, header: Header, known: u32) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the file is as long as it says. SQLite itself lets a last page pass that is cut short, and
-/// reads zeros there.
+/// Checks that the file has the length that its header gives. SQLite itself accepts a last page that is cut short,
+/// and reads zeros there.
 fn whole(path: &Path, connection: &Connection, header: Header) -> Result<()> {
     let page: u32 = connection
         .query_row("PRAGMA page_size", [], |row| row.get(0))
@@ -128,9 +128,8 @@ fn whole(path: &Path, connection: &Connection, header: Header) -> Result<()> {
     })
 }
 
-/// Checks for damage where it would do harm and where looking is cheap: in the table that every
-/// list and every search reads. A damaged document is found when it is read, by its checksum, and
-/// concerns one run only.
+/// Checks for damage where it would do harm and where the check is cheap: in the table that every list and every
+/// search reads. A damaged document is found when it is read, by its checksum, and concerns one run only.
 pub(crate) fn check(path: &Path, connection: &Connection) -> Result<()> {
     check_table(path, connection, "runs")
 }
@@ -151,12 +150,12 @@ fn check_table(path: &Path, connection: &Connection, table: &str) -> Result<()> 
     })
 }
 
-/// Tables whose rows are large. Their pages are counted through, and not what lies beyond a row's page: that
-/// has a checksum, and concerns one row.
+/// Tables whose rows are large. Their pages are counted, but overflow pages of a row are not read: a row has a
+/// checksum, and damage concerns that row only.
 const BULK: [&str; 2] = ["documents", "blocks"];
 
-/// Checks for damage wherever a change may come to: in every table, its indexes and the schema. What is
-/// refused here would also be refused when it is read. Returns the tables' names.
+/// Checks for damage wherever a change may write: in every table, its indexes and the schema. Damage that is refused
+/// here would also be refused when it is read. Returns the tables' names.
 pub(crate) fn check_all(path: &Path, connection: &Connection) -> Result<Vec<String>> {
     let explain = |error| Error::sqlite(path, error);
     let tables: rusqlite::Result<Vec<String>> = (|| {

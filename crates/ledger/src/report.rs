@@ -1,4 +1,4 @@
-//! Telling whether another tool's output is kept already, by what it says.
+//! Recognition of another tool's output that is kept already, by its content.
 
 use record::{RunId, Summary};
 use rusqlite::Transaction;
@@ -13,8 +13,8 @@ fn fnv(bytes: &[u8]) -> u64 {
     })
 }
 
-/// The hash of all that a tool reported: not of the file that it was in, so that text around it, another name
-/// and another encoding make no other run.
+/// Hash of everything that a tool reported, not of the file that it was in: text around it, another name and another
+/// encoding make no other run.
 pub(crate) fn hash(summary: &Summary) -> i64 {
     // A summary that cannot be written is refused when it is packed.
     fnv(&serde_json::to_vec(summary).unwrap_or_default()).cast_signed()

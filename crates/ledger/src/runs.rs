@@ -14,25 +14,24 @@ use crate::{Error, Ledger, Result, report};
 /// Filter of a list of runs. The default is all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Only of this host.
+    /// Host of the runs.
     pub host: Option<String>,
-    /// Only of this target: the path as it was given to `bench`, or the device below, as
-    /// `nvme1n1` or `/dev/nvme1n1`.
+    /// Target of the runs: the path as it was given to `bench`, or the device below, as `nvme1n1` or `/dev/nvme1n1`.
     pub target: Option<String>,
-    /// Only of this suite.
+    /// Suite of the runs.
     pub suite: Option<String>,
-    /// Only those that began then or later.
+    /// Earliest start of the runs.
     pub since: Option<Timestamp>,
-    /// Only with this verdict.
+    /// Verdict of the runs.
     pub verdict: Option<Verdict>,
-    /// At most this many, the newest.
+    /// Maximum number of runs, the newest.
     pub limit: Option<u32>,
 }
 
 /// A run, as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSummary {
-    /// Its name.
+    /// Name of the run.
     pub id: RunId,
     /// Start.
     pub started: Timestamp,
@@ -80,7 +79,7 @@ pub struct RunConclusion {
     pub disksmith: String,
 }
 
-/// All that [`summary`] reads, so that lists and searches read the same.
+/// Query for all that [`summary`] reads, so that lists and searches read the same.
 const LIST: &str = "
     SELECT id, started, host, target, device, suite, phases, verdict, tool, interrupted
     FROM runs JOIN conclusions ON run = number
@@ -93,7 +92,7 @@ const LIST: &str = "
     LIMIT :limit";
 
 impl Ledger {
-    /// Keeps a run, with what this version of the program concluded from it.
+    /// Keeps a run, with the conclusions of this version of the program.
     ///
     /// # Errors
     /// When the ledger cannot be written, or a run of this id is there already.
@@ -120,9 +119,9 @@ impl Ledger {
         self.keep(&listed, &document, verdict, findings).map(drop)
     }
 
-    /// Keeps a run that was read from another tool's output, as [`save`](Ledger::save) does. Host
-    /// and target that are not known are listed as empty. What the tool reported is kept once: the id of the run
-    /// that has it already is given back, or `None` where this one is kept.
+    /// Keeps a run that was read from another tool's output, as [`save`](Ledger::save) does. An unknown host or
+    /// target is listed as empty. The same report is kept once: returns the id of the run that has it already, or
+    /// `None` where this one is kept.
     ///
     /// # Errors
     /// As [`save`](Ledger::save).
@@ -217,7 +216,7 @@ impl Ledger {
         Ok(None)
     }
 
-    /// Replaces what was concluded from a run, after it was studied again. What was measured stays.
+    /// Replaces the conclusions from a run, after it was studied again. Measurements stay.
     ///
     /// # Errors
     /// When the ledger cannot be written, or `word` does not name one run (see
@@ -351,8 +350,8 @@ impl Ledger {
         Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)
     }
 
-    /// Begins to read: until it is dropped, what other processes change is not seen, so that a run
-    /// that was found is still there when its document is read.
+    /// Begins to read: until the transaction is dropped, changes by other processes are not seen, so that a run that
+    /// was found is still there when its document is read.
     fn view(&self) -> Result<Transaction<'_>> {
         Transaction::new_unchecked(&self.connection, TransactionBehavior::Deferred)
             .map_err(|error| self.explain(error))

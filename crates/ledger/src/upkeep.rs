@@ -15,7 +15,7 @@ use crate::recording::demand_readable;
 use crate::schema::Header;
 use crate::{Error, Filter, Ledger, Result};
 
-/// SQLite names at most so many inconsistencies.
+/// Maximum number of inconsistencies that SQLite names.
 const MOST_INCONSISTENCIES: u32 = 20;
 
 /// Result of examining all that a ledger holds.
@@ -39,21 +39,21 @@ pub struct Examination {
     pub marks: u64,
     /// Pieces of long work.
     pub work: u64,
-    /// All that is inconsistent or cannot be read, a sentence each.
+    /// Inconsistent or unreadable parts of the ledger, a sentence each.
     pub damage: Vec<String>,
 }
 
 /// Size of a ledger before and after [`Ledger::compact`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compacted {
-    /// Before.
+    /// Size before.
     pub before: Bytes,
-    /// After.
+    /// Size after.
     pub after: Bytes,
 }
 
 impl Ledger {
-    /// Reads everything that the ledger at `path` holds, and changes nothing. It may be of an older schema.
+    /// Reads everything in the ledger at `path`, and changes nothing. It may be of an older schema.
     ///
     /// # Errors
     /// When there is none, it is not a ledger of this program, or it is too damaged to be opened.
@@ -93,7 +93,7 @@ impl Ledger {
         Ok(found)
     }
 
-    /// Gives back the room of what was removed. Others may read meanwhile; who writes waits.
+    /// Gives back the space of removed data. Others may read meanwhile; writers wait.
     ///
     /// # Errors
     /// When it cannot be written, is damaged, or another process is writing for long.
@@ -114,8 +114,8 @@ impl Ledger {
         })
     }
 
-    /// Copies the ledger at `from`, as it is at one moment, to the new file `to`, for this user alone. Others may write
-    /// meanwhile. The copy is there as a whole, and examined, or not at all. Returns its size.
+    /// Copies the ledger at `from`, as it is at one moment, to the new file `to`, for this user alone. Others may
+    /// write meanwhile. The copy is complete and examined, or does not exist. Returns its size.
     ///
     /// # Errors
     /// When there is no ledger, `to` exists, or the copy cannot be written.

@@ -1,4 +1,4 @@
-//! Long work: where it stands, so that a kill or a power cut can be repaired or resumed.
+//! Long work and its state, so that work can be repaired or resumed after a kill or a power cut.
 //!
 //! Work is begun, kept as often as its state changes, and finished or dropped. Who begins it, or
 //! claims it after its owner has died, is given a [`Claim`], and without one nothing can be kept:
@@ -18,12 +18,12 @@ use crate::columns::{json, json_at, sortable, word_at};
 use crate::document::StoredDocument;
 use crate::{Ledger, Owner, OwnerLiveness, Result, WorkError};
 
-/// A kind of long work: the type of the document that says where it stands.
+/// A kind of long work: the type of the document with its state.
 pub trait LongWork: Serialize + DeserializeOwned + PartialEq {
     /// Kind of work, in one word: `array`, `sweep`.
     const KIND: &'static str;
-    /// The form of the document. Raise it when an older program would misread what is written now;
-    /// what an older program has written must still be read.
+    /// Form of the document. Raise it when an older program would misread a document of this one; documents of older
+    /// programs must still be readable.
     const FORM: u32;
 }
 
@@ -40,11 +40,11 @@ pub struct WorkSummary {
     pub changed: Timestamp,
     /// End; `None` while it is not finished.
     pub finished: Option<Timestamp>,
-    /// Its owner, or the last one.
+    /// Owner of the work, or its last one.
     pub owner: Owner,
 }
 
-/// Work, and where it stands.
+/// Work and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredWork<W> {
     /// The work, as lists show it.
@@ -53,7 +53,7 @@ pub struct StoredWork<W> {
     pub document: W,
 }
 
-/// The right to keep the state of one piece of work: only who has begun or claimed it has one.
+/// The right to keep the state of one piece of work: only the process that has begun or claimed it has one.
 #[derive(Debug)]
 pub struct Claim<W> {
     key: String,
@@ -71,12 +71,12 @@ impl<W> Claim<W> {
     }
 }
 
-/// All that [`summary`] reads.
+/// Columns that [`summary`] reads.
 const COLUMNS: &str = "kind, key, began, changed, finished, owner";
 
 impl Ledger {
-    /// Begins work on `key`, which `owner` does, and keeps how it stands. Finished work of that key
-    /// is replaced. `liveness` tells what is known of an owner.
+    /// Begins work on `key`, done by `owner`, and keeps its state. Finished work of that key is replaced. `liveness`
+    /// gives the liveness of an owner.
     ///
     /// # Errors
     /// When the ledger cannot be written, or unfinished work of that key is there: the error says
@@ -121,8 +121,8 @@ impl Ledger {
         Ok(claim)
     }
 
-    /// Keeps how the work stands now, instead of how it stood. When this returns, it is on the
-    /// disk; a kill before leaves the state before.
+    /// Keeps the present state of the work in place of the last one. When this returns, it is on the disk; a kill
+    /// before leaves the state before.
     ///
     /// # Errors
     /// When the ledger cannot be written, or the work is no longer the claim's.
@@ -130,7 +130,7 @@ impl Ledger {
         self.put(claim, document, false, &claim.owner)
     }
 
-    /// Keeps how finished work is in the end, and marks it as finished.
+    /// Keeps the last state of finished work, and marks it as finished.
     ///
     /// # Errors
     /// As [`keep_work`](Ledger::keep_work).
@@ -138,7 +138,7 @@ impl Ledger {
         self.put(&claim, document, true, &claim.owner)
     }
 
-    /// Keeps how the work stands now, and gives it up to be claimed.
+    /// Keeps the present state of the work, and gives it up to be claimed.
     ///
     /// # Errors
     /// As [`keep_work`](Ledger::keep_work).
@@ -146,8 +146,7 @@ impl Ledger {
         self.put(&claim, document, false, &claim.released)
     }
 
-    /// Keeps more of finished work, such as an answer that came late. When it was begun and finished
-    /// stays as it was.
+    /// Keeps more of finished work, such as an answer that came late. Start and end stay.
     ///
     /// # Errors
     /// When the ledger cannot be written, or there is no finished work of that key.
@@ -185,8 +184,8 @@ impl Ledger {
         self.one_of(&claim, removed)
     }
 
-    /// Takes over unfinished work whose owner is dead, and gives where it stands. Of two who try at
-    /// once one gets it.
+    /// Takes over unfinished work whose owner is dead, and returns its state. Of two processes that try at once one
+    /// gets it.
     ///
     /// # Errors
     /// When the ledger cannot be written, there is no such work, it is finished, its owner is not
@@ -243,7 +242,7 @@ impl Ledger {
         Ok(Some(StoredWork { summary, document }))
     }
 
-    /// All work of a kind, or of all kinds, the newest first. Reads no documents.
+    /// Lists all work of a kind, or of all kinds, the newest first. Reads no documents.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -388,8 +387,8 @@ fn unknown(kind: &str, key: &str) -> WorkError {
     }
 }
 
-/// Packs a document, and makes sure that it will come back: JSON has no NaN, and state that cannot
-/// be read again is worth nothing.
+/// Packs a document, and makes sure that it can be read again: JSON has no NaN, and unreadable state is worth
+/// nothing.
 fn pack<W: LongWork>(key: &str, document: &W) -> Result<StoredDocument> {
     let unfaithful = |detail: String| WorkError::Unfaithful {
         kind: W::KIND.to_owned(),

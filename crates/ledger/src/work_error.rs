@@ -14,11 +14,11 @@ pub enum WorkError {
     UnderWay {
         /// Kind of work.
         kind: String,
-        /// Its target.
+        /// Target of the work.
         key: String,
-        /// By whom.
+        /// Owner of the work.
         owner: Box<Owner>,
-        /// Its start.
+        /// Start of the work.
         began: jiff::Timestamp,
     },
     /// A process that cannot be seen from here works on it, or did.
@@ -31,9 +31,9 @@ pub enum WorkError {
     Elsewhere {
         /// Kind of work.
         kind: String,
-        /// Its target.
+        /// Target of the work.
         key: String,
-        /// By whom.
+        /// Owner of the work.
         owner: Box<Owner>,
     },
     /// A process has begun it and ended before it was finished.
@@ -45,19 +45,19 @@ pub enum WorkError {
     LeftUnfinished {
         /// Kind of work.
         kind: String,
-        /// Its target.
+        /// Target of the work.
         key: String,
-        /// By whom.
+        /// Owner of the work.
         owner: Box<Owner>,
-        /// Its start.
+        /// Start of the work.
         began: jiff::Timestamp,
     },
-    /// It is finished, so there is nothing to take over.
+    /// The work is finished, so there is nothing to take over.
     #[error("the {kind} {key} is finished: there is nothing to resume")]
     Finished {
         /// Kind of work.
         kind: String,
-        /// Its target.
+        /// Target of the work.
         key: String,
     },
     /// The ledger has nothing of it.
@@ -65,10 +65,10 @@ pub enum WorkError {
     Unknown {
         /// Kind of work.
         kind: String,
-        /// Its target.
+        /// Target of the work.
         key: String,
     },
-    /// It was removed, finished or taken over by another process.
+    /// The work was removed, finished or taken over by another process.
     #[error(
         "the {kind} {key} is no longer this process's: it was removed from the ledger, or another \
          process has taken it over. Its checkpoints cannot be written any more"
@@ -76,10 +76,10 @@ pub enum WorkError {
     Lost {
         /// Kind of work.
         kind: String,
-        /// Its target.
+        /// Target of the work.
         key: String,
     },
-    /// Its document is of a newer form.
+    /// The document of the work is of a newer form.
     #[error(
         "the {kind} {key} was kept by a newer disksmith (document form {found}; this one knows up \
          to {known}). Use that version to continue it"
@@ -87,19 +87,19 @@ pub enum WorkError {
     Newer {
         /// Kind of work.
         kind: String,
-        /// Its target.
+        /// Target of the work.
         key: String,
         /// The document's form.
         found: u32,
         /// The newest form that this program knows.
         known: u32,
     },
-    /// Its document cannot be read.
+    /// The document of the work cannot be read.
     #[error("the ledger's record of the {kind} {key} cannot be read: {detail}")]
     Unreadable {
         /// Kind of work.
         kind: String,
-        /// Its target.
+        /// Target of the work.
         key: String,
         /// The damage.
         detail: String,
@@ -112,7 +112,7 @@ pub enum WorkError {
     Unfaithful {
         /// Kind of work.
         kind: String,
-        /// Its target.
+        /// Target of the work.
         key: String,
         /// The reason.
         detail: String,

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing; the figure stands.
+    /// A remark; the figure stands.
     Note,
     /// The figure may mislead.
     Warn,
-    /// The figure does not measure what it seems to.
+    /// The figure does not measure what it seems to measure.
     Invalid,
 }
 
@@ -48,7 +48,7 @@ pub enum FindingCode {
     Compressed,
     /// The two ends of the target differ in speed, or parts of it were cold.
     Zones,
-    /// Another tool measured: there are no windows to study.
+    /// Measured by another tool: there are no windows to examine.
     Imported,
     /// The tool that measured reports a failure.
     Failed,
@@ -75,7 +75,7 @@ pub enum FindingCode {
 }
 
 impl FindingCode {
-    /// All of them.
+    /// All codes.
     pub const ALL: [FindingCode; 24] = [
         FindingCode::Unwritten,
         FindingCode::Cached,
@@ -146,7 +146,7 @@ impl fmt::Display for FindingCode {
 pub struct Finding {
     /// Kind of the finding.
     pub code: FindingCode,
-    /// Its severity.
+    /// Severity of the finding.
     pub severity: Severity,
     /// The phase that it concerns; `None` for the whole run.
     pub phase: Option<String>,
@@ -159,11 +159,11 @@ pub struct Finding {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// No warning, and nothing invalid.
+    /// The findings have no warning, and nothing invalid.
     Trusted,
-    /// At least one warning.
+    /// The findings have at least one warning.
     Doubtful,
-    /// At least one figure does not measure what it seems to.
+    /// At least one figure does not measure what it seems to measure.
     Invalid,
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::varint::{put, take, take_wide};
 
-/// Each power of two is cut into `2^SUB_BITS` buckets.
+/// Binary logarithm of the number of buckets for each power of two.
 const SUB_BITS: u32 = 7;
 /// Values below this have a bucket of their own.
 const LINEAR: u64 = 2 << SUB_BITS;

@@ -51,9 +51,9 @@ pub struct Verify {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct NonFatal {
-    /// Of reads.
+    /// Errors of reads.
     pub reads: Vec<i32>,
-    /// Of all other requests: writes, discards and syncs.
+    /// Errors of all other requests: writes, discards and syncs.
     pub writes: Vec<i32>,
 }
 
@@ -64,7 +64,7 @@ pub struct NonFatal {
 pub struct ThreadSettings {
     /// Processors that they may run on; empty is all.
     pub cpus: Vec<u32>,
-    /// Their nice value, where it is given.
+    /// Nice value of the threads, where it is given.
     pub nice: Option<i32>,
     /// Priority of their I/O.
     pub priority: Option<Priority>,
@@ -105,7 +105,7 @@ pub struct PriorityShare {
 pub struct MemoryPolicy {
     /// Use of the nodes.
     pub mode: MemoryMode,
-    /// Their numbers; empty where the mode needs none.
+    /// Numbers of the nodes; empty where the mode needs none.
     pub nodes: Vec<u32>,
 }
 
@@ -118,7 +118,7 @@ pub enum MemoryMode {
     Default,
     /// The first node, and others where it is full.
     Prefer,
-    /// These nodes only.
+    /// The given nodes only.
     Bind,
     /// The nodes in turn.
     Interleave,
@@ -189,9 +189,9 @@ pub enum SteadyFigure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MaxLatency {
-    /// Of reads.
+    /// Longest time of a read.
     pub reads: Nanos,
-    /// Of writes, trims among them.
+    /// Longest time of a write or a discard.
     pub writes: Nanos,
 }
 

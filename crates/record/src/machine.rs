@@ -22,11 +22,11 @@ pub struct Cloud {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FilesystemFacts {
-    /// Its type, such as `ext4`.
+    /// Type of the file system, such as `ext4`.
     pub kind: String,
     /// Mount point.
     pub mount_point: String,
-    /// Its mount options and super-block options.
+    /// Mount options and super-block options.
     pub options: String,
 }
 

@@ -94,7 +94,7 @@ pub struct FailedRequests {
 }
 
 impl FailedRequests {
-    /// All of them.
+    /// Number of failed requests of all kinds.
     pub fn count(&self) -> u64 {
         self.reads + self.writes + self.trims + self.syncs
     }

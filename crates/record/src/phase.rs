@@ -15,7 +15,7 @@ pub enum EngineKind {
     Sync,
     /// A script of known answers, for tests.
     Scripted,
-    /// Another tool, for imported runs.
+    /// Interface of another tool, for imported runs.
     Imported,
 }
 
@@ -64,13 +64,13 @@ pub enum StopReason {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuTime {
-    /// In user mode.
+    /// Processor time in user mode, in seconds.
     pub user_s: f64,
-    /// In the kernel, for the workers and the kernel threads that work for them.
+    /// Processor time in the kernel, in seconds, for the workers and the kernel threads that work for them.
     pub system_s: f64,
 }
 
-/// One direction over the whole phase.
+/// Requests of one direction over the whole phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Flow {
@@ -108,11 +108,11 @@ pub struct HostConditions {
     pub after: Option<DeviceCounts>,
 }
 
-/// One workload, run for a while.
+/// A phase: one workload, run for a while.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Phase {
-    /// Its name in the suite.
+    /// Name of the phase in its suite.
     pub name: String,
     /// The workload, with the span filled in.
     pub workload: Workload,
@@ -160,7 +160,7 @@ impl Phase {
         self.write.as_ref().filter(|_| !self.workload.trims())
     }
 
-    /// One direction's part.
+    /// Flow of a direction.
     pub fn flow(&self, direction: Direction) -> Option<&Flow> {
         match direction {
             Direction::Read => self.read.as_ref(),
@@ -171,7 +171,7 @@ impl Phase {
         }
     }
 
-    /// One direction's part, for writing.
+    /// Flow of a direction, for writing.
     pub fn flow_mut(&mut self, direction: Direction) -> &mut Option<Flow> {
         match direction {
             Direction::Read => &mut self.read,
@@ -200,9 +200,9 @@ impl Phase {
         self.slices(direction, |slice| slice.bytes)
     }
 
-    /// One direction after the last complete slice, and the seconds of that: a phase of a fixed amount of work ends
-    /// with its last completion, within a slice. Empty where the phase ended otherwise: the rest of a slice then has
-    /// a random length, and a burst within a limit would count as if it continued.
+    /// Counts of a direction after the last complete slice, and the seconds since that slice: a phase of a fixed
+    /// amount of work ends with its last completion, within a slice. Empty where the phase ended otherwise: the rest
+    /// of a slice then has a random length, and a burst within a limit would count as if it continued.
     pub fn after_slices(&self, direction: Direction) -> (Slice, f64) {
         let mut done = Slice::default();
         let Some(window) = self
@@ -244,7 +244,8 @@ impl Phase {
             .map_or(0.1, |window| window.slice_seconds)
     }
 
-    /// Only complete slices: the last one of a phase that was cut short lasted for less.
+    /// Rates of a direction in each complete slice. The last slice of a phase that was cut short is shorter than the
+    /// others, and is left out.
     fn slices(&self, direction: Direction, of: impl Fn(&Slice) -> u64) -> Vec<f64> {
         let mut rates = Vec::new();
         for window in &self.windows {

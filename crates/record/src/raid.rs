@@ -16,7 +16,7 @@ macro_rules! levels {
         }
 
         impl Level {
-            /// All that md has.
+            /// All levels of md.
             pub const ALL: [Level; [$(Level::$level),+].len()] = [$(Level::$level),+];
         }
     };
@@ -35,7 +35,7 @@ levels! {
     Six,
     /// Stripes with copies.
     Ten,
-    /// One member behind the other.
+    /// Members one behind the other.
     Linear,
 }
 
@@ -47,7 +47,7 @@ levels! {
 pub enum MdLevel {
     /// A RAID level.
     Raid(Level),
-    /// Another word of md.
+    /// Level of md that is none of these, by md's word.
     Other(String),
 }
 
@@ -96,7 +96,7 @@ impl fmt::Display for MdLevel {
 /// Placement of a level's data on its members. Each is a driver of md (its "personality", as in /proc/mdstat).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// One member behind the other (drivers/md/md-linear.c).
+    /// Members one behind the other (drivers/md/md-linear.c).
     Concatenated,
     /// Stripes over all members (drivers/md/raid0.c).
     Striped,
@@ -118,9 +118,9 @@ pub enum Placement {
 pub enum Redundancy {
     /// No redundancy.
     None,
-    /// By copies.
+    /// Copies of the data.
     Copies,
-    /// By this number of parities for each stripe.
+    /// Parity: this number of parities for each stripe.
     Parity(usize),
 }
 
@@ -173,7 +173,7 @@ impl Level {
             .find(|level| level.mdadm_name() == word)
     }
 
-    /// Its name: `RAID 5`, `linear`.
+    /// Name of the level: `RAID 5`, `linear`.
     pub fn name(self) -> String {
         match self {
             Level::Linear => self.mdadm_name().to_owned(),
@@ -216,7 +216,7 @@ impl Level {
         }
     }
 
-    /// Its redundancy.
+    /// Redundancy of the level.
     pub fn redundancy(self) -> Redundancy {
         match self.placement() {
             Placement::Concatenated | Placement::Striped => Redundancy::None,

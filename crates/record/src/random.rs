@@ -15,7 +15,7 @@ pub fn derive_seed(seed: u64, part: u64) -> u64 {
     mix(seed ^ mix(part.wrapping_add(1)))
 }
 
-/// A generator: one multiply chain a number.
+/// A generator that takes one chain of multiplications for each number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 

@@ -54,7 +54,7 @@ impl Ranges {
         self.list.last().map_or(0, |range| range.end)
     }
 
-    /// Its ranges, in rising order.
+    /// Iterates over the ranges in rising order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + '_ {
         self.list.iter().cloned()
     }
@@ -143,7 +143,7 @@ impl Ranges {
             .collect()
     }
 
-    /// Its bytes, cut at every multiple of `block`, in rising order. Aligned ranges are cut into whole
+    /// Iterates over the ranges, cut at every multiple of `block`, in rising order. Aligned ranges are cut into whole
     /// blocks. A block of 0 is taken for 1.
     pub fn blocks(&self, block: Bytes) -> impl Iterator<Item = Range<u64>> + '_ {
         let block = block.0.max(1);
@@ -215,7 +215,7 @@ impl From<Range<u64>> for Ranges {
 }
 
 impl FromIterator<Range<u64>> for Ranges {
-    /// In any order, and with any overlap.
+    /// Collects ranges that may come in any order and overlap.
     fn from_iter<T: IntoIterator<Item = Range<u64>>>(ranges: T) -> Ranges {
         let mut all: Vec<Range<u64>> = ranges.into_iter().filter(|one| !one.is_empty()).collect();
         // Mostly they come in order, or as a few runs that are, which this sort makes use of.

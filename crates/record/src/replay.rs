@@ -14,7 +14,7 @@ pub enum Pace {
     Recorded,
     /// Each I/O after the completion of those that it waited for when it was recorded, plus its think time.
     Dependencies,
-    /// In the recorded order, with a fixed number in flight.
+    /// I/Os in the recorded order, with a fixed number in flight.
     Asap,
 }
 
@@ -23,7 +23,7 @@ pub enum Pace {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum OffsetMap {
-    /// As recorded; I/Os beyond the target's end are left out.
+    /// Offsets as recorded; I/Os beyond the target's end are left out.
     #[default]
     Exact,
     /// Modulo the target's size.
@@ -38,7 +38,7 @@ pub enum OffsetMap {
 pub struct ReplayedTrace {
     /// Path of the file.
     pub path: String,
-    /// Its format.
+    /// Format of the file.
     pub format: String,
     /// I/Os in it, of all devices that were replayed.
     pub ios: u64,
@@ -66,7 +66,7 @@ pub struct ReplayedTrace {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplayedDevice {
-    /// Its name in the trace.
+    /// Name of the device in the trace.
     pub name: String,
     /// Path of its target.
     pub target: String,
@@ -86,7 +86,7 @@ pub struct ReplaySettings {
     pub pace: Pace,
     /// Factor by which recorded times are shortened.
     pub speed: f64,
-    /// Most I/Os in flight.
+    /// Maximum number of I/Os in flight.
     pub depth: u32,
     /// Rule of offsets.
     pub map: OffsetMap,
@@ -211,7 +211,7 @@ pub struct LoadSlice {
 pub struct Replay {
     /// The trace.
     pub trace: ReplayedTrace,
-    /// Its devices.
+    /// Devices of the trace that were replayed.
     pub devices: Vec<ReplayedDevice>,
     /// Settings.
     pub settings: ReplaySettings,

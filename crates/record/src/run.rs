@@ -74,7 +74,7 @@ pub enum TargetKind {
 pub struct Target {
     /// The path as it was given; bytes that are not UTF-8 are shown as U+FFFD.
     pub path: String,
-    /// Its kind.
+    /// Kind of the target.
     pub kind: TargetKind,
     /// The block device below, such as `nvme1n1`; `None` where there is none (tmpfs, NFS).
     pub device: Option<String>,
@@ -108,7 +108,7 @@ pub struct Target {
 pub struct Cache {
     /// The device, or the mount point of the file system, that is or has the cache.
     pub layer: String,
-    /// Its kind.
+    /// Kind of the cache.
     pub kind: CacheKind,
 }
 
@@ -141,11 +141,11 @@ pub enum Origin {
     },
 }
 
-/// One suite on one target at one time: measurements without conclusions.
+/// A run: one suite on one target at one time, as measurements without conclusions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
-    /// Its name in the ledger.
+    /// Name of the run in the ledger.
     pub id: RunId,
     /// Start.
     pub started: Timestamp,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Activity, Bytes, Histogram, JobOptions, Pattern, RunId, TargetKind};
 
-/// Another tool's output of one run.
+/// Output of another tool about one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
@@ -29,7 +29,7 @@ pub struct Summary {
     pub phases: Vec<PhaseSummary>,
 }
 
-/// One kind of I/O, as a tool reports it.
+/// A phase as a tool reports it: one kind of I/O.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseSummary {
@@ -93,11 +93,11 @@ pub struct WorkSummary {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuShares {
-    /// In user mode.
+    /// Share in user mode.
     pub user: Option<f64>,
-    /// In the kernel.
+    /// Share in the kernel.
     pub system: Option<f64>,
-    /// Both, where the tool does not distinguish them.
+    /// Share of both, where the tool does not distinguish them.
     pub total: Option<f64>,
 }
 
@@ -192,7 +192,7 @@ pub struct LatencySummary {
     pub histogram: Option<Histogram>,
 }
 
-/// One percentile.
+/// A percentile of the latency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Percentile {
@@ -222,7 +222,7 @@ impl LatencySummary {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ImportedRun {
-    /// Its name in the ledger.
+    /// Name of the run in the ledger.
     pub id: RunId,
     /// Time at which it was read.
     pub imported: Timestamp,

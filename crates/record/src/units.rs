@@ -26,26 +26,26 @@ pub struct Nanos(pub u64);
 /// A size or duration that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseUnitError {
-    /// Not a number followed by a known unit.
+    /// The text is not a number followed by a known unit.
     #[error("'{0}' is not a size; write a number with k, M, G or T behind it, such as 16k or 2GiB")]
     Size(String),
-    /// Not a number followed by a known unit of time.
+    /// The text is not a number followed by a known unit of time.
     #[error(
         "'{0}' is not a duration; write a number with ns, us, ms, s, m, h or d behind it, such as \
          30s or 5m"
     )]
     Duration(String),
-    /// Larger than 64 bits hold.
+    /// The value is larger than 64 bits hold.
     #[error("'{0}' is too large")]
     TooLarge(String),
 }
 
 impl Bytes {
-    /// One kibibyte.
+    /// 1 KiB.
     pub const KIB: Bytes = Bytes(1 << 10);
-    /// One mebibyte.
+    /// 1 MiB.
     pub const MIB: Bytes = Bytes(1 << 20);
-    /// One gibibyte.
+    /// 1 GiB.
     pub const GIB: Bytes = Bytes(1 << 30);
 
     /// `n` kibibytes.

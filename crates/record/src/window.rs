@@ -23,7 +23,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// All of them, in the order in which they are shown.
+    /// All directions, in the order in which they are shown.
     pub const ALL: [Direction; 5] = [
         Direction::Read,
         Direction::Write,
@@ -54,7 +54,7 @@ pub struct Slice {
     pub bytes: u64,
 }
 
-/// One direction in a window.
+/// Requests of one direction in a window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WindowFlow {
@@ -166,7 +166,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// One direction's part.
+    /// Flow of a direction.
     pub fn flow(&self, direction: Direction) -> Option<&WindowFlow> {
         match direction {
             Direction::Read => self.read.as_ref(),
@@ -177,7 +177,7 @@ impl Window {
         }
     }
 
-    /// One direction's part, for writing.
+    /// Flow of a direction, for writing.
     pub fn flow_mut(&mut self, direction: Direction) -> &mut Option<WindowFlow> {
         match direction {
             Direction::Read => &mut self.read,

@@ -14,12 +14,12 @@ use crate::{
 pub enum Pattern {
     /// Anywhere in the span, every block as likely as any other.
     Random,
-    /// Each after the last one, from the start of the span, repeatedly. Each thread has its own
-    /// part of the span, so that no two read the same place at the same time.
+    /// Each request after the last one, from the start of the span, repeatedly. Each thread has its own part of the
+    /// span, so that no two read the same place at the same time.
     Sequential,
 }
 
-/// One kind of I/O: its requests, depth, span and duration.
+/// A workload: one kind of I/O with its requests, depth, span and duration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Workload {
@@ -39,10 +39,10 @@ pub struct Workload {
     pub span: Option<Bytes>,
     /// fdatasync after every this many writes of a thread; 0 never.
     pub sync_every: u32,
-    /// One fdatasync by each thread when its last write has completed. Its time is separate: it is
-    /// not in the rate.
+    /// True if each thread calls fdatasync when its last write has completed. The time of this call is not in the
+    /// rate.
     pub sync_at_end: bool,
-    /// Longest time of a phase, even where it is not precise yet.
+    /// Longest time of a phase, even where its figures are not precise by then.
     pub longest: Nanos,
     /// Shortest time of a phase.
     pub shortest: Nanos,
@@ -84,7 +84,7 @@ impl Default for Workload {
 pub struct SizeShare {
     /// The size.
     pub size: Bytes,
-    /// Its share of the requests of its direction, 0 to 1.
+    /// Share of the requests of a direction that have this size, 0 to 1.
     pub share: f64,
 }
 
@@ -98,11 +98,11 @@ pub enum RandomDistribution {
     Uniform,
     /// Every block once, in random order, and then again in another order.
     Once,
-    /// By Zipf's law with this exponent; the frequent blocks are drawn once.
+    /// Zipf's law with this exponent; which blocks are the frequent ones is drawn once.
     Zipf(f64),
-    /// By a power law: this share of the blocks gets all but this share of the requests.
+    /// A power law: this share of the blocks gets all but this share of the requests.
     Pareto(f64),
-    /// By a bell curve, to which an even deviation of this share of the blocks is added.
+    /// A normal distribution, to which an even deviation of this share of the blocks is added.
     Normal(f64),
 }
 
@@ -144,13 +144,14 @@ pub enum Stride {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SequentialRuns {
-    /// A place is drawn for every so many-th request, at least 1.
+    /// Number of requests for each place that is drawn, at least 1.
     pub every: u32,
-    /// Those between are at the place of the last one of their kind, and not behind it.
+    /// True if the requests between two drawn places repeat the place of the last one of their kind; false if they
+    /// follow it.
     pub repeats: bool,
     /// Share of such reads whose place is drawn, 0 to 1; the others lie behind the last one.
     pub reads: f64,
-    /// The same of writes.
+    /// Share of such writes whose place is drawn, 0 to 1; the others lie behind the last one.
     pub writes: f64,
 }
 
@@ -171,9 +172,9 @@ pub struct WriteZones {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZoneShare {
-    /// Its share of the requests, 0 to 1.
+    /// Share of the requests, 0 to 1.
     pub access: f64,
-    /// Its share of the span, 0 to 1.
+    /// Share of the span, 0 to 1.
     pub size: f64,
 }
 
@@ -211,8 +212,8 @@ pub struct JobOptions {
     /// Zones of random offsets, in the order of the span; empty without zones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<ZoneShare>,
-    /// Gaps between sequential requests; `None` where each follows the last. Of zones also those in whose places random
-    /// requests lie.
+    /// Gaps between sequential requests; `None` where each follows the last. Random requests lie in zones too, if
+    /// these are given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stride: Option<Stride>,
     /// Random requests that continue others; `None` where all places are drawn.
@@ -276,7 +277,7 @@ pub struct JobOptions {
     /// Time by which it begins later than other jobs.
     #[serde(skip_serializing_if = "is_zero")]
     pub delay: Nanos,
-    /// Its share of the requests of jobs that run at the same time.
+    /// Share of the requests of jobs that run at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<FlowShare>,
     /// A search for the highest depth that keeps a latency.
@@ -300,7 +301,7 @@ fn is_zero(time: &Nanos) -> bool {
     time.0 == 0
 }
 
-/// Many small files, next to their number and the size of the largest.
+/// Many small files, beside their number and the size of the largest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SmallFiles {
@@ -334,7 +335,7 @@ impl Workload {
         named.unwrap_or(self.block)
     }
 
-    /// All sizes besides the block.
+    /// Iterates over all sizes of requests besides the block.
     fn all_sizes(&self) -> impl Iterator<Item = &SizeShare> {
         self.details
             .iter()

@@ -4,13 +4,13 @@ use crate::noise::mean;
 
 /// A shorter series cannot come back twice.
 const LEAST_SLICES: usize = 20;
-/// Two levels in means of so many slices.
+/// Two levels in means of several slices.
 struct Pooled {
     slices: usize,
-    /// The higher level is at least so many times the lower one: less may be noise with memory.
+    /// Minimum ratio of the higher level to the lower one: a smaller one may be noise with memory.
     apart: f64,
-    /// The share of the variance that two levels leave over at most. Two halves of normal noise leave 36 %, of a
-    /// uniform drift 25 %, of a sine 19 %.
+    /// Maximum share of the variance that two levels leave over. Two halves of normal noise leave 36 %, of a uniform
+    /// drift 25 %, of a sine 19 %.
     left: f64,
 }
 
@@ -31,9 +31,9 @@ const POOLED: [Pooled; 3] = [
         left: 0.16,
     },
 ];
-/// Each level holds at least this share of the slices: fewer are outliers.
+/// Minimum share of the slices that each level holds: fewer are outliers.
 const HELD: f64 = 0.1;
-/// Least mean number of slices for which a level lasts: faster changes are grants of a limit.
+/// Minimum mean number of slices for which a level lasts: faster changes are grants of a limit.
 const STAY: usize = 3;
 
 /// Two levels between which a rate changes.
@@ -47,8 +47,7 @@ pub struct Alternation {
     pub changes: usize,
 }
 
-/// The two levels between which `slices` go back and forth, if they do. One change alone is a step (see
-/// [`crate::level`]).
+/// The two levels between which `slices` alternate, if they do. A single change is a step (see [`crate::level`]).
 ///
 /// A limit that grants in lumps, or a host without a free processor, scatters slices around their level, and means of
 /// several much less: so two and four slices together are examined too.
@@ -108,8 +107,8 @@ fn spread(slices: &[f64]) -> f64 {
     slices.iter().map(|x| (x - mean).powi(2)).sum()
 }
 
-/// Number of times that the slices cross `middle`, without single ones that stand alone: one slice may hold
-/// parts of both.
+/// Number of times that the slices cross `middle`, without single ones between two others: one slice may hold parts
+/// of both levels.
 fn changes(slices: &[f64], middle: f64) -> usize {
     let sides: Vec<bool> = slices.iter().map(|slice| *slice > middle).collect();
     let mut now = sides[0];

@@ -1,5 +1,5 @@
-//! Moments at which a series changed, found without being told where to look: E-divisive (Matteson and James,
-//! 2014), which takes any change of distribution and any number of changes.
+//! Moments at which a series changed, found without a given position: E-divisive (Matteson and James, 2014), which
+//! finds any change of distribution and any number of changes.
 //!
 //! It works on ranks, and no stretch is shorter than [`LEAST_STRETCH`]: a single spike is no change. Permutations
 //! of blocks decide what chance does, and a change must also jump more than noise with the memory of the series does.
@@ -11,15 +11,15 @@ use record::random::SplitMix64;
 use crate::energy::{SampleSplit, block_length, shuffle_blocks};
 use crate::shift::{LEAST_SLOTS, jump_tail, ranks};
 
-/// Shortest stretch between two changes, in slots: shorter ones could not be compared ([`LEAST_SLOTS`], and one in which
-/// the change is under way), and would part the change that counts from what is compared with it.
+/// Shortest stretch between two changes, in slots: a shorter one could not be compared ([`LEAST_SLOTS`], and one slot
+/// in which the change is under way), and would separate a change from the values that it is compared with.
 pub const LEAST_STRETCH: usize = LEAST_SLOTS + 1;
 
 /// Permutations of one test: a p of 0.01 needs at least 99.
 const PERMUTATIONS: usize = 199;
 /// Largest p of a change by permutations.
 const LEVEL: f64 = 0.01;
-/// Largest p of a jump by noise with memory. Smaller, because the place was chosen to make the change large.
+/// Largest p of a jump by noise with memory. It is small, because the place was chosen to make the change large.
 const JUMP_LEVEL: f64 = 1e-4;
 /// Slots by which the largest energy statistic may miss the jump.
 const SCATTER: usize = 3;
@@ -57,7 +57,8 @@ pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
 /// A series as it is compared.
 struct SeriesForms {
     ranks: Vec<f64>,
-    /// Logarithms, of a series that has them: ranks do not tell a jump far beyond all noise from one just beyond it.
+    /// Logarithms of a series that has them: ranks do not distinguish a jump far beyond all noise from one just
+    /// beyond it.
     logs: Option<Vec<f64>>,
 }
 
@@ -72,7 +73,7 @@ impl SeriesForms {
         }
     }
 
-    /// The most likely change of one stretch, if it is one; its place counts from the start of the stretch.
+    /// The most likely change of one stretch, if it is one; its position counts from the start of the stretch.
     fn change_within(
         &self,
         stretch: &Range<usize>,
@@ -119,15 +120,14 @@ impl SeriesForms {
     }
 }
 
-/// A split of a stretch, and how large the energy statistic is between what lies before it and what lies from it
-/// to an end.
+/// A split of a stretch, with the energy statistic between the values before it and those from it to an end.
 struct Split {
     at: usize,
     end: usize,
     statistic: f64,
 }
 
-/// The split with the largest energy statistic, over all places and all ends of what follows.
+/// The split with the largest energy statistic, over all positions and all ends of the values that follow.
 fn best_split(values: &[f64], order: &[usize]) -> Option<Split> {
     let permuted: Vec<f64> = order.iter().map(|at| values[*at]).collect();
     let sums = Sums::new(&permuted);

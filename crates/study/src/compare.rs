@@ -24,7 +24,8 @@ impl RatioInterval {
         (ratio.low.is_finite() && ratio.high.is_finite()).then_some(ratio)
     }
 
-    /// The ratio with an interval that another uncertainty, of half an interval of its logarithm, adds to.
+    /// The ratio with an interval to which another uncertainty is added: `half` is half of the interval of its
+    /// logarithm.
     pub(crate) fn widened(self, half: f64) -> Self {
         let wider = |own: f64| own.hypot(half).copysign(own).exp();
         Self {
@@ -34,8 +35,8 @@ impl RatioInterval {
         }
     }
 
-    /// True if the interval excludes 1. Where it does not, say "no difference shown": that is not the same as
-    /// "no difference".
+    /// True if the interval excludes 1. Where it does not, no difference is shown, which is not the same as no
+    /// difference.
     pub fn shows_difference(&self) -> bool {
         self.high < 1.0 || self.low > 1.0
     }

@@ -8,13 +8,13 @@ use crate::interval::mean_interval;
 
 /// The share of requests that may take longer than the target.
 const ALLOWED: f64 = 0.01;
-/// Probability that chance alone looks like an answer.
+/// Probability that chance alone gives a result.
 const CHANCE: f64 = 0.01;
-/// A disk keeps up when this share of what was due came back.
+/// Share of the due requests that must complete for a disk to keep up.
 const KEPT_UP: f64 = 0.95;
-/// The search ends after so many trials, with what is known then.
+/// Maximum number of trials; the search then ends with the known bounds.
 pub const MOST_TRIALS: usize = 32;
-/// No disk is asked for more requests a second, and none for fewer than 1.
+/// Highest rate that is tried, in requests a second; the lowest is 1.
 const FASTEST: f64 = 2e7;
 
 /// Completions in one slice of time.
@@ -22,7 +22,7 @@ const FASTEST: f64 = 2e7;
 pub struct SliceCompletions {
     /// Requests.
     pub count: f64,
-    /// Those of them that took longer than the target.
+    /// Requests that took longer than the target.
     pub over: f64,
 }
 
@@ -40,11 +40,11 @@ pub struct Trial {
 /// Result of a trial against the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetMet {
-    /// It does.
+    /// The rate keeps the target.
     Yes,
-    /// It does not.
+    /// The rate does not keep the target.
     No,
-    /// Too little was seen to say, or it lies too near.
+    /// Too little was seen to conclude, or the result lies too near the target.
     Unclear,
 }
 
@@ -65,7 +65,7 @@ pub struct CurveResult {
 pub enum Next {
     /// Measure at this rate.
     Measure(f64),
-    /// It is known as well as was requested.
+    /// The highest rate is known as precisely as was requested.
     Found(CurveResult),
 }
 
@@ -127,7 +127,7 @@ fn poisson_at_most(most: f64, mean: f64) -> f64 {
     sum.min(1.0)
 }
 
-/// All trials at one rate.
+/// Result of all trials at one rate.
 struct RateTrials {
     rate: f64,
     trials: usize,
@@ -197,7 +197,7 @@ pub fn next(trials: &[Trial], first: f64, width: f64) -> Next {
     }
 }
 
-/// The rates between two bounds: those that are too near to say.
+/// Rates between two bounds, whose results are too near the target to conclude.
 fn between(known: &[RateTrials], low: f64, high: f64) -> impl DoubleEndedIterator<Item = f64> {
     known
         .iter()

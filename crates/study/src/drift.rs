@@ -7,8 +7,8 @@ use crate::distribution::student_quantile;
 /// Drift of a baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// The last over the first by the line that fits best, with its 95 % interval: 1.03 is a rise of
-    /// 3 %. `None` with fewer than three points or where all were measured at one time.
+    /// Ratio of the last value to the first by the line that fits best, with its 95 % interval: 1.03 is a rise of 3
+    /// %. `None` with fewer than three points or where all were measured at one time.
     pub change: Option<RatioInterval>,
     /// The largest difference between two neighbours as a share of the earlier of them: -0.2 is a
     /// fall of 20 %.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::compare::RatioInterval;
 use crate::distribution::student_quantile;
 
-/// Fewer pairs than this say too little about how much pairs differ.
+/// Minimum number of pairs from which it is known how much pairs differ.
 const LEAST_PAIRS: usize = 3;
 
 /// Two layouts that differ in one factor alone.
@@ -22,11 +22,11 @@ pub struct Pair {
 /// Effect of a setting instead of another, all else equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SettingEffect {
-    /// Number of pairs that tell something.
+    /// Number of pairs that were used.
     pub pairs: usize,
     /// The mean ratio of `to` to `from`.
     pub ratio: f64,
-    /// Its 95 % interval; `None` where neither pairs nor blocks repeat often enough.
+    /// 95 % interval of the ratio; `None` where neither pairs nor blocks repeat often enough.
     pub interval: Option<RatioInterval>,
     /// The smallest ratio of a pair.
     pub least: f64,

@@ -6,9 +6,10 @@ use record::random::SplitMix64;
 
 /// The most permutations of a test; the smallest p is one over one more.
 const PERMUTATIONS: usize = 9999;
-/// Permutations with a statistic as large after which a test ends: its p is no small one (Besag and Clifford, 1991).
+/// Number of permutations with a statistic as large after which a test ends: its p is not small then (Besag and
+/// Clifford, 1991).
 const ENOUGH: usize = 20;
-/// Longest block as a share of the series: with fewer blocks than this there are too few permutations.
+/// Minimum number of blocks of a series: with fewer there are too few permutations.
 const LEAST_BLOCKS: usize = 10;
 
 /// Division of a series into the sample before and the sample after.
@@ -43,7 +44,7 @@ impl SortedSeries {
     }
 
     /// The energy statistic: twice the squared difference of the distributions, integrated, times n m / (n + m).
-    /// `is_before` tells of which sample each index is.
+    /// `is_before` gives the sample of each index.
     fn statistic(&self, is_before: &[bool]) -> f64 {
         let n = is_before.iter().filter(|before| **before).count() as f64;
         let m = is_before.len() as f64 - n;

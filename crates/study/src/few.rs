@@ -1,17 +1,16 @@
-//! Means of things that were each measured a few times.
+//! Means of things of which each was measured a few times.
 
 use std::collections::BTreeMap;
 
 use crate::distribution::student_quantile;
 use crate::interval::Interval;
 
-/// From so many values of its own a group that scatters more than the others is judged by itself.
+/// Number of values of its own from which a group that scatters more than the others is judged by itself.
 const OWN: usize = 3;
-/// With a variance so many times the usual one it says nothing about the others. Of three values each,
-/// one group in 250 reaches that by chance.
+/// Multiple of the usual variance from which a group says nothing about the others. Of groups of three values, one in
+/// 250 reaches that by chance.
 const WILD: f64 = 8.0;
-/// So often groups and blocks are fitted in turn; each round leaves a fraction of the error of the
-/// last.
+/// Number of times that groups and blocks are fitted in turn; each round leaves a fraction of the error of the last.
 const ROUNDS: usize = 50;
 
 /// The geometric mean of each group of positive values with its 95 % interval.
@@ -25,9 +24,9 @@ pub fn means(groups: &[Vec<f64>]) -> Vec<Option<Interval>> {
     means_with(groups, 0)
 }
 
-/// The same of values that were taken in blocks, each given with its block, without what the blocks
-/// have in common: the means are those of an average block, and may be compared with each other
-/// although each group was measured in other blocks.
+/// The same for values that were taken in blocks, each given with its block. The common effect of a block is taken
+/// out: the means are those of an average block, and may be compared with each other although each group was measured
+/// in other blocks.
 ///
 /// The logarithms are fitted as the sum of what the group and what the block does, by least squares.
 pub fn means_of_blocks(groups: &[Vec<(usize, f64)>]) -> Vec<Option<Interval>> {
@@ -49,7 +48,7 @@ pub fn means_of_blocks(groups: &[Vec<(usize, f64)>]) -> Vec<Option<Interval>> {
     means_with(&groups, blocks.len().saturating_sub(1))
 }
 
-/// Fits what each block does to what the groups leave, and shifts it to zero on average.
+/// Fits the effect of each block to the values without the effects of the groups, and shifts it to zero on average.
 fn fit_blocks(groups: &[Vec<(usize, f64)>], blocks: &mut BTreeMap<usize, f64>) {
     let mut left: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
     for group in groups {
@@ -98,8 +97,8 @@ fn means_with(groups: &[Vec<f64>], lost: usize) -> Vec<Option<Interval>> {
     logs.iter().map(or_none).collect()
 }
 
-/// The variance of most groups, which a few that scatter wildly do not change: the median of those
-/// that can be judged by themselves. Infinite where these are too few to call one of them wild.
+/// The variance of most groups, which a few that scatter wildly do not change: the median of those that can be judged
+/// by themselves. Infinite where these are too few to judge one of them.
 fn usual_variance<'a>(groups: impl Iterator<Item = &'a Logs>) -> f64 {
     let mut own: Vec<f64> = groups.filter_map(Logs::own).collect();
     own.sort_by(f64::total_cmp);

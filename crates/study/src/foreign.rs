@@ -1,21 +1,21 @@
-//! I/O of others on a disk that is measured: how much it takes from the figure.
+//! I/O of others on a disk that is measured: its effect on the figure.
 
-/// A smaller share than this, of all that was measured, is a note: the file system's own journal and the
-/// bookkeeping of a quiet host are as much.
+/// Share of the measured I/O below which foreign I/O is a note: the file system's own journal and the background of a
+/// quiet host do as much.
 const WORTH_WARNING: f64 = 0.01;
-/// A smaller share than this is passed over, however narrow the interval.
+/// Share below which foreign I/O is ignored, however narrow the interval.
 const NOTHING: f64 = 0.001;
 
-/// The share of the interval's half width that foreign I/O may move the figure by: 92 of 100 intervals are still
-/// right then, where half of it would leave 84.
+/// Share of the interval's half width by which foreign I/O may move the figure: 92 of 100 intervals are still right
+/// then; with half of the width 84 would be.
 const HIDDEN: f64 = 0.25;
 
 /// Weight of foreign I/O against a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// It may move the interval off the truth, but takes less than a hundredth of the figure.
+    /// Foreign I/O may move the interval off the truth, but takes less than a hundredth of the figure.
     Slight,
-    /// It moves the figure further than the interval allows for.
+    /// Foreign I/O moves the figure further than the interval allows for.
     Misleading,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::noise::{Noise, ScaledSeries, batch_means, ones};
 
-/// With fewer values than this too little is known of the series' autocorrelation.
+/// Minimum number of values of a series: with fewer, too little is known of its autocorrelation.
 pub const LEAST_SLICES: usize = 20;
 
 /// Probability that the noise exceeds the half width. Not 5 %: the grid of the noise is coarse and real

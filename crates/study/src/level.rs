@@ -5,12 +5,13 @@ use crate::noise::{Noise, ScaledSeries, batch_means, mean, ones};
 use crate::plateau::without_outliers;
 use crate::residual::{residual_of_levels, residual_of_line};
 
-/// A shorter series cannot tell a drop for good from a rate that jumps every second or so.
+/// Minimum length of a series: a shorter one cannot distinguish a lasting drop from a rate that jumps every second or
+/// so.
 pub const LEAST_SLICES: usize = 70;
-/// A smaller drop, as a fraction of the level before, is not worth a finding.
+/// Minimum drop that is reported, as a fraction of the level before.
 const WORTH_NAMING: f64 = 0.1;
-/// Probability that noise with the memory of the series looks like the drop. Small, because the place of the
-/// drop was chosen to make it as large as it can be.
+/// Probability that noise with the memory of the series looks like the drop. It is small, because the position of the
+/// drop was chosen to make it as large as possible.
 const TAIL: f64 = 5e-4;
 
 /// A drop from one level to another.
@@ -35,8 +36,8 @@ pub fn find_drop(slices: &[f64]) -> Option<LevelDrop> {
     find_drop_where(slices, |_| true)
 }
 
-/// The same, if the first slice of the lower level is one that is wanted. That is asked before the noise is learned,
-/// which takes the most time.
+/// Finds the drop like [`find_drop`], if the first slice of the lower level is one that is wanted. That is tested
+/// before the noise is learned, which takes the most time.
 pub(crate) fn find_drop_where(
     slices: &[f64],
     is_wanted: impl Fn(usize) -> bool,
@@ -52,8 +53,8 @@ pub(crate) fn find_drop_where(
     })
 }
 
-/// A step from one level to another, up or down, in at least half of [`LEAST_SLICES`]: enough for
-/// doubt, where [`find_drop`] is for certainty.
+/// A step from one level to another, up or down, in at least half of [`LEAST_SLICES`]: enough for a doubt, while
+/// [`find_drop`] is certain.
 pub(crate) fn find_step(slices: &[f64]) -> Option<LevelDrop> {
     find_step_where(slices, |_| true)
 }
@@ -120,8 +121,8 @@ fn holds(first: &[f64], second: &[f64]) -> bool {
     thirds(first).all(above) && !thirds(second).any(above)
 }
 
-/// Split at which two levels fit best, neither shorter than an eighth of the series: where the most of its sum of
-/// squares is between the two.
+/// Split at which two levels fit best, neither shorter than an eighth of the series: the one that explains most of
+/// its sum of squares.
 fn best_split(series: &[f64]) -> usize {
     let edge = series.len() / 8;
     let total: f64 = series.iter().sum();

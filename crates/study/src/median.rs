@@ -1,6 +1,6 @@
 //! The median.
 
-/// The value in the middle, or the mean of the two there; `None` of none.
+/// The middle value, or the mean of the two in the middle; `None` without values.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     let upper = values.len() / 2;
     if values.is_empty() {

@@ -14,7 +14,7 @@ use crate::distribution::student_tail;
 /// shortens their memory and bounds the cost.
 pub(crate) const MOST_BATCHES: usize = 100;
 
-/// One hypothesis about the noise.
+/// A hypothesis about the noise.
 struct State {
     weight: f64,
     /// Share of the value before that each value keeps.
@@ -25,7 +25,7 @@ struct State {
     variance: f64,
     /// Coefficient of the last shape by generalized least squares.
     last: f64,
-    /// Its standard error.
+    /// Standard error of this coefficient.
     last_error: f64,
 }
 
@@ -45,8 +45,8 @@ const WHITE: [f64; 3] = [0.0, 0.3, 0.6];
 /// gets a needlessly wide interval; with much more, a short series with a memory gets one that is too narrow.
 /// Chosen by simulation.
 const INDEPENDENCE: f64 = 50.0;
-/// Weight of the likelihood (a power likelihood, Holmes and Walker 2017). It is that of normal noise; rates
-/// that jump between levels are not normal, and it is too sure of them.
+/// Weight of the likelihood (a power likelihood, Holmes and Walker 2017). The likelihood is that of normal noise;
+/// rates that jump between levels are not normal, and it is too sure about them.
 const TRUST: f64 = 0.7;
 
 impl Noise {
@@ -112,7 +112,7 @@ impl Noise {
     }
 
     /// Probability that noise alone gives the last shape a coefficient as large, by generalized least squares: for
-    /// noise with a long memory a sudden step is told by its jump, not by the levels around it, which wander anyway.
+    /// noise with a long memory a sudden step shows in its jump, not in the levels around it, which wander anyway.
     pub(crate) fn tail_of_last(&self) -> f64 {
         let tail = |state: &State| {
             state.weight * student_tail(state.last / state.last_error, self.degrees)
@@ -226,8 +226,8 @@ fn restricted_likelihood(series: &[f64], shapes: &[Vec<f64>], phi: f64, white: f
     })
 }
 
-/// Averages `series` in batches of equal length, so that at most [`MOST_BATCHES`] remain; what
-/// does not fill a batch is left out at the start. Also the length of a batch.
+/// Averages `series` in batches of equal length, so that at most [`MOST_BATCHES`] remain; values that do not fill a
+/// batch are left out at the start. Returns the length of a batch too.
 pub(crate) fn batch_means(series: &[f64]) -> (Vec<f64>, usize) {
     let length = series.len().div_ceil(MOST_BATCHES).max(1);
     let batches = series[series.len() % length..].chunks_exact(length);

@@ -13,11 +13,11 @@ use crate::median::median;
 const BAR: f64 = 3.5;
 /// The MAD of the standard normal distribution.
 const NORMAL_MAD: f64 = 0.6745;
-/// Fewer values say nothing about which is not like the others.
+/// Minimum number of values among which one can be outlying.
 pub const LEAST: usize = 5;
 
-/// For each value, whether it is outlying; one within `near` of the median, as a share of it, is
-/// not. `None` where there are fewer than [`LEAST`] values, or one is not finite.
+/// True for each value that is outlying; a value within `near` of the median, as a share of it, is not. `None` where
+/// there are fewer than [`LEAST`] values, or one is not finite.
 pub fn outlying(values: &[f64], near: f64) -> Option<Vec<bool>> {
     if values.len() < LEAST || !values.iter().all(|value| value.is_finite()) {
         return None;

@@ -23,25 +23,25 @@
 use crate::noise::mean;
 use crate::residual::residual_of_line;
 
-/// A shorter series is not judged.
+/// Minimum length of a series.
 pub const LEAST_SLICES: usize = 20;
-/// Nor is a shorter one where it is asked again and again.
+/// Minimum length of a series that is judged again and again.
 pub(crate) const LEAST_SLICES_OFTEN: usize = 80;
-/// Requests must take this many times the base latency, or else nothing held them back.
+/// Multiple of the base latency that requests must take: otherwise nothing held them back.
 const WAITING: f64 = 1.5;
-/// Share of the requested depth that must really have been in flight (Little's law): where it is
-/// not, it was we who did not ask for more.
+/// Share of the requested depth that must really have been in flight (Little's law): with less, the program itself
+/// did not request more.
 const IN_FLIGHT: f64 = 0.7;
 /// The variance, in operations squared, that counting whole operations alone gives the cumulative
 /// count: 1/12, with some room.
 const QUANTIZATION: f64 = 0.13;
-/// The most of it that is let pass as slight, where there are many operations in a slice.
+/// Maximum error that passes as slight, in operations squared, where there are many operations in a slice.
 const SLIGHT: f64 = 2.0;
 
-/// A slice this many mean deviations off the median is an outlier. Normal noise does not go there.
+/// Distance from the median at which a slice is an outlier, in mean deviations. Normal noise does not reach that.
 const OUTLIER: f64 = 6.0;
-/// A slice must hold this many base latencies. Where requests last nearly as long as slices, slices
-/// are filled by the rhythm of the requests in flight, and look flat.
+/// Minimum number of base latencies in a slice. Where requests last nearly as long as slices, slices are filled by the
+/// rhythm of the requests in flight, and look flat.
 const LATENCIES_IN_SLICE: f64 = 20.0;
 
 /// Measurements of a phase.
@@ -53,7 +53,7 @@ pub struct Throughput<'a> {
     pub bytes: &'a [f64],
     /// The length of a slice in seconds.
     pub slice_s: f64,
-    /// Operations kept in flight. An open-loop phase keeps none in flight; do not ask about it.
+    /// Operations kept in flight. An open-loop phase keeps none in flight and must not be tested.
     pub depth: f64,
     /// Mean latency in seconds.
     pub mean_latency_s: f64,
@@ -69,7 +69,7 @@ pub enum LimitedQuantity {
     Ops,
     /// Bytes a second.
     Bytes,
-    /// Both: with one block size there is no telling which is limited.
+    /// Operations or bytes a second: with one block size it is unknown which of them is limited.
     Either,
 }
 
@@ -88,29 +88,29 @@ pub struct Plateau {
 struct Test {
     /// A shorter one is not judged.
     least_slices: usize,
-    /// Flatness, as a share of the slices' added scatter, below which a series is none of independent ones.
+    /// Flatness, as a share of the slices' added scatter, below which slices are not independent.
     flattest: fn(slices: f64) -> f64,
-    /// A wander of so many operations squared is a cap's however little the slices scatter, where there are
-    /// so many operations in each.
+    /// Error in operations squared up to which a series is that of a cap however little the slices scatter, for this
+    /// number of operations in each.
     slight: fn(level: f64) -> f64,
     /// Number of slices that may be outliers.
     outliers: fn(slices: usize) -> usize,
 }
 
-/// Of a phase that is judged once: fewer than 1 series of independent slices in 100 are flatter.
+/// The test for a phase that is judged once: fewer than 1 series of independent slices in 100 are flatter.
 const ONCE: Test = Test {
     least_slices: LEAST_SLICES,
     flattest: |slices| 0.012 + 0.3 / slices,
     slight: |_| QUANTIZATION,
     outliers: |_| 1,
 };
-/// Of a disk that is judged every few seconds, for days: of series of 80 independent slices, fewer than
-/// 1 in 100,000 are flatter. Of those that a cap holds, whose errors do not add up, 99 in 100 are, and of
-/// those with a fifth of their errors adding up, nearly 9 in 10 (`table_of_looks` in the proofs prints it).
-/// Where the slices hardly scatter, the least error is large next to it: a volume that takes two neighbouring
-/// requests for one lets a few more pass, by chance. So what is slight is let pass, up to what the times of a
-/// disk would add up to that vary by a tenth (0.0095 of 80 slices' scatter, which is 0.1 squared of the
-/// operations in each), but no more than [`SLIGHT`]: where there are many, disks of steadier times would pass.
+/// The test for a disk that is judged every few seconds, for days: of series of 80 independent slices, fewer than 1
+/// in 100,000 are flatter. Of series that a cap holds, whose errors do not add up, 99 in 100 pass, and of series with
+/// a fifth of their errors adding up, nearly 9 in 10 (`table_of_looks` in the proofs prints it). Where the slices
+/// hardly scatter, the least error is large next to it: a volume that takes two neighbouring requests for one lets a
+/// few more pass, by chance. So a slight error is let pass, up to what the times of a disk would add up to that vary
+/// by a tenth (0.0095 of 80 slices' scatter, which is 0.1 squared of the operations in each), but no more than
+/// [`SLIGHT`]: where there are many operations, disks of steadier times would pass.
 const OFTEN: Test = Test {
     least_slices: LEAST_SLICES_OFTEN,
     flattest: |_| 0.0095,
@@ -118,8 +118,8 @@ const OFTEN: Test = Test {
     outliers: few,
 };
 
-/// Of a minute and more, one second in twenty: a host that hesitates makes a cap lose what it would have
-/// granted then, and blkio's does not make up for it.
+/// Maximum number of outliers in a minute and more: one second in twenty. A host that hesitates makes a cap lose what
+/// it would have granted then, and blkio's does not make up for it.
 pub(crate) fn few(slices: usize) -> usize {
     slices / 20
 }
@@ -130,8 +130,8 @@ pub fn assess(phase: &Throughput<'_>) -> Option<Plateau> {
     assess_by(phase, &ONCE)
 }
 
-/// The same where it is asked again and again of a disk, so that what chance does once in a hundred times
-/// would be seen many times a day. It takes [`LEAST_SLICES_OFTEN`] slices.
+/// The plateau of a disk that is judged again and again, so that what chance does once in a hundred times would be
+/// seen many times a day. It takes [`LEAST_SLICES_OFTEN`] slices.
 pub(crate) fn assess_often(phase: &Throughput<'_>) -> Option<Plateau> {
     assess_by(phase, &OFTEN)
 }

@@ -1,4 +1,4 @@
-//! Sums of squares that are left around a simple course of a series.
+//! Sums of squares that remain around a simple course of a series.
 
 use crate::noise::mean;
 

@@ -2,10 +2,10 @@
 
 use crate::compare::RatioInterval;
 
-/// More members that bring less than this share of what they should in proportion add nothing.
+/// Minimum share of the proportional growth: more members that bring less add nothing.
 const NOTHING: f64 = 0.1;
 
-/// A rate with so many members.
+/// A rate with a number of members.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Number of members.
@@ -21,7 +21,7 @@ pub struct Point {
 pub struct RatioEstimate {
     /// The ratio.
     pub ratio: f64,
-    /// Its interval; `None` where a half width that it takes is unknown.
+    /// 95 % interval of the ratio; `None` where a half width that it takes is unknown.
     pub interval: Option<RatioInterval>,
 }
 
@@ -51,10 +51,10 @@ fn adds(from: &Rate, to: &Rate) -> bool {
     from.gain_to(to).is_none_or(|gain| gain.low > NOTHING)
 }
 
-/// Rate of odd numbers of members as a share of that halfway between their even neighbours, on average: 0.9
-/// says that odd numbers lose 10 %. The middle is that of the rates, so that neither growth in proportion nor
-/// a plateau looks like an effect; where the rate bends over at an odd number, that number seems better than
-/// it is, and a loss is hidden rather than invented.
+/// Rate of odd numbers of members as a share of the mean of their even neighbours, on average: 0.9 says that odd
+/// numbers lose 10 %. The mean is that of the rates, so that neither growth in proportion nor a plateau looks like an
+/// effect; where the rate bends over at an odd number, that number seems better than it is, and a loss is hidden
+/// rather than invented.
 ///
 /// `None` where no odd number was measured together with both its neighbours.
 pub fn odd_against_even(points: &[Point]) -> Option<RatioEstimate> {
@@ -130,7 +130,7 @@ struct GainBounds {
 const NORMAL: f64 = 1.96;
 
 impl RatioEstimate {
-    /// From a logarithm and its variance; `None` where it is not finite.
+    /// The ratio of a logarithm and its variance; `None` where it is not finite.
     fn of(log: f64, variance: Option<f64>) -> Option<RatioEstimate> {
         let ratio = log.exp();
         let interval = |v: f64| RatioInterval::of_logs(log, NORMAL * v.sqrt());

@@ -7,8 +7,7 @@ use crate::compare::RatioInterval;
 use crate::energy::{self, SampleSplit};
 use crate::noise::{Noise, mean, ones};
 
-/// Fewer slots than this on either side are not compared. Three against three have no p below 0.1, whatever
-/// they show.
+/// Minimum number of slots on either side. Three against three have no p below 0.1, whatever they show.
 pub const LEAST_SLOTS: usize = 10;
 
 /// Difference of the values after a moment from those before.
@@ -19,7 +18,7 @@ pub struct Shift {
     pub superiority: f64,
     /// Geometric mean after over that before, with its 95 % interval.
     pub ratio: RatioInterval,
-    /// 90th percentile of the values after over that of the values before: what a wider spread changes.
+    /// Ratio of the 90th percentiles after and before: a wider spread changes it.
     pub upper: f64,
     /// Probability of a difference as large, of level or of distribution, where there is none.
     pub p: f64,
@@ -132,7 +131,7 @@ pub struct StepEffect {
     pub size: f64,
     /// Half of its 95 % interval.
     pub half_width: f64,
-    /// Half of its 68 % interval: a standard error that does not grow with what little is known of the noise.
+    /// Half of its 68 % interval: a standard error that does not grow where little is known of the noise.
     pub(crate) error: f64,
     /// Probability that noise with the memory of the series does as much.
     pub p: f64,
@@ -145,8 +144,8 @@ impl StepEffect {
     }
 }
 
-/// Effect of a step at `split`, with the linear effect of the covariates taken out. A series that the step and
-/// the covariates explain wholly has no noise: its effect is exact. `None` if the covariates explain the step.
+/// Effect of a step at `split`, with the linear effect of the covariates taken out. A series that the step and the
+/// covariates explain wholly has no noise: its effect is exact. `None` if the covariates explain the step.
 pub(crate) fn step_effect(
     values: &[f64],
     split: usize,

@@ -5,36 +5,35 @@ use crate::level::find_step;
 use crate::noise::{MOST_BATCHES, Noise, ScaledSeries, batch_means, mean, ones};
 use crate::residual::{residual_of_levels, residual_of_line};
 
-/// A change smaller than this, as a fraction of the mean, is not worth a finding even where it is
-/// certain: a long enough series makes any change certain.
+/// Minimum change that is reported, as a fraction of the mean: a long enough series makes any change certain.
 const WORTH_NAMING: f64 = 0.05;
 /// Significance level of a change. Two shapes are tried.
 const TAIL: f64 = 0.01;
-/// Significance level of a warm-up. Small, because its end is chosen to make it as
-/// distinct as it can be.
+/// Significance level of a warm-up. It is small, because the end of the warm-up is chosen to make it as distinct as
+/// possible.
 const WARMUP_TAIL: f64 = 0.003;
-/// A warm-up that moves the mean by less than this fraction may as well stay in.
+/// Fraction of the mean by which a warm-up must move it to be left out.
 const WARMUP_WORTH: f64 = 0.001;
 
 /// Reason for which a series is steady or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// One level, as far as the noise lets one tell.
+    /// The series has one level, as far as the noise lets one tell.
     Level,
-    /// It rises or falls over the whole series.
+    /// The series rises or falls over its whole length.
     Drift,
-    /// It rises and falls again, or the other way round.
+    /// The series rises and falls again, or the other way round.
     Bend,
-    /// It changes from one level to another (where to a lower one, see [`crate::level`]).
+    /// The series changes from one level to another (where to a lower one, see [`crate::level`]).
     Step,
-    /// Too short, or not finite: nothing can be concluded.
+    /// The series is too short, or not finite: nothing can be concluded.
     TooFew,
 }
 
 /// Steadiness of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steadiness {
-    /// Nothing speaks against one level.
+    /// True if nothing speaks against one level.
     pub steady: bool,
     /// The change from the first slice to the last that a straight line gives, as a fraction of the
     /// mean: -0.2 for a fall by a fifth.
@@ -144,13 +143,13 @@ pub fn warmup_end(slices: &[f64]) -> usize {
     settled_from(slices, |_| true).unwrap_or(0)
 }
 
-/// As [`warmup_end`], where the series begins above its level: the burst that a cap lets through before it
-/// holds. A slow start stays in.
+/// End of the burst at which a series begins above its level: the burst that a cap lets through before it holds. Like
+/// [`warmup_end`], but a slow start stays in.
 pub fn burst_end(slices: &[f64]) -> usize {
     settled_from(slices, |excess| excess > 0.0).unwrap_or(0)
 }
 
-/// The first slice at the level of the rest, where what is before it differs by an excess that counts.
+/// The first slice at the level of the rest, where the mean before it differs by an excess that counts.
 fn settled_from(slices: &[f64], counts: fn(f64) -> bool) -> Option<usize> {
     let scaled = ScaledSeries::new(slices)?;
     let length = slices.len().div_ceil(MOST_BATCHES).max(1);
@@ -183,7 +182,7 @@ fn leading(series: &[f64], most: usize, far: f64, counts: fn(f64) -> bool) -> Op
 }
 
 /// True where noise with the memory of `rest` explains that the mean of the `count` values before it differs by
-/// `excess`. The noise is that of the rest: the warm-up itself is no measure of it.
+/// `excess`. The noise is that of the rest, since the warm-up itself is no measure of it.
 fn is_chance(count: usize, rest: &[f64], excess: f64) -> bool {
     // A rest without noise leaves no doubt.
     Noise::learn(rest, &[ones(rest.len())]).is_some_and(|noise| {

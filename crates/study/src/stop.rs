@@ -11,10 +11,10 @@ pub struct StopRule {
     pub min_slices: usize,
 }
 
-/// Result of a look at the series.
+/// Result of a check of the series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StopDecision {
-    /// Not precise enough yet.
+    /// The figure is not precise enough yet.
     Continue,
     /// Precise: the measurement may end with this interval.
     Precise(Interval),
@@ -36,7 +36,7 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// A stopper that has not looked yet.
+    /// A stopper that has made no check yet.
     pub fn new(rule: StopRule) -> Self {
         Self {
             rule,

@@ -1,17 +1,16 @@
-//! Number of hosts to start so that enough good ones come.
+//! Number of hosts to start for a required number of good ones.
 //!
-//! Of past hosts some were good. The share of good ones among those to come is not the share of the past: ten
-//! hosts tell little of it. Given `good` of `all`, the number of good ones among the next is predicted as
-//! beta-binomial with the parameters `good` and `all - good + 1`, which is the cautious one of the two
-//! predictions that Thatcher (1964, Relationships between Bayesian and confidence limits for predictions)
-//! shows to hold whatever the true share is, as the limits of Clopper and Pearson (1934) do for the share
-//! itself. That it also holds when the number to start is chosen by it, is computed exactly in the tests, for
-//! all shares. What it supposes: hosts to come are like those of the past, and each comes good independently
-//! of the others.
+//! The share of good hosts among those to come is not the share of the past: ten hosts are little evidence of it.
+//! Given `good` of `all`, the number of good ones among the next is predicted as beta-binomial with the parameters
+//! `good` and `all - good + 1`. Of the two predictions that Thatcher (1964, Relationships between Bayesian and
+//! confidence limits for predictions) shows to hold whatever the true share is, as the limits of Clopper and Pearson
+//! (1934) do for the share itself, this is the cautious one. The tests compute exactly, for all shares, that it also
+//! holds when the number to start is chosen by it. It assumes that hosts to come are like those of the past, and that
+//! each is good independently of the others.
 
 use crate::distribution::ln_gamma;
 
-/// More than so many are never said: it would need a better past, not more hosts.
+/// Largest number of hosts that is given: more would need a better past, not more hosts.
 pub const MOST: usize = 1_000_000;
 
 /// Results of past hosts.
@@ -52,8 +51,8 @@ impl PastResults {
         1.0 - self.lack(want, started)
     }
 
-    /// Number to start so that at least `want` are good with this chance, below one. `None` where the past
-    /// does not say: no good one was seen, or too few hosts to promise anything below [`MOST`].
+    /// Number to start so that at least `want` are good with this chance, below one. `None` where the past is no
+    /// evidence: no good one was seen, or too few hosts to promise anything below [`MOST`].
     pub fn to_start(&self, want: usize, chance: f64) -> Option<usize> {
         let enough = |started: usize| self.lack(want, started) <= 1.0 - chance;
         if chance.is_nan() || chance >= 1.0 || !enough(MOST) {

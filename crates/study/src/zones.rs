@@ -1,10 +1,10 @@
-//! Does throughput hold across a disk, from its first zone to its last?
+//! Comparison of the throughput of a disk's zones, from the first to the last.
 
 use crate::compare::{RatioInterval, ratio_of_intervals};
 use crate::distribution::student_quantile;
 use crate::interval::Interval;
 
-/// Fewer zones than this say too little about how much they scatter.
+/// Minimum number of zones from which it is known how much they scatter.
 pub const LEAST_ZONES: usize = 16;
 /// An end is this part of the zones.
 const END: usize = 8;
@@ -12,9 +12,9 @@ const END: usize = 8;
 const TAIL: f64 = 0.01;
 /// Ends within this are alike, however little the zones scatter.
 const ALIKE: f64 = 0.02;
-/// A second read so many times as fast as the first is what a cold place gives.
+/// Ratio of the second read to the first from which a place is cold.
 const FAR: f64 = 2.0;
-/// Least ratio where the rates are known with their intervals.
+/// Ratio of the second read to the first from which a place is cold, where the rates are known with their intervals.
 const SURELY: f64 = 1.5;
 
 /// Comparison of the two ends of a disk.
@@ -26,7 +26,7 @@ pub struct DiskEnds {
     pub last: f64,
     /// The last over the first, with its 99 % interval.
     pub ratio: RatioInterval,
-    /// True if they differ by more than the zones scatter, and by 2 % at least.
+    /// True if the ends differ by more than the zones scatter, and by 2 % at least.
     pub differ: bool,
 }
 
@@ -66,7 +66,7 @@ pub fn ends(rates: &[f64]) -> Option<DiskEnds> {
 pub struct Rate {
     /// The mean.
     pub mean: f64,
-    /// Its 95 % interval.
+    /// 95 % interval of the rate.
     pub interval: Option<Interval>,
 }
 

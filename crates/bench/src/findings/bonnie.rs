@@ -5,13 +5,14 @@ use record::{Bytes, Finding, FindingCode, Phase, Run, Severity, Workload};
 use super::finding::finding;
 use ui::format::percent;
 
-/// The file is so many times the memory, or its tests say more of memory than of the disk.
+/// Minimum size of the file as a multiple of the memory: with a smaller one the tests measure memory more than the
+/// disk.
 const TIMES_MEMORY: u64 = 2;
 /// Distance of a silence from the slice in which the last call began, in seconds.
 const SLICE_S: f64 = 0.2;
 
-/// Reads and writes went through the page cache, as Bonnie++ makes them: how much of them it can
-/// hold decides what the figures say.
+/// The finding that reads and writes went through the page cache, as Bonnie++ makes them: the figures depend on how
+/// much of them it can hold.
 pub(super) fn through_cache(run: &Run) -> Option<Finding> {
     if run.suite != "bonnie" || run.target.in_memory {
         return None;
@@ -43,7 +44,7 @@ pub(super) fn through_cache(run: &Run) -> Option<Finding> {
     (!parts.is_empty()).then(|| finding(FindingCode::Cached, severity, None, text))
 }
 
-/// The data fits into memory, or much of it does. Only the large file's size is the user's.
+/// The finding that the data, or much of it, fits into memory. Only the size of the large file is the user's choice.
 fn too_small(span: Bytes, memory: Bytes, large: bool) -> String {
     let (what, advice) = match large {
         true => ("file", "Give a larger --size."),
@@ -75,8 +76,8 @@ pub(super) fn share_in_memory(run: &Run, phase: &Phase) -> f64 {
     memory.0 as f64 / span.0.max(1) as f64
 }
 
-/// True if nothing came back only because of the one fsync that ends the work: it is no stall, and has a row
-/// of its own.
+/// True if requests stopped completing only because of the one fsync that ends the work: that is no stall, and has a
+/// row of its own.
 pub(super) fn waits_at_end_only(phase: &Phase) -> bool {
     let Some(sync) = phase
         .sync

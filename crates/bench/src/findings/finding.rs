@@ -1,4 +1,4 @@
-//! A finding, and a clause that several end with.
+//! Makes a finding, and a clause that several findings end with.
 
 use record::{CallKind, Finding, FindingCode, Phase, Severity, StopReason};
 

@@ -1,4 +1,4 @@
-//! Somebody else's I/O on the disks that are measured.
+//! I/O of others on the disks that are measured.
 
 use record::{Bytes, Direction, Finding, FindingCode, Flow, Phase, Run, Severity, TargetKind};
 use study::foreign::{Weight, weigh};
@@ -17,7 +17,7 @@ const METADATA: IoAmount = IoAmount {
     bytes: 16.0 * 4096.0,
 };
 
-/// File systems that write elsewhere than they are asked to, and their own trees with it.
+/// File systems that write elsewhere than they are asked to, and write their own trees too.
 const COPY_ON_WRITE: [&str; 3] = ["btrfs", "bcachefs", "zfs"];
 
 /// Requests and bytes.
@@ -40,12 +40,12 @@ impl IoAmount {
 struct ForeignIo {
     word: &'static str,
     beyond: IoAmount,
-    /// The larger of its shares of all requests and all bytes that were requested.
+    /// The larger of the shares of all requests and of all bytes that were requested.
     share: f64,
     weight: Weight,
 }
 
-/// The device did more than this run asked for.
+/// The finding that the device did more than this run requested.
 pub(super) fn foreign_io(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     // A page cache reads ahead and writes back as it likes.
     if !run.target.direct {
@@ -131,7 +131,7 @@ impl ForeignIo {
     }
 }
 
-/// I/O of a device in a direction beyond our own requests, where that weighs against the figures.
+/// I/O of a device in a direction beyond the run's own requests, where it weighs against the figures.
 fn foreign(
     word: &'static str,
     device: IoAmount,
@@ -161,8 +161,8 @@ fn foreign(
         .max_by(|one, other| one.share.total_cmp(&other.share))
 }
 
-/// All requests of a direction that were made, also those that came back when the time was up. In an open loop,
-/// the latencies are of those too that were due and never made.
+/// Requests of a direction that were made, with those that completed after the end of the time. In an open loop they
+/// are counted by the service times: the latencies have those too that were due and never made.
 fn made(flow: Option<&Flow>) -> IoAmount {
     let Some(flow) = flow else {
         return IoAmount::default();
@@ -184,14 +184,14 @@ fn half_width(figures: &PhaseFigures) -> Option<f64> {
         .min_by(f64::total_cmp)
 }
 
-/// Counts of a direction that can tell foreign I/O from our own.
+/// Counts of a direction that show foreign I/O beside the run's own.
 #[derive(Clone, Copy)]
 struct CountedKinds {
     ops: bool,
     bytes: bool,
 }
 
-/// Counts that can tell foreign I/O in each direction, given the layers between us and the disks.
+/// Counts that show foreign I/O in each direction, given the layers between the program and the disks.
 struct Rule {
     reads: CountedKinds,
     writes: CountedKinds,

@@ -1,4 +1,4 @@
-//! Findings about the level: whether there is one figure to give, steady, precise, and the disk's own.
+//! Findings about the level: whether it is steady, precise, and the disk's own.
 
 use record::{Direction, Finding, FindingCode, Flow, Histogram, Phase, Run, Severity, StopReason};
 use study::alternation::{self, Alternation};
@@ -13,14 +13,14 @@ use ui::format::{number, percent};
 
 /// An open loop keeps its rate when this share of it came back.
 const KEPT: f64 = 0.95;
-/// Width of an interval that is worth a note where no precision was requested.
+/// Width of an interval that gets a note where no precision was requested.
 const WIDE: f64 = 0.10;
-/// An interval wider than this leaves open which of two disks is faster where one is twice as fast: a warning.
+/// Width of an interval that gets a warning: it leaves open which of two disks is faster where one is twice as fast.
 const USELESS: f64 = 0.50;
-/// The phases of suites that say how long a request takes that does not wait.
+/// Phases of suites that give the latency of a request that does not wait.
 const BASE_PHASES: [&str; 2] = ["seek", "seek-1"];
 
-/// The level wanders or drifts, so that the mean describes no moment of it.
+/// The finding that the level wanders or drifts, so that the mean describes no part of the phase.
 pub(super) fn unsteady(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     let slices = phase.slice_ops();
     if let Some(found) = alternation::find(&slices) {
@@ -44,7 +44,7 @@ pub(super) fn unsteady(phase: &Phase, figures: &PhaseFigures) -> Option<Finding>
     ))
 }
 
-/// The rate goes back and forth between two levels.
+/// The finding that the rate alternates between two levels.
 fn alternating(phase: &Phase, found: Alternation) -> Finding {
     let slice_s = phase.slice_seconds();
     finding(
@@ -62,8 +62,7 @@ fn alternating(phase: &Phase, found: Alternation) -> Finding {
     )
 }
 
-/// Drift of a rate, by the means of the first and the last fifth: the share that a line fitted to it falls by
-/// may be more than all.
+/// Drift of a rate in words, by the means of the first and the last fifth: a fitted line may fall by more than all.
 fn drifted(phase: &Phase, slices: &[f64]) -> String {
     let fifth = (slices.len() / 5).max(1);
     let rate = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64 / phase.slice_seconds();
@@ -77,7 +76,7 @@ fn drifted(phase: &Phase, slices: &[f64]) -> String {
     )
 }
 
-/// An open loop fell behind its rate: the latencies grow for as long as it lasts.
+/// The finding that an open loop fell behind its rate: the latencies grow for as long as it lasts.
 pub(super) fn behind_rate(phase: &Phase, figures: &PhaseFigures) -> Option<Finding> {
     let rate = phase.workload.rate_per_s?;
     let ops: u64 = phase.windows.iter().map(record::Window::ops).sum();

@@ -25,7 +25,7 @@ pub(super) struct MadeRun {
     seconds: usize,
     block: Bytes,
     reads: bool,
-    /// The device's count for each request of ours; `None` without a device.
+    /// The device's count for each request of the run; `None` without a device.
     device_share: Option<f64>,
     idle: f64,
     stalled: Range<usize>,
@@ -105,7 +105,7 @@ impl MadeRun {
         MadeRun { idle, ..self }
     }
 
-    /// Nothing comes back in these windows.
+    /// No request completes in these windows.
     pub(super) fn stalled(self, stalled: Range<usize>) -> MadeRun {
         MadeRun { stalled, ..self }
     }

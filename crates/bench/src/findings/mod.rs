@@ -1,8 +1,8 @@
 //! Findings: the stated reasons to doubt a run's figures.
 //!
-//! Each rule looks at what was measured and gives a finding or none. They are kept by what they
-//! are about: `source` (where the data came from), `level` (whether there is one figure to give),
-//! `trouble` (what got in the way), `rules` (what a job file asked for). Each has a test that makes it happen and one that does not.
+//! Each rule examines the measurements and gives a finding or none. The rules are grouped by subject: `source` (where
+//! the data came from), `level` (whether the rate has one level), `trouble` (disturbances), `rules` (rules of a job
+//! file). Each has a test that makes it happen and one that does not.
 
 mod bonnie;
 mod finding;
@@ -23,7 +23,7 @@ use super::answer::SuiteResult;
 use super::contents;
 use super::figures::PhaseFigures;
 
-/// All that speaks against the figures of `run`, the heaviest first.
+/// All findings of `run`, the most severe first.
 pub(super) fn of(
     run: &Run,
     figures: &[PhaseFigures],
@@ -64,7 +64,7 @@ pub(super) fn of(
     findings
 }
 
-/// Findings of a phase whose level is no matter of findings.
+/// Findings of a phase about whose level nothing is concluded.
 fn of_source(run: &Run, phase: &Phase, figures: &PhaseFigures) -> Vec<Finding> {
     let findings = [
         source::cached(run, phase),

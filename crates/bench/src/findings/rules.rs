@@ -5,7 +5,7 @@ use record::{Finding, FindingCode, Phase, Severity};
 use super::finding::finding;
 use ui::format::count;
 
-/// Data that was read and is not what was written.
+/// The finding that data was read which differs from the data written.
 pub(super) fn corrupt(phase: &Phase) -> Option<Finding> {
     let verified = phase.outcome.verified.as_ref()?;
     let first = verified.first.as_ref().filter(|_| verified.failed > 0)?;
@@ -22,7 +22,7 @@ pub(super) fn corrupt(phase: &Phase) -> Option<Finding> {
     ))
 }
 
-/// A rate that the job had to have was missed, which ended it.
+/// The finding that a required rate was missed, which ended the job.
 pub(super) fn floor_missed(phase: &Phase) -> Option<Finding> {
     let missed = phase.outcome.floor_missed.as_ref()?;
     let text = format!("The job ended since its rate was too low: {missed}.");

@@ -8,23 +8,23 @@ use crate::contents::{self, FasterContents};
 use ui::format::{number, percent};
 use ui::units::rate;
 
-/// Below this share of unwritten blocks, reads are not distorted by much.
+/// Share of unwritten blocks up to which reads are not distorted by much.
 const SOME_UNWRITTEN: f64 = 0.01;
 /// Below this share, a rounding of extents at most.
 const ANY_UNWRITTEN: f64 = 0.001;
-/// The device must have read at least this share of what came back. A little less is normal: the
-/// counters are read a moment after the window's end.
+/// Minimum share of the completed reads that the device must have made. A little less than all is normal: the counters
+/// are read a moment after the window's end.
 const EXPLAINED: f64 = 0.9;
 /// File systems with a cache that O_DIRECT does not reach.
 const OWN_CACHE: [&str; 3] = ["zfs", "virtiofs", "9p"];
 /// File systems of another host.
 const REMOTE: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "ceph", "lustre"];
-/// Above this share of sampled blocks that hold only zeros, a device was hardly ever written.
+/// Share of sampled blocks with zeros only, above which a device was hardly ever written.
 const BLANK: f64 = 0.5;
 /// Caches of this size are found in controllers and hypervisors.
 const LIKELY_CACHE: Bytes = Bytes::gib(1);
 
-/// Reads hit holes or unwritten extents: the file system answers them with zeros.
+/// The finding that reads hit holes or unwritten extents: the file system answers them with zeros.
 pub(super) fn unwritten(run: &Run) -> Option<Finding> {
     let share = run.target.unwritten_fraction?;
     let reads = run.phases.iter().any(|phase| phase.workload.reads());
@@ -50,7 +50,7 @@ pub(super) fn unwritten(run: &Run) -> Option<Finding> {
     ))
 }
 
-/// The target writes data that compresses or repeats faster than random data.
+/// The finding that the target writes data that compresses or repeats faster than random data.
 pub(super) fn compressed(run: &Run) -> Option<Finding> {
     let FasterContents {
         given,
@@ -80,8 +80,8 @@ pub(super) fn compressed(run: &Run) -> Option<Finding> {
     ))
 }
 
-/// Most of a device holds zeros: blocks that were never written, or were discarded, are answered by
-/// its controller without asking the medium.
+/// The finding that most of a device holds zeros: blocks that were never written, or were discarded, are answered by
+/// its controller without reading the medium.
 pub(super) fn blank(run: &Run) -> Option<Finding> {
     let share = run.target.zero_fraction.filter(|share| *share > BLANK)?;
     let reads = run.phases.iter().any(|phase| phase.workload.reads());
@@ -139,8 +139,8 @@ pub(super) fn buffered(run: &Run) -> Option<Finding> {
     })
 }
 
-/// The file system keeps caches of its own behind the kernel's back: a program serves it, or another
-/// kernel does, or it takes O_DIRECT and passes over it.
+/// The finding that the file system has caches of its own which the kernel does not see: a program serves it, another
+/// kernel does, or it accepts O_DIRECT and ignores it.
 pub(super) fn served(run: &Run) -> Option<Finding> {
     let kind = &run.machine.filesystem.as_ref()?.kind;
     // Where it says which device it is on, the kernel's count of that is what tells.
@@ -186,8 +186,8 @@ pub(super) fn served(run: &Run) -> Option<Finding> {
     })
 }
 
-/// A layer below the target answers in place of the disk: direct I/O bypasses the page cache of the target, and
-/// no cache below it.
+/// The finding that a layer below the target may answer in place of the disk: direct I/O bypasses the page cache of
+/// the target, but no cache below it.
 pub(super) fn cached_below(run: &Run) -> Option<Finding> {
     // That the target itself is in memory is told already.
     let caches = || run.target.caches.iter().filter(|_| !run.target.in_memory);
@@ -197,8 +197,8 @@ pub(super) fn cached_below(run: &Run) -> Option<Finding> {
     Some(finding(FindingCode::Cached, worst, None, text))
 }
 
-/// Severity of a cache: figures from memory are no figures of a disk; a faster disk before a slower one may
-/// be meant.
+/// Severity of a cache: figures from memory are no figures of a disk; a faster disk before a slower one may be
+/// intended.
 fn severity_of(kind: &CacheKind) -> Severity {
     match kind {
         CacheKind::PageCache | CacheKind::Memory => Severity::Invalid,
@@ -226,7 +226,7 @@ fn sentence(cache: &Cache) -> String {
     }
 }
 
-/// More came back, or was taken, than the device did.
+/// The finding that more requests completed than the device did.
 pub(super) fn cached(run: &Run, phase: &Phase) -> Option<Finding> {
     // A suite that goes through the page cache counts what ends its work too, so what was read
     // and written must have been by then.

@@ -1,4 +1,4 @@
-//! Doubts from the answer of a suite, and findings of its phases that mean nothing.
+//! Findings from the result of a suite, and findings of its phases that do not apply there.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use super::finding::finding;
 use crate::answer::{CurveAnswer, SuiteResult, ZonesAnswer};
 use ui::format::number;
 
-/// True if the level of a phase is a matter of findings. A zone is read for 2 s at most, and a rate that does
-/// not keep its target is meant to fall behind: the suite's answer says what it means.
+/// True if findings about the level of a phase have a meaning. A zone is read for 2 s at most, and a rate that misses
+/// its target is meant to fall behind: there the suite's answer has the conclusion.
 pub(super) fn has_level(answer: Option<&SuiteResult>, phase: &Phase) -> bool {
     match answer {
         Some(SuiteResult::Zones(_) | SuiteResult::Curve(_)) => phase.windows.is_empty(),
@@ -87,8 +87,7 @@ fn open_ended(curve: &CurveAnswer) -> Option<Finding> {
     Some(finding(FindingCode::Short, Severity::Warn, None, text))
 }
 
-/// A suite of many phases of one kind has many findings of one kind: the first of them stands for
-/// all.
+/// Keeps the first finding of each kind for all: a suite of many phases of one kind has many alike.
 pub(super) fn condense(
     run: &Run,
     answer: Option<&SuiteResult>,

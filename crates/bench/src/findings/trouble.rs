@@ -6,11 +6,11 @@ use super::finding::finding;
 use ui::format::{number, percent};
 use ui::units::duration;
 
-/// A time in which nothing came back is a stall when it is at least this long, in seconds.
+/// Minimum length of a stall, in seconds.
 const STALL_S: f64 = 0.9;
-/// Workers that wait for less than this share of the time are the limit themselves.
+/// Share of the time below which waiting workers are the limit themselves.
 const IDLE: f64 = 0.05;
-/// A hypervisor that takes more than this share of the processors' time makes the figures its own.
+/// Share of the processors' time above which the hypervisor distorts the figures.
 const STOLEN: f64 = 0.05;
 
 /// Requests were in flight, and none came back for a while.
@@ -41,7 +41,7 @@ pub(super) fn stall(phase: &Phase) -> Option<Finding> {
     ))
 }
 
-/// For how much longer than their number explains the last requests took to come back, in seconds.
+/// Seconds by which the last requests took longer to complete than their number explains.
 fn late_seconds(phase: &Phase) -> f64 {
     let ops: u64 = phase.windows.iter().map(Window::ops).sum();
     let waiting = phase.windows.last().map_or(0, |window| window.in_flight);
@@ -93,13 +93,13 @@ pub(super) fn answering_seconds(phase: &Phase) -> f64 {
     phase.seconds - silent_seconds(phase) - gap_seconds(phase, 0.0, phase.seconds)
 }
 
-/// For how long nothing came back in all, counting only what is long enough for a stall.
+/// Total seconds in which no request completed, of silences that are long enough for a stall.
 pub(super) fn silent_seconds(phase: &Phase) -> f64 {
     let silences = silences(phase);
     silences.iter().map(|silence| silence.seconds).sum()
 }
 
-/// A time in which nothing came back.
+/// A time in which no request completed.
 struct Silence {
     t_s: f64,
     seconds: f64,
@@ -107,8 +107,8 @@ struct Silence {
     waiting: u64,
 }
 
-/// The silences that are long enough, and in which something was waited for. They are told by
-/// slices: one of nearly two windows may leave none of them empty.
+/// The silences that are long enough, while requests were waiting. They are found by slices: a silence of nearly two
+/// windows may leave neither of them empty.
 fn silences(phase: &Phase) -> Vec<Silence> {
     let open_loop = phase.workload.rate_per_s.is_some();
     let mut silences: Vec<Silence> = Vec::new();
@@ -161,7 +161,7 @@ fn answers_by_slice(window: &Window) -> Vec<u64> {
     sums
 }
 
-/// The engine had no idle time, or all processors were busy.
+/// The finding that the engine had no idle time, or all processors were busy.
 pub(super) fn cpu_bound(run: &Run, phase: &Phase) -> Option<Finding> {
     if phase.windows.is_empty() || phase.seconds <= 0.0 {
         return None;

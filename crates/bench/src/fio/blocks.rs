@@ -5,9 +5,9 @@ use record::{Bytes, OneSidedRate, SizeShare};
 
 /// The sizes of a job's requests.
 pub(super) struct Blocks {
-    /// Of reads.
+    /// Sizes of reads.
     pub read: Vec<SizeShare>,
-    /// Of writes.
+    /// Sizes of writes.
     pub write: Vec<SizeShare>,
     /// The mean size, in bytes.
     pub mean: u64,
@@ -18,7 +18,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Those that `bs` and `bssplit` say.
+    /// The sizes that `bs` and `bssplit` give.
     pub(super) fn of(job: &Job) -> Blocks {
         let pattern = job.pattern;
         // A direction that is not used has no say in how requests are aligned.

@@ -124,7 +124,7 @@ fn aligned(workload: &Workload) -> Vec<u64> {
     aligned.into_iter().chain(stride).chain(zone).collect()
 }
 
-/// All sizes of requests.
+/// All sizes of requests of a workload, in bytes.
 fn sizes(workload: &Workload) -> Vec<u64> {
     let shares = details(workload).into_iter().flat_map(|details| {
         details

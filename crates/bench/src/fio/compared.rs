@@ -1,4 +1,4 @@
-//! The comparison of data that compresses or repeats with random data, behind jobs that write such data.
+//! The comparison of data that compresses or repeats with random data, after jobs that write such data.
 
 use engine::IoInterface;
 use fiojob::SyncIo;
@@ -8,18 +8,18 @@ use super::stream::{Stream, details};
 use crate::contents;
 use crate::phase_plan::PhasePlan;
 
-/// On less than this a disk's cache may take all that is written in a turn.
+/// Minimum size of the part that is written: a disk's cache may take all that is written in a turn on less.
 const SMALLEST: Bytes = Bytes::mib(64);
 
-/// Walls behind those of the jobs, and a note on them, as a sentence.
+/// Walls that follow those of the jobs, and a note on them, as a sentence.
 pub(super) struct ComparedWalls {
     pub walls: Vec<Vec<Stream>>,
     pub note: String,
 }
 
-/// The comparison behind `walls`, in the part of a file or device that the first stream writes whose data is shaped;
-/// `None` where none is, where it goes through the page cache, or where blocks are verified, which a later run may
-/// want to find as they are.
+/// The comparison that follows `walls`, in the part of a file or device that the first stream with compressible or
+/// repeated data writes; `None` where there is none, where it goes through the page cache, or where blocks are
+/// verified, which a later run may need as they are.
 pub(super) fn behind(walls: &[Vec<Stream>]) -> Option<ComparedWalls> {
     let streams = || walls.iter().flatten();
     let verifies =

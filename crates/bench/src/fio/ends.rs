@@ -12,12 +12,12 @@ use ui::format::number;
 
 /// State by which the streams between two walls end each other.
 pub(super) struct StreamEnds {
-    /// By stream: set when it is to end.
+    /// Flags by stream, set when the stream is to end.
     ended: Vec<AtomicBool>,
-    /// By stream, the steady state of those that it is reported with.
+    /// Steady state by stream: that of the streams which it is reported with.
     steady: Vec<Option<usize>>,
     groups: Vec<SteadyGroup>,
-    /// Set when the jobs behind this wall are not to begin.
+    /// Set when the jobs after this wall are not to begin.
     all: AtomicBool,
 }
 
@@ -69,7 +69,7 @@ impl StreamEnds {
         }
     }
 
-    /// True if the jobs behind this wall are not to begin.
+    /// True if the jobs after this wall are not to begin.
     pub(super) fn ends_all(&self) -> bool {
         self.all.load(Relaxed)
     }
@@ -112,7 +112,7 @@ pub(super) struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// Adds to a phase, which has ended, what the rules saw.
+    /// Adds the results of the rules to a phase that has ended.
     pub(super) fn finish(self, phase: &mut Phase) {
         phase.outcome.steady = self.steady.and_then(SteadyGroup::outcome);
         phase.outcome.floor_missed = self.floor.and_then(|floor| floor.missed);
@@ -141,11 +141,11 @@ impl Observer for Rules<'_> {
 /// Seconds in which fio judges no rate yet (`__check_min_rate` in its `backend.c`).
 const SETTLE_S: f64 = 2.0;
 
-/// A rate that a stream must have. As by fio it is judged when a request has come back, so that it may be below a
+/// A rate that a stream must have. As in fio it is judged when a request has completed, so that it may be below one
 /// request a cycle.
 struct RateFloorWatch {
     floor: RateFloor,
-    /// Time from which on requests are counted, in seconds; `None` before the first request behind [`SETTLE_S`].
+    /// Time from which requests are counted, in seconds; `None` before the first request after [`SETTLE_S`].
     since_s: Option<f64>,
     /// Requests and bytes since then, of reads and writes.
     sums: [(u64, u64); 2],
@@ -179,7 +179,7 @@ impl RateFloorWatch {
         self.missed.is_some()
     }
 
-    /// Counts the requests of a window. The end of the last slice in which one came back, in seconds.
+    /// Counts the requests of a window. Returns the end of the last slice in which one completed, in seconds.
     fn count(&mut self, window: &Window) -> Option<f64> {
         let mut last = None;
         for (direction, sums) in [Direction::Read, Direction::Write]

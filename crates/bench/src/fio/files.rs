@@ -1,4 +1,4 @@
-//! The files of a job file: opened, laid out, and given to the streams as they want them.
+//! The files of a job file: opened, laid out, and given to the streams.
 
 use std::fs::File;
 use std::io;
@@ -30,7 +30,7 @@ pub(super) struct OpenedTarget {
 
 /// The files of the streams between two walls.
 pub(super) struct Handles {
-    /// By stream, those that it takes turns with, opened for it alone.
+    /// Files by stream that the stream takes turns with, opened for it alone.
     pub of: Vec<Vec<File>>,
     /// True if the page cache is bypassed by all of them.
     pub direct: bool,
@@ -99,10 +99,9 @@ impl OpenedTarget {
         }
     }
 
-    /// Opens the files of the streams between two walls, for each stream its own and when its wall
-    /// begins. As in fio, whose jobs open them themselves: what the page cache is told of a file and
-    /// how far it reads ahead belongs to a descriptor, and what was written or read before a wall
-    /// must not be in memory behind it.
+    /// Opens the files of the streams between two walls, for each stream its own and when its wall begins, as in fio,
+    /// whose jobs open them themselves: the advice on a file and its read-ahead belong to a descriptor, and data that
+    /// was written or read before a wall must not be in memory after it.
     ///
     /// # Errors
     /// When the kernel refuses another descriptor, or a device cannot be synced.
@@ -128,7 +127,7 @@ impl OpenedTarget {
         Ok(handles)
     }
 
-    /// Another descriptor of a file, which does not go through its path, if it has one.
+    /// Opens another descriptor of a file, where possible not through its path.
     fn reopen(&self, number: usize, sync: SyncIo) -> io::Result<File> {
         let access = match self.prepared.writable {
             true => OFlags::RDWR,
@@ -144,7 +143,7 @@ impl OpenedTarget {
         Ok(file)
     }
 
-    /// Tells the page cache what fio would. The kernel may not heed it, and nothing depends on that.
+    /// Gives the page cache the advice that fio would give. The kernel may ignore it, and nothing depends on that.
     fn advise(&self, file: &File, stream: &Stream) -> io::Result<()> {
         if stream.invalidate {
             // fio asks a device to forget its pages with BLKFLSBUF, which writes back those that are

@@ -6,8 +6,8 @@ use record::{Bytes, Stride};
 use super::blocks::{Blocks, read_fraction};
 use super::workload::stride;
 
-/// Limit of the job by what it moved: in bytes, and in requests. Its target, if it is a file or device, has `target`
-/// bytes; the job's size is `total`, of which blocks cover `covered`.
+/// Limit of the job, in bytes and in requests. Its target, if it is a file or device, has `target` bytes; the job's
+/// size is `total`, of which blocks cover `covered`.
 pub(super) fn limit(
     job: &Job,
     blocks: &Blocks,
@@ -46,14 +46,14 @@ pub(super) fn limit(
     Ok((Some(Bytes(bytes)), job.number_ios))
 }
 
-/// So many percent of a size, in bytes.
+/// A percentage of a size, in bytes.
 pub(super) fn share(size: Bytes, percent: u64) -> u64 {
     (u128::from(size.0) * u128::from(percent) / 100) as u64
 }
 
-/// Bytes of one pass: those of the span. A job that skips what lies between its zones begins the span anew until it has
-/// moved as much, as in fio; one that keeps to the rules of zoned disks has less to move, and so has one with holes,
-/// unless the next block would lie behind the target.
+/// Bytes of one pass: those of the span. A job that skips the space between its zones begins the span anew until it
+/// has transferred as much, as in fio. One with the rules of zoned disks transfers less, and so does one with holes,
+/// unless its next block would lie beyond the target.
 fn pass(job: &Job, blocks: &Blocks, target: Option<Bytes>, covered: Bytes) -> u64 {
     let mixed = job.pattern.reads && job.pattern.writes;
     match stride(job) {
@@ -73,8 +73,8 @@ fn pass(job: &Job, blocks: &Blocks, target: Option<Bytes>, covered: Bytes) -> u6
     }
 }
 
-/// Bytes that a job moves by an `io_size` of `given`: so many passes as there are loops, and as in fio more until what
-/// was moved and read back comes to it; but never more than so often `given`.
+/// Bytes that a job transfers by an `io_size` of `given`: as many passes as there are loops, and as in fio more until
+/// the data written and read back comes to it; but never more than `given` for each pass.
 fn by_io_size(job: &Job, blocks: &Blocks, pass: u64, given: u64) -> Option<u64> {
     let pattern = job.pattern;
     // A pass of these does not end with the span.

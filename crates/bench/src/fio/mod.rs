@@ -1,9 +1,9 @@
 //! `bench TARGET --fio JOB.fio`: the jobs of a job file of fio as phases of a run.
 //!
-//! `fiojob` says what the file means; `plan` makes streams of its jobs with the workload that `workload` makes of
-//! each, as much as `limit` says, and behind them those of `compared`; `checks` holds them against the target; `names`
-//! decides which files they are about, `files` opens and lays these out (as many at once as this process may have), `together` runs the streams
-//! between two walls at the same time, and `sum` adds those up that are reported as one.
+//! `fiojob` reads the file; `plan` makes streams of its jobs, with the workloads of `workload` and the limits of
+//! `limit`, followed by the streams of `compared`; `checks` compares them with the target; `names` decides which
+//! files they use, and `files` opens and lays these out (as many at once as this process may have); `together` runs
+//! the streams between two walls at the same time, and `sum` adds up those that are reported as one.
 
 mod blocks;
 mod checks;
@@ -106,8 +106,8 @@ fn on_host(jobs: &[Job], root: &Root) -> Result<Vec<Job>, JobFileErrors> {
     JobFileErrors::or(errors, known)
 }
 
-/// The jobs that `args` ask for: of a job file with what it includes, of fio's options, or of both; `None` where they
-/// ask for none.
+/// The jobs that `args` request: of a job file with its includes, of fio's options, or of both; `None` where they
+/// request none.
 ///
 /// # Errors
 /// All that cannot be read or is not done.
@@ -140,7 +140,7 @@ pub(crate) fn jobs(args: &BenchArgs, context: &Context) -> Result<Option<Vec<Job
     read.map(Some).map_err(refused)
 }
 
-/// Refuses jobs for all that speaks against them, in one answer.
+/// Refuses jobs with all of their errors in one answer.
 fn refused(problems: JobFileErrors) -> Failure {
     match problems.all() {
         [only] => Failure::refused(only.to_string()),
@@ -151,7 +151,7 @@ fn refused(problems: JobFileErrors) -> Failure {
     }
 }
 
-/// An included file lies beside the one that includes it, or where its path says.
+/// The text of an included file, which lies beside the one that includes it, or where its path says.
 fn include(from: &str, name: &str) -> Result<String, String> {
     let beside = Path::new(from).with_file_name(name);
     let path = match beside.is_file() {
@@ -161,7 +161,7 @@ fn include(from: &str, name: &str) -> Result<String, String> {
     text_of(&path).map_err(|error| error.to_string())
 }
 
-/// The text of a file, unless it is longer than any job file: what is named may be a device, or have
+/// The text of a file, unless it is longer than any job file: the name may be that of a device, or the file may have
 /// no end.
 fn text_of(path: &Path) -> io::Result<String> {
     let mut text = String::new();
@@ -219,8 +219,7 @@ impl Session<'_> {
     }
 }
 
-/// Number of files open at once: those of the jobs, and those that the streams between two walls have open,
-/// each its own, beside them.
+/// Number of files open at once: those of the jobs, and the separate ones of the streams between two walls.
 fn open_at_once(plan: &FioPlan) -> u64 {
     let of_stream =
         |stream: &Stream| stream.files.len() as u64 + descriptors::of_thread(stream.interface);

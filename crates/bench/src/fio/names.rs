@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use fiojob::{FioError, Job, JobFileErrors};
 
-/// For each job the files of each of its clones, by number.
+/// Files of the jobs and their clones, by number.
 pub(super) struct Names {
-    /// By job and clone.
+    /// Numbers of the files by job and clone.
     pub of: Vec<Vec<Vec<usize>>>,
     /// Number of files.
     pub count: usize,
@@ -112,8 +112,8 @@ fn is_same(one: &Path, other: &Path) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// A directory: files of our own, one for each name that fio would use. They bear no name, so the
-/// names only say which jobs and clones share a file.
+/// Files in a directory: one for each name that fio would use. They have no names here; the names only decide which
+/// jobs and clones share a file.
 fn in_directory(
     job: &Job,
     clone: u32,
@@ -165,7 +165,7 @@ fn in_directory(
     Ok(numbers.collect())
 }
 
-/// More files than this are not opened for one job.
+/// Maximum number of files that are opened for one job.
 const MOST_FILES: usize = 1024;
 
 /// A name that `option` of a job gives to a file of its own, relative to the target.

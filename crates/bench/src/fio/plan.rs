@@ -1,4 +1,4 @@
-//! Streams: what each clone of each job does, as a workload on files.
+//! Streams: the work of each clone of each job, as a workload on files.
 
 use engine::IoInterface;
 use fiojob::{Amount, Distribution, FioError, IoEngine, Job, JobFileErrors, ZoneMode};
@@ -72,8 +72,8 @@ impl FioPlan {
         }
     }
 
-    /// True if a job waits for one of the last wall, and so begins another. Jobs there that it does not wait
-    /// for hold it back too, which a note says.
+    /// True if a job waits for one of the last wall, and so begins another wall. Jobs of the last wall that it does
+    /// not wait for hold it back too, which a note says.
     fn waits(&mut self, job: &Job, jobs: &[Job]) -> Result<bool, FioError> {
         let Some(other) = &job.wait_for else {
             return Ok(false);
@@ -128,7 +128,7 @@ impl FioPlan {
     }
 }
 
-/// Checks that a stream begins to count, begins, and trims as those do that it is summed with: otherwise windows of
+/// Checks that a stream begins, begins to count, and trims as those do that it is summed with: otherwise windows of
 /// different times, or trims and writes, would be added up.
 fn check_sum(job: &Job, stream: &Stream, wall: &[Stream]) -> Result<(), FioError> {
     let check = |option, differs: &dyn Fn(&Stream) -> bool, why: &str| {
@@ -227,8 +227,8 @@ fn stream(
     })
 }
 
-/// Checks that the zones of a random job lie in the part of a file that it uses. fio ends the job at the first request
-/// behind it.
+/// Checks that the zones of a random job lie in the part of a file that it uses. fio ends the job at the first
+/// request beyond it.
 fn check_zones(job: &Job, span: Bytes) -> Result<(), FioError> {
     let Distribution::ZonedBytes(zones) = &job.distribution else {
         return Ok(());
@@ -267,7 +267,7 @@ fn offset(job: &Job, clone: usize, size: Option<Bytes>) -> Result<u64, FioError>
         .ok_or_else(|| job.error("offset", "it is too far out"))
 }
 
-/// No file is larger (a PiB).
+/// Largest size of a file (a PiB).
 const LARGEST: u64 = 1 << 50;
 
 /// Bytes that the job uses of all its files together.

@@ -38,8 +38,8 @@ pub(super) fn put(job: &Job, clone: usize, blocks: &Blocks, span: Bytes, details
     details.non_fatal = non_fatal(rules);
 }
 
-/// Time by which a clone begins later, in microseconds. fio draws one of a range: here the clones are spread evenly over
-/// it, and those that are reported as one, which must begin together, begin in its middle.
+/// Time by which a clone begins later, in microseconds. fio draws one of a range: here the clones are spread evenly
+/// over it, and clones that are reported as one, which must begin together, begin in its middle.
 fn delay_us(job: &Job, clone: usize) -> u64 {
     let (number, of) = match job.group_reporting {
         true => (0, 1),
@@ -56,7 +56,7 @@ fn non_fatal(rules: &Rules) -> Option<NonFatal> {
     })
 }
 
-/// Data that compresses or repeats, where it is asked for. The data that is verified is made for that.
+/// Data that compresses or repeats, where it is requested. Data that is verified is made for the verification.
 fn contents(rules: &Rules, blocks: &Blocks, span: Bytes) -> Option<Contents> {
     let is_shaped = rules.zeros || !rules.buffer_pattern.is_empty();
     let percent = match (rules.compress_percent, is_shaped) {
@@ -120,7 +120,7 @@ fn threads(rules: &Rules, clone: usize) -> Option<ThreadSettings> {
     (settings != ThreadSettings::default()).then_some(settings)
 }
 
-/// Priority of all of a job's I/O. As in fio a level without a class is one of best effort.
+/// Priority of all I/O of a job. As in fio a level without a class is one of best effort.
 fn priority(rules: &Rules) -> Option<Priority> {
     /// IOPRIO_CLASS_BE.
     const BEST_EFFORT: u8 = 2;
@@ -180,7 +180,7 @@ fn steady_state(rules: &Rules, steady: SteadyStateRule) -> SteadyState {
     }
 }
 
-/// One number is of both directions, of which a job may have one only.
+/// The floor of a job. A number that is given alone holds for both directions, of which the job may have one only.
 fn floor(rules: &Rules, pattern: IoPattern) -> Option<RateFloor> {
     let of_reads = |least: u64| if pattern.reads { least } else { 0 };
     let of_writes = |least: u64| if pattern.writes { least } else { 0 };
@@ -206,7 +206,7 @@ fn max_latency(rules: &Rules) -> Option<MaxLatency> {
     })
 }
 
-/// Notes on what is not done as it is named, as sentences.
+/// Notes on options that are replaced by the nearest thing, as sentences.
 pub(super) fn notes(job: &Job) -> Vec<String> {
     let name = &job.name;
     let mut notes: Vec<String> = job

@@ -13,7 +13,7 @@ pub(super) struct SteadyGroup {
 
 #[derive(Default)]
 struct State {
-    /// By second: how many members were seen, and their sums.
+    /// Number of members seen by second, and the sums of their counts.
     seconds: Vec<(usize, Sums)>,
     last: Option<Steady>,
 }
@@ -36,7 +36,7 @@ impl SteadyGroup {
         }
     }
 
-    /// A window of one of the streams is complete. True if the steady state is there.
+    /// Takes a complete window of one of the streams. True if the steady state is reached.
     pub(super) fn window(&self, window: &Window) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let second = window.t_s.round() as usize;
@@ -121,7 +121,7 @@ fn add(sums: &mut Sums, window: &Window) {
     }
 }
 
-/// Slope of the least squares line through values at equal distances, by distance.
+/// Slope of the least squares line through values at equal distances, for one distance.
 fn slope(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let middle = (count - 1.0) / 2.0;

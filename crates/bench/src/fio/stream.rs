@@ -4,22 +4,22 @@ use engine::IoInterface;
 use fiojob::{ExitWhat, SyncIo};
 use record::{Bytes, JobOptions, Workload};
 
-/// One clone of a job.
+/// A stream: one clone of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Stream {
     /// The name of the phase that it is, where it is not summed with others.
     pub name: String,
     /// The job's name.
     pub job: String,
-    /// Streams of one group are summed; `None` where it stands alone.
+    /// Number of the group that is summed; `None` where it is reported by itself.
     pub group: Option<usize>,
     /// Number of the group that it belongs to, reported as one or not.
     pub number: usize,
-    /// Its workload.
+    /// Workload of the stream.
     pub workload: Workload,
     /// Bytes of each file that it uses.
     pub span: Bytes,
-    /// Its files, by number.
+    /// Files of the stream, by number.
     pub files: Vec<usize>,
     /// Interface to the kernel.
     pub interface: IoInterface,
@@ -27,15 +27,15 @@ pub(super) struct Stream {
     pub zoned: bool,
     /// True if the page cache is bypassed.
     pub direct: bool,
-    /// Through the page cache: whether it forgets the files first.
+    /// True if the files are dropped from the page cache first, where it is not bypassed.
     pub invalidate: bool,
-    /// Through the page cache: whether the kernel is told how they are read.
+    /// True if the kernel gets advice on how the files are read, where the page cache is not bypassed.
     pub advise: bool,
     /// `randseed=`.
     pub seed: u64,
     /// Writes are synchronous.
     pub sync_io: SyncIo,
-    /// Those that end with it.
+    /// Streams that end together with this one.
     pub exits: Option<ExitWhat>,
 }
 

@@ -80,8 +80,8 @@ pub(super) fn phase(
     sum
 }
 
-/// The share of their time in which the streams waited that ran in a window. Those that had ended
-/// neither waited nor worked.
+/// Share of the time of the streams that ran in a window in which they waited. Streams that had ended neither waited
+/// nor worked.
 fn idle_fraction<'a>(windows: impl Iterator<Item = &'a Window>) -> f64 {
     let (mut idle, mut all) = (0.0, 0.0);
     for window in windows {
@@ -91,8 +91,8 @@ fn idle_fraction<'a>(windows: impl Iterator<Item = &'a Window>) -> f64 {
     if all > 0.0 { idle / all } else { 0.0 }
 }
 
-/// The workload that streams add up to. Where they differ in what cannot be added, it has their
-/// mean, and its details say so.
+/// The workload that streams add up to. Where they differ in a value that cannot be added, it has their mean, and its
+/// details say so.
 fn workload(streams: &[&Stream]) -> Workload {
     let first = &streams[0].workload;
     let count = streams.len() as f64;

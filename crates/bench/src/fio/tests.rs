@@ -370,7 +370,7 @@ fn a_phase_carries_the_options_that_it_was_given() {
     assert!(mixed.mixed && mixed.options.is_empty());
 }
 
-/// Of 32 jobs 31 end at once; what the last one's windows say must not be thinned by those.
+/// 31 of 32 jobs end at once; the last one's windows must not be thinned by those.
 #[test]
 fn a_stream_that_has_ended_has_no_say_in_how_idle_the_others_are() {
     let text = "[job]\nrw=randread\nsize=2m\nnumjobs=32\ngroup_reporting\n";

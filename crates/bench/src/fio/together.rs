@@ -30,7 +30,7 @@ pub(super) struct FioResult {
     pub names: Vec<String>,
     /// True if the page cache was bypassed by all that ran.
     pub direct: bool,
-    /// True if a job that ended keeps those behind its wall from beginning.
+    /// True if a job that ended keeps those after its wall from beginning.
     pub by_rule: bool,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Wall<'a> {
         })
     }
 
-    /// Runs them all. The first leads: it shows progress and reads the kernel's counters.
+    /// Runs all streams. The first leads: it shows progress and reads the kernel's counters.
     fn run(
         &self,
         names: &str,
@@ -221,7 +221,7 @@ impl<'a> Wall<'a> {
     }
 }
 
-/// A stream has ended: its phase with what its rules saw, and others end that are to end with it.
+/// Completes a stream: adds the results of its rules to its phase, and ends other streams that are to end with it.
 fn ended(
     phase: Result<Phase, EngineError>,
     rules: Rules<'_>,
@@ -235,7 +235,7 @@ fn ended(
     Ok(phase)
 }
 
-/// Does `work`, and stops all streams when a signal comes meanwhile.
+/// Runs `work`, and stops all streams when a signal comes meanwhile.
 fn heeding<'env, T>(
     interrupt: &'env AtomicBool,
     stop: &'env AtomicBool,
@@ -256,7 +256,7 @@ fn heeding<'env, T>(
     })
 }
 
-/// Ends the thread that looks for a signal, which a scope waits for also when the work panics.
+/// Ends the thread that waits for a signal; the scope waits for that thread even when the work panics.
 struct SignalThreadEnd(Arc<AtomicBool>);
 
 impl Drop for SignalThreadEnd {

@@ -89,8 +89,8 @@ pub(super) fn workload(
     workload
 }
 
-/// Pauses of a job. As in fio a time of I/O before each takes the place of one request, and is beside a number that
-/// is given.
+/// Pauses of a job. As in fio a time of I/O before each pause takes the place of one request, and is combined with a
+/// given number.
 fn think(job: &Job) -> Option<ThinkTime> {
     let by_time_only = job.think_io_us > 0 && !job.given.contains_key("thinktime_blocks");
     (job.think_us > 0).then(|| ThinkTime {
@@ -101,8 +101,8 @@ fn think(job: &Job) -> Option<ThinkTime> {
     })
 }
 
-/// The options with which fio would do the same as what is reported as one: all clones where they
-/// are summed, and else a single one, which begins at `offset`.
+/// The options with which fio would do the same as the phase that is reported: all clones where they are summed, and
+/// else a single one, which begins at `offset`.
 fn options(job: &Job, offset: Bytes) -> Vec<(String, String)> {
     let mut given = job.given.clone();
     if !job.group_reporting && job.numjobs > 1 {
@@ -117,8 +117,8 @@ fn options(job: &Job, offset: Bytes) -> Vec<(String, String)> {
         .collect()
 }
 
-/// fio's map of blocks that were drawn is kept for blocks of one size only, and without blockalign. A job that ages
-/// an SSD comes to each block, whatever it says of the map.
+/// Distribution of random offsets. As in fio, the map of drawn blocks is kept for blocks of one size only, and
+/// without blockalign. A job that ages an SSD comes to each block, whatever the option of the map says.
 fn spread(job: &Job, sizes_differ: bool) -> RandomDistribution {
     let aligned = job.align.read.or(job.align.write).is_some();
     match &job.distribution {
@@ -195,7 +195,7 @@ pub(super) fn stride(job: &Job) -> Option<Stride> {
     }
 }
 
-/// Requests of a random job that continue others. A direction that it has not has none.
+/// Requests of a random job that continue others. A direction without requests has none.
 fn sequential_runs(job: &Job) -> Option<SequentialRuns> {
     let drawn = |occurs: bool, percent: u64| if occurs { percent as f64 / 100.0 } else { 1.0 };
     (job.pattern.random && !job.draws_all()).then(|| SequentialRuns {

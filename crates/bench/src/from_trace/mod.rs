@@ -26,10 +26,9 @@ use crate::target::{self, Prepared};
 use crate::{layout, phases};
 use ui::exit::{ExitClass as _, Failure, sentence};
 
-/// Most I/Os in flight, unless the user says it: more than any device takes, so that the target's own queue is what
-/// they wait in.
+/// Default maximum of I/Os in flight: more than any device takes, so that they wait in the target's own queue.
 const MOST_IN_FLIGHT: u32 = 4096;
-/// I/Os in flight of a replay as fast as it goes.
+/// I/Os in flight of a replay at full speed.
 const ASAP_DEPTH: u32 = 32;
 /// Name of the phase that a replay is.
 pub const REPLAY: &str = "replay";
@@ -42,7 +41,7 @@ pub(crate) struct ReadyTrace {
     prepared: Vec<Prepared>,
 }
 
-/// Settings that the arguments ask for.
+/// Settings of the replay by the arguments.
 fn settings(args: &BenchArgs) -> ReplaySettings {
     let options = &args.replay_options;
     let pace = options.pace.unwrap_or(Pace::Recorded);

@@ -1,4 +1,4 @@
-//! The verb `import`: what other tools measured is kept beside what this program measured.
+//! The verb `import`: results of other tools are kept beside those of this program.
 
 pub mod args;
 
@@ -19,12 +19,11 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::table::wrap;
 
-/// More than hundreds of fio's longest documents; a device that was named by mistake is larger. As a
-/// tree one document takes some times the memory of its text.
+/// Largest input: more than hundreds of fio's longest documents. A device that was named by mistake is larger. As a
+/// tree, a document takes several times the memory of its text.
 const LARGEST: u64 = 64 << 20;
 
-/// Number of names that are tried for a run. Four letters stand behind the second, so that among hundreds of
-/// documents of one second some pair meets.
+/// Number of names that are tried for a run whose own is taken.
 const ATTEMPTS: u64 = 100;
 
 /// Reads all files, and keeps all that they hold, or nothing when one of them is not understood.
@@ -61,8 +60,8 @@ fn named(file: &Path) -> String {
     }
 }
 
-/// Content of a file, or of standard input. Bytes that are not UTF-8 may stand in somebody's path, and are no
-/// reason to refuse the figures beside it.
+/// Content of a file, or of standard input. Bytes that are not UTF-8 may occur in a path, and are no reason to refuse
+/// the figures.
 fn text_of(file: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     let mut source: Box<dyn Read> = match file.as_os_str() == "-" {
@@ -102,7 +101,7 @@ fn name(run: &mut ImportedRun, entropy: u64) {
 struct ImportedEntry {
     run: ImportedRun,
     judged: ImportConclusion,
-    /// True if the ledger had the same already, under the run's id.
+    /// True if the ledger had the same run already, under this id.
     already_kept: bool,
 }
 
@@ -129,7 +128,7 @@ fn keep_all(runs: Vec<ImportedRun>, context: &Context) -> Result<Vec<ImportedEnt
     Ok(kept)
 }
 
-/// Keeps a run, under another name where its own is taken. Where the ledger has the same already, the run takes
+/// Keeps a run, under another name where its own is taken. Where the ledger has the same run already, the run gets
 /// that one's name.
 fn keep(
     ledger: &mut Ledger,
@@ -182,16 +181,19 @@ fn sentences(runs: &[ImportedEntry], dry: bool, columns: usize) -> String {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ImportBody<'a> {
+    /// True if nothing was kept (`--dry-run`).
     dry_run: bool,
+    /// Runs of the files, in the order of the files.
     runs: Vec<ImportedBody<'a>>,
 }
 
+/// An imported run.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ImportedBody<'a> {
     #[serde(flatten)]
     run: ImportedDocument<'a>,
-    /// True if the ledger had the same already, under the run's id.
+    /// True if the ledger had the same run already, under the run's id.
     already_kept: bool,
 }
 

@@ -117,7 +117,7 @@ impl Comparison {
         Some(Outcome::of(judgements))
     }
 
-    /// No, where the gate does not let B pass.
+    /// End of the command: `No` where the gate does not let B pass.
     pub(super) fn answer(&self) -> CommandEnd {
         let allows = self.limit.is_some_and(|limit| limit.allows_inconclusive);
         match self.outcome() {
@@ -223,31 +223,42 @@ impl Comparison {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ComparisonBody<'a> {
+    /// Id of the first run, the baseline.
     a: &'a RunId,
+    /// Id of the second run.
     b: &'a RunId,
+    /// Rates of each kind of request of each phase that both runs have.
     phases: Vec<RowDocument<'a>>,
+    /// Phases that only one run has, differences between the workloads and invalid runs, as sentences.
     remarks: &'a [String],
-    /// Share by which B may be slower; `null` without a limit, as the four keys below.
+    /// Share by which B may be slower, of `--fail-if-slower`; null without that option, as the four keys below.
     fail_if_slower: Option<f64>,
+    /// True with `--allow-inconclusive`.
     allow_inconclusive: Option<bool>,
+    /// Outcome of the comparison with the limit: `slower`, `inconclusive` or `passed`.
     outcome: Option<&'static str>,
-    /// `null` too where the gate is inconclusive.
+    /// True if anything is slower than the limit allows; null also where the outcome is `inconclusive`.
     slower: Option<bool>,
+    /// True if anything could not be judged, or nothing was compared.
     inconclusive: Option<bool>,
+    /// Comparisons that could not be judged, with the reason; empty without `--fail-if-slower`.
     inconclusive_phases: Vec<InconclusiveDocument<'a>>,
 }
 
-/// A comparison of which the gate can say nothing.
+/// A comparison of which `--fail-if-slower` cannot be judged.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct InconclusiveDocument<'a> {
+    /// Name of the phase in A, with that in B behind it in brackets where it differs.
     name: &'a str,
+    /// Kind of request, such as `read`; null where B does not have the phase.
     direction: Option<&'static str>,
+    /// Reason, as a clause.
     reason: &'a str,
 }
 
-/// The phases that belong together, by their places: those of one name, the second of a name with
-/// the second, and then those of other names that do the same work, since every tool has its own.
+/// Pairs of phases that belong together, by their indices: phases of the same name (the second of a name with the
+/// second), and then phases of other names that do the same work, since every tool has its own names.
 fn pairs(a: &[SidePhase], b: &[SidePhase]) -> Vec<(usize, usize)> {
     let mut pairs: Vec<(usize, usize)> = Vec::new();
     let same: fn(&SidePhase, &SidePhase) -> bool = |a, b| a.name == b.name;

@@ -58,7 +58,7 @@ pub fn runs(args: &RunsArgs, context: &mut Context) -> Outcome {
     Ok(CommandEnd::Done)
 }
 
-/// Removes all that are named, or none: each is searched for before the first is removed.
+/// Removes all named runs, or none: each is searched for before the first is removed.
 fn remove(ledger: &mut Ledger, words: &[String], context: &mut Context) -> Outcome {
     let mut ids = Vec::new();
     for word in words {
@@ -118,7 +118,7 @@ fn list_text(found: &[RunSummary], filter: &Filter, columns: usize) -> String {
     layout(&COLUMNS, &rows, columns)
 }
 
-/// A dash for what another tool's output does not say.
+/// The text, or a dash where another tool's output does not have it.
 fn known(text: &str) -> String {
     match text {
         "" => "–".to_owned(),
@@ -130,23 +130,30 @@ fn known(text: &str) -> String {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RunsBody<'a> {
+    /// Runs in the ledger.
     runs: Vec<RunBody<'a>>,
 }
 
+/// A run in the ledger.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RunBody<'a> {
+    /// Id of the run.
     run: &'a RunId,
+    /// Start of the run.
     started: Timestamp,
-    /// `null` where another tool's output does not say.
+    /// Host that it ran on; null where another tool's output does not say.
     hostname: Option<&'a str>,
-    /// `null` where another tool's output does not say.
+    /// Path of the target, as it was given; null where another tool's output does not say.
     target: Option<&'a str>,
+    /// Block device below the target; null where there is none or it is not known.
     device: &'a Option<String>,
+    /// Name of the suite, or of the tool whose output was imported.
     suite: &'a str,
     /// Names of its phases.
     phases: &'a [String],
     origin: &'a Origin,
+    /// True if a signal ended the run before its last phase was done.
     interrupted: bool,
     verdict: Verdict,
 }
@@ -170,16 +177,16 @@ fn list_document(found: &[RunSummary]) -> String {
     ui::json::document("runs", &body)
 }
 
-/// A run as it is kept, and what this version concludes of it.
+/// A run as it is kept, and the conclusions of this version.
 enum ConcludedRun {
-    /// Measured here.
+    /// Measured by this program.
     Measured(Box<Run>, Conclusion),
-    /// Another tool's.
+    /// Imported from another tool.
     Imported(Box<ImportedRun>, ImportConclusion),
 }
 
 impl ConcludedRun {
-    /// Its data for a comparison.
+    /// Data of the run for a comparison.
     fn side(&self) -> Side {
         match self {
             ConcludedRun::Measured(run, conclusion) => Side::measured(run, conclusion),
@@ -187,7 +194,7 @@ impl ConcludedRun {
         }
     }
 
-    /// Its document.
+    /// JSON document of the run.
     fn document(&self) -> String {
         match self {
             ConcludedRun::Measured(run, conclusion) => views::json::document(run, conclusion),

@@ -55,6 +55,7 @@ pub(super) fn remove(
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RemovedBody {
+    /// Number of the recording that was removed.
     removed: i64,
 }
 
@@ -109,24 +110,33 @@ fn minute(at: Timestamp) -> String {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RecordingsBody<'a> {
+    /// Recordings in the ledger.
     recordings: Vec<RecordingBody<'a>>,
 }
 
+/// A recording of `watch --record`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RecordingBody<'a> {
     /// Number by which it is removed.
     recording: i64,
+    /// Host that was recorded.
     hostname: &'a str,
+    /// Start of the first sample that is kept.
     from: Timestamp,
+    /// End of the last sample.
     to: Timestamp,
     /// True while `watch` still writes it.
     open: bool,
-    /// Samples as they were taken.
+    /// Number of samples kept as they were taken.
     samples: u64,
+    /// Number of samples thinned out to one a minute.
     samples_per_minute: u64,
+    /// Number of samples thinned out to one an hour.
     samples_per_hour: u64,
+    /// Number of findings in the recording.
     findings: u64,
+    /// Bytes that the samples take in the ledger.
     bytes: Bytes,
 }
 

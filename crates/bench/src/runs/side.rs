@@ -1,4 +1,4 @@
-//! One of two runs that are compared, measured or imported: what a comparison needs of either.
+//! One of two runs that are compared, measured or imported: the data that a comparison needs.
 
 use record::{Activity, Direction, ImportedRun, Pattern, Phase, PhaseSummary, Run, RunId, Verdict};
 
@@ -18,7 +18,7 @@ pub(super) struct Side {
 /// A phase.
 pub(super) struct SidePhase {
     pub(super) name: String,
-    /// Its work, to tell whether another phase did the same.
+    /// Work of the phase, to tell whether another phase did the same.
     pub(super) work: Work,
     /// The same as a sentence's part.
     pub(super) described: String,
@@ -39,7 +39,7 @@ pub(super) struct SideFlow {
 }
 
 impl Side {
-    /// A run that was measured here.
+    /// Data of a run that this program measured.
     pub(super) fn measured(run: &Run, conclusion: &Conclusion) -> Side {
         let phases = run.phases.iter().zip(&conclusion.phases);
         Side {
@@ -128,7 +128,7 @@ fn imported_phase(phase: &PhaseSummary) -> SidePhase {
     }
 }
 
-/// Word for the page cache's use.
+/// The use of the page cache in a word.
 fn way(direct: bool) -> &'static str {
     match direct {
         true => "past the page cache",

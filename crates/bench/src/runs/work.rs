@@ -1,4 +1,4 @@
-//! Work of a phase, as far as it is known, to tell whether another did the same.
+//! Work of a phase, as far as it is known, to decide whether another phase did the same.
 
 use record::{
     JobOptions, OneSidedRate, Pattern, Phase, RandomDistribution, SequentialRuns, SizeShare,
@@ -7,7 +7,7 @@ use record::{
 
 use ui::format::engine;
 
-/// Work of a phase. What is not known is `None`, and differs from nothing.
+/// Work of a phase. An unknown value is `None`, and differs from nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Work {
     pattern: Option<Pattern>,
@@ -28,7 +28,7 @@ pub(super) struct Work {
 /// Extended options.
 #[derive(Clone, Debug, PartialEq)]
 struct WorkloadRequest {
-    /// Of reads, and of writes; empty where all have one size.
+    /// Sizes of reads, and of writes; empty where all have one size.
     sizes: [Vec<SizeShare>; 2],
     offset: u64,
     files: u32,
@@ -36,17 +36,17 @@ struct WorkloadRequest {
     skew: Option<RandomDistribution>,
     /// True if every block is drawn before any is drawn again.
     once: Option<bool>,
-    /// Where there is a rate: true if requests are due at equal gaps.
+    /// True if requests are due at equal gaps; `None` where there is no rate.
     even_rate: Option<bool>,
-    /// Where there are syncs: true if they are fsync(2).
+    /// True if syncs are fsync(2); `None` where there are none.
     full_sync: Option<bool>,
-    /// Where files themselves are the work: their differences.
+    /// Sizes and directories of small files, where files themselves are the work.
     small_files: Option<SmallFiles>,
     /// True if writes are discards.
     trims: bool,
     /// True if each write follows a discard.
     trims_first: bool,
-    /// Details that only a phase that was measured here has.
+    /// Details that only a phase measured by this program has.
     course: Option<Box<WorkPattern>>,
 }
 
@@ -75,7 +75,7 @@ impl WorkPattern {
 }
 
 impl Work {
-    /// Of a phase that was measured here. `direct` says whether the page cache was bypassed.
+    /// The work of a phase that was measured here. `direct` says whether the page cache was bypassed.
     pub(super) fn measured(phase: &Phase, direct: bool) -> Work {
         let w = &phase.workload;
         let plain = JobOptions::default();
@@ -110,9 +110,9 @@ impl Work {
         }
     }
 
-    /// Of another tool's phase. Between two tools, threads of depth one and one thread of depth ten
-    /// are the same work, and so are their ways to the kernel and whether a block may be drawn again
-    /// before all were, of which every tool has its own: they stay unknown.
+    /// The work of another tool's phase. Between two tools, threads of depth one and one thread of depth ten are the
+    /// same work. Their interfaces to the kernel, and whether a block may be drawn again before all were, differ by
+    /// tool: they stay unknown.
     pub(super) fn imported(w: &WorkSummary) -> Work {
         let in_flight = w.threads.zip(w.depth);
         let random = w.pattern != Some(Pattern::Sequential);
@@ -154,8 +154,8 @@ impl Work {
             || asked.is_some_and(|(a, b)| a.differs(b))
     }
 
-    /// True if two phases of unlike names do the same: enough is known of both, and nothing of it differs.
-    /// The span may: tools have files of their own sizes, which a remark tells.
+    /// True if two phases of unlike names do the same: enough is known of both, and no known value differs. The span
+    /// may differ: tools have files of their own sizes; a remark says so.
     pub(super) fn is_like(&self, other: &Work) -> bool {
         let sized = |work: &Work| {
             let asked = work.asked.as_ref();
@@ -195,7 +195,7 @@ impl WorkloadRequest {
         }
     }
 
-    /// Without what has no meaning where there is no rate, or no sync.
+    /// Leaves out the options that have no meaning without a rate, or without syncs.
     fn with(
         self,
         rate: Option<f64>,
@@ -235,7 +235,7 @@ fn apart<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
     a.zip(b).is_some_and(|(a, b)| a != b)
 }
 
-/// Shares that differ by more than what they are rounded to.
+/// True for shares that differ by more than their rounding.
 fn far_apart(a: Option<f64>, b: Option<f64>) -> bool {
     a.zip(b).is_some_and(|(a, b)| (a - b).abs() > 0.005)
 }

@@ -11,11 +11,11 @@ use crate::trials::{WINDOWS, trials};
 
 /// The rate to begin with.
 const FIRST_RATE: f64 = 100.0;
-/// A trial lasts for so many requests at least, unless its time was requested: fewer than 500 say
-/// nothing of one in a hundred.
+/// Minimum number of requests of a trial, unless its time was requested: fewer than 500 say nothing about one in a
+/// hundred.
 const LEAST_REQUESTS: f64 = 800.0;
 
-/// The phase that stands for all. Its precision is how close the bounds of the answer shall come.
+/// The phase that stands for all trials. Its precision is the requested distance of the answer's bounds.
 pub(crate) fn pattern() -> PhasePlan {
     let workload = Workload {
         block: Bytes::kib(16),

@@ -1,4 +1,4 @@
-//! The classic suites: what each measures, and in which order. `answer` says what came of it.
+//! The classic suites: what each measures, and in which order. `answer` has their results.
 
 pub(crate) mod bonnie;
 pub(crate) mod curve;
@@ -15,9 +15,8 @@ use crate::phase_plan::PhasePlan;
 use crate::schedule::{FixedSchedule, Schedule};
 use crate::suite_kind::Suite;
 
-/// The schedule of the suite that `args` ask for, on a target of so many bytes whose disks take
-/// requests of up to `whole` in one piece. `phases` are what the suite plans before it has seen
-/// anything.
+/// The schedule of the suite that `args` request, on a target of so many bytes whose disks take requests of up to
+/// `whole` in one piece. `phases` are those that the suite plans before it has measured anything.
 ///
 /// # Errors
 /// When the target is too small for the suite.

@@ -23,11 +23,11 @@ use ui::exit::{ExitClass as _, Failure};
 
 /// The threads of a cell.
 const THREADS: [u32; 2] = [1, 64];
-/// A cell ends after so many requests,
+/// Number of requests after which a cell ends.
 const REQUESTS: u64 = 1_000_000;
-/// or after so long.
+/// Longest time of a cell.
 const LONGEST: Nanos = Nanos::from_secs(60);
-/// More files are not opened: each takes a descriptor.
+/// Maximum number of files: each takes a descriptor.
 const MOST_FILES: u32 = 512;
 
 /// Files of one size.

@@ -10,7 +10,7 @@ use crate::schedule::Schedule;
 
 /// Number of zones.
 pub(crate) const ZONES: u64 = 64;
-/// A zone has room for so many requests at least.
+/// Minimum number of requests in a zone.
 const LEAST_REQUESTS: u64 = 16;
 /// The smallest request that is chosen for a small target.
 const LEAST_BLOCK: Bytes = Bytes::kib(4);
@@ -111,13 +111,13 @@ impl Zones {
         })
     }
 
-    /// The zone that is read as the `nth`: the number with its six bits reversed, so that any run
-    /// of zones is spread over the whole target.
+    /// The zone that is read as the `nth`: the number with its six bits reversed, so that consecutive reads are
+    /// spread over the whole target.
     fn order(nth: u64) -> u64 {
         nth.reverse_bits() >> (u64::BITS - ZONES.trailing_zeros())
     }
 
-    /// Start of a zone: the last one ends where the target does, but for a request.
+    /// Start of a zone: the last one ends where the target ends, but for a request.
     fn start(&self, zone: u64) -> Bytes {
         let exact = u128::from(self.span.0) * u128::from(zone) / u128::from(ZONES);
         Bytes(exact as u64).round_down(self.pattern.workload.block)

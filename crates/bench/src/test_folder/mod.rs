@@ -1,9 +1,9 @@
-//! The directory of the tests of small files. It must have a name, as they must, so a kill leaves
-//! it behind: its own lock tells whether its owner is alive, and the next start removes it.
+//! The directory of the tests of small files. Unlike the test file it must have a name, so a kill leaves it behind:
+//! its own lock shows whether its owner is alive, and the next start removes it.
 //!
 //! Remains of a killed run are removed only if all of them are disksmith's: the directory has exactly a name that
-//! we give, is this user's and no other may enter it, and so has whatever lies in it. With anything
-//! else in it, it stays as it is, and the run says so.
+//! this program gives, it is owned by this user and no other may enter it, and the same holds for everything in it.
+//! With anything else in it, the directory stays as it is, and the run reports it.
 
 pub(crate) mod names;
 
@@ -21,11 +21,11 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-/// Number of tries of a name: another start may take the directory for abandoned before it is locked.
+/// Number of names that are tried: another start may take the directory for abandoned before it is locked.
 const ATTEMPTS: u32 = 10;
 
-/// The directory, which is removed with the directories in it. Whoever puts files there removes
-/// them before.
+/// The directory, which is removed with the directories in it. Files in it must be removed before by those that put
+/// them there.
 pub(crate) struct Folder {
     parent: OwnedFd,
     name: CString,
@@ -64,7 +64,7 @@ impl Folder {
         ))
     }
 
-    /// Its descriptor.
+    /// Descriptor of the folder.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
@@ -86,11 +86,11 @@ impl Drop for Folder {
 /// Result for a directory whose owner is gone.
 #[derive(Debug, PartialEq)]
 pub(crate) enum LeftoverFolder {
-    /// It is gone, with what was in it.
+    /// The directory was removed, with its contents.
     Removed(PathBuf),
-    /// It is as it was, since this is not ours: the directory, or what of it.
+    /// The directory was left, since part of it is not this program's: the directory, and that part.
     Kept(PathBuf, PathBuf),
-    /// It is as it was, since another host may be using it.
+    /// The directory was left, since another host may be using it.
     Shared(PathBuf),
 }
 
@@ -116,8 +116,8 @@ impl LeftoverFolder {
     }
 }
 
-/// Removes directories in `parent` that bear our name, whose owner is gone and which hold nothing
-/// that is not ours. Returns what became of each that no run of this host uses.
+/// Removes directories in `parent` that have this program's name, whose owner is gone and which hold nothing foreign.
+/// Returns the result for each that no run of this host uses.
 pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftoverFolder> {
     match space::of(parent) {
         Ok(space) => remove_on(space.medium(), parent),
@@ -125,9 +125,9 @@ pub(crate) fn remove_left_over(parent: &Path) -> Vec<LeftoverFolder> {
     }
 }
 
-/// As [`remove_left_over`], on a file system of this kind: the locks of one that other hosts may
-/// mount too are of each host alone (NFS has none for directories, FUSE mostly none), so there
-/// nobody can tell what is abandoned.
+/// Does the same as [`remove_left_over`] on a file system of this kind. The locks of one that other hosts may mount
+/// too hold for one host alone (NFS has none for directories, FUSE mostly none), so nobody can tell there what is
+/// abandoned.
 fn remove_on(medium: FilesystemMedium, parent: &Path) -> Vec<LeftoverFolder> {
     let shared = matches!(medium, FilesystemMedium::Network | FilesystemMedium::Fuse);
     let Ok(above) = open_parent(parent) else {
@@ -155,8 +155,7 @@ fn remove_on(medium: FilesystemMedium, parent: &Path) -> Vec<LeftoverFolder> {
         .collect()
 }
 
-/// The directory of that name, if what came of locking it is `enough`, and it is still the one of
-/// that name.
+/// The directory of that name, if the result of locking it is `enough`, and it still has that name.
 fn locked(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -173,7 +172,7 @@ fn locked(
     (own.st_dev == named.st_dev && own.st_ino == named.st_ino).then_some(directory)
 }
 
-/// Opens the directory that a user has named, which may be by a link. It need not be readable.
+/// Opens the directory that a user has named, which may be a link. It need not be readable.
 ///
 /// # Errors
 /// When it is not there, or no directory.
@@ -182,25 +181,24 @@ pub(crate) fn open_parent(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-/// Opens a directory by the name that it has in another. A link in its place is not followed, since
-/// nobody has named it.
+/// Opens a directory by the name that it has in another. A link in its place is not followed, since no user has named
+/// it.
 fn open_directory(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(at, path, flags, Mode::empty())
 }
 
-/// A thing that is not ours, or could not be examined or removed: a path below the directory, which is empty
-/// for itself.
+/// A path below the directory that is foreign, or could not be examined or removed; empty for the directory itself.
 type ForeignPath = PathBuf;
 
-/// Contents of a directory of ours.
+/// Contents of a directory of this program.
 struct Contents {
     files: Vec<CString>,
     /// Directories, with the files in each.
     directories: Vec<(CString, Vec<CString>)>,
 }
 
-/// Removes the directory if it and all that is in it is ours, and nothing otherwise.
+/// Removes the directory if it and everything in it is this program's, and nothing otherwise.
 fn remove(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -294,7 +292,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt as _, chown};
 
-    /// A directory as a killed run leaves it: all of it ours.
+    /// A directory as a killed run leaves it: everything in it is this program's.
     fn left(parent: &Path) -> PathBuf {
         let path = parent.join(".disksmith-7-0.dir");
         fs::create_dir_all(path.join("00001")).unwrap();

@@ -1,5 +1,5 @@
-//! The names of what the tests of small files create, and how they are known again. A name is ours
-//! only when it is exactly what would be written for its numbers.
+//! Names of the directory and the files of the tests of small files, and their recognition. A name belongs to this
+//! program only if it is exactly the one that would be written for its numbers.
 
 use std::ffi::CString;
 
@@ -10,7 +10,7 @@ const PREFIX: &str = ".disksmith-";
 const SUFFIX: &str = ".dir";
 /// Number of hexadecimal digits of a file's number,
 const DIGITS: usize = 10;
-/// and behind or before them stand up to so many letters and digits.
+/// Maximum number of letters and digits that follow or precede a file's number.
 const LETTERS: usize = 12;
 
 /// Round of small files: names that rise, or names that are scattered.
@@ -48,8 +48,8 @@ pub(crate) fn is_subdirectory(name: &[u8]) -> bool {
     number.is_some_and(|number| subdirectory(number).as_bytes() == name)
 }
 
-/// The name of a file: its number, with up to twelve random letters and digits behind it, or before
-/// it where the names are to be scattered.
+/// Name of a file: its number, followed by up to twelve random letters and digits, or preceded by them where the
+/// names are to be scattered.
 pub(crate) fn file(round: Round, number: u32, random: u64) -> CString {
     const SIGNS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let count = random % (LETTERS as u64 + 1);

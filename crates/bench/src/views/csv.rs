@@ -34,7 +34,7 @@ const HEADER: [&str; 23] = [
     "max_ns",
 ];
 
-/// The table of a run that was measured here.
+/// Table of a run that this program measured.
 pub(crate) fn measured(run: &Run, conclusion: &Conclusion) -> String {
     let head = [
         run.id.to_string(),

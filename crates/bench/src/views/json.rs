@@ -17,7 +17,7 @@ use crate::answer::SuiteResult;
 use crate::conclusion::Conclusion;
 use crate::figures::{Estimate, FlowFigures, PhaseFigures, mean_and_deviation};
 
-/// The document of one run, with a line's end behind it.
+/// Document of one run, with a line end.
 pub(crate) fn document(run: &Run, conclusion: &Conclusion) -> String {
     // Memory is all that could fail, and there is none that could.
     serde_json::to_string_pretty(&RunDocument::of(run, conclusion)).unwrap_or_default() + "\n"
@@ -27,23 +27,32 @@ pub(crate) fn document(run: &Run, conclusion: &Conclusion) -> String {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RunDocument<'a> {
+    /// Version of the document's form.
     schema: u32,
+    /// `bench`, the command that made the document.
     command: &'static str,
-    /// The version that measured.
+    /// Version of the program that measured.
     disksmith: &'a str,
+    /// Id of the run.
     run: &'a RunId,
+    /// Start of the run.
     started: Timestamp,
     origin: &'a Origin,
+    /// True if a signal ended the run before its last phase was done.
     interrupted: bool,
     target: TargetDocument<'a>,
     machine: MachineDocument<'a>,
+    /// Name of the suite; `workload` for a single workload of `--workload`.
     suite: &'a str,
+    /// Phases that ran, in order.
     phases: Vec<PhaseDocument<'a>>,
-    /// The figures that the suite was run for.
+    /// Results of the suite beside the figures of its phases; null where the suite has none or nothing was measured.
     answer: &'a Option<SuiteResult>,
+    /// Reasons to doubt the figures; empty without one.
     findings: &'a [Finding],
+    /// Sum of the findings.
     verdict: Verdict,
-    /// Sentences for people.
+    /// Remarks for people, as sentences, such as which phases were left out.
     notes: &'a [String],
 }
 
@@ -76,30 +85,39 @@ impl<'a> RunDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct TargetDocument<'a> {
+    /// Path as it was given; bytes that are not UTF-8 are shown as U+FFFD.
     path: &'a str,
     kind: &'a TargetKind,
-    /// The device that it lies on.
+    /// Block device below the target, such as `nvme1n1`; null where there is none (tmpfs, NFS).
     device: Option<&'a str>,
-    /// The disks below.
+    /// Physical disks below that device, through partitions, md and dm.
     disks: &'a [String],
+    /// Model of the device, or of the first of the disks; null where it is not known.
     model: Option<&'a str>,
+    /// Serial number or volume id of the device, or of the first of the disks; null where it is not known.
     serial: Option<&'a str>,
+    /// Usable size of the test files, the file or the device.
     size_bytes: Bytes,
-    /// Share that was never written, from 0 to 1.
+    /// Share of the size that was never written (holes, unwritten extents), 0 to 1; null where the file system does
+    /// not report it.
     unwritten_fraction: Option<f64>,
-    /// Share of blocks of zeros.
+    /// Share of the blocks sampled on a block device that held only zeros, 0 to 1; null for files.
     zero_fraction: Option<f64>,
     /// True if the page cache was bypassed.
     direct: bool,
+    /// True if the file system keeps its data in memory, or has no block device below.
     in_memory: bool,
+    /// Layers below the target that may serve requests instead of the disk, nearest first.
     caches: Vec<CacheDocument<'a>>,
 }
 
-/// A layer below the target that may answer from memory.
+/// A layer below the target that may serve requests from memory or from a faster disk.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CacheDocument<'a> {
+    /// Device, or mount point of the file system, that is or has the cache.
     layer: &'a str,
+    /// `page-cache`, `memory`, or the type or driver that caches, such as `zfs` or `bcache`.
     kind: String,
 }
 
@@ -130,27 +148,41 @@ impl<'a> TargetDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MachineDocument<'a> {
+    /// Name of the host.
     hostname: &'a str,
+    /// Release of the kernel, such as `6.1.0-13-cloud-amd64`.
     kernel: &'a str,
+    /// Architecture of the processor, such as `x86_64`.
     arch: &'a str,
+    /// Model of the processor.
     cpu: &'a str,
+    /// Processors that the program may use.
     cores: u32,
+    /// Memory of the machine.
     memory_bytes: Bytes,
-    /// Limit of the control group.
+    /// Tightest memory limit of the program's control groups; null where none is below the machine's memory.
     memory_limit_bytes: Option<Bytes>,
-    /// Type of the file system that was measured on.
+    /// Type of the file system that the target lies on, such as `ext4`; null for a block device, as the two keys
+    /// below.
     filesystem: Option<&'a str>,
+    /// Mount point of that file system.
     mount_point: Option<&'a Path>,
+    /// Mount options and super-block options of that file system.
     mount_options: Option<&'a str>,
+    /// I/O scheduler of the device below the target; null where it is not known, as the three keys below.
     scheduler: Option<&'a str>,
+    /// Read-ahead of that device.
     read_ahead_bytes: Option<Bytes>,
+    /// True if that device reports itself as rotational.
     rotational: Option<bool>,
+    /// Write cache of that device as the kernel sees it: `write back` or `write through`.
     write_cache: Option<&'a str>,
+    /// Description of the instance by the cloud's metadata service; null outside of a cloud.
     cloud: &'a Option<Cloud>,
 }
 
 impl<'a> MachineDocument<'a> {
-    /// Of the machine that a run was made on.
+    /// Facts about the machine that a run was made on.
     pub fn of(machine: &'a Machine) -> MachineDocument<'a> {
         let filesystem = machine.filesystem.as_ref();
         MachineDocument {
@@ -177,32 +209,44 @@ impl<'a> MachineDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PhaseDocument<'a> {
+    /// Name of the phase in its suite.
     name: &'a str,
     workload: WorkloadDocument<'a>,
     engine: EngineDocument<'a>,
-    /// Beginning, in seconds since that of the run.
+    /// Start, in seconds from the start of the run.
     began_s: f64,
+    /// Measured time, without the wait for requests in flight at the end.
     seconds: f64,
-    /// Time until the last request was answered.
+    /// Time from the end of the measured time until the last requests in flight completed.
     drain_seconds: f64,
-    /// Beginning of the phase that its figures leave out.
+    /// Time at the start that rates and intervals leave out as warm-up.
     warmup_seconds: f64,
     stopped: &'a StopReason,
-    /// Results that rules of a job file ask for.
+    /// Results that rules of a job file ask for; null without any.
     outcome: Option<&'a JobFileResults>,
+    /// Reads; null where the phase has none, as the other kinds of requests.
     read: Option<FlowDocument>,
+    /// Writes.
     write: Option<FlowDocument>,
+    /// Files created.
     create: Option<FlowDocument>,
+    /// Calls of stat on files.
     stat: Option<FlowDocument>,
+    /// Files deleted.
     delete: Option<FlowDocument>,
-    /// Discards.
+    /// Discards; the key is absent where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     trim: Option<FlowDocument>,
+    /// Calls of fdatasync.
     sync: Option<FlowDocument>,
+    /// Commits: writes together with the fdatasync that ends them.
     commit: Option<FlowDocument>,
     threads_fairness: FairnessDocument,
+    /// Processor time that the phase used.
     cpu: CpuDocument,
+    /// Counts of the kernel on the disks below; null where it has none.
     device: Option<DeviceDocument>,
+    /// Windows of the phase, in order of time, without gap.
     windows: Vec<WindowDocument>,
 }
 
@@ -251,23 +295,28 @@ impl<'a> PhaseDocument<'a> {
     }
 }
 
-/// The load of a phase.
+/// Workload of a phase.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WorkloadDocument<'a> {
     pattern: &'a Pattern,
-    /// Share of reads, from 0 to 1.
+    /// Share of the requests that read, 0 to 1.
     read_fraction: f64,
+    /// Size of a request.
     block_bytes: Bytes,
+    /// Threads that issue I/O.
     threads: u32,
-    /// Requests in flight of each thread.
+    /// Requests in flight of each thread (closed loop), or at most (open loop).
     depth: u32,
-    /// Rate of an open loop; `null` of a closed one.
+    /// Rate of an open loop, in requests a second over all threads; null for a closed loop.
     rate_per_s: Option<f64>,
+    /// Bytes of the target, from its start, that are used; null where that is all of it.
     span_bytes: Option<Bytes>,
-    /// Writes between two syncs; 0 for none.
+    /// Writes of a thread between two calls of fdatasync; 0 for no such calls.
     sync_every: u32,
+    /// True if each thread calls fdatasync when its last write has completed.
     sync_at_end: bool,
+    /// Options of a job file beyond those above; null without any.
     details: &'a Option<Box<JobOptions>>,
 }
 
@@ -288,18 +337,24 @@ impl<'a> WorkloadDocument<'a> {
     }
 }
 
+/// Interface and clock of the I/O.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct EngineDocument<'a> {
     kind: &'a EngineKind,
     clock: &'a ClockKind,
+    /// Reason for which another interface was used, or features of the ring that the kernel refused; empty without
+    /// any.
     detail: &'a str,
 }
 
+/// Processor time of a phase. Where several phases run at the same time, of the threads of each.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CpuDocument {
+    /// Processor time in user mode, in seconds.
     user_s: f64,
+    /// Processor time in the kernel, in seconds, with that of kernel threads which work for the I/O threads.
     system_s: f64,
 }
 
@@ -316,12 +371,17 @@ impl CpuDocument {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FlowDocument {
+    /// Requests completed within the measured time.
     ops: u64,
+    /// Bytes that they transferred.
     bytes: u64,
+    /// Requests a second.
     iops: EstimateDocument,
+    /// Bytes a second.
     bytes_per_s: EstimateDocument,
     latency_ns: LatencyDocument,
-    /// Time from issue to completion, of an open loop, whose latency counts from the scheduled time.
+    /// Latency from submission, of an open loop, whose `latency_ns` counts from the time at which a request was due;
+    /// null for a closed loop.
     service_ns: Option<LatencyDocument>,
 }
 
@@ -342,8 +402,11 @@ impl FlowDocument {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct EstimateDocument {
+    /// Mean.
     mean: f64,
+    /// Lower bound of the interval; null where there are too few slices of the phase for an interval.
     low: Option<f64>,
+    /// Upper bound of the interval; null where there are too few slices of the phase for an interval.
     high: Option<f64>,
 }
 
@@ -361,15 +424,25 @@ impl From<Estimate> for EstimateDocument {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LatencyDocument {
+    /// Shortest latency.
     min: u64,
+    /// Mean latency.
     mean: f64,
+    /// Standard deviation of the latency.
     stddev: f64,
+    /// 50th percentile, the median.
     p50: u64,
+    /// 90th percentile.
     p90: u64,
+    /// 95th percentile.
     p95: u64,
+    /// 99th percentile.
     p99: u64,
+    /// 99.9th percentile.
     p99_9: u64,
+    /// 99.99th percentile.
     p99_99: u64,
+    /// Longest latency.
     max: u64,
 }
 
@@ -390,14 +463,17 @@ impl LatencyDocument {
     }
 }
 
-/// Fairness between the threads: means and population deviations of their requests, and of the seconds that
-/// these took; null where that is not known.
+/// Fairness between the threads.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FairnessDocument {
+    /// Mean of the threads' completed requests.
     ops_mean: f64,
+    /// Population standard deviation of the threads' completed requests.
     ops_stddev: f64,
+    /// Mean of the seconds that each thread's requests took together; null where that is not known.
     seconds_mean: Option<f64>,
+    /// Population standard deviation of these seconds; null where they are not known.
     seconds_stddev: Option<f64>,
 }
 
@@ -415,17 +491,25 @@ impl FairnessDocument {
     }
 }
 
-/// The kernel's counts on the disks below during the windows.
+/// Counts of the kernel on the disks below during the windows.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DeviceDocument {
+    /// Reads and writes completed a second, after merging.
     iops: f64,
+    /// Mean size of these reads and writes; null where there were none.
     mean_bytes: Option<f64>,
+    /// Reads completed, after merging.
     reads: u64,
+    /// Bytes read.
     read_bytes: u64,
+    /// Writes completed, after merging.
     writes: u64,
+    /// Bytes written.
     write_bytes: u64,
+    /// Flushes completed; 0 before Linux 5.5, which does not count them.
     flushes: u64,
+    /// Time in which anything was in flight, in seconds.
     busy_s: f64,
 }
 
@@ -448,19 +532,25 @@ impl DeviceDocument {
     }
 }
 
-/// A part of a phase's time.
+/// A window: a part of a phase's time. Counts and latency are of reads and writes together.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WindowDocument {
-    /// Beginning, in seconds since that of the phase.
+    /// Start, in seconds from the start of the phase.
     t_s: f64,
+    /// Length of the window; the last one of a phase is often shorter.
     seconds: f64,
+    /// Requests completed in the window.
     ops: u64,
+    /// Bytes that they transferred.
     bytes: u64,
+    /// 50th percentile of their latency, in nanoseconds.
     p50_ns: u64,
+    /// 99th percentile of their latency, in nanoseconds.
     p99_ns: u64,
+    /// Longest latency of these requests, in nanoseconds.
     max_ns: u64,
-    /// Requests in flight at its end.
+    /// Requests in flight, or due, at the end of the window.
     in_flight: u64,
 }
 

@@ -11,7 +11,7 @@ use record::{Activity, Direction, Phase, Window, WindowFlow};
 use ui::exit::{ExitClass as _, Failure};
 use ui::output::{OutputFile, OutputFormat};
 
-/// One of fio's logs.
+/// A log of fio.
 #[derive(Clone, Copy)]
 enum Log {
     Iops,
@@ -31,7 +31,7 @@ impl Log {
         }
     }
 
-    /// Its value of a window: requests a second, KiB a second, or the mean latency in nanoseconds.
+    /// Value of a window: requests a second, KiB a second, or the mean latency in nanoseconds.
     fn value(self, flow: &WindowFlow, seconds: f64) -> f64 {
         match self {
             Log::Iops => flow.ops() as f64 / seconds,

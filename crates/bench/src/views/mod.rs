@@ -1,4 +1,4 @@
-//! Views of runs and sweeps: one file a form. Views only view: nothing here measures or decides.
+//! Views of runs and sweeps: one file for each form. Views only show: nothing here measures or decides.
 
 pub(crate) mod answer;
 pub(crate) mod csv;

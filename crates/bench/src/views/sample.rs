@@ -1,5 +1,5 @@
-//! Runs that look real, for the tests of what is shown: the suite `database` on a network volume,
-//! drawn from log-normal latencies by a seeded generator, so that the same seed is the same run.
+//! Realistic runs for tests of the views: the suite `database` on a network volume, drawn from log-normal latencies
+//! by a seeded generator, so that the same seed is the same run.
 
 mod draw;
 
@@ -12,7 +12,7 @@ use crate::conclusion::Conclusion;
 use crate::figures::{Estimate, FlowFigures, PhaseFigures};
 pub use draw::Random;
 
-/// The seed's own weight in what differs between two runs: up to this share faster or slower.
+/// Largest share by which the seed makes a run faster or slower.
 const SPREAD: f64 = 0.25;
 
 fn machine() -> Machine {
@@ -42,8 +42,8 @@ fn machine() -> Machine {
     }
 }
 
-/// A run of all seven phases of the suite `database`, and what could be concluded of it. Runs of
-/// different seeds differ in id, speed and noise.
+/// A run of all seven phases of the suite `database`, and the conclusions from it. Runs of different seeds differ in
+/// id, speed and noise.
 pub fn database_run(seed: u64) -> (Run, Conclusion) {
     let mut random = Random::new(seed);
     let speed = 1.0 + SPREAD * (2.0 * random.uniform() - 1.0);
@@ -89,8 +89,8 @@ pub fn database_run(seed: u64) -> (Run, Conclusion) {
     (run, conclusion)
 }
 
-/// A conclusion from `run`: means with intervals of 2 % where there are windows, and one finding of each
-/// severity where the phases that they are about are there.
+/// A conclusion from `run`: means with intervals of 2 % where there are windows, and one finding of each severity
+/// where its phase is there.
 pub(crate) fn conclusion(run: &Run) -> Conclusion {
     let estimate = |mean: f64, measured: bool| Estimate {
         mean,

@@ -10,7 +10,7 @@ use crate::figures::FlowFigures;
 use ui::format::{clock, engine, latency, number};
 use ui::table::{Column, layout, wrap};
 
-/// The column that needs an explanation below the table, where there was room for it.
+/// The column that is explained below the table where there is room.
 const DISK_IOPS: &str = "disk IOPS";
 
 const COLUMNS: [Column; 12] = [

@@ -250,7 +250,7 @@ mod tests {
     use crate::job::IoInterface;
     use record::Bytes;
 
-    /// Each reading of its clock takes a while, as on a real host. Requests complete at the next wait.
+    /// A submitter whose clock takes a while for each reading, as on a real host. Requests complete at the next wait.
     #[derive(Default)]
     struct SlowClock {
         now: Cell<Nanos>,
@@ -291,7 +291,7 @@ mod tests {
         }
     }
 
-    /// A read each millisecond, and how late each was asked for.
+    /// A source of a read each millisecond, with the delay of each call.
     #[derive(Default)]
     struct EachMillisecond {
         lead: Nanos,

@@ -7,7 +7,7 @@ use crate::buffers::Buffers;
 use crate::list::BufferMode;
 use crate::random::Random;
 
-/// Most memory for reads, and for writes, where a list has both.
+/// Maximum memory for reads, and for writes, where a list has both.
 const MAX_BYTES: usize = 64 << 20;
 
 /// The buffers of a list.

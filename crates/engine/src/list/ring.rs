@@ -23,7 +23,7 @@ pub(super) struct ListRing {
     /// Freed only when nothing is in flight: the kernel may use it until then.
     buffers: ManuallyDrop<ListBuffers>,
     stopwatch: Stopwatch,
-    /// Of each file: true of a block device.
+    /// True for each file that is a block device.
     devices: Vec<bool>,
 }
 

@@ -110,7 +110,7 @@ impl SimulatedVolume {
         &self.volume
     }
 
-    /// All requests, in the order of issue.
+    /// Requests that were issued, in order.
     pub fn requests(&self) -> Vec<SimulatedRequest> {
         self.state().requests.clone()
     }
@@ -274,7 +274,7 @@ impl ListEngine for SimulatedVolume {
     }
 }
 
-/// One list's interface to the volume.
+/// Interface of one list to the volume.
 struct Simulation<'a> {
     volume: &'a SimulatedVolume,
     /// The volume's time when the list began.

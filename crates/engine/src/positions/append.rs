@@ -86,7 +86,7 @@ mod tests {
         DRAWN.iter().map(position).collect()
     }
 
-    /// As fio does by `zonemode=zbd`, `rw=randwrite` and zones of four blocks: `--debug=io` tells the positions.
+    /// Follows fio with `zonemode=zbd`, `rw=randwrite` and zones of four blocks: `--debug=io` shows the positions.
     #[test]
     fn each_write_is_at_the_end_of_its_zone() {
         assert_eq!(
@@ -100,7 +100,7 @@ mod tests {
         );
     }
 
-    /// By `max_open_zones=2`.
+    /// Follows fio with `max_open_zones=2`.
     #[test]
     fn no_more_zones_are_open_than_may_be() {
         assert_eq!(

@@ -78,7 +78,7 @@ enum Draw {
     Sequential(Arc<Mutex<[Cursor; 2]>>),
     Uniform,
     Zoned(Vec<Zone>),
-    /// In one zone after another.
+    /// Positions in one zone after another.
     InTurns(Arc<Mutex<ZoneTurns>>),
     Once {
         issued: Arc<AtomicU64>,
@@ -133,7 +133,7 @@ struct Cursor {
     /// Offset in each file, in bytes from the span's start.
     at: Vec<u64>,
     stride: Option<Stride>,
-    /// Of strided zones: the start of the zone, and the bytes transferred in it.
+    /// Start of the zone, and the bytes transferred in it, for a stride by zones.
     zone: u64,
     moved: u64,
 }
@@ -372,7 +372,7 @@ mod tests {
         (0..count).map(|_| next()).collect()
     }
 
-    /// As fio 3.33 does by `rw=read:-8k` and `rw=read:8k` with blocks of 4k: `--debug=io` shows the positions.
+    /// Follows fio 3.33 with `rw=read:-8k` and `rw=read:8k` and blocks of 4k: `--debug=io` shows the positions.
     #[test]
     fn strides_go_forwards_and_backwards_and_round() {
         assert_eq!(

@@ -107,7 +107,8 @@ mod tests {
         }
     }
 
-    /// As fio 3.33 does by `rw=randread:4` in 16 blocks: `--debug=io` tells the positions. At the end it draws another.
+    /// Follows fio 3.33 with `rw=randread:4` in 16 blocks: `--debug=io` shows the positions. At the end it draws
+    /// another.
     #[test]
     fn so_many_requests_follow_each_other() {
         let reads = [Direction::Read; 16];
@@ -121,7 +122,7 @@ mod tests {
         );
     }
 
-    /// By `rw=randrw:4` fio goes on with a write at the start, as none was before.
+    /// Follows fio with `rw=randrw:4`: a write at the start goes on at 0, as none was before.
     #[test]
     fn reads_and_writes_continue_their_own_kind() {
         let (r, w) = (Direction::Read, Direction::Write);

@@ -7,11 +7,11 @@ use super::permutation::Permutation;
 /// Rules of zones that are used in turn, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ZoneRules {
-    /// Transferred in a zone before the next one.
+    /// Bytes transferred in a zone before the next one.
     pub size: u64,
     /// Length of a zone.
     pub range: u64,
-    /// Between two zones.
+    /// Bytes between two zones.
     pub skip: u64,
     /// True if each block of a zone is drawn once before any is drawn again.
     pub once: bool,

@@ -98,7 +98,7 @@ impl History {
         self.writes.get(&write.position) == Some(&(write.bytes, write.number))
     }
 
-    /// All writes that were neither overwritten nor read back, by their positions.
+    /// Writes that were neither overwritten nor read back, by their positions.
     pub(super) fn all(&self) -> Vec<WriteRecord> {
         let write = |(position, (bytes, number)): (&u64, &(u64, u64))| WriteRecord {
             position: *position,

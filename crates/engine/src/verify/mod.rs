@@ -20,7 +20,7 @@ use history::{History, WriteRecord};
 
 pub(crate) use block::HEADER;
 
-/// Most threads that read back.
+/// Maximum number of threads that read back.
 const MAX_READERS: usize = 16;
 
 /// The verifier of a phase, which all of its workers share.
@@ -91,7 +91,8 @@ impl<'a> Verifier<'a> {
         self.read_back(&pending, interrupt);
     }
 
-    /// Reads back all writes that were not yet, where the job asks for it, after the last one has completed.
+    /// Reads back all writes that were not read back yet, where the job asks for it, after the last one has
+    /// completed.
     pub(crate) fn read_all(&self, interrupt: &AtomicBool) {
         if self.rules.reads_back && !self.checks_reads && !self.is_fatal() {
             let all = self.history().all();

@@ -377,7 +377,7 @@ fn think_time_may_follow_a_time_of_requests() {
     assert!(ops.abs_diff(4 * 20 * 200) <= 160, "{ops}");
 }
 
-/// Of 1000 requests a second so many write as may, at most those that the mix has.
+/// Of 1000 requests a second, the writes reach their own rate, at most the share that the mix gives them.
 #[test]
 fn one_direction_may_have_a_rate_and_the_other_has_the_rest() {
     for (per_s, expected) in [(50.0, 50), (5000.0, 500)] {

@@ -18,7 +18,7 @@ use record::{Activity, Pattern};
 /// A test of Bonnie++, in the order of the fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Test {
-    /// This program's name of the test.
+    /// Name of the test in this program.
     pub(crate) name: &'static str,
     pub(crate) activity: Activity,
     /// Pattern of positions, for tests that read and write.
@@ -82,7 +82,7 @@ pub(crate) const FILE_OPTIONS: [&str; 5] = [
 /// The tests of the files' data come first.
 pub(crate) const DATA_TESTS: usize = 6;
 
-/// All tests. A tenth of the seeks writes the block back (bonnie++'s `do_seek`).
+/// All tests, in the order of the fields. A tenth of the seeks writes the block back (bonnie++'s `do_seek`).
 pub(crate) const TESTS: [Test; 12] = [
     bytes("char-write", Activity::Write, 0.0),
     bytes("block-write", Activity::Write, 0.0),
@@ -104,5 +104,5 @@ pub(crate) const TESTS: [Test; 12] = [
     files("random-delete", Activity::Delete),
 ];
 
-/// The block size that Bonnie++ has unless it is told otherwise.
+/// Default block size of Bonnie++.
 pub(crate) const CHUNK: record::Bytes = record::Bytes::kib(8);

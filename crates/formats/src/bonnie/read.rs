@@ -14,7 +14,7 @@ const BETWEEN: usize = FILE_OPTIONS.len();
 const FIRST_OPTION: usize = 3;
 /// The field of the seed.
 const SEED: usize = 4;
-/// Number of fields that 1.98 put in behind the chunk size.
+/// Number of fields that 1.98 inserted after the chunk size.
 const SEEK_FIELDS: usize = 2;
 
 /// True if a line is a result of a format that is known.
@@ -191,7 +191,7 @@ pub(crate) fn summary(line: usize, text: &str) -> Result<Summary, ReadError> {
     })
 }
 
-/// One test; `None` when it was skipped.
+/// The phase of a test; `None` when the test was skipped.
 fn phase(
     fields: &Fields<'_>,
     index: usize,

@@ -56,8 +56,8 @@ pub(crate) fn line(summary: &Summary) -> Result<String, WriteError> {
     Ok(format!("{}\n", fields.join(",")))
 }
 
-/// The options of a run that was no line of Bonnie++. The file's size and the block are those of the tests of
-/// blocks: tests of single bytes move a part of the file, and small files have sizes of their own.
+/// Options of a run that was not read from a line of Bonnie++. The file's size and the block are those of the tests
+/// of blocks: tests of single bytes transfer a part of the file, and small files have sizes of their own.
 fn run_options(summary: &Summary, found: &[Option<&PhaseSummary>]) -> [String; 6] {
     let bytewise = |phase: &PhaseSummary, test: &Test| {
         test.name.starts_with("char-") && phase.work.block == Some(Bytes(1))
@@ -91,7 +91,7 @@ fn run_options(summary: &Summary, found: &[Option<&PhaseSummary>]) -> [String; 6
     ]
 }
 
-/// The options of the tests of small files. How large they were is not known here.
+/// Options of the tests of small files. The sizes of the files are not known here.
 fn file_options(phase: Option<&PhaseSummary>) -> [String; 5] {
     let files = phase.and_then(|phase| phase.work.files);
     // In units of 1024, as Bonnie++ has them.
@@ -101,12 +101,12 @@ fn file_options(phase: Option<&PhaseSummary>) -> [String; 5] {
     options
 }
 
-/// A field of what may be unknown.
+/// Field of a value that may be unknown.
 fn text<T: ToString>(value: Option<T>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// The seed: of a run of our own its start, in seconds, which Bonnie++ mixes with the number of its process.
+/// The seed: for a run of this program its start, in seconds, which Bonnie++ mixes with the number of its process.
 fn seed(summary: &Summary) -> String {
     let is_own = summary.tool.starts_with(OWN.trim_end_matches('-'));
     let began = summary.ran.filter(|_| is_own);
@@ -118,8 +118,8 @@ fn field(text: &str) -> String {
     text.replace(|c: char| c == ',' || c.is_control(), "_")
 }
 
-/// True if a phase without a name of Bonnie++'s does the same to blocks of files as the test. Small
-/// sequential writes with a sync behind each are a log, and nothing that Bonnie++ has.
+/// True if a phase without a name of Bonnie++'s does the same to blocks of files as the test. Small sequential writes
+/// with a sync after each are a log, which Bonnie++ does not have.
 fn is_like(phase: &PhaseSummary, test: &Test) -> bool {
     let named = TESTS.iter().any(|test| test.name == phase.name);
     let work = &phase.work;
@@ -172,7 +172,7 @@ fn cpu(phase: &PhaseSummary) -> String {
     }
 }
 
-/// With the unit that Bonnie++ chooses: microseconds below 0.1 s, milliseconds below 100 s.
+/// A latency with the unit that Bonnie++ chooses: microseconds below 0.1 s, milliseconds below 100 s.
 fn latency(nanos: f64) -> String {
     match nanos {
         n if n > 99.999_999e9 => format!("{:.0}s", n / 1e9),

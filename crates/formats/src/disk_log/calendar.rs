@@ -30,7 +30,7 @@ pub(crate) struct Calendar {
     /// The date of the last time, for those that are printed without.
     today: Option<Date>,
     last: Option<Timestamp>,
-    /// The last time, had its date the other order.
+    /// The last time in the other order of day and month.
     last_other: Option<Timestamp>,
 }
 
@@ -42,11 +42,11 @@ pub(crate) struct Instant {
     pub(crate) corrected: Option<Timestamp>,
 }
 
-/// Two readings in a log are not further apart, if one of two ways to read a date says so.
+/// Maximum distance of two readings in a log, where one of two ways to read a date keeps it.
 const A_DAY: SignedDuration = SignedDuration::from_hours(24);
 
 impl Calendar {
-    /// A calendar in whose zone times without one are read.
+    /// A calendar with the zone of times that name none.
     pub(crate) fn new(zone: TimeZone, order: Option<DateOrder>) -> Calendar {
         Calendar {
             zone,
@@ -60,7 +60,7 @@ impl Calendar {
         }
     }
 
-    /// The order of day and month that was assumed and that no date of the log has shown.
+    /// Order of day and month that was assumed, where no date of the log has shown it.
     pub(crate) fn assumed(&self) -> Option<DateOrder> {
         self.assumed.filter(|_| self.proven.is_none())
     }
@@ -74,7 +74,7 @@ impl Calendar {
         }
     }
 
-    /// The instant of a time. `None` when it has no date, or one that is in no calendar.
+    /// The instant of a time. `None` when it has no date, or an impossible one.
     pub(crate) fn instant(&mut self, stamp: &PrintedTimestamp) -> Option<Instant> {
         let was_open = self.proven.is_none();
         let before = self.last_other.take();
@@ -107,7 +107,7 @@ impl Calendar {
         self.at(stamp, date(raw, order)?)
     }
 
-    /// Reads a date that can be read both ways. The one is taken by which the log continues.
+    /// Reads a date that can be read both ways, in the way with which the log continues.
     fn undecided(
         &mut self,
         stamp: &PrintedTimestamp,
@@ -169,8 +169,8 @@ impl Calendar {
         }
     }
 
-    /// A time of the zone. Where the clock was set back at the end of summer, an hour comes twice;
-    /// it is the second one where the first lies before what was read last.
+    /// The instant of a local time. Where the clock was set back at the end of summer, an hour comes twice; it is the
+    /// second one where the first lies before the last time that was read.
     fn in_zone(&self, local: DateTime) -> Option<Timestamp> {
         let first = self.zone.to_ambiguous_timestamp(local).compatible().ok()?;
         let second = self.zone.to_ambiguous_timestamp(local).later().ok()?;
@@ -197,8 +197,8 @@ impl Calendar {
     }
 }
 
-/// The order that a date is likely to have: a clock of twelve hours and the short year of the C
-/// locale are behind a month, decimal commas and long years behind a day.
+/// Likely order of a date: a clock of twelve hours and the short year of the C locale suggest the month first,
+/// decimal commas and long years the day.
 fn likely(stamp: &PrintedTimestamp, raw: RawDate, commas: bool) -> DateOrder {
     if raw.separator == '-' || commas {
         DateOrder::DayFirst

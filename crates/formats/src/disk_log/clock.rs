@@ -78,7 +78,7 @@ const UNITS: [&str; 14] = [
     "ཆ",
 ];
 
-/// Reads a time of day that has no date. The name of a zone tells nothing that can be relied upon.
+/// Reads a time of day that has no date. The name of a zone is ignored, since it is not reliable.
 pub(crate) fn time_of_day(text: &str) -> Option<PrintedTimestamp> {
     if text.len() > LONGEST {
         return None;
@@ -142,8 +142,8 @@ fn digit(character: char) -> Option<i8> {
     i8::try_from(digit).ok()
 }
 
-/// Tells whether words around a time make it one of the afternoon: `Some(None)` where the clock has 24 hours,
-/// `None` where a word belongs to no time.
+/// The half of the day that the words around a time name: `Some(None)` where the clock has 24 hours, `None` where a
+/// word does not belong to a time.
 fn half(words: &[String]) -> Option<Option<bool>> {
     let rest: Vec<&String> = words
         .iter()

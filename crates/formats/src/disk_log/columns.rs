@@ -52,14 +52,14 @@ impl Figure {
 /// Meaning of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Column {
-    /// A figure of some requests; the number printed, times the factor, is in our unit.
+    /// A figure of some requests, and the factor from the printed number to this program's unit.
     Flow(Part, Figure, f64),
     /// Requests in flight on average.
     InFlight,
     /// The share of time in which anything was in flight; printed in percent.
     Busy,
-    /// `svctm`, the busy time for each request in milliseconds. It says nothing about a device that
-    /// serves requests side by side; it only serves to check a guess.
+    /// `svctm`, the busy time for each request in milliseconds. It has no meaning for a device that serves requests
+    /// in parallel, and only serves to check a guess.
     Service,
     /// A column that is not known.
     Unknown,
@@ -157,9 +157,9 @@ impl Column {
 /// Position of the device's name in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NamePlace {
-    /// In front of the figures.
+    /// The name is the first word of the line.
     First,
-    /// Behind them, as with `-h`.
+    /// The name is the last word of the line, as with `-h`.
     Last,
 }
 
@@ -186,14 +186,14 @@ pub struct ColumnsError(String);
 const MOST: usize = 64;
 
 impl Columns {
-    /// The columns of a header line; `None` when it is none. The word for the device is not looked
-    /// at, since old versions translated it.
+    /// Columns of a header line; `None` when it is none. The word for the device is ignored, since old versions
+    /// translated it.
     pub(crate) fn of_header(line: &str) -> Option<Columns> {
         // Another tool's columns may have names of these.
         Columns::of_names(line).filter(|_| super::other::tool(line).is_none())
     }
 
-    /// The columns of a line that is a header of iostat or of sar, or of no tool at all.
+    /// Columns of a line that is a header of iostat or of sar, or of no tool at all.
     pub(crate) fn of_names(line: &str) -> Option<Columns> {
         let words: Vec<&str> = line.split_whitespace().collect();
         if !(3..=MOST).contains(&words.len()) {
@@ -254,7 +254,7 @@ impl Columns {
     }
 }
 
-/// Reads the headers of a log. They are nearly all alike, so that the last one is kept.
+/// Reader of a log's headers. They are nearly all alike, so the last one is kept.
 #[derive(Debug, Default)]
 pub(crate) struct LastHeader(Option<(String, Arc<Columns>)>);
 

@@ -19,7 +19,7 @@ pub(crate) struct FlowCounters {
 /// Totals of a device since it came.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Counters {
-    /// In the order of [`PARTS`].
+    /// Counters of each kind of request, in the order of [`PARTS`].
     pub(crate) flows: [FlowCounters; PARTS.len()],
     /// Time in which anything was in flight, in seconds.
     pub(crate) busy: Option<f64>,
@@ -30,7 +30,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// The figures of the seconds since an earlier reading. A counter that went back leaves them unknown.
+    /// Figures of the seconds since an earlier reading; unknown where a counter went back.
     pub(crate) fn since(&self, before: &Counters, seconds: f64) -> Figures {
         let mut figures = Figures::default();
         let mut waited = None;

@@ -1,4 +1,4 @@
-//! The end and the length of an interval, as the JSON of sadf tells them.
+//! End and length of an interval in the JSON of sadf.
 
 use super::calendar::{Calendar, Instant};
 use super::stamp::stamp;

@@ -1,8 +1,8 @@
 //! Reads JSON as it comes, whole or cut off by Ctrl-C: that of `iostat -o JSON`, of `sadf -j`, and answers of
 //! Prometheus with the counters of node_exporter.
 //!
-//! A log is too long to be read as one document, may be cut at any byte, and another run may be
-//! appended behind the cut. So only the words are examined, and what they are in.
+//! A log is too long to be read as one document, may be cut at any byte, and another run may be appended after the
+//! cut. So only the tokens are examined, and the objects and lists around them.
 
 use record::sample::{CpuShares, Fraction, SampleSource, SourceKind};
 
@@ -122,7 +122,7 @@ impl Json {
         self.matrix.take()
     }
 
-    /// Takes a piece of a line. `ends` says that the line ends with it.
+    /// Takes a piece of a line. `ends`: the line ends with it.
     pub(crate) fn feed(
         &mut self,
         line: u64,

@@ -59,7 +59,7 @@ const SETS: [(&str, &str); 11] = [
 /// The names of the units in headers of `-x`, and without.
 const UNITS: [(&str, &str); 3] = [("kB", "kB"), ("sec", "Blk"), ("MB", "MB")];
 
-/// A guess of the columns, and what speaks for it.
+/// A guess of the columns, and the evidence for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnGuess {
     /// The columns.
@@ -75,11 +75,10 @@ pub struct ColumnGuess {
 /// Relations that must have been checked before a guess is believed.
 const LEAST: u64 = 4;
 
-/// Number of relations at which a guess is believed, so that no more need be read.
+/// Number of checked relations from which a guess is believed, so that no more need be read.
 pub(crate) const ENOUGH: u64 = 60;
 
-/// The columns of lines of figures, if one known set fits nearly all that can be checked, and no
-/// other does.
+/// Columns of lines of figures, if one known set fits nearly all that can be checked, and no other does.
 pub(crate) fn guess(rows: &[Vec<Number>]) -> Option<ColumnGuess> {
     let count = usual_count(rows)?;
     let mut guesses: Vec<ColumnGuess> = candidates(count)
@@ -122,7 +121,7 @@ fn figures(columns: &Columns, row: &[Number]) -> Figures {
     figures
 }
 
-/// The known sets with so many columns, as text for a message.
+/// The known sets with this number of columns, as text for a message.
 pub(crate) fn candidates_text(rows: &[Vec<Number>]) -> Vec<String> {
     let count = usual_count(rows).unwrap_or_default();
     candidates(count)
@@ -222,7 +221,7 @@ fn size(figures: &Figures, columns: &Columns, of: Part, parts: &[Part]) -> Optio
         .then(|| near(stated, bytes / iops, error + 0.01, 6.0))
 }
 
-/// The share that was merged is what was merged of all that came.
+/// True if the merged share is the share of merged requests in all that came.
 fn merged_share(figures: &Figures, part: Part) -> Option<bool> {
     let stated = figures.get(part, Figure::MergedShare)?;
     let merged = figures.get(part, Figure::Merged)?;
@@ -239,13 +238,13 @@ fn service(figures: &Figures) -> Option<bool> {
     (requests >= 1.0 && busy >= 0.01).then(|| near(stated, busy * 1e9 / requests, 0.05, 10_000.0))
 }
 
-/// True if no bytes are moved where no requests complete. Nothing else is said of these.
+/// True if no bytes are transferred where no requests complete. Other parts are not checked.
 fn moves_none(figures: &Figures, part: Part) -> Option<bool> {
     let is_moved = figures.get(part, Figure::Bytes)? >= 4096.0;
     (figures.get(part, Figure::Iops)? == 0.0 && is_moved).then_some(false)
 }
 
-/// True if a figure that is printed in two units is as much in both: `rsec/s` and `rkB/s` of sysstat 5.
+/// True if a figure that is printed in two units is the same in both: `rsec/s` and `rkB/s` of sysstat 5.
 fn same_in_two_units(columns: &Columns, row: &[Number]) -> Option<bool> {
     let bytes = |(column, number): (&Column, &Number)| match column {
         Column::Flow(part, Figure::Bytes, factor) => Some((*part, number.value * factor, *factor)),
@@ -276,7 +275,7 @@ fn wait(figures: &Figures) -> Option<bool> {
         .then(|| near(all, (read_time + write_time) / requests, 0.05, 20_000.0))
 }
 
-/// The busy time is a share, and the number in flight is one that a queue can hold.
+/// True if the busy time is a share, and the number in flight is one that a queue can hold.
 fn busy(figures: &Figures) -> Option<bool> {
     let busy = figures.busy?;
     (busy > 0.0).then(|| busy <= 1.1 && figures.in_flight.is_none_or(|count| count < 1e5))

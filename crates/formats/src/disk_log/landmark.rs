@@ -1,4 +1,4 @@
-//! Lines that are no figures of devices: the host's name, the processors, and what is of no use.
+//! Lines without figures of devices: the host's name, the processors, and other headers.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use record::sample::{CpuShares, Fraction, SampleSource};
 use super::number::{Number, number};
 use super::stamp;
 
-/// The names of the shares of the processors, of a header such as `avg-cpu:  %user %nice %idle`.
+/// Names of the shares of the processors, in a header such as `avg-cpu: %user %nice %idle`.
 pub(crate) fn cpu_header(text: &str) -> Option<Vec<String>> {
     if !text.contains("user") || !text.contains("idle") {
         return None;
@@ -23,7 +23,7 @@ pub(crate) fn cpu_header(text: &str) -> Option<Vec<String>> {
     (has("user") && has("idle") && names.len() <= 16).then_some(names)
 }
 
-/// The shares of the processors. Without a header, six shares that make a whole are taken for them.
+/// Shares of the processors. Without a header, six shares that add up to a whole are taken for them.
 pub(crate) fn cpu_shares(text: &str, names: Option<&[String]>) -> Option<CpuShares> {
     let numbers: Option<Vec<Number>> = text.split_whitespace().take(17).map(number).collect();
     let numbers = numbers?;
@@ -108,7 +108,7 @@ impl BannerLine {
         BannerLine::of_line(text).map(|machine| machine.hostname)
     }
 
-    /// Tells it of the source.
+    /// Adds its facts to the source.
     pub(crate) fn note(self, source: &mut SampleSource) {
         source.kernel = Some(self.kernel);
         source.hostname = Some(self.hostname);
@@ -116,8 +116,8 @@ impl BannerLine {
     }
 }
 
-/// A line without the codes by which a terminal shows colours, and without what a crash of the host
-/// leaves in files.
+/// A line without the codes for the colours of a terminal, and without the zeros that a crash of the host leaves in
+/// files.
 pub(crate) fn strip_colours(text: &str) -> Cow<'_, str> {
     let text = text.trim_matches(['\0', '\u{feff}']);
     if !text.contains('\u{1b}') {

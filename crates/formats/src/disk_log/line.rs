@@ -6,8 +6,7 @@ use super::report::Row;
 use super::row::Figures;
 use super::{Columns, stamp};
 
-/// Fewer figures are not taken for a line of a device where no header says so: the shortest report
-/// has five.
+/// Minimum number of figures in a line of a device where no header names them: the shortest report has five.
 pub(crate) const LEAST_FIGURES: usize = 5;
 /// The longest name of a device that is believed.
 const LONGEST_NAME: usize = 200;
@@ -15,7 +14,7 @@ const LONGEST_NAME: usize = 200;
 /// A line of a device.
 pub(crate) struct DeviceLine {
     pub(crate) row: Row,
-    /// Its end is missing.
+    /// True if the end of the line is missing.
     pub(crate) cut: bool,
 }
 
@@ -63,7 +62,7 @@ pub(crate) fn device_line(columns: &Columns, text: &str, terminated: bool) -> Op
     (!numbers.is_empty()).then_some(DeviceLine { row, cut })
 }
 
-/// True if a device may have this name. A time of day, as other tools begin their lines with, is none.
+/// True if a device may have this name. A time of day, with which other tools begin their lines, is none.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= LONGEST_NAME && stamp::stamp(name).is_none()
 }
@@ -78,7 +77,7 @@ fn figures_behind(words: &[&str]) -> Option<Vec<Number>> {
     (!name.is_empty() && !figures.is_empty() && !is_mixed).then_some(figures)
 }
 
-/// True if the figures of a line that lacks some look like iostat's: with as many decimals each.
+/// True if the figures of a line that lacks some look like iostat's: with the same number of decimals each.
 fn is_even(numbers: &[Number]) -> bool {
     let decimals = |number: &Number| number.decimals;
     match numbers {

@@ -3,8 +3,8 @@
 
 use std::io::{self, BufRead};
 
-/// A longer line is handed out in pieces. The widest report that sysstat prints has lines of some
-/// 300 bytes.
+/// Maximum length of a line; a longer one is returned in pieces. The widest report that sysstat prints has lines of
+/// some 300 bytes.
 const LONGEST: usize = 64 * 1024;
 
 /// A line, or a piece of one that is too long.
@@ -18,7 +18,7 @@ pub(crate) struct LinePiece<'a> {
     pub(crate) begins: bool,
     /// The line ends here: with a line end, or at the end of the stream.
     pub(crate) ends: bool,
-    /// A line end follows. Where none does, the stream may have been cut within a number.
+    /// True if a line end follows. Where none does, the stream may have been cut within a number.
     pub(crate) terminated: bool,
 }
 

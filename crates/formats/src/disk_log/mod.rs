@@ -1,9 +1,9 @@
 //! Logs of what disks did: of `iostat` (text of sysstat 5 to 12, and JSON), `sar -d`, `sadf` (`-d`, `-p` and `-j`)
 //! and `vmstat -d`, and answers of Prometheus with the counters of node_exporter.
 //!
-//! A log is read as a stream of [`LogReport`]s, in bounded memory however long it is. What a column
-//! means is given by its header; where headers are missing, by the user or by a guess that
-//! the figures must bear out. The forms are those of the tools' manuals and of what they print (`fixtures/`).
+//! A log is read as a stream of [`LogReport`]s, in bounded memory however long it is. The meaning of a column is
+//! given by its header; where headers are missing, by the user or by a guess that the figures must confirm. The forms
+//! are those of the tools' manuals and of their output (`fixtures/`).
 
 mod calendar;
 mod clock;
@@ -52,7 +52,7 @@ use text::ColumnsLost;
 /// Content of the first report of a run of iostat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FirstReport {
-    /// Told by the blank line that `iostat -y` leaves in its place; else the means since boot.
+    /// Recognized by the blank line that `iostat -y` leaves in its place; else the means since boot.
     #[default]
     Tell,
     /// The means since boot.
@@ -61,7 +61,7 @@ pub enum FirstReport {
     Interval,
 }
 
-/// Facts that a log may not tell of itself.
+/// Facts that a log may lack.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The columns of lines without a header.
@@ -77,7 +77,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// All is told by the log, and its times are UTC.
+    /// Options for a log that has all facts itself, with times in UTC.
     fn default() -> Options {
         Options {
             columns: None,
@@ -96,13 +96,13 @@ pub struct LogReport {
     pub sample: Sample,
     /// The line where it begins, from 1.
     pub line: u64,
-    /// It shows the means since boot. It has no place among the intervals, and its length is zero
-    /// where nothing tells it.
+    /// True if the report shows the means since boot. It has no place among the intervals then, and its length is
+    /// zero where the log does not give it.
     pub since_boot: bool,
-    /// It is the only report of its run of iostat, and nothing tells its length, if that is zero. Where it is
-    /// the means since boot, nothing better is known of that run.
+    /// True if the report is the only one of its run of iostat, and the log does not give its length, where that is
+    /// zero. Where it shows the means since boot, nothing better is known of that run.
     pub alone: bool,
-    /// The run of the tool that printed it, from 1; all are 1 where nothing tells where runs begin.
+    /// Number of the run of the tool that printed it, from 1; 1 for all where the log does not show where runs begin.
     pub run: u64,
 }
 
@@ -117,18 +117,18 @@ pub enum LogError {
         /// The system's error.
         source: io::Error,
     },
-    /// It is compressed.
+    /// The log is compressed.
     #[error(
         "it is compressed; decompress it first, for instance with zcat, and give '-' to read it \
          from a pipe"
     )]
     Compressed,
-    /// It is a binary file of sar.
+    /// The log is a binary file of sar.
     #[error(
         "it is a binary file of sysstat, which sadf reads by its name only; give the file with --parse FILE"
     )]
     Binary,
-    /// The headers are gone, and what the figures mean cannot be determined.
+    /// The headers are missing, and the meaning of the figures cannot be determined.
     #[error(
         "line {line}: no header names the {figures} figures of each device, and no known \
          columns fit them beyond doubt; give them with --columns{}",
@@ -139,10 +139,10 @@ pub enum LogError {
         line: u64,
         /// Number of figures of most lines.
         figures: usize,
-        /// The known headers with so many columns, with what prints them.
+        /// The known headers with this number of columns, and the tools that print them.
         candidates: Vec<String>,
     },
-    /// Another tool wrote it.
+    /// The log was written by another tool.
     #[error("line {line} looks like the output of {}; {}", .tool.name, .tool.instead)]
     Other {
         /// The line by which the tool is known.
@@ -150,7 +150,7 @@ pub enum LogError {
         /// The tool.
         tool: OtherTool,
     },
-    /// It is of several hosts.
+    /// The log is of several hosts.
     #[error(
         "line {line} is of the host {other}, and those before it of {first}: disks of one name would be taken for one \
          disk; give the log of one host (of lines that begin with its name: grep {first} LOG)"
@@ -163,10 +163,10 @@ pub enum LogError {
         /// The other one.
         other: String,
     },
-    /// It is an answer of Prometheus that tells nothing of one host's disks.
+    /// The log is an answer of Prometheus without usable counters of one host's disks.
     #[error("{0}")]
     Matrix(#[from] MatrixError),
-    /// There is no report.
+    /// The log holds no report.
     #[error(
         "it holds no report of iostat, sar -d, sadf or vmstat -d, in none of its {lines} lines"
     )]

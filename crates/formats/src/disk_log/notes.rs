@@ -52,10 +52,9 @@ impl LineNotes {
 /// Remarks on a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Notes {
-    /// Lines that are no part of what iostat prints.
+    /// Lines that are not part of iostat's output.
     pub garbage: LineNotes,
-    /// Lines of figures that were cut off. What they have is used, but for a last figure that may
-    /// be cut itself.
+    /// Lines of figures that were cut off. Their figures are used, but for a last one that may be cut itself.
     pub cut: LineNotes,
     /// Number of samples, without those since boot.
     pub samples: u64,
@@ -69,7 +68,7 @@ pub struct Notes {
     pub guess: Option<ColumnGuess>,
     /// The order of day and month that was assumed, where no date of the log shows it.
     pub date_order: Option<DateOrder>,
-    /// The log does not say how long its intervals are, and they were taken to be a second.
+    /// True if the log does not give the length of its intervals, which were taken to be a second.
     pub interval_unknown: bool,
     /// Number of places in which a device was missing and was taken to have been idle, as with `-z`.
     pub missing: u64,
@@ -92,7 +91,7 @@ impl Notes {
         remember(&mut self.statistics, name);
     }
 
-    /// All of it as whole sentences, what matters most first.
+    /// All notes as whole sentences, the most important first.
     pub fn sentences(&self) -> Vec<String> {
         let mut notices = Vec::new();
         if let Some(guess) = &self.guess {

@@ -3,12 +3,11 @@
 /// A number as it is printed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Number {
-    /// Its value. Not finite for `nan` and `inf`, which old versions print of counters that went
-    /// back.
+    /// Value of the number. Not finite for `nan` and `inf`, which old versions print of counters that went back.
     pub(crate) value: f64,
     /// Value of a unit behind it, in bytes, regardless of the header: `15.2M`.
     pub(crate) unit: Option<f64>,
-    /// Digits behind the decimal point.
+    /// Digits after the decimal point.
     pub(crate) decimals: usize,
 }
 

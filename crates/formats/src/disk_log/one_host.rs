@@ -1,5 +1,5 @@
-//! The host that a log is of. Disks are told apart by their names, which all hosts have alike, so that a log of several
-//! cannot be read.
+//! The host of a log. Disks are distinguished by their names, which are the same on all hosts, so that a log of
+//! several hosts cannot be read.
 
 use super::LogError;
 
@@ -29,7 +29,7 @@ const COUNTS: [&str; 13] = [
 const LONGEST: usize = 255;
 
 impl OneHost {
-    /// Takes the name of a host, in this line.
+    /// Takes the name of a host from this line.
     ///
     /// # Errors
     /// Where another host was named first.
@@ -45,8 +45,8 @@ impl OneHost {
         }
     }
 
-    /// True if two words in front of lines are names of hosts. They may count something else, such as runs, or be
-    /// aliases, where the tool itself names its host, and that is neither of them.
+    /// True if two words in front of lines are names of hosts. They may instead be counts, such as numbers of runs,
+    /// or aliases, where the tool itself names its host and that is neither of them.
     pub(crate) fn are_hosts(&self, one: &str, other: &str) -> bool {
         let is_one_of = |name: &String| {
             [one, other]
@@ -80,7 +80,8 @@ fn label(name: &str) -> &str {
     }
 }
 
-/// The words in which what two lines have in front tells two hosts: the same word with another number, as `db1` and `db2`.
+/// Words in which the texts in front of two lines name two hosts: the same word with another number, as `db1` and
+/// `db2`.
 pub(crate) fn in_fronts<'a>(one: &'a str, other: &'a str) -> Option<(&'a str, &'a str)> {
     let letters = |word: &'a str| {
         word.split(|c: char| c.is_ascii_digit())
@@ -90,7 +91,7 @@ pub(crate) fn in_fronts<'a>(one: &'a str, other: &'a str) -> Option<(&'a str, &'
     pairs.find(|&(a, b)| a != b && is_name(a) && is_name(b) && letters(a).eq(letters(b)))
 }
 
-/// Words in what a line has in front that may be names of hosts.
+/// Words of the text in front of a line that may be names of hosts.
 pub(crate) fn names(front: &str) -> impl Iterator<Item = &str> {
     words(front).filter(|word| is_name(word))
 }
@@ -101,8 +102,8 @@ fn words(front: &str) -> impl Iterator<Item = &str> {
         .filter(|word| !word.is_empty())
 }
 
-/// True if a word with a number may be a host's. A number of its own counts or is a time, and so does one behind a word
-/// that counts.
+/// True if a word with a number may be the name of a host. A number alone is a count or a time, and so is one after a
+/// word that counts.
 fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic())
         && word.contains(|c: char| c.is_ascii_digit())
@@ -116,7 +117,7 @@ fn is_count(word: &str) -> bool {
         .any(|count| count.eq_ignore_ascii_case(counted))
 }
 
-/// True of what clush prints behind a node set, such as `(3)`.
+/// True for the number that clush prints after a node set, such as `(3)`.
 fn is_number_of_hosts(word: &str) -> bool {
     let number = word
         .strip_prefix('(')
@@ -127,7 +128,7 @@ fn is_number_of_hosts(word: &str) -> bool {
 /// Headings of the output of several hosts, as `dshbak` and `clush -b` print them: a name between two lines of dashes.
 #[derive(Debug, Default)]
 pub(crate) struct Headings {
-    /// The line before was one of dashes, so long.
+    /// Length of the line before, if it was one of dashes.
     rule: Option<usize>,
     /// The line before was this name, below such a line.
     name: Option<(usize, String)>,
@@ -139,7 +140,7 @@ pub(crate) struct Headings {
 const RULES: [usize; 2] = [15, 16];
 
 impl Headings {
-    /// Looks at a line.
+    /// Takes a line.
     pub(crate) fn read(&mut self, line: &str) {
         let line = line.trim_end();
         let dashes = line.len();
@@ -164,7 +165,7 @@ impl Headings {
         self.name = above.and_then(|above| Some((above, name()?)));
     }
 
-    /// The host below whose heading the lines are.
+    /// The host whose heading is the last one above the lines.
     pub(crate) fn now(&self) -> Option<&str> {
         self.now.as_deref()
     }

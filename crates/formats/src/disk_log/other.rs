@@ -1,11 +1,11 @@
-//! Names the tool whose output a text is that holds no report of iostat.
+//! Recognizes the tool of a text that holds no report of iostat.
 
 use super::stamp::raw_date;
 
 /// A tool that prints something like iostat's reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherTool {
-    /// Its command, such as `sar -d`.
+    /// Command of the tool, such as `sar -d`.
     pub name: &'static str,
     /// Command to use in its place, as the end of a sentence.
     pub instead: &'static str,
@@ -52,8 +52,8 @@ const fn sign(
     }
 }
 
-/// The lines by which tools are known: their headers, as their manuals and sources have them. What is more
-/// special comes first.
+/// Lines by which tools are recognized: their headers, as their manuals and sources have them. The more special ones
+/// come first.
 const SIGNS: [ToolSign; 45] = [
     sign(
         "sadf -d",
@@ -171,7 +171,7 @@ const SIGNS: [ToolSign; 45] = [
     ),
 ];
 
-/// Systems that sar of their own names in its first line, with that tool.
+/// Systems that have a sar of their own and name themselves in its first line, with that tool.
 const SYSTEMS: [(&str, &str); 4] = [
     ("SunOS", "sar of Solaris"),
     ("AIX", "sar of AIX"),
@@ -211,8 +211,8 @@ pub(crate) fn tool(line: &str) -> Option<OtherTool> {
     known.or_else(|| is_timed_header(line).then(|| named("sar or another tool of sysstat")))
 }
 
-/// The sar whose first line this is, of system, host, release and more, and a date: `SunOS db1 5.10 Generic_141445-09
-/// i86pc    04/19/2011`.
+/// The sar with this first line, of system, host, release and more, and a date: `SunOS db1 5.10 Generic_141445-09
+/// i86pc 04/19/2011`.
 fn sar_of_other_system(line: &str) -> Option<&'static str> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [system, _, release, .., date] = words[..] else {
@@ -237,7 +237,7 @@ fn is_timed_header(line: &str) -> bool {
     is_time && is_sysstats(&names)
 }
 
-/// True if these are the names of the columns of a report of sysstat that is none of iostat.
+/// True if these are the column names of a report of sysstat that is none of iostat.
 pub(crate) fn is_sysstats(names: &[&str]) -> bool {
     let is_name = |word: &&str| word.parse::<f64>().is_err();
     let is_sized = |word: &&str| {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use record::Nanos;
 use record::sample::{Gap, SampleTime};
 
-/// The interval where nothing tells it: what most people give to iostat.
+/// Interval where the log does not give it: the most usual one.
 const USUAL: Nanos = Nanos::from_secs(1);
 /// Number of last distances between times that are kept.
 const KEPT: usize = 15;
@@ -18,9 +18,9 @@ const SLACK: f64 = 1.6;
 pub(crate) struct Timing {
     /// The printed time.
     pub(crate) wall: Option<Timestamp>,
-    /// The length, in seconds, where the figures tell it.
+    /// Length in seconds, where the figures give it.
     pub(crate) seconds: Option<f64>,
-    /// It is the first of a run of iostat.
+    /// True if the report is the first of a run of iostat.
     pub(crate) first: bool,
 }
 
@@ -59,12 +59,12 @@ impl Pace {
         }
     }
 
-    /// True if an interval had to be taken that the log does not tell.
+    /// True if an interval was assumed that the log does not give.
     pub(crate) fn guessed(&self) -> bool {
         self.guessed
     }
 
-    /// True if the log does not tell the interval of a run's first report.
+    /// True if the log does not give the interval of a run's first report.
     pub(crate) fn must_guess(&self, timing: &Timing) -> bool {
         self.given.is_none() && timing.seconds.is_none() && self.distances.is_empty()
     }
@@ -196,7 +196,7 @@ impl Pace {
         }
     }
 
-    /// The median of the last distances, so that one that is longer changes nothing.
+    /// Median of the last distances, so that a single longer one changes nothing.
     fn usual(&mut self) -> Nanos {
         let mut sorted: Vec<f64> = self.distances.iter().copied().collect();
         sorted.sort_by(f64::total_cmp);
@@ -214,7 +214,7 @@ fn seconds_between(one: Timestamp, next: Timestamp) -> f64 {
     next.duration_since(one).as_secs_f64()
 }
 
-/// Seconds as nanoseconds. What does not fit is cut.
+/// Seconds as nanoseconds, cut to those that fit.
 fn nanos(seconds: f64) -> Nanos {
     Nanos((seconds * 1e9).round() as u64)
 }

@@ -16,7 +16,7 @@ const CPU: &str = "avg-cpu:";
 /// Names that are kept at most.
 const MOST_NAMES: usize = 10_000;
 
-/// The prefix of the lines, as it was in front of the last line that is known for sure.
+/// Prefix of the lines, as it stood in front of the last line that was recognized for certain.
 #[derive(Debug, Default)]
 pub(crate) struct Prefix {
     text: String,
@@ -29,13 +29,14 @@ pub(crate) struct Prefix {
     headed: Option<(String, String)>,
     /// Names in front of, and in headings above, the lines in which the tool names its host.
     named: BTreeSet<String>,
-    /// Names in front of headers of disks since then, and of how many. A word that counts lines stands in front of one.
+    /// Names in front of headers of disks since then, with the number of headers. A word that counts lines stands in
+    /// front of one only.
     headers: BTreeMap<String, u64>,
     last_header: LastHeader,
 }
 
 impl Prefix {
-    /// Looks at a line: the headers of iostat and sar tell what is in front of them.
+    /// Takes a line: the headers of iostat and sar show what stands in front of them.
     pub(crate) fn learn(&mut self, line: &str) {
         self.headings.read(line);
         let Some(at) = landmark(line, &mut self.last_header) else {
@@ -73,8 +74,9 @@ impl Prefix {
         Some((first, other))
     }
 
-    /// The same where the tool itself has not named its host next to both, so that nothing else tells whether they are
-    /// two, if each stood in front of two headers; and the names of two headings. `None` where too many were named.
+    /// Words that may be names of two hosts, where the tool itself has not named its host next to both, so that
+    /// nothing else shows whether there are two: words in front of headers, if each stood in front of two; or the
+    /// names of two headings. `None` where too many were named.
     pub(crate) fn unnamed_hosts(&self) -> Option<(&str, &str)> {
         if self.named.len() >= MOST_NAMES {
             return None;
@@ -91,8 +93,8 @@ impl Prefix {
         Some((first, other))
     }
 
-    /// The line without the prefix, if it has it, and without the quoting of a mail. Digits may be others, and as
-    /// many others.
+    /// The line without the prefix, if it has it, and without the quoting of a mail. The digits may differ, but not
+    /// their number.
     pub(crate) fn strip<'a>(&self, line: &'a str) -> &'a str {
         if self.text.is_empty() {
             return unquoted(line);
@@ -106,7 +108,7 @@ impl Prefix {
     }
 }
 
-/// A line without the signs by which mails quote others. No tool begins a line with one.
+/// A line without the signs by which mails quote others. No tool begins a line with such a sign.
 pub(crate) fn unquoted(line: &str) -> &str {
     let mut rest = line;
     while let Some(quoted) = rest.trim_start().strip_prefix('>') {
@@ -146,7 +148,7 @@ fn sar_header(line: &str) -> Option<usize> {
     starts.find(|at| sar::disks(&line[*at..]).is_some())
 }
 
-/// Rest of a line behind the prefix, if it has it.
+/// Rest of a line after the prefix, if it has it.
 fn behind<'a>(line: &'a str, prefix: &str) -> Option<&'a str> {
     let mut rest = line.trim_start();
     let solid = prefix.trim();

@@ -9,7 +9,7 @@ use super::counters::{Counters, FlowCounters};
 use super::report::{Report, Row};
 
 const SECTOR: f64 = 512.0;
-/// More values are not kept: some hundred megabytes.
+/// Maximum number of values that are kept: some hundred megabytes.
 const MOST_VALUES: usize = 1 << 23;
 
 /// A counter of node_exporter (its diskstats collector).
@@ -72,22 +72,22 @@ impl Metric {
     }
 }
 
-/// Reason for which an answer of Prometheus tells nothing.
+/// Reason for which an answer of Prometheus is unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MatrixError {
-    /// It has none of the counters.
+    /// The answer has none of the counters.
     #[error(
         "it is an answer of Prometheus and has none of node_exporter's counters of disks under their names; query \
          the counters themselves, without rate(), over a range: {{__name__=~\"node_disk_.+\", instance=\"HOST\"}}"
     )]
     NoCounters,
-    /// It is of several hosts.
+    /// The answer is of several hosts.
     #[error(
         "it has the counters of {} hosts ({}); query those of one: \
          {{__name__=~\"node_disk_.+\", instance=\"{}\"}}", .0.len(), .0.join(", "), .0.first().map_or("", String::as_str)
     )]
     Hosts(Vec<String>),
-    /// It has too many values.
+    /// The answer has too many values.
     #[error("it has more than {MOST_VALUES} values; query a shorter range, or fewer devices")]
     Long,
 }
@@ -149,7 +149,7 @@ impl Matrix {
         self.hosts.first().filter(|host| !host.is_empty()).cloned()
     }
 
-    /// The reports, of which the first is told by the second reading. `line` is the last line of the log.
+    /// The reports; the second reading gives the first of them. `line` is the last line of the log.
     ///
     /// # Errors
     /// When it cannot tell what one host did.

@@ -1,4 +1,4 @@
-//! Tells the forms of a log apart, and makes readings of what their readers find.
+//! Recognizes the form of a log, and makes samples of the reports of its reader.
 
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -29,7 +29,7 @@ pub struct Reader<R> {
     lines: Lines<R>,
     parts: ReaderState,
     stage: Stage,
-    /// The log of another host follows what was read.
+    /// Error that the log of another host follows.
     other_host: Option<LogError>,
 }
 
@@ -37,9 +37,9 @@ pub struct Reader<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Reading,
-    /// All is read, and reports may be left.
+    /// All lines are read, and reports may be left.
     AtEnd,
-    /// Readings may be left.
+    /// All reports are handed over, and readings may be left.
     Ended,
     Failed,
 }
@@ -199,14 +199,14 @@ impl ReaderState {
             .try_for_each(|line| self.line(&line))
     }
 
-    /// Names of two hosts in front of the last two headers, or in headings above two.
+    /// Names of two hosts in front of the last two headers, or in the headings above two.
     fn hosts_in_front(&self) -> Option<(&str, &str)> {
         let hosts = self.prefix.hosts();
         let hosts = hosts.filter(|(first, other)| self.host.are_hosts(first, other));
         hosts.or_else(|| self.prefix.unnamed_hosts())
     }
 
-    /// Hands over the lines that waited for what may continue them.
+    /// Hands over the lines that waited for their continuation.
     fn release(&mut self) -> Result<(), LogError> {
         let held = self.wrapped.release();
         held.iter().try_for_each(|line| self.line(line))
@@ -286,7 +286,7 @@ impl ReaderState {
         Ok(())
     }
 
-    /// Goes over to another form, where a line is the first one of it.
+    /// Changes to another form, where a line is the first one of it.
     fn turn(&mut self, line: u64, text: &str) {
         let is_front = !self.any && line <= SEARCHED_LINES;
         if is_front && self.other.is_none() {
@@ -352,7 +352,7 @@ impl ReaderState {
         Ok(())
     }
 
-    /// All reports are handed over.
+    /// Hands over the reports that are left.
     fn finish(&mut self) -> Result<(), LogError> {
         self.series.finish(&mut self.notes);
         self.notes.date_order = self.calendar.assumed();
@@ -371,7 +371,7 @@ impl ReaderState {
         }
     }
 
-    /// Makes a sample of the next report that is complete. Returns whether there was one.
+    /// Makes a sample of the next complete report. Returns whether there was one.
     fn pass_on(&mut self) -> bool {
         let Some(report) = self.report() else {
             return false;
@@ -392,7 +392,7 @@ impl ReaderState {
     }
 }
 
-/// True if a line begins a text log of iostat, or one that names its host. It may be appended behind a cut.
+/// True if a line begins a text log of iostat, or names its host. It may be appended after a cut.
 fn is_text(line: &str) -> bool {
     ["Linux ", "avg-cpu", "Device"]
         .iter()

@@ -1,4 +1,4 @@
-//! Puts the lines of a report together, and tells where the next one begins.
+//! Puts the lines of a report together, and finds the beginning of the next one.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,30 +8,30 @@ use super::calendar::Instant;
 use super::columns::Columns;
 use super::row::Figures;
 
-/// One line, or the lines of one device.
+/// Figures of a device, from one line or several.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    /// It is the sum of a group of devices (`-g`).
+    /// True if it is the sum of a group of devices (`-g`).
     pub(crate) group: bool,
     pub(crate) figures: Figures,
 }
 
-/// One report of iostat, printed at the end of an interval.
+/// A report of iostat, printed at the end of an interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Report {
     /// The line where it begins.
     pub(crate) line: u64,
-    /// It is the first of a run of iostat.
+    /// True if it is the first report of a run of iostat.
     pub(crate) first: bool,
-    /// It is the first of a run that left the means since boot out (`-y`).
+    /// True if it is the first report of a run that left the means since boot out (`-y`).
     pub(crate) boot_omitted: bool,
     pub(crate) at: Option<Instant>,
-    /// The seconds of its interval, where the log tells them. It shows no means since boot then.
+    /// Length of its interval in seconds, where the log gives it. The report does not show means since boot then.
     pub(crate) length: Option<f64>,
     pub(crate) cpu: Option<CpuShares>,
     pub(crate) rows: Vec<Row>,
-    /// Lines of it are lost, so that devices may be missing that were not idle.
+    /// True if lines of the report are lost, so that devices may be missing that were not idle.
     pub(crate) damaged: bool,
     has_header: bool,
 }
@@ -53,10 +53,10 @@ impl Report {
     }
 }
 
-/// More devices are not believed: the kernel has no more numbers for disks, and memory is bounded.
+/// Maximum number of devices of a report: the kernel has no more numbers for disks, and memory is bounded.
 const MOST_ROWS: usize = 1 << 16;
 
-/// Makes reports of what is found line by line.
+/// Builder of reports, line by line.
 #[derive(Debug)]
 pub(crate) struct Reports {
     current: Report,
@@ -110,8 +110,8 @@ impl Reports {
         self.current = Report::default();
     }
 
-    /// A run of iostat begins. A time that is before it is that of its first report, as a script prints it that
-    /// runs `date` and iostat again and again.
+    /// Begins a run of iostat. A time before it is that of its first report, as from a script that runs `date` and
+    /// iostat again and again.
     pub(crate) fn begin_run(&mut self) {
         self.end();
         self.current.damaged = false;
@@ -124,27 +124,27 @@ impl Reports {
         self.boot_omitted = true;
     }
 
-    /// A blank line. Between a header and its first line iostat prints none: something put one between all lines,
-    /// and they tell nothing.
+    /// Takes a blank line. iostat prints none between a header and its first line: where one is there, something put
+    /// one between all lines, and blank lines have no meaning.
     pub(crate) fn blank(&mut self) {
         if self.current.has_header && self.current.rows.is_empty() {
             self.boot_omitted = false;
         }
     }
 
-    /// A report begins, at a time that is told.
+    /// Begins a report, at a given time.
     pub(crate) fn begin_at(&mut self, line: u64, at: Option<Instant>) {
         self.end();
         self.current.line = line;
         self.current.at = at;
     }
 
-    /// The seconds of the current report's interval, where they are told.
+    /// Sets the length of the current report's interval, in seconds, where it is known.
     pub(crate) fn set_length(&mut self, seconds: Option<f64>) {
         self.current.length = seconds;
     }
 
-    /// The time of the current report, told within it.
+    /// Sets the time of the current report, which stands within it.
     pub(crate) fn set_time(&mut self, at: Option<Instant>) {
         self.current.at = at;
     }
@@ -197,7 +197,7 @@ impl Reports {
         true
     }
 
-    /// True if a report has begun whose time is not told yet.
+    /// True if a report has begun whose time is not known yet.
     pub(crate) fn lacks_time(&self) -> bool {
         self.current.line != 0 && self.current.at.is_none()
     }

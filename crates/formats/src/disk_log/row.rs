@@ -8,8 +8,8 @@ use record::{Bytes, Nanos};
 use super::columns::{Column, Figure, Part};
 use super::number::Number;
 
-/// No device does more of anything in a second: a counter went back, and the difference was taken
-/// for a number without sign.
+/// Maximum of any figure in a second: beyond it a counter went back, and the difference was taken for an unsigned
+/// number.
 const MOST: f64 = 1e15;
 
 /// Figures of a device in an interval, by part and figure, in our units.
@@ -43,13 +43,12 @@ impl Figures {
         self.take(column, number, 0.0);
     }
 
-    /// Takes a number of a column. What was known before is kept: some versions print the same in
-    /// two units.
+    /// Takes a number of a column. A known figure is kept: some versions print the same in two units.
     pub(crate) fn set(&mut self, column: Column, number: Number) {
         self.take(column, number, number.rounding());
     }
 
-    /// `rounding`: the most by which it moved the number, in the number's unit.
+    /// Takes a number of a column. `rounding`: the most by which rounding moved the number, in the number's unit.
     fn take(&mut self, column: Column, number: Number, rounding: f64) {
         let most = match column {
             // In a hundred times the interval, nothing was ever in flight.
@@ -77,7 +76,7 @@ impl Figures {
         place.get_or_insert(value);
     }
 
-    /// True if both say the same, however it was rounded.
+    /// True if both have the same figures, however they were rounded.
     pub(crate) fn agrees_with(&self, other: &Figures) -> bool {
         let unrounded = |figures: &Figures| Figures {
             rounded: Default::default(),
@@ -101,7 +100,7 @@ impl Figures {
             .any(|(a, b)| a && b)
     }
 
-    /// Adds what another line says of the same device.
+    /// Adds the figures of another line about the same device.
     pub(crate) fn join(&mut self, other: &Figures) {
         let rounded = self.rounded.iter_mut().flatten();
         let mine = self.flows.iter_mut().flatten().zip(rounded);
@@ -132,8 +131,7 @@ impl Figures {
         known.peek().is_some() && !self.reset && known.all(|figure| *figure == 0.0)
     }
 
-    /// True if the device was busy all the time and completed nothing. A driver may count what it moved and not the
-    /// requests.
+    /// True if the device was busy all the time and completed nothing. A driver may count bytes and not requests.
     pub(crate) fn hangs(&self) -> bool {
         let of = |figure: Figure| {
             self.flows
@@ -146,8 +144,8 @@ impl Figures {
         is_busy && is_known && done.all(|rate| rate == 0.0)
     }
 
-    /// The seconds of the interval, of a report that prints both rates and amounts. Only amounts
-    /// that are large enough to tell it to a percent are used.
+    /// Seconds of the interval, of a report that prints both rates and amounts. Only amounts that give it to within a
+    /// percent are used.
     pub(crate) fn seconds(&self) -> Option<f64> {
         let parts = [Part::Read, Part::Write, Part::Discard, Part::Changed];
         parts
@@ -219,8 +217,8 @@ impl Figures {
         }
     }
 
-    /// Keeps in the sum what iostat says of it where its parts are not all known, and adds up what
-    /// is printed of writes and discards together.
+    /// Corrects the sum by the figures that iostat gives for all requests where those of its parts are not all known,
+    /// and by the printed sum of writes and discards.
     fn correct_sum(&self, all: &mut Flow, stated: &Flow) {
         if let Some(changed) = self.get(Part::Changed, Figure::Bytes) {
             let read = self.get(Part::Read, Figure::Bytes).unwrap_or_default();
@@ -229,7 +227,8 @@ impl Figures {
         all.wait = stated.wait.or(all.wait);
     }
 
-    /// The mean size of all requests, which no column gives: of the sizes of their kinds, or of what was moved.
+    /// Mean size of all requests, which no column gives: from the sizes of their kinds, or from the bytes
+    /// transferred.
     fn mean_size_of_all(&self, parts: [&Flow; 3]) -> Option<Bytes> {
         let (mut iops, mut bytes, mut is_known) = (0.0, 0.0, true);
         for flow in parts.into_iter().filter(|flow| flow.is_active()) {
@@ -276,7 +275,7 @@ struct PrintedFigure {
     rounded: f64,
 }
 
-/// A quotient of figures that may be further off than this is not given: 0.00 MB/s of 0.5 requests a second are no
+/// Maximum relative error of a quotient of figures that is given: 0.00 MB/s of 0.5 requests a second do not mean
 /// requests of no bytes.
 const FURTHEST_OFF: f64 = 0.1;
 

@@ -1,4 +1,4 @@
-//! Reads what `sadf -d` (semicolons) and `sadf -p` (tabs, a line for each figure) print of disks.
+//! Reads the disks in the output of `sadf -d` (semicolons) and `sadf -p` (tabs, a line for each figure).
 
 use jiff::Timestamp;
 
@@ -13,7 +13,7 @@ use super::stamp::stamp;
 
 /// Start of a header of `sadf -d`.
 const HEADER: &str = "# hostname;interval;timestamp;";
-/// Stands in the place of a device where the host was started.
+/// Word in place of a device where the host was started.
 const RESTART: &str = "LINUX-RESTART";
 /// Fields in front of the device.
 const LEADING: usize = 3;
@@ -84,12 +84,12 @@ impl Sadf {
         LeadingFields::of(&fields).map(|leading| leading.hostname)
     }
 
-    /// The host whose figures came last.
+    /// The host of the last figures.
     pub(crate) fn hostname(&self) -> Option<&str> {
         self.hostname.as_deref()
     }
 
-    /// Takes a line. `terminated` says that a line end follows it.
+    /// Takes a line. `terminated`: a line end follows it.
     pub(crate) fn line(
         &mut self,
         line: u64,
@@ -183,7 +183,7 @@ fn separator_of(text: &str) -> char {
     if text.contains(';') { ';' } else { '\t' }
 }
 
-/// The row of the fields behind the time; none of another report of sar.
+/// Row of the fields after the time; `None` for another report of sar.
 type ParsedRow = Result<Option<Row>, TruncatedLine>;
 
 fn columns_of(columns: &Columns, fields: &[&str], terminated: bool) -> ParsedRow {
@@ -233,7 +233,7 @@ fn figure_of(fields: &[&str]) -> ParsedRow {
     }))
 }
 
-/// The table below a header of `sadf -d`. With -h it has all devices in one row, which is not read.
+/// Table below a header of `sadf -d`. With -h it has all devices in one row, which is not read.
 fn header(text: &str) -> Option<Table> {
     let names = text.strip_prefix(HEADER)?;
     let disks = names
@@ -262,7 +262,7 @@ fn is_figure(text: &str) -> bool {
             .is_some_and(|time| stamp(time).is_some() || is_number(time))
 }
 
-/// An instant as sadf prints it: with UTC behind it, of the host's zone (`-t`), or in seconds since 1970 (`-U`).
+/// An instant as sadf prints it: followed by UTC, in the host's zone (`-t`), or in seconds since 1970 (`-U`).
 fn instant(text: &str, calendar: &mut Calendar) -> Option<Instant> {
     if let Ok(seconds) = text.parse() {
         return Some(Instant {

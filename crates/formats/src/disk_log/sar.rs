@@ -1,4 +1,4 @@
-//! Reads what `sar -d` prints, also where other reports of sar are around it (`sar -A`).
+//! Reads the output of `sar -d`, also among other reports of sar (`sar -A`).
 
 use jiff::civil::Time;
 
@@ -15,7 +15,7 @@ use super::{Columns, other};
 
 /// Words of a line where the host was started.
 const RESTART: [&str; 2] = ["LINUX", "RESTART"];
-/// Words that a time of day has at the most, with the half of the day and a zone.
+/// Maximum number of words of a time of day, with the half of the day and a zone.
 const TIME_FIELDS: usize = 5;
 const DAY: f64 = 86_400.0;
 /// Columns that no other report of sar has together.
@@ -29,7 +29,7 @@ enum Table {
         /// Words of the time in front of each row.
         time_fields: usize,
     },
-    /// Another report of sar, or none.
+    /// Rows of another report of sar, or none.
     Other,
 }
 
@@ -82,7 +82,7 @@ impl Sar {
         disks(text).is_some() || is_restart(text)
     }
 
-    /// A run of sar begins, or the part of a file behind a restart.
+    /// Begins a run of sar, or the part of a file after a restart.
     pub(crate) fn begin_run(&mut self) {
         self.reports.begin_run();
         self.table = Table::Other;
@@ -90,7 +90,7 @@ impl Sar {
         self.is_open = false;
     }
 
-    /// Takes a line. `terminated` says that a line end follows it.
+    /// Takes a line. `terminated`: a line end follows it.
     pub(crate) fn line(
         &mut self,
         line: u64,
@@ -256,8 +256,8 @@ fn is_restart(text: &str) -> bool {
     false
 }
 
-/// True if a line shows means over all intervals, which follow the last one behind 'Average:' in the language of
-/// the host.
+/// True if a line shows means over all intervals, which follow the last one after 'Average:' in the language of the
+/// host.
 fn is_means(columns: &Columns, words: &[&str]) -> bool {
     let numbers = words.iter().filter(|word| number(word).is_some()).count();
     numbers >= columns.count() || NAMES.iter().all(|name| words.contains(name))
@@ -288,7 +288,7 @@ fn header(text: &str) -> Option<(PrintedTimestamp, Table)> {
     })
 }
 
-/// The name and the figures of a row. Fewer figures than columns are those of a line that was cut off.
+/// Name and figures of a row. A row with fewer figures than columns was cut off.
 fn device(columns: &Columns, words: &[&str]) -> Option<(String, Vec<Number>)> {
     let (name, figures) = match columns.names {
         NamePlace::First => words.split_first()?,

@@ -1,4 +1,4 @@
-//! Makes samples of reports: gives devices their numbers, and intervals their lengths.
+//! Makes samples of reports: numbers the devices, and sets the lengths of intervals.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::report::Report;
 use super::row::Figures;
 use super::{FirstReport, LogReport};
 
-/// More names are not believed, so that a damaged log does not fill the memory.
+/// Maximum number of names, so that a damaged log does not fill the memory.
 const MOST_NAMES: usize = 1 << 16;
 
 /// The samples of a log, as they come about.
@@ -30,7 +30,7 @@ pub(crate) struct Series {
     shown: BTreeSet<NameKey>,
     /// A device was printed that did nothing, so that `-z` was not given.
     prints_idle: bool,
-    /// A report whose length only the next one tells.
+    /// A report whose length only the next one shows.
     held: Option<(Report, Timing)>,
     /// The last sample, until it is known whether it is the only one of its run, and whether its length was
     /// guessed.
@@ -46,9 +46,9 @@ const STATISTICS: [&str; 10] = [
 #[derive(Debug)]
 struct LoggedDevice {
     device: Arc<Device>,
-    /// Figures that its reports have had so far, so that nothing is made up where one is missing.
+    /// Figures that the device's reports have had so far, so that nothing is made up where one is missing.
     reported: Figures,
-    /// It was busy while the disk that its name speaks of was not, so that it is no partition of it.
+    /// True if the device was busy while the disk of whose name it could be a partition was not, so that it is none.
     is_own: bool,
     /// The run of iostat that showed it last.
     run: u64,
@@ -266,8 +266,8 @@ impl Series {
         true
     }
 
-    /// Tells which devices of a report are partitions: those whose disk is in it too, or was in one before it
-    /// of the same run.
+    /// Marks the devices of a report that are partitions: their disk is in it too, or was in an earlier one of the
+    /// same run.
     fn mark_partitions(&mut self, report: &Report) {
         for row in &report.rows {
             let numbered = numbered_disk(&row.name);
@@ -296,8 +296,8 @@ impl Series {
         }
     }
 
-    /// Adds the devices that iostat left out since nothing completed on them. What was in flight is
-    /// not known: a device that hangs is left out too.
+    /// Adds the devices that iostat left out since nothing completed on them. Whether requests were in flight is not
+    /// known: a device that hangs is left out too.
     fn fill(&self, devices: &mut Vec<DeviceSample>, notes: &mut Notes) {
         let present: BTreeSet<DeviceId> = devices.iter().map(|d| d.device.id).collect();
         let before = devices.len();
@@ -348,8 +348,8 @@ fn nothing_completed(known: &LoggedDevice) -> DeviceSample {
     sample
 }
 
-/// The disk of a partition that `sar -d` calls by its number, without `-p`: `dev8-0` of `dev8-2`. By the numbers that
-/// Documentation/admin-guide/devices.txt gives to disks for good: SCSI, Xen, IDE and MMC.
+/// The disk of a partition that `sar -d` calls by its number, without `-p`: `dev8-0` of `dev8-2`. It goes by the
+/// numbers that Documentation/admin-guide/devices.txt assigns to disks: SCSI, Xen, IDE and MMC.
 fn numbered_disk(name: &str) -> Option<String> {
     let (major, minor) = name.strip_prefix("dev")?.split_once('-')?;
     let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
@@ -363,7 +363,8 @@ fn numbered_disk(name: &str) -> Option<String> {
     (within > 0).then(|| format!("dev{major}-{}", minor - within))
 }
 
-/// A partition's requests keep its disk busy too. Rounding and the moment of reading make up for less.
+/// Tolerance in comparing busy times: a partition's requests keep its disk busy too, but for rounding and the moment
+/// of reading.
 const BUSIER: f64 = 0.1;
 
 fn is_busier(part: &Figures, disk: &Figures) -> bool {

@@ -11,7 +11,7 @@ use jiff::tz::Offset;
 pub(crate) struct RawDate {
     /// The numbers, in their order.
     pub(crate) numbers: [i16; 3],
-    /// The year comes first: it has four digits, or is too large for a day.
+    /// True if the year comes first: it has four digits, or is too large for a day.
     pub(crate) year_first: bool,
     /// The year has four digits.
     pub(crate) long_year: bool,
@@ -67,7 +67,7 @@ pub(crate) fn stamp(line: &str) -> Option<PrintedTimestamp> {
     })
 }
 
-/// A line without the signs with which scripts set off a time (`--- 10:31:04 ---`), and the mark of OSWatcher
+/// A line without the signs with which scripts set off a time (`--- 10:31:04 ---`), and without the mark of OSWatcher
 /// (`zzz ***Tue Mar 4 10:31:04 EST 2025`).
 fn unadorned(line: &str) -> &str {
     let is_sign = |c: char| !c.is_alphanumeric();
@@ -84,7 +84,7 @@ const LABELS: [&str; 15] = [
     "Zeit", "时间", "時間",
 ];
 
-/// A line without the word that says that a time follows.
+/// A line without the word that announces a time.
 fn without_label(line: &str) -> &str {
     let labelled = line.split_once([':', '：']);
     match labelled.filter(|(label, _)| LABELS.contains(&label.trim_end())) {
@@ -104,8 +104,8 @@ pub(crate) fn is_weekday(word: &str) -> bool {
     WEEKDAYS.contains(&word)
 }
 
-/// Output of `date` (`Fri Apr 10 12:38:33 EDT 2020`) with the date in numbers. Where no year is told, as in
-/// the logs of a system, the time alone is left.
+/// Output of `date` (`Fri Apr 10 12:38:33 EDT 2020`) with the date in numbers. Without a year, as in the system's
+/// logs, only the time is left.
 fn in_numbers(line: &str) -> Cow<'_, str> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let words = match words.as_slice() {
@@ -184,7 +184,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Reads `05:52:46` or `05時52分46秒`, and returns what is behind it.
+    /// Reads `05:52:46` or `05時52分46秒`, and returns the rest.
     fn numbers<'a>(&mut self, text: &'a str) -> Option<&'a str> {
         let mut rest = text;
         for place in [&mut self.hour, &mut self.minute, &mut self.second] {

@@ -1,4 +1,4 @@
-//! Reads what iostat prints as text, line by line.
+//! Reads the text of iostat, line by line.
 
 use std::sync::Arc;
 
@@ -27,20 +27,20 @@ pub(crate) struct ColumnsLost {
     pub(crate) line: u64,
     /// Number of figures of most lines.
     pub(crate) figures: usize,
-    /// The known headers with so many columns.
+    /// The known headers with this number of columns.
     pub(crate) candidates: Vec<String>,
 }
 
 /// Meaning of lines of figures at a place in the log.
 #[derive(Clone, Debug, PartialEq)]
 enum Section {
-    /// No header was seen.
+    /// No header was seen yet.
     Open,
     /// The names of the shares of the processors.
     Cpu(Vec<String>),
     /// Devices with these columns.
     Devices(Arc<Columns>),
-    /// Another report, such as that of NFS: its lines are passed over.
+    /// Lines of another report, such as that of NFS, which are passed over.
     Other,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Text {
     reports: Reports,
     /// Blank lines since the line that names the host; `None` after something else came.
     blanks: Option<u32>,
-    /// Lines that wait for their columns to be told.
+    /// Lines that wait until their columns are known.
     held: Vec<Line<'static>>,
     held_bytes: usize,
     /// The figures of them, and how many of these can be checked.
@@ -130,7 +130,7 @@ impl Text {
         Ok(())
     }
 
-    /// Another form follows. Figures whose columns are not told by then are given up.
+    /// Ends this form, since another follows. Figures whose columns are still unknown are given up.
     pub(crate) fn leave(&mut self, calendar: &mut Calendar, notes: &mut Notes) {
         self.release(calendar, notes)
             .unwrap_or_else(|_| self.drop_held(notes));
@@ -161,8 +161,7 @@ impl Text {
         self.held_bytes = 0;
     }
 
-    /// True if the lines that are held tell their columns beyond doubt. Looked at now and then, since it
-    /// takes time.
+    /// True if the lines that are held show their columns beyond doubt. Tested now and then, since it takes time.
     fn has_known_columns(&self) -> bool {
         self.rows.len().is_multiple_of(64)
             && known::guess(&self.rows).is_some_and(|guess| guess.checked >= ENOUGH)
@@ -220,7 +219,7 @@ impl Text {
         }
     }
 
-    /// Takes a line that says what comes, or when.
+    /// Takes a line that announces a section, or gives a time.
     fn landmark(
         &mut self,
         line: u64,

@@ -1,4 +1,4 @@
-//! Reads what `vmstat -d` prints again and again: totals of each disk since boot.
+//! Reads the repeated output of `vmstat -d`: totals of each disk since boot.
 
 use std::collections::HashMap;
 
@@ -16,9 +16,9 @@ const FIGURES: usize = 10;
 const SECTOR: f64 = 512.0;
 /// Busy time is counted in whole seconds, which are a percent of this time at the most.
 const LEAST_FOR_BUSY: f64 = 100.0;
-/// The interval where nothing tells it.
+/// Interval where the log does not give it, in seconds.
 const USUAL: f64 = 1.0;
-/// More names are not believed, so that a damaged log does not fill the memory.
+/// Maximum number of names, so that a damaged log does not fill the memory.
 const MOST_NAMES: usize = 1 << 16;
 
 /// A reader of vmstat's text.

@@ -1,4 +1,4 @@
-//! Rows, headers and the line of the host that a mail client or `fold` wrapped: each is one line again.
+//! Rejoins rows, headers and the line of the host that a mail client or `fold` wrapped.
 //!
 //! A row is continued where it has fewer figures than its header has columns, and nothing but figures follows
 //! until it has as many. A row that never gets as many is left as it is: it was cut off.
@@ -14,10 +14,10 @@ use super::number::number;
 use super::sar;
 use super::stamp::PrintedTimestamp;
 
-/// A line without what another program put in front of it.
+/// A line without the prefix of another program.
 #[derive(Clone, Debug)]
 pub(crate) struct Line<'a> {
-    /// Its number, from 1.
+    /// Number of the line, from 1.
     pub(crate) number: u64,
     pub(crate) text: Cow<'a, str>,
     /// A line end follows it.
@@ -87,7 +87,7 @@ impl LineJoiner {
         }
     }
 
-    /// Takes a line. Returns those that are whole, first the ones that were held.
+    /// Takes a line. Returns the lines that are complete, first the ones that were held.
     pub(crate) fn push<'a>(&mut self, line: Line<'a>) -> (Vec<Line<'static>>, Option<Line<'a>>) {
         if !self.held.is_empty()
             && let Some(is_whole) = self.continues(&line.text)
@@ -107,7 +107,7 @@ impl LineJoiner {
         }
     }
 
-    /// The lines that are held, which nothing continues. Those of a row that is not whole are left as they are.
+    /// Releases the lines that are held, which nothing continues. Those of an incomplete row are left as they are.
     pub(crate) fn release(&mut self) -> Vec<Line<'static>> {
         match self.begun {
             ContinuedPart::Header => self.join().into_iter().collect(),

@@ -1,4 +1,4 @@
-//! The options of a job that is written.
+//! Options of a job that is written.
 
 use record::{JobOptions, Pattern, PhaseSummary, RandomDistribution, Summary, TargetKind};
 
@@ -7,9 +7,8 @@ use super::details;
 /// The names of files that several clones share.
 const FORM: &str = "disksmith.$filenum";
 
-/// The options with which fio would do what a phase did: those that its tool was given, or else
-/// those that say the same. None where it is not known what the phase did, since fio has a default
-/// for what is not said.
+/// Options with which fio would do the same as the phase: those that its tool was given, or else equivalent ones.
+/// `None` where the work of the phase is not known, since fio has a default for each missing option.
 pub(super) fn options(phase: &PhaseSummary, summary: &Summary) -> Vec<(String, String)> {
     let made_here = phase.work.options.is_empty();
     let mut options = match made_here {
@@ -39,7 +38,7 @@ pub(super) fn options(phase: &PhaseSummary, summary: &Summary) -> Vec<(String, S
     named.into_iter().flatten().chain(options).collect()
 }
 
-/// The options that say what a phase did whose tool has none.
+/// Options equivalent to a phase whose tool has none.
 fn made(phase: &PhaseSummary) -> Vec<(String, String)> {
     let work = &phase.work;
     let (Some(pattern), Some(reads)) = (work.pattern, work.read_fraction) else {

@@ -2,7 +2,7 @@
 //! two is cut into `2^bits` equal parts (stat.c, `plat_val_to_idx` and `plat_idx_to_val`). What fio
 //! writes for a bucket is its middle.
 
-/// `FIO_IO_U_PLAT_BITS` of every fio so far.
+/// `FIO_IO_U_PLAT_BITS` of every fio up to now.
 pub(crate) const BITS: u32 = 6;
 
 /// The middle of bucket number `index`, as fio writes it. `None` beyond 64 bits.
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// From the output of fio 3.33, whose buckets were printed by their middles.
+    /// Buckets from the output of fio 3.33, which prints them by their middles.
     #[test]
     fn middles_are_those_that_fio_writes() {
         for written in [20864, 21376, 22144, 22912, 42240, 1_662_976, 11_337_728] {

@@ -8,9 +8,9 @@ use super::options::Options;
 const ZIPF: f64 = 1.1;
 const PARETO: f64 = 0.2;
 
-/// The details of a job. `None` where any of them is not understood. How long it ramps up and when
-/// it ends does not change what it does, and is left to the options themselves. So is whether a
-/// block is drawn again before all were: `norandommap` has no value, and is not in the document.
+/// Details of a job. `None` where any of them is not understood. The ramp and the end do not change the work, and are
+/// left to the options themselves. So is whether a block is drawn again before all were: `norandommap` has no value,
+/// and is not in the document.
 pub(super) fn details(options: &Options<'_>) -> Option<Box<JobOptions>> {
     let (read_sizes, write_sizes) = sizes(options)?;
     Some(Box::new(JobOptions {
@@ -70,7 +70,7 @@ fn sizes(options: &Options<'_>) -> Option<(Vec<SizeShare>, Vec<SizeShare>)> {
     }
 }
 
-/// Sizes with their percentages; those without one share what is left.
+/// Sizes with their percentages; sizes without one share the rest.
 fn shares(options: &Options<'_>, text: &str) -> Option<Vec<SizeShare>> {
     let mut shares: Vec<(Bytes, Option<f64>)> = Vec::new();
     for part in text.split(':') {
@@ -114,7 +114,7 @@ fn spread(text: &str) -> Option<RandomDistribution> {
     }
 }
 
-/// The value of `bssplit=` that says the same as the sizes, and `None` where there are none.
+/// Value of `bssplit=` for the sizes; `None` where there are none.
 pub(super) fn split(details: &JobOptions) -> Option<String> {
     let part = |share: &SizeShare| format!("{}/{}", share.size.0, (share.share * 100.0).round());
     let list = |shares: &[SizeShare]| shares.iter().map(part).collect::<Vec<_>>().join(":");

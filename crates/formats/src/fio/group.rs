@@ -14,11 +14,11 @@ use crate::ReadError;
 /// Jobs that the figures of an entry sum up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SummedJobs {
-    /// This number of processes with the options that are there.
+    /// This number of processes with the options of the entry.
     Clones(u32),
     /// Processes with the options given there; their number is unknown.
     Unsure,
-    /// Processes of which some had other options than those that are there.
+    /// Processes of which some had other options than the entry.
     Sections,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn times(
     })
 }
 
-/// Time of the longest of the processes, in milliseconds. What verifies reads after it wrote.
+/// Time of the longest of the processes, in milliseconds. A job that verifies reads after it wrote.
 fn time(job: &Node<'_>, options: &Options<'_>) -> Result<Option<f64>, ReadError> {
     let mut times = Vec::new();
     for key in ["read", "write", "trim", "mixed"] {

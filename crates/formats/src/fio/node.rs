@@ -1,4 +1,4 @@
-//! A JSON object and where it stands, so that what is wrong with it can be named.
+//! A JSON object and its path, for messages about it.
 
 use serde_json::{Map, Value};
 

@@ -41,7 +41,7 @@ impl<'a> Options<'a> {
         self.job.as_ref()?.value(name)?.as_str()
     }
 
-    /// All that were given, each once: what the job was given itself goes first.
+    /// All given options, each once; an option of the job itself takes precedence.
     pub(super) fn all(&self) -> Vec<(String, String)> {
         let sections = [&self.job, &self.global].into_iter().flatten();
         let mut all: Vec<(String, String)> = Vec::new();

@@ -22,7 +22,7 @@ pub(crate) fn is_fio(document: &Value) -> bool {
     has("fio version") && (has("jobs") || has("client_stats"))
 }
 
-/// True if a text that is no whole JSON document begins as fio's does: its version stands first.
+/// True if an incomplete JSON document begins as fio's does: with its version.
 pub(crate) fn begins_like_fio(text: &str) -> bool {
     let inside = text.trim_start().strip_prefix('{');
     inside.is_some_and(|inside| inside.trim_start().starts_with(VERSION_KEY))
@@ -62,7 +62,8 @@ pub(crate) fn summary(line: usize, document: &Value) -> Result<Summary, ReadErro
     Ok(summary)
 }
 
-/// `fio 3.33` of `fio-3.33`. What this program wrote names its own version next to fio's.
+/// The tool of a document: `fio 3.33` for `fio-3.33`. A document that this program wrote names its own version next
+/// to fio's.
 fn tool(document: &Node<'_>) -> Result<String, ReadError> {
     let text = match document.text("disksmith version")? {
         Some(version) => return Ok(format!("disksmith {version}")),
@@ -78,7 +79,7 @@ fn timestamp(seconds: u64) -> Option<Timestamp> {
     Timestamp::from_second(i64::try_from(seconds).ok()?).ok()
 }
 
-/// The text that all of `texts` are that are known, if there is only one.
+/// The known text of `texts`, if all known ones are the same.
 fn one_of<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
     let mut known = texts.flatten();
     let first = known.next()?;
@@ -161,7 +162,7 @@ fn failure(job: &Node<'_>) -> Result<Option<String>, ReadError> {
     }))
 }
 
-/// The size of a request, where all had the same.
+/// Size of a request, where all have the same.
 fn block_of(flows: &[FlowSummary]) -> Option<Bytes> {
     let mut sizes = flows.iter().filter_map(|flow| {
         let (ops, bytes) = (flow.ops?, flow.bytes?);
@@ -173,7 +174,7 @@ fn block_of(flows: &[FlowSummary]) -> Option<Bytes> {
         .then_some(Bytes(first))
 }
 
-/// One direction of a job. `None` when it did nothing, for which fio writes zeros.
+/// Flow of one direction of a job. `None` when it did nothing, for which fio writes zeros.
 fn flow(node: &Node<'_>, activity: Activity) -> Result<Option<FlowSummary>, ReadError> {
     let bandwidth = match node.number("bw_bytes")? {
         Some(bytes) => Some(bytes),
@@ -212,8 +213,8 @@ fn spread(node: &Node<'_>) -> Result<Option<Samples>, ReadError> {
     })())
 }
 
-/// fio wrote KiB until it wrote `io_kbytes` next to the bytes. Which of them a document without it
-/// means is told by the KiB a second that are beside.
+/// Bytes of a flow. fio wrote KiB until it wrote `io_kbytes` next to the bytes. The unit of a document without that
+/// key follows from its KiB a second.
 fn bytes(node: &Node<'_>) -> Result<Option<u64>, ReadError> {
     let Some(amount) = node.count("io_bytes")? else {
         return Ok(None);
@@ -273,7 +274,7 @@ fn latency(node: &Node<'_>) -> Result<LatencySummary, ReadError> {
     Ok(fallback)
 }
 
-/// One of a direction's latencies, in units of `nanos`.
+/// A latency of a direction, from figures in units of `nanos`.
 fn latency_of(node: &Node<'_>, nanos: u64) -> Result<LatencySummary, ReadError> {
     let figure = |key| Ok::<_, ReadError>(node.number(key)?.map(|value| value * nanos as f64));
     let (min, max) = (figure("min")?, figure("max")?);
@@ -315,7 +316,7 @@ fn percentiles(node: &Node<'_>, nanos: u64) -> Result<Vec<Percentile>, ReadError
     Ok(percentiles)
 }
 
-/// More than any disk does in a century, and few enough that counts can be added without care.
+/// Maximum number of I/Os: more than any disk does in a century, and few enough that sums do not overflow.
 const MOST_IOS: u64 = 1 << 53;
 
 /// JSON+'s buckets: by the middle of each, or in fio 2 by its number.

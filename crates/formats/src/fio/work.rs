@@ -47,8 +47,8 @@ impl Options<'_> {
         size.0.checked_mul(u64::from(times)).map(Bytes)
     }
 
-    /// Number of requests that each process keeps in flight. Whatever `iodepth` says, it is one where the
-    /// engine waits for each, as fio's default on Linux does (fio's HOWTO, `iodepth`).
+    /// Number of requests that each process keeps in flight. Whatever `iodepth` is, it is one where the engine waits
+    /// for each, as fio's default on Linux does (fio's HOWTO, `iodepth`).
     fn depth(&self) -> Option<u32> {
         const WAITING: [&str; 6] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
         let asked = self.number("iodepth", 1)?;

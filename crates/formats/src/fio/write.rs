@@ -11,7 +11,7 @@ use super::json::{Json, object};
 use super::{asked, buckets};
 use crate::WriteError;
 
-/// The version whose keys these are. Readers tell the units from it.
+/// The version whose keys are written. Readers take the units from it.
 const VERSION: &str = "fio-3.33";
 
 /// The whole document.
@@ -54,7 +54,7 @@ pub(crate) fn document(summary: &Summary) -> Result<String, WriteError> {
     Ok(format!("{}\n", Json::Object(entries)))
 }
 
-/// True if fio has a place for anything that is known of a phase. One that did nothing is known.
+/// True if any known value of a phase has a place in fio's format. A phase that did nothing is known.
 fn is_known(phase: &PhaseSummary) -> bool {
     let known = |flow: &FlowSummary| {
         let figures = [flow.ops_per_s, flow.bytes_per_s];
@@ -133,7 +133,7 @@ fn syncs(flow: Option<&FlowSummary>) -> Json {
     Json::Object(entries)
 }
 
-/// One direction; zeros when it did nothing.
+/// Object of one direction; zeros when it did nothing.
 fn direction(flow: Option<&FlowSummary>, millis: Option<u64>) -> Json {
     let none = FlowSummary {
         ops: Some(0),
@@ -237,7 +237,7 @@ fn latency(latency: &LatencySummary, ops: Option<u64>, whole: bool) -> Json {
     Json::Object(entries)
 }
 
-/// The counts in fio's own buckets, which are twice as wide as ours.
+/// Counts in fio's own buckets, which are twice as wide as those of this program.
 fn bins(histogram: &Histogram) -> Json {
     let mut bins: Vec<(u64, u64)> = Vec::new();
     for (low, high, count) in histogram.buckets() {
@@ -251,8 +251,8 @@ fn bins(histogram: &Histogram) -> Json {
     Json::Object(bins.into_iter().map(entry).collect())
 }
 
-/// `latency_ns`, `latency_us` and `latency_ms`: the percentage of reads, writes and trims whose completion
-/// latency was less than so long, and no less than the bound before.
+/// `latency_ns`, `latency_us` and `latency_ms`: percentages of reads, writes and trims by their completion latency,
+/// in ranges that begin with the bound before.
 fn distribution(flows: &[FlowSummary]) -> Vec<(String, Json)> {
     const BOUNDS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
     let mut all = Histogram::new();

@@ -11,18 +11,18 @@ pub enum TokenKind {
     Text,
     /// A number.
     Number,
-    /// Anything else, one character.
+    /// Any other character.
     Symbol,
 }
 
 /// A token, and its place in the statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// Its kind.
+    /// Kind of the token.
     pub kind: TokenKind,
-    /// As it stands, with its quotes.
+    /// Text of the token as it stands, with its quotes.
     pub text: &'a str,
-    /// Its first byte.
+    /// Offset of its first byte.
     pub at: usize,
 }
 
@@ -32,7 +32,7 @@ impl Token<'_> {
         self.kind == TokenKind::Word && self.text.eq_ignore_ascii_case(word)
     }
 
-    /// The byte behind it.
+    /// Offset of the byte after it.
     pub fn end(&self) -> usize {
         self.at + self.text.len()
     }
@@ -49,8 +49,8 @@ impl Token<'_> {
     }
 }
 
-/// The tokens of a statement, without comments. `None` where a quote or comment does not end, or a comment is one
-/// that servers execute.
+/// Tokens of a statement, without comments. `None` where a quote or comment does not end, or a comment is one that
+/// servers execute.
 pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -95,14 +95,14 @@ pub enum LineEndContext {
     /// Outside of both.
     #[default]
     Statement,
-    /// In quotes, of this kind.
+    /// The line ends in quotes, of this kind.
     Quotes(u8),
-    /// In a comment of several lines, which servers may execute.
+    /// The line ends in a comment of several lines, which servers may execute.
     Comment,
 }
 
 impl LineEndContext {
-    /// The place at the end of `line`, which begins here.
+    /// Context at the end of `line`, which begins in this one.
     pub fn after(mut self, line: &str) -> LineEndContext {
         let mut rest = line.as_bytes();
         while let Some(&byte) = rest.first() {
@@ -170,7 +170,8 @@ fn quoted(bytes: &[u8], has_escapes: bool) -> Option<usize> {
     }
 }
 
-/// The statement without what differs between executions: literals become `?`, lists of them one, names small.
+/// The statement without the parts that differ between executions: literals become `?`, lists of them a single one,
+/// and names lower case.
 pub fn fingerprint(text: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for token in tokens(text).unwrap_or_default() {

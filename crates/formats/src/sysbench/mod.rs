@@ -17,8 +17,8 @@ use record::PhaseSummary;
 const WRITTEN_BY: &str = "written by ";
 const PHASE: &str = ", phase ";
 
-/// Gives each cell of a grid a name of its own: the test's mode, and where several have the same,
-/// what distinguishes them of the files, the size of a request and the threads.
+/// Gives each cell of a grid a name of its own: the test's mode, and where several have the same, the distinguishing
+/// file sizes, request sizes and threads.
 pub(crate) fn name_cells(phases: &mut [PhaseSummary]) {
     let kinds: [fn(&PhaseSummary) -> String; 3] = [
         |phase| phase.work.span.map_or(String::new(), |s| s.to_string()),

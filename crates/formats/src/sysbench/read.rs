@@ -1,4 +1,4 @@
-//! Reads what sysbench printed.
+//! Reads the output of sysbench.
 
 use record::{
     Activity, Fairness, FlowSummary, LatencySummary, Pattern, Percentile, PhaseSummary, Summary,
@@ -38,7 +38,7 @@ fn version(line: &str) -> Option<&str> {
     (first && digits && goes_on).then_some(version)
 }
 
-/// The tool that measured and the name of the phase, in what this program wrote.
+/// The tool that measured and the name of the phase, in a heading that this program wrote.
 fn writer(heading: &str) -> Option<(&str, &str)> {
     let (_, author) = heading.trim_end().split_once(WRITTEN_BY)?;
     author.strip_suffix(')')?.split_once(PHASE)
@@ -107,7 +107,7 @@ struct Counts {
 }
 
 impl Reading {
-    /// Lines that say what was requested.
+    /// Takes a line about the requested work.
     fn header(&mut self, line: &str) -> Checked<()> {
         let work = &mut self.work;
         if let Some(text) = line.strip_prefix("Number of threads:") {
@@ -141,7 +141,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Lines that say what came of it.
+    /// Takes a line about the results.
     fn results(&mut self, line: &str) -> Checked<()> {
         if line.starts_with("Latency (ms)")
             || line.ends_with("statistics:")
@@ -312,7 +312,8 @@ impl Reading {
         })
     }
 
-    /// The latency is of all requests together. It is a direction's own where there was only one.
+    /// Flows of the output. The latency is of all requests together; it is a direction's own where there was only
+    /// one.
     fn flows(&self) -> Vec<FlowSummary> {
         let mut flows: Vec<FlowSummary> = [
             (Activity::Read, self.read),
@@ -333,8 +334,8 @@ impl Reading {
         flows
     }
 
-    /// Reads and writes together, and the latencies of all. Since 1.0 the syncs are among the
-    /// events, so that their number is none of requests.
+    /// Flow of reads and writes together, with the latencies of all. Since 1.0 syncs are among the events, so that
+    /// the number of events is not that of requests.
     fn all(&self) -> FlowSummary {
         let sum = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
         let counted = self.read.ops.zip(self.write.ops);
@@ -368,7 +369,7 @@ impl Counts {
     }
 }
 
-/// The word for a test that `--file-test-mode` takes, of what `Doing … test` says.
+/// The word of `--file-test-mode` for the test in a line `Doing … test`.
 fn mode(text: &str) -> Option<&'static str> {
     Some(match text {
         "sequential read" => "seqrd",

@@ -2,11 +2,11 @@
 
 use record::Bytes;
 
-/// A figure, or what is wrong with it as a clause.
+/// A figure, or the error as a clause.
 pub(super) type Checked<T> = Result<T, String>;
 
-/// O_DIRECT by name, or in the number that 0.4 prints: 16384 on x86 (`fcntl.h`), which is another
-/// flag elsewhere.
+/// True for O_DIRECT, by name, or in the number that 0.4 prints: 16384 on x86 (`fcntl.h`), which is another flag
+/// elsewhere.
 pub(super) fn is_direct(flags: &str) -> Option<bool> {
     const O_DIRECT_X86: u64 = 0o40000;
     match flags.parse::<u64>() {

@@ -1,4 +1,4 @@
-//! Writes what sysbench 1.0 would have printed.
+//! Writes the output of sysbench 1.0.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use record::{Activity, Bytes, FlowSummary, LatencySummary, Pattern, PhaseSummary
 use super::{PHASE, WRITTEN_BY};
 use crate::WriteError;
 
-/// All phases that sysbench could have done, one after the other.
+/// Writes all phases that sysbench could have done, one after the other.
 pub(crate) fn text(summary: &Summary) -> Result<String, WriteError> {
     let blocks: Vec<String> = summary
         .phases
@@ -126,7 +126,7 @@ fn flow(phase: &PhaseSummary, activity: Activity) -> Option<&FlowSummary> {
     phase.flows.iter().find(|flow| flow.activity == activity)
 }
 
-/// Rates of each direction. `None` where that is not known: a zero would be read as none.
+/// Rates of each direction. `None` where they are not known: a zero would mean no requests.
 fn rates(phase: &PhaseSummary) -> Option<String> {
     let (read, write) = (flow(phase, Activity::Read), flow(phase, Activity::Write));
     // There is no field for requests that are not distinguished.

@@ -28,23 +28,23 @@ const FORM: u8 = 1;
 /// A head or a stream of times beyond this is damaged.
 const MOST_BYTES: usize = 1 << 28;
 
-/// Data of a block that rarely changes. Numbers of samples count from 0; numbers of devices and names are
-/// places in their lists.
+/// Data of a block that rarely changes. Samples are numbered from 0; numbers of devices and names are indices of
+/// their lists.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Head {
     samples: usize,
-    /// Every device as it was described, again where its description changed.
+    /// Description of every device, again where it changed.
     devices: Vec<Device>,
-    /// From which sample on which devices were there, in which order.
+    /// Devices that were there, in order, each list with the sample from which it holds.
     rosters: Vec<(usize, Vec<usize>)>,
     interfaces: Vec<String>,
     /// The same of the interfaces.
     links: Vec<(usize, Vec<usize>)>,
-    /// From which sample on an array's state was which, its figures aside.
+    /// State of arrays without their figures: the sample from which it holds, the device and the state.
     arrays: Vec<(usize, usize, ArraySample)>,
     gaps: Vec<(usize, Gap)>,
     errors: Vec<(usize, Vec<KernelError>)>,
-    /// Times of single requests, where they were traced: of which device in which sample.
+    /// Times of single requests, where they were traced: device, sample and times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     latencies: Vec<(usize, usize, LatencySample)>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -74,8 +74,8 @@ pub(super) fn pack_after<'a>(
     packer.finish_after(last)
 }
 
-/// The head of the samples before, and how it is stored. It stays the same for as long as no device comes or
-/// goes, and of a few samples it is most of what there is to compress.
+/// Head of the samples before, and its stored form. It stays the same for as long as no device comes or goes, and for
+/// a few samples it is most of the data to compress.
 #[derive(Debug, Default)]
 pub(super) struct LastHead {
     json: Vec<u8>,
@@ -93,7 +93,7 @@ impl LastHead {
     }
 }
 
-/// Samples on their way into a block: what rarely changes, and rows of figures.
+/// Samples that are being packed into a block: the data that rarely changes, and rows of figures.
 #[derive(Default)]
 pub(super) struct Packer {
     aim: PackingGoal,
@@ -179,7 +179,7 @@ impl Packer {
     }
 }
 
-/// Unpacks samples; what is wrong with them is reported as a clause.
+/// Unpacks samples; damage is reported as a clause.
 pub(super) fn unpack(block: &[u8]) -> Result<Vec<Sample>, String> {
     let cut = || "it is cut short".to_owned();
     let (&form, rest) = block.split_first().ok_or_else(cut)?;
@@ -199,7 +199,7 @@ pub(super) fn unpack(block: &[u8]) -> Result<Vec<Sample>, String> {
     assemble(head, rest).ok_or_else(|| "its figures are not understood".to_owned())
 }
 
-/// The samples of a head and of what follows it.
+/// Samples of a head and of the bytes that follow it.
 fn assemble(head: Head, mut rest: &[u8]) -> Option<Vec<Sample>> {
     let mut samples = take_times(&mut rest, head.samples)?;
     for (nth, gap) in &head.gaps {
@@ -279,7 +279,7 @@ fn fill_devices(samples: &mut [Sample], head: &Head, mut rest: &[u8]) -> Option<
     Some(())
 }
 
-/// The length over which rates are counts; an interval of no length has those of a second.
+/// Length over which rates are counts, in seconds; an interval of no length counts as a second.
 fn seconds(length: Nanos) -> f64 {
     match length.0 {
         0 => 1.0,
@@ -366,8 +366,8 @@ fn each(lists: &[(usize, Vec<usize>)], samples: usize) -> Vec<&[usize]> {
         .collect()
 }
 
-/// The times, exact: lengths as differences, the clock that continues as what it differs from the
-/// length, and the time of day as what that differs from it.
+/// Appends the times, exact: lengths as differences, the continuous clock as its difference from the length, and the
+/// time of day as its difference from that.
 fn put_times(out: &mut Vec<u8>, times: &[(SampleTime, Nanos)], aim: PackingGoal) {
     let mut stream = Vec::new();
     let (mut length, mut elapsed, mut wall) = (0_i128, 0_i128, 0_i128);

@@ -37,9 +37,8 @@ impl StoredBlock {
 }
 
 impl Ledger {
-    /// Puts blocks of samples in the place of blocks that were read before. Where another process
-    /// has done so since they were read, this changes nothing: else the same samples would be there
-    /// twice.
+    /// Replaces blocks that were read before by blocks of samples. Where another process has done so since they were
+    /// read, nothing changes: else the same samples would be there twice.
     pub(super) fn replace(&self, blocks: &[StoredBlock], samples: &[PackedSamples]) -> Result<()> {
         self.demand_writable()?;
         let replaced = || {
@@ -72,8 +71,7 @@ impl Ledger {
         })
     }
 
-    /// The blocks of a recording and a step in order; those that began within the time, if one is
-    /// given.
+    /// Blocks of a recording and a step in order; those that began within the time, if one is given.
     pub(super) fn bodies(
         &self,
         recording: i64,
@@ -117,7 +115,7 @@ impl Ledger {
         read().map_err(|error| self.explain(error))
     }
 
-    /// The block of this number, if it is still there and not another one that has its number now.
+    /// The block of this number, if it still exists and its number was not given to another one.
     pub(super) fn body(
         &self,
         number: i64,

@@ -8,8 +8,8 @@ use miniz_oxide::deflate::core::{
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use record::varint::{put, take};
 
-/// Level 6 with matches of six bytes or more only, which is zlib's `Z_FILTERED`: what is compressed
-/// here is mostly noise, in which shorter matches cost more than they save.
+/// Level of compression, used with matches of six bytes or more only (zlib's `Z_FILTERED`): the data is mostly noise,
+/// in which shorter matches cost more than they save.
 const LEVEL: i32 = 6;
 const FILTERED: i32 = 1;
 /// Raw deflate: the block has one checksum for all of its streams.
@@ -18,15 +18,15 @@ const RAW: i32 = 0;
 /// Aim of packing: size or speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PackingGoal {
-    /// Little room, for what is kept.
+    /// Little space, for data that is kept.
     #[default]
     Room,
-    /// Little work, for what is read once and dropped: columns are not compressed, which takes far longer
-    /// than all the rest.
+    /// Little work, for data that is read once and dropped: columns are not compressed, which takes far longer than
+    /// all the rest.
     Time,
 }
 
-/// Appends a stream: its length, what it takes here, and its bytes; compressed where that is less.
+/// Appends a stream: its length, its stored length, and its bytes; compressed where that is shorter.
 pub(super) fn put_stream(out: &mut Vec<u8>, stream: &[u8]) {
     put(out, stream.len() as u64);
     if stream.is_empty() {
@@ -93,7 +93,7 @@ fn deflated(stream: &[u8]) -> Option<Vec<u8>> {
     (status == TDEFLStatus::Done).then_some(packed)
 }
 
-/// A sum of bytes that notices damage: FNV-1a of 64 bits (Fowler, Noll, Vo).
+/// A checksum of bytes that detects damage: FNV-1a of 64 bits (Fowler, Noll, Vo).
 pub(super) fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

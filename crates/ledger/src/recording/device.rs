@@ -1,9 +1,8 @@
 //! A device's figures as a row of a table, and back.
 //!
-//! The kernel counts whole requests, sectors and milliseconds, and a sample's rates and means are
-//! quotients of them. The row holds the counts again, so that they stay whole and small, and leaves
-//! out what follows from others: a mean size, the sum of all kinds, and by Little's law the mean
-//! number in flight, where these are what the rest says.
+//! The kernel counts whole requests, sectors and milliseconds, and a sample's rates and means are quotients of them.
+//! The row holds the counts again, so that they stay whole and small, and leaves out figures that follow from others:
+//! a mean size, the sum of all kinds, and by Little's law the mean number in flight, where they agree with the rest.
 
 use record::sample::{
     ArraySample, BytesPerSecond, DeviceSample, Flow, Fraction, PerSecond, Progress, TimeOverLimits,
@@ -48,7 +47,7 @@ const MILLISECONDS: ColumnUnit = ColumnUnit {
     fine: 1e-6,
 };
 const ONE: ColumnUnit = ColumnUnit::only(1.0);
-/// Milliseconds beyond this, which are a generation's, do not fit the fine unit.
+/// Maximum of milliseconds, some 30 years: more do not fit the fine unit.
 const LONGEST: f64 = 1e12;
 
 /// The units of the figures.
@@ -112,8 +111,7 @@ pub(super) fn row(sample: &DeviceSample, seconds: f64) -> Row<FIGURES> {
     row
 }
 
-/// The sample of a row: all but the parts of an array's state that are no figures, which `known`
-/// has.
+/// The sample of a row: all but the parts of an array's state that are no figures, which `known` has.
 pub(super) fn fill(known: &mut DeviceSample, row: &Row<FIGURES>, seconds: f64) {
     known.reset = row.has(RESET);
     known.read = flow(row, 0, seconds);
@@ -207,8 +205,8 @@ fn flow(row: &Row<FIGURES>, nth: usize, seconds: f64) -> Flow {
     }
 }
 
-/// False if a kind has had less than one request and more than none, as it may be in a mean over a long time.
-/// Such a count does not come back close enough for others to follow from it.
+/// False if a kind has had less than one request and more than none, as in a mean over a long time. Such a count is
+/// not restored exactly enough for others to follow from it.
 fn is_counted(sample: &DeviceSample, seconds: f64) -> bool {
     let flows = [&sample.read, &sample.write, &sample.discard, &sample.flush];
     let mut counts = flows.iter().filter_map(|flow| Some(flow.iops?.0 * seconds));

@@ -8,7 +8,7 @@ use record::sample::{Device, DeviceId, Gap, RecordedInterval, Sample, SampleTime
 use record::{Nanos, Subject};
 use study::watch::WatchEvent;
 
-/// Less than this between two samples is no gap: a watch is late now and then.
+/// Maximum distance of two samples that is no gap: a watch is late now and then.
 const SLACK: Nanos = Nanos::from_secs(2);
 
 /// Identity of a device across recordings: its name, and its other known properties.
@@ -18,7 +18,7 @@ type Identity = (String, Option<String>, Option<u64>);
 #[derive(Default)]
 pub(super) struct Joiner {
     known: Vec<Identity>,
-    /// Numbers here of the numbers in the recording that is being read.
+    /// Numbers in the series, by the numbers in the recording that is being read.
     ids: HashMap<DeviceId, DeviceId>,
     devices: HashMap<DeviceId, (Arc<Device>, Arc<Device>)>,
     /// Offset that is added to the recording's own clock, and taken from it.
@@ -30,7 +30,7 @@ pub(super) struct Joiner {
 }
 
 impl Joiner {
-    /// Another recording begins with this sample.
+    /// Begins another recording, of which this is the first sample.
     pub(super) fn begin(&mut self, first: &Sample) {
         self.ids.clear();
         self.devices.clear();
@@ -107,7 +107,7 @@ impl Joiner {
         }
     }
 
-    /// Gives a device its number here, where it has none yet.
+    /// Gives a device its number in the series, where it has none yet.
     fn number(&mut self, device: &Device) {
         if self.ids.contains_key(&device.id) {
             return;
@@ -120,8 +120,8 @@ impl Joiner {
         self.give_number(device.id, |known| *known == identity, identity.clone());
     }
 
-    /// The number here of a device that something was found about. Where no sample of it was read, its
-    /// own number may be that of another device here.
+    /// Number of a device, in the series, to which an event belongs. Where no sample of it was read, its own number
+    /// may be that of another device in the series.
     fn number_of(&mut self, id: DeviceId, name: &str) -> DeviceId {
         match self.ids.get(&id) {
             Some(number) => *number,
@@ -129,7 +129,7 @@ impl Joiner {
         }
     }
 
-    /// Gives a device of the recording the number of the same one in those before, or else a new one.
+    /// Gives a device of the recording the number of the same one in earlier recordings, or else a new one.
     fn give_number(
         &mut self,
         id: DeviceId,

@@ -13,12 +13,12 @@ use crate::{Error, Ledger, Result};
 
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
-/// Recent blocks are left as they are, whatever the limit: users read them.
+/// Age up to which blocks are left as they are, whatever the limit: users read them.
 const RECENT: SignedDuration = SignedDuration::from_secs(900);
 
-/// Lengths of the stretches that are thinned out where room is short, in seconds: whole ones first, as
-/// always, and shorter ones where there is no whole one, since all that is old would else be dropped before
-/// an hour, or a day, is over.
+/// Steps and lengths of the stretches that are thinned out where room is short, in seconds: whole hours and days
+/// first, as always, and shorter ones where there is no whole one, since otherwise old samples would be dropped
+/// before an hour, or a day, is over.
 const PRESSED: [(u32, i64); 4] = [(TAKEN, HOUR), (TAKEN, 600), (MINUTES, DAY), (MINUTES, HOUR)];
 /// Events take no more than this part of the room.
 const EVENTS_SHARE: u64 = 4;
@@ -29,12 +29,12 @@ const FORSAKEN: SignedDuration = SignedDuration::from_hours(24);
 /// Time for which samples are kept, how closely, and in how much room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// As they were taken. Older ones are thinned out to a minute.
+    /// Time for which samples are kept as they were taken. Older ones are thinned out to a minute.
     pub taken: Nanos,
-    /// By the minute. Older ones are thinned out to an hour.
+    /// Time for which samples are kept by the minute. Older ones are thinned out to an hour.
     pub minutes: Nanos,
-    /// All recordings of the ledger take no more than this, in pages of the file. What is too much
-    /// is thinned out sooner, the oldest first, and then dropped.
+    /// Maximum room of all recordings of the ledger, in bytes, by pages of the file. Samples beyond it are thinned
+    /// out sooner, the oldest first, and then dropped.
     pub limit: Bytes,
 }
 
@@ -58,8 +58,8 @@ struct BlockRange {
     to: i64,
 }
 
-/// Next step of a block that is thinned out: the step, the length of its samples, and the length of one
-/// block, in seconds. Blocks begin at whole multiples of that.
+/// Next step of a block that is thinned out: the step, the length of its samples, and the length of one block, in
+/// seconds. Blocks begin at whole multiples of that length.
 struct Coarser {
     step: u32,
     sample: i64,
@@ -79,8 +79,8 @@ impl Coarser {
         }
     }
 
-    /// Number of the block that a sample belongs to. An interval that ends on the full hour belongs to the
-    /// hour before, as it does in [`Thinner`].
+    /// Number of the block that a sample belongs to. An interval that ends on the full hour belongs to the hour
+    /// before, as in [`Thinner`].
     fn block_of(&self, recorded: &RecordedInterval) -> i64 {
         let ended = recorded.sample.at.wall.unwrap_or_default();
         multiple(ended.as_nanosecond() - 1, self.block)
@@ -88,9 +88,8 @@ impl Coarser {
 }
 
 impl Ledger {
-    /// Thins out what is older than it is to be kept, and what does not fit. Each stretch that is
-    /// thinned out is a transaction of its own. What killed recorders left in batches is put in order
-    /// before.
+    /// Thins out samples that are older than they are to be kept, and those that do not fit. Each stretch that is
+    /// thinned out is a transaction of its own. Batches that killed recorders left are put in order before.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -119,9 +118,9 @@ impl Ledger {
         self.sweep_up()
     }
 
-    /// Drops the oldest events until all of them take no more than this: what is found again and again would
-    /// else leave no room for samples. What still lasts goes last, since nothing else would tell of it; what
-    /// lasted when its recording ended does not any more.
+    /// Drops the oldest events until all of them take no more than this: frequent events would otherwise leave no
+    /// room for samples. Events that still last go last, since nothing else would show them; an event that lasted
+    /// when its recording ended no longer does.
     fn limit_events(&self, most: Bytes) -> Result<()> {
         self.changed(|change| {
             change.execute(
@@ -165,7 +164,7 @@ impl Ledger {
         Ok(None)
     }
 
-    /// The oldest stretch of a step, of so many seconds, of which all was seen before `end`.
+    /// The oldest stretch of a step, of so many seconds, that ended before `end`.
     fn oldest(&self, step: u32, end: Timestamp, length: i64) -> Result<Option<BlockRange>> {
         let found = self
             .connection
@@ -195,9 +194,9 @@ impl Ledger {
         Ok(stretch)
     }
 
-    /// Thins out a stretch. Its end is rarely the end of a block, and less than an hour, or a day, may have been
-    /// thinned out before: so what was is taken up again. A sample of which one part lay in each is one again, and
-    /// an hour, or a day, is one block in the end, however many stretches it was thinned out in.
+    /// Thins out a stretch. Its end is rarely the end of a block, and a part of its first hour, or day, may have been
+    /// thinned out before: that part is read again. So a sample that was divided becomes one again, and an hour, or a
+    /// day, is one block in the end, however many stretches it was thinned out in.
     fn thin_stretch(&self, stretch: &BlockRange) -> Result<()> {
         let (from, to) = (second(stretch.from), second(stretch.to));
         let blocks = self.bodies(stretch.recording, stretch.step, Some((&from, &to)))?;
@@ -229,8 +228,8 @@ impl Ledger {
         self.replace(&replaced, &packed.collect::<Vec<_>>())
     }
 
-    /// Ends recordings that were neither ended nor continued for long: of a host that is gone, or has
-    /// another name now. One that continues after all is not disturbed by it.
+    /// Ends recordings that were neither ended nor continued for long: of a host that is gone, or has another name
+    /// now. A recorder that continues after all is not disturbed.
     fn end_forsaken(&self, now: Timestamp) -> Result<()> {
         let before = now.checked_sub(FORSAKEN).unwrap_or(Timestamp::MIN);
         self.changed(|change| {
@@ -272,7 +271,7 @@ impl Ledger {
         Ok(dropped > 0)
     }
 
-    /// Removes events of times of which no sample is left, and recordings without any.
+    /// Removes events of times without samples, and recordings without any.
     fn sweep_up(&self) -> Result<()> {
         self.changed(|change| {
             change.execute(

@@ -13,7 +13,7 @@ use crate::{Error, Ledger, Result};
 /// A moment with a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Its number in the ledger.
+    /// Number of the mark in the ledger.
     pub number: i64,
     /// Time of the mark.
     pub at: Timestamp,
@@ -81,8 +81,8 @@ impl Ledger {
         }
     }
 
-    /// Removes the row of a number from `table`; false where there is none. That is read first, so that a ledger that is
-    /// absent or may only be read says so too.
+    /// Removes the row of a number from `table`; false where there is none. The row is read first, so that a ledger
+    /// that is absent or read-only reports it missing too.
     pub(super) fn remove_numbered(&mut self, table: &str, number: i64) -> Result<bool> {
         let of_number = format!("FROM {table} WHERE number = ?1");
         let is_there: bool = self
@@ -101,12 +101,12 @@ impl Ledger {
 /// Length and last change of a file; `None` for one that does not exist.
 type FileStamp = Option<(u64, SystemTime)>;
 
-/// Polls for marks now and then, in a ledger that others write: it is opened only where its file has changed,
-/// for reading alone, and closed again.
+/// Polls for marks in a ledger that others write: it is opened only where its file has changed, for reading alone,
+/// and closed again.
 #[derive(Debug)]
 pub struct MarkReader {
     path: PathBuf,
-    /// The ledger's file, and the one next to it in which SQLite keeps what is not yet in it.
+    /// State of the ledger's file, and of the side file with changes that are not yet in it.
     seen: Option<[FileStamp; 2]>,
 }
 
@@ -116,7 +116,7 @@ impl MarkReader {
         MarkReader { path, seen: None }
     }
 
-    /// The marks from a moment on, in order. `None` where the ledger is as it was the last time.
+    /// Marks from a moment on, in order. `None` where the ledger has not changed since the last poll.
     ///
     /// # Errors
     /// When the ledger cannot be read. The next poll tries again, or where the file itself is the reason, one
@@ -140,7 +140,7 @@ impl MarkReader {
     }
 }
 
-/// True if an error comes again for as long as the file is as it is.
+/// True if an error returns for as long as the file is unchanged.
 fn lasts(error: &Error) -> bool {
     matches!(
         error,

@@ -1,25 +1,23 @@
-//! Recordings: what a watch has seen, in little room.
+//! Recordings: the samples and events of a watch, in little space.
 //!
-//! # How
+//! # Form
 //!
-//! Samples come in batches of a few seconds, each of which is one small row and on the disk when
-//! [`Ledger::record`] returns; so a kill loses what has come since, and nothing else. When there are
-//! enough of them they become one block, and are dropped in the same transaction. So little work is
-//! put into batches, and much into blocks.
+//! Samples come in batches of a few seconds, each of which is one small row and on the disk when [`Ledger::record`]
+//! returns; so a kill loses only later samples. When there are enough batches they become one block, and are dropped
+//! in the same transaction. So little work goes into batches, and much into blocks.
 //!
-//! A block holds figures by columns, as differences from what was to be expected, and deflated. A
-//! count of requests, bytes or milliseconds is exact below 2048 of its unit (of sectors, where it is
-//! whole sectors), and above no further off than [`LARGEST_ERROR`], which is 0.049 %. A mean wait and
-//! a mean size are quotients of two of these, so they are off by twice that at most; the mean number
-//! in flight, where it is not kept because it follows from rates and waits, by 0.25 % or 0.004. All
-//! that is printed has three or four digits. Of a volume's own page, sums over 15 seconds are kept,
-//! without its histograms.
+//! A block holds figures by columns, as differences from their predictions, and deflated. A count of requests, bytes
+//! or milliseconds is exact below 2048 of its unit (of sectors, where it is whole sectors), and above within
+//! [`LARGEST_ERROR`], which is 0.049 %. A mean wait and a mean size are quotients of two of these, so they are off by
+//! twice that at most; the mean number in flight, where it is not kept because it follows from rates and waits, by
+//! 0.25 % or 0.004. All printed figures have three or four digits. Of a volume's own page, sums over 15 seconds are
+//! kept, without its histograms.
 //!
-//! # For how long
+//! # Retention
 //!
-//! [`Retention`] says when samples are thinned out to one a minute, with the least, the mean and the most
-//! of each figure, and then to one an hour. Where that takes more room than is allowed, the oldest
-//! are thinned out sooner, and in the end dropped.
+//! [`Retention`] sets when samples are thinned out to one a minute, with the least, the mean and the most of each
+//! figure, and then to one an hour. Where that takes more room than is allowed, the oldest are thinned out sooner,
+//! and in the end dropped.
 
 mod block;
 mod blocks;
@@ -65,7 +63,7 @@ const HOURS: u32 = 3600;
 /// An event, and when it was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedEvent {
-    /// The event as it stands.
+    /// The event in its present state.
     pub event: WatchEvent,
     /// The end of the sample in which it was found.
     pub found: SampleTime,
@@ -74,7 +72,7 @@ pub struct RecordedEvent {
 /// A recording, as lists show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingSummary {
-    /// Its number in the ledger.
+    /// Number of the recording in the ledger.
     pub number: i64,
     /// The host.
     pub host: String,
@@ -84,17 +82,17 @@ pub struct RecordingSummary {
     pub to: Timestamp,
     /// True if it continues, or was cut off by a kill.
     pub is_open: bool,
-    /// Number of samples kept as they were taken, by the minute and by the hour.
+    /// Number of samples kept as they were taken.
     pub taken: u64,
-    /// Samples by the minute.
+    /// Number of samples kept by the minute.
     pub minutes: u64,
-    /// Samples by the hour.
+    /// Number of samples kept by the hour.
     pub hours: u64,
     /// Number of events.
     pub events: u64,
     /// Bytes that its samples take.
     pub bytes: Bytes,
-    /// The host.
+    /// Source of the samples.
     pub source: SampleSource,
 }
 

@@ -1,4 +1,4 @@
-//! Samples as they are stored: a body, and what is next to it.
+//! Samples as they are stored: a body, with its times and counts.
 
 use jiff::Timestamp;
 use record::Nanos;
@@ -31,7 +31,7 @@ impl PackedSamples {
         Some(times.packed(step, last.sample.at, samples.len(), rows, body))
     }
 
-    /// Packs a batch of samples, which follows one with that head. `None` of none.
+    /// Packs a batch of samples, which follows one with that head. `None` for no samples.
     pub(super) fn batch(samples: &[Sample], head: &mut LastHead) -> Option<PackedSamples> {
         let (first, last) = (samples.first()?, samples.last()?);
         let rows = samples.iter().map(|one| one.devices.len()).sum();
@@ -40,8 +40,8 @@ impl PackedSamples {
     }
 }
 
-/// Samples that are packed one after the other as they were taken: many of them are not in memory at once,
-/// which they would fill with many times what they take here.
+/// Samples that are packed one after the other as they were taken, so that not many of them are in memory at once:
+/// there they would take many times the space.
 #[derive(Default)]
 pub(super) struct SamplePacker {
     packer: Packer,
@@ -61,7 +61,7 @@ impl SamplePacker {
         self.packer.add(sample);
     }
 
-    /// All of them, as they were taken. `None` of none.
+    /// Finishes the block of all samples as they were taken. `None` where there was none.
     pub(super) fn finish(self) -> Option<PackedSamples> {
         let times = self.times?;
         let body = self.packer.finish();

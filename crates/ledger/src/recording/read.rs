@@ -18,18 +18,17 @@ use crate::{Ledger, Result};
 pub struct ReplayedSample {
     /// The sample.
     pub recorded: RecordedInterval,
-    /// Events that were found in it; in the first one also those that were found before and lasted.
+    /// Events that were found in the sample; in the first one also those that were found before and lasted.
     pub opened: Vec<WatchEvent>,
-    /// Events that were over in it, and those that ended with a recording: it is unknown how they continued
-    /// on, and the next recording finds again what still is. They are in the last sample of a
-    /// recording; where that cannot be read, in the first of the next one.
+    /// Events that were over in the sample, and those that ended with a recording: it is unknown how they continued,
+    /// and the next recording finds again those that last. They are in the last sample of a recording; where that
+    /// cannot be read, in the first of the next one.
     pub closed: Vec<WatchEvent>,
 }
 
-/// A span of what was recorded of a host, sample by sample. Recordings that follow each other are
-/// one series: devices have one number in all of them, the clock continues, and what lies between is a
-/// gap. A block is read when it is needed; one that cannot be read is an error, after which the next
-/// is read.
+/// A span of the recordings of a host, sample by sample. Recordings that follow each other are one series: devices
+/// have one number in all of them, the clock continues, and the time between them is a gap. A block is read when it
+/// is needed; one that cannot be read is an error, after which the next is read.
 pub struct RecordedSpan<'a> {
     ledger: &'a Ledger,
     host: String,
@@ -43,16 +42,15 @@ pub struct RecordedSpan<'a> {
     joiner: Joiner,
     /// Events of the recording that is being read, by when they were found.
     to_open: VecDeque<StoredEvent>,
-    /// Those that were found, and when they were over.
+    /// Events that were found, by when they were over.
     to_close: Vec<StoredEvent>,
-    /// When the last sample of the recording that is being read ended, if it was ended.
+    /// End of the last sample of the recording that is being read, if the recording was ended.
     ends: Option<Timestamp>,
     /// Events that lasted when the recording before ended.
     left: Vec<WatchEvent>,
 }
 
-/// A block of the list. Numbers are used again, so that one alone may be another block's when it is
-/// read.
+/// A block of the list. Numbers are used again, so that a number may be another block's when the block is read.
 struct Block {
     number: i64,
     recording: i64,
@@ -111,7 +109,7 @@ impl Ledger {
         read().map_err(|error| self.explain(error))
     }
 
-    /// All recordings, the oldest first.
+    /// Lists all recordings, the oldest first.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -250,7 +248,7 @@ impl RecordedSpan<'_> {
             && began.is_some_and(|began| began < self.to)
     }
 
-    /// Ends what lasts with the last sample that was played.
+    /// Ends the events that last with the last sample that was played.
     fn end_all(&mut self) -> Vec<WatchEvent> {
         let last = self.joiner.last();
         let end = |kept: StoredEvent| WatchEvent {

@@ -1,19 +1,18 @@
 //! Rows of figures, packed column by column.
 //!
-//! A row belongs to a key, such as a device, and has a mask that says which of its figures are
-//! known. Of each column the levels ([`super::level`]) of all rows stand together, each as its
-//! difference from what was to be expected: what that key had before, or its mean of the last few
-//! rows, whichever makes the column smaller. A row may have a twin, as a partition has its disk:
-//! then what the twin did since is expected of it too.
+//! A row belongs to a key, such as a device, and has a mask of the figures that are known. The levels
+//! ([`super::level`]) of all rows of a column stand together, each as its difference from a prediction: the last
+//! level of that key, or the mean of its last few rows, whichever makes the column smaller. A row may have a twin, as
+//! a partition has its disk: then the prediction adds the change of the twin.
 
 use record::varint::{folded, put, take, unfolded};
 
 use super::bytes::{PackingGoal, put_figures, take_stream};
 use super::level;
 
-/// The most rows of a table; a block that says it has more is damaged.
+/// Maximum number of rows of a table; a block with more is damaged.
 const MOST_ROWS: usize = 1 << 22;
-/// The mean of the last rows moves by this part of the difference, as a power of two.
+/// Share of the difference by which the mean of the last rows moves, as a power of two.
 const MEMORY: u32 = 2;
 /// Bits after the point of that mean.
 const FINE: u32 = 4;
@@ -21,9 +20,9 @@ const FINE: u32 = 4;
 /// Owner of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RowOwner {
-    /// Its own number, counted from 0.
+    /// Number of the owner, counted from 0.
     pub(super) own: usize,
-    /// The number of another whose figures its own follow.
+    /// Number of another owner whose figures this one's follow.
     pub(super) twin: Option<usize>,
 }
 
@@ -34,7 +33,7 @@ impl RowOwner {
     }
 }
 
-/// A row: which figures are known, and those. Bits from `N` on are the row's own.
+/// A row of figures; the mask has a bit for each figure that is known. Bits from `N` on are the row's own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Row<const N: usize> {
     pub(super) mask: u64,
@@ -77,8 +76,8 @@ impl<const N: usize> Row<N> {
     }
 }
 
-/// The units in which a column may count: the coarse one where all of its figures are whole
-/// multiples of that, which the kernel's counters are, and else the fine one.
+/// Units of a column: the coarse one where all of its figures are whole multiples of it, as the kernel's counters
+/// are, and else the fine one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ColumnUnit {
     pub(super) coarse: f64,
@@ -86,7 +85,7 @@ pub(super) struct ColumnUnit {
 }
 
 impl ColumnUnit {
-    /// One unit for all.
+    /// The same unit for all figures.
     pub(super) const fn only(unit: f64) -> ColumnUnit {
         ColumnUnit {
             coarse: unit,
@@ -161,7 +160,7 @@ fn count(keys: &[RowOwner]) -> usize {
     keys.iter().map(|key| key.own + 1).max().unwrap_or(0)
 }
 
-/// Appends a table. `keys` are those of the rows, which the reader knows by other means.
+/// Appends a table. `keys` are the owners of the rows, which the reader knows by other means.
 pub(super) fn put_table<const N: usize>(
     out: &mut Vec<u8>,
     rows: &[Row<N>],
@@ -247,8 +246,8 @@ fn is_whole(figure: f64, unit: f64) -> bool {
     (share - share.round()).abs() <= 1e-6 * share.abs().max(1e-3)
 }
 
-/// A column: which unit, how it is expected, and the differences in two streams, of which the first
-/// has their low bytes: the high ones are mostly zero, and noise does not hide that there.
+/// Appends a column: its unit, its prediction, and the differences in two streams, of which the first has their low
+/// bytes: the high ones are mostly zero, which noise does not hide there.
 fn put_column(
     out: &mut Vec<u8>,
     known: &[(RowOwner, f64)],

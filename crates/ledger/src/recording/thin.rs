@@ -1,4 +1,4 @@
-//! Several samples as one, with the least, the mean and the most of each figure.
+//! Merges several samples into one, with the least, the mean and the most of each figure.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const MOST_ERRORS: usize = 32;
 /// Number of processes that a thinned sample keeps.
 const MOST_PROCESSES: usize = 10;
 
-/// Groups samples by the step of time that they end in, and gives each group as one.
+/// Groups samples by the step of time that they end in, and returns each group as one sample.
 #[derive(Default)]
 pub struct Thinner {
     step: Nanos,
@@ -26,7 +26,7 @@ pub struct Thinner {
 }
 
 impl Thinner {
-    /// Steps of so long; they begin at whole multiples since 1970.
+    /// A thinner with steps of this length; they begin at whole multiples since 1970.
     pub fn new(step: Nanos) -> Thinner {
         Thinner {
             step,
@@ -34,7 +34,7 @@ impl Thinner {
         }
     }
 
-    /// Takes the next sample; gives the group before it, where it begins another.
+    /// Takes the next sample; returns the group before it, where the sample begins another.
     pub fn take(&mut self, next: RecordedInterval) -> Option<RecordedInterval> {
         let is_other = self
             .group
@@ -61,7 +61,7 @@ impl Thinner {
     }
 }
 
-/// Several samples that follow each other as one; `None` of none. One alone stays as it is.
+/// Merges several consecutive samples into one; `None` for no samples. A single one stays as it is.
 pub fn thin(samples: &[RecordedInterval]) -> Option<RecordedInterval> {
     if let [one] = samples {
         return Some(one.clone());
@@ -110,7 +110,7 @@ impl FigureChoice {
         }
     }
 
-    /// One of figures with their weights.
+    /// Merges figures with their weights into one.
     fn merge(self, figures: impl Iterator<Item = (Option<f64>, f64)>) -> Option<f64> {
         let known = figures.filter_map(|(figure, weight)| Some((figure?, weight)));
         match self {
@@ -138,7 +138,7 @@ impl FigureChoice {
     }
 }
 
-/// All devices of the samples, each after the one that it was behind.
+/// Devices of all samples, each new one behind the device that precedes it in its sample.
 fn order(samples: &[RecordedInterval]) -> Vec<DeviceId> {
     let mut order: Vec<DeviceId> = Vec::new();
     let mut known: HashSet<DeviceId> = HashSet::new();
@@ -159,8 +159,8 @@ fn order(samples: &[RecordedInterval]) -> Vec<DeviceId> {
     order
 }
 
-/// Samples of each device, with the length of each. All in one go: looking for each of thousands of devices
-/// would take minutes of an hour.
+/// Samples of each device, with the length of each, in one pass: to look for each of thousands of devices would take
+/// minutes for an hour of samples.
 fn by_device(
     samples: &[RecordedInterval],
     which: FigureChoice,

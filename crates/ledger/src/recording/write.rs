@@ -15,13 +15,13 @@ use super::{BATCH, RecordedEvent, TAKEN};
 use crate::columns::{json, json_at, sortable, word_at};
 use crate::{Error, Ledger, Owner, OwnerLiveness, Result};
 
-/// A block has about so many figures of devices, so that packing it takes little memory.
+/// Approximate number of figures of devices in a block, so that packing it takes little memory.
 const BLOCK_ROWS: u64 = 8_000;
-/// A block is no longer than this, so that a span is read without much besides.
+/// Maximum length of a block, so that a span is read without much besides.
 const BLOCK_SPAN: Nanos = Nanos::from_secs(600);
-/// A volume's page is kept so often; its figures in between are summed up.
+/// Interval at which a volume's page is kept; its figures in between are summed up.
 const PAGE_EVERY: Nanos = Nanos::from_secs(15);
-/// A recorder that cannot be seen from here and has written within this time is at work.
+/// Age of the last write up to which a recorder that cannot be seen from here is at work.
 const FRESH: SignedDuration = SignedDuration::from_secs(60);
 
 /// The right to add to a recording, which one process has.
@@ -40,15 +40,15 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Its number in the ledger.
+    /// Number of the recording in the ledger.
     pub fn number(&self) -> i64 {
         self.number
     }
 }
 
 impl Ledger {
-    /// Begins to record what `owner` sees of its host. What a killed recorder of this host left is
-    /// ended first; [`thin_out`](Ledger::thin_out) puts it in order. `liveness` tells what is known of an owner.
+    /// Begins to record the host of `owner`. A recording of this host that a killed recorder left is ended first;
+    /// [`thin_out`](Ledger::thin_out) puts it in order. `liveness` gives the liveness of an owner.
     ///
     /// # Errors
     /// When the ledger cannot be written, or another process records this host there.
@@ -101,8 +101,8 @@ impl Ledger {
         })
     }
 
-    /// Adds samples that follow what was added before, and events as they stand. When this returns
-    /// they are on the disk. After an error nothing has changed, and the same may be tried again.
+    /// Adds samples that follow the last ones, and events as they stand. When this returns they are on the disk.
+    /// After an error nothing has changed, and the same may be tried again.
     ///
     /// # Errors
     /// When the ledger cannot be written, or the recording was removed from it.
@@ -170,8 +170,8 @@ impl Ledger {
         })
     }
 
-    /// Makes one block of the batches of a recording. A batch that is damaged stays for itself, as a
-    /// block that is named when it is requested, and is dropped when its time is over.
+    /// Makes one block of the batches of a recording. A damaged batch stays by itself, as a block that is named in an
+    /// error when it is requested, and is dropped when its time is over.
     pub(super) fn gather(&self, recording: i64) -> Result<()> {
         self.demand_writable()?;
         let batches = self.bodies(recording, BATCH, None)?;
@@ -234,7 +234,7 @@ struct OpenRecording {
     last: Timestamp,
 }
 
-/// Leaves the pages of volumes in one sample of many, with the sums of all.
+/// Keeps the pages of volumes in one sample of many, with the sums of all.
 fn sum_pages(pages: &mut HashMap<DeviceId, VendorSample>, sample: &mut Sample) {
     for device in &mut sample.devices {
         let id = device.device.id;

@@ -29,7 +29,7 @@ fn copy(schema: usize) -> Scratch {
     scratch
 }
 
-/// Common part of the ids of all versions: those of the first had four random letters.
+/// Common beginning of the ids of all versions: ids of the first had four random letters.
 fn first_of_id(id: &str) -> String {
     id.chars().take(20).collect()
 }

@@ -4,12 +4,12 @@ use rusqlite::{Row, params};
 
 use crate::{Ledger, Result};
 
-/// All columns of a row but its number, which is each ledger's own.
+/// Columns of a row but for its number, which is each ledger's own.
 const ROW: &str = "kind, key, host, began, changed, finished, owner, form, size, body";
 
 impl Ledger {
-    /// Adds the finished work of another ledger, but for what this one has under the same key.
-    /// Unfinished work stays where it can be continued with. Returns how many were added.
+    /// Adds the finished work of another ledger, except where this one has work under the same key. Unfinished work
+    /// stays where it can be continued. Returns the number of added ones.
     ///
     /// # Errors
     /// When this ledger cannot be written, or the other cannot be read.

@@ -127,7 +127,7 @@ fn finished_work_is_amended_and_is_no_newer_for_it() {
 
 #[test]
 fn kinds_and_keys_are_kept_apart_and_listed_newest_first() {
-    /// Another kind.
+    /// A second kind of work.
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Filling;
     impl LongWork for Filling {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 /// The size of the model's disk.
 const SIZE: u64 = 96;
 
-/// One bit a byte.
+/// A set of bytes, one bit each.
 type Bits = u128;
 
 /// Arbitrary ranges: in any order, overlapping, touching, empty.

@@ -10,19 +10,19 @@ use crate::{Bytes, Nanos};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SyncAction {
-    /// Nothing.
+    /// No action.
     Idle,
     /// Copies or parity are made consistent, as after a crash.
     Resync,
     /// A replaced member is rebuilt.
     Recover,
-    /// All is read and compared.
+    /// All data is read and compared.
     Check,
-    /// All is read and compared, and mismatches are corrected.
+    /// All data is read and compared, and mismatches are corrected.
     Repair,
     /// The layout changes.
     Reshape,
-    /// None of these may begin.
+    /// No action may begin.
     Frozen,
 }
 
@@ -93,7 +93,7 @@ pub struct Member {
     pub device: Option<DeviceId>,
     /// The kernel's name.
     pub name: String,
-    /// Its place in the array; `None` for a spare or a failed member.
+    /// Slot of the member in the array; `None` for a spare or a failed member.
     pub slot: Option<u32>,
     /// State, in the kernel's words: `in_sync`, `spare`, `faulty`, `write_mostly`.
     pub state: Vec<String>,
@@ -113,9 +113,9 @@ impl Member {
 pub struct ArraySample {
     /// md's sync action; `None` at levels without copies or parity.
     pub action: Option<SyncAction>,
-    /// Its position; `None` when none is under way.
+    /// Position of the sync; `None` when none is under way.
     pub position: Option<Progress>,
-    /// Its speed, on each member.
+    /// Speed of the sync, on each member.
     pub speed: Option<BytesPerSecond>,
     /// Number of members that it should have.
     pub wanted: Option<u32>,
@@ -123,7 +123,7 @@ pub struct ArraySample {
     pub degraded: Option<u32>,
     /// Sectors that the last check found to differ, in whole units of the check (`mismatch_cnt`).
     pub mismatched: Option<u64>,
-    /// Its members, in order of their slots; spares and failed ones come last.
+    /// Members of the array, in order of their slots; spares and failed ones come last.
     pub members: Vec<Member>,
 }
 

@@ -144,7 +144,7 @@ pub fn disks_of_partition(name: &str) -> impl Iterator<Item = &str> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Device {
-    /// Its number in this series of samples.
+    /// Number of the device in this series of samples.
     pub id: DeviceId,
     /// The kernel's name, such as `nvme1n1`.
     pub name: String,
@@ -158,11 +158,11 @@ pub struct Device {
     pub sequence: Option<u64>,
     /// Time at which it was first seen in this series.
     pub first_seen: SampleTime,
-    /// Its kind.
+    /// Kind of the device.
     pub kind: DeviceKind,
     /// The level of an array, such as `raid10`.
     pub level: Option<MdLevel>,
-    /// Its size.
+    /// Size of the device.
     pub size: Option<Bytes>,
     /// The maker's name for it.
     pub model: Option<String>,
@@ -224,7 +224,7 @@ pub struct Flow {
     /// Mean latency of the completed requests, including their time in the queue: iostat's await.
     /// `None` also where none completed.
     pub wait: Option<Nanos>,
-    /// Their mean size. `None` also where none completed.
+    /// Mean size of the completed requests. `None` also where none completed.
     pub size: Option<Bytes>,
 }
 

@@ -14,7 +14,7 @@ pub enum FlowKind {
 }
 
 impl FlowKind {
-    /// All of them, in the order in which they are shown.
+    /// All kinds, in the order in which they are shown.
     pub const ALL: [FlowKind; 4] = [
         FlowKind::Read,
         FlowKind::Write,

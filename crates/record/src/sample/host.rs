@@ -7,25 +7,25 @@ use serde::{Deserialize, Serialize};
 use super::{BytesPerSecond, DeviceNumber, Fraction, PerSecond, ProcessSample, TracingSample};
 use crate::Bytes;
 
-/// One line of a pressure file (linux, Documentation/accounting/psi.rst).
+/// A line of a pressure file (linux, Documentation/accounting/psi.rst).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PressureLine {
     /// The share of the interval in which tasks were stalled; `None` in the first interval.
     pub stalled: Option<Fraction>,
-    /// The kernel's own mean of the last 10 seconds.
+    /// The kernel's own mean over the last 10 seconds.
     pub avg10: Fraction,
-    /// Of the last 60 seconds.
+    /// The kernel's own mean over the last 60 seconds.
     pub avg60: Fraction,
-    /// Of the last 300 seconds.
+    /// The kernel's own mean over the last 300 seconds.
     pub avg300: Fraction,
 }
 
 /// Time for which tasks waited for I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pressure {
-    /// At least one task waited.
+    /// Time in which at least one task waited.
     pub some: PressureLine,
-    /// All tasks that were not idle waited at once.
+    /// Time in which all tasks that were not idle waited at once.
     pub full: Option<PressureLine>,
 }
 
@@ -34,9 +34,9 @@ pub struct Pressure {
 pub struct Load {
     /// Mean over one minute.
     pub one: f64,
-    /// Over five minutes.
+    /// Mean over five minutes.
     pub five: f64,
-    /// Over fifteen minutes.
+    /// Mean over fifteen minutes.
     pub fifteen: f64,
 }
 
@@ -72,28 +72,28 @@ pub struct NetFlow {
 /// A network interface, since network storage competes there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InterfaceSample {
-    /// Its name.
+    /// Name of the interface.
     pub name: Arc<str>,
-    /// Received.
+    /// Traffic received.
     pub rx: NetFlow,
-    /// Transmitted.
+    /// Traffic transmitted.
     pub tx: NetFlow,
 }
 
-/// Shares of the processors' time in an interval. Shares of all of their time.
+/// Shares of the time of all processors in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuShares {
-    /// In programs.
+    /// Time in programs.
     pub user: Fraction,
-    /// In programs of low priority.
+    /// Time in programs of low priority.
     pub nice: Fraction,
-    /// In the kernel, with interrupts.
+    /// Time in the kernel, with interrupts.
     pub system: Fraction,
-    /// Idle, while a task waited for a disk.
+    /// Idle time while a task waited for a disk.
     pub iowait: Fraction,
-    /// Taken by the hypervisor.
+    /// Time that the hypervisor took.
     pub steal: Fraction,
-    /// Idle otherwise.
+    /// Other idle time.
     pub idle: Fraction,
 }
 
@@ -180,7 +180,7 @@ impl KernelErrorKind {
 /// A line of the kernel's log about an error of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelError {
-    /// Its kind.
+    /// Kind of the error.
     pub kind: KernelErrorKind,
     /// The name of the device that it names.
     pub device: Option<String>,

@@ -40,7 +40,7 @@ impl Latencies {
         })
     }
 
-    /// Their histogram, to within 3 %.
+    /// Histogram of the times, to within 3 %.
     pub fn histogram(&self) -> Histogram {
         // What was taken in was decoded before.
         Histogram::decode(&self.bins.0).unwrap_or_default()
@@ -94,7 +94,7 @@ impl<'de> Deserialize<'de> for Bins {
 pub struct LatencySample {
     /// Reads, writes, discards and flushes, in the order of [`FlowKind::ALL`].
     kinds: [Option<Latencies>; 4],
-    /// All of them together.
+    /// Requests of all kinds together.
     pub all: Option<Latencies>,
 }
 
@@ -137,13 +137,13 @@ impl LatencySample {
 /// The I/O of a process in an interval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessSample {
-    /// Its number.
+    /// Number of the process.
     pub pid: u32,
     /// The kernel's name for it.
     pub name: String,
-    /// Its control group, such as `/system.slice/mariadb.service`.
+    /// Control group of the process, such as `/system.slice/mariadb.service`.
     pub group: Option<String>,
-    /// Bytes that it had read from disks (`read_bytes` of `/proc/PID/io`).
+    /// Bytes that it caused to be read from disks (`read_bytes` of `/proc/PID/io`).
     pub read: Bytes,
     /// Bytes that it caused to be written (`write_bytes`), which the kernel's own threads may write later.
     pub written: Bytes,

@@ -66,14 +66,14 @@ impl SampleTime {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Gap {
-    /// The machine was suspended for so long, by the difference of the boot-time clock and the
-    /// monotonic clock (clock_gettime(2)).
+    /// Time in which the machine was suspended, by the difference of the boot-time clock and the monotonic clock
+    /// (clock_gettime(2)).
     Suspended(Nanos),
-    /// The time of day was set forward by so much.
+    /// Amount by which the time of day was set forward.
     SetForward(Nanos),
-    /// The time of day was set back by so much.
+    /// Amount by which the time of day was set back.
     SetBack(Nanos),
-    /// Nothing was recorded for so long: the watch was stopped, or lines of a log are missing.
+    /// Time in which nothing was recorded: the watch was stopped, or lines of a log are missing.
     Unseen(Nanos),
 }
 

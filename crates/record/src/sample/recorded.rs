@@ -2,7 +2,7 @@
 
 use super::Sample;
 
-/// One interval of a recording.
+/// An interval of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedInterval {
     /// The sample; where samples were thinned out, the mean over their time.
@@ -45,7 +45,7 @@ impl RecordedInterval {
             .map_or(&self.sample, |spread| &spread.most)
     }
 
-    /// Number of samples that it stands for.
+    /// Number of samples that were thinned out to this one.
     pub fn samples(&self) -> u64 {
         self.spread.as_ref().map_or(1, |spread| spread.samples)
     }

@@ -29,23 +29,24 @@ impl VendorPage {
 /// Time in which demand exceeded the limits, within the page's interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeOverLimits {
-    /// Beyond the volume's operations a second.
+    /// Time beyond the volume's operations a second.
     pub volume_iops: Nanos,
-    /// Beyond the volume's bytes a second.
+    /// Time beyond the volume's bytes a second.
     pub volume_bytes: Nanos,
-    /// Beyond the operations a second that the instance gives all of its volumes together; `None` of an
+    /// Time beyond the operations a second that the instance gives all of its volumes together; `None` for an
     /// instance store, which does not share them.
     pub instance_iops: Option<Nanos>,
-    /// Beyond the bytes a second that the instance gives them.
+    /// Time beyond the bytes a second that the instance gives all of its volumes together; `None` for an instance
+    /// store.
     pub instance_bytes: Option<Nanos>,
 }
 
 /// A bin of the volume's own histogram of latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyBin {
-    /// The least latency in it.
+    /// Lower end of the bin.
     pub from: Nanos,
-    /// Its end; `None` where it has none.
+    /// Upper end of the bin; `None` where it has none.
     pub to: Option<Nanos>,
     /// Requests that completed within the page's interval.
     pub count: u64,

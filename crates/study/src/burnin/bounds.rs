@@ -5,14 +5,14 @@ use super::noise::Noise;
 use super::rule::Rule;
 use crate::distribution::{student_quantile, student_tail};
 
-/// From so many degrees of freedom on Student's t is normal.
+/// Degrees of freedom from which Student's t is taken for normal.
 const NORMAL: f64 = 10_000.0;
 /// Round at which the mixture is tightest, before its logarithm: chosen so that its deviate changes little
 /// from 2 to 200 rounds.
 const MIXTURE: f64 = 0.5;
 
-/// Number of rounds in which one that is kept must have been measured, so that a slowness in
-/// [`Rule::unseen`] of the rounds showed in all that are kept, but for a quarter of the risk.
+/// Number of rounds in which a host must have been measured to be kept, so that a slowness in [`Rule::unseen`] of the
+/// rounds showed in all that are kept, with all but a quarter of the risk.
 pub(super) fn proof_rounds(rule: &Rule, groups: usize) -> usize {
     let kept = (rule.keep * groups).max(1) as f64;
     let rounds = (0.25 * rule.risk / kept).ln() / (-rule.unseen).ln_1p();
@@ -24,7 +24,7 @@ pub(super) fn proof_rounds(rule: &Rule, groups: usize) -> usize {
     }
 }
 
-/// One disk's part of the quarter of the risk that is for the shares of slow rounds.
+/// Risk of one disk, out of the quarter of the risk that is for the shares of slow rounds.
 pub(super) fn slow_risk(rule: &Rule, rows: usize) -> f64 {
     0.25 * rule.risk / rows.max(1) as f64
 }
@@ -40,7 +40,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// For groups of these sizes and at most so many disks a host.
+    /// The bounds for groups of these sizes and at most so many disks a host.
     pub(super) fn new(
         rule: &Rule,
         sizes: impl Iterator<Item = usize>,
@@ -56,7 +56,7 @@ impl Bounds {
         }
     }
 
-    /// Number of standard errors of a mean of that many rounds that the truth is never off, but for the risk.
+    /// Number of standard errors of a mean of that many rounds within which the truth lies, with all but the risk.
     fn deviate(&mut self, rounds: usize) -> f64 {
         if self.deviates.len() <= rounds {
             self.deviates.resize(rounds + 1, None);

@@ -6,7 +6,7 @@ use super::bounds::Bounds;
 use super::{Decision, End, HostStatus, LEAST_MEASURED, Race};
 
 impl Race {
-    /// State of a group's race; empty where there is none of this number.
+    /// State of a group's race; empty where no group has this number.
     pub fn decision(&self, group: usize) -> Decision {
         let Some(of) = self.groups.get(group) else {
             return Decision {
@@ -66,8 +66,8 @@ impl Race {
         }
     }
 
-    /// Least lead of `better` over `other`: above zero it is ahead, beyond doubt. Nothing is known of those
-    /// that were measured too rarely.
+    /// Lower bound of the lead of `better` over `other`: above zero it is ahead, beyond doubt. Negative infinity
+    /// where one of them was measured too rarely.
     fn lead(&self, bounds: &mut Bounds, better: usize, other: usize) -> f64 {
         let (better, other) = (&self.hosts[better], &self.hosts[other]);
         if better.rounds.min(other.rounds) < self.rule.least.max(2) {
@@ -106,7 +106,8 @@ impl Race {
         members.filter(alive).copied().collect()
     }
 
-    /// Those that fewer than are kept are ahead of beyond doubt, in their order.
+    /// The hosts that may be among the best: fewer hosts than are kept are ahead of them beyond doubt. In their
+    /// order.
     fn in_question(&self, order: &[usize], bounds: &mut Bounds) -> Vec<usize> {
         // Only those whose own lower bound is high can be ahead of many; a few more than are kept
         // are tried, since those with more rounds are surer.
@@ -154,8 +155,8 @@ impl Race {
         })
     }
 
-    /// Leaves those out that are not better than one that is kept, and by what was measured of them
-    /// not as good either, and gives them.
+    /// Leaves out the hosts that are neither better than one that is kept nor, by their measured figures, as good.
+    /// Returns them.
     fn leave_equals(&self, left: &mut Vec<usize>) -> Vec<usize> {
         let figure = |host: &usize| self.hosts[*host].figure;
         let last_kept = self.rule.keep.checked_sub(1).and_then(|at| left.get(at));
@@ -167,7 +168,7 @@ impl Race {
         others
     }
 
-    /// Notes who is in and who is out since when.
+    /// Sets the status of each host: in, or out since a round.
     fn stand(&mut self, order: &[usize], left: &[usize]) {
         let round = self.rounds.saturating_sub(1);
         let still: BTreeSet<usize> = left.iter().copied().collect();

@@ -1,4 +1,4 @@
-//! One host in the race: its disks, and what they make of it.
+//! One host in the race: its disks, and its figures.
 
 use super::noise::Noise;
 use super::rows::DiskRounds;
@@ -14,17 +14,17 @@ const PRIOR: f64 = 4.0;
 pub(super) struct RacedHost {
     pub(super) group: usize,
     pub(super) status: HostStatus,
-    /// One a disk.
+    /// Rounds of each disk.
     pub(super) rows: Vec<DiskRounds>,
     /// The bounds of each disk by its slow rounds.
     shares: Vec<(f64, f64)>,
     /// Number of rounds in which it was measured.
     pub(super) rounds: usize,
-    /// The logarithm of its figure, and of it as low and as high as its slow rounds allow.
+    /// Logarithm of the figure; then of the lowest and the highest figure that its slow rounds allow.
     pub(super) figure: f64,
     pub(super) low: f64,
     pub(super) high: f64,
-    /// Its worst disk.
+    /// Index of the worst disk.
     pub(super) worst: usize,
     /// The variance of a round of it, and how many were calm at least.
     pub(super) variance: f64,
@@ -55,13 +55,13 @@ impl RacedHost {
         !disks.is_empty() && same && disks.iter().all(sound)
     }
 
-    /// Distance of its disks from their own levels, at the median; `None` before they have levels.
+    /// Median distance of its disks from their own levels; `None` before they have levels.
     pub(super) fn off(&self, logs: &[f64]) -> Option<f64> {
         let off = self.rows.iter().zip(logs).map(|(row, log)| log - row.level);
         median(off.collect())
     }
 
-    /// Adds a round, less what the hour did.
+    /// Adds a round, without the effect of the hour.
     pub(super) fn push(&mut self, logs: &[f64], hour: f64) {
         self.rows.resize(logs.len(), DiskRounds::default());
         self.shares.resize(logs.len(), (0.0, 0.0));
@@ -76,8 +76,8 @@ impl RacedHost {
         self.rows.get(self.worst)
     }
 
-    /// Makes of the rows what is known of the host. `risk` is that of a bound of one disk's share of
-    /// slow rounds.
+    /// Computes the figures of the host from its rounds. `risk` is that of a bound of one disk's share of slow
+    /// rounds.
     pub(super) fn judge(&mut self, noise: Noise, tail: f64, risk: f64) {
         let deviation = noise.deviation().unwrap_or(f64::INFINITY);
         let mut changed = false;
@@ -108,7 +108,7 @@ impl RacedHost {
     }
 }
 
-/// The variance of a disk, where its own scatter says that it is above the common one.
+/// Variance of a disk: above the common one where its own scatter says so.
 fn moderated(row: &DiskRounds, noise: Noise) -> f64 {
     let own = row.calm.saturating_sub(1) as f64;
     let mixed = (PRIOR * noise.variance + row.squares) / (PRIOR + own);

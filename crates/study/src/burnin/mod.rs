@@ -1,47 +1,41 @@
 //! Burn-in race: finds the best of many hosts, and those that need not be measured on.
 //!
-//! All hosts are measured at the same time, round by round, and the best [`Rule::keep`] of each group
-//! (a zone, and within it a size) are wanted. What is measured is one figure a disk and round, such
-//! as its rate, of which more is better. All is done in logarithms, where a host's level, the hour
-//! and the noise are shares and add up.
+//! All hosts are measured at the same time, round by round, and the best [`Rule::keep`] of each group (a zone, and
+//! within it a size) are to be found. Each disk has one figure in each round, such as its rate, of which more is
+//! better. Everything is computed in logarithms, where a host's level, the hour and the noise add up.
 //!
-//! **The figure of a host** is that of its worst disk: one bad disk of four makes a bad host. The
-//! figure of a disk is the mean of the worst [`Rule::tail`] of its rounds (expected shortfall; Acerbi
-//! and Tasche 2002), less the noise of measuring: a round counts with the level of the disk's calm
-//! rounds unless it stands off below them by [`SLOW`](rows::SLOW) standard deviations of the noise,
-//! and then with what was measured. So a disk that is slow in one round of twenty loses half the
-//! depth of that in its figure, where a tail is a tenth. Slowness that is less deep than the noise
-//! allows to see counts as any other round in the level.
+//! **The figure of a host** is that of its worst disk: one bad disk of four makes a bad host. The figure of a disk is
+//! the mean of the worst [`Rule::tail`] of its rounds (expected shortfall; Acerbi and Tasche 2002), without the noise
+//! of measuring: a round counts with the level of the disk's calm rounds, unless it lies below them by
+//! [`SLOW`](rows::SLOW) standard deviations of the noise; then it counts with its measured value. So a disk that is
+//! slow in one round of twenty has half of that depth in its figure, where the tail is a tenth. Slowness that is less
+//! deep than the noise counts in the level like any other round.
 //!
-//! **The hour** is what all hosts of a group have in common in a round. Rounds are simultaneous, so it
-//! is the median over the hosts of what each is off its own level, and is taken out. A median needs
-//! references: at least [`LEAST_MEASURED`] hosts of a group are measured until its end, though fewer may still
-//! be in question.
+//! **The hour** is the common part of all hosts of a group in a round. Rounds are simultaneous, so it is the median
+//! over the hosts of their distances from their own levels, and is taken out. A median needs references: at least
+//! [`LEAST_MEASURED`] hosts of a group are measured until its end, though fewer may still be in question.
 //!
-//! **A host drops out** when as many others as are kept are ahead of it beyond doubt, by what is known
-//! of slow rounds on either side. It continues existing: when one of those ahead of it turns out to be slow at times, it
-//! is called back, and measured again. So hosts are let go only when the race of their group is over.
+//! **A host drops out** when as many others as are kept are ahead of it beyond doubt, by the known slow rounds of
+//! either side. It is not released yet: when one of those ahead of it turns out to be slow at times, it is called
+//! back, and measured again. So hosts are released only when the race of their group is over.
 //!
-//! **The end** of a group comes when just as many are left as are kept, or when none that is left is
-//! better than one that is kept by more than [`Rule::tie`]: those that are then within the tie of each
-//! other by what was measured tie, which is said. Before that,
-//! those that are kept must have been measured in so many rounds that a slowness in
-//! [`Rule::unseen`] of the rounds would have shown. A group of which nothing is shown within
+//! **The end** of a group comes when just as many are left as are kept, or when none that is left is better than one
+//! that is kept by more than [`Rule::tie`]: those that are then within the tie of each other by their measured
+//! figures tie, and the result says so. Before that, those that are kept must have been measured in so many rounds
+//! that a slowness in [`Rule::unseen`] of the rounds would have shown. A group without a result within
 //! [`Rule::rounds`] ends as a tie of those that are left.
 //!
-//! **The risk.** This is the selection of the best subset of Kalyanakrishnan, Tewari, Auer and Stone
-//! (2012, PAC subset selection in stochastic multi-armed bandits) by successive elimination
-//! (Even-Dar, Mannor and Mansour 2006). A decision is wrong where a host that was left out is truly
-//! better by more than the tie than one that is kept. The chance that any group's is wrong is at most
-//! [`Rule::risk`]: half of it is shared among all pairs of a host that belongs to the best and a disk
-//! of one that does not (Bonferroni), each with a bound that holds in all rounds at once
-//! (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, the normal mixture); a quarter among
-//! the shares of slow rounds of all disks (Clopper and Pearson 1934) in all rounds; a quarter
-//! among those that are kept, for slowness that had its chance to show and did not. What this supposes: the
-//! noise of rounds is normal, independent from round to round and of a size that is learned from
-//! all hosts, by Student's t where that is little; slow rounds come independently of each other. Slowness
-//! in less than [`Rule::unseen`] of the rounds may stay unseen. How often races are right is
-//! simulated in the tests and by `bench/race-sim`.
+//! **The risk.** This is the selection of the best subset of Kalyanakrishnan, Tewari, Auer and Stone (2012, PAC
+//! subset selection in stochastic multi-armed bandits) by successive elimination (Even-Dar, Mannor and Mansour 2006).
+//! A decision is wrong where a host that was left out is truly better by more than the tie than one that is kept. The
+//! probability that the decision of any group is wrong is at most [`Rule::risk`]: half of it is shared among all
+//! pairs of a host that belongs to the best and a disk of one that does not (Bonferroni), each with a bound that
+//! holds in all rounds at once (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, the normal mixture); a
+//! quarter among the shares of slow rounds of all disks (Clopper and Pearson 1934) in all rounds; a quarter among
+//! those that are kept, for slowness that had its chance to show and did not. It assumes that the noise of rounds is
+//! normal, independent from round to round and of a size that is learned from all hosts, by Student's t where little
+//! is known; and that slow rounds come independently of each other. Slowness in less than [`Rule::unseen`] of the
+//! rounds may stay unseen. The tests and `bench/race-sim` simulate how often races are right.
 //!
 //! The rounds of all disks are kept as four bytes each: 10,000 hosts of eight disks take 80 MB where
 //! no host drops out in 240 rounds, and a few where most do after three.
@@ -68,7 +62,7 @@ use rows::DiskRounds;
 pub use rule::Rule;
 pub use status::HostStatus;
 
-/// Least number of hosts of a group that are measured, if it has them: the hour is distinguished from a host by the
+/// Minimum number of hosts of a group that are measured, if it has them: the hour is distinguished from a host by the
 /// others.
 pub const LEAST_MEASURED: usize = 3;
 
@@ -88,8 +82,8 @@ pub struct HostEstimate {
     /// The mean of the worst tenth of the rounds of the worst disk, in the unit of what was measured,
     /// at the average hour of the race.
     pub figure: f64,
-    /// The bounds that decide; they hold for all hosts of the race at once. They say what was seen: a
-    /// host without a slow round is supposed to have none.
+    /// Lower bound of the figure, by which hosts are compared; the bounds hold for all hosts of the race at once.
+    /// They follow from the rounds that were seen: a host without a slow round is supposed to have none.
     pub low: f64,
     /// The upper one.
     pub high: f64,
@@ -99,7 +93,8 @@ pub struct HostEstimate {
     pub rounds: usize,
     /// Number of these rounds in which the worst disk was slow.
     pub slow: usize,
-    /// Mean rate of these as a share of the calm rounds: 0.4 where 40 % were left. One where there were none.
+    /// Mean rate of these slow rounds as a share of the calm rounds: 0.4 where 40 % were left. One where there were
+    /// none.
     pub left: f64,
 }
 
@@ -108,11 +103,11 @@ pub struct HostEstimate {
 pub enum End {
     /// The best are known: none that is left out is better by more than the tie.
     Decided,
-    /// The same, and some that are left out are as good by what was measured of them.
+    /// The best are known, and some that are left out are as good by their measured figures.
     Equal,
     /// The rounds are used up.
     Rounds,
-    /// There are no more hosts than are kept.
+    /// The group has no more hosts than are kept.
     Few,
 }
 
@@ -121,9 +116,9 @@ pub enum End {
 pub struct Decision {
     /// Reason for its end; `None` while it continues.
     pub end: Option<End>,
-    /// Those that are among the best, the best first.
+    /// Hosts that are among the best, the best first.
     pub keep: Vec<usize>,
-    /// Those that may take the places that are left, the best first; empty where there are none.
+    /// Hosts that may take the places that are left, the best first; empty where there are none.
     pub tied: Vec<usize>,
     /// Number of places left for those that tie.
     pub places: usize,
@@ -140,20 +135,20 @@ pub struct Race {
     rounds: usize,
     /// Common part of all in the first round.
     centre: Option<f64>,
-    /// The bounds since the last round, once they were requested: making them goes through all hosts, and so
-    /// would a caller that queries each host.
+    /// Bounds since the last round, once they were requested: to compute them takes a pass over all hosts, which a
+    /// caller that queries each host would repeat.
     known_bounds: RefCell<Option<Bounds>>,
 }
 
-/// Those that compete with each other.
+/// A group: hosts that compete with each other.
 #[derive(Clone, Debug, Default)]
 struct Group {
     members: Vec<usize>,
     /// Hours, in logarithms: their sum and their number.
     hours: (f64, usize),
-    /// Those that are in, the best first.
+    /// Hosts that are still in, the best first.
     left: Vec<usize>,
-    /// Hosts that are measured only to tell the hour from the hosts.
+    /// Hosts that are measured only to distinguish the hour from the hosts.
     references: Vec<usize>,
     end: Option<End>,
 }
@@ -207,8 +202,8 @@ impl Race {
         next
     }
 
-    /// Takes a round into account. A host that is missing in it was not reached, and may be in
-    /// the next. What is no host, and what was removed, is left out.
+    /// Takes a round into account. A host that is missing in it was not reached, and may be in the next. Unknown and
+    /// removed hosts are ignored.
     pub fn take(&mut self, measured: &[MeasuredHost]) {
         let round = self.rounds;
         self.rounds += 1;
@@ -240,8 +235,8 @@ impl Race {
         self.decide();
     }
 
-    /// Takes a host out, because it missed a floor or is gone. Others may come in for it, also where
-    /// the race of its group was over.
+    /// Removes a host, because it missed a floor or is gone. Others may come in for it, also where the race of its
+    /// group was over.
     pub fn remove(&mut self, host: usize) {
         if host < self.hosts.len() {
             self.strike(host, self.rounds);
@@ -258,7 +253,7 @@ impl Race {
         }
     }
 
-    /// Status of a host; `None` where there is none of this number.
+    /// Status of a host; `None` where no host has this number.
     pub fn status(&self, host: usize) -> Option<HostStatus> {
         Some(self.hosts.get(host)?.status)
     }
@@ -268,7 +263,7 @@ impl Race {
         self.noise.deviation()
     }
 
-    /// Reason for the end of a group's race; `None` while it continues, or where there is none of this number.
+    /// Reason for the end of a group's race; `None` while it continues, or where no group has this number.
     pub fn ended(&self, group: usize) -> Option<End> {
         self.groups.get(group)?.end
     }

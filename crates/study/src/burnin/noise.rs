@@ -3,14 +3,13 @@
 use super::rows::DiskRounds;
 use crate::median::median;
 
-/// Once so much is known of the noise, it is learned no further: the rounds to come are of few hosts.
+/// Degrees of freedom from which the noise is learned no further: the rounds to come are of few hosts.
 const ENOUGH: f64 = 2_000.0;
 
-/// The least variance: of figures that are exactly the same, as no disk's are.
+/// Minimum variance, for figures that are exactly the same, as those of no disk are.
 const LEAST: f64 = 1e-12;
 
-/// Wilson and Hilferty (1931): the median of a variance estimated from so many values, as a share of
-/// the true one.
+/// Median of a variance estimated from so many values, as a share of the true one (Wilson and Hilferty, 1931).
 fn median_share(count: f64) -> f64 {
     (1.0 - 2.0 / (9.0 * (count - 1.0))).powi(3)
 }
@@ -18,7 +17,7 @@ fn median_share(count: f64) -> f64 {
 /// The noise of one round in logarithms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Noise {
-    /// Its variance, and the degrees of freedom from which it is known; none before two rounds.
+    /// Variance of the noise, and the degrees of freedom from which it is known; none before two rounds.
     pub(super) variance: f64,
     pub(super) degrees: f64,
 }
@@ -29,8 +28,8 @@ impl Noise {
         (self.degrees > 0.0).then(|| self.variance.sqrt())
     }
 
-    /// Learns from the rows. First from what most of them scatter, which a few with slow rounds do
-    /// not change; then from their calm rounds. So many `groups` have hours of their own.
+    /// Learns from the rows: first from the scatter of most of them, which a few with slow rounds do not change; then
+    /// from their calm rounds. Each of the `groups` has hours of its own.
     pub(super) fn learn(&mut self, rows: &[&DiskRounds], groups: usize) {
         if self.degrees >= ENOUGH {
             return;

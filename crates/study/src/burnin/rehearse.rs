@@ -1,5 +1,4 @@
-//! Races of hosts whose truth is known: to show how often races are right, and to tell beforehand
-//! what one will cost.
+//! Simulated races of hosts whose truth is known: the share of right results, and the cost of a race in advance.
 
 use super::{End, MeasuredHost, Race, Rule};
 pub use record::random::SplitMix64 as Rng;
@@ -112,20 +111,20 @@ impl Population {
 /// A host whose truth is known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrueHost {
-    /// Its zone, from 0.
+    /// Zone of the host, from 0.
     pub zone: usize,
-    /// Its disks.
+    /// Disks of the host.
     pub disks: Vec<TrueDisk>,
 }
 
 /// A disk whose truth is known, in logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrueDisk {
-    /// Its level.
+    /// Level of the disk.
     pub level: f64,
-    /// Share of the rounds in which it is slow.
+    /// Share of the rounds in which the disk is slow.
     pub slow_share: f64,
-    /// Depth below its level then.
+    /// Depth below the level in these rounds.
     pub slow_depth: f64,
 }
 

@@ -1,10 +1,10 @@
 //! The rounds of one disk: its level, and the rounds in which it was slow.
 
-/// A round is slow when it lies so many standard deviations of the noise below the others. Of normal
-/// noise one round in three million does.
+/// Number of standard deviations of the noise by which a slow round lies below the others. Normal noise does so in
+/// one round of three million.
 pub(super) const SLOW: f64 = 5.0;
 
-/// From so many rounds on a disk's own scatter says how far off a round must be to be slow.
+/// Number of rounds from which a disk's own scatter says how far off a round must be to be slow.
 const OWN: usize = 6;
 
 /// The median absolute deviation of a normal value, in standard deviations.
@@ -13,7 +13,7 @@ const MAD: f64 = 0.674_49;
 /// A disk over the rounds, in logarithms and without the hours.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DiskRounds {
-    /// One value a round; four bytes, of which there may be millions.
+    /// Logarithms of the rounds, in four bytes each: there may be millions.
     logs: Vec<f32>,
     /// The mean of the calm rounds.
     pub(super) level: f64,
@@ -24,7 +24,7 @@ pub(super) struct DiskRounds {
     pub(super) slow: usize,
     /// Mean depth of the slow rounds below the level.
     pub(super) depth: f64,
-    /// Number of rounds when it was last judged, and the noise by which it was.
+    /// Number of rounds when the disk was last judged, and the noise by which it was judged.
     judged: (usize, f64),
 }
 
@@ -67,8 +67,8 @@ impl DiskRounds {
         true
     }
 
-    /// The same, where the scatter of other disks alone says how far off a round must be. A disk that drops
-    /// on the way has two levels, which its own scatter would take for noise.
+    /// Separates the slow rounds from the calm ones by the scatter of other disks alone. A disk that drops on the way
+    /// has two levels, which its own scatter would take for noise.
     pub(super) fn judge_by_others(&mut self, deviation: f64) {
         let usual = upper_median(&self.logs);
         self.classify(usual, self.reach(deviation));

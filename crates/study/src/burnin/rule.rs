@@ -9,13 +9,13 @@ pub struct Rule {
     pub tie: f64,
     /// The most rounds.
     pub rounds: usize,
-    /// In so many rounds every host is measured before any drops out; at least two.
+    /// Number of rounds in which every host is measured before any drops out; at least two.
     pub least: usize,
     /// Probability that any group is decided wrongly.
     pub risk: f64,
     /// The worst share of the rounds, which a host's figure is the mean of.
     pub tail: f64,
-    /// A slowness in this share of the rounds must have had its chance to show before a host is kept.
+    /// Share of the rounds in which a slowness must have had its chance to show before a host is kept.
     pub unseen: f64,
 }
 

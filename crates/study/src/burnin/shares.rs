@@ -2,9 +2,9 @@
 
 use crate::distribution::incomplete_beta;
 
-/// The bounds of the true share where `slow` of `rounds` were slow, which hold in all rounds at once
-/// with all but `risk` (Clopper and Pearson 1934, in each round with its part of the risk). Nothing
-/// where none was slow: what was not seen is left to [`super::bounds::proof_rounds`].
+/// Bounds of the true share where `slow` of `rounds` were slow, which hold in all rounds at once with all but `risk`
+/// (Clopper and Pearson 1934, in each round with its part of the risk). Zero where none was slow: unseen slowness is
+/// left to [`super::bounds::proof_rounds`].
 pub(super) fn slow_share(slow: usize, rounds: usize, risk: f64) -> (f64, f64) {
     if slow == 0 {
         return (0.0, 0.0);

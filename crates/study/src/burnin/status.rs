@@ -3,22 +3,22 @@
 /// Status of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostStatus {
-    /// It may be one of the best.
+    /// The host may be one of the best.
     In,
-    /// As many others as are kept are better.
+    /// The host is worse than as many others as are kept.
     Out {
-        /// After which round, from 0.
+        /// Round after which it was out, from 0.
         round: usize,
     },
-    /// It was left out at the end, by what was measured: none that is kept is worse by more than the tie, and it
-    /// may be as good.
+    /// The host was left out at the end, by what was measured: none that is kept is worse by more than the tie, and
+    /// it may be as good.
     Left {
-        /// After which round, from 0.
+        /// Round after which it was left out, from 0.
         round: usize,
     },
-    /// It failed, or was taken out from outside.
+    /// The host failed, or was taken out from outside.
     Removed {
-        /// Before or in which round, from 0.
+        /// Round before or in which it was removed, from 0.
         round: usize,
     },
 }

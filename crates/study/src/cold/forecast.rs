@@ -2,7 +2,7 @@
 
 use super::Proportion;
 
-/// Cloud volumes count a large request once for each 256 KiB (AWS, *EBS I/O characteristics*).
+/// Size of the pieces by which cloud volumes count a large request (AWS, *EBS I/O characteristics*).
 pub const MERGE_BYTES: u64 = 256 << 10;
 
 /// Work to do, and the limits of its speed.
@@ -75,7 +75,7 @@ pub fn forecast(work: &WarmingWork) -> Option<Forecast> {
     })
 }
 
-/// The time if this share is cold, and what decides it.
+/// The time if this share is cold, and the limit that determines it.
 fn seconds(work: &WarmingWork, cold: f64) -> (f64, Limit) {
     let bytes = work.bytes as f64;
     let requests = (bytes / work.request_bytes as f64).ceil();

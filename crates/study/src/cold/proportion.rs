@@ -41,7 +41,8 @@ impl Proportion {
         self.low <= share && share <= self.high
     }
 
-    /// This share less another one of the same sample, at least zero: of things of which none is both.
+    /// The difference of this share and another one of the same sample, at least zero, where nothing counts towards
+    /// both.
     ///
     /// The bounds are made of those of the two shares (Newcombe 1998, method 10; Zou and Donner 2008,
     /// MOVER).

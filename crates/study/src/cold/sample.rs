@@ -10,21 +10,20 @@ pub const LEAST_PAIRS: usize = 20;
 const LEAST_FOR_MEDIAN: usize = 6;
 /// Evidence wanted against chance: warm places are taken for different 1 time in 100.
 const EVIDENCE: f64 = 100.0;
-/// A disk is calm where the warm read is the slower one by as much as makes a place cold in at most this
-/// share of the pairs.
+/// Share of the pairs below which a disk is calm: those in which the warm read is the slower one by as much as makes
+/// a place cold.
 const CALM: f64 = 0.02;
-/// To fetch a block from object storage takes longer than this, in seconds. A first read that is slower
-/// than a warm one by less has met an empty cache on the way to a place that is warm.
+/// Minimum time of fetching a block from object storage, in seconds. A first read that is slower than a warm one by
+/// less has met an empty cache on the way to a place that is warm.
 const FETCH_S: f64 = 0.01;
 
-/// The latencies of two reads that were made in the same moment, in seconds. Which of them was issued
-/// first must have been left to chance: that is what makes [`assess`] exact while all stands still now
-/// and then.
+/// The latencies of two reads that were made in the same moment, in seconds. Which of them was issued first must have
+/// been left to chance: that is what makes [`assess`] exact while the disk stands still now and then.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// Of the first read of a place since the volume was restored.
+    /// Latency of the first read of a place since the volume was restored.
     pub first_s: f64,
-    /// Of a read of a place that is surely warm.
+    /// Latency of a read of a place that is surely warm.
     pub warm_s: f64,
 }
 
@@ -53,15 +52,15 @@ pub struct Sample {
     pub differs: bool,
     /// The share of all places that is cold. Its lower bound is zero where nothing differs.
     pub cold: Proportion,
-    /// Of each pair, in order, whether its place is taken for cold. On a busy disk some places are
-    /// misjudged that the share above makes up for, so that the two need not agree.
+    /// True for each pair, in order, whose place is taken for cold. On a busy disk some places are misjudged that the
+    /// share above makes up for, so that the two need not agree.
     pub places: Vec<bool>,
     /// The mean cost of a cold first read in seconds, which is what a forecast adds to a warm one: of
     /// the places taken for cold or, on a busy disk, the mean difference of all pairs divided by the
     /// cold share. `None` where nothing differs.
     pub mean_penalty_s: Option<f64>,
-    /// More about this cost. `None` where nothing differs, where too few places are cold, and on a
-    /// busy disk, where those taken for cold are a choice of the slow ones.
+    /// Distribution of this cost. `None` where nothing differs, where too few places are cold, and on a busy disk,
+    /// where the places taken for cold are a choice of the slow ones.
     pub penalty: Option<Penalty>,
     /// The median of the warm reads in seconds.
     pub warm_s: f64,
@@ -121,7 +120,7 @@ pub fn assess(pairs: &[Pair]) -> Option<Sample> {
     })
 }
 
-/// The least excess of a cold place, on a volume of which a warm read takes so long.
+/// Minimum excess of a cold place, on a volume with this latency of a warm read.
 fn least_s(warm_s: f64) -> f64 {
     warm_s.max(FETCH_S)
 }
@@ -158,7 +157,7 @@ fn by_size(values: &[f64]) -> impl Iterator<Item = f64> {
     values.into_iter()
 }
 
-/// True if more of the large differences are positive than chance would have it.
+/// True if more of the large differences are positive than chance explains.
 ///
 /// Where both reads are alike, the signs of the differences, taken in the order of their size, are those of a
 /// fair coin. A gambler who bets on the first read being the slower one, with a share that a uniform prior
@@ -191,15 +190,15 @@ struct ThresholdCounts {
     above: usize,
     /// The warm one was, which is chance.
     below: usize,
-    /// The pairs that can tell: not those in which both were slow. What holds up the warm read hides what
-    /// the first one had to wait for by itself.
+    /// Number of pairs that count: not those in which both reads were slow. A delay of the warm read hides what the
+    /// first one had to wait for by itself.
     all: usize,
     /// The sum of these differences in seconds.
     sum_s: f64,
 }
 
 impl ThresholdCounts {
-    /// `warm_s` is what a warm read takes.
+    /// Compares the pairs by `threshold`. `warm_s` is the latency of a warm read.
     fn of(pairs: &[Pair], threshold: f64, warm_s: f64) -> ThresholdCounts {
         let (mut above, mut below, mut hidden, mut sum_s) = (0, 0, 0, 0.0);
         for pair in pairs {
@@ -232,7 +231,7 @@ impl ThresholdCounts {
         self.below as f64 <= CALM * self.above as f64
     }
 
-    /// The share of the pairs in which the first read is slower, less that which chance has.
+    /// Share of the pairs in which the first read is slower, less the share of chance.
     fn share(&self) -> Option<Proportion> {
         let above = Proportion::of(self.above, self.all)?;
         Some(above.less(&Proportion::of(self.below, self.all)?))
@@ -284,7 +283,7 @@ fn fast_s(warm: &[f64], threshold: f64) -> f64 {
     threshold.min(FETCH_S).max(warm[warm.len() / 4])
 }
 
-/// The share of the sorted first reads that is missing among those of at most so many seconds.
+/// Share of the sorted first reads that is missing among those of at most so many seconds.
 fn missing(first: &[f64], warm: &[f64], fast_s: f64) -> Option<Proportion> {
     let faster = |sorted: &[f64]| sorted.partition_point(|value| *value <= fast_s);
     let first = Proportion::of(faster(first), first.len())?;

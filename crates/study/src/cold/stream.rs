@@ -1,4 +1,4 @@
-//! Detection of cold reads among those that go by.
+//! Detection of cold reads in a stream of reads.
 
 /// Latencies are counted in steps of an eighth of a doubling.
 const STEPS: f64 = 8.0;
@@ -6,27 +6,27 @@ const STEPS: f64 = 8.0;
 const SHORTEST_S: f64 = 1e-6;
 /// Number of bins: up to some 70 minutes.
 const BINS: usize = 256;
-/// With fewer reads than this nothing is concluded.
+/// Minimum number of reads for a conclusion.
 const LEAST_READS: f64 = 50.0;
-/// With so many reads the past counts half.
+/// Number of reads after which the past counts half.
 const MOST_READS: f64 = 4000.0;
-/// Cold reads take at least so many doublings longer than warm ones: four times as long.
+/// Minimum number of doublings by which cold reads take longer than warm ones: four times as long.
 const APART: f64 = 2.0;
-/// Between the two there must be a stretch where reads are so much rarer than at the lower peak.
+/// Share of the lower peak that reads must fall below somewhere between the two peaks.
 const VALLEY: f64 = 0.3;
-/// The smaller class must be so much of all.
+/// Minimum share of all reads that the smaller class must have.
 const LEAST_SHARE: f64 = 0.005;
 /// Number of reads after which the threshold is learned again.
 const LEARN_EVERY: u32 = 64;
-/// Reads up to so many times the latency known for a warm read are warm where only one kind is seen.
+/// Multiple of the known latency of a warm read up to which reads are warm, where only one kind is seen.
 const LIKE_WARM: f64 = 2.0;
 
 /// State of the block that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Temperature {
-    /// It had to be fetched first.
+    /// The block had to be fetched first.
     Cold,
-    /// It was there.
+    /// The block was on the volume.
     Warm,
 }
 
@@ -51,7 +51,7 @@ pub struct ReadClassifier {
 }
 
 impl ReadClassifier {
-    /// Knows nothing yet but, if given, the latency of a warm read in seconds, such as that of
+    /// A classifier that knows at most the latency of a warm read in seconds, such as that of
     /// [`super::sample::Sample`].
     pub fn new(warm_s: Option<f64>) -> ReadClassifier {
         ReadClassifier {
@@ -65,8 +65,8 @@ impl ReadClassifier {
         }
     }
 
-    /// Counts a read that took so many seconds, and says what it was; `None` where that cannot be
-    /// judged, and for a latency that is not positive and finite, which is not counted.
+    /// Counts a read that took so many seconds, and returns its kind; `None` where that cannot be judged, and for a
+    /// latency that is not positive and finite, which is not counted.
     pub fn watch(&mut self, latency_s: f64) -> Option<Temperature> {
         if !(latency_s > 0.0 && latency_s.is_finite()) {
             return None;
@@ -88,8 +88,8 @@ impl ReadClassifier {
         found
     }
 
-    /// The share of the reads so far that were cold, of those that could be determined; `None` before any
-    /// could. It is a count of what was read, not an estimate of what was not.
+    /// Share of the classified reads so far that were cold; `None` before any. It counts what was read, and does not
+    /// estimate the rest of the volume.
     pub fn cold_share(&self) -> Option<f64> {
         let reads = self.cold + self.warm;
         (reads > 0).then(|| self.cold as f64 / reads as f64)
@@ -147,7 +147,7 @@ fn threshold(bins: &[f64]) -> Option<usize> {
     two.then_some(threshold)
 }
 
-/// Bin that parts the bins so that the variance between both parts is largest.
+/// Bin that divides the bins so that the variance between both parts is largest.
 fn otsu(bins: &[f64]) -> Option<usize> {
     let all: f64 = bins.iter().sum();
     let moment: f64 = bins

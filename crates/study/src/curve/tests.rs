@@ -12,9 +12,9 @@ const MOST_SLICES: usize = 40;
 /// Arrival of requests over the target.
 #[derive(Clone, Copy)]
 enum Over {
-    /// Each by itself.
+    /// Each request by itself.
     Alone,
-    /// In slices that are slow, which are a tenth of them.
+    /// Clusters in slow slices, which are a tenth of all.
     Clustered,
 }
 

@@ -1,14 +1,14 @@
-//! Doubling, until that brings too little.
+//! Doubling of the depth, until that brings too little.
 
 use super::window::GatheredIntervals;
 use super::{Controller, Phase, SAME, WAIT, Window, gain};
 
-/// A doubling is worth it that brings this share of what it should: 1.2 times the throughput.
+/// Share of the proportional gain that a doubling must bring: 1.2 times the throughput.
 const WORTH: f64 = 0.2;
-/// A growth that brings less than the first or more than the second of these shares needs no second look.
+/// Shares of the proportional gain between which a growth is examined again.
 const UNCLEAR: (f64, f64) = (0.1, 0.6);
-/// Room above the product of throughput and latency: latencies scatter, and what waits for a slow
-/// request must not leave the cap idle.
+/// Factor on the product of throughput and latency: latencies scatter, and requests behind a slow one must not leave
+/// the cap idle.
 const ROOM: f64 = 1.25;
 
 impl Controller {
@@ -33,7 +33,7 @@ impl Controller {
         self.settle_at(depth, now);
     }
 
-    /// More brought more: doubles again, unless it is at the bound.
+    /// Doubles the depth again, since more brought more, unless it is at the bound.
     pub(super) fn grow_or_stay(&mut self, now: Window) {
         if now.depth < self.bounds.most {
             return self.grow_from(now);

@@ -1,27 +1,26 @@
 //! Search for the number of requests in flight that fills the cap and no more, while working.
 //!
-//! Little's law (Little 1961) says that requests in flight, throughput and latency are bound to each
-//! other: in flight = throughput × latency. Below the cap the latency is what the device needs and
-//! the throughput grows in proportion with the requests in flight; beyond it the throughput stays
-//! and every further request waits. The best place is the bend, where throughput divided by latency
-//! is greatest (Kleinrock 1979, *Power and deterministic rules of thumb*), and it lies at the product
-//! of the greatest throughput and the least latency. As BBR (Cardwell and others 2016) does for a
-//! network path, the [`Controller`] finds it by turns, since the two cannot be seen at once: more in
-//! flight show the throughput, fewer the latency.
+//! Little's law (Little 1961) connects requests in flight, throughput and latency: in flight = throughput × latency.
+//! Below the cap the latency is the device's own and the throughput grows in proportion with the requests in flight;
+//! beyond it the throughput stays and every further request waits. The best depth is at the bend, where throughput
+//! divided by latency is greatest (Kleinrock 1979, *Power and deterministic rules of thumb*): the product of the
+//! greatest throughput and the least latency. As BBR (Cardwell and others 2016) does for a network path, the
+//! [`Controller`] finds them in turn, since the two cannot be seen at once: more in flight show the throughput, fewer
+//! the latency.
 //!
-//! With the number in flight held constant the mean latency is known from the throughput and says
-//! nothing of its own. So all is decided by comparing throughputs at different depths:
+//! With the number in flight held constant the mean latency follows from the throughput and has no information of its
+//! own. So all decisions compare throughputs at different depths:
 //!
-//! - **Growing**: the depth doubles while that brings at least a fifth of what it should; where a
-//!   brief look does not show that clearly, a longer one does. At the end the depth is the product of the plateau and of the latency seen before it, with some room.
-//! - **Holding**: it stays, and now and then fewer and more are tried in turn, a quarter at a time.
-//!   Fewer that bring the same stay, and yet fewer are tried at once, in larger steps; more stay if they
-//!   bring 2 % more. Trials that change nothing become rarer.
-//! - **Trying**: both depths by turns, as often as the noise of the machine needs (`trial`).
-//! - A throughput that **changes** by itself, in either direction, starts growth again: cold regions
-//!   follow warm ones, a burst ends, another reader comes. Growth that brings nothing is taken back.
-//!   On a machine on which it wanders anyway, the change must be larger and last; one by less than
-//!   a factor of 1.6 is answered by a trial.
+//! - **Growing**: the depth doubles while that brings at least a fifth of the proportional gain; where a short window
+//!   does not show that clearly, a longer one does. At the end the depth is the product of the plateau and of the
+//!   latency seen before it, with some room.
+//! - **Holding**: the depth stays, and now and then fewer and more are tried in turn, a quarter at a time. Fewer that
+//!   bring the same are kept, and yet fewer are tried at once, in larger steps; more are kept if they bring 2 % more.
+//!   Trials that change nothing become rarer.
+//! - **Trying**: both depths in turn, as often as the noise of the machine requires (`trial`).
+//! - A throughput that **changes** by itself, in either direction, starts growth again: cold regions follow warm
+//!   ones, a burst ends, another reader comes. Growth that brings nothing is taken back. On a machine with much noise
+//!   the change must be larger and last; a change by less than a factor of 1.6 starts a trial.
 //!
 //! | part | question |
 //! | --- | --- |
@@ -40,17 +39,17 @@ use window::GatheredIntervals;
 
 /// Throughputs that differ by less are the same.
 const SAME: f64 = 0.02;
-/// A throughput that differs by more from what it was has changed by itself.
+/// Difference of a throughput from its earlier value above which it has changed by itself.
 const CHANGED: f64 = 0.15;
-/// The same in standard deviations of what it wanders by anyway.
+/// The same in standard deviations of its usual variation.
 const CHANGED_DEVIATIONS: f64 = 2.0;
-/// A change by this factor is much.
+/// Factor from which a change is large.
 const MUCH: f64 = 1.6;
-/// Scatter of neighbouring windows above which one window is no proof of a change.
+/// Scatter of neighbouring windows above which one window is no evidence of a change.
 const NOISY: f64 = 0.03;
 /// The first trial of fewer, as a share of the depth; its inverse is the trial of more.
 const FEWER: f64 = 0.8;
-/// The boldest trial of fewer.
+/// Smallest share of the depth in a trial of fewer.
 const FEWEST: f64 = 0.5;
 /// Windows between two trials and the next two at first, and at most.
 const WAIT: u32 = 4;
@@ -78,10 +77,9 @@ impl Bounds {
 /// Phase of the search.
 #[derive(Clone, Debug, PartialEq)]
 enum Phase {
-    /// Doubling. What was seen before, if anything was, and whether this depth is examined again, for
-    /// longer.
+    /// Doubling the depth: the window before, if there was one, and true if this depth is examined again, for longer.
     Growing { before: Option<Window>, again: bool },
-    /// Staying, for so many windows more.
+    /// Keeping the depth, for this number of windows more.
     Holding { windows_left: u32 },
     /// Trying fewer, for the so-many-th time in a row.
     Fewer { run: i32, trial: Trial },
@@ -89,8 +87,8 @@ enum Phase {
     More { trial: Trial },
 }
 
-/// Answers how many requests to keep in flight. It is told what the last interval brought, of about
-/// 100 ms; intervals of other lengths do too.
+/// Decides how many requests to keep in flight. It gets the results of intervals, of about 100 ms; other lengths work
+/// too.
 #[derive(Clone, Debug)]
 pub struct Controller {
     bounds: Bounds,
@@ -105,7 +103,7 @@ pub struct Controller {
     latest: Option<Window>,
     /// Natural spread of windows.
     spread: Spread,
-    /// In so many windows in a row the throughput was higher; below zero, lower.
+    /// Number of windows in a row in which the throughput was higher; below zero, lower.
     changed: i32,
     wait: u32,
     /// True if fewer are tried next.
@@ -115,8 +113,8 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Begins with the given depth, brought within the bounds. A start of a few and a
-    /// least depth of about four cost nothing and save doublings.
+    /// Begins with the given depth, brought within the bounds. A start of a few and a least depth of about four cost
+    /// nothing and save doublings.
     pub fn new(bounds: Bounds, start: usize) -> Controller {
         let depth = start.clamp(bounds.least, bounds.most);
         Controller {
@@ -139,13 +137,13 @@ impl Controller {
         }
     }
 
-    /// The depth now wanted.
+    /// The depth to keep now.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Throughput of the depth that it stays at; `None` until growth has ended for the first time, and while
-    /// it continues.
+    /// Throughput of the depth that is kept; `None` until growth has ended for the first time, and while it
+    /// continues.
     pub fn level(&self) -> Option<Window> {
         self.level
             .filter(|_| !matches!(self.phase, Phase::Growing { .. }))
@@ -156,7 +154,7 @@ impl Controller {
         self.out_of_depth
     }
 
-    /// Takes what an interval brought, and answers the depth to keep in flight from now on.
+    /// Takes the results of an interval, and returns the depth to keep in flight from now on.
     ///
     /// An interval is left out if it is invalid, or if in it far fewer were in flight than wanted:
     /// then it was not the device that limited the work.
@@ -229,8 +227,8 @@ impl Controller {
         is_proved
     }
 
-    /// Something has changed. Where that is much, it grows from here; where it may be the machine after
-    /// all, more and then fewer are tried at once, which finds out and costs little.
+    /// Reacts to a change of the throughput. After a large one the depth grows from here; where it may be the machine
+    /// after all, more and then fewer are tried at once, which shows the reason and costs little.
     fn changed_to(&mut self, level: &Window, now: Window) {
         let times = now.bytes_per_s / level.bytes_per_s;
         if !(1.0 / MUCH..MUCH).contains(&times) {
@@ -243,8 +241,8 @@ impl Controller {
         self.try_other(now);
     }
 
-    /// Something has changed: grows from here. The window in which it was seen is part old, part new,
-    /// and nothing can be compared with it.
+    /// Grows from here after a change. The window in which it was seen is part old, part new, and is compared with
+    /// nothing.
     fn regrow(&mut self, now: &Window) {
         self.phase = Phase::Growing {
             before: None,
@@ -285,7 +283,7 @@ impl Controller {
         self.go_on_trying(phase, &trial);
     }
 
-    /// Goes to the depth that a trial wants next.
+    /// Sets the depth of a trial's next window.
     fn go_on_trying(&mut self, phase: Phase, trial: &Trial) {
         let latency = match self.level {
             Some(level) if trial.depth() != self.depth => level.latency_s,
@@ -314,7 +312,7 @@ impl Controller {
         }
     }
 
-    /// As good with fewer: from there yet fewer are tried at once.
+    /// Takes the smaller depth, which brings as much, and tries a yet smaller one at once.
     fn take_fewer(&mut self, run: i32, trial: &Trial, now: Window) {
         self.wait = WAIT;
         self.out_of_depth = false;
@@ -362,8 +360,8 @@ impl Controller {
         }
     }
 
-    /// Returns from a trial that brought nothing. Fewer and more are tried one soon after the other, and
-    /// then not for a while.
+    /// Returns from a trial that brought nothing. Fewer and more are tried one soon after the other, and then not for
+    /// a while.
     fn step_back(&mut self, level: Window) {
         let was_last = self.fewer_next;
         if was_last {
@@ -393,7 +391,7 @@ impl Controller {
     }
 }
 
-/// Throughput of `after` divided by that of `before`, and the same of the depths.
+/// Throughput of `after` divided by that of `before`, and the same ratio of the depths.
 fn gain(before: &Window, after: &Window) -> (f64, f64) {
     (
         after.bytes_per_s / before.bytes_per_s,

@@ -1,27 +1,26 @@
 //! Two depths, compared in turn until the difference stands out from the noise.
 //!
-//! A machine that is shared gives a tenth more in one second and a tenth less in the next, whatever
-//! the depth. One window at each of two depths would then be a throw of the dice: so windows of both are taken
-//! in turn (A B, B A, A B, …, which takes a drift out), and the mean of the logarithms of their ratios is
-//! compared with what such a mean scatters by. How far neighbours scatter by themselves is known from
-//! the windows in which the depth stays. A quiet machine is judged by the first pair.
+//! A shared machine gives a tenth more in one second and a tenth less in the next, whatever the depth. A single
+//! window at each of two depths would give a random result: so windows of both are taken in turn (A B, B A, A B, …,
+//! which takes a drift out), and the mean of the logarithms of their ratios is compared with the scatter of such a
+//! mean. The scatter of neighbours is known from the windows in which the depth stays. On a quiet machine the first
+//! pair decides.
 
 use super::Window;
 
 /// Distance of the mean from the bar, in standard errors, for an early decision.
 const CLEAR: f64 = 1.5;
-/// After so many pairs it is decided by the mean alone.
+/// Number of pairs after which the mean alone decides.
 const MOST_PAIRS: usize = 6;
-/// The scatter of neighbours that is assumed at first, which counts as one pair of them.
+/// Scatter of neighbours that is assumed at first; it counts as one pair of them.
 const FIRST_SPREAD: f64 = 0.015;
-/// After so many neighbours the scatter is known, and one pair may decide.
+/// Number of pairs of neighbours after which the scatter is known, and one pair may decide.
 const KNOWN: u32 = 2;
 /// Weight of a new pair of neighbours against those before it.
 const NEWEST: f64 = 0.25;
-/// A pair of neighbours that differ by more than this, as a logarithm, counts as this: one stall is no
-/// measure of the noise.
+/// Maximum difference of two neighbours that counts, as a logarithm: one stall is no measure of the noise.
 const WILDEST: f64 = 0.3;
-/// The scatter that is known counts as much as so many pairs of the trial itself.
+/// Number of pairs of the trial itself that the known scatter counts as.
 const KNOWN_AS: f64 = 4.0;
 
 /// Amount by which two windows of one depth, one after the other, differ: the standard deviation of the
@@ -53,7 +52,7 @@ impl Spread {
     }
 }
 
-/// The logarithm of how many times the throughput of `before` there is in `after`.
+/// Logarithm of the ratio of the throughput of `after` to that of `before`.
 fn log_ratio(before: &Window, after: &Window) -> f64 {
     (after.bytes_per_s / before.bytes_per_s).ln()
 }
@@ -63,14 +62,14 @@ fn log_ratio(before: &Window, after: &Window) -> f64 {
 pub(super) enum Judgement {
     /// The other depth brings more than the bar, with this ratio of throughputs.
     Passes(f64),
-    /// It does not.
+    /// The other depth does not bring more than the bar.
     Fails,
 }
 
 /// A comparison under way.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trial {
-    /// The depth that it goes back to.
+    /// The depth before the trial.
     own: usize,
     other: usize,
     /// The logarithm of the ratio that the other one must exceed.
@@ -85,8 +84,8 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// Of the depth `other` against that of `own`, a window that has just ended. It passes if it brings
-    /// more than `bar` times as much.
+    /// A trial of the depth `other` against that of `own`, a window that has just ended. The other depth passes if it
+    /// brings more than `bar` times as much.
     pub(super) fn new(own: Window, other: usize, bar: f64) -> Trial {
         Trial {
             own: own.depth,
@@ -115,8 +114,8 @@ impl Trial {
         self.level
     }
 
-    /// Takes the next window; `None` while it is open. Windows of one depth one after the other are
-    /// added to what is known of the noise.
+    /// Takes the next window; `None` while the trial is undecided. Consecutive windows of one depth add to the known
+    /// noise.
     pub(super) fn add(&mut self, now: Window, spread: &mut Spread) -> Option<Judgement> {
         if self.last.depth == now.depth {
             spread.add(&self.last, &now);

@@ -3,10 +3,10 @@
 use super::Controller;
 use crate::cold::forecast::MERGE_BYTES;
 
-/// A throughput within so much of a limit is at it. Limits are kept to within a hundredth or two; the
-/// rest is room for trials at other depths.
+/// Share of a limit from which a throughput is at the limit. Limits are kept to within a hundredth or two; the rest
+/// is room for trials at other depths.
 const AT: f64 = 0.94;
-/// Devices that together bring less than this share of what each has brought alone are held back together.
+/// Share of the sum of what the devices brought alone, below which they are held back together.
 const TOGETHER: f64 = 0.9;
 
 /// The limits a volume is known to have. `None` where one is not known or does not exist.
@@ -29,7 +29,7 @@ pub enum BindingLimit {
     Latency,
     /// A limit that several devices share, such as the instance's.
     Shared,
-    /// A plateau below every limit that is known: one that is not, or another reader.
+    /// A plateau below every known limit: an unknown limit, or another reader.
     Unknown,
 }
 
@@ -44,7 +44,7 @@ pub struct Verdict {
     pub iops: f64,
     /// Requests in flight.
     pub depth: usize,
-    /// Their mean latency in seconds.
+    /// Mean latency of the requests, in seconds.
     pub latency_s: f64,
     /// The throughput as a share of the limit that binds; of what the devices bring alone if it is
     /// shared. `None` where there is none to compare with.

@@ -1,11 +1,11 @@
-//! Intervals, added up until they say something.
+//! Intervals of a depth, added up until they are long enough for a comparison.
 
-/// Of the wanted depth so much must have been in flight.
+/// Share of the wanted depth that must have been in flight.
 const IN_FLIGHT: f64 = 0.7;
-/// Multiple of their mean latency that requests of before have to go, until measuring begins after a change
-/// of the depth.
+/// Multiple of the mean latency for which measuring waits after a change of the depth, until earlier requests are
+/// gone.
 const SETTLE: f64 = 1.5;
-/// A window lasts this many mean latencies at least, so that whole rounds of requests are counted.
+/// Minimum length of a window in mean latencies, so that whole rounds of requests are counted.
 const ROUNDS: f64 = 3.0;
 /// Weight of a new window against those before it.
 const NEWEST: f64 = 0.3;
@@ -38,7 +38,7 @@ impl DepthInterval {
 /// Results of one depth while it was held.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// Requests wanted in flight.
+    /// Requests to keep in flight.
     pub depth: usize,
     /// Bytes a second; positive.
     pub bytes_per_s: f64,
@@ -49,7 +49,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// This and a newer one of the same depth.
+    /// Mean of this and a newer window of the same depth.
     pub(super) fn averaged(&self, newer: &Window) -> Window {
         self.mixed(newer, NEWEST)
     }
@@ -81,12 +81,13 @@ pub(super) struct GatheredIntervals {
 }
 
 impl GatheredIntervals {
-    /// For telling a doubling from none. `latency_s` is the latency before the change.
+    /// Intervals of a window that is long enough to tell a doubling from none. `latency_s` is the latency before the
+    /// change.
     pub(super) fn brief(latency_s: f64) -> GatheredIntervals {
         GatheredIntervals::of(latency_s, 0.2, 30.0)
     }
 
-    /// For telling a hundredth.
+    /// Intervals of a window that is long enough to tell a difference of a hundredth.
     pub(super) fn careful(latency_s: f64) -> GatheredIntervals {
         GatheredIntervals::of(latency_s, 1.0, 100.0)
     }
@@ -103,7 +104,7 @@ impl GatheredIntervals {
         }
     }
 
-    /// Adds an interval, and answers the window when it is long enough. It begins again then.
+    /// Adds an interval, and returns the window when it is long enough. The next window begins then.
     pub(super) fn add(&mut self, interval: &DepthInterval, depth: usize) -> Option<Window> {
         if !interval.is_sensible() {
             return None;

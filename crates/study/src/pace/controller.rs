@@ -8,81 +8,84 @@ use super::outcome::{HeldBy, Outcome, Slice};
 use super::own::{ENOUGH, PausedLatencies, Throughput};
 use super::{Allowed, Sample, TargetSource, Targets};
 
-/// Room above what the foreground has by itself: its p99 may become so many times as long, …
+/// Factor by which the foreground's p99 may grow beside the background.
 pub const ROOM: f64 = 1.5;
-/// … and its mean too, or so many times where the background goes in steps: a mean of 1.5 times has a p99.9 of
-/// more there.
+/// Factor by which the foreground's mean may grow where the background goes in steps: at 1.5 times the mean, p99.9 is
+/// higher there. Otherwise it is [`ROOM`].
 const ROOM_OF_MEAN: f64 = 1.3;
-/// A target that was asked for is to be kept in nearly each interval, not on average: the rate is steered by so much
-/// of it, or by what lies in the middle between it and the foreground's own latency where that is more.
+/// Share of a requested target by which the rate is steered, since the target is to be kept in nearly each interval,
+/// not on average; or the middle between the target and the foreground's own latency where that is more.
 const AIM: f64 = 0.8;
 /// Share of the device's rate of one request after the other that the background always has: the work must end,
 /// and the foreground loses less than 3 %.
 const LEAST_SHARE: f64 = 0.02;
-/// The least rate is no more than this, nor less than that, in bytes a second; and before it is known what the
-/// device gives, it is in between.
+/// Upper and lower bound of the least rate, in bytes a second; and the least rate until it is known what the device
+/// gives.
 pub const LEAST: f64 = (1 << 20) as f64;
 const SLOWEST: f64 = LEAST / 64.0;
 const UNKNOWN: f64 = LEAST / 16.0;
-/// Before a foreground's first target it is measured so long, in seconds, or as long as it takes to have enough
-/// probes; at most so long.
+/// Time for which a new foreground is measured before its first target, in seconds; longer until there are enough
+/// probes, but at most the second.
 const LEARN_S: f64 = 1.0;
 const LEARN_MOST_S: f64 = 20.0;
-/// A foreground that was measured longer ago is measured anew, in seconds.
+/// Age from which a foreground's own latency is measured anew, in seconds.
 const STALE_S: f64 = 600.0;
-/// The background works for so long and then pauses for so long, while the foreground is measured by itself: a
-/// sixteenth of the time, and its own latency and throughput are never older than that.
+/// Time for which the background works, and then pauses while the foreground is measured by itself, in seconds: a
+/// sixteenth of the time, and the foreground's own latency and throughput are never older than that.
 const WORK_S: f64 = 4.0;
 const PAUSE_S: f64 = 0.25;
-/// While the rate is sought from below, it works so long at a time: a foreground that loses throughput is
-/// recognized after three times, and a loss by chance is forgotten as soon.
+/// Time of work, in seconds, while the rate is sought from below: a foreground that loses throughput is recognized
+/// after three cycles, and a loss by chance is forgotten as soon.
 const SEARCH_S: f64 = 0.5;
-/// Probes are sent so far apart on average, in seconds, while the background works and while it pauses; …
+/// Mean time between probes while the background works and while it pauses, in seconds.
 const PROBE_S: f64 = 0.02;
 const PROBE_PAUSED_S: f64 = 0.01;
-/// … and by so many times the foreground's own latency, so that they are a small part of a slow device's load: a
-/// twentieth of one request in flight, and a tenth while there is nothing else.
+/// Mean time between probes while the background works and while it pauses, as multiples of the foreground's own
+/// latency, so that they are a small part of a slow device's load: a twentieth of one request in flight, and a tenth
+/// while there is nothing else.
 const PROBE_SPARES: f64 = 19.0;
 const PROBE_SPARES_PAUSED: f64 = 9.0;
-/// A rate that is so many times what was used over so many seconds does not grow (congestion window validation,
+/// Multiple of the rate used over so many seconds, above which the rate does not grow (congestion window validation,
 /// RFC 7661). md goes in steps of half a second.
 const UNUSED: f64 = 3.0;
 const USED_S: f64 = 2.0;
-/// A deadline's rate is missed where the background is behind it by so many seconds and bytes.
+/// Seconds and bytes by which the background must be behind a deadline's rate to miss it.
 const BEHIND_S: f64 = 1.5;
 const BEHIND: f64 = (16 << 20) as f64;
-/// Without a foreground request for so many seconds the rate does not grow: nothing is learned.
+/// Time without a foreground request after which the rate does not grow, in seconds: nothing is learned.
 const IDLE_S: f64 = 0.5;
-/// A search ends with so many slow requests beyond the usual, which is a few times a p99's (Page 1954), or with a
-/// mean of a second above its target. The last doubling is taken back.
+/// Number of slow requests beyond the usual, which is a few times a p99's (Page 1954), that ends a search; a mean of
+/// a second above its target ends it too. The last doubling is taken back.
 const TOO_MANY: f64 = 2.0;
 const USUAL: f64 = 0.025;
 const MEAN_S: f64 = 1.0;
 const TAKEN_BACK: f64 = 0.5;
-/// One cycle of work and pause changes the throughput's bound by no more than this factor: tested after each cycle, a loss
-/// seems significant by chance now and then, and a rate that fell to a twentieth at once would take a minute to recover.
+/// Maximum factor by which one cycle of work and pause changes the throughput's bound: tested after each cycle, a
+/// loss seems significant by chance now and then, and a rate that fell to a twentieth at once would take a minute to
+/// recover.
 const BOUND_CHANGES: f64 = 2.0;
 /// The rate grows only while latencies come this often, in seconds.
 const UNKNOWN_S: f64 = 0.3;
-/// No guard's rate is more than this above the least of all: it would be late when it matters.
+/// Maximum distance of a guard's rate above the least of all, as a logarithm: a guard far above would be late when it
+/// matters.
 const AHEAD: f64 = std::f64::consts::LN_2;
-/// Targets are judged over so many seconds for the answer.
+/// Length of the intervals over which targets are judged in the outcome, in seconds.
 const WINDOW_S: f64 = 5.0;
-/// The latencies that are shown are of so many probes: four seconds of them.
+/// Number of probes of which the shown latencies are: four seconds of them.
 const SHOWN: usize = 200;
 
 /// Stage of the controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ControllerStage {
-    /// There is no foreground.
+    /// No foreground is present.
     Alone,
-    /// A foreground may be hidden by the background's speed, which pauses to see.
+    /// A foreground may be hidden by the background's speed; the background pauses to find out.
     Suspecting,
     /// The foreground is measured before the background begins beside it, for so many seconds so far.
     Learning(f64),
-    /// The background works, for so many seconds so far.
+    /// The background works, for so many seconds up to now.
     Working(f64),
-    /// It pauses, for so many seconds so far.
+    /// The background pauses, for so many seconds up to now.
     Pausing(f64),
 }
 
@@ -103,7 +106,8 @@ pub struct Controller {
     least: f64,
     /// Room of the mean.
     room_of_mean: f64,
-    /// Seconds that one request of the background takes of the device, which a foreground request may wait for.
+    /// Time that one request of the background occupies the device, for which a foreground request may wait, in
+    /// seconds.
     request_s: f64,
     mean: MeanGuard,
     slow: SlowGuard,
@@ -121,7 +125,7 @@ pub struct Controller {
     bound: Option<f64>,
     floor: f64,
     behind: f64,
-    /// Bytes a second of late, while it works.
+    /// Bytes a second of the last seconds, while the background works.
     used: f64,
     outcome: Outcome,
     window: Window,
@@ -134,7 +138,7 @@ pub struct Controller {
 struct Start {
     /// Slow requests beyond the usual.
     slow: f64,
-    /// The mean as a share of its target, averaged from nothing: the first probe is no mean of a second.
+    /// The mean as a share of its target, averaged from zero: the first probe is no mean of a second.
     mean: f64,
     /// Seconds since the last latency.
     unknown_s: f64,
@@ -149,7 +153,7 @@ struct Window {
 }
 
 impl Controller {
-    /// Keeps these targets, or where none is given [`ROOM`] times what the foreground has by itself.
+    /// Keeps these targets, or where none is given [`ROOM`] times the foreground's own latency.
     pub fn new(asked: Targets) -> Controller {
         Controller {
             asked,
@@ -193,14 +197,14 @@ impl Controller {
         }
     }
 
-    /// The same before that is known: it is at least so much.
+    /// Takes a lower bound of the same rate, before that is known.
     pub fn gives_at_least(&mut self, bytes_per_s: f64) {
         if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
             self.set_least(least_rate(bytes_per_s).max(UNKNOWN));
         }
     }
 
-    /// The same where it is only estimated, from single requests beside a foreground: for the answer.
+    /// Takes an estimate of the same rate, from single requests beside a foreground: it is for the outcome only.
     pub fn gives_about(&mut self, bytes_per_s: f64) {
         if bytes_per_s > 0.0 && bytes_per_s.is_finite() {
             self.outcome.gives = Some(bytes_per_s);
@@ -222,20 +226,22 @@ impl Controller {
         }
     }
 
-    /// The background goes in steps, as md's check does, or by single requests: with steps more of the slowest
-    /// foreground requests coincide than of all.
+    /// Sets whether the background goes in steps, as md's check does, or by single requests: with steps more of the
+    /// slowest foreground requests coincide.
     pub fn goes_in_steps(&mut self, steps: bool) {
         self.room_of_mean = if steps { ROOM_OF_MEAN } else { ROOM };
     }
 
-    /// A foreground request may wait for one of the background's, which takes so many seconds of the device.
+    /// Sets the time that one request of the background occupies the device, in seconds: a foreground request may
+    /// wait for it.
     pub fn request_takes(&mut self, seconds: f64) {
         if seconds >= 0.0 && seconds.is_finite() {
             self.request_s = seconds;
         }
     }
 
-    /// The rate does not fall below this, in bytes a second, whatever the foreground has: a deadline. 0 for none.
+    /// Sets the rate, in bytes a second, below which the background does not fall whatever the foreground's latency:
+    /// a deadline. 0 for none.
     pub fn at_least(&mut self, bytes_per_s: f64) {
         self.floor = bytes_per_s;
     }
@@ -298,14 +304,14 @@ impl Controller {
         }
     }
 
-    /// Mean latency of late, in seconds, while there is a foreground.
+    /// Mean latency of the last seconds, in seconds, while there is a foreground.
     pub fn mean_s(&self) -> Option<f64> {
         let probed = self.shown.iter().sum::<f64>() / self.shown.len().max(1) as f64;
         let probed = (!self.shown.is_empty()).then_some(probed);
         self.timed.or(probed).filter(|_| self.probes())
     }
 
-    /// Latency of late that one probe in a hundred exceeds, in seconds, while there is a foreground.
+    /// Latency of the last seconds that one probe in a hundred exceeds, in seconds, while there is a foreground.
     pub fn p99_s(&self) -> Option<f64> {
         let mut sorted: Vec<f64> = self.shown.iter().copied().collect();
         sorted.sort_by(f64::total_cmp);
@@ -330,8 +336,8 @@ impl Controller {
         outcome
     }
 
-    /// Takes what was measured since the last call, and gives what the background may do from now on. A sample
-    /// that makes no sense changes nothing.
+    /// Takes the measurements since the last call, and returns what the background may do from now on. An invalid
+    /// sample changes nothing.
     pub fn take(&mut self, sample: &Sample<'_>) -> Allowed {
         if !sample.is_sane() {
             return self.allowed();
@@ -489,7 +495,7 @@ impl Controller {
         Some(bound).filter(|bound| bound.is_finite())
     }
 
-    /// Sets the targets by what is known now, and goes to work.
+    /// Sets the targets by the foreground's own latency, and begins to work.
     fn know(&mut self) {
         self.learned_s = Some(self.now_s);
         let own_mean_s = self.own.mean_of_timed_s().or(self.own.mean_of_probes_s());
@@ -573,7 +579,7 @@ impl Controller {
         Some(mean_s / target_s)
     }
 
-    /// Shares of their target of the latencies, and of a probe that still waits.
+    /// Latencies as shares of their target, with that of a probe that still waits.
     fn shares_of_slow(targets: &Targets, sample: &Sample<'_>) -> Vec<f64> {
         let Some(target_s) = targets.slow_s().filter(|target_s| *target_s > 0.0) else {
             return Vec::new();
@@ -629,7 +635,7 @@ impl Controller {
         self.used.max(self.least).ln()
     }
 
-    /// True if it would be seen what more of the background does: it uses what it is allowed, beside foreground
+    /// True if the effect of more background I/O would be seen: it uses what it is allowed, beside foreground
     /// requests.
     fn may_grow(&self) -> bool {
         self.idle_s < IDLE_S && self.log_rate <= UNUSED.ln() + self.log_used()
@@ -728,12 +734,12 @@ impl Controller {
     }
 }
 
-/// The least rate where the device gives so much to one request after the other, both in bytes a second.
+/// Minimum rate on a device with this rate of one request after the other, both in bytes a second.
 pub fn least_rate(gives: f64) -> f64 {
     (LEAST_SHARE * gives).clamp(SLOWEST, LEAST)
 }
 
-/// Latency by which the rate is steered to keep a target, which may be the one that was asked for.
+/// Latency by which the rate is steered to keep a target, which may be the requested one.
 fn aim(target_s: Option<f64>, asked_s: Option<f64>, own_s: Option<f64>) -> Option<f64> {
     if target_s != asked_s {
         return target_s;

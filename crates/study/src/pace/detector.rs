@@ -2,21 +2,21 @@
 
 use std::collections::VecDeque;
 
-/// Bytes of a request as databases make them at least. Bytes are counted in these, since the kernel splits and
-/// merges requests, and bytes stay the same.
+/// Minimum size of a request as databases make them, in bytes. Bytes are counted in this unit, since the kernel splits
+/// and merges requests, and bytes stay the same.
 const PAGE: f64 = 4096.0;
-/// The kernel counts a completion before the background has noted it, so that for moments its own I/O looks
-/// like foreground. Of a few own requests all that are in flight are taken for such. Where they are many, the least
-/// excess of so many seconds has none of that, …
+/// Time over which the least excess counts as foreground where the background's queue is deep, in seconds. The kernel
+/// counts a completion before the background has noted it, so that for moments its own I/O looks like foreground.
+/// Where its queue is not deep, all of its requests in flight are subtracted instead.
 const LAG_S: f64 = 0.25;
-/// … and of so many polls: a background that gets no processor polls seldom, each time just after it was kept
-/// from noting what had completed.
+/// Minimum number of polls over which that excess is taken: a background that gets no processor polls seldom, each time
+/// just after it was kept from noting completions.
 const POLLS: usize = 6;
-/// After a commit of the ledger so many seconds of writes are its own, …
+/// Time after a commit of the ledger in which writes, up to [`COMMIT_PAGES`], count as its own, in seconds.
 const COMMIT_S: f64 = 1.0;
-/// … up to so many pages: the file system's journal and metadata beside the ledger's own.
+/// Maximum number of pages that a commit writes: the file system's journal and metadata beside the ledger's own.
 const COMMIT_PAGES: f64 = 64.0;
-/// The latency of own requests is that of so many seconds, and never more than that.
+/// Time over which the latency of own requests is averaged, and maximum of that latency, in seconds.
 const LATENCY_S: f64 = 1.0;
 
 /// Bytes that the kernel counted on a device since the last poll, and the background's own part of them.
@@ -28,7 +28,7 @@ pub struct IoCounts {
     pub written: f64,
     /// The background's own, as it completed: blocks, pieces, probes.
     pub own: f64,
-    /// Of the background's requests that were issued and not noted as completed when `own` was.
+    /// Bytes of the background's requests that were issued and not noted as completed when `own` was.
     pub in_flight: f64,
 }
 
@@ -47,14 +47,14 @@ pub struct ForegroundDetector {
     now_s: f64,
     /// Time since which the background's queue is deep.
     deep_s: f64,
-    /// Bytes beyond the own since the start, with the time, of the last [`LAG_S`] and the last [`POLLS`].
+    /// Bytes beyond the own ones since the start, with the time, of the last [`LAG_S`] and the last [`LOOKS`].
     excess: VecDeque<(f64, f64)>,
     sum: f64,
-    /// Bytes of that which were given so far.
+    /// Bytes of that excess which were returned up to now.
     given: f64,
     commit_s: Option<f64>,
     of_commit: f64,
-    /// Own bytes a second, and own bytes in flight, of late while the queue is deep.
+    /// Own bytes a second, and own bytes in flight, averaged while the queue is deep.
     own_per_s: f64,
     own_in_flight: f64,
 }
@@ -73,8 +73,8 @@ impl ForegroundDetector {
             .is_some_and(|since| self.now_s - since <= COMMIT_S)
     }
 
-    /// Takes what was counted in so many seconds; `None` where nothing counts. Gives the foreground's part: at
-    /// once, or where the background's queue is `deep`, what surely is.
+    /// Takes the counts of so many seconds; `None` where the kernel does not count. Returns the foreground's part: at
+    /// once, or where the background's queue is `deep`, what is certain.
     pub fn take(&mut self, seconds: f64, counts: Option<IoCounts>, deep: bool) -> Foreground {
         self.now_s += seconds;
         let Some(counts) = counts else {
@@ -139,24 +139,25 @@ impl ForegroundDetector {
     }
 }
 
-/// Requests are judged over so many seconds, …
+/// Time over which requests are judged, in seconds.
 const OVER_S: f64 = 3.0;
-/// … in which so few are no foreground: a file system's journal, and what asks for the state of a disk now and
-/// then. Ten a second.
+/// Number of requests in that time up to which there is no foreground: a file system's journal, and programs that
+/// query the state of a disk now and then. Ten a second.
 const FEW: f64 = 30.0;
-/// A foreground is gone when it was not seen for so many seconds, twice as many each time that it returns soon:
-/// one that comes in bursts is not to meet a background at full speed each time.
+/// Time without a foreground request after which a foreground is gone, in seconds. It doubles, up to the second, each
+/// time that the foreground returns soon: one that comes in bursts should not meet a background at full speed each
+/// time.
 const GONE_S: f64 = 1.5;
 const GONE_MOST_S: f64 = 60.0;
-/// One that returns after so many seconds comes anew.
+/// Time after which a foreground that returns counts as a new one, in seconds.
 const SOON_S: f64 = 120.0;
-/// Foreground requests that were outstanding for so many seconds of [`OVER_S`] may be few only because the
-/// background at full speed delays each: it pauses, …
+/// Time with outstanding foreground requests within [`OVER_S`], in seconds, from which these may be few only because
+/// the background at full speed delays each: it pauses then.
 const SUSPECT_S: f64 = 0.3;
-/// … for so long at most, and no longer than until nothing was seen for so long (more than [`LAG_S`]).
+/// Maximum length of that pause, and time without a request that ends it earlier (more than [`LAG_S`]), in seconds.
 const SUSPECT_MOST_S: f64 = 1.5;
 const STILL_S: f64 = 0.4;
-/// After a pause in vain the next comes after so long, then after twice as long: a journal waits too.
+/// Time from a pause in vain to the next, in seconds; it doubles up to the second: a journal waits too.
 const AGAIN_S: f64 = 5.0;
 const AGAIN_MOST_S: f64 = 60.0;
 
@@ -165,9 +166,9 @@ const AGAIN_MOST_S: f64 = 60.0;
 pub(super) enum ForegroundPresence {
     /// None.
     Absent,
-    /// One may be hidden by the background's own speed: requests are to be counted while it pauses.
+    /// A foreground may be hidden by the background's own speed: requests are to be counted while it pauses.
     Suspected,
-    /// One was seen.
+    /// A foreground was seen.
     Present,
 }
 

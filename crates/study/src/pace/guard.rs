@@ -5,32 +5,31 @@
 //! 1951, "A stochastic approximation method"). That is slow. Slow requests are answered at once by a back-off, which
 //! is over a few seconds later, when the integrators have moved to a rate without them.
 
-/// Logarithm by which one slow request moves its integrator; each that is not moves it by a hundredth of that the
-/// other way, …
+/// Logarithm by which one slow request moves its integrator, and by which each other one moves it the other way.
 const STEP: f64 = 0.2;
 const GROWTH: f64 = STEP / 100.0;
-/// … and faster, with the square of their number, for each so many without a slow one: chance leaves them as
-/// often as not. Where it settles about 23 in 1,000 are slow.
+/// Number of requests without a slow one after which the growth is four times as fast; it goes with the square of
+/// their number, since chance leaves so many as often as not. Where the rate settles, about 23 in 1,000 are slow.
 const FASTER: f64 = 100.0;
-/// A target that was asked for is to be kept in most intervals of seconds: each that is not slow moves it by a tenth of
-/// that, so that about 7 in 1,000 are slow where it settles.
+/// The same growth for a requested target, which is to be kept in most intervals of seconds: about 7 in 1,000 are
+/// slow where the rate settles.
 const GROWTH_ASKED: f64 = GROWTH / 10.0;
-/// … and by which the rate backs off, times the request's latency as a share of its target, up to [`SEVERITY`]: one
-/// very slow request counts as a few.
+/// Logarithm by which the rate backs off after a slow request, times the request's latency as a share of its target,
+/// up to [`SEVERITY`]: one very slow request counts as a few.
 const BACK_OFF: f64 = 0.2;
 const SEVERITY: f64 = 4.0;
-/// The back-off is over, but for a third of it, after so many seconds, and no deeper than this.
+/// Time after which a third of the back-off is left, in seconds, and the largest back-off.
 const RECOVERS_S: f64 = 3.0;
 const DEEPEST: f64 = 6.0;
 /// Logarithm a second by which a mean moves the rate, for each share of its target by which it is away. A mean of
 /// a second's probes scatters by a fifth, which moves the rate by a tenth.
 const GAIN: f64 = 0.6;
-/// No error of one look counts more.
+/// Maximum error of one sample.
 const MOST: f64 = 3.0;
-/// A latency tells about the time since the one before, of which no more than this counts, in seconds: how much the
-/// rate moves in a second depends on what probes find, and not on how often they come.
+/// Maximum time that one latency counts for, in seconds. It counts for the time since the one before: so the movement
+/// of the rate in a second depends on the latencies of the probes, and not on their number.
 const TELLS_S: f64 = 0.04;
-/// No rate grows faster than this, as a logarithm a second: it doubles.
+/// Maximum growth of a rate, as a logarithm a second: it doubles.
 pub(super) const FASTEST: f64 = std::f64::consts::LN_2;
 
 /// The rate, as a logarithm, that keeps a mean.
@@ -57,7 +56,7 @@ pub(super) struct SlowGuard {
 }
 
 impl SlowGuard {
-    /// Takes latencies as shares of the target, each of this weight, of so many seconds.
+    /// Takes latencies as shares of the target, each with this weight, of so many seconds.
     pub(super) fn take(&mut self, shares: &[f64], weight: f64, seconds: f64, is_asked: bool) {
         let step = if is_asked { GROWTH_ASKED } else { GROWTH };
         let mut growth = 0.0;
@@ -78,7 +77,7 @@ impl SlowGuard {
     }
 }
 
-/// Weights of latencies, by the time that each tells about.
+/// Weights of latencies, by the time that each counts for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LatencyWeight {
     /// Seconds since the last latency.
@@ -86,7 +85,7 @@ pub(super) struct LatencyWeight {
 }
 
 impl LatencyWeight {
-    /// Weight of each of so many latencies that came in so many seconds.
+    /// Weight of each of these latencies, which came in so many seconds.
     pub(super) fn take(&mut self, latencies: usize, seconds: f64) -> f64 {
         self.since_s += seconds;
         if latencies == 0 {
@@ -104,7 +103,7 @@ pub(super) struct BackOff {
 }
 
 impl BackOff {
-    /// It is at least so deep before the next.
+    /// Sets the back-off to at least this depth.
     pub(super) fn begin_at(&mut self, log: f64) {
         self.log = self.log.min(log).max(-DEEPEST);
     }
@@ -116,7 +115,7 @@ impl BackOff {
         }
     }
 
-    /// So many seconds pass.
+    /// Lets the back-off recover for so many seconds.
     pub(super) fn pass(&mut self, seconds: f64) {
         self.log *= (-seconds / RECOVERS_S).exp();
     }

@@ -20,20 +20,20 @@ pub use outcome::{HeldBy, Outcome, Slice};
 /// Amount of I/O that the background may do now.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Allowed {
-    /// All that the device gives: there is no foreground.
+    /// As much as the device gives: there is no foreground.
     All,
     /// Bytes a second.
     Rate(f64),
-    /// No new request: the foreground is measured by itself.
+    /// No new request, so that the foreground is measured by itself.
     Nothing,
 }
 
 /// Latencies to keep, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Targets {
-    /// Of the mean.
+    /// Target of the mean latency.
     pub mean_s: Option<f64>,
-    /// Of the latency that 1 in 100 foreground requests exceeds.
+    /// Target of the latency that 1 in 100 foreground requests exceeds.
     pub p99_s: Option<f64>,
 }
 
@@ -56,7 +56,7 @@ impl Targets {
 pub enum TargetSource {
     /// `--keep-p99`, `--keep-mean`.
     Asked,
-    /// 1.5 times what the foreground has without the background.
+    /// 1.5 times the foreground's latency without the background.
     Measured,
     /// The same, since the foreground alone exceeds the target that was asked for.
     Unreachable,
@@ -65,7 +65,7 @@ pub enum TargetSource {
 /// Measurements since the last call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample<'a> {
-    /// Their length, in seconds.
+    /// Length of the interval, in seconds.
     pub seconds: f64,
     /// Foreground I/O.
     pub foreground: Foreground,
@@ -84,7 +84,7 @@ pub struct Sample<'a> {
 impl Sample<'_> {
     /// True if every number is one that can be measured.
     fn is_sane(&self) -> bool {
-        /// More than anything takes, in seconds, requests or bytes.
+        /// More than any number here can be, in seconds, requests or bytes.
         const MOST: f64 = 1e15;
         let (requests, seconds) = self.timed.unwrap_or_default();
         let others = [

@@ -1,11 +1,11 @@
-//! Summary of what the foreground had, alone and beside the background.
+//! Summary of the foreground's latency, alone and beside the background.
 
 use record::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::{TargetSource, Targets};
 
-/// Slices of time that are kept at most: then each two become one of twice the length.
+/// Maximum number of slices of time that are kept: then each two become one of twice the length.
 const MOST_SLICES: usize = 480;
 /// Length of a slice at first, in seconds.
 const SLICE_S: f64 = 1.0;
@@ -23,12 +23,12 @@ pub enum HeldBy {
     P99,
     /// The foreground's throughput.
     Throughput,
-    /// The background itself used less than it was allowed: the device, or another limit.
+    /// The background itself used less than it was allowed: its device, or another limit, held it.
     Itself,
 }
 
 impl HeldBy {
-    /// All of them.
+    /// All limits, in the order of `held_s`.
     pub const ALL: [HeldBy; 6] = [
         HeldBy::Measuring,
         HeldBy::Search,
@@ -42,7 +42,7 @@ impl HeldBy {
 /// A slice of time with a foreground.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Slice {
-    /// Its seconds.
+    /// Length, in seconds.
     pub seconds: f64,
     /// Number of latencies without the background, and their sum in seconds.
     pub alone: (f64, f64),
@@ -84,7 +84,7 @@ pub struct Outcome {
     pub gives: Option<f64>,
     /// Seconds of those for each of [`HeldBy::ALL`].
     pub held_s: [f64; HeldBy::ALL.len()],
-    /// Those seconds in slices of equal length.
+    /// The seconds with a foreground, in slices of equal length.
     pub slices: Vec<Slice>,
     slice_s: f64,
 }
@@ -134,7 +134,7 @@ impl Outcome {
         }
     }
 
-    /// Takes what held the background back for so many seconds.
+    /// Adds seconds in which a limit held the background back.
     pub(super) fn held(&mut self, by: HeldBy, seconds: f64) {
         self.held_s[by as usize] += seconds;
     }

@@ -1,13 +1,13 @@
-//! The foreground without the background: its latency, and what its throughput loses.
+//! The foreground without the background: its latency, and the throughput that it loses.
 
 use std::collections::VecDeque;
 
-/// So many of the last latencies: about a minute of those between two works, so that the load's changes over a
-/// day are followed.
+/// Number of the last latencies that are kept: about a minute of those between two works, so that the load's changes
+/// over a day are followed.
 const LATENCIES: usize = 400;
-/// Fewer say nothing about a p99.
+/// Minimum number of latencies for a p99.
 pub(super) const ENOUGH: usize = 50;
-/// Share of what is known that each cycle of work and pause forgets: a minute of them counts.
+/// Share of the known values that each cycle of work and pause forgets: a minute of them counts.
 const FORGETS: f64 = 1.0 / 32.0;
 
 /// Latencies of the foreground while the background pauses.
@@ -58,9 +58,9 @@ impl PausedLatencies {
     }
 }
 
-/// Background bytes a second that cost the foreground so much of its throughput.
+/// Share of its throughput that the foreground may lose.
 pub(super) const LOSS: f64 = 0.001;
-/// A loss is significant beyond so many standard errors, of so many cycles.
+/// Number of standard errors beyond which a loss is significant, and least number of cycles.
 const SURELY: f64 = 2.0;
 const LEAST_CYCLES: f64 = 3.0;
 
@@ -95,8 +95,8 @@ impl Throughput {
         self.bytes += bytes;
     }
 
-    /// The same at the end of the work, while the background's last requests complete; nothing where it did not
-    /// work in this cycle.
+    /// Adds the end of the work, while the background's last requests complete; nothing where it did not work in this
+    /// cycle.
     pub(super) fn drained(&mut self, requests: f64, seconds: f64, bytes: f64) {
         if self.worked.1 > 0.0 {
             self.worked(requests, seconds, bytes);

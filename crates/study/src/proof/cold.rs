@@ -12,7 +12,7 @@ struct Volume {
     cold: f64,
     /// The share that is not allocated, and answers three times as fast as others.
     empty: f64,
-    /// The mean wait in seconds, exponential, that others put on every read.
+    /// Mean wait in seconds, exponential, that the I/O of others adds to every read.
     busy_s: f64,
 }
 

@@ -15,7 +15,7 @@ const TICK_S: f64 = 0.1;
 /// A cap's bucket holds this much of its rate, in seconds.
 const BUCKET_S: f64 = 0.005;
 
-/// A part of the work, with what the volume is like while it is done.
+/// A part of the work, and the state of the volume meanwhile.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     requests: usize,
@@ -54,9 +54,9 @@ impl Part {
 struct Noise {
     /// The cap wanders by this standard deviation, as a share of it, and forgets in a second.
     wander: f64,
-    /// So often a second all stands still, as on a host whose processors others use.
+    /// Number of times a second that everything stands still, as on a host whose processors others use.
     stalls_per_s: f64,
-    /// For so long on average, in seconds.
+    /// Mean length of such a stall, in seconds.
     stall_s: f64,
 }
 
@@ -75,7 +75,7 @@ const NOISY: Noise = Noise {
 /// Result of a run.
 struct Run {
     seconds: f64,
-    /// At the end of each interval: the part it was in, and the depth wanted.
+    /// Part of the run and wanted depth, at the end of each interval.
     depths: Vec<(usize, usize)>,
     controller: Controller,
 }
@@ -246,8 +246,7 @@ fn caps_are_filled_and_no_more() {
     }
 }
 
-/// On a machine that is shared the cap itself wanders, so the time is held against that of a depth that
-/// is always enough.
+/// On a shared machine the cap itself wanders, so the time is compared with that of a depth that is always enough.
 #[test]
 fn noise_costs_little_and_does_not_drive_the_depth_up() {
     let gp3 = |cold: f64| Part {
@@ -277,7 +276,7 @@ fn noise_costs_little_and_does_not_drive_the_depth_up() {
     }
 }
 
-/// Nothing but the latency holds it back: all that is allowed is used.
+/// Only the latency holds the depth back: all that is allowed is used.
 #[test]
 fn without_a_cap_the_depth_goes_to_its_bound() {
     let part = Part {

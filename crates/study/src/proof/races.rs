@@ -7,11 +7,11 @@ use crate::simulate::Rng;
 /// Limit of the layouts.
 #[derive(Clone, Copy, Debug)]
 enum Limit {
-    /// Nothing but a saturation: eight members are best.
+    /// Only a saturation: eight members are best.
     Members,
     /// The instance allows what six members give, and what is common to all layouts hides.
     Soft,
-    /// It allows what three members give, exactly: dozens of layouts are equally good.
+    /// The instance allows exactly what three members give: dozens of layouts are equally good.
     Hard,
 }
 
@@ -92,7 +92,7 @@ impl Sweep {
         rng.normal() / squares.sqrt()
     }
 
-    /// All cells of all blocks, and the true logarithms.
+    /// Runs the sweep: the true logarithms of the layouts, and the measurements of all cells of all blocks.
     fn run(&self, rng: &mut Rng) -> (Vec<f64>, Vec<Measurement>) {
         let layouts = self.layouts(rng);
         let mut seen = Vec::new();
@@ -141,9 +141,9 @@ struct Outcome {
     lenient: f64,
     /// Cells measured.
     cells: f64,
-    /// All of the truly best were dropped.
+    /// Share of races in which all of the truly best were dropped.
     best_dropped: f64,
-    /// One of the truly best is the winner or ties with it.
+    /// Share of races in which one of the truly best is the winner or ties with it.
     best_named: f64,
     /// The winner is truly within 2 % of the best: of the race, and of the full factorial.
     good: f64,

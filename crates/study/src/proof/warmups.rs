@@ -13,13 +13,13 @@ type SeriesWithMean = (Vec<f64>, f64);
 /// Beginning of a series, as a factor on its level.
 #[derive(Clone, Copy, Debug)]
 enum SeriesStart {
-    /// At the level.
+    /// The series begins at its level.
     None,
     /// A cap that begins with tokens for so many seconds, on a disk that is so many times as fast.
     Tokens { seconds: f64, speed: f64 },
     /// The first slice has so many times the level, as where a throttle grants a slice twice.
     First(f64),
-    /// It approaches the level from a share of it, with this time constant in seconds.
+    /// The series approaches its level from a share of it, with this time constant in seconds.
     Ramp { from: f64, seconds: f64 },
 }
 

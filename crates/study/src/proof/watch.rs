@@ -40,7 +40,7 @@ fn disks(rng: &mut Rng, count: usize, in_flight: f64) -> Vec<Disk> {
         .collect()
 }
 
-/// An array whose members are all asked for the same.
+/// An array whose members all have the same load.
 fn array(rng: &mut Rng, level: Level) -> Host {
     let mut disks = disks(rng, 4, 4.0);
     let rate = 200.0 + 400.0 * rng.uniform();

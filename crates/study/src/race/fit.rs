@@ -14,8 +14,8 @@ const NO_CHANCE: f64 = 6.0;
 
 /// Weight of the common noise in that of one entrant, in degrees of freedom.
 const PRIOR: f64 = 4.0;
-/// Where more than one in so many scatter beyond chance, they are no exceptions: the noise itself is uneven
-/// or has heavy tails.
+/// Share of the entrants, one in so many, above which those that scatter beyond chance are no exceptions: the noise
+/// itself is uneven or has heavy tails.
 const EXCEPTIONS: usize = 3;
 
 /// Measurements, by block and entrant.
@@ -31,7 +31,7 @@ pub(super) enum Cell {
 /// A value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Value {
-    /// Its logarithm.
+    /// Logarithm of the value.
     pub(super) log: f64,
     /// The variance of the logarithm by the measurement's own interval; zero if unknown.
     pub(super) variance: f64,
@@ -63,15 +63,15 @@ impl Cell {
 /// The noise of one cell in logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Noise {
-    /// Its variance.
+    /// Variance of the noise.
     pub(super) variance: f64,
     /// The degrees of freedom from which it is known.
     pub(super) degrees: f64,
 }
 
-/// One entrant over the blocks.
+/// An entrant over the blocks.
 struct Track {
-    /// Its place relative to the medians of the blocks.
+    /// Mean distance from the medians of the blocks.
     mean: f64,
     /// Variance from block to block.
     variance: f64,
@@ -170,7 +170,7 @@ pub(super) struct Difference {
     pub(super) mean: f64,
     /// The standard error.
     pub(super) error: f64,
-    /// Of freedom.
+    /// Degrees of freedom.
     pub(super) degrees: f64,
 }
 
@@ -180,8 +180,8 @@ impl Difference {
         student_tail(self.mean / (errors * self.error), self.degrees)
     }
 
-    /// As a ratio with the interval that it leaves with the probability `tail`; `None` where it is
-    /// not finite.
+    /// The lead as a ratio, with the interval that it leaves with the probability `tail`; `None` where it is not
+    /// finite.
     pub(super) fn ratio(&self, tail: f64) -> Option<RatioInterval> {
         RatioInterval::of_logs(self.mean, student_quantile(tail, self.degrees) * self.error)
     }
@@ -246,7 +246,8 @@ impl Scatter {
         }
     }
 
-    /// An entrant that does not: without its worst cell if that is all there is to it, wild if not.
+    /// Track of an entrant that scatters beyond chance: without its worst cell if that is the only reason, and else
+    /// marked as wild.
     fn exception(&self, row: &[f64]) -> Track {
         match without_farthest(row).filter(|(_, others)| !self.is_exceeded(others)) {
             Some((block, others)) => Track {
@@ -268,8 +269,8 @@ fn chi_square_share(deviation: f64, blocks: usize) -> f64 {
     (1.0 - part + deviation * part.sqrt()).powi(3)
 }
 
-/// The place of the value farthest from the median, and the others. `None` of two values: there is
-/// no telling which of them stands off.
+/// Index of the value farthest from the median, and the others. `None` for two values: it is unknown which of them
+/// stands off.
 fn without_farthest(row: &[f64]) -> Option<(usize, Vec<f64>)> {
     if row.len() < 3 {
         return None;

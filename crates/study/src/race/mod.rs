@@ -54,7 +54,7 @@ pub use measurement::Measurement;
 /// ahead. The sum of the chances of all comparisons is far above that of any of them, so that simulated races
 /// that nothing stalls drop the best in 1 to 3 of 100.
 const RISK: f64 = 0.1;
-/// The noise of one cell is supposed to be known: so many degrees of freedom are as good as normal.
+/// Degrees of freedom of a noise that is supposed to be known: as good as normal.
 const SUPPOSED: f64 = 1e6;
 
 /// Rule of the race.
@@ -87,18 +87,18 @@ impl Default for Rule {
 /// Status of an entrant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum EntrantStatus {
-    /// It is measured in the next block, if there is one.
+    /// The entrant is measured in the next block, if there is one.
     In,
-    /// It is worse beyond doubt.
+    /// The entrant is worse beyond doubt.
     Dropped {
         /// Number of blocks in which it was measured before.
         blocks: usize,
-        /// Its ratio to the best of that time, with the 95 % interval of that time.
+        /// Ratio to the best at that time, with its 95 % interval.
         ratio: RatioInterval,
     },
     /// A measurement failed, and it takes no further part.
     Failed {
-        /// Its block, from 0.
+        /// Block of the failed measurement, from 0.
         block: usize,
     },
 }
@@ -108,9 +108,9 @@ pub enum EntrantStatus {
 pub enum End {
     /// All blocks are measured.
     Blocks,
-    /// All others are dropped or failed.
+    /// All entrants but one are dropped or failed.
     OneLeft,
-    /// All that are left are shown to be within the tie of the leader.
+    /// All entrants that are left are shown to be within the tie of the leader.
     Equal,
     /// Every entrant failed, or there was none.
     NoneLeft,
@@ -130,7 +130,7 @@ pub struct Race {
     /// The ratio of each entrant to the leader with its 95 % interval, from the blocks in which both
     /// were measured; `None` for the leader itself and where there is no such block.
     pub ratios: Vec<Option<RatioInterval>>,
-    /// Those still in that are as good as the leader, the best first: the interval reaches 1, or the ratio is
+    /// Entrants still in that are as good as the leader, the best first: the interval reaches 1, or the ratio is
     /// within the tie.
     pub ties: Vec<usize>,
     /// The standard deviation of one cell as a share, from build to build and in measuring; `None`
@@ -148,8 +148,8 @@ impl Race {
     }
 }
 
-/// Replays the race of `entrants` from what was measured so far. Observations of entrants or blocks
-/// that are not in the race are left out. The order of the observations does not matter.
+/// Replays the race of `entrants` from the measurements so far. Observations of entrants or blocks that are not in
+/// the race are left out. The order of the observations does not matter.
 pub fn replay(entrants: usize, seen: &[Measurement], rule: &Rule) -> Race {
     let mut state = Replay {
         cells: cells(entrants, seen, rule),
@@ -225,8 +225,7 @@ impl Replay {
         Fit::new(&self.cells, &self.left(), self.blocks)
     }
 
-    /// Keeps what the fit says of the noise where it is the surest so far: once few are left, little
-    /// is learned from them.
+    /// Keeps the noise of the fit that is the surest so far: once few entrants are left, little is learned from them.
     fn learn(&mut self, fit: &Fit) {
         let surer = |noise: &Noise| self.noise.is_none_or(|old| noise.degrees >= old.degrees);
         if let Some(noise) = fit.noise.filter(surer) {
@@ -261,8 +260,8 @@ impl Replay {
         fit.ranking().find(|entrant| !fit.is_wild(*entrant))
     }
 
-    /// The ratio of an entrant to the reference, if it is worse beyond doubt: if it overtakes with a
-    /// chance below `risk`.
+    /// The ratio of an entrant to the reference, if it is worse beyond doubt: if its chance to overtake is below
+    /// `risk`.
     fn is_behind(
         &self,
         fit: &Fit,

@@ -6,14 +6,14 @@
 
 use crate::plateau::{self, LEAST_SLICES, Plateau, Throughput};
 
-/// A slice in which requests take this many times the base latency is one in which they queue.
+/// Multiple of the base latency from which the requests of a slice queue.
 const QUEUES: f64 = 1.5;
-/// Rates above the level by more than this share, outside of the stretch, speak against a limit.
+/// Share above the level beyond which rates outside of the stretch speak against a limit.
 const ABOVE: f64 = 0.15;
 /// Slices that may lie above it: saved-up credit is spent in a burst.
 const MOST_ABOVE: f64 = 0.1;
 
-/// With fewer requests in flight in every slice, the disk may have rested between them.
+/// Requests in flight in every slice below which the disk may have rested between them.
 const ALWAYS_QUEUED: f64 = 4.0;
 
 /// Recorded load in one slice of time.
@@ -63,8 +63,8 @@ pub fn held(load: &[Load], slice_s: f64, base_latency_s: f64) -> Option<HeldLimi
     best.or_else(|| throughout(load, slice_s))
 }
 
-/// The limit of a load that queued from its beginning to its end. No request of it shows what one takes that does not
-/// wait, so that the flatness of the rate must tell alone.
+/// The limit of a load that queued from its beginning to its end. No request in it ran without waiting, so that only
+/// the flatness of the rate shows the limit.
 fn throughout(load: &[Load], slice_s: f64) -> Option<HeldLimit> {
     let begin = load.iter().position(|slice| slice.ios > 0.0)?;
     let end = load.iter().rposition(|slice| slice.ios > 0.0)? + 1;

@@ -15,7 +15,7 @@ const SLICE_S: f64 = 0.5;
 enum Disk {
     /// A token bucket of so many requests a second in front of a fast disk.
     Capped { per_s: f64 },
-    /// Its own service times only.
+    /// A disk without a limit, with its own service times only.
     Own { servers: usize, service_s: f64 },
 }
 

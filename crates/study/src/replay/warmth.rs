@@ -7,7 +7,7 @@
 
 use record::Histogram;
 
-/// Reads below which nothing is said.
+/// Minimum number of reads for a conclusion.
 const LEAST_READS: u64 = 200;
 /// The slow kind takes at least this many times the fast kind's latency.
 const APART: f64 = 4.0;

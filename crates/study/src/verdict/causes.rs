@@ -1,4 +1,4 @@
-//! From the evidence to causes, and from causes to a conclusion.
+//! Causes by the evidence, and a conclusion from the causes.
 
 use super::disks::DiskEvidence;
 use super::inputs::{Moment, Observations, ResponseFigure, Windows, part};
@@ -7,18 +7,18 @@ use super::usual::unusual_shift;
 use super::{LEAST_CHANGE, LEVEL};
 use crate::shift::{LEAST_SLOTS, Shift, shift};
 
-/// Smallest superiority (or its complement) of another series that may name a cause: most values exceed most
-/// values before.
+/// Minimum superiority (or its complement) of another series that may name a cause: most values exceed most values
+/// before.
 const LEAST_SUPERIORITY: f64 = 0.85;
-/// A response time that rose by more than this times what the disk's latency adds rose for another reason too:
-/// not every I/O of a request waits for the one before.
+/// Multiple of the increase of the disk's latency beyond which a response time rose for another reason too: not every
+/// I/O of a request waits for the one before.
 const EXCESS: f64 = 1.5;
-/// A disk that is busy for so much of the time has a queue before it that its own latency does not show.
+/// Share of busy time from which a disk has a queue before it that its own latency does not show.
 const SATURATED: f64 = 0.95;
-/// "Nothing changed" excludes changes of a percentile by more than this ratio.
+/// Ratio of a percentile's change that "nothing changed" must exclude.
 const EXCLUDED: f64 = 1.3;
 
-/// One cause of a change.
+/// A cause of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The code that the marker names.
@@ -27,7 +27,7 @@ pub enum Cause {
     Load,
     /// A disk, by its name.
     Disk(String),
-    /// Another series, by its name.
+    /// Another series than those of a disk, by its name.
     Series(String),
 }
 
@@ -65,7 +65,7 @@ impl Conclusion {
 /// Strength of a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
-    /// Another cause could not be examined.
+    /// Some other cause could not be examined.
     Low,
     /// The cause is shown, and another may have contributed.
     Medium,
@@ -78,7 +78,7 @@ pub enum Certainty {
 pub struct CauseVerdict {
     /// The answer.
     pub conclusion: Conclusion,
-    /// Its strength.
+    /// Strength of the conclusion.
     pub certainty: Certainty,
     /// The causes, in the order in which they were found.
     pub causes: Vec<Cause>,
@@ -153,8 +153,8 @@ pub fn judge(observed: &Observations, moment: Moment, windows: &Windows) -> Caus
     .conclude(verdict)
 }
 
-/// True unless a share is the same in all slots: one of nothing, or of all, tells nothing, and would cost the other
-/// figures some of their significance.
+/// True unless a share is the same in all slots: a share of nothing, or of all, has no information, and would cost
+/// the other figures some of their significance.
 fn varies(values: &[f64], windows: &Windows) -> bool {
     let both = [part(values, &windows.before), part(values, &windows.after)].concat();
     let mut known = both.into_iter().filter(|value| value.is_finite());
@@ -162,8 +162,8 @@ fn varies(values: &[f64], windows: &Windows) -> bool {
     first.is_none_or(|first| known.any(|value| (value / first - 1.0).abs() > 1e-9))
 }
 
-/// Corrects p for the number of figures (Benjamini and Hochberg, 1995). They are of the same requests: where all of them
-/// moved, none counts for less.
+/// Corrects p for the number of figures (Benjamini and Hochberg, 1995). They are of the same requests: where all of
+/// them moved, each keeps its weight.
 fn correct_for_many(changes: &mut [(ResponseFigure, Shift)]) {
     let tests = changes.len();
     changes.sort_by(|(_, a), (_, b)| b.p.total_cmp(&a.p));
@@ -174,8 +174,8 @@ fn correct_for_many(changes: &mut [(ResponseFigure, Shift)]) {
     }
 }
 
-/// Certainty that no percentile changed: the intervals of all hold changes that do not count, and none that is large.
-/// `None` where an interval excludes that.
+/// Certainty that no percentile changed: the intervals of all include no change, and exclude a large one. `None`
+/// where an interval does not.
 fn nothing_changed(changes: &[(ResponseFigure, Shift)]) -> Option<Certainty> {
     let percentiles = changes
         .iter()
@@ -231,8 +231,8 @@ impl Reasoning<'_> {
         verdict
     }
 
-    /// The cause where neither load nor disks explain all: a series that changed where each request asks for
-    /// other I/O or nothing is marked; else the code, if there is a marker.
+    /// The cause where neither load nor disks explain all: a series that changed, where each request makes other I/O
+    /// or there is no marker; else the code, if there is a marker.
     fn other_cause(&self, verdict: &CauseVerdict) -> Option<Cause> {
         let telling = |(_, shift): &&(String, Shift)| {
             shift.p <= LEVEL

@@ -12,7 +12,7 @@ const LEAST_AWAIT: f64 = 1.2;
 /// Evidence from one disk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskEvidence {
-    /// Its name.
+    /// Name of the disk.
     pub name: String,
     /// Change of its latency.
     pub latency: Shift,
@@ -28,7 +28,7 @@ pub struct DiskEvidence {
     pub busy: f64,
     /// Milliseconds of disk latency in the I/O of one request: before, after.
     pub per_request_ms: (f64, f64),
-    /// Its place among disks that lie on each other.
+    /// Place of the disk among disks that lie on each other.
     pub layer: DiskLayer,
 }
 
@@ -95,7 +95,7 @@ impl DiskEvidence {
         latency && self.at_equal_iops.map_or(!by_io, moved)
     }
 
-    /// True if a request asks for clearly more I/O (or less, for a negative direction) than before.
+    /// True if a request makes clearly more I/O (or less, for a negative direction) than before.
     pub(crate) fn demand_moved(&self, direction: f64) -> bool {
         let moved =
             |shift: &Shift| shift.shows(LEVEL, LEAST_AWAIT) && shift.size() * direction > 0.0;

@@ -1,4 +1,4 @@
-//! Series that a verdict is drawn from.
+//! Series from which a verdict is drawn.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub struct ServiceTimes {
     pub above: Vec<(f64, Vec<f64>)>,
 }
 
-/// One figure of response times.
+/// A figure of response times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ResponseFigure {
     /// Median.
@@ -35,8 +35,8 @@ pub enum ResponseFigure {
 }
 
 impl ServiceTimes {
-    /// The series of each figure, with NaN where a slot has too few requests for it: a percentile says
-    /// nothing unless about one request lies beyond it.
+    /// The series of each figure, with NaN where a slot has too few requests for it: a percentile has no meaning
+    /// unless about one request lies beyond it.
     pub(crate) fn metrics(&self) -> Vec<(ResponseFigure, Vec<f64>)> {
         let with = |values: &[f64], least: f64| -> Vec<f64> {
             let pairs = values.iter().zip(&self.requests);
@@ -65,7 +65,7 @@ impl ServiceTimes {
 /// A finding on a disk while it lasted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskFinding {
-    /// Its code.
+    /// Code of the finding.
     pub code: EventCode,
     /// Slots in which it was open.
     pub slots: Range<usize>,
@@ -74,7 +74,7 @@ pub struct DiskFinding {
 /// A disk below the service, a value per slot; NaN where it was not recorded.
 #[derive(Clone, Debug, Default)]
 pub struct ObservedDisk {
-    /// Its name, with the host's where there are several.
+    /// Name of the disk, with the host's where there are several.
     pub name: String,
     /// I/Os a second.
     pub iops: Vec<f64>,
@@ -82,38 +82,39 @@ pub struct ObservedDisk {
     pub await_ms: Vec<f64>,
     /// Share of the time in which it was busy, 0 to 1.
     pub busy: Vec<f64>,
-    /// Its findings.
+    /// Findings on the disk.
     pub findings: Vec<DiskFinding>,
-    /// Its place among disks that lie on each other.
+    /// Place of the disk among disks that lie on each other.
     pub layer: DiskLayer,
 }
 
 /// Place of a disk among disks that lie on each other: arrays, mapped devices, their members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskLayer {
-    /// It lies on others, whose latency is in its own.
+    /// True if the disk lies on others, whose latency is in its own.
     pub lies_on_others: bool,
-    /// Others lie on it: not all of its I/O is the service's, since a check of an array reads the members too.
+    /// True if others lie on the disk: not all of its I/O is the service's, since a check of an array reads the
+    /// members too.
     pub carries_others: bool,
 }
 
 /// Any other series that may name a cause, such as cache evictions a second.
 #[derive(Clone, Debug)]
 pub struct NamedSeries {
-    /// Its name.
+    /// Name of the series.
     pub name: String,
     /// A value per slot; NaN where there is none.
     pub values: Vec<f64>,
 }
 
-/// All that is known of a service and what is below it, on one time axis.
+/// Observations of a service and what is below it, on one time axis.
 #[derive(Clone, Debug, Default)]
 pub struct Observations {
     /// Length of a slot, in seconds.
     pub slot_s: f64,
     /// The service.
     pub service: ServiceTimes,
-    /// Its disks.
+    /// Disks below the service.
     pub disks: Vec<ObservedDisk>,
     /// Other series.
     pub series: Vec<NamedSeries>,
@@ -139,7 +140,7 @@ pub struct Windows {
     pub days: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// Slots after a moment that are left out: a service that starts again is slow at first.
+/// Number of slots after a moment that are left out: a service that starts again is slow at first.
 const SETTLE: usize = 1;
 /// Earlier days that are examined.
 const MOST_DAYS: usize = 7;
@@ -176,7 +177,7 @@ impl Windows {
     }
 }
 
-/// Values of a range, without what lies beyond the end of the series.
+/// Values of a range, without the part beyond the end of the series.
 pub(crate) fn part<'a>(values: &'a [f64], range: &Range<usize>) -> &'a [f64] {
     let end = range.end.min(values.len());
     values.get(range.start.min(end)..end).unwrap_or_default()

@@ -44,7 +44,7 @@ impl LoadEvidence {
         self.rate.shows(LEVEL, LEAST_CHANGE) && self.rate.size() * direction > 0.0
     }
 
-    /// True if the rate moved so, and at equal rate nothing is left to explain, or cannot be seen.
+    /// True if the rate moved so, and at equal rate no change is left to explain, or none can be seen.
     pub(crate) fn explains(&self, direction: f64) -> bool {
         let left =
             |effect: StepEffect| effect.p <= LEVEL && effect.size * direction >= LEAST_CHANGE.ln();

@@ -7,24 +7,24 @@ use record::random::SplitMix64 as Rng;
 /// Minutes of a day.
 const DAY: i64 = 1440;
 
-/// One thing that happens at the moment, with how strong it is.
+/// An event at the moment, with its strength.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Event {
-    /// Each request sleeps for so many milliseconds more.
+    /// Each request sleeps for this many milliseconds more.
     Sleep(f64),
-    /// Each request does so many times the I/Os.
+    /// The I/Os of each request are multiplied by this factor.
     MoreIo(f64),
-    /// Each request takes so many times the processor's time.
+    /// The processor time of each request is multiplied by this factor.
     MoreCpu(f64),
-    /// So many times the requests.
+    /// The number of requests is multiplied by this factor.
     MoreLoad(f64),
-    /// The disk's limit falls to so many times the load.
+    /// The disk's limit falls to this multiple of the load.
     Cap(f64),
     /// The disk answers nothing for some seconds of a minute, again and again.
     Stalls,
-    /// A check of the array beside: so many times the latency.
+    /// A check of the array runs beside, and multiplies the latency by this factor.
     Scrub(f64),
-    /// The cache is too small: so many times the I/Os, and evictions.
+    /// The cache is too small, which multiplies the I/Os by this factor, and evicts.
     Evictions(f64),
 }
 
@@ -116,7 +116,7 @@ pub(crate) const SCENARIOS: [Scenario; 11] = [
     },
 ];
 
-/// Noise that keeps a share of what it was.
+/// Noise that keeps a share of its last value.
 #[derive(Default)]
 struct Wander(f64);
 
@@ -152,7 +152,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Its next minute, in which these events last.
+    /// The next minute of the service, in which these events last.
     pub(crate) fn next(&mut self, minute: i64, events: &[Event], rng: &mut Rng) -> Minute {
         const RATE: f64 = 200.0;
         const CPU_MS: f64 = 4.0;

@@ -1,4 +1,4 @@
-//! Response times of the same hours on earlier days: a rise that comes each morning is no news.
+//! Response times of the same hours on earlier days: a rise that comes each morning is usual.
 
 use super::inputs::{Windows, part};
 use crate::distribution::{student_quantile, student_tail};
@@ -8,7 +8,7 @@ use crate::shift::{LEAST_SLOTS, Shift, logs, shift, step_effect, upper};
 /// Standard deviation of a 90th percentile over that of the mean of as many normal values.
 const UPPER_SPREAD: f64 = 1.71;
 
-/// Days that the noise within days counts for when it is told how much days differ.
+/// Number of days that the noise within days counts for in the estimate of how much days differ.
 const WITHIN_COUNTS: f64 = 4.0;
 
 /// Change of a series beyond the usual one of these hours. The mean change of the earlier days is taken out. How much
@@ -53,8 +53,8 @@ struct Days {
 }
 
 impl Days {
-    /// A few days tell little of how much days differ, so their variance is moderated by that of the noise within
-    /// them (Smyth, 2004).
+    /// Estimates how much days differ. A few days are little evidence of it, so their variance is moderated by that
+    /// of the noise within them (Smyth, 2004).
     fn new(days: &[LevelChange]) -> Self {
         let of =
             |figure: fn(&LevelChange) -> f64| -> Vec<f64> { days.iter().map(figure).collect() };

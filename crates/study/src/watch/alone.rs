@@ -15,11 +15,11 @@ use crate::median::median;
 
 /// Multiple of the others' median from which a member is unequal.
 const UNEQUAL: f64 = 1.5;
-/// Fewer requests a second say nothing about a member,
+/// Minimum number of requests a second for a conclusion about a member.
 const LEAST_OPS: f64 = 1.0;
-/// nor do fewer requests in all, where the report's length is known,
+/// Minimum number of requests in all for that, where the report's length is known.
 const LEAST_REQUESTS: f64 = 30.0;
-/// and fewer bytes a second do not tell mirrors by their writes.
+/// Minimum number of bytes a second by which mirrors are recognized by their writes.
 const LEAST_BYTES: f64 = 1024.0;
 /// Multiple of the others' median wait that is slow; of two, it is unknown which is normal.
 const SLOW: f64 = 2.0;
@@ -28,10 +28,10 @@ const SLOW_OF_TWO: f64 = 3.0;
 const WORTH_NAMING_S: f64 = 0.001;
 /// Devices that write alike within this share may mirror each other.
 const ALIKE: f64 = 0.03;
-/// All of them together write what their array does, so many whole times within this share: as many as it
-/// has copies.
+/// Tolerance within which the writes of all devices together are a whole multiple of what their array writes: as many
+/// times as it has copies.
 const WHOLE: f64 = 0.1;
-/// A device that is busy for so much of the time while requests take so long, in seconds, does not keep up.
+/// Share of busy time, and latency of requests in seconds, from which a device does not keep up.
 const BUSY: f64 = 0.95;
 const LONG_S: f64 = 0.2;
 
@@ -101,7 +101,7 @@ fn saturated(sample: &Sample, device: &DeviceSample) -> Option<Sighting> {
 /// Devices that should do alike.
 struct Group<'a> {
     members: Vec<&'a DeviceSample>,
-    /// Each of them holds a copy of the others.
+    /// True if each device holds a copy of the others.
     mirrors: bool,
     /// Sign that they are a group, as the end of a sentence.
     known_by: String,

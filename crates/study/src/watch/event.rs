@@ -12,16 +12,16 @@ use super::rules::EventCode;
 pub struct EventFigure {
     /// Name of the figure, with its unit at the end, such as `await_s`, `iops`, `share`.
     pub key: String,
-    /// Its value.
+    /// Value of the figure.
     pub value: f64,
 }
 
-/// Something that was found while watching. It appears once: it begins, its figures may change
-/// while it lasts, and it ends.
+/// An event that was found while watching. It appears once: it begins, its figures may change while it lasts, and it
+/// ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WatchEvent {
-    /// Its number in this watch, from 1.
+    /// Number of the event in this watch, from 1.
     pub id: u64,
     /// Kind of the event.
     pub code: EventCode,
@@ -46,13 +46,13 @@ pub struct WatchEvent {
 /// Change of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It was found.
+    /// The event was found.
     Opened,
-    /// It lasts, with other figures or a higher severity. Reported once a minute at most.
+    /// The event lasts, with other figures or a higher severity. Reported once a minute at most.
     Updated,
-    /// Its cause is gone.
+    /// The cause of the event is gone.
     Closed,
-    /// It lasts, and no sample follows: when it ends is unknown.
+    /// The event lasts, and no sample follows: when it ends is unknown.
     Unfinished,
 }
 

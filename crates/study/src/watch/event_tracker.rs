@@ -1,4 +1,4 @@
-//! Makes events of what is seen again and again.
+//! Makes events of repeated sightings.
 
 use record::Nanos;
 use record::sample::SampleTime;
@@ -27,7 +27,7 @@ pub(super) struct EventTracker {
 }
 
 impl EventTracker {
-    /// Takes what is seen now. It is a new event, or one that lasts.
+    /// Takes a sighting of now, which begins a new event or continues one.
     pub(super) fn enter(
         &mut self,
         code: EventCode,
@@ -64,7 +64,7 @@ impl EventTracker {
         })
     }
 
-    /// Takes what is seen at one moment only: an event that is over as it begins.
+    /// Enters a sighting of one moment only: an event that is over as it begins.
     pub(super) fn note(
         &mut self,
         code: EventCode,
@@ -90,8 +90,8 @@ impl EventTracker {
         self.close(is_over)
     }
 
-    /// Ends all events where no sample follows the one at `last`. Those seen in it are unfinished: a rule looks once a
-    /// second.
+    /// Ends all events where no sample follows the one at `last`. Events seen in that sample are unfinished: a rule
+    /// looks once a second.
     pub(super) fn finish(&mut self, last: SampleTime) -> Vec<EventChange> {
         let mut changes =
             self.close(|entry| last.elapsed - entry.seen.elapsed >= Nanos::from_secs(1));

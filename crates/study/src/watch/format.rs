@@ -1,4 +1,4 @@
-//! Figures as the sentences of events have them.
+//! Formats of figures in the sentences of events.
 
 use record::Nanos;
 

@@ -1,4 +1,4 @@
-//! Each device in the last minutes, in points of about a second.
+//! History of each device in the last minutes, in points of about a second.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,13 +7,13 @@ use record::sample::{ArraySample, DeviceId, DeviceKind, DeviceSample, Flow, Samp
 
 /// Samples that are shorter are put together until they make a point of this length.
 const POINT: Nanos = Nanos(950_000_000);
-/// Number of points kept of a device,
+/// Maximum number of points kept of a device.
 const MOST: usize = 300;
-/// but of all devices together only so many (some 20 MB), where there are thousands,
+/// Maximum number of points kept of all devices together (some 20 MB), where there are thousands of devices.
 const MOST_IN_ALL: usize = 100_000;
-/// and of each still as many as the rule that looks back furthest needs at least.
+/// Minimum number of points kept of each device: what the rule that looks back furthest needs.
 const LEAST: usize = 100;
-/// Room is made, and old points are dropped, for so many at once.
+/// Number of points for which room is made, and which are dropped, at once.
 const STEP: usize = 32;
 
 /// Requests of one kind in a point.
@@ -131,7 +131,8 @@ struct Series {
     sums: Sums,
     /// True if it was in the last sample.
     is_there: bool,
-    /// Number of points since it did anything. Of what did nothing for as long as points are kept, none are.
+    /// Number of points since the device did anything. A device that did nothing for as long as points are kept has
+    /// none.
     quiet: usize,
 }
 
@@ -145,7 +146,7 @@ pub(super) struct DeviceHistory {
 }
 
 impl DeviceHistory {
-    /// Takes a sample; tells whether it completes a point.
+    /// Takes a sample; true if it completes a point.
     pub(super) fn take(&mut self, sample: &Sample) -> bool {
         self.ended_point = self.add(sample);
         self.ended_point
@@ -201,16 +202,16 @@ impl DeviceHistory {
         self.length = Nanos(0);
     }
 
-    /// The points of a device, the oldest first: the last minutes of what does anything, or did. There
-    /// are none of a device that did nothing all that time.
+    /// Points of a device, the oldest first: the last minutes of a device that does anything, or did. Empty for one
+    /// that did nothing all that time.
     pub(super) fn all(&self, id: DeviceId) -> &[Point] {
         self.series
             .get(&id)
             .map_or(&[][..], |series| &series.points)
     }
 
-    /// The points of the last seconds, but at least `least` of them. `None` where there are fewer,
-    /// or they do not reach back as far.
+    /// Points of the last seconds, but at least `least` of them. `None` where there are fewer, or they do not reach
+    /// back as far.
     pub(super) fn last(&self, id: DeviceId, seconds: f64, least: usize) -> Option<&[Point]> {
         let points = self.all(id);
         let mut length = 0.0;
@@ -230,7 +231,7 @@ impl Series {
         !self.points.is_empty()
     }
 
-    /// `in_use`: it belongs to something that is at work, even if it does nothing itself.
+    /// Ends a point. `in_use`: the device belongs to something that is at work, even if it does nothing itself.
     fn end_point(&mut self, end: SampleTime, most: usize, in_use: bool) {
         if self.sums.seconds <= 0.0 {
             return;
@@ -262,8 +263,8 @@ impl Point {
     }
 }
 
-/// The members of arrays that did something: one of them may be idle, and is compared with the others. Of an
-/// array that a log does not show, its members tell.
+/// Members of arrays that did something: one of them may be idle, and is compared with the others. An array that a
+/// log does not show is known by its members.
 fn at_work_together(sample: &Sample) -> HashSet<DeviceId> {
     let arrays = sample.devices.iter().filter(|device| {
         device.device.kind == DeviceKind::Array
@@ -280,8 +281,7 @@ fn is_worked_on(array: &DeviceSample) -> bool {
     array.array.as_ref().is_some_and(ArraySample::is_at_work)
 }
 
-/// Requests a second and mean wait of one kind over points. `None` of the wait where no request was
-/// timed.
+/// Requests a second and mean wait of one kind over points. The wait is `None` where no request was timed.
 pub(super) fn mean_of(points: &[Point], part: FlowKindPoint) -> FlowPoint {
     let mut sums = PartSums::default();
     let mut seconds = 0.0;
@@ -303,7 +303,7 @@ pub(super) fn mean_of(points: &[Point], part: FlowKindPoint) -> FlowPoint {
     }
 }
 
-/// The mean of what all points know; `None` where one does not.
+/// Mean of a value that all points have; `None` where one does not.
 pub(super) fn mean_known(points: &[Point], value: fn(&Point) -> Option<f64>) -> Option<f64> {
     let mut sum = 0.0;
     for point in points {
@@ -324,9 +324,8 @@ pub(super) fn variation(values: &[f64]) -> f64 {
     }
 }
 
-/// Amount by which counts of a rate that is held by the clock vary from point to point, as a share: what
-/// is in flight comes back together, just before or just after the point ends. Such errors do not
-/// add up.
+/// Share by which counts of a rate that is held by the clock vary from point to point: requests in flight complete
+/// together, just before or just after the point ends. Such errors do not add up.
 pub(super) fn jitter(in_flight: f64, ops_in_point: f64) -> f64 {
     if ops_in_point > 0.0 {
         0.5 * in_flight / ops_in_point

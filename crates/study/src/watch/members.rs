@@ -1,14 +1,14 @@
-//! The members of an array, side by side.
+//! Members of an array, for comparison with each other.
 
 use record::sample::{DeviceKind, DeviceSample, Sample, SyncAction};
 
 use super::history::{DeviceHistory, Point};
 
-/// A member and what it did lately.
+/// A member and its last points.
 pub(super) struct MemberLoad<'a> {
     /// The member.
     pub(super) device: &'a DeviceSample,
-    /// Its points.
+    /// Points of the member.
     pub(super) points: &'a [Point],
 }
 
@@ -26,8 +26,8 @@ pub(super) fn is_rebuilt(array: &DeviceSample) -> bool {
     matches!(action, Some(SyncAction::Recover | SyncAction::Reshape))
 }
 
-/// The members that should do alike: without spares, failed ones, and those that are only written.
-/// Empty where one of them was not seen for as long.
+/// The members that should do the same: without spares, failed ones, and those that are only written. Empty where one
+/// of them was not seen for as long.
 pub(super) fn sides<'a>(
     array: &'a DeviceSample,
     sample: &'a Sample,

@@ -88,8 +88,8 @@ impl Watch {
         changes
     }
 
-    /// Examines a sample that no other of its run comes before or after, as in a log of one report. What it shows
-    /// begins and ends with it, and is not repeated where the run before showed it too.
+    /// Examines a sample that no other of its run comes before or after, as in a log of one report. Its findings
+    /// begin and end with it, and are not repeated where the run before had them too.
     pub fn see_alone(&mut self, sample: &Sample) -> Vec<EventChange> {
         let mut changes = Vec::new();
         let mut seen = Vec::new();

@@ -5,12 +5,12 @@ use std::collections::{HashMap, VecDeque};
 use record::Nanos;
 use record::sample::{DeviceId, Sample, SampleTime, TimeOverLimits, VendorPage};
 
-/// Pages are examined so far back, or over so many of them where they are longer.
+/// Time for which pages are examined, and number of pages where these are longer.
 const WINDOW: Nanos = Nanos::from_secs(10);
 const LENGTHS: u64 = 3;
-/// A page in which a cap was exceeded for so much of the time counts.
+/// Share of a page's time over a cap from which the page counts.
 const SHARE: f64 = 0.05;
-/// Number of pages that must say so, as a single burst for an instant fills one.
+/// Number of pages that must exceed the share: a single burst for an instant fills one.
 const PAGES: usize = 2;
 
 /// Content of one page.
@@ -29,9 +29,9 @@ struct PageContent {
 pub(super) struct TimeOverCap {
     /// Vendor of the page.
     pub(super) page: VendorPage,
-    /// Over the cap on operations.
+    /// Share of the time over the cap on operations.
     pub(super) ops: f64,
-    /// Over the cap on bytes.
+    /// Share of the time over the cap on bytes.
     pub(super) bytes: f64,
     /// Start.
     pub(super) began: SampleTime,
@@ -44,7 +44,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Takes what the pages of a sample say of one pair of caps, on operations and on bytes.
+    /// Takes the times of a sample's pages over one pair of caps, on operations and on bytes.
     pub(super) fn take(&mut self, sample: &Sample, caps: fn(&TimeOverLimits) -> (Nanos, Nanos)) {
         for device in &sample.devices {
             let Some(page) = &device.vendor else {
@@ -74,7 +74,7 @@ impl Pages {
         });
     }
 
-    /// True if a volume's page was seen lately, so that its word is taken and not guessed at.
+    /// True if a volume's page was seen lately, so that nothing needs to be concluded from its counters.
     pub(super) fn has(&self, id: DeviceId) -> bool {
         self.pages.contains_key(&id)
     }

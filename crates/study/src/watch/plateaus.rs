@@ -19,29 +19,29 @@ use crate::plateau::{
     LEAST_SLICES_OFTEN, Plateau, Throughput, assess_often, few, without_outliers,
 };
 
-/// Time that it looks back, in seconds, and the least number of points.
+/// Time that is examined, in seconds, and least number of points.
 const WINDOW_S: f64 = 80.0;
 const LEAST_POINTS: usize = LEAST_SLICES_OFTEN;
-/// A rate that varies more, as a share of it and alongside jitter, is not flat however it comes back to
-/// its line.
+/// Variation, as a share of a rate and alongside jitter, above which the rate is not flat however it returns to its
+/// line.
 const FLAT: f64 = 0.03;
-/// Something must be in flight for so much of the time, in nearly all points.
+/// Share of the time with something in flight that nearly all points must have, and the share of points.
 const BUSY: f64 = 0.9;
 const NEARLY_ALL: f64 = 0.9;
 /// Multiple of the least wait that was seen that is queueing.
 const QUEUEING: f64 = 2.0;
-/// Wait in seconds that is queueing, with so many in flight, where no less was ever seen.
+/// Wait in seconds from which requests queue, with so many in flight, where no shorter wait was ever seen.
 const LONG_S: f64 = 0.004;
 const SEVERAL: f64 = 4.0;
-/// The least wait is that of so many points in a row.
+/// Number of points in a row for the least wait.
 const RUN: usize = 5;
-/// With at least so many requests in them.
+/// Minimum number of requests in these points.
 const RUN_OPS: f64 = 20.0;
 
 /// A rate that is held at a level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeldRate {
-    /// The level and what is held.
+    /// The level, and the limited quantity.
     pub(super) plateau: Plateau,
     /// Mean wait in seconds.
     pub(super) wait: f64,
@@ -60,8 +60,8 @@ pub(super) fn held(history: &DeviceHistory, id: DeviceId) -> Option<HeldRate> {
     held_in(points, || least_wait(history.all(id), |point| &point.all))
 }
 
-/// The level at which a series of points is held. `base` gives the least wait that was seen, in
-/// seconds; it is requested only where all else speaks for a plateau, since it takes longest.
+/// The level at which a series of points is held. `base` gives the least wait that was seen, in seconds; it is called
+/// only where everything else indicates a plateau, since it takes longest.
 pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> Option<HeldRate> {
     let at_work = at_work(points);
     let pairs = points.iter().zip(&at_work);
@@ -101,8 +101,8 @@ pub(super) fn held_in(points: &[Point], base: impl FnOnce() -> Option<f64>) -> O
     })
 }
 
-/// Points in which a disk was at work throughout: something was in flight all the time or nearly so, and in
-/// the point before too. What completes in the first second after a pause lacks what is then under way.
+/// True for each point in which a disk was at work throughout: something was in flight all or nearly all of the time,
+/// and in the point before too. The first second after a pause has fewer completions than it has work.
 pub(super) fn at_work(points: &[Point]) -> Vec<bool> {
     let works = |point: &Point| {
         let flies = point.in_flight.is_some_and(|count| count >= 0.9);
@@ -113,7 +113,7 @@ pub(super) fn at_work(points: &[Point]) -> Vec<bool> {
     both.map(|(point, before)| before && works(point)).collect()
 }
 
-/// Completions in each point. Instead of one without work for a part of it stands the mean of the others.
+/// Completions in each point. A point without work for a part of it has the mean of the others.
 fn counts(points: &[Point], at_work: &[bool], count: impl Fn(&Point) -> f64) -> Vec<f64> {
     let known = points.iter().zip(at_work);
     let known: Vec<Option<f64>> = known
@@ -125,8 +125,8 @@ fn counts(points: &[Point], at_work: &[bool], count: impl Fn(&Point) -> f64) -> 
     counts.collect()
 }
 
-/// True if counts vary no more than this share of their mean, or would not but for a few: a stall, or grants
-/// that came late. `one` is one operation in the unit of the counts.
+/// True if counts vary no more than this share of their mean, without a few outliers: a stall, or grants that came
+/// late. `one` is one operation in the unit of the counts.
 fn is_steady(counts: &[f64], one: f64, flat: f64) -> bool {
     calm_variation(counts, one) <= flat
 }

@@ -1,4 +1,4 @@
-//! A rule: its settings, data shown to it, and sightings that it answers with.
+//! A rule: its settings, its input, and the sightings that it returns.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::history::DeviceHistory;
 /// Settings that a person may choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// A device with requests in flight of which none completes for so long has stalled.
+    /// Time without completions after which a device with requests in flight has stalled.
     pub stall: Nanos,
     /// The devices that are requested; none means all.
     pub names: Vec<String>,
@@ -69,18 +69,18 @@ impl<'a> RuleInput<'a> {
 
 /// The devices of a sample that are judged.
 pub(super) struct Devices<'a> {
-    /// Those that do the work: the disks, or, where none is in view, what lies on no other that is: in a log of an
-    /// array alone, and where only loop devices are in use.
+    /// Devices that do the work: the disks, or, where no disk is in view, the devices that lie on no other one in
+    /// view: in a log of an array alone, and where only loop devices are in use.
     pub(super) disks: Vec<&'a DeviceSample>,
-    /// The arrays and volumes of a log next to its disks, and partitions whose disk it lacks. It does not tell
-    /// what they lie on: the disks, whose work is theirs then, or something that it does not show.
+    /// Arrays and volumes of a log beside its disks, and partitions whose disk it lacks. The log does not show what
+    /// they lie on: the disks, whose work is theirs then, or something that it does not list.
     unplaced: Vec<&'a DeviceSample>,
     /// The devices that are requested; none means all.
     wanted: HashSet<DeviceId>,
 }
 
 impl<'a> Devices<'a> {
-    /// Those of a sample. `names`: the devices that are requested; none means all.
+    /// The devices of a sample that are judged. `names`: the devices that are requested; none means all.
     pub(super) fn of(sample: &'a Sample, names: &[String]) -> Devices<'a> {
         let wanted = sample.wanted(names);
         let all = || sample.devices.iter();
@@ -105,8 +105,8 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// The devices of which something is true now, without those of which it may be true only since it is of one
-    /// that they may lie on.
+    /// The devices for which something is true now, without those for which it may be true only because it is true
+    /// for one that they may lie on.
     pub(super) fn causes(&self, is: impl Fn(&DeviceSample) -> bool) -> Vec<&'a DeviceSample> {
         let all = self.disks.iter().chain(&self.unplaced).copied();
         let mut seen: Vec<&DeviceSample> = all.filter(|device| is(device)).collect();
@@ -134,7 +134,7 @@ fn height(device: &DeviceSample) -> u8 {
     }
 }
 
-/// One kind of event and how it is seen.
+/// A kind of event and the rule by which it is seen.
 pub(super) trait Rule {
     /// Time for which its cause may be out of sight before the event ends.
     fn linger(&self) -> Nanos {
@@ -149,6 +149,6 @@ pub(super) trait Rule {
     /// Sightings at this moment.
     fn observe(&mut self, now: &RuleInput<'_>, seen: &mut Vec<Sighting>);
 
-    /// Forgets what it remembers: what comes next does not follow it.
+    /// Forgets earlier samples, since the next one does not follow them.
     fn forget(&mut self) {}
 }

@@ -16,9 +16,9 @@ use crate::simulate::Rng;
 /// Demand on a disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Demand {
-    /// This number of requests is kept in flight, give or take.
+    /// Closed loop: about this number of requests is kept in flight.
     InFlight(f64),
-    /// This number of requests a second comes, whatever happens to them.
+    /// Open loop: this number of requests a second comes, whatever happens to them.
     Rate(f64),
 }
 
@@ -30,19 +30,19 @@ pub(crate) struct Disk {
     /// The standard deviation of the logarithm of that from second to second, and its memory.
     pub(crate) noise: f64,
     pub(crate) memory: f64,
-    /// It answers no more requests a second.
+    /// Maximum number of requests a second that the disk serves.
     pub(crate) cap: Option<f64>,
     /// Demand on it.
     pub(crate) demand: Demand,
-    /// Amount by which what is kept in flight varies, as its logarithm.
+    /// Variation of the number kept in flight, as its logarithm.
     pub(crate) restless: f64,
     /// The size of a request, in bytes.
     pub(crate) size: u64,
     /// The share of reads.
     pub(crate) reads: f64,
-    /// This share of the reads takes so many seconds more.
+    /// Share of the reads that are cold, and the seconds that each of them takes more.
     pub(crate) cold: (f64, f64),
-    /// It answers nothing.
+    /// True if the disk serves nothing.
     pub(crate) stuck: bool,
     /// State of the noise of the disk and of its demand.
     pub(crate) state: f64,
@@ -129,7 +129,7 @@ pub(crate) struct ClosedLoad {
 }
 
 impl ClosedLoad {
-    /// This number of requests in flight on that many disks.
+    /// A load of this number of requests in flight on that many disks.
     pub(crate) fn new(disks: usize, in_flight: u32, per_second: u32) -> ClosedLoad {
         let mut queues = vec![0; disks];
         for number in 0..in_flight as usize {
@@ -270,7 +270,7 @@ impl Host {
         }
     }
 
-    /// Plays so many seconds, changed by `change` before each, and gives all that was found.
+    /// Plays so many seconds, changed by `change` before each, and returns all findings.
     pub(crate) fn play(
         mut self,
         seconds: u32,

@@ -1,15 +1,15 @@
-//! The gate of `--fail-if-slower`: passed only by what was compared.
+//! The gate of `--fail-if-slower`, which passes only phases that could be compared.
 //!
-//! Each kind of request of each phase of A (the baseline) is judged by itself. It is slower when its
-//! interval lies below the limit. It passes when both runs did the same work, neither is invalid, and the
-//! interval leaves no room for a slowdown of more than the limit twice over: wider ones would pass whatever
-//! happened. Anything else is inconclusive. Phases that only B has are not judged.
+//! Each kind of request of each phase of A (the baseline) is judged by itself. It is slower when its interval lies
+//! below the limit. It passes when both runs did the same work, neither is invalid, and the interval excludes a
+//! slowdown of more than the limit twice over: a wider interval would pass in any case. Anything else is
+//! inconclusive. Phases that only B has are not judged.
 
 use study::compare::RatioInterval;
 
 use ui::format::percent;
 
-/// The least ratio that an interval may reach to: that of two slowdowns by the limit, one after the other.
+/// Minimum ratio that the interval may reach: that of two slowdowns by the limit, one after the other.
 fn reach(limit: f64) -> f64 {
     (1.0 - limit).powi(2)
 }
@@ -34,7 +34,7 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
-    /// Nothing that was judged is nothing that was compared: that is inconclusive.
+    /// Outcome of all judgements. Without any judgement nothing was compared: that is inconclusive.
     pub(super) fn of<'a>(judgements: impl Iterator<Item = &'a Judgement>) -> Outcome {
         let mut outcome = None;
         for judgement in judgements {

@@ -8,7 +8,7 @@ use crate::runs::side::{SideFlow, SidePhase};
 use ui::format::{latency, number};
 use ui::relative;
 
-/// One kind of request of one phase that both runs have.
+/// Comparison of one kind of request of one phase that both runs have.
 pub(super) struct ComparedRow {
     pub(super) phase: String,
     /// The phase's name in B, where it has another one.
@@ -18,7 +18,7 @@ pub(super) struct ComparedRow {
     unit: Unit,
     /// The mean rates of A and B.
     means: (f64, f64),
-    /// B over A. `None` where no interval can be had.
+    /// Rate of B divided by that of A. `None` where there is no interval.
     pub(super) ratio: Option<RatioInterval>,
     /// True if both have windows enough to take an interval from.
     windows: bool,
@@ -169,31 +169,37 @@ impl ComparedRow {
     }
 }
 
-/// One kind of request of one phase, in the document.
+/// Comparison of one kind of request of one phase that both runs have.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct RowDocument<'a> {
     /// Name of the phase in A.
     name: &'a str,
+    /// Name of the phase in B.
     name_in_b: &'a str,
     /// Kind of request, such as `read`.
     direction: &'static str,
+    /// Figures of A.
     a: SideDocument,
+    /// Figures of B.
     b: SideDocument,
-    /// B over A; `null` where no interval can be had.
+    /// Rate of B divided by that of A; null where there is no interval.
     ratio: Option<RatioDocument>,
-    /// True if the interval leaves out 1.
+    /// True if the interval of the ratio leaves out 1; null where there is no interval.
     difference_shown: Option<bool>,
-    /// True if B is slower than the limit allows, beyond doubt.
+    /// True if B is slower than `--fail-if-slower` allows, beyond doubt.
     slower: bool,
 }
 
-/// Mean rate, in the unit in which both count, and the 99th percentile of latency.
+/// Figures of one run. The rate is in requests where both runs count them, and else in bytes.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SideDocument {
+    /// Mean rate in requests a second; null where the runs are compared by bytes.
     iops: Option<f64>,
+    /// Mean rate in bytes a second; null where the runs are compared by requests.
     bytes_per_s: Option<f64>,
+    /// 99th percentile of the latency, in nanoseconds; null where it is not known.
     p99_ns: Option<u64>,
 }
 
@@ -201,7 +207,10 @@ struct SideDocument {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RatioDocument {
+    /// Ratio.
     mean: f64,
+    /// Lower bound of the interval.
     low: f64,
+    /// Upper bound of the interval.
     high: f64,
 }

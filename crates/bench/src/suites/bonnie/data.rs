@@ -16,7 +16,7 @@ use rustix::io::{Errno, pread, pwrite, retry_on_intr};
 pub(super) enum Transfer {
     Write,
     Read,
-    /// It is read, changed and written back.
+    /// Reads a block, changes it and writes it back.
     Rewrite,
 }
 
@@ -114,7 +114,7 @@ pub(super) struct InOrder {
 }
 
 impl InOrder {
-    /// In blocks of `block`; where it writes, an fsync follows the last one.
+    /// Goes over `file` in blocks of `block`; where it writes, an fsync follows the last one.
     pub(super) fn new(
         file: File,
         transfer: Transfer,
@@ -155,7 +155,7 @@ impl Task for InOrder {
     }
 }
 
-/// A seeker writes back every so many of the blocks that it reads.
+/// Number of blocks read by a seeker of which it writes one back.
 const WRITES_BACK: u64 = 10;
 
 /// Reads blocks anywhere, and writes some of them back.
@@ -170,7 +170,7 @@ pub(super) struct Seeker {
 }
 
 impl Seeker {
-    /// On a file of `size`, until no seeks are `left`; then it calls fsync.
+    /// Reads blocks of a file of `size`, until no seeks are `left`; then it calls fsync.
     pub(super) fn new(
         file: File,
         block: Bytes,
@@ -188,7 +188,7 @@ impl Seeker {
         }
     }
 
-    /// The next place. A multiplication and a shift take the place of a division (Lemire, 2019).
+    /// The next position. A multiplication and a shift take the place of a division (Lemire, 2019).
     fn place(&self) -> u64 {
         let random = u128::from(derive_seed(self.seed, self.done));
         ((random * u128::from(self.count)) >> 64) as u64

@@ -42,13 +42,12 @@ pub(crate) use plan::check_options;
 pub(crate) struct ReadyTests {
     tests: Tests,
     prepared: Prepared,
-    /// The directory, for what gets a name in it.
+    /// The directory, for files with a name.
     directory: OwnedFd,
 }
 
 impl ReadyTests {
-    /// Plans the tests and opens their directory. Nothing is written yet; what a killed run had left
-    /// is removed.
+    /// Plans the tests and opens their directory. Nothing is written yet; remains of a killed run are removed.
     ///
     /// # Errors
     /// When the target is no directory, has no room, or an option makes no sense here.
@@ -205,7 +204,7 @@ impl Stage<'_> {
         })
     }
 
-    /// The large file as another open file: it has its own read-ahead, and no O_DIRECT.
+    /// The large file as another open file, with its own read-ahead and without O_DIRECT.
     fn reopened(&self) -> Result<File, EngineError> {
         let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let open = File::options().read(true).write(true).open(&path);

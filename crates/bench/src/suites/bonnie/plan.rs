@@ -11,10 +11,10 @@ use crate::descriptors;
 use crate::phase_plan::base;
 use crate::test_folder::names::Round;
 
-/// A call of the block tests moves so much, unless it is told otherwise.
+/// Default size of a call of the block tests.
 const BLOCK: Bytes = Bytes::kib(8);
-/// The tests of single bytes move so much. bonnie++(8) says 20 MiB, and 2.00a was seen (strace) to
-/// make 3,145,728 calls whatever the size of its file.
+/// Bytes of the tests of single bytes. bonnie++(8) says 20 MiB, and 2.00a was seen (strace) to make 3,145,728 calls
+/// whatever the size of its file.
 const CHARS: Bytes = Bytes::mib(3);
 /// Number of seeks over all seekers.
 const SEEKS: u64 = 8192;
@@ -22,11 +22,11 @@ const SEEKS: u64 = 8192;
 const SEEKERS: u32 = 5;
 /// Number of small files.
 const FILES: u32 = 16 * 1024;
-/// The large file is so many times the memory, so that the page cache cannot hold most of it.
+/// Size of the large file as a multiple of the memory, so that the page cache cannot hold most of it.
 const TIMES_MEMORY: u64 = 2;
-/// Of a file system this part stays free where nobody has said how much to write.
+/// Part of a file system, one in so many, that stays free where no size was given.
 const KEPT_FREE: u64 = 20;
-/// Bytes that a small file takes of a disk beside its data, at most: an inode and its name.
+/// Maximum number of bytes that a small file takes of a disk beside its data: an inode and its name.
 const BESIDE_DATA: u64 = 4096;
 
 /// Operation on each file.
@@ -61,7 +61,7 @@ pub(super) enum Test {
 }
 
 impl Test {
-    /// All of them, in the order in which they are made.
+    /// All tests, in the order in which they are run.
     pub(super) const ALL: [Test; 12] = [
         Test::CharWrite,
         Test::BlockWrite,
@@ -77,7 +77,7 @@ impl Test {
         Test::Files(Round::Random, FileOp::Delete),
     ];
 
-    /// The phase's name: the readers of Bonnie++'s CSV give the same to its tests.
+    /// Name of the phase: the readers of Bonnie++'s CSV give the same to its tests.
     pub(super) fn name(self) -> &'static str {
         match self {
             Test::CharWrite => "char-write",
@@ -95,7 +95,7 @@ impl Test {
         }
     }
 
-    /// The test that makes what this one works on.
+    /// The test that makes the files which this one needs.
     fn needs(self) -> Option<Test> {
         match self {
             Test::Rewrite | Test::CharRead | Test::BlockRead | Test::Seeks => {
@@ -122,7 +122,7 @@ pub(super) struct Files {
     /// Sizes are drawn from `smallest` to `largest`.
     pub(super) smallest: Bytes,
     pub(super) largest: Bytes,
-    /// In so many directories; 0 is none of their own.
+    /// Number of directories that the files are spread over; 0 where all lie in the folder itself.
     pub(super) directories: u32,
 }
 
@@ -247,7 +247,7 @@ impl Tests {
         !self.list.iter().all(other)
     }
 
-    /// The most data that is written and not yet gone, small files aside.
+    /// Maximum amount of data that is on the disk at one time, small files aside.
     pub(super) fn data(&self) -> Bytes {
         if self.has_large_file() {
             // The file of single bytes is gone when this is begun, and is no larger.
@@ -271,7 +271,7 @@ impl Tests {
         self.list.iter().map(of_test).max().unwrap_or(0)
     }
 
-    /// Checks that all fits where it is to be written: data, and files by number.
+    /// Checks that everything fits where it is to be written: data, and the number of files.
     ///
     /// # Errors
     /// Says what does not fit, and what to give instead.
@@ -299,7 +299,7 @@ impl Tests {
         }
     }
 
-    /// Checks that all data fits into `space`, which it does not fill unless it is told to: others may live on it.
+    /// Checks that all data fits into `space`, of which a part stays free unless a size was given: others may use it.
     ///
     /// # Errors
     /// Says how much is needed, and what to give instead.
@@ -414,7 +414,7 @@ impl Tests {
     }
 }
 
-/// The small files that `args` ask for.
+/// The small files that `args` request.
 fn files(args: &BenchArgs) -> Result<Files, String> {
     let sizes = args.file_size.unwrap_or_default();
     if sizes.largest > Bytes::gib(1) {

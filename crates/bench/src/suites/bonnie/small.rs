@@ -17,7 +17,7 @@ use crate::test_folder::names::{self, Round};
 /// Data moves in pieces of at most this size.
 const PIECE: Bytes = Bytes::kib(64);
 
-/// One of the files.
+/// A small file.
 struct Entry {
     directory: usize,
     name: CString,
@@ -27,7 +27,7 @@ struct Entry {
 /// The files of a round.
 pub(super) struct SmallFileSet {
     folder: Folder,
-    /// Those in the folder that the files are spread over; empty where they lie in itself.
+    /// Directories in the folder that the files are spread over; empty where all lie in the folder itself.
     directories: Vec<OwnedFd>,
     entries: Vec<Entry>,
     round: Round,
@@ -38,7 +38,7 @@ pub(super) struct SmallFileSet {
     created: Cell<usize>,
 }
 
-/// Removes what was created and is still there, by its names alone.
+/// Removes the files that were created and still exist, by their names alone.
 impl Drop for SmallFileSet {
     fn drop(&mut self) {
         for entry in &self.entries[..self.created.get()] {
@@ -211,8 +211,7 @@ impl SmallFileSet {
         Ok(true)
     }
 
-    /// Ends a test: Bonnie++ calls sync(2) where it changed something. Here it is the one file system, since
-    /// others are nobody's business.
+    /// Ends a test: Bonnie++ calls sync(2) where it changed something. Here only the one file system is synced.
     fn end(&self, op: FileOp, timer: &mut Timer<'_>) -> Result<bool, EngineError> {
         if op != FileOp::Stat {
             let flush = || retry_on_intr(|| syncfs(self.folder.as_fd()));
@@ -252,8 +251,8 @@ impl Task for Creation<'_> {
     }
 }
 
-/// Does it to the files in the order in which their directories list them. Whatever else somebody
-/// put there is passed over.
+/// Applies an operation to the files in the order in which their directories list them. Foreign files are passed
+/// over.
 struct ListedOrder<'a> {
     small: &'a mut SmallFileSet,
     op: FileOp,
@@ -295,7 +294,7 @@ fn listing_failed(errno: Errno) -> EngineError {
     calls::call_error("listing the directory of the small files", errno)
 }
 
-/// Does it to each file, in an order that nobody can foresee.
+/// Applies an operation to each file, in random order.
 struct RandomOrder<'a> {
     small: &'a mut SmallFileSet,
     op: FileOp,

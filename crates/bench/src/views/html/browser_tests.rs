@@ -91,7 +91,7 @@ fn the_pointer_names_the_rate_and_the_latency_that_it_is_on() {
     assert!(share.contains(" % within "), "{share}");
 }
 
-/// Without this, a console and a log that stay empty would prove nothing.
+/// Checks that the tests notice an error and a request: otherwise an empty console and log would prove nothing.
 #[test]
 fn chromium_tests_would_notice_an_error_and_a_request() {
     let page = "<img src=\"http://elsewhere.test/pixel\"><script>missing()</script>";

@@ -5,7 +5,7 @@ use record::{Origin, Run};
 use super::names::Subject;
 use ui::format;
 
-/// One fact.
+/// A fact, with its value for each run.
 pub(super) struct FactRow {
     pub(super) name: &'static str,
     /// A value for each run, or a single one where all runs agree.
@@ -24,7 +24,7 @@ impl FactRow {
     }
 }
 
-/// All facts.
+/// The table of all facts.
 pub(super) struct FactTable {
     /// Short id and colour of each run.
     pub(super) runs: Vec<(String, usize)>,

@@ -7,7 +7,7 @@ use super::header::{FindingLine, finding_line};
 use super::names::Subject;
 use crate::figures::{FlowFigures, PhaseFigures};
 
-/// One run's part in a group of phases.
+/// Part of one run in a group of phases.
 pub(super) struct Member<'a> {
     pub(super) subject: &'a Subject<'a>,
     pub(super) phase: &'a Phase,
@@ -61,7 +61,7 @@ impl<'a> Group<'a> {
         self.directions_where(|_| true)
     }
 
-    /// The directions that any member has a flow in which `wanted` accepts.
+    /// Directions in which any member has a flow that `wanted` accepts.
     pub(super) fn directions_where(&self, wanted: impl Fn(&Flow) -> bool) -> Vec<Direction> {
         let in_any = |direction: &Direction| {
             self.members

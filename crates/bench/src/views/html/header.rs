@@ -1,4 +1,4 @@
-//! The head of the report: what was measured, when and where, and what it is worth.
+//! The head of the report: what was measured, when and where, with the verdict and the findings.
 
 use record::{Finding, Origin};
 
@@ -20,7 +20,7 @@ pub(super) struct RunCard {
     pub(super) colour: usize,
     pub(super) short: String,
     pub(super) target: String,
-    /// Name and value of what identifies the run, in the order in which it is shown.
+    /// Name and value of each fact that identifies the run, in the order in which it is shown.
     pub(super) identity: Vec<(&'static str, String)>,
     pub(super) verdict: &'static str,
     pub(super) sign: &'static str,

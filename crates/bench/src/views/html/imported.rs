@@ -11,7 +11,7 @@ use ui::format;
 /// View of one imported run.
 pub(super) struct ImportedView {
     pub(super) tool: String,
-    /// Name and value of what identifies the run, in the order in which it is shown.
+    /// Name and value of each fact that identifies the run, in the order in which it is shown.
     pub(super) identity: Vec<(&'static str, String)>,
     pub(super) verdict: &'static str,
     pub(super) sign: &'static str,

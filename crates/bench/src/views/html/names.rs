@@ -1,4 +1,4 @@
-//! Names of the runs of a report: a short id that tells them apart, and a label.
+//! Names of the runs of a report: a short id that distinguishes them, and a label.
 
 use record::Run;
 
@@ -6,18 +6,18 @@ use crate::conclusion::Conclusion;
 
 /// The longest host and target that a label holds.
 const PLACE_CHARS: usize = 28;
-/// The longest short id. Ours fit; an imported run's id can be anything.
+/// Maximum length of a short id. Ids of this program fit; an imported run's id can be anything.
 const SHORT_CHARS: usize = 24;
 
 /// A run of the report.
 pub struct Subject<'a> {
-    /// Its place among the runs of the report, which decides its colour.
+    /// Place of the run in the report, which decides its colour.
     pub slot: usize,
     /// The run.
     pub run: &'a Run,
-    /// Its figures and findings.
+    /// Figures and findings of the run.
     pub conclusion: &'a Conclusion,
-    /// Enough of its id to tell it from the others.
+    /// Enough of its id to distinguish it from the others.
     pub short: String,
     /// Name in a legend: the short id, and host and target as far as there is room.
     pub label: String,
@@ -47,7 +47,7 @@ pub(super) fn subjects(runs: &[(Run, Conclusion)]) -> Vec<Subject<'_>> {
         .collect()
 }
 
-/// The characters that end an id of ours; another id as it is.
+/// The characters that end an id of this program; another id as it is.
 fn last_part(id: &str) -> &str {
     match id.rsplit_once('-') {
         Some((_, end)) if !end.is_empty() => end,

@@ -8,7 +8,7 @@ use super::header::FindingLine;
 use page::{ChartView, Figures};
 use ui::format;
 
-/// One run's part of a phase.
+/// Part of one run in a phase.
 pub(super) struct MemberView {
     pub(super) short: String,
     pub(super) colour: usize,

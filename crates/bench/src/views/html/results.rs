@@ -17,7 +17,7 @@ pub(super) struct Cell {
     pub(super) span: usize,
 }
 
-/// One direction of one run's phase.
+/// Row of one direction of a phase of one run.
 pub(super) struct ResultRow {
     /// The direction, in the first row that is about it.
     pub(super) direction: Option<Cell>,
@@ -44,7 +44,7 @@ pub(super) struct FindingMark {
     pub(super) of: String,
 }
 
-/// One phase's rows.
+/// Rows of a phase.
 pub(super) struct PhaseRows {
     pub(super) name: String,
     pub(super) anchor: String,
@@ -146,7 +146,7 @@ fn marks(group: &Group<'_>) -> Vec<FindingMark> {
         .collect()
 }
 
-/// Adds a row for each member that `row` knows something of, under one heading.
+/// Adds a row for each member for which `row` gives one, under one heading.
 fn add_rows(
     rows: &mut Vec<ResultRow>,
     heading: &str,
@@ -255,8 +255,8 @@ fn interval(estimate: Estimate) -> String {
     }
 }
 
-/// The kernel's counts on the device meanwhile, as "operations a second × average size". It counts what it
-/// sent after splitting and merging, and it does not know of commits.
+/// The kernel's counts on the device meanwhile, as "operations a second × average size". They are taken after
+/// splitting and merging, and do not know commits.
 fn kernel(phase: &Phase, direction: Direction) -> String {
     let Some((total, seconds)) = device_totals(phase) else {
         return String::new();

@@ -4,7 +4,7 @@ use super::*;
 use crate::views::sample;
 use ui::output::OutputFormat;
 
-/// A path that tries to get out of wherever it is put.
+/// A path that would break out of any HTML context that does not escape it.
 const HOSTILE: &str =
     "/srv/</script><img src=x onerror=\"document.title='owned'\">'&amp;%{x}données\u{202e}☃";
 

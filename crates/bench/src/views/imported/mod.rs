@@ -1,5 +1,5 @@
-//! Views of imported runs: the same tables and documents as for runs of our own, with a dash or a null where
-//! the tool did not say.
+//! Views of imported runs: the same tables and documents as for measured runs, with a dash or a null where the tool
+//! does not give a value.
 
 pub(crate) mod json;
 mod rows;

@@ -4,10 +4,10 @@ use record::{FlowSummary, ImportedRun, PhaseSummary};
 
 use ui::format::{latency, number};
 
-/// Text for a figure that the tool did not tell.
+/// Text for a figure that the tool does not give.
 const UNKNOWN: &str = "–";
 
-/// One kind of request of one phase.
+/// Row of one kind of request of a phase.
 pub(crate) struct ImportedRow {
     /// The phase's name.
     pub phase: String,

@@ -97,7 +97,7 @@ fn level(plan: &Plan, at: f64) -> f64 {
     }
 }
 
-/// One direction while its phase is drawn.
+/// A direction while its phase is drawn.
 struct Draw {
     direction: Direction,
     share: f64,

@@ -84,14 +84,14 @@ const CASES: [Case; 18] = [
 /// Figures of one run.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
-    /// Throughput of the foreground, as a share of what it has alone.
+    /// Throughput of the foreground, as a share of its throughput alone.
     throughput: f64,
     /// p99.9 as a multiple.
     p999: f64,
     p99: f64,
-    /// Time, as a multiple of what the rest of the device forces.
+    /// Time, as a multiple of the time that the rest of the device allows.
     times: f64,
-    /// Least bytes of the background in ten seconds.
+    /// Minimum number of bytes of the background in ten seconds.
     least: f64,
     /// Share of the windows of five seconds, after the first two, in which the p99 that was asked for was kept.
     kept: f64,

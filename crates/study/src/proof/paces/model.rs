@@ -7,7 +7,7 @@ use crate::simulate::Rng;
 pub(super) const BLOCK: f64 = (64 << 10) as f64;
 /// Size of a request of the foreground, and of a probe.
 const PAGE: f64 = 4096.0;
-/// The controller is asked so often.
+/// Interval at which the controller is called, in seconds.
 const TICK_S: f64 = 0.02;
 /// The background notes that a request has completed up to so much later than the kernel.
 const NOTED_S: f64 = 0.000_2;
@@ -36,7 +36,7 @@ pub(super) enum Kind {
 pub(super) enum Load {
     /// Requests a second at random moments, as a share of what the device can do.
     Open(f64),
-    /// The same in bursts: so many seconds with, and so many without.
+    /// Bursts of such load: so many seconds with it, and so many without.
     Bursts(f64, f64, f64),
     /// The same over a day of so many seconds, between a tenth of it and all.
     Diurnal(f64, f64),
@@ -52,7 +52,7 @@ pub(super) struct Case {
     pub(super) load: Load,
     /// Standard deviation of the latency's logarithm.
     pub(super) scatter: f64,
-    /// The host stands still for up to 0.15 s so many times a minute.
+    /// Number of times a minute that the host stands still for up to 0.15 s.
     pub(super) stalls: f64,
     pub(super) asked: Targets,
 }
@@ -60,7 +60,7 @@ pub(super) struct Case {
 /// Result of a run.
 #[derive(Clone, Debug)]
 pub(super) struct PacedRun {
-    /// When each request of the foreground was made, and its latency.
+    /// Time at which each request of the foreground was made, and its latency.
     pub(super) made_s: Vec<f64>,
     pub(super) latencies: Vec<f64>,
     /// Bytes a second of the background, for each second.
@@ -118,7 +118,7 @@ impl Device {
         }
     }
 
-    /// A request to a queue at a moment; gives when it comes back.
+    /// Adds a request to a queue at a moment; returns the time of its completion.
     fn serve(&mut self, at: f64, queue: usize, is_block: bool) -> f64 {
         let at = match self
             .stalls
@@ -159,7 +159,7 @@ impl Device {
     }
 }
 
-/// The moments at which the foreground asks.
+/// Times at which the foreground issues requests.
 struct Clients {
     load: Load,
     capacity: f64,

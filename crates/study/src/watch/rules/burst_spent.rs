@@ -20,23 +20,23 @@ use crate::watch::history::{Point, jitter, mean_known, mean_of, variation};
 use crate::watch::members::arrays;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// Points that it looks back, and interval of its observations.
+/// Number of points that are examined, and interval of the observations.
 const WINDOW: usize = 240;
 const EVERY: u64 = 10;
-/// The first level must have been held for so long, and the second, in seconds.
+/// Minimum time for which the first and the second level must have been held, in seconds.
 const BEFORE_S: f64 = 45.0;
 const AFTER_S: f64 = 15.0;
 /// The second level is at most this share of the first.
 const LOWER: f64 = 0.75;
-/// It varies no more than this share of itself, alongside jitter.
+/// Maximum variation of the second level as a share of itself, alongside jitter.
 const FLAT: f64 = 0.05;
 /// Share of the demand that must still be there.
 const STILL: f64 = 0.7;
-/// Requests must take so many times as long as before.
+/// Minimum ratio of the latency to that before.
 const SLOWER: f64 = 1.15;
 /// Sizes and mixes within this factor are the same.
 const ALIKE: f64 = 1.5;
-/// It is over when so much of the first level is reached again.
+/// Share of the first level at which the event is over.
 const RECOVERED: f64 = 0.9;
 /// Number of points that are examined for that.
 const LATELY: usize = 10;
@@ -95,7 +95,7 @@ impl Rule for BurstSpent {
 }
 
 impl LostLevel {
-    /// True if the level is still low, and more still wanted.
+    /// True if the level is still low, and the programs still want more.
     fn lasts(&self, points: &[Point]) -> bool {
         let tail = &points[points.len().saturating_sub(LATELY)..];
         Level::of(tail).is_some_and(|now| {
@@ -155,7 +155,7 @@ fn find(points: &[Point]) -> Option<LostLevel> {
     })
 }
 
-/// The level that was lost at a point, if it is one by which burst credit ends.
+/// The level that was lost at a point, if burst credit ended there.
 fn lost_at(points: &[Point], at: usize, rate: fn(&Point) -> f64) -> Option<LostLevel> {
     let (first, second) = points.split_at(at);
     let seconds = |points: &[Point]| points.iter().map(|point| point.seconds).sum::<f64>();

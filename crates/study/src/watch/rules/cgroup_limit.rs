@@ -14,11 +14,11 @@ use record::{Bytes, Severity, Subject};
 use crate::watch::format::{digits, percent};
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// Time that it looks back, in seconds, and the least number of samples.
+/// Time that is examined, in seconds, and least number of samples.
 const WINDOW_S: f64 = 5.0;
 const LEAST: usize = 3;
-/// A group that uses so much of its limit is at it. The kernel grants in slices of 100 ms, and what a slice leaves
-/// may be lost.
+/// Share of its limit from which a group is at it. The kernel grants in slices of 100 ms, and the rest of a slice may
+/// be lost.
 const AT: f64 = 0.9;
 /// Share of the time for which tasks wait.
 const WAITS: f64 = 0.1;
@@ -27,7 +27,7 @@ const ADVICE: &str = "A faster disk does not help. Raise the limit (io.max or bl
                       sets by IOReadIOPSMax= and similar, container runtimes by --device-read-iops) or reduce the \
                       load.";
 
-/// A limit: whose, on what, of what.
+/// A limit: its group, its device and its kind.
 type Key = (Arc<str>, DeviceNumber, LimitKind);
 
 /// A group's use in an interval.

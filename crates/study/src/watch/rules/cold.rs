@@ -22,11 +22,11 @@ use crate::watch::rule::{Rule, RuleInput, Sighting};
 
 const WINDOW_S: f64 = 15.0;
 const LEAST_POINTS: usize = 8;
-/// Fewer reads say nothing.
+/// Minimum number of reads for a conclusion.
 const LEAST_READS: f64 = 30.0;
 /// Multiple of the disk's own latency that is slow.
 const SLOW: f64 = 4.0;
-/// And at least so many seconds.
+/// Minimum latency that is slow, in seconds.
 const LEAST_S: f64 = 0.003;
 /// Latency that is slow where nothing better is known, in seconds, for one request at a time: two that share
 /// a low cap wait as long. A mechanical disk in good health takes some 15 ms for a read at a random place,
@@ -39,14 +39,14 @@ const BEYOND_WRITES: f64 = 2.0;
 const ALONE: f64 = 1.3;
 /// Multiple of the wait of its siblings that is slow among them, as for `slow-member`.
 const ALONE_SLOW: f64 = 2.0;
-/// More in flight than this may be why they wait.
+/// Requests in flight above which the queue may be why reads wait.
 const FEW: f64 = 5.0;
-/// The disk must have been seen to do so many times as much at the fast wait, where anything was seen:
-/// then the load of now is not why it is slow. The margin is for chance.
+/// Factor on the present load that the disk must have been seen to do at the fast wait, where anything was seen: then
+/// the load is not why it is slow. The margin is for chance.
 const IDLE: f64 = 1.25;
-/// A rate that varies less is held by something.
+/// Variation of a rate below which something holds it.
 const WANDERS: f64 = 0.05;
-/// The best waits are those of so many points in a row, with so many reads.
+/// Number of points in a row, and of reads in them, for the best waits.
 const RUN: usize = 5;
 const RUN_READS: f64 = 20.0;
 
@@ -185,7 +185,7 @@ fn best_reads(points: &[Point], size: f64) -> Option<(f64, f64)> {
         .min_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-/// True if the other members of an array that this is one of read much faster meanwhile.
+/// True if the other members of an array that the device belongs to read much faster meanwhile.
 fn is_alone(slow: &SlowReads, id: DeviceId, points: usize, now: &RuleInput<'_>) -> bool {
     let with_it = |array: &&DeviceSample| array.device.lies_on.contains(&id);
     arrays(now.sample).filter(with_it).any(|array| {

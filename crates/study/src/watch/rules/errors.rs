@@ -45,13 +45,13 @@ struct Corrected {
 #[derive(Default)]
 pub(super) struct Errors {
     logged: HashMap<Subject, LoggedErrors>,
-    /// Of each member of each array.
+    /// Corrections on each member of each array.
     corrected: HashMap<(DeviceId, String), Corrected>,
     /// The arrays that were seen whole.
     whole: HashSet<DeviceId>,
 }
 
-/// An event of the log ends when it was silent for so long.
+/// Time without a new line after which an event of the log ends.
 const SILENCE: Nanos = Nanos::from_secs(60);
 
 impl Rule for Errors {
@@ -110,8 +110,8 @@ fn of_log(subject: Subject, device: Option<&DeviceSample>, errors: &LoggedErrors
     }
 }
 
-/// The device that the kernel's log means. Of NVMe it names the controller, as `nvme2`, or one of
-/// several paths, as `nvme2c1n1`; the disk is `nvme2n1`.
+/// The device that the kernel's log refers to. For NVMe it names the controller, as `nvme2`, or one of several paths,
+/// as `nvme2c1n1`; the disk is `nvme2n1`.
 fn meant<'a>(name: &str, sample: &'a Sample) -> Option<&'a DeviceSample> {
     if let Some(device) = sample.named(name) {
         return Some(device);
@@ -154,8 +154,8 @@ impl Errors {
         errors.seen = at;
     }
 
-    /// All that is wrong with an array, as one: what it lacks, what md corrected and what the log said
-    /// of it lately.
+    /// Reports all errors of an array as one event: the members that it lacks, what md corrected and what the
+    /// kernel's log said of it lately.
     fn of_array(
         &mut self,
         array: &DeviceSample,
@@ -200,7 +200,7 @@ impl Errors {
         is_now.then_some(sighting)
     }
 
-    /// Errors of a member that md corrected lately.
+    /// Errors of a member that md corrected in the last samples.
     fn corrected(
         &mut self,
         array: DeviceId,
@@ -228,7 +228,7 @@ impl Errors {
     }
 }
 
-/// Members that are missing or were given up: what to say, and how many are missing.
+/// Members that are missing or were given up: the sentence about them, and their number.
 fn trouble(array: &DeviceSample, state: &ArraySample) -> Option<(String, u32)> {
     let faulty: Vec<&str> = state
         .members

@@ -18,12 +18,12 @@ const WINDOW_S: f64 = 30.0;
 const LEAST_POINTS: usize = 10;
 /// Multiple of the others' load that is out of balance.
 const MORE: f64 = 1.5;
-/// In a single point so many times, and in most of them.
+/// Multiple of the others' load in a single point, and the share of the points that must reach it.
 const MORE_IN_POINT: f64 = 1.25;
 const MOST: f64 = 0.8;
-/// The difference must be so many times what chance makes of counts (Poisson).
+/// Multiple of the chance variation of counts (Poisson) that the difference must reach.
 const CHANCE: f64 = 6.0;
-/// Fewer requests on the busiest member say nothing.
+/// Minimum number of requests a second on the busiest member for a conclusion.
 const LEAST_OPS: f64 = 10.0;
 
 const ADVICE: &str = "The array is no faster than this member. Look for one hot file or table, and for \

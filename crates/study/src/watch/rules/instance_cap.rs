@@ -12,11 +12,11 @@ use crate::watch::page::{Pages, TimeOverCap};
 use crate::watch::plateaus::{HeldRate, at_work, calm_variation, held_in, least_wait, window};
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// The counters are examined every so many points.
+/// Number of points from one test of the counters to the next.
 const EVERY: u64 = 5;
 /// Number of observations in a row that must show it.
 const OBSERVATIONS: u32 = 2;
-/// A disk must vary so many times as much as the sum.
+/// Minimum ratio of a disk's variation to that of the sum.
 const WILDER: f64 = 3.0;
 /// A disk with less than this share of the sum is left out of that.
 const COUNTS: f64 = 0.1;
@@ -137,7 +137,7 @@ fn by_counters(held: &HeldRate, sighting: Sighting) -> Sighting {
     }
 }
 
-/// The level at which the disks are held together, if they are and none is by itself.
+/// The level at which the disks are held together, if they are and none is held by itself.
 fn held_together(now: &RuleInput<'_>) -> Option<HeldRate> {
     let series: Vec<(DeviceId, &[Point])> = now
         .disks()

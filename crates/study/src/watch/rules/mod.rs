@@ -26,9 +26,9 @@ use super::rule::{Rule, Settings};
 pub(crate) enum FindingMeaning {
     /// The disk, or what runs on it, changed.
     Changed,
-    /// It reached a limit: a lower limit or more I/O.
+    /// The disk reached a limit: a lower limit or more I/O.
     AtALimit,
-    /// It is used in another way.
+    /// The disk is used in another way.
     HowItIsUsed,
 }
 
@@ -44,7 +44,7 @@ macro_rules! events {
         }
 
         impl EventCode {
-            /// All of them.
+            /// All codes.
             pub const ALL: &[EventCode] = &[$(EventCode::$name),+];
 
             /// The word for it in tables and JSON.
@@ -54,14 +54,14 @@ macro_rules! events {
                 }
             }
 
-            /// Its meaning, as a sentence.
+            /// Meaning of the event, as a sentence.
             pub fn meaning(self) -> &'static str {
                 match self {
                     $(EventCode::$name => concat!($($doc),+).trim_start(),)+
                 }
             }
 
-            /// Its meaning for the question whether the disk changed.
+            /// Meaning of the event for the question whether the disk changed.
             pub(crate) fn finding_meaning(self) -> FindingMeaning {
                 match self {
                     $(EventCode::$name => FindingMeaning::$finding,)+

@@ -8,7 +8,7 @@ use record::{Nanos, Severity, Subject};
 use crate::watch::format::digits;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// It lasts until a device of the name is there again, but no longer than this.
+/// Longest time for which the event lasts, if no device of the name appears again.
 const LONGEST: Nanos = Nanos::from_secs(600);
 
 const ADVICE: &str = "Requests in flight have failed, and devices on top of it lack a member. If it was not removed on \

@@ -29,26 +29,26 @@ const LEAST_CALM: usize = 20;
 /// Points of work that are examined.
 const DURING_S: f64 = 10.0;
 const LEAST_DURING: usize = 5;
-/// As many points of pressure.
+/// Points of pressure that are examined.
 const LATELY: usize = 10;
-/// Waits so many times as long hurt.
+/// Multiple of the wait without work from which the work harms the foreground.
 const LONGER: f64 = 2.0;
-/// By so many seconds at least.
+/// Minimum difference of waits that is reported, in seconds.
 const WORTH_NAMING_S: f64 = 0.001;
-/// With more load than so many times that of before, the load may be the reason.
+/// Multiple of the load before, above which the load may be the reason.
 const LOAD: f64 = 1.3;
-/// Share of the rate before to which it must fall, where waits do not show it,
+/// Share of the rate before, to which the rate must fall where waits do not show the harm.
 const LESS: f64 = 0.6;
-/// within so many points of the work's beginning, compared with as many just before it,
+/// Number of points from the work's beginning in which it must fall, compared with as many just before it.
 const AT_ONCE: usize = 10;
-/// but not below this: an idle array has no foreground to slow down.
+/// Minimum rate in requests a second after the fall: an idle array has no foreground to slow down.
 const STILL_ASKED_OPS: f64 = 1.0;
-/// The last point without work may come so many before the first with it.
+/// Maximum number of points between the last one without work and the first with it.
 const FOLLOWS: u64 = 3;
-/// Programs wait for so much of the time then, and nearly as much as before.
+/// Share of the time for which programs must wait then, and least ratio to the share before.
 const PRESSURE: f64 = 0.3;
 const AS_MUCH: f64 = 0.8;
-/// An array with fewer requests has no foreground to slow down.
+/// Minimum number of requests a second: with fewer there is no foreground to slow down.
 const LEAST_OPS: f64 = 5.0;
 
 const ADVICE: &str = "The check or rebuild takes I/O from the foreground. Slow it down (sync_speed_max of the array in sysfs, or \
@@ -73,7 +73,7 @@ struct CalmPoint {
     part: FlowPoint,
     /// Share of the time for which programs waited for disks, as far as it is known.
     pressure: Option<f64>,
-    /// Its number among all points.
+    /// Number of the point among all points.
     number: u64,
 }
 
@@ -146,7 +146,7 @@ impl Rule for ScrubHurts {
     }
 }
 
-/// Adds the newest, and drops the oldest beyond so many.
+/// Adds the newest value, and drops the oldest beyond `most`.
 fn push<T>(queue: &mut VecDeque<T>, newest: T, most: usize) {
     queue.push_back(newest);
     if queue.len() > most {

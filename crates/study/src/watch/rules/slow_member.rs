@@ -27,32 +27,31 @@ use crate::watch::members::{MemberLoad, arrays, is_rebuilt, sides};
 use crate::watch::plateaus::least_wait;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// Time that it looks back, in seconds, and the least number of points.
+/// Time that is examined, in seconds, and least number of points.
 const WINDOW_S: f64 = 20.0;
 const LEAST_POINTS: usize = 8;
 /// Multiple of the siblings' wait that is slow.
 const SLOW: f64 = 2.0;
-/// Of two members it is unknown which is normal; the faster one is assumed to be.
+/// The same multiple where there are two members: it is unknown which is normal, and the faster one is assumed to be.
 const SLOW_OF_TWO: f64 = 3.0;
-/// A point counts as slow with so many times the siblings' wait, and most must.
+/// Multiple of the siblings' wait from which a point counts as slow, and the share of slow points.
 const SLOW_POINT: f64 = 1.4;
 const MOST: f64 = 0.8;
-/// A member with no more than so many times the siblings' requests, of no more than so many times
-/// their size, gets as many requests as they do.
+/// Factor up to which a member's requests, and their size, match those of its siblings.
 const MATCHED: f64 = 1.5;
-/// A difference below this, in seconds, does no harm; and the kernel counts in milliseconds.
+/// Difference in seconds below which a wait does no harm; the kernel counts in milliseconds.
 const WORTH_NAMING_S: f64 = 0.0003;
-/// With no more in flight, or with answers as quick as this, in seconds, there is no queue that lasts. Siblings
-/// of a member that is half as fast as they are idle for half of the time, and have one in flight on average
-/// (as a queue with that load has), or fewer.
+/// Requests in flight, and wait in seconds, up to which there is no queue that lasts. Siblings of a member that is
+/// half as fast as they are idle for half of the time, and have one in flight on average (as a queue with that load
+/// has), or fewer.
 const QUEUE: f64 = 1.5;
 const LONG_S: f64 = 0.004;
 /// Multiple of their least wait at which requests wait for each other.
 const QUEUEING: f64 = 2.0;
-/// Waits that vary more from point to point and from one sibling to another, as a share of their mean,
+/// Variation of waits from point to point and from one sibling to another, as a share of their mean, above which they
 /// depend on queues.
 const STEADY: f64 = 0.3;
-/// Fewer requests a second say nothing about a member.
+/// Minimum number of requests a second for a conclusion about a member.
 const LEAST_OPS: f64 = 2.0;
 
 const ADVICE: &str = "All members wait for this one. Compare it with the others (disksmith bench), \

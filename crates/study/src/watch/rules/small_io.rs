@@ -17,7 +17,7 @@ const LEAST_POINTS: usize = 10;
 const SMALL: f64 = 6144.0;
 /// Fewer a second are no load.
 const MANY: f64 = 100.0;
-/// The disk must be busy for so much of the time, and have something in flight.
+/// Share of the time for which the disk must be busy, with something in flight.
 const BUSY: f64 = 0.9;
 const IN_FLIGHT: f64 = 0.9;
 

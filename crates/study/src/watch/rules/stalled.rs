@@ -12,22 +12,22 @@ use record::{Nanos, Severity};
 use crate::watch::format::time;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// Busy so much of the time is busy all of it, but for the clock's error.
+/// Share of busy time that is all of it, but for the clock's error.
 const ALWAYS: f64 = 0.98;
 
 const ADVICE: &str = "The disk or the path to it hangs, and the programs that use it are blocked. Check the \
                       volume's status in the cloud and the kernel's log; if it does not recover, \
                       fail the member or detach the volume.";
 
-/// Looks for devices of which nothing comes back.
+/// Rule for devices on which nothing completes.
 pub(super) struct Stalled {
     least: Nanos,
-    /// Time since which nothing completed, of those with something in flight.
+    /// Time since which nothing completed, for each device with something in flight.
     since: HashMap<DeviceId, SampleTime>,
 }
 
 impl Stalled {
-    /// `least`: nothing must complete for so long.
+    /// `least`: time without completions from which a device has stalled.
     pub(super) fn new(least: Nanos) -> Stalled {
         Stalled {
             least,

@@ -16,7 +16,7 @@ use crate::watch::page::{Pages, TimeOverCap};
 use crate::watch::plateaus::{HeldRate, held, window};
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// The counters are examined every so many points: neighbouring answers are nearly the same.
+/// Number of points from one test of the counters to the next: neighbouring results are nearly the same.
 const EVERY: u64 = 5;
 /// Number of observations in a row that must show it.
 const OBSERVATIONS: u32 = 2;
@@ -31,7 +31,7 @@ const ADVICE_STORE: &str = "Requests wait for the limit, not for the disk, and t
 #[derive(Default)]
 pub(super) struct VolumeCap {
     pages: Pages,
-    /// Results of the last observations of the counters, and number in a row that showed it.
+    /// Level found by the last tests of the counters, and the number in a row that found it.
     held: HashMap<DeviceId, (u32, HeldRate)>,
 }
 

@@ -10,7 +10,7 @@ use record::{Bytes, Nanos, Severity, Subject};
 use crate::watch::format::percent;
 use crate::watch::rule::{Rule, RuleInput, Sighting};
 
-/// It must last so long.
+/// Minimum time for which the condition must last.
 const LEAST: Nanos = Nanos::from_secs(3);
 
 const ADVICE: &str = "Writes to files now proceed at the speed of the disks. Lower vm.dirty_background_bytes so that \

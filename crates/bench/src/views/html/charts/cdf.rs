@@ -56,7 +56,7 @@ impl Curve {
     }
 }
 
-/// A quantile as a percentile, with as many digits as its distance from 100 % asks for.
+/// A quantile as a percentile, with as many digits as its distance from 100 % requires.
 fn percentile(quantile: f64) -> String {
     // The addition keeps 0.9999 at four nines, which binary fractions put just below.
     let nines = 1e-6 - (1.0 - quantile).log10();

@@ -15,8 +15,7 @@ const ROWS: f64 = 64.0;
 /// The finest rows, in parts of a decade: a histogram's own buckets are a third as wide.
 const FINEST: f64 = 48.0;
 
-/// The rows of the maps that are seen side by side: latencies from `low`, cut into equal parts of
-/// the logarithm.
+/// Rows of the maps that are shown side by side: latencies from `low`, divided into equal parts of the logarithm.
 struct Rows {
     fastest: u64,
     slowest: u64,
@@ -54,8 +53,7 @@ impl Rows {
     }
 }
 
-/// One map: requests a second by row and column, as decimal logarithms; `None` where there were
-/// none.
+/// A heat map: requests a second by row and column, as decimal logarithms; `None` where there were none.
 struct Map {
     times: Vec<f64>,
     rates: Vec<Vec<Option<f64>>>,

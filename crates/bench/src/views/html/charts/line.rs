@@ -6,8 +6,8 @@ use page::plot::{Dash, Line};
 
 use super::super::groups::Member;
 
-/// Look of the lines of one run and direction. Colour is the run's; where there is only one run it is the
-/// direction's, which the dash tells apart as well.
+/// Look of the lines of one run and direction. The colour is the run's; where there is only one run it is the
+/// direction's. The dash shows the direction too.
 pub(super) struct Style {
     pub(super) colour: usize,
     pub(super) dash: Dash,
@@ -51,8 +51,8 @@ impl Style {
     }
 }
 
-/// Name of a line in a legend: the run where there are several, and the direction where there are several of
-/// those; then the run's short id has to do, for want of room.
+/// Name of a line in a legend: the run where there are several, and the direction where there are several; then the
+/// run's short id is used, for want of room.
 pub(super) fn line_name(member: &Member<'_>, direction: Option<&str>, runs: usize) -> String {
     match (runs > 1, direction) {
         (true, Some(direction)) => plain(&format!("{} {direction}", member.subject.short)),

@@ -15,7 +15,7 @@ use record::Direction;
 
 use super::groups::Group;
 
-/// All charts of a group of phases, of a report on `runs` runs.
+/// Charts of a group of phases, of a report on `runs` runs.
 pub(super) fn all(group: &Group<'_>, runs: usize) -> Vec<Chart> {
     let directions = directions_over_time(group);
     let mut charts = Vec::new();
@@ -31,8 +31,8 @@ pub fn distribution(group: &Group<'_>, direction: Direction, runs: usize) -> Opt
     cdf::of(group, &[direction], runs)
 }
 
-/// The directions whose course is shown. Where each write is followed by an fdatasync, a commit
-/// is both, and its course says it all; an fdatasync at the end has no course.
+/// Directions that are shown over time. Where each write is followed by an fdatasync, only commits are shown, which
+/// are both; a single fdatasync at the end is not shown.
 fn directions_over_time(group: &Group<'_>) -> Vec<Direction> {
     let present = group.directions_where(|flow| flow.ops > 0);
     let commits = present.contains(&Direction::Commit)

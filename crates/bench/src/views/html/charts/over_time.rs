@@ -11,7 +11,7 @@ use super::time::{as_seconds, end, marked, time_axis};
 use page::charts::{Chart, Figure, axis, latency_axis, layout, rounded};
 use ui::format;
 
-/// The most points that a line over time has: a long phase is shown by several windows a point.
+/// Maximum number of points of a line over time: a long phase is shown with several windows a point.
 const MOST_COLUMNS: usize = 300;
 /// The most slices that are drawn. More of them are a smear.
 const MOST_SLICES: usize = 1_500;
@@ -247,7 +247,7 @@ pub(super) fn latencies(group: &Group<'_>, directions: &[Direction], runs: usize
     })
 }
 
-/// Quantiles in nanoseconds, column by column; `None` where nothing came back.
+/// Quantiles in nanoseconds, column by column; `None` where no request completed.
 struct QuantileSeries {
     time: Vec<f64>,
     p50: Vec<Option<u64>>,

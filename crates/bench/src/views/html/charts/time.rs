@@ -6,7 +6,7 @@ use record::Phase;
 
 use super::super::groups::Group;
 
-/// Nanoseconds as seconds, which is what latency axes are in.
+/// Nanoseconds as seconds, the unit of latency axes.
 pub(super) fn as_seconds(nanos: u64) -> f64 {
     rounded(nanos as f64 / 1e9)
 }
