@@ -242,6 +242,7 @@ impl Branch {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Document<'a> {
+    /// The devices that lie on no other, each with what is stacked on it.
     devices: Vec<DeviceDocument<'a>>,
 }
 
@@ -249,26 +250,33 @@ struct Document<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DeviceDocument<'a> {
+    /// The kernel's name, such as `nvme1n1`.
     name: &'a str,
     /// Major and minor number: `259:0`.
     number: String,
+    /// Kind in words, such as `disk`, `partition`, `raid10 array` or `LVM volume`.
     kind: &'a str,
+    /// Size.
     size_bytes: Bytes,
+    /// Model; `null` where the kernel shows none.
     model: Option<&'a str>,
+    /// Serial number, on EBS the volume's id; `null` where the kernel shows none.
     serial: Option<&'a str>,
-    /// Mount points, and `swap`.
+    /// Mount points, and `swap` where it is used as swap.
     used_as: &'a [String],
-    /// Content, in the words of `--destroy`; `null` when it could not be read.
+    /// Signatures of its content, in the words of `--destroy`; `null` where it could not be read.
     signatures: Option<&'a [String]>,
+    /// True if `--destroy` may overwrite it: `reasons` is empty.
     may_be_written: bool,
-    /// Reasons for which it may not be written, as sentences.
+    /// Reasons for which it may not be overwritten, as sentences.
     reasons: Vec<String>,
-    /// Properties of an array; `null` of any other device.
+    /// Properties of an array; `null` for any other device.
     array: Option<&'a ArrayPart>,
     /// The arrays of Linux software RAID that have it as a member or spare.
     member_of: &'a [Membership],
-    /// Its EBS volume, with `--ec2`; `null` where it is none.
+    /// Its EBS volume; `null` where it is none, or without `--ec2`.
     ec2: Option<VolumeDocument<'a>>,
+    /// The devices that lie on it: partitions, arrays, mapped devices.
     above: Vec<DeviceDocument<'a>>,
 }
 

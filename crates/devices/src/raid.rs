@@ -8,9 +8,10 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ArrayPart {
-    /// Layout of RAID 10's copies.
+    /// Layout of the copies of RAID 10, such as `n2`; `null` at other levels.
     layout: Option<String>,
-    /// Write-intent bitmap: `internal`, `external`, `lockless` or `none`; `null` at levels that can have none.
+    /// Write-intent bitmap: `internal`, `external`, `lockless` or `none`; `null` at levels that can have none, and
+    /// where the kernel does not report it.
     bitmap: Option<String>,
     /// Number of hot spares that wait.
     spares: usize,
@@ -20,11 +21,11 @@ pub(crate) struct ArrayPart {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Membership {
-    /// The array's name.
+    /// The kernel's name of the array.
     array: String,
-    /// Its place; `null` of a spare.
+    /// Its place in the array; `null` for a spare or a failed member.
     slot: Option<u32>,
-    /// md's words for it, such as `in_sync`.
+    /// State in md's words, such as `in_sync`.
     state: Vec<String>,
     #[serde(skip)]
     is_spare: bool,

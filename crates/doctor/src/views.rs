@@ -11,23 +11,36 @@ use ui::table::wrap;
 /// Width of the names of parts of a finding.
 const INDENT: &str = "            ";
 
+/// The document of `doctor --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
+    /// Judgements of the checks, the gravest first.
     checks: Vec<RowDocument<'a>>,
 }
 
+/// Judgement of a check about one thing, such as a disk or a setting.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RowDocument<'a> {
+    /// Name of the check, by which `--check` and `--ignore` choose it.
     name: &'a str,
+    /// Part of the machine that it is about.
     area: Area,
+    /// Result of the check.
     result: CheckResult,
+    /// Value that was found, with the place where it was read.
     value: &'a str,
+    /// Measurement that the judgement rests on; `null` where there is none.
     evidence: Option<&'a str>,
+    /// Rule by which the value was judged, as a sentence.
     rule: &'a str,
+    /// Document in which the rule stands, with `documented` (it says so) or `inferred` (the threshold is this
+    /// program's).
     source: String,
+    /// What to do, as sentences; empty where nothing is to be done.
     advice: String,
+    /// Command that does what is advised, which is never run here; `null` where there is none.
     command: Option<&'a str>,
 }
 

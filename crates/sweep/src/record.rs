@@ -34,7 +34,7 @@ pub(crate) struct SweptVolume {
 pub(crate) struct SweepSettings {
     /// The devices, in the order in which layouts take them.
     pub devices: Vec<SweptVolume>,
-    /// Objective.
+    /// Objective by which layouts are ranked.
     pub objective: Objective,
     /// Factors of the layouts.
     pub factors: Factors,
@@ -49,7 +49,7 @@ pub(crate) struct SweepSettings {
     pub replay: Option<SweptTrace>,
     /// Longest time of a phase.
     pub seconds: Nanos,
-    /// Width of the interval at which a phase ends.
+    /// Half the width of the 95 % interval of IOPS, as a share of the mean, at which a phase ends.
     pub precision: f64,
     /// The size of the test file, the same on every layout.
     pub size: Bytes,
@@ -82,11 +82,11 @@ pub(crate) struct SweptTrace {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Value {
-    /// The value: requests or bytes a second, or nanoseconds.
+    /// The value: requests or bytes a second, or nanoseconds; of a ratio or a share no unit.
     pub mean: f64,
-    /// The lower bound.
+    /// The lower bound; `null` where there is no interval.
     pub low: Option<f64>,
-    /// The upper bound.
+    /// The upper bound; `null` where there is no interval.
     pub high: Option<f64>,
 }
 

@@ -86,13 +86,17 @@ fn list(marks: &[Mark]) -> String {
     marks.iter().map(line).collect()
 }
 
-/// A mark, as documents have it.
+/// A mark: a named moment.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct MarkDocument<'a> {
+    /// Number of the mark in the ledger.
     id: i64,
+    /// Time of the mark.
     time: Timestamp,
+    /// Host on which it was set.
     hostname: &'a str,
+    /// Name of the mark.
     text: &'a str,
 }
 

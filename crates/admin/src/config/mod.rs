@@ -73,7 +73,9 @@ pub fn command_line(args: &ServiceArgs, program: &Program) -> Result<Vec<OsStrin
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct CheckBody {
+    /// Paths of the files that were checked.
     files: Vec<String>,
+    /// What is wrong in them; empty where all is well.
     problems: Vec<Problem>,
 }
 

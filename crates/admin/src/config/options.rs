@@ -20,11 +20,11 @@ type Options = BTreeMap<String, Value>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// The line, where it is known.
+    /// Line of the file, from 1; `null` where it is not known.
     pub line: Option<usize>,
-    /// Reason, a sentence.
+    /// What is wrong, as a sentence.
     pub reason: String,
 }
 

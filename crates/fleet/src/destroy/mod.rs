@@ -199,9 +199,11 @@ fn refusals(plan: &FleetRun) -> Vec<String> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct PlanBody<'a> {
+    /// Always true: nothing was overwritten.
     dry_run: bool,
     /// Id of the run that asked the hosts.
     fleet: &'a str,
+    /// The hosts, in the order of their source.
     hosts: Vec<HostPlan<'a>>,
 }
 
@@ -209,17 +211,22 @@ pub(crate) struct PlanBody<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct HostPlan<'a> {
+    /// Name of the host.
     host: &'a str,
+    /// The zone, such as `us-east-1a`; `null` where it is not known.
     zone: Option<&'a str>,
+    /// The instance type, such as `i4i.large`; `null` where it is not known.
     #[serde(rename = "type")]
     kind: Option<&'a str>,
-    /// Id of its instance.
+    /// Id of its instance; `null` where it is not known.
     id: Option<&'a str>,
+    /// Outcome: `waiting`, `done`, `no` (done, and the answer is no), `refused`, `failed`, `unreached`, `unfit` (no
+    /// agent can run there), `busy` (another run measures there), `lost` (the connection broke) or `interrupted`.
     #[serde(rename = "came")]
     outcome: &'static str,
-    /// Reason of a refusal, as a sentence.
+    /// Reason why it would not do it, as a sentence; `null` where it would.
     why: Option<&'a str>,
-    /// Disks that would be overwritten, as the host reports them.
+    /// Disks that would be overwritten, as the host reports them; `null` where it did not.
     disks: &'a Value,
 }
 

@@ -76,18 +76,18 @@ pub(crate) struct PlanGroup {
     pub chance: f64,
 }
 
-/// Cost of the race.
+/// Cost of the race, over simulated races.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RaceCost {
-    /// Rounds in the middle one of the rehearsals.
+    /// Median number of rounds.
     pub rounds: usize,
-    /// Rounds in all but one of twenty.
+    /// 95th percentile of the number of rounds.
     pub most_rounds: usize,
-    /// Host-hours of measuring in the middle one.
+    /// Median time of measuring, summed over the hosts, in hours.
     pub measured_h: f64,
-    /// Host-hours until the race is over, in the middle one and in all but one of twenty.
+    /// Median time until the race is over, summed over the hosts, in hours.
     pub running_h: f64,
-    /// The latter.
+    /// 95th percentile of that time.
     pub most_running_h: f64,
 }
 

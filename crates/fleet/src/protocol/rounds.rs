@@ -29,16 +29,15 @@ pub(crate) enum RoundMessage {
 pub(crate) struct TargetFacts {
     /// The path as it was given.
     pub path: String,
-    /// The block device that it is or lies on.
+    /// The block device that it is or lies on; `null` where there is none.
     pub device: Option<String>,
-    /// The maker's name for that.
+    /// Model of the device; `null` where the kernel shows none.
     pub model: Option<String>,
-    /// Its serial number, on EBS the volume's id.
+    /// Serial number of the device, on EBS the volume's id; `null` where the kernel shows none.
     pub serial: Option<String>,
-    /// The size of that device in bytes; of the target where there is none.
+    /// Size of the device; of the target where there is none.
     pub size_bytes: u64,
-    /// Content and identity of a target whose content is lost; `None` where it is only read, or is a test
-    /// file.
+    /// Content and identity of a target that is overwritten; absent where it is only read, or is a test file.
     #[serde(rename = "doomed", default, skip_serializing_if = "Option::is_none")]
     pub overwritten: Option<BoundTarget>,
 }

@@ -20,12 +20,15 @@ pub(super) struct DoctorAnswers(Vec<(usize, Vec<DoctorCheck>)>);
 pub(super) struct Difference<'a> {
     /// Name of the host.
     pub(super) host: &'a str,
+    /// Name of the check.
     pub(super) check: &'a str,
-    /// The gravest result on the host, and its value.
+    /// The gravest result on the host.
     pub(super) result: CheckResult,
+    /// Value that the check found.
     pub(super) value: &'a str,
-    /// The result that most hosts have, and how many these are.
+    /// The result that most hosts have.
     pub(super) usual: CheckResult,
+    /// Number of hosts that have the usual result.
     pub(super) hosts: usize,
 }
 

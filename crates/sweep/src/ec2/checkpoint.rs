@@ -23,15 +23,15 @@ pub(crate) const DOCUMENT: &str = "sweep ec2";
 pub(crate) struct VolumeSpec {
     /// The type as given by the user, such as `gp3,iops=6000:100GiB`.
     pub text: String,
-    /// The type.
+    /// The volume type, such as `gp3`.
     pub kind: String,
-    /// Its size in GiB.
+    /// Size of the volume, in GiB.
     pub gib: u64,
-    /// Provisioned IOPS.
+    /// Provisioned IOPS; `null` where they are those of the type.
     pub iops: Option<u64>,
-    /// Provisioned MiB/s.
+    /// Provisioned MiB a second; `null` where they are those of the type.
     pub mibps: Option<u64>,
-    /// Price of an hour.
+    /// Price of an hour, in `currency`.
     pub per_hour: f64,
     /// Currency of the price.
     pub currency: String,

@@ -193,13 +193,21 @@ impl TypeSweepPlan {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct PlanDocument<'a> {
+    /// Always true: nothing was created.
     dry_run: bool,
+    /// Id of the instance that the volumes would be attached to.
     instance: &'a str,
+    /// Its availability zone.
     zone: &'a str,
+    /// The types that would be compared, a volume each.
     volumes: &'a [VolumeSpec],
+    /// Estimated duration, in seconds.
     seconds: f64,
+    /// Estimated cost of the volumes for that long, in `currency`.
     cost: f64,
+    /// Cost of all volumes for an hour, in `currency`.
     cost_per_hour: f64,
+    /// Currency of the prices.
     currency: &'a str,
 }
 
