@@ -13,7 +13,7 @@ pub(crate) struct HostRates {
     pub sent_per_s: f64,
     /// Load over the last 1, 5 and 15 minutes; `None` where it is not known.
     pub load: Option<[f64; 3]>,
-    /// Its disks.
+    /// Disks of the host.
     pub disks: Vec<DiskSample>,
 }
 

@@ -12,7 +12,7 @@ use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
 use crate::store::termination::{SparedHost, TerminationTarget};
 
-/// An upper bound that is more than so many times the figure is meaningless, as after two rounds that differ by
+/// Factor by which an upper bound exceeds the figure where it is meaningless, as after two rounds that differ by
 /// much.
 const FAR: f64 = 1000.0;
 
@@ -241,7 +241,7 @@ impl<'a> HostReport<'a> {
         })
     }
 
-    /// Its cells.
+    /// Cells of the host, for the table and the page.
     pub(crate) fn cells(&self) -> HostCells {
         let word = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let of_figure = |shown: fn(&RankedFigure) -> String| {

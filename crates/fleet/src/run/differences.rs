@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::answer::{Answer, DoctorCheck};
 use crate::store::HostRun;
 
-/// With fewer hosts there is no most.
+/// Least number of hosts of which a majority is taken.
 const HOSTS: usize = 3;
 
 /// The answers of the hosts to `doctor`, each with the host's index; none of any other verb.
@@ -97,7 +97,7 @@ impl DoctorAnswers {
     }
 }
 
-/// For each check the gravest result.
+/// The gravest result of each check.
 fn worst_results(checks: &[DoctorCheck]) -> BTreeMap<&str, &DoctorCheck> {
     let mut found: BTreeMap<&str, &DoctorCheck> = BTreeMap::new();
     for check in checks {

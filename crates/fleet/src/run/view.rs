@@ -15,8 +15,7 @@ use ui::format;
 use ui::json::Document;
 use ui::table::{Column, layout, wrap};
 
-/// Clocks that differ by more are reported, in seconds: the times at which something happened on hosts
-/// cannot be compared then.
+/// Difference of clocks from which it is reported, in seconds: times on such hosts cannot be compared.
 const CLOCKS: f64 = 2.0;
 
 /// The table, its notes, and the answers that are text.
@@ -90,7 +89,8 @@ fn printed(host: &HostRun, kind: RunKind) -> Option<String> {
     }
 }
 
-/// All sentences: who failed, who is not like the others, whose clock is wrong, and where it is.
+/// Sentences behind the table: hosts that failed, hosts that are outliers, clocks that are wrong, and where the run
+/// is kept.
 fn sentences(run: &FleetRun, report: &RunReport<'_>, checked: &DoctorAnswers) -> Vec<String> {
     let mut sentences: Vec<String> = run
         .hosts
@@ -307,7 +307,7 @@ impl<'a> HostReport<'a> {
         }
     }
 
-    /// Its cells in the table.
+    /// Cells of the host in the table.
     fn row(&self) -> Vec<String> {
         let word = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let bounds = self.low.zip(self.high);

@@ -13,8 +13,8 @@ pub(crate) fn keys(ledger: &Ledger) -> Result<Vec<String>, Error> {
     Ok(kept.into_iter().map(|work| work.key).collect())
 }
 
-/// Those of them that are of runs, the newest first. Ids begin with when a run began; the ledger may have got to
-/// know an older one later.
+/// Keys that are of runs, the newest first. An id begins with the start of its run; the ledger may have got to know
+/// an older run later.
 pub(crate) fn newest(keys: &[String]) -> Vec<&str> {
     let keys = keys.iter().map(String::as_str);
     let mut runs: Vec<&str> = keys.filter(|key| !key.contains('.')).collect();

@@ -39,13 +39,13 @@ const COLUMNS: [Column; 12] = [
 
 /// Content and limits of the table.
 pub(super) struct TableView<'a> {
-    /// All hosts.
+    /// The hosts, in the order of their source.
     pub all: &'a [HostRow],
-    /// Those that are shown.
+    /// The rows that are shown, in their order.
     pub shown: Vec<&'a HostRow>,
-    /// The most lines that there is room for.
+    /// Most lines of the table; `None` without a limit.
     pub height: Option<usize>,
-    /// Its width, in columns.
+    /// Width of the table, in columns.
     pub width: usize,
     /// Age from which a sample is reported as old.
     pub late: Duration,
@@ -137,8 +137,8 @@ fn cells(row: &HostRow, slow: &[(&str, f64)], late: Duration) -> Vec<String> {
     ]
 }
 
-/// A line over all hosts that are live: sums, or means where it is divided by their number. Of
-/// latencies it is the worst, or the mean of the worst.
+/// A line over all live hosts: sums, or means over them. Of latencies it is the worst, or the mean of each host's
+/// worst.
 fn summary(name: &str, live: &[&HostRow], by: Aggregate) -> Vec<String> {
     let mib = |what| by.all(live, |row| row.value(what)).map(|value| value / MIB);
     let number = |what| by.all(live, |row| row.value(what));
@@ -178,7 +178,7 @@ enum Aggregate {
 }
 
 impl Aggregate {
-    /// One value of those of all hosts that have it; `None` where none has.
+    /// Aggregate of a value over the hosts that have it; `None` where none has.
     fn all(self, rows: &[&HostRow], of: impl Fn(&HostRow) -> Option<f64>) -> Option<f64> {
         let values: Vec<f64> = rows.iter().filter_map(|row| of(row)).collect();
         let sum = values.iter().copied().reduce(|a, b| a + b)?;
@@ -324,7 +324,7 @@ impl<'a> HostReport<'a> {
     }
 }
 
-/// All as one JSON document in one line.
+/// The hosts as one JSON document in one line.
 pub(super) fn json(all: &[HostRow], shown: &[&HostRow]) -> String {
     let (slow, live) = (slow(all), live(all));
     let report = TopReport {
