@@ -234,7 +234,7 @@ fn spec(volume: &BoughtVolumes) -> VolumeSpec {
     }
 }
 
-/// Checks that it is one volume, of a size that EC2 sells.
+/// Checks that a specification is of one volume, of a size that EC2 sells.
 fn alone(volume: &BoughtVolumes, spec: &VolumeSpec) -> Result<(), String> {
     if volume.count() != 1 {
         return Err(format!(

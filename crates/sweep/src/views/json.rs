@@ -1,5 +1,5 @@
-//! One JSON document a sweep. Its keys are read by other programs: none is renamed or retyped
-//! without raising [`SCHEMA`].
+//! The JSON document of a sweep. Its keys are read by other programs: none is renamed or retyped without raising
+//! [`SCHEMA`].
 
 use std::collections::BTreeMap;
 
@@ -411,7 +411,7 @@ struct CellDocument<'a> {
     block: usize,
     /// Index of the layout.
     layout: usize,
-    /// True if this is the measurement of the baseline that begins a block.
+    /// True if this is a measurement of the baseline.
     baseline: bool,
     /// Start, in seconds of the running time of the sweep.
     began_s: f64,
@@ -536,7 +536,7 @@ impl<'a> EffectDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CurveDocument<'a> {
-    /// What its layouts have in common: `RAID 10, 256 KiB, xfs`.
+    /// Common part of its layouts: `RAID 10, 256 KiB, xfs`.
     label: &'a str,
     /// Points by the number of members, ascending.
     points: Vec<PointDocument<'a>>,

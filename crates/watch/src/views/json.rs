@@ -1,4 +1,4 @@
-//! One JSON document a line: what is watched, each interval, each thing that is found. Its keys are
+//! JSON lines: a document for what is watched, for each interval, and for each change of a finding. Their keys are
 //! read by other programs: none is renamed or retyped without raising the schema.
 
 mod sample;
@@ -68,7 +68,7 @@ pub(crate) fn start(source: &SampleSource) -> String {
     line("start", start)
 }
 
-/// Something that cannot be seen, and why.
+/// The line of a note: something that cannot be seen, and why.
 pub(crate) fn note(text: &str) -> String {
     line("note", NoteLine { text })
 }
@@ -81,7 +81,7 @@ struct NoteLine<'a> {
     text: &'a str,
 }
 
-/// The lines of a sample and of what was found in it.
+/// The lines of a sample and of its changes of findings.
 pub(crate) fn lines(sample: &Sample, changes: &[EventChange]) -> String {
     // Memory is all that could fail, and there is none that could.
     let mut text = serde_json::to_string(&sample::document(sample)).unwrap_or_default();
@@ -90,7 +90,7 @@ pub(crate) fn lines(sample: &Sample, changes: &[EventChange]) -> String {
     text
 }
 
-/// The lines of what was found, or is over.
+/// The lines of findings that changed or are over.
 pub(crate) fn changes(changes: &[EventChange]) -> String {
     changes.iter().map(change_line).collect()
 }
@@ -139,7 +139,7 @@ pub(crate) struct FindingDocument<'a> {
     ended: Option<MomentDocument>,
     /// Sentence with the observation, its figures and their meaning.
     text: &'a str,
-    /// What to do, as a sentence.
+    /// Advice as a sentence.
     advice: &'a str,
     /// Figures by their keys, which name the unit.
     figures: BTreeMap<&'a str, f64>,
@@ -359,7 +359,7 @@ mod tests {
         }
     }
 
-    /// The same as a tree, of which it is known how it is printed.
+    /// The same sample as a tree of values, of which it is known how it is printed.
     fn tree() -> Value {
         let nothing = json!({
             "iops": null, "bytes_per_s": null, "merged_per_s": null, "await_ns": null, "size_bytes": null,

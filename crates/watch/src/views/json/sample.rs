@@ -1,6 +1,5 @@
-//! The document of a sample, written as it goes: where a tree of values is made first, that takes most of the
-//! time that a watch of many devices takes. Keys stand in alphabetical order, as they do where such a tree is
-//! printed, so that a line is the same whichever way it was made.
+//! The document of a sample, written field by field: a tree of values would take most of the time of a watch of many
+//! devices. Keys are in alphabetical order, as in a printed tree, so that both ways give the same line.
 
 use record::Nanos;
 use record::sample::{
@@ -54,7 +53,7 @@ mod schema;
 
 use host::HostPart;
 
-/// A list, of which each is written as a document.
+/// A list, each item of which is written as a document.
 struct Each<'a, T, U>(&'a [T], fn(&'a T) -> U);
 
 impl<T, U: Serialize> Serialize for Each<'_, T, U> {
@@ -162,7 +161,7 @@ document!(
     "write": FlowPart(&sample.write),
 });
 
-/// `major:minor`.
+/// Major and minor number as text: `259:0`.
 #[cfg_attr(
     feature = "schema",
     derive(schemars::JsonSchema),

@@ -67,17 +67,17 @@ document!(
 document!(
     /// Shares of the time of all processors together.
     CpuPart of CpuShares as shares {
-    /// Idle otherwise.
+    /// Share of idle time without such a wait.
     "idle_fraction": shares.idle,
-    /// Idle while a task waited for a disk.
+    /// Share of idle time while a task waited for a disk.
     "iowait_fraction": shares.iowait,
-    /// In programs of low priority.
+    /// Share in programs of low priority.
     "nice_fraction": shares.nice,
-    /// Taken by the hypervisor.
+    /// Share taken by the hypervisor.
     "steal_fraction": shares.steal,
-    /// In the kernel, with interrupts.
+    /// Share in the kernel, with interrupts.
     "system_fraction": shares.system,
-    /// In programs.
+    /// Share in programs.
     "user_fraction": shares.user,
 });
 
@@ -162,9 +162,9 @@ document!(
 document!(
     /// Pressure stall information: time for which tasks waited for I/O.
     PressurePart of Pressure as pressure {
-    /// All tasks that were not idle waited at once; `null` where the kernel does not report it.
+    /// Time in which all tasks that were not idle waited at once; `null` where the kernel does not report it.
     "full": pressure.full.as_ref().map(PressureLinePart),
-    /// At least one task waited.
+    /// Time in which at least one task waited.
     "some": PressureLinePart(&pressure.some),
 });
 
