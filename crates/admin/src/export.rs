@@ -1,4 +1,4 @@
-//! `ledger export`: what the ledger holds, a line of JSON each, in bounded memory.
+//! `ledger export`: the content of the ledger, a line of JSON for each row, in bounded memory.
 
 use jiff::Timestamp;
 use ledger::{Filter, Ledger, Mark, RecordingSummary, StoredRun, WorkSummary};
@@ -97,7 +97,7 @@ pub(crate) struct WorkLine {
     finished: Option<Timestamp>,
 }
 
-/// Prints all lines. What cannot be read is reported, and the rest printed.
+/// Prints the rows of the ledger, a line each. A row that cannot be read is reported, and the rest printed.
 pub(crate) fn export(context: &mut Context) -> Outcome {
     let path = context.ledger_path()?;
     let Some(ledger) = context.open_ledger_if_there()? else {

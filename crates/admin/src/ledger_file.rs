@@ -47,7 +47,7 @@ pub(crate) struct CheckBody {
     marks: u64,
     /// Number of rows of long work, such as sweeps and scrubs.
     work: u64,
-    /// What is inconsistent or cannot be read, a sentence each.
+    /// Inconsistent or unreadable content, a sentence each.
     damage: Vec<String>,
 }
 

@@ -179,7 +179,7 @@ impl Used {
         })
     }
 
-    /// md's action on it, and its progress.
+    /// md's sync action on the array, with its progress; `None` where none is under way.
     fn doing(&self) -> Option<String> {
         let action = self
             .array
@@ -296,7 +296,7 @@ struct ArrayDocument<'a> {
     device: &'a str,
     /// Major and minor number: `9:0`.
     number: String,
-    /// Its names under `/dev/md`.
+    /// Names of the array under `/dev/md`.
     names: &'a [String],
     /// RAID level in md's words, such as `raid10`; `null` while it is not assembled.
     level: Option<&'a MdLevel>,
@@ -319,13 +319,13 @@ struct ArrayDocument<'a> {
     degraded: Option<u32>,
     /// Number of hot spares that wait.
     spares: usize,
-    /// Its resync, recovery or check.
+    /// Sync action of the array.
     sync: SyncDocument<'a>,
     /// Mount points.
     mounted: &'a [String],
     /// Names of the devices that are built on it.
     above: &'a [String],
-    /// Its members in the order of their slots; spares and failed members come last.
+    /// Members of the array in the order of their slots; spares and failed members come last.
     members: Vec<MemberDocument<'a>>,
 }
 
@@ -349,7 +349,7 @@ struct MemberDocument<'a> {
     device: &'a str,
     /// Major and minor number: `259:0`; `null` where the kernel no longer lists the device.
     number: Option<String>,
-    /// Its place in the array; `null` for a spare or a failed member.
+    /// Place in the array; `null` for a spare or a failed member.
     slot: Option<u32>,
     /// State in md's words, such as `in_sync`.
     state: &'a [String],

@@ -151,7 +151,7 @@ fn document(document: &Document) -> String {
     ui::json::document("array stop", document)
 }
 
-/// The lines for the next boot that name an array, each below its file.
+/// Lines for the next boot that name an array, each with its file.
 fn lines_for(host: &ArrayHost, devices: &Devices, array: &Device) -> String {
     let read = |file: &std::path::Path| {
         let bytes = files::content(file).unwrap_or_default();

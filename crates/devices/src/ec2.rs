@@ -20,7 +20,7 @@ pub(crate) struct Volumes {
 }
 
 impl Volumes {
-    /// The volume that a whole disk is.
+    /// The EBS volume of a whole disk; `None` where it is none.
     pub(crate) fn of(&self, device: &Device) -> Option<&EbsVolume> {
         let id = VolumeId::of(device).filter(|_| device.partition_of().is_none())?;
         self.by_id.get(&id.to_string())

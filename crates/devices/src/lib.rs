@@ -30,17 +30,17 @@ struct Branch {
     size: Bytes,
     model: Option<String>,
     serial: Option<String>,
-    /// Mount points, and `swap` where it is that.
+    /// Mount points, and `swap` where it is used as swap.
     used_as: Vec<String>,
-    /// Content, as `--destroy` names it; `None` when it could not be read.
+    /// Signatures of its content, in the words of `--destroy`; `None` where it could not be read.
     signatures: Option<Vec<String>>,
     /// Reasons for which it may not be overwritten; empty when it may.
     reasons: Vec<Reason>,
-    /// Properties of an array.
+    /// Properties of an array; `None` for any other device.
     array: Option<ArrayPart>,
-    /// The arrays that have it.
+    /// The arrays that have it as a member or spare.
     member_of: Vec<Membership>,
-    /// Its EBS volume; `None` where it is none, or none was requested.
+    /// EBS volume of the disk; `None` where it is none, or none was requested.
     volume: Option<EbsVolume>,
     above: Vec<Branch>,
 }
@@ -87,7 +87,7 @@ struct KernelLists<'a> {
 }
 
 impl KernelLists<'_> {
-    /// The devices that lie on nothing, with what lies on them.
+    /// The devices that lie on no other, with what lies on them.
     fn disks(&self) -> Vec<Branch> {
         let devices = self.uses.devices();
         devices
@@ -143,7 +143,7 @@ impl KernelLists<'_> {
     }
 }
 
-/// Content of a device itself, each word once. What its partitions carry stands with these.
+/// Signatures of a device itself, each word once. Those of its partitions are shown with these.
 fn own_words(content: &Content) -> Vec<String> {
     let own = content
         .found
@@ -190,7 +190,7 @@ impl Branch {
         self.reasons.is_empty()
     }
 
-    /// Its kind, with what is to be known of it as an array or as a member.
+    /// Kind of the device, with its properties as an array and its role as a member.
     fn title(&self) -> String {
         let array = self.array.iter().flat_map(ArrayPart::properties);
         let member = self.member_of.iter().filter_map(Membership::role);

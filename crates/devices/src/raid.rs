@@ -1,4 +1,4 @@
-//! Arrays of Linux software RAID, and the part that a device has in them.
+//! Arrays of Linux software RAID, and the role of a device in them.
 
 use linux::block::DeviceNumber;
 use linux::md;
@@ -17,7 +17,7 @@ pub(crate) struct ArrayPart {
     spares: usize,
 }
 
-/// Part of a device in an array.
+/// Role of a device in an array.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Membership {
@@ -32,7 +32,7 @@ pub(crate) struct Membership {
 }
 
 impl ArrayPart {
-    /// Its properties in words.
+    /// Properties of the array in words.
     pub(crate) fn properties(&self) -> Vec<String> {
         let bitmap = self.bitmap.as_ref().filter(|bitmap| *bitmap != "none");
         let spares = match self.spares {
@@ -49,7 +49,7 @@ impl ArrayPart {
 }
 
 impl Membership {
-    /// The part of a device that does not serve; that of one that does is the usual one.
+    /// Role of a member that is failed or a spare; `None` for one that serves, which is the usual case.
     pub(crate) fn role(&self) -> Option<String> {
         let is = |word: &str| self.state.iter().any(|state| state == word);
         if is("faulty") {
@@ -72,7 +72,7 @@ pub(crate) fn array(arrays: &[md::Array], number: DeviceNumber) -> Option<ArrayP
     })
 }
 
-/// The parts that a device has in arrays.
+/// Roles of a device in arrays.
 pub(crate) fn memberships(arrays: &[md::Array], number: DeviceNumber) -> Vec<Membership> {
     let parts = arrays.iter().flat_map(|array| {
         let own = array.members.iter();

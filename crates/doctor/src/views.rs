@@ -38,7 +38,7 @@ struct RowDocument<'a> {
     /// Document in which the rule stands, with `documented` (it says so) or `inferred` (the threshold is this
     /// program's).
     source: String,
-    /// What to do, as sentences; empty where nothing is to be done.
+    /// Advice as sentences; empty where nothing is to be done.
     advice: String,
     /// Command that does what is advised, which is never run here; `null` where there is none.
     command: Option<&'a str>,
@@ -70,7 +70,7 @@ pub(crate) fn json(rows: &[CheckRow]) -> String {
     ui::json::document("doctor", &Document { checks })
 }
 
-/// The answer for people: findings whole, what is unknown in short, and what is well only when it is requested.
+/// The answer as text: findings in full, unknown results in short, and good ones only when they are requested.
 pub(crate) fn text(rows: &[CheckRow], with_ok: bool, columns: usize) -> String {
     if rows.is_empty() {
         let none = "None of these checks applies here. Those of a database need one that is named: disksmith doctor --mysql\n";

@@ -20,7 +20,7 @@ pub use program::Program;
 /// Folder of the configuration.
 const FOLDER: &str = "/etc/disksmith";
 
-/// Checks configuration.
+/// Checks files of configuration.
 ///
 /// # Errors
 /// Refused where a file cannot be read. What is wrong in one that can is the answer, with status 1.
@@ -75,7 +75,7 @@ pub fn command_line(args: &ServiceArgs, program: &Program) -> Result<Vec<OsStrin
 pub(crate) struct CheckBody {
     /// Paths of the files that were checked.
     files: Vec<String>,
-    /// What is wrong in them; empty where all is well.
+    /// Errors in the files; empty where there are none.
     problems: Vec<Problem>,
 }
 
@@ -128,7 +128,7 @@ fn file_of(verb: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{verb}.toml"))
 }
 
-/// The files that are there.
+/// The files of services that exist.
 fn installed() -> Vec<PathBuf> {
     SERVICES
         .iter()

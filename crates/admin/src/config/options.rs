@@ -1,4 +1,4 @@
-//! From a file of options to a command line.
+//! Conversion of a file of options to a command line.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use super::program::Program;
 /// Values of options by their names.
 type Options = BTreeMap<String, Value>;
 
-/// Something that is wrong in a file.
+/// Error in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
@@ -24,7 +24,7 @@ pub struct Problem {
     pub file: String,
     /// Line of the file, from 1; `null` where it is not known.
     pub line: Option<usize>,
-    /// What is wrong, as a sentence.
+    /// The error as a sentence.
     pub reason: String,
 }
 

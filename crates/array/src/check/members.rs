@@ -12,7 +12,7 @@ use super::super::host::{ArrayHost, number_at};
 use crate::args::CreateArgs;
 use domain::plan_binding;
 
-/// The `--destroy` values; those that cannot be read, or name no member, are problems.
+/// Parses the `--destroy` values; those that cannot be parsed, or name no member, are problems.
 pub fn consents(
     destroy: &[OsString],
     members: &[PathBuf],
