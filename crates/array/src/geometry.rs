@@ -17,7 +17,7 @@ pub(crate) const LARGEST_CHUNK: Bytes = Bytes::mib(64);
 /// Read-ahead of the kernel where none is set (linux, VM_READAHEAD_PAGES).
 const LEAST_READ_AHEAD: Bytes = Bytes::kib(128);
 
-/// Most read-ahead: more in flight for one reader only fills memory.
+/// Largest read-ahead: more in flight for one reader only fills memory.
 const MOST_READ_AHEAD: Bytes = Bytes::mib(8);
 
 /// An array's shape.

@@ -131,7 +131,7 @@ pub(crate) struct VolumeDocument<'a> {
     throughput_mib_per_s: Option<u64>,
     /// State of the volume: `creating`, `available`, `in-use`, `deleting`, `deleted` or `error`.
     state: Option<&'a str>,
-    /// Its availability zone, such as `us-east-1a`.
+    /// Availability zone of the volume, such as `us-east-1a`.
     zone: Option<&'a str>,
     /// Id of the snapshot that it was made from; `null` where it was made empty.
     snapshot: Option<&'a str>,

@@ -274,7 +274,7 @@ struct DeviceDocument<'a> {
     array: Option<&'a ArrayPart>,
     /// The arrays of Linux software RAID that have it as a member or spare.
     member_of: &'a [Membership],
-    /// Its EBS volume; `null` where it is none, or without `--ec2`.
+    /// EBS volume of the disk; `null` where it is none, or without `--ec2`.
     ec2: Option<VolumeDocument<'a>>,
     /// The devices that lie on it: partitions, arrays, mapped devices.
     above: Vec<DeviceDocument<'a>>,

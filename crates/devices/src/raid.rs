@@ -23,7 +23,7 @@ pub(crate) struct ArrayPart {
 pub(crate) struct Membership {
     /// The kernel's name of the array.
     array: String,
-    /// Its place in the array; `null` for a spare or a failed member.
+    /// Place in the array; `null` for a spare or a failed member.
     slot: Option<u32>,
     /// State in md's words, such as `in_sync`.
     state: Vec<String>,

@@ -173,7 +173,7 @@ pub fn assert_narrow(name: &str, page: &str) {
     assert_eq!(beyond, Some("0"), "{name}: pixels beyond 400");
 }
 
-/// Most bytes of a page besides its data.
+/// Maximum size of a page in bytes, besides its data.
 const MOST_BYTES: usize = 400 * 1024;
 
 /// Checks that the page is small next to its charts' data, and that nothing but the comment in the library names a

@@ -57,7 +57,7 @@ pub(crate) struct SweepSettings {
     pub threads: Option<u32>,
     /// Requests in flight a thread, where the user changed them.
     pub depth: Option<u32>,
-    /// Most blocks in which a layout is measured.
+    /// Maximum number of blocks in which a layout is measured.
     pub blocks: usize,
     /// Share within which layouts count as equal to the best.
     pub tie: f64,

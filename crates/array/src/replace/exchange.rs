@@ -18,7 +18,7 @@ pub(super) struct ExchangeDevice {
     pub path: PathBuf,
     /// The device that was checked.
     pub number: DeviceNumber,
-    /// Its place in the array.
+    /// Place in the array; `None` where it has none.
     pub slot: Option<u32>,
 }
 

@@ -9,7 +9,7 @@ const MANY_ROWS: f64 = 100_000.0;
 const MANY_LOCKED: f64 = 1_000.0;
 /// Characters of a statement that are shown.
 const SHOWN: usize = 160;
-/// Most pairs of columns that are shown.
+/// Maximum number of pairs of columns that are shown.
 const PAIRS: usize = 20;
 
 pub(super) const CHECKS: &[Check] = &[

@@ -7,7 +7,7 @@ use record::{Direction, Pattern, Phase, Run, Verdict};
 use study::watch::{EventCode, WatchEvent};
 use ui::format::number;
 
-/// Most runs that are read, the newest.
+/// Maximum number of runs that are read, the newest.
 const RUNS: u32 = 60;
 /// Time for which events of a watch count.
 const EVENTS_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);

@@ -16,7 +16,7 @@ use formats::slow_log::{Statement, distinct, parse};
 use select::as_select;
 use ui::format::hex;
 
-/// Most kinds of statements that are explained, and the time limit for that.
+/// Maximum number of kinds of statements that are explained, and the time limit for that.
 const MOST: usize = 200;
 const LONGEST: Duration = Duration::from_secs(60);
 /// Bytes of a slow log that are read, from its end.

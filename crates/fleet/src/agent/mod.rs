@@ -37,7 +37,7 @@ use ui::signals;
 const OWN_FOLDER: &str = "disksmith-agent.";
 /// Interval at which timers are checked.
 const POLL: Duration = Duration::from_millis(100);
-/// Most messages that wait for a slow connection before keep-alive messages are dropped.
+/// Maximum number of messages that wait for a slow connection before keep-alive messages are dropped.
 const MOST_WAITING: usize = 16;
 
 /// Runs the agent until the end is ordered, or the connection is lost.

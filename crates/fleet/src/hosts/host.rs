@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Most problems that are listed; more are counted.
+/// Maximum number of problems that are listed; more are counted.
 const MOST_LISTED: usize = 20;
 
 /// A host, as its source has it.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most hosts of a set; more are taken for a slip of the pen.
+/// Maximum number of hosts of a set; more are taken for a slip of the pen.
 const MOST: usize = 100_000;
 
 /// The hosts of an expression: node sets with a comma (and), `!` (but not), `&` (in both) or `^` (in one alone)

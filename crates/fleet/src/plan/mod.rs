@@ -24,7 +24,7 @@ const REHEARSALS: usize = 21;
 const FEWER: usize = 3;
 /// Number of hosts from which on only [`FEWER`] races are simulated.
 const MANY: usize = 2_000;
-/// Most hosts for which races are simulated.
+/// Maximum number of hosts for which races are simulated.
 const MOST: usize = 50_000;
 
 /// Level of a host without a figure in a simulated race, as the logarithm of a share: so low that the host drops out

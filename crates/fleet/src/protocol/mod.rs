@@ -26,7 +26,7 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(6);
 /// Longest line that is taken for a message, in bytes. The longest message is an answer, of [`MOST_SAID`] on either
 /// stream, with the runs that belong to it.
 const LONGEST_LINE: u64 = 128 << 20;
-/// Most lines that are read ahead: a host that sends very much must not fill the memory.
+/// Maximum number of lines that are read ahead: a host that sends very much must not fill the memory.
 const MOST_WAITING: usize = 16;
 /// Bytes of a command's output that are kept.
 pub(crate) const MOST_SAID: usize = 8 << 20;

@@ -47,7 +47,7 @@ pub(crate) struct DryRun<'a> {
     /// Number of rounds in which a host is measured before it is kept: enough to show one that is slow in a tenth of
     /// them.
     proof_rounds: usize,
-    /// Most rounds of the race.
+    /// Maximum number of rounds of the race.
     most_rounds: usize,
     /// The hosts that would race.
     hosts: Vec<ListedHost<'a>>,

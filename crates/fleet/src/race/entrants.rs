@@ -15,7 +15,7 @@ use crate::store::{HostOutcome, HostRun};
 const POLL: Duration = Duration::from_millis(50);
 /// Time before the first notice of hosts that are waited for; it doubles each time.
 const FIRST_NOTICE: Duration = Duration::from_secs(30);
-/// Most hosts that are named; more are counted.
+/// Maximum number of hosts that are named; more are counted.
 const MOST_NAMED: usize = 5;
 
 /// A host, as the race sees it.

@@ -38,7 +38,7 @@ pub(crate) struct RaceReport<'a> {
     rounds: usize,
     /// Number of rounds in which every host is measured before any drops out.
     least_rounds: usize,
-    /// Most rounds of the race.
+    /// Maximum number of rounds of the race.
     most_rounds: usize,
     /// True if the user ended the race.
     interrupted: bool,

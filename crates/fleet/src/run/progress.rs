@@ -11,7 +11,7 @@ use crate::hosts::Host;
 const FIRST: Duration = Duration::from_secs(30);
 /// Longest time between two notices.
 const LONGEST: Duration = Duration::from_secs(600);
-/// Most hosts that are named; more are counted.
+/// Maximum number of hosts that are named; more are counted.
 const MOST_NAMED: usize = 5;
 
 /// The hosts that are being worked on.

@@ -33,7 +33,7 @@ use view::TableView;
 const PAUSE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
 /// Interval of the first rates of a host, which is short so that the host is soon seen.
 const FIRST: Duration = Duration::from_millis(500);
-/// Most bytes of an answer; a host that sends more sends something else.
+/// Maximum size of an answer, in bytes; a host that sends more sends something else.
 const MOST_BYTES: usize = 16 << 20;
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);

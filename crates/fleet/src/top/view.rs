@@ -43,7 +43,7 @@ pub(super) struct TableView<'a> {
     pub all: &'a [HostRow],
     /// The rows that are shown, in their order.
     pub shown: Vec<&'a HostRow>,
-    /// Most lines of the table; `None` without a limit.
+    /// Maximum number of lines of the table; `None` without a limit.
     pub height: Option<usize>,
     /// Width of the table, in columns.
     pub width: usize,

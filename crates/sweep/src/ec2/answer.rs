@@ -61,7 +61,7 @@ pub(crate) struct TypeComparison {
     sweep: String,
     /// Id of the instance that the volumes were attached to.
     instance: String,
-    /// Its availability zone.
+    /// Availability zone of the instance.
     zone: String,
     /// The objective by which types are ranked, as on the command line.
     objective: String,

@@ -197,7 +197,7 @@ pub(crate) struct PlanDocument<'a> {
     dry_run: bool,
     /// Id of the instance that the volumes would be attached to.
     instance: &'a str,
-    /// Its availability zone.
+    /// Availability zone of the instance.
     zone: &'a str,
     /// The types that would be compared, a volume each.
     volumes: &'a [VolumeSpec],

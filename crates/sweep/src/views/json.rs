@@ -194,7 +194,7 @@ struct SettingsDocument<'a> {
     threads: Option<u32>,
     /// Requests in flight of each thread; `null` leaves those of each phase.
     depth: Option<u32>,
-    /// Most blocks in which a layout is measured.
+    /// Maximum number of blocks in which a layout is measured.
     blocks: usize,
     /// Share by which two layouts may differ and tie.
     tie: f64,

@@ -24,9 +24,9 @@ const PLAIN_HEIGHT: usize = 300;
 const ROW_HEIGHT: usize = 14;
 const MARGINS: usize = 60;
 
-/// Most columns of a map.
+/// Maximum number of columns of a map.
 const MOST_COLUMNS: usize = 240;
-/// Most findings that are drawn in a chart, the worst first: more would be a smear.
+/// Maximum number of findings that are drawn in a chart, the worst first: more would be a smear.
 const MOST_SHADES: usize = 40;
 
 /// Data that all charts of a page share.

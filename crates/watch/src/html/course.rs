@@ -13,9 +13,10 @@ use record::sample::{
 use study::watch::EventChange;
 use study::watch::WatchEvent;
 
-/// Most steps; with more, each two become one.
+/// Maximum number of steps; with more, each two become one.
 const MOST_STEPS: usize = 1_200;
-/// Most cells of all devices together, some 50 MB: with more than a few hundred devices there are fewer steps.
+/// Maximum number of cells of all devices together, some 50 MB: with more than a few hundred devices there are fewer
+/// steps.
 const MOST_CELLS: usize = 280_000;
 /// Least number of steps.
 const FEWEST_STEPS: usize = 120;

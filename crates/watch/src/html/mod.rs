@@ -31,10 +31,10 @@ use ui::output::OutputFile;
 
 pub(crate) use course::FigureSeries;
 
-/// Most disks that all have charts of their own; with more, only those that stand out have. All are in the maps and
-/// in the table.
+/// Maximum number of disks that all have charts of their own; with more, only those that stand out have. All are in
+/// the maps and in the table.
 const MOST_OWN: usize = 12;
-/// Most lines of a chart; with more, a map is drawn instead.
+/// Maximum number of lines of a chart; with more, a map is drawn instead.
 const MOST_LINES: usize = 7;
 
 /// A finding as it is shown.

@@ -11,7 +11,7 @@ use super::drive::IntervalSource;
 use super::model::{KeyEffect, Model};
 use super::update::Update;
 
-/// Most updates that wait for a screen that does not take them.
+/// Maximum number of updates that wait for a screen that does not take them.
 const MOST: usize = 300;
 
 /// Queue of updates between the thread that measures and that of the screen.

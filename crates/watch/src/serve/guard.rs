@@ -14,7 +14,7 @@ use ui::exit::sentence;
 
 use super::web_config::{RateLimit, WebConfig};
 
-/// Most verified passwords that are remembered: computing a hash takes 70 ms and more by design.
+/// Maximum number of verified passwords that are remembered: computing a hash takes 70 ms and more by design.
 const REMEMBERED: usize = 128;
 
 /// Guard of the metrics. The file is read anew for each connection, so that a renewed certificate or a new

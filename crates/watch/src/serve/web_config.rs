@@ -69,7 +69,7 @@ pub(super) struct WebConfig {
 pub(super) struct RateLimit {
     /// Interval after which one more request may come.
     pub(super) interval: Duration,
-    /// Most requests that may come at once.
+    /// Maximum number of requests that may come at once.
     pub(super) burst: u32,
 }
 

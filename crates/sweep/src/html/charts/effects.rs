@@ -10,7 +10,7 @@ use page::plot::{
     Axis, Hover, Line, Marker, Mode, Position, Scale, Shape, ShapeKind, Symbol, Trace, Whiskers,
 };
 
-/// Most rows; the largest effects are shown.
+/// Maximum number of rows; the largest effects are shown.
 const MAX_ROWS: usize = 20;
 /// Sets of ratios for the ticks; the narrower the range, the more of them.
 const LADDERS: [&[f64]; 4] = [

@@ -9,7 +9,7 @@ use super::latency;
 use crate::screen::model::{Model, Page};
 use crate::screen::order::SortBy;
 
-/// Most interfaces that are shown, the busiest first.
+/// Maximum number of interfaces that are shown, the busiest first.
 const INTERFACES: usize = 4;
 
 /// Time, host, and the choice of rows.

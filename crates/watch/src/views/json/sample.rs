@@ -200,7 +200,7 @@ document!(
     "degraded": array.degraded,
     /// Position of the sync action on each member; `null` where none is under way.
     "done_bytes": array.position.map(|position| position.done),
-    /// Its members in the order of their slots; spares and failed members come last.
+    /// Members of the array in the order of their slots; spares and failed members come last.
     "members": Each(&array.members, MemberPart),
     /// Sectors that the last check found to differ (`mismatch_cnt`).
     "mismatched_sectors": array.mismatched,
@@ -222,7 +222,7 @@ document!(
     "errors": member.errors,
     /// The kernel's name.
     "name": member.name,
-    /// Its place in the array; `null` for a spare or a failed member.
+    /// Place in the array; `null` for a spare or a failed member.
     "slot": member.slot,
     /// State in md's words, such as `in_sync`.
     "state": member.state,
