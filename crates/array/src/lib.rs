@@ -157,7 +157,8 @@ fn on_host(
     Ok(CommandEnd::Done)
 }
 
-/// `array create`. Without the ledger it is built all the same. `left` says what a rehearsal may find in its way.
+/// Runs `array create`. Without a ledger the array is built all the same. `left` names what an earlier `array create`
+/// has left, which a dry run may find in its way.
 fn build(
     args: &CreateArgs,
     host: &mut ArrayHost,

@@ -8,8 +8,8 @@ use super::plan::ArrayPlan;
 /// udev's rules of the host (udev(7)).
 const RULES: &str = "udev/rules.d";
 
-/// File of the rules for read-ahead. It comes after mdadm's `63-md-raid-arrays.rules`, which tells the id of an
-/// array.
+/// File of the rules for read-ahead. It is read after mdadm's `63-md-raid-arrays.rules`, which sets the property of
+/// an array's id.
 const READ_AHEAD: &str = "65-disksmith-read-ahead.rules";
 
 /// Lines for a plan, each with its file, in the order in which they are written.

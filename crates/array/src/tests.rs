@@ -35,7 +35,7 @@ struct FakeHost {
     lines: Vec<String>,
     /// The program that fails, by the beginning of its command line.
     fails: &'static str,
-    /// The members that mdadm makes the array of, whatever it is told.
+    /// Members of which mdadm makes the array, whatever its command line names.
     takes: &'static [&'static str],
     uuid: String,
     /// The disks that carry a superblock, and whose.

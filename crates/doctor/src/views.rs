@@ -35,8 +35,8 @@ struct RowDocument<'a> {
     evidence: Option<&'a str>,
     /// Rule by which the value was judged, as a sentence.
     rule: &'a str,
-    /// Document in which the rule stands, with `documented` (it says so) or `inferred` (the threshold is this
-    /// program's).
+    /// Document in which the rule stands, with `documented` (the document states the rule) or `inferred` (its
+    /// threshold is this program's).
     source: String,
     /// Advice as sentences; empty where nothing is to be done.
     advice: String,

@@ -34,7 +34,7 @@ pub fn misused(error: &clap::Error) -> u8 {
     Status::Unknown.number()
 }
 
-/// The line of an answer that says nothing about the disks.
+/// Line of an answer without a state of the disks.
 fn unknown(why: &str) -> String {
     format!("DISKSMITH UNKNOWN - {}\n", why.replace(['|', '\n'], " "))
 }

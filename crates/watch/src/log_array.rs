@@ -57,7 +57,7 @@ fn level_of(word: &str) -> Result<Level, String> {
         })
 }
 
-/// The levels whose members are compared, be it by their waits alone.
+/// Levels whose members are compared, if only by their latency.
 fn levels() -> impl Iterator<Item = Level> {
     let all = Level::ALL.into_iter();
     all.filter(|level| level.has_chunks() || level.is_redundant())

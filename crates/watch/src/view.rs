@@ -135,8 +135,8 @@ impl OutputForm {
         context.print(&text)
     }
 
-    /// A sample, from which so many devices are left out because they do nothing, and what became of events in
-    /// it. Plain lines say where nothing is shown for that, which looks like a program that hangs.
+    /// Shows a sample and its changes of findings. `idle` devices are left out of it because they do nothing. Plain
+    /// lines report where no device is shown for that, which would look like a program that hangs.
     pub(crate) fn show(
         &mut self,
         sample: &Sample,

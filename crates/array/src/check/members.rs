@@ -39,8 +39,8 @@ pub fn consents(
     consents
 }
 
-/// Claims all members and after them the spares, or says everything that speaks against any of them. The sizes
-/// are those of the members.
+/// Claims all members and after them the spares, or reports every reason against any of them. The sizes are those of
+/// the members.
 pub(super) fn claim_members(
     args: &CreateArgs,
     host: &mut ArrayHost,

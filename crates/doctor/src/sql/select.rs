@@ -19,7 +19,7 @@ const REFUSED: [&str; 9] = [
 /// The statement as a SELECT.
 ///
 /// # Errors
-/// A clause that says why there is none.
+/// The reason why there is none, as a clause.
 pub(crate) fn as_select(statement: &str) -> Result<String, &'static str> {
     let statement = statement.trim().trim_end_matches(';').trim();
     let all = tokens(statement).ok_or("it cannot be read")?;

@@ -65,13 +65,13 @@ pub(crate) struct RankedHost {
     pub missed: usize,
     /// Reasons to doubt that its figures are its disks' alone, or that they show all, as sentences.
     pub doubts: Vec<String>,
-    /// True where something other than its disks may have slowed them, as one of the doubts says.
+    /// True where something other than its disks may have slowed them, which a doubt names.
     pub is_slowed: bool,
     /// True where its figures themselves are doubtful: blocks that were never written, answers from memory,
     /// other work on the disk.
     pub is_doubtful: bool,
-    /// True where it was dead, lost or another machine when the race was over, as one of the doubts says of
-    /// those that are kept or tie.
+    /// True where it was dead, lost or another machine when the race was over. For hosts that are kept or tie, a
+    /// doubt names that.
     pub is_gone: bool,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct RaceConclusion {
     pub groups: Vec<GroupEnd>,
     /// The hosts, by group, and the best first.
     pub ranked: Vec<RankedHost>,
-    /// The groups that the source of the hosts speaks of, and of which none came to be measured.
+    /// Groups that the source of the hosts names, and of which no host was measured.
     pub empty: Vec<String>,
     /// The standard deviation of one round of a disk, as a share.
     pub noise: Option<f64>,

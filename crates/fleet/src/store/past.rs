@@ -42,7 +42,7 @@ pub(crate) fn run_of(
     Ok(Some(run))
 }
 
-/// True where an answer was kept next to this run, since another process was at it when it came: its name
+/// True where an answer was kept next to this run, since another process held the run when the answer came: its name
 /// begins with the run's id and a dot, which is in no id.
 pub(crate) fn is_beside(key: &str, run: &str) -> bool {
     key.strip_prefix(run)

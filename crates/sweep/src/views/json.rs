@@ -65,7 +65,7 @@ pub(crate) struct SweepDocument<'a> {
     cells: Vec<CellDocument<'a>>,
     /// Index of the best layout, also before the sweep is over; `null` where none is known.
     winner: Option<usize>,
-    /// Indices of the layouts that cannot be told from the winner, the best first.
+    /// Indices of the layouts that are not distinguishable from the winner, the best first.
     ties: &'a [usize],
     /// The best layout for each number of lost disks that is survived, from `settings.survives` to 2.
     survivors: Vec<SurvivorDocument<'a>>,
@@ -149,7 +149,7 @@ struct SurvivorDocument<'a> {
     losses: usize,
     /// Index of the layout; `null` where no measured layout survives so many.
     winner: Option<usize>,
-    /// Indices of the layouts that cannot be told from it.
+    /// Indices of the layouts that are not distinguishable from it.
     ties: &'a [usize],
 }
 

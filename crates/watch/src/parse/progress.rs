@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_secs(1);
 const STEP: u64 = 1 << 16;
 const MIB: f64 = 1_048_576.0;
 
-/// A bar on standard error, for a person who watches.
+/// Progress bar on standard error, where that is a terminal.
 pub(super) struct Progress {
     watched: bool,
     /// Length of the log; `None` where it comes through a pipe.

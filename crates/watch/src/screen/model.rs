@@ -73,7 +73,7 @@ pub(crate) struct Model {
     pub playing: Option<Playback>,
     /// True if the watch is also recorded; `None` where that was not requested.
     pub recording: Option<bool>,
-    /// Marks that somebody set, in order.
+    /// Marks, in order of time.
     pub marks: Vec<Mark>,
     /// The frames.
     pub history: History,

@@ -13,7 +13,8 @@ use super::history::History;
 
 /// Span that is compared: a single second is noise.
 const SPAN: Nanos = Nanos::from_secs(10);
-/// Multiple of the siblings' wait that stands out; of two, nobody knows which is as it should be.
+/// Ratio to the siblings' latency from which a member stands out. With two members it is unknown which of them is
+/// normal.
 const SLOW: f64 = 2.0;
 const SLOW_OF_TWO: f64 = 3.0;
 /// Difference of latencies, in seconds, below which no member stands out.

@@ -25,7 +25,7 @@ pub(crate) fn mark(mark: &Mark, is_json: bool) -> String {
     format!("= {} {}\n", format::local_date(mark.at), mark.text)
 }
 
-/// The line that says how closely was recorded from here on.
+/// The line on the resolution of the recording from here on.
 pub(crate) fn resolution(recorded: &RecordedInterval) -> String {
     if recorded.spread.is_none() {
         return "# From here on at full resolution.\n".to_owned();

@@ -369,8 +369,8 @@ fn counts(statuses: &[BoardStatus]) -> String {
     counted.join(", ")
 }
 
-/// A line that takes no more columns than there are. What a host says of itself may have line breaks, and would
-/// be more lines than are counted.
+/// Cuts a line to the columns that there are. Text from a host may have line breaks, and would take more lines than
+/// are counted.
 fn cut(line: &str, width: usize) -> String {
     let line = line.replace(['\r', '\n'], " ");
     let line = charset::shown(&printable(&line)).into_owned();

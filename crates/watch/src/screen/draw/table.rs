@@ -322,7 +322,7 @@ fn branch_lines(lasts: &[bool], capabilities: Capabilities) -> String {
     text
 }
 
-/// An array's own state in words, where there is something to say.
+/// State of an array in words; `None` where it is as it should be.
 pub(super) fn state_words(state: &ArraySample) -> Option<(String, TextStyle)> {
     let mut parts = Vec::new();
     let mut style = TextStyle::Note;
