@@ -322,7 +322,7 @@ fn branch_lines(lasts: &[bool], capabilities: Capabilities) -> String {
     text
 }
 
-/// State of an array in words; `None` where it is as it should be.
+/// State of an array in words: missing and faulty members, and its sync action; `None` where there are none of these.
 pub(super) fn state_words(state: &ArraySample) -> Option<(String, TextStyle)> {
     let mut parts = Vec::new();
     let mut style = TextStyle::Note;
