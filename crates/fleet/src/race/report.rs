@@ -121,7 +121,7 @@ pub(crate) struct HostReport<'a> {
     left_when_slow: Option<f64>,
     /// Target by which it is ranked, its worst; `null` where it was never measured.
     worst_target: Option<&'a TargetFacts>,
-    /// Targets that are measured on it.
+    /// Targets that are measured on it; `null` where it has no record.
     targets: Option<&'a [TargetFacts]>,
     /// Seconds by which its clock is ahead of this host's; `null` where it was not compared.
     clock_ahead_s: Option<f64>,
