@@ -1,4 +1,4 @@
-//! `ledger export`: what the ledger holds, a line of JSON each, in bounded memory.
+//! `ledger export`: the content of the ledger, a line of JSON for each row, in bounded memory.
 
 use jiff::Timestamp;
 use ledger::{Filter, Ledger, Mark, RecordingSummary, StoredRun, WorkSummary};
@@ -9,7 +9,7 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::json::Document;
 
-/// A line.
+/// A line of the export: one row of the ledger.
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 enum Line {
@@ -21,23 +21,31 @@ enum Line {
     Work(WorkLine),
 }
 
-/// A run that was measured or that another tool reported, as it is kept.
+/// A run that was measured or that another tool reported, as the ledger keeps it.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RunLine<R> {
+    /// The run with all its measurements.
     run: Box<R>,
+    /// Verdict that the findings lead to.
     verdict: Verdict,
+    /// Findings of the run.
     findings: Vec<Finding>,
+    /// Version of disksmith that concluded the verdict and the findings.
     concluded_by: String,
 }
 
-/// A named moment.
+/// A mark: a named moment.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct MarkLine {
+    /// Number of the mark in the ledger.
     mark: i64,
+    /// Time of the mark.
     time: Timestamp,
+    /// Host on which it was set.
     hostname: String,
+    /// Name of the mark.
     text: String,
 }
 
@@ -45,13 +53,21 @@ pub(crate) struct MarkLine {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RecordingLine {
+    /// Number of the recording in the ledger.
     recording: i64,
+    /// Host that was watched.
     hostname: String,
+    /// Start of the first sample that is kept.
     from: Timestamp,
+    /// End of the last sample.
     to: Timestamp,
+    /// True while it is being recorded, and where it was cut off by a kill.
     open: bool,
+    /// Number of samples that are kept as they were taken.
     samples: u64,
+    /// Number of samples of a minute each, merged from older ones.
     samples_per_minute: u64,
+    /// Number of samples of an hour each, merged from older ones.
     samples_per_hour: u64,
 }
 
@@ -59,22 +75,29 @@ pub(crate) struct RecordingLine {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct EventLine {
+    /// Host that was watched.
     hostname: String,
+    /// The finding, with its beginning, end and figures.
     event: Box<WatchEvent>,
 }
 
-/// Long work.
+/// Long work that can be resumed.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct WorkLine {
+    /// Kind of the work, such as `sweep`.
     work: String,
+    /// Target of the work, by which its kind finds it.
     key: String,
+    /// Start of the work.
     began: Timestamp,
+    /// Time of its last checkpoint.
     changed: Timestamp,
+    /// End; `null` while it is not finished.
     finished: Option<Timestamp>,
 }
 
-/// Prints all lines. What cannot be read is reported, and the rest printed.
+/// Prints the rows of the ledger, a line each. A row that cannot be read is reported, and the rest printed.
 pub(crate) fn export(context: &mut Context) -> Outcome {
     let path = context.ledger_path()?;
     let Some(ledger) = context.open_ledger_if_there()? else {

@@ -27,17 +27,27 @@ pub fn ledger(args: &LedgerArgs, context: &mut Context) -> Outcome {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct CheckBody {
+    /// Path of the ledger.
     ledger: String,
+    /// True if nothing in it is damaged.
     sound: bool,
+    /// Number of its schema; 0 where it could not be read.
     ledger_schema: u32,
+    /// Size of the file.
     bytes: Bytes,
+    /// Unused part of the file, which `ledger compact` gives back.
     free_bytes: Bytes,
+    /// Number of runs.
     runs: u64,
+    /// Number of recordings.
     recordings: u64,
+    /// Number of blocks of samples of all recordings.
     recording_blocks: u64,
+    /// Number of marks.
     marks: u64,
+    /// Number of rows of long work, such as sweeps and scrubs.
     work: u64,
-    /// All that is damaged, a sentence each.
+    /// Inconsistent or unreadable content, a sentence each.
     damage: Vec<String>,
 }
 
@@ -118,8 +128,11 @@ fn check(json: bool, context: &mut Context) -> Outcome {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct CompactBody {
+    /// Path of the ledger.
     ledger: String,
+    /// Size of the file before.
     before_bytes: Bytes,
+    /// Size of the file after.
     after_bytes: Bytes,
 }
 
@@ -146,8 +159,11 @@ fn compact(json: bool, context: &mut Context) -> Outcome {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct BackupBody<'a> {
+    /// Path of the ledger.
     ledger: String,
+    /// Path of the copy.
     backup: &'a Path,
+    /// Size of the copy.
     bytes: Bytes,
 }
 

@@ -39,9 +39,9 @@ fn on_volumes(checked: &CheckedPlan, root: &Root) -> bool {
         })
 }
 
-/// EBS User Guide, "RAID configuration": RAID 5 and 6 "are not recommended for Amazon EBS because
-/// the parity write operations of these RAID modes consume some of the IOPS available to your
-/// volumes"; RAID 1 needs more bandwidth, since data goes to several volumes at once.
+/// Advice of the cloud (EBS User Guide, "RAID configuration"): RAID 5 and 6 "are not recommended for Amazon EBS
+/// because the parity write operations of these RAID modes consume some of the IOPS available to your volumes"; RAID
+/// 1 needs more bandwidth, since data goes to several volumes at once.
 fn clouds_advice(level: Level, on_volumes: bool) -> Option<String> {
     let word = if on_volumes { "Warning" } else { "Note" };
     let title = level.title();

@@ -1,4 +1,4 @@
-//! Record of an array that is being built: all that taking it back needs.
+//! Record of an array that is being built, with all that is needed to take it back.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use domain::filesystem::Fs;
 /// A member as it was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedMember {
-    /// As the user wrote it.
+    /// Path as the user wrote it.
     pub path: PathBuf,
     /// The device that was checked.
     pub number: DeviceNumber,
@@ -34,7 +34,7 @@ pub(crate) fn mdadm_conf(etc: &Path) -> PathBuf {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum BuildStage {
-    /// Nothing was touched.
+    /// Nothing was changed yet.
     Begun,
     /// Old signatures are being erased.
     Erasing,
@@ -42,7 +42,7 @@ pub(crate) enum BuildStage {
     Assembling,
     /// mdadm has made the array, which may be used from here on.
     Assembled,
-    /// Its read-ahead is being set.
+    /// The read-ahead of the array is being set.
     Tuning,
     /// The file system is being made.
     Formatting,
@@ -50,18 +50,18 @@ pub(crate) enum BuildStage {
     Mounting,
     /// Lines are added for the next boot.
     Persisting,
-    /// All was done.
+    /// All steps are done.
     Done,
 }
 
-/// An array that is being built, with all that taking it back needs.
+/// An array that is being built, with all that is needed to take it back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Building {
-    /// The array's id, as mdadm writes it.
+    /// UUID of the array, as mdadm writes it.
     pub uuid: String,
-    /// Its node: `/dev/md/NAME` or `/dev/mdN`.
+    /// Device node of the array: `/dev/md/NAME` or `/dev/mdN`.
     pub node: PathBuf,
-    /// Its members.
+    /// Members of the array.
     pub members: Vec<SavedMember>,
     /// The boot (random(4), `boot_id`) in which the members have their numbers; empty where that is
     /// not known.
@@ -69,27 +69,26 @@ pub(crate) struct Building {
     pub boot: String,
     /// The file system.
     pub fs: Option<SavedFs>,
-    /// The folders above the mount point, and itself, that were not there; the outermost first.
+    /// Folders that were missing and are made: the mount point and those above it, the outermost first.
     pub folders: Vec<PathBuf>,
     /// The lines for the next boot.
     pub lines: Vec<SavedLine>,
     /// Progress.
     pub stage: BuildStage,
-    /// True if it is being taken back: then nothing of it is worth keeping any more.
+    /// True if the array is being taken back: then nothing of it is worth keeping.
     pub undoing: bool,
 }
 
-/// A member of it. After a boot it is found by its superblock; this is to name it by.
+/// A member of the array. After a boot it is found by its superblock; this record is to name it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedMember {
-    /// As the user wrote it.
+    /// Path as the user wrote it.
     pub path: PathBuf,
-    /// Its number at that time, as `8:16`.
+    /// Device number at that time, as `8:16`.
     pub number: String,
-    /// Its serial number; on EBS the volume id.
+    /// Serial number, on EBS the volume's id; `None` where the kernel shows none.
     pub serial: Option<String>,
-    /// Its number in the partition table of its disk, which has the same serial number; `None` for a
-    /// whole disk.
+    /// Number in the partition table of its disk, which has the same serial number; `None` for a whole disk.
     #[serde(default)]
     pub partition: Option<u32>,
 }
@@ -99,7 +98,7 @@ pub(crate) struct SavedMember {
 pub(crate) struct SavedFs {
     /// The file system.
     pub fs: Fs,
-    /// Its id.
+    /// UUID of the file system.
     pub uuid: String,
     /// Mount point.
     pub mount: Option<PathBuf>,
@@ -169,7 +168,7 @@ impl Building {
 }
 
 impl SavedMember {
-    /// As it is named to the user, who may have to find it: `/dev/sdf (serial number vol-1)`.
+    /// Name of the member in messages, by which the user may have to find it: `/dev/sdf (serial number vol-1)`.
     pub(crate) fn named(&self) -> String {
         match &self.serial {
             Some(serial) => format!("{} (serial number {serial})", self.path.display()),

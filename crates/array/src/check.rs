@@ -24,7 +24,7 @@ use domain::raid::Placement;
 use members::claim_members;
 pub use members::{consents, member};
 
-/// `mkfs.xfs` makes nothing smaller (mkfs.xfs(8), since 5.19).
+/// Least size of an XFS that `mkfs.xfs` makes (mkfs.xfs(8), since 5.19).
 pub const LEAST_XFS: Bytes = Bytes::mib(300);
 
 /// The longest name that a superblock holds (mdadm(8), `--name`).
@@ -139,7 +139,7 @@ fn shape_problems(args: &CreateArgs) -> Vec<String> {
     problems
 }
 
-/// The first of `/dev/md0`, `/dev/md1`, … that is free and not reserved in mdadm.conf.
+/// First device node of `/dev/md0`, `/dev/md1`, … that is free and not reserved in mdadm.conf.
 pub fn free_node(host: &ArrayHost, devices: &Devices) -> PathBuf {
     let is_free = |name: &String| {
         let node = Path::new("/dev").join(name);
@@ -273,7 +273,7 @@ fn missing_programs(args: &CreateArgs, host: &ArrayHost, problems: &mut Vec<Stri
     }
 }
 
-/// Checks that this kernel can do it. Its module is requested only when all else is well, and never in a dry
+/// Checks that this kernel has the level. Its module is requested only where all else is well, and never in a dry
 /// run.
 pub fn kernel_has_md(
     dry_run: bool,

@@ -14,11 +14,11 @@ use ui::format::hex;
 /// Content of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Nothing that is known.
+    /// Nothing known.
     Nothing,
     /// The file system that was made on it, and nothing has come into it.
     Fresh,
-    /// The same file system, used; the evidence of its use, as a clause.
+    /// The file system that was made on it, used since; the evidence of its use, as a clause.
     Used(&'static str),
     /// Other content, described.
     Other(String),
@@ -71,8 +71,8 @@ pub(crate) fn content(file: &File, fs: Option<&SavedFs>) -> io::Result<Content> 
     })
 }
 
-/// The id of an XFS, and how it was used (xfs_dsb in fs/xfs/libxfs/xfs_format.h; big-endian). Its
-/// counters are brought up to date when it is unmounted.
+/// UUID of an XFS, and evidence of its use (xfs_dsb in fs/xfs/libxfs/xfs_format.h; big-endian). Its counters are
+/// brought up to date when it is unmounted.
 fn xfs(head: &[u8]) -> Option<(String, Option<&'static str>)> {
     let number = |at: usize| Some(u64::from_be_bytes(head.get(at..at + 8)?.try_into().ok()?));
     let (allocated, free) = (number(128)?, number(136)?);
@@ -81,8 +81,8 @@ fn xfs(head: &[u8]) -> Option<(String, Option<&'static str>)> {
     Some((uuid, used.then_some("there are files in its file system")))
 }
 
-/// The id of an ext4, and how it was used (ext4(5) and fs/ext4/ext4.h, ext4_super_block, at 1024;
-/// little-endian): `s_mtime` is when it was last mounted and `s_mnt_count` how often.
+/// UUID of an ext4, and evidence of its use (ext4(5) and fs/ext4/ext4.h, ext4_super_block, at 1024; little-endian):
+/// `s_mtime` is when it was last mounted and `s_mnt_count` how often.
 fn ext4(head: &[u8]) -> Option<(String, Option<&'static str>)> {
     let block = head.get(1024..)?;
     let mounted = u32::from_le_bytes(block.get(0x2c..0x30)?.try_into().ok()?);
@@ -92,7 +92,7 @@ fn ext4(head: &[u8]) -> Option<(String, Option<&'static str>)> {
     Some((uuid, used.then_some("its file system has been mounted")))
 }
 
-/// An id without its hyphens.
+/// A UUID without its hyphens.
 fn digits(uuid: &str) -> String {
     uuid.chars()
         .filter(char::is_ascii_hexdigit)

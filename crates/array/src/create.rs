@@ -71,7 +71,7 @@ pub(super) struct Erase {
 }
 
 impl Erase {
-    /// For these members.
+    /// Makes the step for these members.
     pub(super) fn of(members: &[CheckedMember]) -> Erase {
         Erase {
             members: members.to_vec(),
@@ -241,7 +241,7 @@ pub(super) struct Mount {
 }
 
 impl Mount {
-    /// For this plan.
+    /// Makes the step for this plan.
     pub(super) fn of(plan: &ArrayPlan) -> Mount {
         Mount {
             plan: plan.clone(),

@@ -22,7 +22,7 @@ const NEW: &str = "disksmith-new";
 pub(crate) struct AddLine {
     file: PathBuf,
     line: String,
-    /// Content before, and content written; once it was.
+    /// Content before and content written; `None` until the line was added.
     change: Option<(Option<Vec<u8>>, Vec<u8>)>,
 }
 
@@ -105,8 +105,7 @@ impl BuildStep<ArrayHost<'_>> for AddLine {
     }
 }
 
-/// Takes a line out again that a killed process has added, and says whether it was there. Everything
-/// else in the file stays as it is.
+/// Removes a line that a killed process has added; true if it was there. Everything else in the file stays as it is.
 ///
 /// # Errors
 /// When the file cannot be read or written.
@@ -147,7 +146,7 @@ pub(crate) fn take_out(kept: &SavedLine) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The text without the last line that reads so; `None` when there is none.
+/// The text without the last line that is equal to `line`; `None` where there is none.
 fn without(text: &[u8], line: &[u8]) -> Option<Vec<u8>> {
     let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
     let is_it = |found: &&[u8]| found.strip_suffix(b"\n").unwrap_or(found) == line;

@@ -4,20 +4,20 @@ use record::Bytes;
 
 use domain::raid::{Level, Raid10Layout, Redundancy};
 
-/// The chunk when none is named: what EBS counts as one I/O at most (EBS User Guide, "I/O
-/// characteristics": SSD volumes take up to 256 KiB as one), so a full chunk costs one.
+/// Default chunk size: what EBS counts as one I/O at most (EBS User Guide, "I/O characteristics": SSD volumes take up
+/// to 256 KiB as one), so that a full chunk costs one.
 pub(crate) const DEFAULT_CHUNK: Bytes = Bytes::kib(256);
 
-/// md takes no chunk below a page (mdadm(8), `--chunk`), and file systems here have blocks of 4 KiB.
+/// Least chunk size: md takes none below a page (mdadm(8), `--chunk`), and file systems here have blocks of 4 KiB.
 pub(crate) const LEAST_CHUNK: Bytes = Bytes::kib(4);
 
-/// Beyond this an array of any use here has hardly more than one stripe in flight.
+/// Largest chunk size: with a larger one an array hardly has more than one stripe in flight.
 pub(crate) const LARGEST_CHUNK: Bytes = Bytes::mib(64);
 
-/// The kernel's read-ahead where nothing else is said (linux, VM_READAHEAD_PAGES).
+/// Read-ahead of the kernel where none is set (linux, VM_READAHEAD_PAGES).
 const LEAST_READ_AHEAD: Bytes = Bytes::kib(128);
 
-/// More than this in flight for one reader only fills memory.
+/// Largest read-ahead: more in flight for one reader only fills memory.
 const MOST_READ_AHEAD: Bytes = Bytes::mib(8);
 
 /// An array's shape.
@@ -27,17 +27,17 @@ pub struct Geometry {
     pub level: Level,
     /// Number of members.
     pub members: u64,
-    /// `None` at levels without chunks.
+    /// Chunk size; `None` at levels without chunks.
     pub chunk: Option<Bytes>,
-    /// Layout of the copies; of RAID 10 only.
+    /// Layout of the copies of RAID 10; without meaning at other levels.
     pub layout: Raid10Layout,
 }
 
 impl Geometry {
-    /// Number of chunks of data in a stripe, to which a file system aligns. At RAID 10 it is what the kernel
-    /// tells as the best size (linux, drivers/md/raid10.c, raid10_set_io_opt): half the members with n2, or
-    /// all where these are odd, since the pattern repeats only then; and all with f2 and o2, where the first copies
-    /// lie over all members as at RAID 0.
+    /// Number of chunks of data in a stripe, to which a file system aligns. At RAID 10 it is what the kernel reports
+    /// as the best size (linux, drivers/md/raid10.c, raid10_set_io_opt): half the members with n2, or all where these
+    /// are odd, since the pattern repeats only then; and all with f2 and o2, where the first copies lie over all
+    /// members as at RAID 0.
     pub(crate) fn data_members(self) -> u64 {
         if !self.level.has_chunks() {
             return 1;
@@ -53,7 +53,7 @@ impl Geometry {
         }
     }
 
-    /// The data of a stripe; `None` at levels without chunks.
+    /// Size of the data of a stripe; `None` at levels without chunks.
     pub(crate) fn stripe(self) -> Option<Bytes> {
         Some(Bytes(self.chunk?.0.saturating_mul(self.data_members())))
     }
@@ -71,8 +71,8 @@ impl Geometry {
         Some(format!("stride={blocks},stripe_width={stripe}"))
     }
 
-    /// Two stripes: while one is being read by the application, all members fetch the next. Only
-    /// scans are read ahead, so random pages lose nothing. `None` where the kernel's own is right.
+    /// Read-ahead of two stripes: while one is being read by the application, all members fetch the next. Only scans
+    /// are read ahead, so random pages lose nothing. `None` where the kernel's own is right.
     pub fn read_ahead(self) -> Option<Bytes> {
         let two = Bytes(self.stripe()?.0.saturating_mul(2));
         Some(two.clamp(LEAST_READ_AHEAD, MOST_READ_AHEAD))

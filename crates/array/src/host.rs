@@ -1,4 +1,4 @@
-//! The world of the steps: the host's files, its programs, and the steps' results for each other.
+//! The host of the steps: its files, its programs, and the steps' results for each other.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,13 +18,13 @@ pub struct ArrayHost<'a> {
     pub root: Root,
     /// `/etc`.
     pub etc: PathBuf,
-    /// Its programs.
+    /// Programs of the host.
     pub programs: &'a mut dyn Programs,
     /// Shows a command to the user.
     pub report: &'a mut dyn FnMut(&str),
     /// The claims on the members, held until mdadm takes them over.
     pub claims: Vec<DestroyTarget>,
-    /// The array, once it is there.
+    /// The array; `None` until it is built.
     pub array: Option<BuiltArray>,
     /// Journal in the ledger, so that a kill can be repaired.
     pub journal: Option<Journal>,
@@ -33,11 +33,11 @@ pub struct ArrayHost<'a> {
 /// An array that was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BuiltArray {
-    /// Its number.
+    /// Device number of the array.
     pub number: DeviceNumber,
-    /// Its node, `/dev/mdN`.
+    /// Device node of the array, `/dev/mdN`.
     pub node: PathBuf,
-    /// Its name in sysfs.
+    /// Name of the array in sysfs.
     pub sysfs_name: String,
 }
 
@@ -70,13 +70,13 @@ impl ArrayHost<'_> {
         outcome.map(|_| ())
     }
 
-    /// Runs a command that only asks, without showing it.
+    /// Runs a command that changes nothing, without showing it.
     pub(crate) fn ask(&mut self, program: &Exec) -> Result<ProgramOutput, exec::Error> {
         self.programs.run(program)
     }
 
-    /// Notes that a step begins. One that cannot be noted is not begun: the ledger would know
-    /// something else than what is there.
+    /// Notes in the ledger that a step begins. A step that cannot be noted is not begun: the ledger would have
+    /// another state than the host.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -87,7 +87,7 @@ impl ArrayHost<'_> {
         Ok(())
     }
 
-    /// The array, which a step before has built.
+    /// The array that an earlier step has built.
     ///
     /// # Errors
     /// When it has not.

@@ -1,10 +1,10 @@
-//! Following in the ledger how far an array is built, so that a kill can be repaired.
+//! Journal in the ledger of the building of an array, so that a kill can be repaired.
 
 use job::{JobStore, OwnedJob, Takeover};
 
 use super::building::{BuildStage, Building};
 
-/// The building of one array, as the ledger follows it.
+/// Journal of the building of an array.
 #[derive(Debug)]
 pub struct Journal {
     job: OwnedJob<Building>,
@@ -12,7 +12,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Begins to follow it.
+    /// Begins a journal.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -30,7 +30,7 @@ impl Journal {
         self.job.save(&self.building)
     }
 
-    /// Notes that it is being taken back.
+    /// Notes that the array is being taken back.
     ///
     /// # Errors
     /// When the ledger cannot be written.
@@ -39,7 +39,7 @@ impl Journal {
         self.job.save(&self.building)
     }
 
-    /// Ends it: built or taken back, there is nothing to repair any more.
+    /// Ends the journal: the array is built or taken back, and there is nothing to repair.
     ///
     /// # Errors
     /// When the ledger cannot be written.

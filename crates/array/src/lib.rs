@@ -90,7 +90,7 @@ pub fn array(args: &ArrayArgs, context: &mut Context, interrupt: &AtomicBool) ->
     }
 }
 
-/// Opens the ledger to follow the building of an array.
+/// Opens the ledger for the journal of an array.
 ///
 /// # Errors
 /// When it cannot be opened or written, or the kernel hides which process this is.
@@ -104,8 +104,8 @@ fn open(context: &Context) -> anyhow::Result<JobStore> {
     Ok(store)
 }
 
-/// The same, if there is a ledger; without one nothing was left. Problems are
-/// said, and is no reason not to stop an array.
+/// Opens the ledger where there is one; without one nothing was left. Problems are reported, and do not keep an array
+/// from being stopped.
 fn open_if_there(context: &Context) -> Option<JobStore> {
     let opened = JobStore::open_if_there(context).map_err(|failure| {
         notice(&format!(
@@ -125,8 +125,7 @@ fn unrepairable(error: &anyhow::Error) -> String {
     )
 }
 
-/// Gives the work what it works on. With `json` what it says while it works goes to standard error,
-/// and its answer is a document.
+/// Runs the work on this host. With `json` its messages go to standard error, and its answer is a document.
 fn on_host(
     context: &mut Context,
     programs: &mut dyn Programs,
@@ -159,7 +158,8 @@ fn on_host(
     Ok(CommandEnd::Done)
 }
 
-/// `array create`. Without the ledger it is built all the same. `left` says what a rehearsal may find in its way.
+/// Runs `array create`. Without a ledger the array is built all the same. `left` names what an earlier `array create`
+/// has left, which a dry run may find in its way.
 fn build(
     args: &CreateArgs,
     host: &mut ArrayHost,
@@ -195,8 +195,7 @@ fn build(
     Ok(document)
 }
 
-/// Refusal to build an array, with its reasons. What was left by one before may be why, and so is told with
-/// them.
+/// Refusal to build an array, with its reasons and with what an earlier `array create` has left, which may be one.
 fn refused(mut problems: Vec<String>, left: &str) -> Failure {
     let left: Vec<&str> = left.split_whitespace().collect();
     if !left.is_empty() {
@@ -205,7 +204,7 @@ fn refused(mut problems: Vec<String>, left: &str) -> Failure {
     Failure::refused_for("no array is built", &problems)
 }
 
-/// Lets the ledger follow what is done from here on.
+/// Begins the journal of the building in the ledger.
 fn follow(
     store: JobStore,
     checked: &CheckedPlan,
@@ -226,7 +225,7 @@ fn follow(
         .ok()
 }
 
-/// Does the steps. Once they are done or undone the ledger needs to know of them no more.
+/// Runs the steps. Once they are done or undone the journal is ended.
 fn construct(
     checked: &CheckedPlan,
     persist: bool,

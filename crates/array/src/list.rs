@@ -179,7 +179,7 @@ impl ArrayUse {
         })
     }
 
-    /// md's action on it, and its progress.
+    /// md's sync action on the array, with its progress; `None` where none is under way.
     fn doing(&self) -> Option<String> {
         let action = self
             .array
@@ -251,7 +251,9 @@ impl ArrayUse {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
+    /// The arrays that the kernel lists, also those that are not fully assembled.
     arrays: Vec<ArrayDocument<'a>>,
+    /// Each `array create` that was killed and is not repaired yet.
     unfinished: Vec<LeftDocument>,
 }
 
@@ -259,11 +261,13 @@ pub(crate) struct Document<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LeftDocument {
+    /// UUID that the array was to have.
     uuid: String,
-    /// Path of the array's device; `null` when what it was building cannot be read.
+    /// Path of the array's device; `null` where what it was building cannot be read.
     node: Option<String>,
-    /// Paths of its members.
+    /// Paths of its members; `null` where they cannot be read.
     members: Option<Vec<String>>,
+    /// Start of the `array create`.
     began: Timestamp,
 }
 
@@ -288,53 +292,70 @@ impl LeftDocument {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ArrayDocument<'a> {
+    /// The kernel's name, such as `md127`.
     device: &'a str,
     /// Major and minor number: `9:0`.
     number: String,
-    /// Its names under `/dev/md`.
+    /// Names of the array under `/dev/md`.
     names: &'a [String],
+    /// RAID level in md's words, such as `raid10`; `null` while it is not assembled.
     level: Option<&'a MdLevel>,
+    /// Layout of the copies of RAID 10, such as `n2`; `null` at other levels.
     layout: Option<&'a str>,
-    /// Write-intent bitmap: `internal`, `external`, `lockless` or `none`; `null` at levels that can have none.
+    /// Write-intent bitmap: `internal`, `external`, `lockless` or `none`; `null` at levels that can have none, and
+    /// where the kernel does not report it.
     bitmap: Option<&'a str>,
+    /// Size of the array.
     size_bytes: Bytes,
+    /// Chunk size; `null` at levels without chunks.
     chunk_bytes: Option<Bytes>,
+    /// md's `array_state`, such as `clean` or `active`; `null` where the kernel does not report it.
     state: Option<&'a str>,
+    /// Version of its superblocks, such as `1.2`; `null` where the kernel does not report it.
     metadata: Option<&'a str>,
-    /// Number of members without spares.
+    /// Number of members that it should have, without spares; `null` where the kernel does not report it.
     members_wanted: Option<u32>,
-    /// Number of members that are missing.
+    /// Number of members that are missing; `null` at levels that cannot miss any.
     degraded: Option<u32>,
     /// Number of hot spares that wait.
     spares: usize,
+    /// Sync action of the array.
     sync: SyncDocument<'a>,
     /// Mount points.
     mounted: &'a [String],
     /// Names of the devices that are built on it.
     above: &'a [String],
+    /// Members of the array in the order of their slots; spares and failed members come last.
     members: Vec<MemberDocument<'a>>,
 }
 
-/// A resync, a recovery or a check.
+/// Sync action of md: a resync, a recovery, a check or a reshape.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SyncDocument<'a> {
+    /// md's `sync_action`, such as `idle`, `recover` or `check`; `null` at levels without copies or parity.
     action: Option<&'a str>,
+    /// Position on each member; `null` where nothing is under way.
     done_bytes: Option<Bytes>,
+    /// Bytes of each member to process; `null` where nothing is under way.
     of_bytes: Option<Bytes>,
 }
 
+/// A member or a spare of an array.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct MemberDocument<'a> {
+    /// The kernel's name, such as `nvme1n1`.
     device: &'a str,
+    /// Major and minor number: `259:0`; `null` where the kernel no longer lists the device.
     number: Option<String>,
-    /// Its place in the array; `null` of a spare.
+    /// Place in the array; `null` for a spare or a failed member.
     slot: Option<u32>,
-    /// md's words for it, such as `in_sync`.
+    /// State in md's words, such as `in_sync`.
     state: &'a [String],
-    /// Read errors that md has corrected.
+    /// Read errors that md corrected from a copy; `null` where the kernel does not report them.
     errors: Option<u64>,
+    /// Bytes of it that the array uses; `null` where the kernel does not report it.
     used_bytes: Option<Bytes>,
 }
 

@@ -1,4 +1,4 @@
-//! The lines that bring an array back after a boot, and the files in which they belong.
+//! Lines in files in /etc that assemble and mount an array at boot.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,11 @@ use super::plan::ArrayPlan;
 /// udev's rules of the host (udev(7)).
 const RULES: &str = "udev/rules.d";
 
-/// File of the rules for read-ahead. It comes after mdadm's `63-md-raid-arrays.rules`, which tells the id of an
-/// array.
+/// File of the rules for read-ahead. It is read after mdadm's `63-md-raid-arrays.rules`, which sets the property of
+/// an array's id.
 const READ_AHEAD: &str = "65-disksmith-read-ahead.rules";
 
-/// Each line for a plan with its file, in the order in which they are written.
+/// Lines for a plan, each with its file, in the order in which they are written.
 pub(super) fn lines(plan: &ArrayPlan, etc: &Path) -> Vec<(PathBuf, String)> {
     let fstab = plan.fstab_line().map(|line| (etc.join("fstab"), line));
     let rule = plan.udev_rule().filter(|_| has_udev(etc));

@@ -12,8 +12,8 @@ use super::geometry::Geometry;
 use domain::filesystem::Fs;
 use domain::raid::{Placement, Raid10Layout};
 
-/// From this size on mdadm keeps a bitmap of what is being written, so that after a crash only that
-/// is brought in step (mdadm(8), `--bitmap`). It is named, so that mdadm need not ask.
+/// Size from which mdadm keeps a bitmap of what is being written by default, so that after a crash only that is
+/// resynchronized (mdadm(8), `--bitmap`). The bitmap is named on the command line, so that mdadm does not ask.
 const BITMAP_FROM: Bytes = Bytes::gib(100);
 
 /// Longest time for making a file system. With large disks most of it is their discard.
@@ -26,20 +26,20 @@ pub struct ArrayPlan {
     pub geometry: Geometry,
     /// The members, as the user wrote them.
     pub members: Vec<PathBuf>,
-    /// The hot spares, likewise.
+    /// The hot spares, as the user wrote them.
     pub spares: Vec<PathBuf>,
-    /// Its name; `None` for one that only has a number.
+    /// Name of the array; `None` for one that only has a number.
     pub name: Option<String>,
-    /// Its node: `/dev/md/NAME` or `/dev/mdN`.
+    /// Device node of the array: `/dev/md/NAME` or `/dev/mdN`.
     pub node: PathBuf,
-    /// Its id, chosen here: so it is known whose a superblock is when this fails midway. Empty in
+    /// UUID of the array, chosen here, so that its superblocks can be recognized after a failure midway. Empty in
     /// commands that are only shown, where mdadm chooses.
     pub uuid: String,
     /// Bytes left for data.
     pub capacity: Bytes,
     /// The bitmap; `None` leaves it to the capacity.
     pub bitmap: Option<Bitmap>,
-    /// True if copies or parity are taken to be in step.
+    /// True if copies or parity are taken to be consistent.
     pub assume_clean: bool,
     /// The file system.
     pub fs: Option<FsPlan>,
@@ -50,17 +50,17 @@ pub struct ArrayPlan {
 pub struct FsPlan {
     /// The file system.
     pub fs: Fs,
-    /// Its id, chosen here, so that the line for fstab is known before. Empty in commands that are
+    /// UUID of the file system, chosen here, so that the line for fstab is known before. Empty in commands that are
     /// only shown, where mkfs chooses.
     pub uuid: String,
     /// Mount point.
     pub mount: Option<PathBuf>,
-    /// True if it is only made to be measured: then nothing is discarded, which takes long on large disks and
-    /// makes blocks cold again, and ext4 does not write its inode tables meanwhile.
+    /// True if the file system is only made to be measured: then nothing is discarded, which takes long on large
+    /// disks and makes blocks cold again, and ext4 does not write its inode tables meanwhile.
     pub trial: bool,
 }
 
-/// A new id of the kernel's making.
+/// A new UUID from the kernel.
 ///
 /// # Errors
 /// When the kernel gives none.
@@ -68,7 +68,7 @@ pub fn new_uuid(root: &Root) -> root::Result<String> {
     root::read_text(&root.proc.join("sys/kernel/random/uuid"))
 }
 
-/// An id as mdadm writes it: `01234567:89abcdef:01234567:89abcdef`.
+/// A UUID as mdadm writes it: `01234567:89abcdef:01234567:89abcdef`.
 pub fn md_uuid(uuid: &str) -> String {
     let digits: Vec<char> = uuid.chars().filter(char::is_ascii_hexdigit).collect();
     let words: Vec<String> = digits.chunks(8).map(|word| word.iter().collect()).collect();
@@ -111,7 +111,7 @@ impl ArrayPlan {
         mdadm.args(&self.members).args(&self.spares)
     }
 
-    /// The bitmap that it gets; `None` at levels that can have none.
+    /// Bitmap of the array; `None` at levels that can have none.
     pub(crate) fn bitmap(&self) -> Option<Bitmap> {
         let by_capacity = match self.capacity >= BITMAP_FROM {
             true => Bitmap::Internal,
@@ -121,8 +121,8 @@ impl ArrayPlan {
         is_redundant.then(|| self.bitmap.unwrap_or(by_capacity))
     }
 
-    /// Command that makes the file system on the array's node. Whatever the members held before shows through
-    /// at places, and the user has allowed for it to go: hence the force.
+    /// Command that makes the file system on the array's node. It is forced: content of the members from before shows
+    /// through at places, and the user has agreed to lose it.
     pub fn mkfs(&self, node: &Path) -> Option<Exec> {
         let FsPlan {
             fs, uuid, trial, ..
@@ -162,7 +162,7 @@ impl ArrayPlan {
         Some(mkfs.arg(node).limit(MKFS_LIMIT))
     }
 
-    /// The folder, and what mounts the file system there.
+    /// Mount point, and the command that mounts the file system there; `None` without one.
     pub fn mount(&self, node: &Path) -> Option<(&Path, Exec)> {
         let FsPlan {
             fs, mount, trial, ..
@@ -195,8 +195,8 @@ impl ArrayPlan {
         (level.placement() == Placement::StripedCopies).then_some(layout)
     }
 
-    /// The rule for udev that sets the read-ahead whenever the array is assembled (udev(7)). The array's id is what
-    /// mdadm's own rules tell of it; its number may be another after a boot.
+    /// Rule for udev that sets the read-ahead whenever the array is assembled (udev(7)). It names the array by the id
+    /// that mdadm's own rules report; its number may be another after a boot.
     pub(crate) fn udev_rule(&self) -> Option<String> {
         let read_ahead = self.geometry.read_ahead()?;
         Some(format!(
@@ -207,8 +207,8 @@ impl ArrayPlan {
         ))
     }
 
-    /// The line for fstab. `nofail`, since an instance that waits for a volume that does not exist
-    /// cannot be reached to mend that.
+    /// Line for fstab. It has `nofail`, since an instance that waits for a volume that does not exist cannot be
+    /// reached to repair that.
     pub(crate) fn fstab_line(&self) -> Option<String> {
         let FsPlan {
             fs, uuid, mount, ..
@@ -238,8 +238,8 @@ pub(crate) fn fstab_field(path: &Path) -> String {
     field
 }
 
-/// Command that erases the signatures on a disk. The force is for our own claim on it, which wipefs would
-/// take for a foreign one.
+/// Command that erases the signatures on a disk. It is forced because of our own claim on the disk, which wipefs
+/// would take for a foreign one.
 pub(crate) fn wipe(path: &Path) -> Exec {
     Exec::new("wipefs")
         .args(["--all", "--force", "--quiet"])

@@ -6,9 +6,9 @@ use linux::exec::{self, Exec, ProgramOutput};
 
 /// Runs programs.
 pub trait Programs {
-    /// Runs one to its end, which must be well.
+    /// Runs a program to its end, which must be a success.
     fn run(&mut self, program: &Exec) -> Result<ProgramOutput, exec::Error>;
-    /// True if it is on the PATH.
+    /// True if a program is on the PATH.
     fn has(&self, program: &str) -> bool;
 }
 

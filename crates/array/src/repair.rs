@@ -20,9 +20,9 @@ use ui::exit::sentence;
 
 /// Result of a repair.
 enum RepairResult {
-    /// It stays, and is not repaired again; the reason, as sentences.
+    /// The array stays, and is not repaired again; the reason, as sentences.
     Kept(String),
-    /// It was removed.
+    /// All that was left is removed.
     Gone(Vec<UndoResult>),
     /// A part could not be removed yet: the next start tries again.
     Later(Vec<UndoResult>),
@@ -106,7 +106,7 @@ fn one(
     Ok(())
 }
 
-/// Decides what to do with it, and does it. `keep` writes the progress to the ledger.
+/// Decides what to do with an unfinished building, and does it. `keep` writes the progress to the ledger.
 fn repair_one(
     host: &mut ArrayHost,
     building: &mut Building,

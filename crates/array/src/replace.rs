@@ -68,19 +68,21 @@ fn summary(exchange: &Exchange) -> String {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
+    /// True with `--dry-run`: nothing was touched.
     dry_run: bool,
     /// Path of the array's device.
     node: &'a Path,
+    /// UUID of the array, as its superblocks have it.
     uuid: &'a str,
-    /// Path of the member that goes.
+    /// Path of the member that is replaced.
     member: &'a Path,
-    /// Path of the disk that comes.
+    /// Path of the disk that takes its place.
     with: &'a Path,
-    /// The place of the member in the array; `null` where a spare has taken it before.
+    /// Place of the member in the array; `null` where a spare has taken it before.
     slot: Option<u32>,
-    /// True if the superblock of the member that goes is erased.
+    /// True if the superblock of the replaced member is erased.
     erased: bool,
-    /// The commands, as lines of a shell.
+    /// The commands, each as a line of a shell.
     commands: Vec<String>,
 }
 

@@ -19,33 +19,41 @@ use ui::table::wrap;
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
+    /// True with `--dry-run`: nothing was touched.
     dry_run: bool,
     /// Path of the array's device.
     node: &'a Path,
+    /// Name of the array; `null` where it only has a number.
     name: Option<&'a str>,
+    /// UUID of the array, which is chosen before it is built.
     uuid: &'a str,
+    /// RAID level, such as `10`.
     level: &'static str,
-    /// Layout of the copies of RAID 10.
+    /// Layout of the copies of RAID 10; `null` at other levels.
     layout: Option<&'static str>,
     /// Paths of its members.
     members: &'a [PathBuf],
     /// Paths of its hot spares.
     spares: &'a [PathBuf],
-    /// Its write-intent bitmap; `null` at levels that can have none.
+    /// Write-intent bitmap; `null` at levels that can have none.
     bitmap: Option<&'static str>,
+    /// Chunk size; `null` at levels without chunks.
     chunk_bytes: Option<Bytes>,
+    /// Capacity for data.
     capacity_bytes: Bytes,
+    /// File system that is made on it, such as `xfs`; `null` without one.
     filesystem: Option<&'static str>,
-    /// Mount point.
+    /// Mount point; `null` where it is not mounted.
     mount: Option<&'a Path>,
-    /// The commands that build it, as lines of a shell.
+    /// The commands that build it, each as a line of a shell.
     commands: Vec<String>,
-    /// Lines of mdadm.conf and fstab.
+    /// Line of mdadm.conf that assembles it at boot.
     mdadm_conf: String,
+    /// Line of fstab that mounts it at boot; `null` where it is not mounted.
     fstab: Option<String>,
-    /// The rule for udev that sets the read-ahead; `null` where there is none to set, or no udev.
+    /// Rule of udev that sets the read-ahead; `null` where there is none to set, or no udev.
     udev_rule: Option<String>,
-    /// True if these lines were written.
+    /// True if `mdadm_conf`, `fstab` and `udev_rule` were written to their files.
     persisted: bool,
 }
 

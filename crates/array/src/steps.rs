@@ -6,27 +6,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ui::exit::sentence;
 
-/// One step of the work on a host `H`.
+/// A step of the work on a host `H`.
 pub trait BuildStep<H> {
     /// Name, as in "… failed": `making the array`.
     fn name(&self) -> String;
 
-    /// Does it.
+    /// Runs the step.
     ///
     /// # Errors
     /// Any failure of the step. It may then be half done; [`BuildStep::undo`] is called all the same.
     fn run(&mut self, host: &mut H) -> anyhow::Result<()>;
 
-    /// Takes back what was done of it, be it all, a part or nothing.
+    /// Undoes the step, whether it was done in full, in part or not at all.
     fn undo(&mut self, host: &mut H) -> Vec<UndoResult>;
 }
 
 /// Result of undoing a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UndoResult {
-    /// It was taken back, as a clause: `/dev/md0 was stopped`.
+    /// The part was taken back, as a clause: `/dev/md0 was stopped`.
     Reverted(String),
-    /// It could not be, as a clause that says what to do.
+    /// The part could not be taken back, as a clause that says what to do.
     Leftover(String),
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for FailedBuild {
 impl std::error::Error for FailedBuild {}
 
 impl UndoResult {
-    /// Results of undoing all of it, in two lines.
+    /// Results of undoing all steps, in two lines.
     pub(crate) fn report(undone: &[UndoResult]) -> String {
         let reverted: Vec<&str> = undone.iter().filter_map(UndoResult::reverted).collect();
         let left: Vec<&str> = undone.iter().filter_map(UndoResult::left).collect();
@@ -87,8 +87,8 @@ impl UndoResult {
     }
 }
 
-/// Does the steps in order. When one fails, or `interrupt` turns true, it and those before it are
-/// undone, the last first; `undoing` is called before.
+/// Runs the steps in order. When one fails, or `interrupt` turns true, it and those before it are undone, the last
+/// first; `undoing` is called before.
 ///
 /// # Errors
 /// The failure, with what was undone and what is left.

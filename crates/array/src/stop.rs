@@ -123,14 +123,15 @@ pub(super) fn require_mdadm(host: &ArrayHost) -> Result<(), Failure> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
+    /// True with `--dry-run`: nothing was touched.
     dry_run: bool,
-    /// The array, by its path or as it was named.
+    /// The array: its path, or the name that was given.
     stopped: String,
     /// Paths of its members.
     members: &'a [String],
     /// Paths of the members whose superblocks are erased.
     erased: Vec<String>,
-    /// The commands, as lines of a shell.
+    /// The commands, each as a line of a shell.
     commands: Vec<String>,
 }
 
@@ -150,7 +151,7 @@ fn document(document: &Document) -> String {
     ui::json::document("array stop", document)
 }
 
-/// The lines for the next boot that name an array, each below its file.
+/// Lines for the next boot that name an array, each with its file.
 fn lines_for(host: &ArrayHost, devices: &Devices, array: &Device) -> String {
     let read = |file: &std::path::Path| {
         let bytes = files::content(file).unwrap_or_default();

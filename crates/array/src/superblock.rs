@@ -1,4 +1,4 @@
-//! Erasing the superblock of what was a member, with the user's consent.
+//! Erasing the superblock of a former member, with the user's consent.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ pub(super) fn reason_against(root: &Root, path: &Path, consents: &[Consent]) -> 
     })
 }
 
-/// Claims what was a member.
+/// Claims a former member.
 ///
 /// # Errors
 /// When something speaks against overwriting it.
@@ -63,8 +63,8 @@ pub(super) fn claim(
         .with_context(|| format!("{} is not erased", path.display()))
 }
 
-/// Erases the superblocks of what is claimed. The claims last until then: udev would assemble the array again from
-/// members that are free and carry superblocks. Gives the paths of what was erased, also if it fails.
+/// Erases the superblocks of claimed devices. The claims last until then: udev would assemble the array again from
+/// members that are free and carry superblocks. Returns the paths of the erased devices, also where one fails.
 pub(super) fn erase(
     host: &mut ArrayHost,
     claims: &[DestroyTarget],

@@ -1,4 +1,4 @@
-//! Building and taking back, with programs that only pretend, on a modelled tree.
+//! Building and taking back arrays with simulated programs on a simulated tree.
 
 mod repair;
 mod replace;
@@ -33,14 +33,14 @@ use ui::exit::Failure;
 struct FakeHost {
     folder: TempDir,
     lines: Vec<String>,
-    /// The program that fails, by the beginning of its line.
+    /// The program that fails, by the beginning of its command line.
     fails: &'static str,
-    /// The members that mdadm makes the array of, whatever it is told.
+    /// Members of which mdadm makes the array, whatever its command line names.
     takes: &'static [&'static str],
     uuid: String,
     /// The disks that carry a superblock, and whose.
     superblocks: BTreeMap<String, String>,
-    /// After how many more moments the process that works here is killed.
+    /// Number of further moments after which the process that works here is killed.
     life: Rc<Cell<Option<u32>>>,
     /// True if md has copied to a replacement by the time that this is examined. Otherwise a signal comes first.
     copies: bool,
@@ -51,7 +51,7 @@ struct FakeHost {
 /// Payload with which a killed process unwinds.
 struct Killed;
 
-/// One more moment has passed in which a kill may come.
+/// Takes a step in time at which a kill may come.
 fn moment(life: &Cell<Option<u32>>) {
     match life.get() {
         None => {}
@@ -230,7 +230,7 @@ fn parse<'a>(words: impl Iterator<Item = &'a &'a str>) -> ArrayVerb {
         .verb
 }
 
-/// The beginning of an XFS with so many inodes in use.
+/// Writes the beginning of an XFS with so many inodes in use.
 fn write_xfs(node: &Path, uuid: &str, used: u64) {
     let mut image = vec![0; 1 << 20];
     let digits: String = uuid.chars().filter(char::is_ascii_hexdigit).collect();

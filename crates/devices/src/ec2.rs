@@ -20,7 +20,7 @@ pub(crate) struct Volumes {
 }
 
 impl Volumes {
-    /// The volume that a whole disk is.
+    /// The EBS volume of a whole disk; `None` where it is none.
     pub(crate) fn of(&self, device: &Device) -> Option<&EbsVolume> {
         let id = VolumeId::of(device).filter(|_| device.partition_of().is_none())?;
         self.by_id.get(&id.to_string())
@@ -114,19 +114,28 @@ pub(crate) fn text(volumes: &[(&str, &EbsVolume)], columns: usize) -> String {
     text
 }
 
-/// A volume in the document of `devices --json`.
+/// An EBS volume in the document of `devices --json`. Keys but `volume` are `null` where EC2 does not report them.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct VolumeDocument<'a> {
+    /// Id of the volume, such as `vol-0123456789abcdef0`.
     volume: &'a str,
+    /// Volume type, such as `gp3`.
     #[serde(rename = "type")]
     kind: Option<&'a str>,
+    /// Size in GiB.
     size_gib: Option<u64>,
+    /// IOPS that are provisioned or come with the size; `null` for types without.
     iops: Option<u64>,
+    /// Provisioned throughput in MiB/s; `null` for types that sell none.
     throughput_mib_per_s: Option<u64>,
+    /// State of the volume: `creating`, `available`, `in-use`, `deleting`, `deleted` or `error`.
     state: Option<&'a str>,
+    /// Availability zone of the volume, such as `us-east-1a`.
     zone: Option<&'a str>,
+    /// Id of the snapshot that it was made from; `null` where it was made empty.
     snapshot: Option<&'a str>,
+    /// Tags of the volume.
     tags: &'a BTreeMap<String, String>,
 }
 

@@ -30,17 +30,17 @@ struct Branch {
     size: Bytes,
     model: Option<String>,
     serial: Option<String>,
-    /// Mount points, and `swap` where it is that.
+    /// Mount points, and `swap` where it is used as swap.
     used_as: Vec<String>,
-    /// Content, as `--destroy` names it; `None` when it could not be read.
+    /// Signatures of its content, in the words of `--destroy`; `None` where it could not be read.
     signatures: Option<Vec<String>>,
     /// Reasons for which it may not be overwritten; empty when it may.
     reasons: Vec<Reason>,
-    /// Properties of an array.
+    /// Properties of an array; `None` for any other device.
     array: Option<ArrayPart>,
-    /// The arrays that have it.
+    /// The arrays that have it as a member or spare.
     member_of: Vec<Membership>,
-    /// Its EBS volume; `None` where it is none, or none was requested.
+    /// EBS volume of the disk; `None` where it is none, or none was requested.
     volume: Option<EbsVolume>,
     above: Vec<Branch>,
 }
@@ -87,7 +87,7 @@ struct KernelLists<'a> {
 }
 
 impl KernelLists<'_> {
-    /// The devices that lie on nothing, with what lies on them.
+    /// The devices that lie on no other, with what lies on them.
     fn disks(&self) -> Vec<Branch> {
         let devices = self.uses.devices();
         devices
@@ -143,7 +143,7 @@ impl KernelLists<'_> {
     }
 }
 
-/// Content of a device itself, each word once. What its partitions carry stands with these.
+/// Signatures of a device itself, each word once. Those of its partitions are shown with these.
 fn signature_labels(content: &Content) -> Vec<String> {
     let own = content
         .found
@@ -190,7 +190,7 @@ impl Branch {
         self.reasons.is_empty()
     }
 
-    /// Its kind, with what is to be known of it as an array or as a member.
+    /// Kind of the device, with its properties as an array and its role as a member.
     fn title(&self) -> String {
         let array = self.array.iter().flat_map(ArrayPart::properties);
         let member = self.member_of.iter().filter_map(Membership::role);
@@ -242,6 +242,7 @@ impl Branch {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Document<'a> {
+    /// The devices that lie on no other, each with what is stacked on it.
     devices: Vec<DeviceDocument<'a>>,
 }
 
@@ -249,26 +250,33 @@ struct Document<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DeviceDocument<'a> {
+    /// The kernel's name, such as `nvme1n1`.
     name: &'a str,
     /// Major and minor number: `259:0`.
     number: String,
+    /// Kind in words, such as `disk`, `partition`, `raid10 array` or `LVM volume`.
     kind: &'a str,
+    /// Size.
     size_bytes: Bytes,
+    /// Model; `null` where the kernel shows none.
     model: Option<&'a str>,
+    /// Serial number, on EBS the volume's id; `null` where the kernel shows none.
     serial: Option<&'a str>,
-    /// Mount points, and `swap`.
+    /// Mount points, and `swap` where it is used as swap.
     used_as: &'a [String],
-    /// Content, in the words of `--destroy`; `null` when it could not be read.
+    /// Signatures of its content, in the words of `--destroy`; `null` where it could not be read.
     signatures: Option<&'a [String]>,
+    /// True if `--destroy` may overwrite it: `reasons` is empty.
     may_be_written: bool,
-    /// Reasons for which it may not be written, as sentences.
+    /// Reasons for which it may not be overwritten, as sentences.
     reasons: Vec<String>,
-    /// Properties of an array; `null` of any other device.
+    /// Properties of an array; `null` for any other device.
     array: Option<&'a ArrayPart>,
     /// The arrays of Linux software RAID that have it as a member or spare.
     member_of: &'a [Membership],
-    /// Its EBS volume, with `--ec2`; `null` where it is none.
+    /// EBS volume of the disk; `null` where it is none, or without `--ec2`.
     ec2: Option<VolumeDocument<'a>>,
+    /// The devices that lie on it: partitions, arrays, mapped devices.
     above: Vec<DeviceDocument<'a>>,
 }
 

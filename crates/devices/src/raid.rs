@@ -1,4 +1,4 @@
-//! Arrays of Linux software RAID, and the part that a device has in them.
+//! Arrays of Linux software RAID, and the role of a device in them.
 
 use linux::block::DeviceNumber;
 use linux::md;
@@ -8,30 +8,31 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ArrayPart {
-    /// Layout of RAID 10's copies.
+    /// Layout of the copies of RAID 10, such as `n2`; `null` at other levels.
     layout: Option<String>,
-    /// Write-intent bitmap: `internal`, `external`, `lockless` or `none`; `null` at levels that can have none.
+    /// Write-intent bitmap: `internal`, `external`, `lockless` or `none`; `null` at levels that can have none, and
+    /// where the kernel does not report it.
     bitmap: Option<String>,
     /// Number of hot spares that wait.
     spares: usize,
 }
 
-/// Part of a device in an array.
+/// Role of a device in an array.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Membership {
-    /// The array's name.
+    /// The kernel's name of the array.
     array: String,
-    /// Its place; `null` of a spare.
+    /// Place in the array; `null` for a spare or a failed member.
     slot: Option<u32>,
-    /// md's words for it, such as `in_sync`.
+    /// State in md's words, such as `in_sync`.
     state: Vec<String>,
     #[serde(skip)]
     is_spare: bool,
 }
 
 impl ArrayPart {
-    /// Its properties in words.
+    /// Properties of the array in words.
     pub(crate) fn properties(&self) -> Vec<String> {
         let bitmap = self.bitmap.as_ref().filter(|bitmap| *bitmap != "none");
         let spares = match self.spares {
@@ -48,7 +49,7 @@ impl ArrayPart {
 }
 
 impl Membership {
-    /// The part of a device that does not serve; that of one that does is the usual one.
+    /// Role of a member that is failed or a spare; `None` for one that serves, which is the usual case.
     pub(crate) fn role(&self) -> Option<String> {
         let is = |word: &str| self.state.iter().any(|state| state == word);
         if is("faulty") {
@@ -71,7 +72,7 @@ pub(crate) fn array(arrays: &[md::Array], number: DeviceNumber) -> Option<ArrayP
     })
 }
 
-/// The parts that a device has in arrays.
+/// Roles of a device in arrays.
 pub(crate) fn memberships(arrays: &[md::Array], number: DeviceNumber) -> Vec<Membership> {
     let parts = arrays.iter().flat_map(|array| {
         let own = array.members.iter();

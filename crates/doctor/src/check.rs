@@ -11,18 +11,18 @@ use crate::facts::postgres::Postgres;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CheckResult {
-    /// It is wrong, and the advice puts it right.
+    /// The setting is wrong, and the advice puts it right.
     Fix,
-    /// It is probably not the best.
+    /// The setting is probably not the best.
     Consider,
     /// A fact is missing; the advice says how to get it.
     Unknown,
-    /// It is as it should be.
+    /// The setting is as it should be.
     Ok,
 }
 
 impl CheckResult {
-    /// All of them, the gravest first.
+    /// All results, the gravest first.
     pub const ALL: [CheckResult; 4] = [
         CheckResult::Fix,
         CheckResult::Consider,
@@ -74,9 +74,9 @@ impl Area {
 /// Certainty of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Basis {
-    /// The source gives it as it is applied.
+    /// The source states the rule as it is applied.
     Documented,
-    /// It follows from the source, with a threshold of this program.
+    /// The rule follows from the source, with a threshold of this program.
     Inferred,
 }
 
@@ -84,27 +84,33 @@ pub(crate) enum Basis {
 pub(crate) struct Check {
     /// Name, by which it is chosen and ignored.
     pub(crate) name: &'static str,
+    /// Part of the machine that it is about.
     pub(crate) area: Area,
     /// The files or settings that it reads.
     pub(crate) reads: &'static str,
+    /// Rule by which the facts are judged, as a sentence.
     pub(crate) rule: &'static str,
     /// Document in which the rule stands, or from which it follows.
     pub(crate) source: &'static str,
+    /// Certainty of the rule.
     pub(crate) basis: Basis,
     /// Page in `docs/playbooks/`, without its ending.
     pub(crate) playbook: &'static str,
-    /// Judges the facts: one judgement for each thing that it is about, none where there is no such thing.
+    /// Judges the facts. Returns a judgement for each thing that the check is about; empty where there is no such
+    /// thing.
     pub(crate) judge: fn(&Facts) -> Vec<Judgement>,
 }
 
-/// Judgement of one thing.
+/// Judgement of a check about one thing, such as a disk or a setting.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Judgement {
+    /// Result of the check.
     pub(crate) result: CheckResult,
     /// The value, with the place where it was read.
     pub(crate) value: String,
     /// Measurement that it rests on.
     pub(crate) evidence: Option<String>,
+    /// Advice as sentences; empty where nothing is to be done.
     pub(crate) advice: String,
     /// Command that does what is advised; never run here.
     pub(crate) command: Option<String>,
@@ -141,7 +147,7 @@ impl Judgement {
         Judgement::new(CheckResult::Unknown, value, advice)
     }
 
-    /// With the measurement that it rests on.
+    /// Adds the measurement that the judgement rests on.
     pub(crate) fn evidence(self, text: impl Into<String>) -> Judgement {
         Judgement {
             evidence: Some(text.into()),
@@ -149,7 +155,7 @@ impl Judgement {
         }
     }
 
-    /// With the command that does what is advised.
+    /// Adds the command that does what is advised.
     pub(crate) fn command(self, text: impl Into<String>) -> Judgement {
         Judgement {
             command: Some(text.into()),
@@ -183,7 +189,7 @@ impl CheckRow {
         format!("disksmith playbook {}", self.check.playbook)
     }
 
-    /// True of what is to be done or considered.
+    /// True where something is to be done or considered.
     pub(crate) fn is_finding(&self) -> bool {
         matches!(self.result(), CheckResult::Fix | CheckResult::Consider)
     }

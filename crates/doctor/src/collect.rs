@@ -70,7 +70,7 @@ pub(crate) fn facts(
     })
 }
 
-/// True if a check of this area may be requested: statements are not explained for nothing.
+/// True if a check of this area may be requested: without one, statements are not explained.
 fn is_wanted(args: &DoctorArgs, area: &str) -> bool {
     let names = ["implicit-conversion", area];
     let is_one = |name: &String| names.contains(&name.as_str());
@@ -174,7 +174,7 @@ fn safety(
     Ok(Some(safety))
 }
 
-/// The last backup that the server's own history knows.
+/// The last backup in the server's own history.
 fn of_history(mysql: &Mysql) -> Option<Backup> {
     Some(Backup {
         kind: "backup",

@@ -11,23 +11,36 @@ use ui::table::wrap;
 /// Width of the names of parts of a finding.
 const INDENT: &str = "            ";
 
+/// The document of `doctor --json`.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Document<'a> {
+    /// Judgements of the checks, the gravest first.
     checks: Vec<RowDocument<'a>>,
 }
 
+/// Judgement of a check about one thing, such as a disk or a setting.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RowDocument<'a> {
+    /// Name of the check, by which `--check` and `--ignore` choose it.
     name: &'a str,
+    /// Part of the machine that it is about.
     area: Area,
+    /// Result of the check.
     result: CheckResult,
+    /// Value that was found, with the place where it was read.
     value: &'a str,
+    /// Measurement that the judgement rests on; `null` where there is none.
     evidence: Option<&'a str>,
+    /// Rule by which the value was judged, as a sentence.
     rule: &'a str,
+    /// Document in which the rule stands, with `documented` (the document states the rule) or `inferred` (its
+    /// threshold is this program's).
     source: String,
+    /// Advice as sentences; empty where nothing is to be done.
     advice: String,
+    /// Command that does what is advised, which is never run here; `null` where there is none.
     command: Option<&'a str>,
 }
 
@@ -57,7 +70,7 @@ pub(crate) fn json(rows: &[CheckRow]) -> String {
     ui::json::document("doctor", &Document { checks })
 }
 
-/// The answer for people: findings whole, what is unknown in short, and what is well only when it is requested.
+/// The answer as text: findings in full, unknown results in short, and good ones only when they are requested.
 pub(crate) fn text(rows: &[CheckRow], with_ok: bool, columns: usize) -> String {
     if rows.is_empty() {
         let none = "None of these checks applies here. Those of a database need one that is named: disksmith doctor --mysql\n";

@@ -17,14 +17,14 @@ const FILE: u64 = 16 << 20;
 const PAGE: usize = 8192;
 /// Writes of each method in each turn.
 const WRITES: u64 = 40;
-/// Turns.
+/// Number of turns.
 const TURNS: usize = 5;
 
 /// Median time of a WAL write with each method, in seconds, in turns; the fastest first.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WalSync {
     pub(crate) medians: Vec<(Method, f64)>,
-    /// The fastest was faster than the one that is set in every turn.
+    /// True if the fastest method was faster than the one that is set in every turn.
     pub(crate) is_clear: bool,
 }
 
@@ -63,7 +63,7 @@ impl Method {
         }
     }
 
-    /// Makes what was written last.
+    /// Makes the data written last durable.
     fn sync(self, file: &File) -> io::Result<()> {
         match self {
             Method::Fdatasync => file.sync_data(),

@@ -63,7 +63,7 @@ impl BufferedPipe {
 }
 
 impl Inner {
-    /// Waits for output or the end, and is false where neither can be waited for.
+    /// Waits for output or the end of the pipe; false where neither can be waited for.
     fn wait(&self) -> bool {
         let mut fds = [PollFd::new(&self.pipe, PollFlags::IN)];
         retry_on_intr(|| poll(&mut fds, None)).is_ok()

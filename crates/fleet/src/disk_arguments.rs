@@ -9,9 +9,9 @@ use ui::exit::{ExitClass as _, Failure};
 
 /// Value of an argument that names a disk, or consents to overwriting one.
 pub(crate) enum DiskArgument<'a> {
-    /// As the command line has it.
+    /// A word of the command line.
     Word(&'a mut OsString),
-    /// As text.
+    /// A parsed argument, as text.
     Text(&'a mut String),
 }
 

@@ -22,17 +22,17 @@ const DISK_PHASE: &str = "disk";
 pub struct HostFloor {
     /// Figure and condition.
     pub requirement: Requirement,
-    /// Over how long the mean is taken; `None` where each value counts.
+    /// Time over which the mean is taken; `None` where each value counts.
     pub over: Option<Nanos>,
 }
 
 impl HostFloor {
-    /// True where it is of the disks' own latency and of no phase.
+    /// True where the floor is one of the disks' own latency and of no phase.
     pub(crate) fn is_of_disks(&self) -> bool {
         self.requirement.figure == Figure::of(DISK_PHASE, Metric::Mean)
     }
 
-    /// A watch of a host or a disk.
+    /// Makes a watch of a host or a disk.
     pub(crate) fn watch(&self) -> HostFloorWatch<'_> {
         HostFloorWatch {
             floor: self,
@@ -104,7 +104,7 @@ fn span_of(text: &str, span: &str) -> Result<Nanos, String> {
 pub(crate) struct FloorMiss {
     /// The mean over the time below, in the figure's unit.
     pub value: f64,
-    /// Over how many seconds.
+    /// Time over which it was taken, in seconds.
     pub seconds: f64,
 }
 
@@ -118,8 +118,8 @@ pub(crate) struct HostFloorWatch<'a> {
 }
 
 impl HostFloorWatch<'_> {
-    /// Takes the value of the next `seconds`; gives the miss, if the floor is missed now. A
-    /// value that is none, such as that of a disk that failed, misses it.
+    /// Takes the value of the next `seconds`. Returns the miss, if the floor is missed now. A value that is missing,
+    /// such as that of a disk that failed, misses it.
     pub(crate) fn take(&mut self, seconds: f64, value: f64) -> Option<FloorMiss> {
         if !value.is_finite() {
             return Some(FloorMiss { value, seconds });

@@ -5,15 +5,15 @@ use serde::Serialize;
 /// Rates and load of a host over a short while.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct HostRates {
-    /// Over how many seconds.
+    /// Length of the interval, in seconds.
     pub seconds: f64,
     /// Bytes received in a second.
     pub received_per_s: f64,
     /// Bytes sent in a second.
     pub sent_per_s: f64,
-    /// The load over the last 1, 5 and 15 minutes.
+    /// Load over the last 1, 5 and 15 minutes; `None` where it is not known.
     pub load: Option<[f64; 3]>,
-    /// Its disks.
+    /// Disks of the host.
     pub disks: Vec<DiskSample>,
 }
 
@@ -31,7 +31,7 @@ impl HostRates {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DiskSample {
-    /// The kernel's name for it.
+    /// The kernel's name of the disk.
     pub name: String,
     /// Reads in a second.
     pub reads_per_s: f64,
@@ -41,7 +41,7 @@ pub(crate) struct DiskSample {
     pub read_bytes_per_s: f64,
     /// Bytes written in a second.
     pub write_bytes_per_s: f64,
-    /// The mean time that a request took, in nanoseconds; where none ended although some are under
-    /// way, for how long none has. `None` where nothing was asked of the disk.
+    /// Mean time of a request, in nanoseconds. While requests are in flight and none completes, the time since the
+    /// last completion. `null` where nothing was asked of the disk.
     pub latency_ns: Option<f64>,
 }

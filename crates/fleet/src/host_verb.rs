@@ -82,7 +82,7 @@ pub enum HostVerb {
 }
 
 impl HostVerb {
-    /// Runs it on this host.
+    /// Runs the verb on this host.
     pub fn run(&mut self, context: &mut Context) -> Outcome {
         self.name_disks(&context.root)?;
         let interrupt = || signals::interrupt_flag().refused();
@@ -121,7 +121,7 @@ impl HostVerb {
         }
     }
 
-    /// Checks what its start as a service refuses before it asks a network.
+    /// Checks what the verb refuses when it starts as a service, before it asks a network.
     ///
     /// # Errors
     /// As its start.
@@ -180,7 +180,7 @@ impl HostVerb {
         }
     }
 
-    /// Targets that it was allowed to overwrite, and does: `fleet run` shows them and asks first.
+    /// Targets that the verb is allowed to overwrite: `fleet run` shows them and asks first.
     pub(crate) fn overwrites(&self) -> &[OsString] {
         match self {
             HostVerb::Bench(args) if bench::overwrites(args) => &args.destroy,
@@ -202,7 +202,7 @@ impl HostVerb {
         }
     }
 
-    /// True where hosts are compared by its answer.
+    /// True where hosts are compared by the verb's answer.
     pub(crate) fn is_compared(&self) -> bool {
         matches!(
             self,
@@ -210,7 +210,7 @@ impl HostVerb {
         )
     }
 
-    /// True where its result is worthless while another measures next to it.
+    /// True where the verb's result is worthless while another measures next to it.
     pub(crate) fn measures(&self) -> bool {
         match self {
             HostVerb::Bench(_) | HostVerb::Replay(_) => true,
@@ -219,7 +219,7 @@ impl HostVerb {
         }
     }
 
-    /// Checks by its own rules what it would overwrite, and writes nothing.
+    /// Checks by the verb's own rules what it would overwrite, and writes nothing.
     ///
     /// # Errors
     /// As the verb itself would refuse.

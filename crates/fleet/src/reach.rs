@@ -32,7 +32,7 @@ pub(crate) fn find(args: &SourceArgs) -> Result<HostList, Failure> {
     Ok(HostList { hosts, ..found })
 }
 
-/// The way to the hosts that the arguments ask for.
+/// The connection to the hosts that the arguments ask for.
 ///
 /// # Errors
 /// Refused, if the program to send cannot be read.
@@ -52,7 +52,7 @@ pub(crate) fn reach(args: &ReachArgs) -> Result<OpenSsh, Failure> {
     })
 }
 
-/// The same, where no program is sent.
+/// The connection that the arguments ask for, without a program to send.
 pub(crate) fn connection(args: &ReachArgs) -> OpenSsh {
     OpenSsh {
         config: args.ssh_config.clone(),
@@ -63,9 +63,9 @@ pub(crate) fn connection(args: &ReachArgs) -> OpenSsh {
     }
 }
 
-/// The descriptors of a connection to ssh: its three pipes.
+/// Descriptors of a connection to ssh: its three pipes.
 const OF_CONNECTION: u64 = 3;
-/// Those of one that is being made: the other ends of its pipes too, and the pipe that reports that a
+/// Descriptors of a connection that is being made: the other ends of its pipes too, and the pipe that reports that a
 /// program cannot be executed.
 const OF_START: u64 = 8;
 

@@ -1,5 +1,5 @@
-//! The page as a browser sees it: a headless Chromium opens it offline and logs what it would ask
-//! the network for. Without a Chromium these tests say that they were skipped.
+//! Pages as a browser shows them: a headless Chromium opens a page offline and logs what it would request from the
+//! network. Without a Chromium these tests report that they were skipped.
 //!
 //! With `DISKSMITH_KEEP_REPORTS=DIR` the pages are written there as well, to be examined.
 
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-/// A browser that has not answered by then never will.
+/// Time after which a browser is taken to hang.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Result of opening a page.
@@ -122,7 +122,7 @@ fn requests(log: &[u8]) -> Vec<String> {
     from_a_page.map(String::from).collect()
 }
 
-/// Every chart of `page` is drawn, no error was reported, and nothing was requested.
+/// Checks that every chart of `page` is drawn, no error was reported, and nothing was requested.
 pub fn assert_drawn(name: &str, page: &str) {
     assert_small(page);
     let Some(seen) = open_page(name, page) else {
@@ -145,7 +145,7 @@ pub fn assert_drawn(name: &str, page: &str) {
     }
 }
 
-/// The page as a whole is not wider than a window of 400 px, once its charts are drawn.
+/// Checks that the page as a whole is not wider than a window of 400 px, once its charts are drawn.
 pub fn assert_narrow(name: &str, page: &str) {
     // A frame: a window of Chromium's has a least width.
     let source = page.replace('&', "&amp;").replace('"', "&quot;");
@@ -173,10 +173,11 @@ pub fn assert_narrow(name: &str, page: &str) {
     assert_eq!(beyond, Some("0"), "{name}: pixels beyond 400");
 }
 
-/// The most bytes of a page next to its data.
+/// Maximum size of a page in bytes, besides its data.
 const MOST_BYTES: usize = 400 * 1024;
 
-/// The page is small next to its charts' data, and nothing but the comment in the library names a host.
+/// Checks that the page is small next to its charts' data, and that nothing but the comment in the library names a
+/// host.
 pub fn assert_small(page: &str) {
     let (before, rest) = page.split_once("id=\"figures\">").unwrap();
     let (_, after) = rest.split_once("</script>").unwrap();

@@ -1,4 +1,4 @@
-//! Charts and what they have in common.
+//! Charts, and the parts that they have in common.
 //!
 //! A colour is the name of a style property, such as `var(--run-0)`, or `var(--run-0) 20%` where it
 //! is to be seen through; the page's script puts the theme's colour in its place, so that a figure
@@ -59,13 +59,13 @@ pub fn latency_axis(low: u64, high: u64) -> Axis {
         .tick_values(ticks.into_iter().map(|(seconds, _)| seconds).collect())
 }
 
-/// A named moment of a chart's time axis.
+/// A named moment on a chart's time axis.
 pub struct Marker<'a> {
-    /// Its place as the axis has it: a time of day, or seconds.
+    /// Place on the axis: a time of day, or seconds.
     pub place: String,
-    /// The same as a share of the axis, from 0 to 1.
+    /// Place as a share of the axis, from 0 to 1.
     pub share: f64,
-    /// Its name.
+    /// Name of the marker.
     pub name: &'a str,
 }
 
@@ -109,7 +109,7 @@ fn is_left_of_line(marker: &Marker<'_>) -> bool {
     marker.share > 0.5
 }
 
-/// From where to where a marker's name takes the axis.
+/// Part of the axis that a marker's name takes, from its start to its end.
 fn span(marker: &Marker<'_>) -> (f64, f64) {
     let width = (marker.name.chars().count() + 1) as f64 * LETTER_WIDTH / PLOT_WIDTH;
     if is_left_of_line(marker) {
@@ -119,7 +119,7 @@ fn span(marker: &Marker<'_>) -> (f64, f64) {
     }
 }
 
-/// The first row for each span in which no other overlaps it.
+/// Row of each span: the first in which no other overlaps it.
 fn rows(spans: &[(f64, f64)]) -> Vec<usize> {
     let mut rows: Vec<usize> = Vec::with_capacity(spans.len());
     for (from, to) in spans {

@@ -1,4 +1,4 @@
-//! Escaping of data, which gets into the page as text, whatever it holds.
+//! Escaping of data, which stands in the page as text, whatever it holds.
 
 use std::fmt;
 
@@ -29,8 +29,8 @@ pub fn plain(text: &str) -> String {
     text.chars().map(visible).collect()
 }
 
-/// A character as one that is seen. Control characters are not, and those that turn the reading
-/// direction would show another path than was measured.
+/// A character in visible form. Control characters have none, and those that turn the reading direction would show
+/// another path than was measured.
 fn visible(c: char) -> char {
     match c {
         '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',

@@ -1,5 +1,5 @@
-//! Report pages: HTML files that open offline. A page's template escapes every string
-//! ([`escape::Html`]); what its charts draw is in one JSON document that its script reads.
+//! Report pages: HTML files that open offline. A page's template escapes every string ([`escape::Html`]); the figures
+//! of its charts are in one JSON document that its script reads.
 
 #[cfg(feature = "testing")]
 pub mod browser;
@@ -31,7 +31,7 @@ pub const LIBRARY: &str = concat!(
 /// The script that draws a page's charts.
 const SCRIPT: &str = include_str!("page.js");
 
-/// A chart and the index of what it draws.
+/// A chart, with the index of its figure.
 pub struct ChartView {
     /// Title.
     pub title: String,
@@ -46,7 +46,7 @@ pub struct ChartView {
 pub struct Figures(Vec<Figure>);
 
 impl Figures {
-    /// Takes what a chart draws, and gives the rest of it.
+    /// Adds the figure of a chart, and returns the rest of the chart with the figure's index.
     pub fn add(&mut self, chart: Chart) -> ChartView {
         self.0.push(chart.figure);
         ChartView {
@@ -57,7 +57,7 @@ impl Figures {
     }
 }
 
-/// All around the main part of a page.
+/// Frame around the main part of a page.
 #[derive(Template)]
 #[template(path = "frame.html")]
 struct Frame<'a> {

@@ -12,7 +12,7 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::output::OutputFile;
 
-/// Most layouts whose latency distributions are drawn.
+/// Maximum number of layouts whose latency distributions are drawn.
 const MAX_FINALISTS: usize = 4;
 
 /// Shows the conclusions of a sweep.

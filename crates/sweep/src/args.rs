@@ -190,7 +190,7 @@ fn instance(text: &str) -> Result<String, String> {
     }
 }
 
-/// Most blocks of a sweep.
+/// Maximum number of blocks of a sweep.
 const MAX_BLOCKS: usize = 1000;
 
 fn block_count(text: &str) -> Result<usize, String> {

@@ -76,8 +76,8 @@ impl BuiltLayout {
         })
     }
 
-    /// Takes the layout down, on the devices at these paths. It may exist in part or not at all, and the call may be
-    /// repeated. Without `arrays` it is a single disk.
+    /// Takes the layout down, on the devices at these paths. The layout may exist in part or not at all, and the call
+    /// may be repeated. Without `arrays` it is a single disk.
     pub(crate) fn take_down(
         &self,
         host: &mut ArrayHost,
@@ -103,7 +103,7 @@ impl BuiltLayout {
         undone
     }
 
-    /// The folder belongs to the sweep, so everything mounted there is unmounted, the last mount first.
+    /// Unmounts everything in the folder, the last mount first: the folder belongs to the sweep.
     fn unmount(&self, host: &mut ArrayHost) -> Vec<UndoResult> {
         let count = Mounts::read(&host.root).map_or(0, |mounts| {
             mounts

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::built_layout::BuiltLayout;
 use super::record::SweepRecord;
 
-/// Folder of the layouts' mounts. What is under `/run` is gone after a reboot, as the mounts are.
+/// Folder of the mount points of layouts. Files under `/run` are gone after a reboot, as the mounts are.
 const MOUNTS: &str = "/run/disksmith";
 
 /// A sweep, and what is built just now.

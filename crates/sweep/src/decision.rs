@@ -10,7 +10,7 @@ use super::layout::Factor;
 use super::price::Cost;
 use super::record::Value;
 
-/// All conclusions.
+/// Conclusions from a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SweepDecision {
     /// A row for each layout, the best first.
@@ -19,7 +19,7 @@ pub(crate) struct SweepDecision {
     pub winner: Option<usize>,
     /// Layouts not distinguishable from the winner, the best first.
     pub ties: Vec<usize>,
-    /// The best for each number of failed members that is survived, from the required number to 2.
+    /// The best layout for each number of failed members that is survived, from the required number to 2.
     pub survivors: Vec<Survivor>,
     /// The Pareto frontier of cost, speed and redundancy, the fastest first. Empty without prices.
     pub frontier: Vec<usize>,
@@ -44,7 +44,7 @@ pub(crate) struct Survivor {
     pub losses: usize,
     /// Index of the layout; `None` where no measured layout survives so many.
     pub best: Option<usize>,
-    /// Layouts not distinguishable from it.
+    /// Layouts not distinguishable from the best.
     pub ties: Vec<usize>,
 }
 
@@ -59,33 +59,33 @@ pub(crate) enum LayoutOutcome {
     Behind,
     /// Significantly worse, and not measured further.
     Dropped,
-    /// It misses a requirement.
+    /// The layout misses a requirement.
     Missed,
-    /// It could not be built or measured.
+    /// The layout could not be built or measured.
     Failed,
     /// Not decided yet.
     Open,
 }
 
-/// One layout.
+/// Result of a layout.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LayoutResult {
     /// Index of the layout.
     pub layout: usize,
     /// Number of blocks in which it was measured.
     pub blocks: usize,
-    /// The objective.
+    /// Value of the objective; `None` where it was not measured.
     pub value: Option<Value>,
     /// The objective as a share of the winner's, with its interval, from the blocks in which both
     /// were measured; `None` for the winner.
     pub of_winner: Option<Value>,
     /// Figures over all blocks.
     pub figures: BTreeMap<Figure, Value>,
-    /// Its outcome.
+    /// Outcome of the layout.
     pub outcome: LayoutOutcome,
     /// The reason, as a clause: `12 to 15 % slower than the winner after 2 blocks`.
     pub why: String,
-    /// Its cost, where prices are known.
+    /// Cost of the layout; `None` without prices.
     pub cost: Option<Cost>,
     /// Number of members that may fail.
     pub survives: usize,
@@ -96,7 +96,8 @@ pub(crate) struct LayoutResult {
 /// Drift of the baseline over the sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BaselineDrift {
-    /// Times of its measurements, in seconds, and its objective's figure.
+    /// Measurements of the baseline: start, in seconds of the running time of the sweep, and the figure that ranks
+    /// the layouts.
     pub points: Vec<(f64, f64)>,
     /// The change from the first to the last as a share, with its interval.
     pub change: Option<Value>,
@@ -136,7 +137,7 @@ pub(crate) struct ScalingCurve {
     pub points: Vec<Point>,
 }
 
-/// One point of a curve.
+/// A point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Point {
     /// Number of members.

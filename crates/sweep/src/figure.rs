@@ -19,16 +19,16 @@ pub enum Metric {
     P50,
     /// 90th percentile of latency in nanoseconds.
     P90,
-    /// 95th percentile.
+    /// 95th percentile of latency in nanoseconds.
     P95,
-    /// 99th percentile.
+    /// 99th percentile of latency in nanoseconds.
     P99,
-    /// 99.9th percentile.
+    /// 99.9th percentile of latency in nanoseconds.
     P99_9,
 }
 
 impl Metric {
-    /// All of them.
+    /// All metrics.
     pub(crate) const ALL: [Metric; 8] = [
         Metric::Iops,
         Metric::Bytes,
@@ -54,7 +54,7 @@ impl Metric {
         }
     }
 
-    /// True if it is a time, of which less is better; of rates more is.
+    /// True if the metric is a time, of which less is better; of rates more is better.
     pub fn is_latency(self) -> bool {
         !matches!(self, Metric::Iops | Metric::Bytes)
     }
@@ -67,9 +67,9 @@ impl Metric {
 pub struct Figure {
     /// The phase.
     pub phase: String,
-    /// One direction; `None` takes reads and writes together, or the commits where there are any.
+    /// The direction; `None` takes reads and writes together, or the commits where there are any.
     pub direction: Option<Direction>,
-    /// Its metric.
+    /// Metric of the figure.
     pub metric: Metric,
 }
 

@@ -9,9 +9,8 @@ use super::record::Value;
 use bench::conclusion::Conclusion;
 use bench::figures::{Estimate, PhaseFigures};
 
-/// All figures of a run: of each phase over all directions, and of each direction where there are
-/// several. Rates have their intervals; a percentile is taken from all requests of the phase and
-/// has none.
+/// Figures of a run: of each phase over all directions, and of each direction where there are several. Rates have
+/// their intervals; a percentile is taken from all requests of the phase and has none.
 ///
 /// Over all directions a phase's requests are its reads and writes. Where it commits they are the commits instead: a
 /// database waits for a commit.

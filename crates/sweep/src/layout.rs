@@ -45,7 +45,7 @@ pub(crate) enum Factor {
 }
 
 impl Factor {
-    /// All of them, in the order in which they are shown.
+    /// All factors, in the order in which they are shown.
     pub(crate) const ALL: [Factor; 5] = [
         Factor::Level,
         Factor::Members,
@@ -93,13 +93,13 @@ impl Layout {
         })
     }
 
-    /// The layout of its copies; `None` at other levels.
+    /// Layout of the copies of RAID 10; `None` at other levels.
     pub(crate) fn copies_label(&self) -> Option<&'static str> {
         let Geometry { level, layout, .. } = self.geometry()?;
         (level.placement() == Placement::StripedCopies).then(|| layout.name())
     }
 
-    /// Its level by name: `RAID 10`, `RAID 10 f2`, `one disk`.
+    /// Name of the level: `RAID 10`, `RAID 10 f2`, `one disk`.
     pub(crate) fn level_name(&self) -> String {
         level_name(&self.setting(Factor::Level), Level::name)
     }
@@ -120,7 +120,7 @@ impl Layout {
 }
 
 impl fmt::Display for Layout {
-    /// Shown as in tables: `RAID 10 of 8, 256 KiB, xfs, mq-deadline`.
+    /// Formats the layout as in tables: `RAID 10 of 8, 256 KiB, xfs, mq-deadline`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.level_name())?;
         if self.level.is_some() {

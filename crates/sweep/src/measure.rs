@@ -71,7 +71,7 @@ pub(crate) fn bench_args(
 
 /// Result of a measurement, and its duration.
 pub(crate) struct CellMeasurement {
-    /// Its result.
+    /// Outcome of the measurement.
     pub outcome: CellOutcome,
     /// Seconds that the phases took.
     pub seconds: f64,

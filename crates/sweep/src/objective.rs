@@ -47,7 +47,7 @@ pub enum ThresholdSide {
 }
 
 impl Objective {
-    /// The figure that it ranks by; `None` where it is the cost alone.
+    /// The figure by which the objective ranks; `None` where that is the cost alone.
     pub(crate) fn figure(&self) -> Option<&Figure> {
         match self {
             Objective::Figure(figure) | Objective::PerDollar(figure) => Some(figure),
@@ -55,12 +55,12 @@ impl Objective {
         }
     }
 
-    /// True if it needs prices.
+    /// True if the objective needs prices.
     pub(crate) fn needs_prices(&self) -> bool {
         !matches!(self, Objective::Figure(_))
     }
 
-    /// True if less of it is better.
+    /// True if less of the objective is better.
     pub(crate) fn less_is_better(&self) -> bool {
         match self {
             Objective::Figure(figure) => figure.metric.is_latency(),
@@ -123,14 +123,14 @@ impl ThresholdSide {
         }
     }
 
-    /// True if small values satisfy it.
+    /// True if small values satisfy the comparison.
     pub fn is_low(self) -> bool {
         matches!(self, ThresholdSide::Below | ThresholdSide::AtMost)
     }
 }
 
 impl Requirement {
-    /// True if a value of the figure meets it.
+    /// True if a value of the figure meets the requirement.
     pub fn is_met_by(&self, value: f64) -> bool {
         match self.side {
             ThresholdSide::Below => value < self.threshold,

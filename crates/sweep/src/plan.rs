@@ -17,7 +17,7 @@ pub(crate) struct LayoutPlan {
     pub left_out: Vec<ExcludedSetting>,
 }
 
-/// One, two, four and so on up to all devices, and all of them.
+/// Default numbers of members: one, two, four and so on up to all devices, and all of them.
 pub(crate) fn default_members(devices: usize) -> Vec<usize> {
     let mut members: Vec<usize> = std::iter::successors(Some(1usize), |n| n.checked_mul(2))
         .take_while(|&n| n < devices)

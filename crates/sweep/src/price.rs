@@ -72,9 +72,9 @@ pub(crate) struct Provisioned {
 /// Cost of a layout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Cost {
-    /// Dollars a month.
+    /// Cost of a month, in the currency of the prices.
     pub per_month: f64,
-    /// The objective's rate for each dollar; `None` where the objective is no rate.
+    /// The objective's rate divided by the cost of a month; `None` where the objective is no rate.
     pub rate_per_dollar: Option<f64>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) const ETC: &str = "/etc";
 
 /// A sweep that can begin or continue.
 pub(crate) struct ReadySweep {
-    /// Its state.
+    /// State of the sweep.
     pub checkpoint: Checkpoint,
     /// The job, in which states are saved.
     pub job: OwnedJob<Checkpoint>,

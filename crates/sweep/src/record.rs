@@ -14,18 +14,18 @@ use super::objective::{Objective, Requirement};
 use super::price::Prices;
 use domain::values::WorkloadText;
 
-/// One of the devices.
+/// A device of the sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SweptVolume {
     /// Path as given by the user.
     pub path: PathBuf,
     /// Identity that is stable over a reboot; `None` where the kernel shows none.
     pub id: Option<String>,
-    /// Its serial number or volume id.
+    /// Serial number, on EBS the volume's id; `None` where the kernel shows none.
     pub serial: Option<String>,
-    /// Its model.
+    /// Model; `None` where the kernel shows none.
     pub model: Option<String>,
-    /// Its size.
+    /// Size of the device.
     pub size: Bytes,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct SweptVolume {
 pub(crate) struct SweepSettings {
     /// The devices, in the order in which layouts take them.
     pub devices: Vec<SweptVolume>,
-    /// Objective.
+    /// Objective by which layouts are ranked.
     pub objective: Objective,
     /// Factors of the layouts.
     pub factors: Factors,
@@ -49,7 +49,7 @@ pub(crate) struct SweepSettings {
     pub replay: Option<SweptTrace>,
     /// Longest time of a phase.
     pub seconds: Nanos,
-    /// Width of the interval at which a phase ends.
+    /// Half the width of the 95 % interval of IOPS, as a share of the mean, at which a phase ends.
     pub precision: f64,
     /// The size of the test file, the same on every layout.
     pub size: Bytes,
@@ -57,7 +57,7 @@ pub(crate) struct SweepSettings {
     pub threads: Option<u32>,
     /// Requests in flight a thread, where the user changed them.
     pub depth: Option<u32>,
-    /// Most blocks in which a layout is measured.
+    /// Maximum number of blocks in which a layout is measured.
     pub blocks: usize,
     /// Share within which layouts count as equal to the best.
     pub tie: f64,
@@ -72,7 +72,7 @@ pub(crate) struct SweepSettings {
 /// A trace by whose replay layouts are measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SweptTrace {
-    /// Its path.
+    /// Path of the trace.
     pub path: PathBuf,
     /// Options of the replay.
     pub options: ReplayOptions,
@@ -82,11 +82,11 @@ pub(crate) struct SweptTrace {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Value {
-    /// The value: requests or bytes a second, or nanoseconds.
+    /// The value: requests or bytes a second, or nanoseconds; of a ratio or a share no unit.
     pub mean: f64,
-    /// The lower bound.
+    /// The lower bound; `null` where there is no interval.
     pub low: Option<f64>,
-    /// The upper bound.
+    /// The upper bound; `null` where there is no interval.
     pub high: Option<f64>,
 }
 
@@ -99,22 +99,22 @@ pub(crate) struct RaceBlock {
     pub order: Vec<usize>,
 }
 
-/// One layout, built and measured once.
+/// A measurement: a layout that was built and measured once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cell {
     /// The block, from 0.
     pub block: usize,
     /// The layout, by its place in [`SweepRecord::layouts`].
     pub layout: usize,
-    /// True if this is the baseline, measured again between blocks.
+    /// True if this is a measurement of the baseline, which every block begins with and one more follows.
     pub baseline: bool,
-    /// Start, in seconds of the sweep's running time.
+    /// Start, in seconds of the running time of the sweep.
     pub began_s: f64,
-    /// Seconds that the phases took.
+    /// Time that the phases took, in seconds.
     pub measured_s: f64,
-    /// Seconds including building and taking down.
+    /// Time including building and taking down, in seconds.
     pub took_s: f64,
-    /// Its outcome.
+    /// Outcome of the measurement.
     pub outcome: CellOutcome,
 }
 
@@ -122,11 +122,11 @@ pub(crate) struct Cell {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum CellOutcome {
-    /// It was measured.
+    /// The layout was measured.
     Measured {
         /// The run in the ledger.
         run: RunId,
-        /// Its figures by name.
+        /// Figures of the run, by name.
         figures: BTreeMap<Figure, Value>,
         /// The codes of findings that make the run doubtful or invalid.
         doubts: Vec<String>,
@@ -159,7 +159,7 @@ pub(crate) struct ExcludedSetting {
 /// A sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SweepRecord {
-    /// Its name.
+    /// Id of the sweep.
     pub id: RunId,
     /// Start.
     pub started: Timestamp,
@@ -173,7 +173,7 @@ pub(crate) struct SweepRecord {
     pub settings: SweepSettings,
     /// The layouts.
     pub layouts: Vec<Layout>,
-    /// The layout that is measured again between blocks.
+    /// Index of the layout that is measured again in every block.
     pub baseline: usize,
     /// Settings that are not measured, and the reasons.
     pub left_out: Vec<ExcludedSetting>,
@@ -187,12 +187,12 @@ pub(crate) struct SweepRecord {
     pub ran_s: f64,
     /// Number of starts: one, and one more for each time that it was resumed.
     pub starts: usize,
-    /// True if the user abandoned it.
+    /// True if the user abandoned the sweep.
     pub given_up: bool,
 }
 
 impl SweepRecord {
-    /// True if one of its layouts is an array.
+    /// True if a layout of the sweep is an array.
     pub(crate) fn has_arrays(&self) -> bool {
         self.layouts.iter().any(|layout| layout.level.is_some())
     }
@@ -246,7 +246,7 @@ impl Value {
 }
 
 impl Cell {
-    /// One of its figures.
+    /// A figure of the cell; `None` where it has no such figure, or failed.
     pub(crate) fn figure(&self, figure: &Figure) -> Option<Value> {
         match &self.outcome {
             CellOutcome::Measured { figures, .. } => figures.get(figure).copied(),

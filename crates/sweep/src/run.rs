@@ -35,7 +35,7 @@ const CLAIM_RETRY_INTERVAL: Duration = Duration::from_millis(300);
 
 /// A running sweep.
 pub(crate) struct Sweep<'a> {
-    /// Its state.
+    /// State of the sweep.
     pub checkpoint: Checkpoint,
     /// The job, in which states are saved.
     pub job: OwnedJob<Checkpoint>,
@@ -58,9 +58,9 @@ pub(crate) struct Sweep<'a> {
 /// Reason for which a sweep ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SweepEnd {
-    /// All is measured.
+    /// All measurements are done.
     Over,
-    /// A signal ended it.
+    /// A signal ended the sweep.
     Interrupted,
 }
 

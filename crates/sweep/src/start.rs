@@ -209,8 +209,11 @@ fn is_same_sweep(before: &SweepSettings, now: &SweepSettings) -> bool {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RehearsalBody<'a> {
+    /// Always true: nothing was touched.
     dry_run: bool,
+    /// Names of the layouts that would be measured, as in tables.
     layouts: Vec<String>,
+    /// Settings that cannot be measured on this host.
     left_out: &'a [ExcludedSetting],
 }
 

@@ -1,4 +1,4 @@
-//! The arguments of `watch` that keep what is seen, show it again, and draw it.
+//! The arguments of `watch` that record samples, show them again, and draw them.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Capabilities (capabilities(7)) of a watch that answers the network: what it no longer needs is dropped once its
-//! sources are open, for this thread and those that it starts later. A process of an ordinary user has none.
+//! Capabilities (capabilities(7)) of a watch that answers the network: those that it no longer needs are dropped once
+//! its sources are open, for this thread and those that it starts later. A process of an ordinary user has none.
 
 use std::io;
 
@@ -34,7 +34,7 @@ pub(crate) fn of_answers(args: &WatchArgs) -> CapabilitySet {
     }
 }
 
-/// Drops all but these, of those that this thread has.
+/// Drops all capabilities of this thread except these.
 ///
 /// # Errors
 /// When the kernel refuses.

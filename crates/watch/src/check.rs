@@ -21,8 +21,8 @@ use verdict::{Observations, Status};
 /// Default number of intervals.
 const INTERVALS: u64 = 5;
 
-/// The answer to words that are not understood: the status 2 of other verbs would be taken for a
-/// critical state of the disks. Returns the status.
+/// Prints the answer to arguments that are not understood: the status 2 of other verbs would be taken for a critical
+/// state of the disks. Returns the status.
 pub fn misused(error: &clap::Error) -> u8 {
     let text = error.to_string();
     let what = text.lines().next().unwrap_or_default();
@@ -34,12 +34,12 @@ pub fn misused(error: &clap::Error) -> u8 {
     Status::Unknown.number()
 }
 
-/// The line of an answer that says nothing about the disks.
+/// Line of an answer without a state of the disks.
 fn unknown(why: &str) -> String {
     format!("DISKSMITH UNKNOWN - {}\n", why.replace(['|', '\n'], " "))
 }
 
-/// Checks that what is critical is worth a warning too.
+/// Checks that each value that is critical is a warning too.
 ///
 /// # Errors
 /// Refused where it is not.
@@ -52,7 +52,7 @@ pub(super) fn validate(args: &WatchArgs) -> Result<(), Failure> {
     }
 }
 
-/// Observes, and answers.
+/// Observes the disks for some intervals, and prints the verdict.
 pub(super) fn check(args: &WatchArgs, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
     let none = Thresholds::default();
     let warning = args.warning.as_ref().unwrap_or(&none);

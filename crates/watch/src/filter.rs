@@ -15,18 +15,18 @@ use study::watch::{ChangeKind, EventChange};
 
 use ui::exit::{ExitClass as _, Failure};
 
-/// The devices that a person wants to see.
+/// Filter of the devices that the user wants to see.
 pub(super) struct Filter {
-    /// By the kernel's names, or by those that people gave them; empty means all.
+    /// Names of the devices, the kernel's or the administrator's; empty means all.
     names: Vec<String>,
-    /// Also partitions and what does nothing.
+    /// True if partitions and idle devices are shown too.
     all: bool,
     /// The events that are shown and last.
     shown: HashSet<u64>,
 }
 
 impl Filter {
-    /// The devices that these words name.
+    /// A filter of the devices that these words name.
     ///
     /// # Errors
     /// When a word names no device of now.
@@ -45,8 +45,8 @@ impl Filter {
         Ok(Filter::of_names(names, all))
     }
 
-    /// The devices of a log or a recording, which these words name as their paths and the screen do, or as
-    /// volumes: their disks need not be on this host.
+    /// A filter of devices of a log or a recording, which these words name by path, by name or by volume: their disks
+    /// need not be on this host.
     pub(super) fn of_arguments(words: &[String], all: bool) -> Filter {
         let name = |word: &String| match VolumeId::parse(word) {
             Some(volume) => volume.serial(),
@@ -55,7 +55,7 @@ impl Filter {
         Filter::of_names(words.iter().map(name).collect(), all)
     }
 
-    /// The devices of these names.
+    /// A filter of the devices of these names.
     pub(super) fn of_names(names: Vec<String>, all: bool) -> Filter {
         Filter {
             names,
@@ -69,8 +69,8 @@ impl Filter {
         &self.names
     }
 
-    /// Leaves in a sample what is wanted. How many devices, partitions aside, are left out because they do
-    /// nothing.
+    /// Removes all other devices from a sample. Returns the number of devices, without partitions, that are left out
+    /// because they are idle.
     pub(super) fn cut(&self, sample: &mut Sample) -> usize {
         if !self.names.is_empty() {
             let wanted = sample.wanted(&self.names);
@@ -115,7 +115,7 @@ impl Filter {
     }
 }
 
-/// True if a device does something, or is an array that does.
+/// True if a device has I/O, or is an array with a sync action.
 fn is_active(device: &DeviceSample) -> bool {
     let state = device.array.as_ref();
     let works = state.and_then(|state| state.action);
@@ -150,7 +150,7 @@ fn name_of(word: &str, devices: &Devices, root: &Root) -> Result<String, Failure
     })
 }
 
-/// A name that the kernel counts, where a container hides sysfs.
+/// The name of a device that the kernel counts, where a container hides sysfs.
 fn counted(word: &str, root: &Root) -> Option<String> {
     let name = word.strip_prefix("/dev/").unwrap_or(word);
     let mut counters = AllCounters::open(root).ok()?;

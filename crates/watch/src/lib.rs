@@ -146,7 +146,7 @@ pub fn watch(args: &WatchArgs, context: &mut Context, interrupt: &Arc<AtomicBool
     seen.and(ended).and_then(|answer| drawn.map(|()| answer))
 }
 
-/// Consumers of each present sample.
+/// Consumers of each sample of the present.
 struct LiveConsumers<'a> {
     collector: Collector,
     watch: Watch,

@@ -4,17 +4,17 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A signal is noticed within this time.
+/// Time within which a signal is noticed.
 const NOTICE: Duration = Duration::from_millis(100);
 
-/// Moments at equal distances, so that the time that a poll takes does not add up.
+/// Ticks at equal distances, so that the time that a poll takes does not add up.
 pub(super) struct Ticks {
     period: Duration,
     next: Instant,
 }
 
 impl Ticks {
-    /// The first tick comes a period from now.
+    /// Ticks of this period. The first comes a period from now.
     pub(super) fn every(period: Duration) -> Ticks {
         Ticks {
             period,

@@ -9,9 +9,9 @@ use crate::filter::name_in_path;
 /// An array of a log, and what it lies on: `md0:raid10=sda,sdb,sdc,sdd`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogArray {
-    /// Its name, whether the log shows it or not.
+    /// Name of the array, whether the log shows it or not.
     pub name: String,
-    /// Its level, if it is given.
+    /// Level of the array; `None` where it is not given.
     pub level: Option<Level>,
     /// The names of its members, two or more.
     pub members: Vec<String>,
@@ -57,7 +57,7 @@ fn level_of(word: &str) -> Result<Level, String> {
         })
 }
 
-/// The levels whose members are compared, be it by their waits alone.
+/// Levels whose members are compared, if only by their latency.
 fn levels() -> impl Iterator<Item = Level> {
     let all = Level::ALL.into_iter();
     all.filter(|level| level.has_chunks() || level.is_redundant())

@@ -12,10 +12,10 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::format;
 
-/// The longest text of a mark, in characters: it is to fit beside a line in a graph.
+/// Longest text of a mark, in characters: it is to fit beside a line in a graph.
 const LONGEST: usize = 200;
 
-/// Sets a mark, lists them, or removes one.
+/// Sets a mark, lists the marks, or removes one.
 pub fn mark(args: &MarkArgs, context: &mut Context) -> Outcome {
     if let Some(number) = args.remove {
         context
@@ -86,13 +86,17 @@ fn list(marks: &[Mark]) -> String {
     marks.iter().map(line).collect()
 }
 
-/// A mark, as documents have it.
+/// A mark: a named moment.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct MarkDocument<'a> {
+    /// Number of the mark in the ledger.
     id: i64,
+    /// Time of the mark.
     time: Timestamp,
+    /// Host on which it was set.
     hostname: &'a str,
+    /// Name of the mark.
     text: &'a str,
 }
 
@@ -107,14 +111,14 @@ impl<'a> MarkDocument<'a> {
     }
 }
 
-/// The document of `mark --json`: of what was requested.
+/// The document of `mark --json`, by what was requested.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 enum Document<'a> {
     /// The mark that was set.
     Mark(MarkDocument<'a>),
-    /// All marks.
+    /// The marks of the ledger.
     Marks(Vec<MarkDocument<'a>>),
     /// Number of the mark that was removed.
     Removed(i64),

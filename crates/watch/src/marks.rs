@@ -1,5 +1,5 @@
-//! The marks of late, for a screen whose watch is not recorded. They are read on a thread of its own: the
-//! ledger may lie on the very disk that is in trouble.
+//! Recent marks, for a screen whose watch is not recorded. They are read on a thread of its own: the ledger may lie
+//! on the very disk that is in trouble.
 
 use std::convert::Infallible;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -14,22 +14,22 @@ use ui::context::Context;
 
 use super::report::with_hosts;
 
-/// The screen gets marks no older than this.
+/// Age up to which a mark is recent.
 pub(super) const OF_LATE: SignedDuration = SignedDuration::from_mins(20);
 /// Interval at which the ledger is polled for a change. Where it has not changed, that costs a few calls
 /// to the kernel; where it has, as always beside a recorder, it is opened, read and closed.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// The marks that are in the ledger, where there is one.
+/// Reader of the recent marks of a ledger.
 pub(super) struct LateMarks {
     found: Arc<Mutex<Vec<Mark>>>,
-    /// The thread ends when this is gone. No other thread waits for that: it may hang with the ledger's disk,
-    /// and then the kernel ends the process no sooner than that lets it go.
+    /// Ends the thread when it is dropped. No other thread waits for that: the thread may hang with the ledger's
+    /// disk, and the kernel ends the process no sooner than that lets it go.
     _end: Sender<Infallible>,
 }
 
 impl LateMarks {
-    /// Begins to poll. `None` where no ledger has a place, or there is no thread: who watches can do without.
+    /// Begins to poll. `None` where there is no place for a ledger, or no thread: a watch can do without marks.
     pub(super) fn begin(host: Option<&str>, context: &Context) -> Option<LateMarks> {
         let reader = MarkReader::new(context.ledger_path().ok()?);
         let host = host.unwrap_or_default().to_owned();
@@ -43,7 +43,7 @@ impl LateMarks {
         Some(LateMarks { found, _end: end })
     }
 
-    /// The marks of late, as of the last poll.
+    /// The recent marks, as of the last poll.
     pub(super) fn marks(&self) -> Vec<Mark> {
         let found = self.found.lock();
         found.unwrap_or_else(PoisonError::into_inner).clone()

@@ -1,4 +1,5 @@
-//! Old logs: what iostat, sar, vmstat or node_exporter recorded is shown, and searched for findings, as what happens now.
+//! Old logs: samples that iostat, sar, vmstat or node_exporter recorded are shown and searched for findings like
+//! present ones.
 
 mod arrays;
 mod log;
@@ -32,7 +33,7 @@ use super::view::OutputForm;
 
 /// Bytes of a log that are read at a time.
 const CHUNK: usize = 1 << 20;
-/// Interval at which an end, and the rate of reading, are polled while nothing comes.
+/// Interval at which signals and the rate of reading are polled while nothing comes.
 const POLL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 200_000_000,
@@ -97,8 +98,8 @@ pub(super) fn parse(
     read.and(drawn).map(|()| CommandEnd::Done)
 }
 
-/// True if the lines may come to the terminal on which a bar would be drawn, itself or through a pipe. There
-/// they would tear it, and show how far it is.
+/// True if the lines may come to the terminal on which a bar would be drawn, itself or through a pipe. They would
+/// break the bar, and show the progress themselves.
 fn is_answer_seen() -> bool {
     let out = rustix::stdio::stdout();
     match fstat(out).map(|facts| FileType::from_raw_mode(facts.st_mode)) {
@@ -112,7 +113,7 @@ fn is_answer_seen() -> bool {
 /// A log that is being read.
 struct Parsing<'a, R: BufRead> {
     path: &'a Path,
-    /// It is a file of sar, which sadf reads.
+    /// True for a file of sar, which sadf reads.
     is_binary: bool,
     reader: Reader<R>,
     arrays: Arrays,
@@ -130,14 +131,14 @@ struct Parsing<'a, R: BufRead> {
 /// The intervals of a run of the log's tool that were seen so far.
 #[derive(Default)]
 struct Run {
-    /// Its number.
+    /// Number of the run.
     number: u64,
-    /// The only one.
+    /// The interval, as long as it is the only one.
     only: Option<Sample>,
 }
 
 impl<R: BufRead> Parsing<'_, R> {
-    /// Shows the samples, until there are no more, or so many were seen.
+    /// Reads and shows samples, until there are no more, or so many were seen.
     fn read(
         &mut self,
         count: Option<u64>,
@@ -193,7 +194,7 @@ impl<R: BufRead> Parsing<'_, R> {
         }
     }
 
-    /// Examines an interval of a run. What one report tells is searched for where the run has no other.
+    /// Examines an interval of a run for findings. The rules for a single report apply where the run has no other.
     fn observe(&mut self, run: u64, sample: &Sample) -> Vec<EventChange> {
         // A report without devices, as at the end of a log that was cut, tells nothing more of any.
         if self.run.number == run || sample.devices.is_empty() {
@@ -216,7 +217,7 @@ impl<R: BufRead> Parsing<'_, R> {
             .unwrap_or_default()
     }
 
-    /// Shows what is over at the end, and says what could not be read.
+    /// Shows the findings that are over at the end, and reports what could not be read.
     fn end(&mut self, interrupted: bool, context: &mut Context) -> Result<(), Failure> {
         if !self.devices && !interrupted {
             return Err(Failure::refused(format!(
@@ -249,8 +250,8 @@ impl<R: BufRead> Parsing<'_, R> {
     }
 }
 
-/// A log that is read only when something is there. Who waits in a read cannot be interrupted: the handlers of
-/// the signals have the kernel begin it again.
+/// A log that is read only when data is there: a read that blocks cannot be interrupted, since the signal handlers
+/// have the kernel restart it.
 struct InterruptibleLog<'a> {
     source: Box<dyn Origin>,
     progress: &'a Progress,
@@ -276,8 +277,7 @@ impl Read for InterruptibleLog<'_> {
     }
 }
 
-/// A log that seems to end when somebody wants to: gigabytes without a report are read between two
-/// of them.
+/// A log that seems to end on a signal: gigabytes without a report are read between two reports.
 struct InterruptibleReader<'a> {
     input: BufReader<Utf8<InterruptibleLog<'a>>>,
     interrupt: &'a AtomicBool,
@@ -323,8 +323,8 @@ impl LogFilter {
         }
     }
 
-    /// Leaves what is wanted in a sample, and in what was found in it. How many devices are left out because
-    /// they do nothing.
+    /// Removes all other devices from a sample and its findings. Returns the number of devices that are left out
+    /// because they are idle.
     fn cut(
         &mut self,
         sample: &mut Sample,

@@ -1,4 +1,4 @@
-//! Preparation of a watch of the present: all that can be wrong in its arguments and files, before it samples or serves.
+//! Preparation of a watch of the present: all checks of its arguments and files, before it samples or serves.
 
 use ledger::Retention;
 use ui::context::Context;
@@ -17,7 +17,7 @@ pub(crate) struct PreparedWatch {
     pub(crate) page: Option<OutputFile>,
     /// Devices that are shown.
     pub(crate) filter: Filter,
-    /// Devices that the page has.
+    /// Devices that are on the page.
     pub(crate) of_report: Filter,
     /// Limits of the recording, if there is one.
     pub(crate) keep: Option<Retention>,
@@ -26,7 +26,7 @@ pub(crate) struct PreparedWatch {
 }
 
 impl PreparedWatch {
-    /// The parts that arguments, and the files that they name, ask for.
+    /// Makes the parts that the arguments, and the files that they name, ask for.
     ///
     /// # Errors
     /// Refused where a file cannot be read or is wrong, or no device has a name.

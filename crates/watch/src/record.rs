@@ -1,5 +1,5 @@
-//! Keeps what is seen in the ledger, on a thread of its own: the ledger may lie on the very disk that
-//! is in trouble, and the watch should not wait with it.
+//! Records samples and events in the ledger, on a thread of its own: the ledger may lie on the very disk that is in
+//! trouble, and the watch should not wait with it.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -24,17 +24,17 @@ use ui::exit::{ExitClass as _, Failure};
 use super::marks::OF_LATE;
 use super::report::with_hosts;
 
-/// A kill loses what was seen since the last batch: this, and an interval.
+/// Length of a batch. A kill loses what was seen since the last batch: this, and an interval.
 const BATCH: Nanos = Nanos::from_secs(5);
 /// Number of batches that wait for a ledger whose disk hangs: five minutes. Then the newest are lost.
 const MOST_WAITING: usize = 60;
-/// Time that waits for a ledger that answers and cannot be written.
+/// Longest time whose samples wait for a ledger that answers and cannot be written.
 const LONGEST_WAIT: Nanos = Nanos::from_secs(300);
 /// Longest wait of a watch for a ledger that does not answer.
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// Interval at which old data is thinned out.
 const THIN_EVERY: Duration = Duration::from_secs(600);
-/// Less room than this does not hold an hour of a few disks.
+/// Least limit of recordings: less does not hold an hour of a few disks.
 const LEAST: record::Bytes = record::Bytes::mib(4);
 /// Folder of the machine's id.
 const ETC: &str = "/etc";
@@ -79,12 +79,12 @@ struct Batch {
     events: Vec<RecordedEvent>,
 }
 
-/// Sentences from the thread that writes, and whether it could when it last tried.
+/// Messages from the thread that writes, and whether its last write succeeded.
 #[derive(Default)]
 struct Notices {
     sentences: Mutex<VecDeque<String>>,
     is_writing: AtomicBool,
-    /// The marks of late.
+    /// Recent marks of the ledger.
     marks: Mutex<Vec<Mark>>,
 }
 
@@ -107,8 +107,8 @@ impl Notices {
 }
 
 impl Recorder {
-    /// Begins to record, where that is requested. A ledger that cannot be written just now is a note,
-    /// and is tried again with each batch: who watches, wants to see.
+    /// Begins to record, where that is requested. A ledger that cannot be written just now is reported, and tried
+    /// again with each batch: the watch goes on.
     ///
     /// # Errors
     /// When another process records this host there, or the file is no ledger.
@@ -158,7 +158,7 @@ impl Recorder {
         }))
     }
 
-    /// Takes a sample, and what was found in it.
+    /// Takes in a sample and the changes of findings in it.
     pub(super) fn observe(&mut self, sample: &Sample, changes: &[EventChange]) {
         for change in changes {
             let id = change.event.id;
@@ -178,12 +178,12 @@ impl Recorder {
         }
     }
 
-    /// True if samples are being kept, as far as that is known just now.
+    /// True if samples are being recorded, as far as that is known.
     pub(super) fn is_writing(&self) -> bool {
         self.notices.is_writing.load(Relaxed) && !self.is_losing
     }
 
-    /// The marks that somebody set of late, as of the last batch.
+    /// The recent marks, as of the last batch.
     pub(super) fn marks(&self) -> Vec<Mark> {
         let marks = self.notices.marks.lock();
         marks.unwrap_or_else(PoisonError::into_inner).clone()
@@ -248,12 +248,12 @@ fn is_of_the_disk(error: &ledger::Error) -> bool {
     )
 }
 
-/// The thread's part.
+/// State of the thread that writes.
 struct Writer {
     path: PathBuf,
     identity: ProcessIdentity,
     source: SampleSource,
-    /// `None` until the ledger could be opened, and the recording begun.
+    /// Ledger and recording; `None` until the ledger was opened and the recording begun.
     open: Option<(Ledger, Recording)>,
     keep: Retention,
     notices: Arc<Notices>,
@@ -264,7 +264,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Writes what arrives, until nothing more does. `begun` receives whether there is any sense in it.
+    /// Writes batches as they arrive, until the channel is closed. `begun` receives the result of the first write.
     fn work(mut self, arriving: &Receiver<Batch>, begun: &SyncSender<ledger::Result<()>>) {
         let first = self.write();
         let is_hopeless = first.is_err();
@@ -294,8 +294,8 @@ impl Writer {
         self.end();
     }
 
-    /// Adds a batch to what waits. Where that is five minutes already, its samples are lost; events
-    /// are few, and their ends would be missed.
+    /// Adds a batch to those that wait. Where these are five minutes long already, its samples are lost and its
+    /// events are kept: events are few, and their ends would be missed.
     fn wait_with(&mut self, batch: Batch) {
         self.waiting.events.extend(batch.events);
         let lengths = self.waiting.samples.iter().map(|one| one.length);
@@ -304,8 +304,8 @@ impl Writer {
         }
     }
 
-    /// Writes what waits, after it has begun the recording where that was not possible before. What
-    /// could not be written waits on.
+    /// Writes the batches that wait, after it has begun the recording where that was not possible before. A batch
+    /// that could not be written keeps waiting.
     ///
     /// # Errors
     /// Permanent errors: another process records this host, or the file is not a ledger.
@@ -366,7 +366,7 @@ impl Writer {
         }
     }
 
-    /// Ends the recording, and says what is lost with it.
+    /// Ends the recording, and reports what is lost with it.
     fn end(mut self) {
         if !self.waiting.samples.is_empty() {
             self.notices.add(format!(
@@ -386,13 +386,13 @@ impl Writer {
         }
     }
 
-    /// Says why nothing more is recorded.
+    /// Reports why nothing more is recorded.
     fn report_the_end(&self, error: &Error) {
         self.notices.is_writing.store(false, Relaxed);
         self.notices.add(format!("Nothing is recorded: {error}."));
     }
 
-    /// Says a failure once, and when it is over.
+    /// Reports a failure once, and when it is over.
     fn report_outcome(&mut self, outcome: &ledger::Result<()>) {
         self.notices.is_writing.store(outcome.is_ok(), Relaxed);
         match outcome {
@@ -412,10 +412,9 @@ impl Writer {
     }
 }
 
-/// True if a batch of this length, of intervals of this length, is handed over. It is at the nearest
-/// interval, so that one that comes a little early does not put it off: then batches are alike, and what they
-/// have in common is packed once. A little more than half of one is allowed, since of 2 s two and a half are
-/// just a batch.
+/// True if a batch of this length, of intervals of this length, is handed over. The nearest interval decides, so that
+/// one that comes a little early does not put it off: batches are then alike, and what they have in common is packed
+/// once. A little more than half an interval is allowed, since two and a half intervals of 2 s are just a batch.
 fn is_over(lasted: Nanos, interval: Nanos) -> bool {
     lasted + Nanos(interval.0 * 9 / 16) >= BATCH
 }

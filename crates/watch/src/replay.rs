@@ -28,18 +28,18 @@ use super::view::{OutputForm, takes_the_terminal};
 /// Default length of a replay.
 const USUAL: SignedDuration = SignedDuration::from_mins(10);
 
-/// The screen has so much of what was before, to go back to and for its sparklines.
+/// Time before a replay that the screen has too, to go back to and for its sparklines.
 const BEFORE: SignedDuration = SignedDuration::from_mins(2);
 
-/// A part of what was recorded of a host.
+/// A part of the recordings of a host.
 pub(crate) struct RecordingPart {
     /// The host.
     pub host: String,
-    /// From when on.
+    /// Start of the part.
     pub from: Timestamp,
-    /// Its end.
+    /// End of the part.
     pub to: Timestamp,
-    /// The marks in it.
+    /// Marks in the part.
     pub marks: Vec<Mark>,
     /// The host.
     pub source: record::sample::SampleSource,
@@ -80,7 +80,7 @@ impl RecordingPart {
         })
     }
 
-    /// Its samples.
+    /// The samples of the part.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -121,7 +121,7 @@ pub(crate) fn changes(played: &ReplayedSample) -> Vec<EventChange> {
     opened.chain(closed).collect()
 }
 
-/// Shows what was recorded from a moment on.
+/// Shows the recording from a moment on.
 pub(super) fn replay(
     at: MomentOrDay,
     args: &WatchArgs,
@@ -186,7 +186,7 @@ pub(super) fn replay(
     read.and(ended)
 }
 
-/// Strikes out the names that a sample has.
+/// Removes the names of the devices that a sample has.
 fn remove_present(missing: &mut Vec<String>, sample: &Sample) {
     missing.retain(|name| !sample.devices.iter().any(|one| one.device.is_called(name)));
 }
@@ -255,7 +255,7 @@ fn on_screen(
     ended
 }
 
-/// Leaves what is wanted in a sample. How many devices are left out because they do nothing.
+/// Removes all other devices from a sample. Returns the number of devices that are left out because they are idle.
 fn cut(filter: &Filter, recorded: &mut RecordedInterval) -> usize {
     let idle = filter.cut(&mut recorded.sample);
     if let Some(spread) = &mut recorded.spread {
@@ -383,7 +383,7 @@ impl ReplayView {
     }
 }
 
-/// Recordings that there are, where nothing was recorded at the time that was requested.
+/// Sentence on the recordings that there are, where nothing was recorded at the requested time.
 fn nothing(part: &RecordingPart, ledger: &Ledger) -> Result<String, Failure> {
     let recordings = ledger.recordings().midway()?;
     let of_host: Vec<&RecordingSummary> = recordings

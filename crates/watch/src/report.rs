@@ -1,4 +1,4 @@
-//! Collects what is seen for the HTML page.
+//! Collects samples and findings for the HTML page.
 
 use ledger::Mark;
 use record::sample::{RecordedInterval, Sample, SampleSource};
@@ -35,7 +35,7 @@ impl ReportPage {
         self.marks = marks;
     }
 
-    /// Something that could not be seen, and why.
+    /// Adds a note: something that could not be seen, and why.
     pub(super) fn note(&mut self, note: &str) {
         self.notes.push(note.to_owned());
     }
@@ -45,23 +45,23 @@ impl ReportPage {
         self.source = source;
     }
 
-    /// Takes what a recording has.
+    /// Takes in an interval of a recording.
     pub(super) fn observe(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
         self.course.observe(recorded, changes);
     }
 
-    /// Takes a sample.
+    /// Takes in a sample.
     pub(super) fn take(&mut self, sample: Sample, changes: &[EventChange]) {
         self.observe(&RecordedInterval::taken(sample), changes);
     }
 
-    /// Takes what is over at the end.
+    /// Takes in the findings that are over at the end.
     pub(super) fn close(&mut self, changes: &[EventChange]) {
         self.course.close(changes);
     }
 
-    /// Takes marks from the ledger, where there is one, and writes the page. A ledger that cannot be
-    /// read costs the marks, which the page says, and not the page.
+    /// Reads the marks of the ledger, where there is one, and writes the page. Without a readable ledger the page has
+    /// no marks, and says so.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -106,7 +106,7 @@ pub(super) fn with_hosts(marks: Vec<Mark>, host: &str) -> Vec<Mark> {
     marks.into_iter().map(named).collect()
 }
 
-/// All marks of the ledger; none where there is no ledger.
+/// The marks of the ledger; none where there is no ledger.
 fn marks(context: &Context) -> Result<Vec<Mark>, Failure> {
     match context.open_ledger_if_there()? {
         Some(ledger) => ledger

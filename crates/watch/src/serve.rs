@@ -1,4 +1,4 @@
-//! `watch --prometheus`: metrics for whoever asks over HTTP.
+//! `watch --prometheus`: metrics over HTTP.
 //!
 //! The kernel's counters are read anew for each scrape, so that rates are over the time between
 //! scrapes whatever the interval of the watch; what was found comes from the watch. Few connections
@@ -34,13 +34,13 @@ pub(crate) use guard::Guard;
 use request::Reply;
 use web_config::WebConfig;
 
-/// A request must come and its answer be taken within this time.
+/// Time limit for a request to come and its answer to be taken.
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of clients served at once.
 const MOST: usize = 64;
 /// Wait after a connection that could not be taken.
 const PAUSE: Duration = Duration::from_millis(100);
-/// A request's head is not longer.
+/// Longest head of a request, in bytes.
 const HEAD: usize = 8192;
 /// First byte of a TLS handshake (RFC 8446, 5.1), with which no request of HTTP begins.
 const HANDSHAKE: u8 = 22;
@@ -93,7 +93,7 @@ impl Server {
         Ok(Some(Server { found }))
     }
 
-    /// Takes what was found: the events that last, and what began.
+    /// Sets the findings: the events that last, and what began.
     pub(super) fn publish<'a>(
         &self,
         sample: &Sample,
@@ -135,16 +135,16 @@ impl Server {
     }
 }
 
-/// Sources of every answer.
+/// Sources of all answers.
 struct ResponseSources {
-    /// True if only this host can ask.
+    /// True if only this host can connect.
     is_local: bool,
     root: Root,
     guard: Guard,
     found: Arc<Mutex<FindingCounts>>,
 }
 
-/// Answers whoever asks, each in a thread of its own, so that one who is slow keeps nobody waiting.
+/// Answers each connection in a thread of its own, so that a slow client delays no other.
 fn serve(listener: &TcpListener, site: &Arc<ResponseSources>) {
     let busy = Arc::new(AtomicUsize::new(0));
     for connection in listener.incoming() {
@@ -167,11 +167,11 @@ fn serve(listener: &TcpListener, site: &Arc<ResponseSources>) {
     }
 }
 
-/// A place among those that are served at once.
+/// Slot of a client that is served.
 struct Slot(Arc<AtomicUsize>);
 
 impl Slot {
-    /// A place, if one is free.
+    /// Takes a slot, if one is free.
     fn take(busy: &Arc<AtomicUsize>) -> Option<Slot> {
         let before = busy.fetch_add(1, Relaxed);
         let slot = Slot(Arc::clone(busy));
@@ -185,7 +185,7 @@ impl Drop for Slot {
     }
 }
 
-/// A connection that must be done by some time: the system's own limits begin anew with each byte.
+/// A connection with a deadline: the system's own timeouts begin anew with each byte.
 struct Timed {
     connection: TcpStream,
     deadline: Instant,
@@ -200,7 +200,7 @@ impl Timed {
         Ok(Some(left))
     }
 
-    /// True if the first byte that comes is this one; it is left to be read.
+    /// True if this is the first byte that comes; it is left to be read.
     fn begins_with(&self, byte: u8) -> io::Result<bool> {
         self.connection.set_read_timeout(self.left()?)?;
         let mut first = [0];
@@ -254,7 +254,7 @@ impl ResponseSources {
         Ok(())
     }
 
-    /// Takes a request, and answers it.
+    /// Reads a request, and answers it.
     fn exchange(
         &self,
         stream: &mut (impl Read + Write),
@@ -301,7 +301,7 @@ fn send(
     stream.write_all(answer.as_bytes())
 }
 
-/// The request's head, as far as it comes and is of use.
+/// Reads the head of a request, as far as it comes and is of use.
 fn head(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     let mut piece = [0; 1024];

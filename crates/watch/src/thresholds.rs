@@ -78,7 +78,7 @@ impl Metric {
     }
 }
 
-/// Values that alert: those outside of the bounds, or inside.
+/// Range of values that alert: those outside of the bounds, or inside.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Range {
     low: f64,
@@ -121,8 +121,8 @@ impl Range {
         (self.low..=self.high).contains(&value) == self.inside
     }
 
-    /// True if each value that alerts here alerts in `other` too. Between two neighbours of all bounds nothing
-    /// changes, so that one value of each stretch tells.
+    /// True if each value that alerts here alerts in `other` too. Nothing changes between two neighbours of all
+    /// bounds, so that one value of each stretch shows it.
     fn lies_in(self, other: Range) -> bool {
         let mut bounds = vec![0.0];
         let finite = [self.low, self.high, other.low, other.high];
@@ -141,7 +141,7 @@ impl Range {
     }
 }
 
-/// As in performance data.
+/// Formats a range as in performance data.
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.inside {
@@ -168,7 +168,7 @@ impl Thresholds {
         self.0.get(&metric).copied()
     }
 
-    /// Error if a value could be critical and not be worth a warning.
+    /// Checks that each critical value is also a warning.
     pub(super) fn are_warnings_of(&self, critical: &Thresholds) -> Result<(), String> {
         for (metric, warning) in &self.0 {
             let is_beyond = |range: &Range| match range.inside && warning.inside {

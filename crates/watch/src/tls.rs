@@ -1,4 +1,4 @@
-//! TLS of what disksmith serves.
+//! TLS of the servers of disksmith.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{DEFAULT_VERSIONS, ServerConfig, SupportedProtocolVersion};
 
-/// Choices beside the certificate.
+/// Options of TLS besides the certificate.
 pub struct TlsOptions {
     /// Cipher suites and key exchanges.
     pub provider: Arc<CryptoProvider>,

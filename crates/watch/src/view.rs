@@ -26,11 +26,11 @@ pub fn takes_the_terminal(args: &WatchArgs) -> bool {
 pub(crate) enum OutputForm {
     Plain(plain::Lines),
     Json,
-    /// On the screen of a terminal.
+    /// The screen of a terminal.
     Live(Screen),
-    /// Findings are entries of the journal of a service, if there is one.
+    /// Entries of findings in the journal of a service, where there is one.
     Journal,
-    /// Nothing.
+    /// No output.
     Silent,
 }
 
@@ -74,7 +74,7 @@ impl OutputForm {
         }
     }
 
-    /// Gives the terminal back.
+    /// Restores the terminal.
     pub(crate) fn end(self) -> Outcome {
         match &self {
             OutputForm::Live(screen) if screen.has_failed() => {
@@ -106,7 +106,7 @@ impl OutputForm {
         }
     }
 
-    /// Something that cannot be seen, and why.
+    /// Shows a note: something that cannot be seen, and why.
     pub(crate) fn note(&mut self, note: &str, context: &mut Context) -> Result<(), Failure> {
         match self {
             OutputForm::Plain(_) | OutputForm::Journal | OutputForm::Silent => {
@@ -121,7 +121,7 @@ impl OutputForm {
         }
     }
 
-    /// Events that are over at the end of a log.
+    /// Shows the events that are over at the end of a log.
     pub(crate) fn close(
         &mut self,
         changes: &[EventChange],
@@ -135,8 +135,8 @@ impl OutputForm {
         context.print(&text)
     }
 
-    /// A sample, from which so many devices are left out because they do nothing, and what became of events in
-    /// it. Plain lines say where nothing is shown for that, which looks like a program that hangs.
+    /// Shows a sample and its changes of findings. `idle` devices are left out of it because they do nothing. Plain
+    /// lines report where no device is shown for that, which would look like a program that hangs.
     pub(crate) fn show(
         &mut self,
         sample: &Sample,

@@ -20,7 +20,7 @@ pub use program::Program;
 /// Folder of the configuration.
 const FOLDER: &str = "/etc/disksmith";
 
-/// Checks configuration.
+/// Checks files of configuration.
 ///
 /// # Errors
 /// Refused where a file cannot be read. What is wrong in one that can is the answer, with status 1.
@@ -73,7 +73,9 @@ pub fn command_line(args: &ServiceArgs, program: &Program) -> Result<Vec<OsStrin
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct CheckBody {
+    /// Paths of the files that were checked.
     files: Vec<String>,
+    /// Errors in the files; empty where there are none.
     problems: Vec<Problem>,
 }
 
@@ -126,7 +128,7 @@ fn file_of(verb: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{verb}.toml"))
 }
 
-/// The files that are there.
+/// The files of services that exist.
 fn installed() -> Vec<PathBuf> {
     SERVICES
         .iter()

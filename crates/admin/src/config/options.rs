@@ -1,4 +1,4 @@
-//! From a file of options to a command line.
+//! Conversion of a file of options to a command line.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,15 +16,15 @@ use super::program::Program;
 /// Values of options by their names.
 type Options = BTreeMap<String, Value>;
 
-/// Something that is wrong in a file.
+/// Error in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// The line, where it is known.
+    /// Line of the file, from 1; `null` where it is not known.
     pub line: Option<usize>,
-    /// Reason, a sentence.
+    /// The error as a sentence.
     pub reason: String,
 }
 

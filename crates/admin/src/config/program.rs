@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use clap::Command;
 use ui::exit::Failure;
 
-/// A program, as far as its configuration concerns it.
+/// The parts of a program that its configuration needs.
 pub struct Program {
-    /// Its command line, with all verbs.
+    /// Command line of the program, with all verbs.
     pub command: Command,
     /// Checks a command line as the start of its verb does, before it asks a network.
     pub validate: fn(&[OsString]) -> Result<(), Failure>,

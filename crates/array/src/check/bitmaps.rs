@@ -7,8 +7,7 @@ use super::super::bitmap::Bitmap;
 use super::super::host::ArrayHost;
 use domain::raid::Level;
 
-/// mdadm makes lockless bitmaps from this version on (mdadm, CHANGELOG.md, 4.6), and Linux has them from this
-/// one on (drivers/md/md-llbitmap.c).
+/// Least versions with lockless bitmaps: of mdadm (CHANGELOG.md, 4.6), and of Linux (drivers/md/md-llbitmap.c).
 const MDADM_LOCKLESS: (u32, u32) = (4, 6);
 const LINUX_LOCKLESS: (u32, u32) = (6, 18);
 
@@ -38,7 +37,7 @@ pub(super) fn problems(chosen: Option<Bitmap>, level: Level, host: &mut ArrayHos
         .collect()
 }
 
-/// The version that mdadm tells of itself, such as `4.2`.
+/// Version that mdadm reports of itself, such as `4.2`.
 fn mdadm_version(host: &mut ArrayHost) -> Option<String> {
     if !host.programs.has("mdadm") {
         // That is a reason of its own.
@@ -68,7 +67,7 @@ fn too_old(what: &str, found: Option<&str>, (major, minor): (u32, u32)) -> Optio
     ))
 }
 
-/// The first two numbers of a version.
+/// First two numbers of a version.
 fn version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.split(|c: char| !c.is_ascii_digit());
     let mut next = || numbers.next()?.parse().ok();

@@ -12,7 +12,7 @@ use super::super::host::{ArrayHost, number_at};
 use crate::args::CreateArgs;
 use domain::plan_binding;
 
-/// The `--destroy` values; those that cannot be read, or name no member, are problems.
+/// Parses the `--destroy` values; those that cannot be parsed, or name no member, are problems.
 pub fn consents(
     destroy: &[OsString],
     members: &[PathBuf],
@@ -39,8 +39,8 @@ pub fn consents(
     consents
 }
 
-/// Claims all members and after them the spares, or says everything that speaks against any of them. The sizes
-/// are those of the members.
+/// Claims all members and after them the spares, or reports every reason against any of them. The sizes are those of
+/// the members.
 pub(super) fn claim_members(
     args: &CreateArgs,
     host: &mut ArrayHost,

@@ -17,9 +17,9 @@ use super::unfinished::{UnfinishedArray, members, unfinished_arrays};
 
 /// Evidence of use of what a killed `array create` left.
 pub(super) enum Evidence {
-    /// It cannot have been used.
+    /// The array cannot have been used.
     Unused,
-    /// It is used, or may have been: the reason why it stays, as sentences.
+    /// The array is used, or may have been: the reason why it stays, as sentences.
     InUse(String),
     /// Unknown for now; the reason, as a clause.
     Unclear(String),
@@ -44,8 +44,8 @@ pub(super) fn evidence(host: &mut ArrayHost, building: &Building) -> anyhow::Res
     Ok(Evidence::Unused)
 }
 
-/// Without an array there are at most superblocks. If all of them are present, the array may have been
-/// assembled, used and stopped: so it is assembled to be examined.
+/// Evidence where no array is assembled: there are superblocks at most. If all of them are present, the array may
+/// have been assembled, used and stopped, and is assembled to be examined.
 fn not_assembled(host: &mut ArrayHost, building: &Building) -> anyhow::Result<Evidence> {
     let members = members(host, building)?;
     let (found, wanted) = (members.len(), building.members.len());

@@ -1,4 +1,4 @@
-//! Taking back what a kill has left, in the reverse order in which it was made.
+//! Taking back what a killed `array create` left, in the reverse order of its making.
 
 use std::io::ErrorKind;
 
@@ -14,7 +14,7 @@ use super::super::steps::UndoResult;
 use super::super::{files, teardown};
 use super::unfinished::{UnfinishedArray, members, unfinished_arrays};
 
-/// One thing that was taken back, or not.
+/// Result of taking back a part.
 pub(super) struct ReleaseResult {
     /// Result of the undo.
     pub undone: UndoResult,
@@ -23,7 +23,7 @@ pub(super) struct ReleaseResult {
 }
 
 impl ReleaseResult {
-    /// True if it is still there and should not be.
+    /// True if the part is still there and should not be.
     pub(super) fn is_stuck(&self) -> bool {
         self.again
     }
@@ -50,7 +50,7 @@ impl ReleaseResult {
     }
 }
 
-/// Takes all of it back.
+/// Takes back all that was left.
 ///
 /// # Errors
 /// When the kernel's lists cannot be read.
@@ -156,7 +156,7 @@ fn forget_content(host: &mut ArrayHost, building: &Building, array: &Device) {
     }
 }
 
-/// Takes our superblock off a device that nothing uses.
+/// Erases our superblock on a device that nothing uses.
 fn zero(host: &mut ArrayHost, member: &Device) -> anyhow::Result<ReleaseResult> {
     let node = member.node();
     let shown = node.display();

@@ -1,4 +1,4 @@
-//! Arrays and members that a builder left.
+//! Arrays and members that a killed `array create` left.
 
 use linux::block::{BlockDeviceKind, Device, Devices};
 
@@ -6,7 +6,7 @@ use super::super::building::{BuildStage, Building};
 use super::super::host::ArrayHost;
 use super::super::teardown;
 
-/// An array that the builder has made, or begun to make.
+/// An array that a killed `array create` made, or began to make.
 pub(super) struct UnfinishedArray {
     pub(super) device: Device,
     /// True if it has no members and no size: mdadm was killed before it gave it any.
@@ -43,8 +43,7 @@ pub(super) fn unfinished_arrays(
     Ok(found)
 }
 
-/// The devices whose superblock has our id, under whichever name: after a boot they may have
-/// other names.
+/// Devices whose superblock has our id, under whichever name: after a boot they may have other names.
 pub(super) fn members(host: &mut ArrayHost, building: &Building) -> anyhow::Result<Vec<Device>> {
     let devices = Devices::read(&host.root)?;
     let may_be = |device: &&Device| !device.is_empty() && !device.hidden && !device.read_only;

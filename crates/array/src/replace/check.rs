@@ -18,14 +18,14 @@ use domain::plan_binding;
 use domain::raid::{Level, MdLevel};
 use ui::exit::{ExitClass as _, Failure};
 
-/// Offsets in sysfs are in sectors of this many bytes.
+/// Size of a sector in sysfs, in bytes.
 const SECTOR: u64 = 512;
 
 /// md's words for an array that is written to, and so rebuilds its members (linux,
 /// Documentation/admin-guide/md.rst, array_state).
 const ACTIVE: [&str; 4] = ["clean", "active", "active-idle", "write-pending"];
 
-/// Examines everything, and leaves the claim on the disk that comes with the host.
+/// Examines everything, and leaves the claim on the new disk with the host.
 ///
 /// # Errors
 /// Every reason not to.
@@ -216,7 +216,7 @@ fn already(new: &md::Member, path: &Path, array: &md::Array) -> String {
     }
 }
 
-/// Claims the disk that comes.
+/// Claims the new disk.
 fn claim(
     args: &ReplaceArgs,
     host: &mut ArrayHost,

@@ -1,4 +1,4 @@
-//! The exchange of a member, and the commands that do it.
+//! Exchange of a member for another disk, and its commands.
 
 use std::path::{Path, PathBuf};
 
@@ -14,11 +14,11 @@ use super::super::plan;
 /// A device of the exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ExchangeDevice {
-    /// As the user wrote it.
+    /// Path as the user wrote it.
     pub path: PathBuf,
     /// The device that was checked.
     pub number: DeviceNumber,
-    /// Its place in the array.
+    /// Place in the array; `None` where it has none.
     pub slot: Option<u32>,
 }
 
@@ -38,23 +38,23 @@ pub(super) enum ExchangeCourse {
 /// An exchange that may be done.
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
-    /// The array's number.
+    /// Device number of the array.
     pub array: DeviceNumber,
-    /// Its node.
+    /// Device node of the array.
     pub node: PathBuf,
-    /// Its name in sysfs.
+    /// Name of the array in sysfs.
     pub sysfs_name: String,
-    /// Its id.
+    /// UUID of the array.
     pub uuid: String,
-    /// The member that goes.
+    /// The member that is replaced.
     pub old: ExchangeDevice,
-    /// The disk that comes.
+    /// The disk that takes its place.
     pub new: ExchangeDevice,
     /// The disk as it was claimed; `None` for one that is in the array.
     pub claimed: Option<CheckedMember>,
-    /// Course of it.
+    /// Course of the exchange.
     pub course: ExchangeCourse,
-    /// The consents to erase the superblock of the member that goes; empty where it stays.
+    /// Consents to erase the superblock of the replaced member; empty where it stays.
     pub erase: Vec<Consent>,
 }
 

@@ -18,7 +18,7 @@ use super::exchange::{Exchange, ExchangeCourse, member, serves};
 /// Interval at which the copying is examined.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Attempts to take a device out: md holds one that has failed until its superblocks say so.
+/// Attempts to take a device out: md holds a failed one until its superblocks have noted that.
 const REMOVALS: u32 = 60;
 
 const BAR: &str = "{prefix} [{bar:20}] {bytes} of {total_bytes}";
@@ -248,9 +248,9 @@ fn remove(host: &mut ArrayHost, exchange: &Exchange, path: &Path) -> Result<(), 
     host.run_with_retries(&exchange.remove(path).bound(), REMOVALS, POLL)
 }
 
-/// Takes the new disk out again, unless it serves: then the old one has been given up by md. `None` where there is
-/// nothing to take out. md is halted first, so that the copying does not end between the check and the removal.
-/// With `is_spare` the disk becomes the hot spare again that it was.
+/// Takes the new disk out again, unless it serves and md has given up the old one. `None` where there is nothing to
+/// take out. md is halted first, so that the copying does not end between the check and the removal. With `is_spare`
+/// the disk becomes a hot spare again.
 fn give_up(host: &mut ArrayHost, exchange: &Exchange, is_spare: bool) -> Option<UndoResult> {
     let shown = exchange.new.path.display().to_string();
     let halted = write(host, exchange, "sync_action", "frozen");
@@ -299,7 +299,7 @@ fn take_out(
     })))
 }
 
-/// Withdraws the request, with which md would replace the old member by the next spare that it finds.
+/// Withdraws the request by which md would replace the old member by the next spare that it finds.
 fn want_no_replacement(
     host: &mut ArrayHost,
     exchange: &Exchange,

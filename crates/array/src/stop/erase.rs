@@ -132,7 +132,7 @@ impl BuildStep<ArrayHost<'_>> for Stop {
         Ok(())
     }
 
-    /// Assembles it again, if it is stopped and all of it is still there.
+    /// Assembles the array again, if it is stopped and all of it is still there.
     fn undo(&mut self, host: &mut ArrayHost) -> Vec<UndoResult> {
         host.claims.clear();
         let Erasure {

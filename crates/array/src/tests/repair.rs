@@ -1,4 +1,4 @@
-//! Builders that are killed at every moment, and what the next start makes of what they left.
+//! Builds that are killed at every moment, and the repair of what they left.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -35,7 +35,7 @@ impl World {
         world
     }
 
-    /// Another process works from now on, and the one before is gone.
+    /// Starts another process, and ends the one before.
     fn next_process(&mut self) {
         self.pid += 1;
         let fields = "S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777 0 0";
@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    /// Builds, and is killed after so many moments. Whether it came to its end.
+    /// Builds an array, and is killed after so many moments. True if it came to its end.
     fn build(&mut self, with_fs: bool, life: Option<u32>) -> bool {
         let checked = self.checked(with_fs);
         let store = self.store();
@@ -98,13 +98,12 @@ impl World {
         self.ends(ended.map(|_| ())).is_some()
     }
 
-    /// The next process repairs, and is killed after so many moments. What it said, if it came to
-    /// its end.
+    /// Repairs in the next process, which is killed after so many moments. Returns its output, if it came to its end.
     fn repair(&mut self, life: Option<u32>) -> Option<String> {
         self.repair_within(&[], life)
     }
 
-    /// The same, on the disks of a plan.
+    /// Repairs like [`World::repair`], on the disks of a plan.
     fn repair_within(&mut self, planned: &[PlannedDisk], life: Option<u32>) -> Option<String> {
         self.next_process();
         let mut store = self.store();

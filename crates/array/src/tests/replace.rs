@@ -1,4 +1,4 @@
-//! Exchanging a member, on a mirror of which md only pretends to copy.
+//! Exchanging a member, on a simulated mirror.
 
 use std::sync::atomic::Ordering;
 

@@ -7,7 +7,7 @@ use record::raid::{Level, MdLevel};
 use crate::check::{Area, Basis, Check, Judgement};
 use crate::facts::Facts;
 
-/// Entries of the stripe cache with which writes rarely wait for it.
+/// Entries of the stripe cache from which writes rarely wait for it.
 const STRIPES: u64 = 4096;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -72,7 +72,7 @@ fn level(array: &Array) -> Option<Level> {
     array.level.as_ref()?.raid()
 }
 
-/// Copies or parity.
+/// True if the level has copies or parity.
 fn is_redundant(array: &Array) -> bool {
     level(array).is_some_and(Level::is_redundant)
 }

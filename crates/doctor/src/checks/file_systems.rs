@@ -167,7 +167,7 @@ fn partition_start(facts: &Facts, device: &Device) -> Option<Judgement> {
     })
 }
 
-/// The stripe that a file system on an array was told at its making.
+/// Judgement of the stripe that a file system on an array was made for.
 fn stripe(mount: &Mount, chunk: Bytes) -> Option<Judgement> {
     let number = |name: &str| -> Option<u64> {
         let all = mount

@@ -5,9 +5,9 @@ use crate::facts::Facts;
 use crate::facts::limits::{hard_file_limits, unit_file_limit, uses_pam_limits};
 use crate::facts::server::Server;
 
-/// A limit is near when this share of it is used.
+/// Share of a limit from which it is near.
 const NEAR: f64 = 0.8;
-/// Servers open a file for each table, segment or connection.
+/// Open files that a server should be allowed: it opens a file for each table, segment or connection.
 const FILES: u64 = 16_384;
 
 pub(super) const CHECKS: &[Check] = &[

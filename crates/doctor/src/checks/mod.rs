@@ -20,7 +20,7 @@ mod volumes;
 
 use crate::check::Check;
 
-/// All checks.
+/// All checks, in the order of the modules.
 pub(crate) fn all() -> impl Iterator<Item = &'static Check> {
     [
         files::CHECKS,

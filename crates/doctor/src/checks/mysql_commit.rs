@@ -37,7 +37,7 @@ fn has_binlog(mysql: &Mysql) -> bool {
     mysql.is_on("log_bin").unwrap_or(false)
 }
 
-/// Time of a sync on the device of the log.
+/// Time of a sync on the device of the log, in seconds.
 fn sync_seconds(facts: &Facts) -> Option<EvidenceFigure> {
     let places = ["binary log", "redo log", "data"];
     let found = places.iter().map(|what| facts.host.names_of(what));

@@ -6,20 +6,20 @@ use crate::facts::mysql::Mysql;
 use record::Bytes;
 use ui::format::{number, percent};
 
-/// Writes of a page: itself, and its copy in the doublewrite buffer.
+/// Writes for a page: itself, and its copy in the doublewrite buffer.
 const DOUBLE: f64 = 2.0;
-/// An io_capacity below this share of what the disk sustains leaves most of it idle.
+/// Share of the disk's sustained writes below which io_capacity leaves most of it idle.
 const LOW_SHARE: f64 = 0.05;
-/// The least that the server takes.
+/// Least io_capacity that the server accepts.
 const LEAST: f64 = 100.0;
-/// The redo log holds so many seconds of writes.
+/// Time whose writes the redo log should hold, in seconds.
 const REDO_S: f64 = 3600.0;
-/// A redo log of this size is never too small for a small buffer pool.
+/// Size from which a redo log is never too small for a small buffer pool.
 const LARGE_REDO: f64 = 1024.0 * MIB;
 const MIB: f64 = (1 << 20) as f64;
-/// Below this many page requests a hit rate says nothing.
+/// Least number of page requests from which a hit rate is meaningful.
 const ENOUGH_REQUESTS: f64 = 100_000.0;
-/// A hit rate below this makes queries wait for the disk, if they read from it as often as this a second.
+/// Hit rate below which queries wait for the disk, if they read from it more often than the next number a second.
 const LOW_HITS: f64 = 0.99;
 const READS: f64 = 1.0;
 
@@ -164,7 +164,7 @@ fn io_capacity(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
     )
 }
 
-/// Two leading digits, and not below the least that the server takes.
+/// Rounds to two leading digits, and not below the least that the server accepts.
 fn rounded(value: f64) -> u64 {
     let value = value.max(LEAST);
     let step = 10_f64.powf(value.log10().floor() - 1.0);
@@ -220,7 +220,7 @@ fn flush_method(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
     })
 }
 
-/// MySQL 8.0.14 and later sync a file after it has grown.
+/// True for versions that sync a file after it has grown: MySQL 8.0.14 and later.
 fn syncs_new_sizes(version: &str) -> bool {
     let mut parts = version
         .split(|c: char| !c.is_ascii_digit())
@@ -270,7 +270,7 @@ fn page_size(facts: &Facts, mysql: &Mysql) -> Option<Judgement> {
     })
 }
 
-/// The most that all devices below the data write at once; `None` where one does not say.
+/// Size up to which all devices below the data write atomically, in bytes; `None` where one does not report it.
 fn atomic_bytes(facts: &Facts) -> Option<u64> {
     let disks = facts.host.disks();
     let each = disks.iter().map(|disk| {

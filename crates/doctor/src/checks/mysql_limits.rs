@@ -5,11 +5,11 @@ use crate::facts::Facts;
 use crate::facts::mysql::Mysql;
 use ui::format::percent;
 
-/// Tables opened a second from which the cache is too small.
+/// Tables opened a second from which the table cache is too small.
 const OPENED: f64 = 1.0;
-/// Seconds after a start in which tables are opened for the first time.
+/// Time after a start, in seconds, in which tables are opened for the first time.
 const WARM: f64 = 600.0;
-/// A limit of connections is near.
+/// Share of the limit of connections from which it is near.
 const NEAR: f64 = 0.85;
 
 pub(super) const CHECKS: &[Check] = &[

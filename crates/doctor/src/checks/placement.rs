@@ -1,11 +1,11 @@
-//! Placement: on which device the parts of a database lie, and which device is the fastest at what they do.
+//! Placement: the devices on which the parts of a database lie, and the fastest device for each.
 
 use crate::check::{Area, Basis, Check, Judgement};
 use crate::facts::Facts;
 use crate::facts::evidence::EvidenceFigure;
 use crate::facts::host::Folder;
 
-/// A device must be faster by this factor to be worth a move.
+/// Factor by which another device must be faster to be worth a move.
 const FASTER: f64 = 1.5;
 
 pub(super) const CHECKS: &[Check] = &[

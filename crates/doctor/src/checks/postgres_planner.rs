@@ -10,9 +10,9 @@ use ui::format::{number, percent};
 const CACHED: f64 = 0.9;
 /// Bounds of random_page_cost: a random read costs at least as much as a sequential one, and at most the default.
 const COSTS: (f64, f64) = (1.1, 4.0);
-/// A setting off by this factor changes plans.
+/// Factor by which a setting must be off to change plans.
 const OFF: f64 = 1.6;
-/// A page.
+/// Size of a page, in bytes.
 const PAGE: f64 = 8192.0;
 
 pub(super) const CHECKS: &[Check] = &[

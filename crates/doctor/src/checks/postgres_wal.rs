@@ -6,13 +6,13 @@ use crate::facts::postgres::Postgres;
 use record::Bytes;
 use ui::format::{number, percent, seconds};
 
-/// Checkpoints from which shares of them say something.
+/// Number of checkpoints from which shares of them are meaningful.
 const CHECKPOINTS: f64 = 5.0;
 /// Share of checkpoints that may come before their time.
 const REQUESTED: f64 = 0.2;
 /// Share of the disk's sustained writes that checkpoints may take.
 const SPREAD: f64 = 0.5;
-/// A method must be faster by this factor to be worth a change.
+/// Factor by which another method must be faster to be worth a change.
 const FASTER: f64 = 1.1;
 
 pub(super) const CHECKS: &[Check] = &[

@@ -10,7 +10,7 @@ use record::Bytes;
 
 /// Read-ahead from which an accidental scan reads much more than was requested.
 const LARGE_READ_AHEAD: Bytes = Bytes::mib(4);
-/// nvme_core.io_timeout of EBS: the largest that the module takes.
+/// Largest nvme_core.io_timeout that the module accepts, which EBS recommends.
 const LONGEST_TIMEOUT: u64 = 4_294_967_295;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -73,7 +73,7 @@ fn each_disk(facts: &Facts, judge: fn(&HostFacts, &Device) -> Option<Judgement>)
     disks.filter_map(|disk| judge(&facts.host, disk)).collect()
 }
 
-/// Virtual disks and NVMe have queues of their own.
+/// True for disks with queues of their own: virtual disks and NVMe.
 fn orders_itself(disk: &Device) -> bool {
     let virtual_names = ["nvme", "vd", "xvd"];
     virtual_names.iter().any(|name| disk.name.starts_with(name))

@@ -4,7 +4,7 @@ use crate::check::{Area, Basis, Check, Judgement, whole};
 use crate::client::mysql::MysqlRow;
 use crate::facts::Facts;
 
-/// Seconds of lag from which reads on a replica surprise, and from which a failover loses time.
+/// Lag, in seconds, from which reads on a replica are out of date, and a failover loses time.
 const LAG: f64 = 30.0;
 const LONG_LAG: f64 = 300.0;
 

@@ -7,7 +7,7 @@ use crate::facts::Facts;
 use crate::facts::backup::Safety;
 use ui::units::span;
 
-/// A restore is tried at least so often, in days.
+/// Interval within which a restore is to be tried, in days.
 const RESTORE_DAYS: i32 = 90;
 
 pub(super) const CHECKS: &[Check] = &[

@@ -7,9 +7,9 @@ use ui::format::count;
 /// Rows to read from which a statement is to be put right at once; fewer where it locks all of them.
 const MANY_ROWS: f64 = 100_000.0;
 const MANY_LOCKED: f64 = 1_000.0;
-/// So much of a statement is shown.
+/// Characters of a statement that are shown.
 const SHOWN: usize = 160;
-/// So many pairs of columns are shown.
+/// Maximum number of pairs of columns that are shown.
 const PAIRS: usize = 20;
 
 pub(super) const CHECKS: &[Check] = &[

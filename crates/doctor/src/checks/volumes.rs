@@ -11,7 +11,7 @@ use crate::facts::Facts;
 use crate::facts::evidence::cite;
 use ui::format::number;
 
-/// Seconds beyond a cap since the volume was attached that are worth a word.
+/// Time beyond a cap since the volume was attached, in seconds, from which it is reported.
 const SECONDS: f64 = 60.0;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -68,7 +68,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// A finding or a judgement of each disk by an event of a watch.
+/// Judgements of each disk by an event of a watch.
 fn by_event(
     facts: &Facts,
     code: EventCode,
@@ -84,8 +84,7 @@ fn by_event(
     or_silence(findings, facts, format!("{fine} in 30 days"))
 }
 
-/// Findings; without one, that it is well where a watch looked, and that it is not known on a cloud's instance where
-/// none did.
+/// The findings. Without any it is well where a watch looked, and unknown on an instance of a cloud where none did.
 fn or_silence(found: Vec<Judgement>, facts: &Facts, fine: String) -> Vec<Judgement> {
     match (found.is_empty(), facts.evidence.is_watched) {
         (false, _) => found,

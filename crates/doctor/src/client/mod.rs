@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use linux::exec::{Error, Exec};
 
-/// A statement may take so long at the server, in seconds.
+/// Time limit of a statement at the server, in seconds.
 pub(crate) const STATEMENT_S: u32 = 10;
-/// A client may take so long: it connects, and runs a few statements.
+/// Time limit of a client, which connects and runs a few statements.
 const CLIENT: Duration = Duration::from_secs(60);
 
 /// Standard output of a client.
@@ -31,7 +31,7 @@ fn output(program: &str, args: &[String]) -> anyhow::Result<String> {
     }
 }
 
-/// Words of a client that could not connect, and what to do.
+/// Messages of a client that could not connect, each with what to do.
 const REMEDIES: [(&str, &str); 4] = [
     (
         "Can't connect",
@@ -66,7 +66,7 @@ fn is_installed(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Undoes `%2F` and its like; `None` where it is no UTF-8.
+/// Decodes `%2F` and its like; `None` where the result is no UTF-8.
 fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -20,8 +20,8 @@ pub(crate) struct MysqlClient {
 }
 
 impl MysqlClient {
-    /// The server of a URL, `mysql://[USER@][HOST[:PORT]][/DATABASE][?socket=PATH]`; of an empty one, that of the client's own
-    /// option files.
+    /// Makes the client for a URL, `mysql://[USER@][HOST[:PORT]][/DATABASE][?socket=PATH]`; for an empty one, for the
+    /// server of the client's own option files.
     ///
     /// # Errors
     /// When the URL cannot be read or has a password, or there is no client.
@@ -35,7 +35,7 @@ impl MysqlClient {
         Ok(MysqlClient { program, args })
     }
 
-    /// Rows of a statement.
+    /// Returns the rows of a statement.
     ///
     /// # Errors
     /// When the client or the statement fails.
@@ -43,7 +43,7 @@ impl MysqlClient {
         Ok(self.results(None, &[statement])?.pop().unwrap_or_default())
     }
 
-    /// Results of statements in one session, in which nothing can be written.
+    /// Returns the results of statements in one session, in which nothing can be written.
     ///
     /// # Errors
     /// When the client or one of the statements fails.

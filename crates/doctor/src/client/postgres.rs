@@ -13,7 +13,7 @@ pub(crate) struct PostgresClient {
 }
 
 impl PostgresClient {
-    /// The server of a connection string or URI of libpq.
+    /// Makes the client for a connection string or URI of libpq.
     ///
     /// # Errors
     /// When it has a password, or psql is missing.
@@ -33,7 +33,7 @@ impl PostgresClient {
         })
     }
 
-    /// Rows of a query, each as its columns.
+    /// Returns the rows of a query, each from its columns.
     ///
     /// # Errors
     /// When psql or the query fails, or a row is not of that form.

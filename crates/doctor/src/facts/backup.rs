@@ -1,4 +1,4 @@
-//! Backups: when the last one ended, where it lies, and whether one was restored.
+//! Backups: end and place of the last one, and whether one was restored.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -15,19 +15,19 @@ use serde_json::Value;
 
 use super::host::HostFacts;
 
-/// Folders are searched so deep.
+/// Depth to which folders are searched.
 const DEPTH: usize = 4;
-/// The end of a dump that is read for its last line.
+/// Bytes at the end of a dump that are read for its last line.
 const TAIL: u64 = 4096;
 
 /// A backup that ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Backup {
-    /// Its tool.
+    /// Tool that made the backup.
     pub(crate) kind: &'static str,
     pub(crate) ended: Timestamp,
     pub(crate) place: String,
-    /// False for a dump without its last line.
+    /// True if the backup is whole; false for a dump without its last line.
     pub(crate) is_whole: bool,
     /// True if it lies on a disk of the data; `None` where that is not known.
     pub(crate) is_with_data: Option<bool>,
@@ -43,7 +43,7 @@ pub(crate) struct Safety {
     pub(crate) backups: Vec<Backup>,
     /// The places that were searched.
     pub(crate) searched: Vec<String>,
-    /// Places that could not be.
+    /// Places that could not be searched, each with the error.
     pub(crate) failed: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ impl Safety {
     }
 }
 
-/// The newest moment at which each of the volumes has a complete snapshot that began before.
+/// Backup from snapshots: the newest moment at which each of the volumes has a complete snapshot that began before.
 fn snapshots(json: &str, volumes: &[String]) -> Option<Backup> {
     let document: Value = serde_json::from_str(json).ok()?;
     let all = document["Snapshots"].as_array()?;
@@ -144,7 +144,7 @@ fn search(path: &Path, depth: usize, found: &mut Vec<Backup>) {
     }
 }
 
-/// The backup that a file is, or describes.
+/// The backup that a file is or describes; `None` where it is none.
 fn backup(path: &Path, metadata: &fs::Metadata) -> Option<Backup> {
     let name = path.file_name()?.to_str()?;
     let changed = Timestamp::from_second(metadata.mtime()).ok()?;
@@ -176,7 +176,7 @@ fn backup(path: &Path, metadata: &fs::Metadata) -> Option<Backup> {
     })
 }
 
-/// `end_time = 2026-11-23 02:10:11`, in the host's time.
+/// End of a backup of xtrabackup, in the host's time: `end_time = 2026-11-23 02:10:11`.
 fn end_of_xtrabackup(text: &str) -> Option<Timestamp> {
     let line = text
         .lines()
@@ -189,7 +189,8 @@ fn local(text: &str) -> Option<Timestamp> {
     Some(time.to_zoned(TimeZone::system()).ok()?.timestamp())
 }
 
-/// `20261123-021000F={…,"backup-timestamp-stop":1795…}` in the part `[backup:current]`.
+/// End of a backup of pgBackRest: `20261123-021000F={…,"backup-timestamp-stop":1795…}` in the part
+/// `[backup:current]`.
 fn end_of_pgbackrest(text: &str) -> Option<Timestamp> {
     let lines = text
         .lines()
@@ -204,13 +205,13 @@ fn end_of_pgbackrest(text: &str) -> Option<Timestamp> {
     Timestamp::from_second(lines.filter_map(stop).max()?).ok()
 }
 
-/// A segment of the WAL in an archive: 24 hexadecimal digits, perhaps compressed.
+/// True for the name of a WAL segment in an archive: 24 hexadecimal digits, perhaps compressed.
 fn is_wal(name: &str) -> bool {
     let stem = name.split(['.', '-']).next().unwrap_or_default();
     stem.len() == 24 && stem.bytes().all(|c| matches!(c, b'0'..=b'9' | b'A'..=b'F'))
 }
 
-/// A dump ends with a line that says so.
+/// End of a dump by its last line, and true if it has one.
 fn end_of_dump(tail: &str, changed: Timestamp) -> (Timestamp, bool) {
     let line = tail
         .lines()

@@ -7,14 +7,14 @@ use record::{Direction, Pattern, Phase, Run, Verdict};
 use study::watch::{EventCode, WatchEvent};
 use ui::format::number;
 
-/// So many runs are read, the newest.
+/// Maximum number of runs that are read, the newest.
 const RUNS: u32 = 60;
-/// Events of a watch count for so long.
+/// Time for which events of a watch count.
 const EVENTS_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
-/// A rate of this share of the highest is on the plateau.
+/// Share of the highest rate from which a rate is on the plateau.
 const PLATEAU: f64 = 0.9;
 
-/// A measured figure, and where it stands.
+/// A measured figure, with the run and the phase that have it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EvidenceFigure {
     pub(crate) value: f64,
@@ -40,7 +40,7 @@ impl EvidenceFigure {
         )
     }
 
-    /// The same figure in another unit.
+    /// Converts the figure to another unit.
     pub(crate) fn times(&self, factor: f64) -> EvidenceFigure {
         EvidenceFigure {
             value: self.value * factor,
@@ -55,7 +55,7 @@ pub(crate) struct Evidence {
     /// The newest first, without those that are invalid.
     runs: Vec<(Run, bool)>,
     events: Vec<WatchEvent>,
-    /// A watch was recorded in the time for which events count.
+    /// True if a watch was recorded in the time for which events count.
     pub(crate) is_watched: bool,
 }
 
@@ -136,7 +136,7 @@ impl Evidence {
         })
     }
 
-    /// Seconds that a durable append to a log takes: the median of a write with its fdatasync.
+    /// Time of a durable append to a log, in seconds: the median of a write with its fdatasync.
     pub(crate) fn commit_seconds(&self, devices: &[String]) -> Option<EvidenceFigure> {
         self.newest(devices, |phase| {
             let work = &phase.workload;

@@ -16,7 +16,7 @@ use super::server::{Server, servers};
 /// A folder of a database, and the devices that it lies on.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
-    /// Its part: `data`, `redo log`.
+    /// Part of the database that it has: `data`, `redo log`.
     pub(crate) what: &'static str,
     pub(crate) path: PathBuf,
     pub(crate) place: DataLocation,
@@ -73,7 +73,7 @@ impl HostFacts {
         attribute(&self.root.proc.join("sys").join(name.replace('.', "/")))
     }
 
-    /// A whole number among them.
+    /// A setting of the kernel that is a whole number.
     pub(crate) fn sysctl_number(&self, name: &str) -> Option<u64> {
         self.sysctl(name)?.parse().ok()
     }
@@ -103,14 +103,14 @@ impl HostFacts {
         found
     }
 
-    /// The disks among them.
+    /// The disks among the devices that checks are about.
     pub(crate) fn disks(&self) -> Vec<&Device> {
         let all = self.concerned().into_iter();
         all.filter(|device| device.kind == BlockDeviceKind::Disk)
             .collect()
     }
 
-    /// The arrays among them.
+    /// The arrays among the devices that checks are about.
     pub(crate) fn concerned_arrays(&self) -> Vec<&Array> {
         let devices = self.concerned();
         let is_concerned =
@@ -158,7 +158,7 @@ impl HostFacts {
         names.map(|device| device.name.clone()).collect()
     }
 
-    /// The first folder of the data, for commands that measure it; a word for one that is not known.
+    /// First folder of the data, for commands that measure it; a placeholder where it is not known.
     pub(crate) fn data_path(&self) -> String {
         let first = self.folders.first();
         first.map_or("DIR".to_owned(), |folder| folder.path.display().to_string())

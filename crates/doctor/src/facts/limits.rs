@@ -9,11 +9,11 @@ use linux::root::{attribute, names_in};
 /// A line of limits.conf that sets the hard limit of open files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileLimit {
-    /// File and line.
+    /// File and line that set the limit.
     pub(crate) place: String,
     /// User, group or `*`.
     pub(crate) domain: String,
-    /// `None` is unlimited.
+    /// Limit of open files; `None` is unlimited.
     pub(crate) files: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ const UNITS: [&str; 5] = [
 pub(crate) struct UnitLimit {
     /// The file that sets it.
     pub(crate) place: PathBuf,
-    /// `None` is unlimited.
+    /// Limit of open files; `None` is unlimited.
     pub(crate) files: Option<u64>,
 }
 

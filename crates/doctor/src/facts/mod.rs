@@ -1,4 +1,4 @@
-//! Facts that checks judge: a snapshot of the host, of what its disks were measured to do, and of its database.
+//! Snapshot of the host, of what its disks were measured to do, and of its database.
 
 pub(crate) mod backup;
 pub(crate) mod evidence;
@@ -16,7 +16,7 @@ use postgres::Postgres;
 
 use crate::sql::ExplainedStatements;
 
-/// All facts. A part that was not requested is `None`, and its checks judge nothing.
+/// Facts that checks judge. A part that was not requested is `None`, and its checks judge nothing.
 pub(crate) struct Facts {
     pub(crate) host: HostFacts,
     pub(crate) evidence: Evidence,

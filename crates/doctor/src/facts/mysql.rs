@@ -20,11 +20,11 @@ pub(crate) struct RunTimeSetting {
 pub(crate) struct ColumnPair {
     pub(crate) schema: String,
     pub(crate) column: String,
-    /// `orders varchar(36) utf8mb4_general_ci` and its like.
+    /// Tables with the type of the column, such as `orders varchar(36) utf8mb4_general_ci`.
     pub(crate) kinds: Vec<String>,
 }
 
-/// The server.
+/// Snapshot of the server.
 #[derive(Default)]
 pub(crate) struct Mysql {
     pub(crate) variables: BTreeMap<String, String>,
@@ -32,14 +32,14 @@ pub(crate) struct Mysql {
     /// Replication from a source, a row for each channel.
     pub(crate) sources: Vec<MysqlRow>,
     pub(crate) replicas: Option<usize>,
-    /// `None` where the server does not tell.
+    /// Settings that were changed while the server runs; `None` where the server does not report them.
     pub(crate) run_time: Option<Vec<RunTimeSetting>>,
     pub(crate) columns: Option<Vec<ColumnPair>>,
     /// Bytes of all InnoDB tables with their indexes.
     pub(crate) innodb_bytes: Option<f64>,
-    /// The process, where the server runs on this host.
+    /// Process id of the server, where it runs on this host.
     pub(crate) pid: Option<u32>,
-    /// End of the last backup that the server's history knows.
+    /// End of the last backup in the server's history; `None` where it has none.
     pub(crate) last_backup: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl Mysql {
         self.variables.get(name).map(String::as_str)
     }
 
-    /// A variable that is a number.
+    /// A variable as a number.
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         self.variable(name)?.parse().ok()
     }
@@ -189,13 +189,13 @@ const COLUMNS: &str = "SELECT table_schema AS s, table_name AS t, column_name AS
     WHERE (column_key <> '' OR column_name LIKE '%\\_id') \
     AND table_schema NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') LIMIT 50000";
 
-/// Names that tables share though their columns are never joined.
+/// Column names that tables share though the columns are never joined.
 const COMMON: [&str; 14] = [
     "id", "name", "type", "kind", "status", "state", "key", "value", "code", "date", "time",
     "title", "version", "position",
 ];
 
-/// Names under which a column is joined: its own, where that says something; and of the `id` of a table `users`
+/// Names under which a column is joined: its own, where that is specific; and for the `id` of a table `users`,
 /// `user_id` and `users_id`.
 fn joined_as(table: &str, column: &str) -> Vec<String> {
     let (table, column) = (table.to_lowercase(), column.to_lowercase());
@@ -207,7 +207,7 @@ fn joined_as(table: &str, column: &str) -> Vec<String> {
     (!is_common).then_some(column).into_iter().collect()
 }
 
-/// Kinds of types that an index serves for comparison among themselves.
+/// Name of a family of types: an index serves comparisons within a family.
 fn family(data_type: &str, collation: &str) -> String {
     match data_type {
         "tinyint" | "smallint" | "mediumint" | "int" | "bigint" => "integer".to_owned(),

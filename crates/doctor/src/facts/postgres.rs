@@ -27,13 +27,13 @@ pub(crate) struct FileError {
 /// Counters of the whole cluster.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub(crate) struct Statistics {
-    /// Checkpoints by time.
+    /// Number of checkpoints by time.
     pub(crate) timed: f64,
-    /// Checkpoints because the WAL had grown to `max_wal_size`, or by hand.
+    /// Number of checkpoints by hand, or because the WAL had grown to `max_wal_size`.
     pub(crate) requested: f64,
-    /// Buffers that checkpoints wrote.
+    /// Number of buffers that checkpoints wrote.
     pub(crate) checkpoint_buffers: f64,
-    /// Seconds since these were reset.
+    /// Time since these counters were reset, in seconds.
     pub(crate) seconds: Option<f64>,
     pub(crate) blocks_hit: f64,
     pub(crate) blocks_read: f64,
@@ -42,29 +42,29 @@ pub(crate) struct Statistics {
     pub(crate) replicas: f64,
     pub(crate) archived_age_s: Option<f64>,
     pub(crate) archive_failing: bool,
-    /// Bytes of all databases.
+    /// Size of all databases, in bytes.
     pub(crate) bytes: Option<f64>,
 }
 
-/// A tablespace with a place of its own.
+/// A tablespace in a folder of its own.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct Tablespace {
     pub(crate) name: String,
     pub(crate) path: String,
 }
 
-/// The server.
+/// Snapshot of the server.
 #[derive(Default)]
 pub(crate) struct Postgres {
     pub(crate) settings: BTreeMap<String, Setting>,
     pub(crate) file_errors: Vec<FileError>,
     pub(crate) statistics: Statistics,
     pub(crate) tablespaces: Vec<Tablespace>,
-    /// The data folder, where it is one of this host.
+    /// The data folder; `None` where it is not on this host.
     pub(crate) folder: Option<PathBuf>,
-    /// Measured where `--measure` asks for it.
+    /// Measurement of the WAL's sync methods; `None` where `--measure` did not ask for it.
     pub(crate) wal_sync: Option<WalSync>,
-    /// Reason for which it was not measured.
+    /// Reason for which these were not measured.
     pub(crate) unmeasured: Option<String>,
 }
 
@@ -141,7 +141,7 @@ impl Postgres {
         Some(value * times * of_one)
     }
 
-    /// `server_version_num`, such as 150018.
+    /// Version of the server by `server_version_num`, such as 150018.
     pub(crate) fn version(&self) -> u32 {
         self.text("server_version_num")
             .and_then(|text| text.parse().ok())

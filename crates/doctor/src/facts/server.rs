@@ -1,4 +1,4 @@
-//! Database servers that run, with the limits that they run under.
+//! Running database servers, with their limits.
 
 use linux::Root;
 use linux::process::group_membership;
@@ -17,7 +17,7 @@ const PROGRAMS: [&str; 6] = [
 /// A limit of a process: `None` is unlimited.
 pub(crate) type Limit = Option<u64>;
 
-/// A server that runs.
+/// A running database server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
     pub(crate) pid: u32,
@@ -26,20 +26,20 @@ pub(crate) struct Server {
     pub(crate) files: Option<(Limit, Limit)>,
     /// Soft limit of processes and threads of its user.
     pub(crate) processes: Option<Limit>,
-    /// Open files; `None` where they may not be listed.
+    /// Number of open files; `None` where they may not be listed.
     pub(crate) open_files: Option<u64>,
     pub(crate) threads: Option<u64>,
-    /// Memory maps.
+    /// Number of memory maps.
     pub(crate) maps: Option<u64>,
     /// `pids.max` and `pids.current` of its control group, where that has a limit.
     pub(crate) group: Option<(u64, u64)>,
     /// The unit of systemd that runs it, such as `mariadb.service`.
     pub(crate) unit: Option<String>,
-    /// Preferred way of NUMA allocation is none of ours: the nodes that it may use.
+    /// NUMA nodes whose memory the process may use (`Mems_allowed_list`).
     pub(crate) nodes: Option<String>,
 }
 
-/// The servers, by process. Of PostgreSQL the postmaster alone.
+/// The servers by process id. Of PostgreSQL only the postmaster is one.
 pub(crate) fn servers(root: &Root) -> linux::Result<Vec<Server>> {
     let mut found = Vec::new();
     for name in names_in(&root.proc)? {
@@ -102,7 +102,7 @@ fn limit(limits: &str, name: &str) -> Option<(Limit, Limit)> {
     Some((one()?, one()?))
 }
 
-/// Limit and number of the processes of a control group, of version 1 or 2 (cgroups(7)).
+/// Limit and number of the processes of a control group, version 1 or 2 (cgroups(7)).
 fn group(root: &Root, cgroup: &str) -> Option<(u64, u64)> {
     let all = root.sys.join("fs/cgroup");
     let folder = groups(cgroup).find_map(|(controllers, path)| match controllers {

@@ -1,6 +1,6 @@
-//! Statements that cannot use their index: EXPLAIN says so in a note (MySQL: warning 1739; MariaDB 10.6.16 and later:
-//! note 1105). A statement is prepared, so that the server takes it for one statement whatever it holds, and is never
-//! executed: it is always the SELECT of [`select::as_select`] behind the word EXPLAIN.
+//! Statements that cannot use their index, which EXPLAIN reports in a note (MySQL: warning 1739; MariaDB 10.6.16 and
+//! later: note 1105). A statement is prepared, so that the server takes it for one statement whatever it holds, and
+//! is never executed: it is always the SELECT of [`select::as_select`] behind the word EXPLAIN.
 
 mod out_of_range;
 pub(crate) mod select;
@@ -16,21 +16,21 @@ use formats::slow_log::{Statement, distinct, parse};
 use select::as_select;
 use ui::format::hex;
 
-/// So many kinds of statements are explained, for so long.
+/// Maximum number of kinds of statements that are explained, and the time limit for that.
 const MOST: usize = 200;
 const LONGEST: Duration = Duration::from_secs(60);
-/// So much of a slow log is read, from its end.
+/// Bytes of a slow log that are read, from its end.
 const SLOW_LOG: usize = 16 << 20;
-/// Tables of fewer rows are read in no time without an index.
+/// Rows below which a table is read in no time without an index.
 const FEW_ROWS: f64 = 100.0;
 
 /// A statement that cannot use its index.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct UnusableIndex {
     pub(crate) statement: Statement,
-    /// The server's words, or ours for a literal out of range.
+    /// Reason in the server's words, or in ours for a literal out of range.
     pub(crate) reason: String,
-    /// Rows that EXPLAIN expects to be read.
+    /// Number of rows that EXPLAIN expects to be read.
     pub(crate) rows: Option<f64>,
 }
 
@@ -40,10 +40,10 @@ pub(crate) struct ExplainedStatements {
     /// The places that statements were taken from.
     pub(crate) sources: Vec<String>,
     pub(crate) explained: usize,
-    /// Statements that were left out, with the reason of the first.
+    /// Number of statements that were left out, and the reason of the first.
     pub(crate) left_out: usize,
     pub(crate) why_left_out: Option<String>,
-    /// The server names what it cannot use.
+    /// True if the server reports an index that it cannot use.
     pub(crate) has_notes: bool,
     pub(crate) unusable: Vec<UnusableIndex>,
 }
@@ -51,9 +51,9 @@ pub(crate) struct ExplainedStatements {
 /// The server whose statements are explained.
 pub(crate) struct ExplainedServer<'a> {
     pub(crate) client: &'a MysqlClient,
-    /// Its version names what it cannot use.
+    /// True if its version reports an index that it cannot use.
     pub(crate) has_notes: bool,
-    /// Its slow log, where that is on this host.
+    /// Slow log of the server; `None` where it is not on this host.
     pub(crate) slow_log: Option<&'a Path>,
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn explain(
     Ok(found)
 }
 
-/// A statement that cannot use its index, or `None`.
+/// Explains a statement; `None` where it can use its index.
 fn explain_one(
     client: &MysqlClient,
     statement: &Statement,

@@ -1,4 +1,4 @@
-//! Literals out of the range of an integer column, in a list of which the server makes no note: it reads the whole
+//! Literals out of the range of an integer column. The server makes no note of one in a list, and reads the whole
 //! table.
 
 use crate::client::mysql::{MysqlClient, MysqlRow};
@@ -6,8 +6,8 @@ use formats::slow_log::Statement;
 use formats::slow_log::tokens::{Token, TokenKind, tokens};
 use ui::format::hex;
 
-/// The integer column that is compared with a text that is no number in its range, where the plan reads the whole
-/// table though an index is there.
+/// Finds an integer column that is compared with a text that is no number in its range, where the plan reads the
+/// whole table though an index is there.
 pub(super) fn find(
     client: &MysqlClient,
     statement: &Statement,

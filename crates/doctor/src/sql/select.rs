@@ -19,7 +19,7 @@ const REFUSED: [&str; 9] = [
 /// The statement as a SELECT.
 ///
 /// # Errors
-/// A clause that says why there is none.
+/// The reason why there is none, as a clause.
 pub(crate) fn as_select(statement: &str) -> Result<String, &'static str> {
     let statement = statement.trim().trim_end_matches(';').trim();
     let all = tokens(statement).ok_or("it cannot be read")?;
@@ -79,7 +79,7 @@ fn between<'a>(statement: &'a str, all: &[Token<'_>], from: usize, to: Option<us
     statement.get(begin..end.max(begin)).unwrap_or_default()
 }
 
-/// `DELETE FROM t …`, `DELETE a FROM a JOIN b …`, `DELETE FROM a USING a JOIN b …`.
+/// The SELECT for `DELETE FROM t …`, `DELETE a FROM a JOIN b …`, `DELETE FROM a USING a JOIN b …`.
 fn of_delete(statement: &str, all: &[Token<'_>]) -> Result<String, &'static str> {
     let from = outside(all, "from").ok_or("it has no FROM")?;
     let tables = match outside(all, "using").filter(|using| *using > from) {
@@ -93,7 +93,7 @@ fn of_delete(statement: &str, all: &[Token<'_>]) -> Result<String, &'static str>
     ))
 }
 
-/// `UPDATE t SET … WHERE …`, with one table or several.
+/// The SELECT for `UPDATE t SET … WHERE …`, with one table or several.
 fn of_update(statement: &str, all: &[Token<'_>]) -> Result<String, &'static str> {
     let set = outside(all, "set").ok_or("it has no SET")?;
     let modifiers = all.iter().skip(1);

@@ -37,7 +37,7 @@ use ui::signals;
 const OWN_FOLDER: &str = "disksmith-agent.";
 /// Interval at which timers are checked.
 const POLL: Duration = Duration::from_millis(100);
-/// More signs of life than so many are not kept waiting for a connection that is slow.
+/// Maximum number of messages that wait for a slow connection before keep-alive messages are dropped.
 const MOST_WAITING: usize = 16;
 
 /// Runs the agent until the end is ordered, or the connection is lost.
@@ -96,7 +96,7 @@ fn is_own_folder(folder: &Path) -> bool {
     name.is_some_and(|name| name.starts_with(OWN_FOLDER))
 }
 
-/// Starts a thread that needs little.
+/// Starts a thread with a small stack.
 fn small_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let thread = thread::Builder::new().name(name.to_owned());
     thread.stack_size(SMALL_STACK).spawn(work).map(drop)
@@ -108,7 +108,7 @@ enum Event {
     Message(ToAgent),
     /// A line of `fleet` that is no message.
     Invalid(String),
-    /// The other end is closed.
+    /// `fleet` closed the connection.
     Disconnected,
     /// A line from the verb that measures round by round.
     Round(String),
@@ -155,7 +155,7 @@ impl MessageWriter {
         }
     }
 
-    /// Waits a moment until all is sent.
+    /// Waits for a short time until all messages are sent.
     fn finish(&self) {
         let until = Instant::now() + Duration::from_secs(1);
         while self.waiting.load(Relaxed) > 0 && Instant::now() < until {
@@ -249,7 +249,7 @@ impl Agent {
         }
     }
 
-    /// Runs a verb, which is interactive where its lines are handled.
+    /// Runs a verb. With `on_line`, which handles its lines, the verb is interactive.
     fn run(&mut self, order: protocol::VerbRequest, on_line: Option<LineHandler>) {
         if self.task.is_some() {
             let why = "something is running on this host already; it must end first";

@@ -27,7 +27,7 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    /// The user's.
+    /// The spool of the current user.
     pub(super) fn of_user() -> Spool {
         let is_root = rustix::process::geteuid().is_root();
         let ledger = ledger::default_path(|name| std::env::var_os(name), is_root).ok();
@@ -43,8 +43,8 @@ impl Spool {
         files.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Keeps an answer. Where that cannot be, as on a full disk, it is sent all the same if
-    /// the connection is there.
+    /// Keeps an answer. Where it cannot be written, as on a full disk, the answer is still sent while the connection
+    /// lasts.
     pub(super) fn keep(&self, ended: &EndedVerb) {
         if let Some(folder) = &self.folder {
             let _ = write(folder, ended);
@@ -79,7 +79,7 @@ impl Spool {
         self.remove_empty();
     }
 
-    /// Removes what is too old or too much.
+    /// Removes answers that are too old or too many.
     fn remove_old(&self) {
         self.remove_old_aside();
         let files = self.files();
@@ -110,7 +110,7 @@ impl Spool {
         }
     }
 
-    /// A folder that holds nothing, and the one above it that was made for it, are removed.
+    /// Removes an empty folder, and the one above it that was made for it.
     fn remove_empty(&self) {
         if let Some(folder) = &self.folder {
             let above = folder.parent();
@@ -138,7 +138,7 @@ impl Spool {
         files
     }
 
-    /// The file of an answer. A name that could lead elsewhere has none.
+    /// Path of the file of an answer; `None` for a name that could lead elsewhere.
     fn file(&self, name: &str) -> Option<PathBuf> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let fits = !name.is_empty() && !name.starts_with('.') && name.bytes().all(plain);
@@ -147,7 +147,7 @@ impl Spool {
     }
 }
 
-/// Writes an answer under another name first: half of one is worth nothing.
+/// Writes an answer under another name first, and renames it: half of an answer is worth nothing.
 fn write(folder: &Path, ended: &EndedVerb) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)

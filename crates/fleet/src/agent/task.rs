@@ -55,7 +55,7 @@ impl StopRequest {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks it to end. Where the connection is lost while a verb ends in order there is less time.
+    /// Requests the end of the verb. Where the connection is lost while a verb ends in order, it has less time.
     fn ask(&self, by: EndedBy, grace: Duration) {
         let mut request = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = match *request {
@@ -102,7 +102,7 @@ impl VerbTask {
         }
     }
 
-    /// Sends a message to it.
+    /// Sends a round to the verb.
     pub(super) fn send(&mut self, round: &Round) {
         if let Some(input) = &mut self.input {
             // Where it has ended, that is reported.
@@ -110,7 +110,7 @@ impl VerbTask {
         }
     }
 
-    /// Asks it to end. It is killed where it takes longer than `grace`.
+    /// Requests the end of the verb, and kills it where it takes longer than `grace`.
     pub(super) fn stop(&self, by: EndedBy, grace: Duration) {
         self.stop.ask(by, grace);
     }
@@ -125,7 +125,7 @@ struct RunningProcess {
 }
 
 impl RunningProcess {
-    /// Starts it, and gives where it is talked to.
+    /// Starts the process. Returns it, and its standard input where the verb is interactive.
     fn start(
         order: &VerbRequest,
         private: Option<&PrivateLedger>,
@@ -171,7 +171,7 @@ impl RunningProcess {
         Ok((running, input))
     }
 
-    /// Waits for its end, or brings it about.
+    /// Waits for the end of the process, or ends it on request.
     fn end(
         mut self,
         order: VerbRequest,
@@ -234,7 +234,7 @@ impl RunningProcess {
     }
 }
 
-/// Keeps the beginning of a verb's output; `None` where there can be no more threads.
+/// Reads and keeps the beginning of a verb's output; `None` where no further thread can be started.
 fn keep(pipe: impl Into<OwnedFd>) -> Option<BufferedPipe> {
     BufferedPipe::follow(pipe, BufferedPart::First(MOST_SAID)).ok()
 }
@@ -263,7 +263,7 @@ struct PrivateLedger {
 }
 
 impl PrivateLedger {
-    /// One for a verb that measures; `None` for others, and where there is no place.
+    /// Makes a ledger for a verb that measures; `None` for other verbs, and where there is no place for one.
     fn new(root: &Root, order: &VerbRequest) -> Option<PrivateLedger> {
         if order.program || order.args.first().is_none_or(|verb| verb != "bench") {
             return None;
@@ -282,7 +282,7 @@ impl PrivateLedger {
         self.folder.join("ledger.db")
     }
 
-    /// The runs in it.
+    /// The runs in the ledger.
     fn runs(&self) -> Vec<Run> {
         if !self.ledger().exists() {
             return Vec::new();

@@ -171,7 +171,7 @@ impl Transport for OpenSsh {
     }
 }
 
-/// A script as one word of a login shell's command line.
+/// A script, quoted as one word of a login shell's command line.
 fn one_line(text: &str) -> String {
     let mut script = String::new();
     for line in text.lines().map(str::trim) {

@@ -17,9 +17,9 @@ pub(crate) struct Program {
     pub arch: &'static str,
     /// True where it needs nothing else on the host: no loader, no libraries.
     pub is_static: bool,
-    /// Its SHA-256, in hexadecimal.
+    /// SHA-256 of the program, in hexadecimal.
     pub hash: String,
-    /// Its bytes, of which there is one copy for all hosts.
+    /// Bytes of the program, shared by all hosts.
     pub bytes: Arc<[u8]>,
 }
 
@@ -53,8 +53,8 @@ impl Program {
     }
 }
 
-/// The SHA-256 of these bytes, in hexadecimal, by the same program that the hosts use. It is given what
-/// will be sent, and not the file: that may be another by now, as after a build.
+/// SHA-256 of these bytes in hexadecimal, computed by the same program that the hosts use. It takes the bytes that
+/// are sent and not the file, which may have changed since, as after a build.
 fn hash(bytes: &[u8]) -> Result<String, String> {
     let failed = |why: std::io::Error| format!("sha256sum could not be run: {why}.");
     let mut command = Command::new("sha256sum");

@@ -11,8 +11,8 @@ use crate::protocol::{AgentHello, BEAT, FromAgent, PROTOCOL, ToAgent, parse, sen
 
 /// Time limit for the agent's first message.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
-/// After how long without a word a host is given up. ssh gives up after 15 s by itself; this is for
-/// a host that keeps the connection and whose agent hangs, as behind a disk that answers nothing.
+/// Time without a message after which a host is given up. ssh gives up after 15 s by itself; this is for a host that
+/// keeps the connection and whose agent hangs, as behind a disk that answers nothing.
 pub(crate) const SILENCE: Duration = Duration::from_secs(25);
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);
@@ -105,7 +105,7 @@ impl<'a> AgentSession<'a> {
         last_sent.map_err(|_| self.lost())
     }
 
-    /// Sends the agent a sign of life, where this thread waits for something else.
+    /// Sends the agent a keep-alive message, where this thread waits for something else.
     pub(crate) fn send_alive(&mut self) {
         // Where the connection is lost, the next message fails.
         let _ = self.send(&ToAgent::Alive);
@@ -116,8 +116,8 @@ impl<'a> AgentSession<'a> {
         self.last_received.elapsed()
     }
 
-    /// Waits for a message, at most for `limit`, and sends signs of life meanwhile. After the
-    /// user has wanted the end it continues listening only if it is called again.
+    /// Waits for a message, at most for `limit`, and sends keep-alive messages meanwhile. After an interrupt by the
+    /// user it waits only if it is called again.
     ///
     /// # Errors
     /// Where the connection is lost, or what comes cannot be understood.
@@ -125,7 +125,7 @@ impl<'a> AgentSession<'a> {
         self.wait_for(limit, true)
     }
 
-    /// The same, for messages that must be received although the user wants the end.
+    /// Waits like [`AgentSession::receive`], for messages that must be received although the user wants the end.
     ///
     /// # Errors
     /// As [`AgentSession::receive`].
@@ -169,7 +169,7 @@ impl<'a> AgentSession<'a> {
         }
     }
 
-    /// The message of a line; none for the last line of what started the agent.
+    /// Parses a line as a message; `None` for the last line of the script that started the agent.
     fn parse(&mut self, line: &str) -> Result<Option<FromAgent>, ConnectionError> {
         if line.starts_with("disksmith-fleet ended") {
             let lost = self.lost();
@@ -186,7 +186,7 @@ impl<'a> AgentSession<'a> {
             .map_err(|why| ConnectionError::Lost(format!("{}: {why}.", self.host.name)))
     }
 
-    /// Says goodbye, and waits a moment until the agent is gone.
+    /// Tells the agent that there is nothing more to do, and waits for a short time until it is gone.
     pub(crate) fn end(mut self) {
         if self.send(&ToAgent::End).is_ok() {
             self.wire.close();

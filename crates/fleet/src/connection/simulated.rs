@@ -27,9 +27,9 @@ pub(crate) use racing::LATE_AFTER;
 /// The run of the fleet of which hosts have kept answers.
 pub(crate) const EARLIER: &str = "20200101-000000-aaaa";
 
-/// A way to hosts that are threads. Its name decides how a host behaves: `dead…` is not
-/// reached, `mute…` is lost as soon as it must do something, `busy…` is measured on by another, and `left…` has kept an answer. How it
-/// races, see [`racing`].
+/// Transport to hosts that are threads. The name of a host decides how it behaves: `dead…` is not reached, `mute…` is
+/// lost as soon as it must do something, `busy…` is measured by another, and `left…` has kept an answer. [`racing`]
+/// has how it races.
 #[derive(Default)]
 pub(crate) struct SimulatedTransport {
     /// Number of connections to each host, by its name.
@@ -43,7 +43,7 @@ impl SimulatedTransport {
     }
 }
 
-/// This number of hosts.
+/// Makes this number of hosts.
 pub(crate) fn hosts(count: usize) -> Vec<Host> {
     let host = |at: usize| Host {
         name: format!("h{at}"),
@@ -64,7 +64,8 @@ impl Transport for SimulatedTransport {
 }
 
 impl SimulatedTransport {
-    /// Connects to a host, on whose side this is done with the wire, its name, and the number of the connection.
+    /// Connects to a host. The closure is run on the host's side with the wire, the host's name, and the number of
+    /// the connection.
     fn connect(
         &self,
         host: &Host,
@@ -120,7 +121,7 @@ impl Drop for Input {
     }
 }
 
-/// The end of a wire without a reason.
+/// End of a wire that has no reason.
 struct SilentEnd;
 
 impl WireEnd for SilentEnd {
@@ -129,7 +130,7 @@ impl WireEnd for SilentEnd {
     }
 }
 
-/// A verb's end.
+/// Message that a verb has ended.
 fn ended(name: String, order: VerbRequest, answer: Value) -> FromAgent {
     FromAgent::Ended(Box::new(EndedVerb {
         name,
@@ -157,7 +158,7 @@ fn kept(name: String, host: &str) -> FromAgent {
     }
 }
 
-/// An agent. As a real one, it takes the connection for lost after a silence.
+/// Serves as an agent. Like a real one, it takes the connection for lost after a silence.
 fn serve(mut wire: UnixStream, name: &str, nth: usize) {
     let is_mute = name.starts_with("mute");
     let left = name

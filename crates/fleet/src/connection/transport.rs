@@ -1,4 +1,4 @@
-//! The way to a host: something that carries lines to an agent on it, and back.
+//! Transport to a host: something that carries lines to an agent on it, and back.
 
 use std::fmt;
 use std::io::Write;
@@ -13,7 +13,7 @@ pub(crate) const COUNTED: &str = "disksmith-fleet counted";
 /// Time limit for closing a connection in order.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A way to hosts. Each call is made on a thread that lives as long as the wire is wanted.
+/// Connection to hosts. Each call is made on a thread that lives as long as the wire is wanted.
 pub(crate) trait Transport: Sync {
     /// Starts an agent on the host, and gives the wire to it.
     ///
@@ -39,7 +39,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Closes the input, and waits a moment until the other side is gone.
+    /// Closes the input, and waits for a short time until the other side is gone.
     pub(crate) fn close(self) {
         drop(self.input);
         let until = Instant::now() + CLOSE_TIMEOUT;
@@ -71,15 +71,15 @@ pub(crate) trait WireEnd: Send {
 /// Reason why `fleet` cannot work on a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionError {
-    /// It was not reached: nothing ran on it.
+    /// The host was not reached: nothing ran on it.
     Unreached(String),
-    /// It was reached, and no agent can run on it.
+    /// The host was reached, and no agent can run on it.
     Unfit(String),
-    /// Another run or race of a fleet measures on it.
+    /// Another run or race of a fleet measures on the host.
     Busy(String),
     /// The connection was lost.
     Lost(String),
-    /// The user wanted the end.
+    /// The user interrupted the command.
     Interrupted,
 }
 

@@ -27,6 +27,7 @@ use ui::json::Document;
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Disks {
+    /// The disks that would be overwritten, in the order of the `--destroy`.
     disks: Vec<DiskReport>,
 }
 
@@ -34,11 +35,15 @@ pub(crate) struct Disks {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DiskReport {
+    /// Path as it was given.
     path: PathBuf,
     /// The kernel's name of the block device; `null` for a file.
     device: Option<String>,
+    /// Model; `null` where the kernel shows none.
     model: Option<String>,
+    /// Serial number, on EBS the volume's id; `null` where the kernel shows none.
     serial: Option<String>,
+    /// Size of the disk.
     size_bytes: Bytes,
     /// Kinds of the signatures on it.
     content: Vec<String>,

@@ -25,7 +25,7 @@ use ui::context::Context;
 use ui::exit::{CommandEnd, Failure, Outcome, listed};
 use ui::json::Document;
 
-/// An inspection of the disks writes nothing, so that there is little to wait for and nothing to undo; one that
+/// Time limits of `look`: it writes nothing, so that there is little to wait for and nothing to undo. A host that
 /// takes longer waits for a disk that answers nothing, and holds up the plan of all.
 const INSPECTION: TimeLimits = TimeLimits {
     verb: Some(Duration::from_secs(60)),
@@ -44,7 +44,7 @@ pub(crate) struct DestructiveVerb<'a> {
     pub limits: TimeLimits,
     /// Source of the hosts.
     pub source: &'a SourceArgs,
-    /// True where only the hosts are meant on which it did not complete the last time.
+    /// True where only the hosts take part on which the verb did not complete the last time.
     pub retry_failed: bool,
     /// Connections to the hosts.
     pub reach: &'a ReachArgs,
@@ -57,7 +57,7 @@ pub(crate) struct DestructiveVerb<'a> {
 }
 
 impl<'a> DestructiveVerb<'a> {
-    /// A `fleet run` of a verb that overwrites something; `None` where it overwrites nothing.
+    /// Makes a `fleet run` of a verb that overwrites something; `None` where it overwrites nothing.
     ///
     /// # Errors
     /// Refused, if the verb cannot run on hosts.
@@ -77,7 +77,7 @@ impl<'a> DestructiveVerb<'a> {
         }))
     }
 
-    /// A `fleet zero`.
+    /// Makes a `fleet zero`.
     ///
     /// # Errors
     /// Refused, where the arguments of `zero` make no sense.
@@ -96,7 +96,7 @@ impl<'a> DestructiveVerb<'a> {
         })
     }
 
-    /// Makes the plan, asks, and does it.
+    /// Makes the plan, asks for agreement, and runs the verb.
     pub(crate) fn carry_out(self, context: &mut Context, interrupt: &AtomicBool) -> Outcome {
         let mut found = find(self.source)?;
         if self.retry_failed {
@@ -170,8 +170,8 @@ fn targets_of(plan: &FleetRun) -> Vec<DestroyTarget> {
     plan.hosts.iter().flat_map(disks_of).collect()
 }
 
-/// The options that bind a host's work to the plan: what was seen of each of its disks. A disk that has
-/// come under the name of one of them since is refused on the host when it is opened.
+/// Options that bind a host's work to the plan: the identity of each of its disks. A disk that has come under the
+/// name of one of them since is refused on the host when it is opened.
 fn binding_options(host: &HostRun) -> Vec<String> {
     disks_of(host)
         .iter()
@@ -199,9 +199,11 @@ fn refusals(plan: &FleetRun) -> Vec<String> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct PlanBody<'a> {
+    /// Always true: nothing was overwritten.
     dry_run: bool,
     /// Id of the run that asked the hosts.
     fleet: &'a str,
+    /// The hosts, in the order of their source.
     hosts: Vec<HostPlan<'a>>,
 }
 
@@ -209,17 +211,22 @@ pub(crate) struct PlanBody<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct HostPlan<'a> {
+    /// Name of the host.
     host: &'a str,
+    /// The zone, such as `us-east-1a`; `null` where it is not known.
     zone: Option<&'a str>,
+    /// The instance type, such as `i4i.large`; `null` where it is not known.
     #[serde(rename = "type")]
     kind: Option<&'a str>,
-    /// Id of its instance.
+    /// Id of its instance; `null` where it is not known.
     id: Option<&'a str>,
+    /// Outcome: `waiting`, `done`, `no` (done, and the answer is no), `refused`, `failed`, `unreached`, `unfit` (no
+    /// agent can run there), `busy` (another run measures there), `lost` (the connection broke) or `interrupted`.
     #[serde(rename = "came")]
     outcome: &'static str,
-    /// Reason of a refusal, as a sentence.
+    /// Reason why it would not do it, as a sentence; `null` where it would.
     why: Option<&'a str>,
-    /// Disks that would be overwritten, as the host reports them.
+    /// Disks that would be overwritten, as the host reports them; `null` where it did not.
     disks: &'a Value,
 }
 

@@ -16,21 +16,21 @@ const NOTHING: &str = "nothing known";
 pub(crate) struct DestroyTarget {
     /// Name of its host.
     pub host: String,
-    /// The zone of that.
+    /// Zone of the host.
     pub zone: Option<String>,
     /// The path by which it is written.
     pub path: String,
-    /// Its size in bytes.
+    /// Size of the disk in bytes.
     pub size_bytes: Option<u64>,
     /// The kinds of signatures that it carries; `None` where that was not examined.
     pub content: Option<Vec<String>>,
-    /// Bytes that are left to be written, where only a part is.
+    /// Bytes left to be written, where part of the disk is written already.
     pub left_bytes: Option<u64>,
     /// Method by which it is written, where there are several.
     pub how: Option<String>,
-    /// The maker's name for it.
+    /// Model of the disk.
     pub model: Option<String>,
-    /// Its serial number.
+    /// Serial number of the disk.
     pub serial: Option<String>,
     /// Identity of the disk; `None` where the host does not report it.
     pub seen: Option<DiskIdentity>,
@@ -76,7 +76,7 @@ const COLUMNS: [Column; 9] = [
     Column::text("serial").ranked(1),
 ];
 
-/// The plan as a table, and what it is.
+/// The plan as a table, with a sentence behind it that begins with `what`.
 pub(crate) fn table(disks: &[DestroyTarget], what: &str, columns: usize) -> String {
     let word = |text: &Option<String>| text.clone().unwrap_or_default();
     let size = |size: Option<u64>| size.map_or_else(String::new, |size| Bytes(size).to_string());

@@ -40,8 +40,7 @@ pub(crate) fn checked(words: &[String], as_json: bool) -> Result<Vec<String>, Fa
     })
 }
 
-/// The words with options more. What is behind a '--' is no option any more, so that they are put
-/// before.
+/// Inserts options into the words of a command line. They go to the front, since what is behind a `--` is no option.
 pub(crate) fn with(words: &[String], options: &[String]) -> Vec<String> {
     let end = words.iter().position(|word| word == "--");
     let (before, behind) = words.split_at(end.unwrap_or(words.len()));

@@ -41,7 +41,7 @@ pub(crate) struct HostLine {
     ledger: LedgerArgs,
 }
 
-/// All verbs, also those that are refused on a host.
+/// The verbs, also those that are refused on a host.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LineVerb {
     #[command(flatten)]

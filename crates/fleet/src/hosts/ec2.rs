@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::hosts::host::{Host, HostList, duplicates, no_address, shortened};
 
-/// An answer has at most so many pages: a command that always gives another must end.
+/// Maximum number of pages of an answer: a command that always returns another must end.
 const MOST_PAGES: usize = 1000;
 
 /// Kind of address by which an instance is reached.

@@ -4,29 +4,29 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// More problems than so many are counted, not listed.
+/// Maximum number of problems that are listed; more are counted.
 const MOST_LISTED: usize = 20;
 
 /// A host, as its source has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct Host {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
     /// Host as ssh is given it: a name of its configuration, a host name or an address.
     pub address: String,
-    /// User to log in as, where the source names one.
+    /// User to log in as; `null` where the source names none.
     pub user: Option<String>,
-    /// Port, where the source names one.
+    /// Port of ssh; `null` where the source names none.
     pub port: Option<u16>,
-    /// The availability zone, such as `us-east-1a`.
+    /// The zone, such as `us-east-1a`; `null` where the source of the hosts names none.
     pub zone: Option<String>,
-    /// The instance type, such as `i4i.large`.
+    /// The instance type, such as `i4i.large`; `null` where the source names none.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// The instance's id.
+    /// Id of its instance; `null` where the source names none.
     pub id: Option<String>,
-    /// The comment behind it in a list.
+    /// Comment behind it in a list; `null` where there is none.
     pub comment: Option<String>,
     /// Further attributes of its source: those of a list, tags of an instance.
     pub tags: BTreeMap<String, String>,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// More hosts than so many are taken for a slip of the pen.
+/// Maximum number of hosts of a set; more are taken for a slip of the pen.
 const MOST: usize = 100_000;
 
 /// The hosts of an expression: node sets with a comma (and), `!` (but not), `&` (in both) or `^` (in one alone)
@@ -164,7 +164,8 @@ pub(crate) fn fold<'a>(hosts: impl IntoIterator<Item = &'a str>) -> String {
     sets.collect::<Vec<_>>().join(",")
 }
 
-/// A host's name as the texts around its numbers, and these. A name with signs of node sets has none.
+/// Splits a host's name into the texts around its numbers, and the numbers. A name that contains signs of node sets
+/// has no numbers.
 fn parts(host: &str) -> (Vec<&str>, Vec<&str>) {
     if host.contains(['[', ']', ':', ',', '(']) {
         return (vec![host], Vec::new());
@@ -190,9 +191,9 @@ type Block<'a> = Vec<BTreeSet<&'a str>>;
 /// A number in the order of its length with leading zeros, then of its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Number<'a> {
-    /// Its length where numbers of this length have leading zeros; 0 otherwise.
+    /// Number of digits, where numbers of this length have leading zeros; 0 otherwise.
     width: usize,
-    /// Its digits, without leading zeros.
+    /// Number of digits without leading zeros.
     length: usize,
     text: &'a str,
 }

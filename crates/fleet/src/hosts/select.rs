@@ -32,9 +32,9 @@ impl HostPattern {
 /// Patterns of the hosts that are wanted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
-    /// Only those that any of these matches; all where there is none.
+    /// Only hosts that any of these matches are taken; all where there is none.
     pub include: Vec<HostPattern>,
-    /// Without those that any of these matches.
+    /// Hosts that any of these matches are left out.
     pub exclude: Vec<HostPattern>,
 }
 

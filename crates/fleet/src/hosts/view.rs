@@ -43,6 +43,7 @@ pub(crate) fn table(hosts: &[Host], columns: usize) -> String {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct HostListBody<'a> {
+    /// The hosts, in the order of their source.
     hosts: &'a [Host],
     /// Reasons why hosts were left out, as sentences.
     left_out: &'a [String],

@@ -19,15 +19,15 @@ use study::supply;
 use crate::hosts::GroupBy;
 use past::{PastHost, PastHosts};
 
-/// Number of rehearsals of a race; of very many hosts only [`FEWER`].
+/// Number of simulated races; of very many hosts only [`FEWER`].
 const REHEARSALS: usize = 21;
 const FEWER: usize = 3;
-/// From so many hosts on.
+/// Number of hosts from which on only [`FEWER`] races are simulated.
 const MANY: usize = 2_000;
-/// More hosts are not rehearsed.
+/// Maximum number of hosts for which races are simulated.
 const MOST: usize = 50_000;
 
-/// Level of a host without a figure in a rehearsal, as the logarithm of a share: so little that it drops out
+/// Level of a host without a figure in a simulated race, as the logarithm of a share: so low that the host drops out
 /// at once.
 const DEAD: f64 = -4.0;
 
@@ -39,9 +39,9 @@ const ALL: &str = "all";
 pub(crate) struct PlanGoals<'a> {
     /// Number of good hosts wanted of each group.
     pub want: usize,
-    /// Property that makes a group.
+    /// Property by which hosts are grouped.
     pub per: Option<GroupBy>,
-    /// The chance that enough come in all groups.
+    /// Probability that enough good hosts come in all groups.
     pub chance: f64,
     /// Length of a round of the race, in seconds.
     pub round_s: f64,
@@ -70,24 +70,24 @@ pub(crate) struct PlanGroup {
     pub name: String,
     /// Good hosts of the past.
     pub past: supply::PastResults,
-    /// Number to start; `None` where the past does not show it.
+    /// Number of hosts to start; `None` where the past does not show it.
     pub start: Option<usize>,
-    /// Least probability that enough good ones are then among them.
+    /// Least probability that enough of them are good.
     pub chance: f64,
 }
 
-/// Cost of the race.
+/// Cost of the race, over simulated races.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RaceCost {
-    /// Rounds in the middle one of the rehearsals.
+    /// Median number of rounds.
     pub rounds: usize,
-    /// Rounds in all but one of twenty.
+    /// 95th percentile of the number of rounds.
     pub most_rounds: usize,
-    /// Host-hours of measuring in the middle one.
+    /// Median time of measuring, summed over the hosts, in hours.
     pub measured_h: f64,
-    /// Host-hours until the race is over, in the middle one and in all but one of twenty.
+    /// Median time until the race is over, summed over the hosts, in hours.
     pub running_h: f64,
-    /// The latter.
+    /// 95th percentile of that time.
     pub most_running_h: f64,
 }
 
@@ -96,8 +96,8 @@ pub(crate) struct RaceCost {
 pub(crate) struct RacePlan {
     /// The groups, in the order of their names.
     pub groups: Vec<PlanGroup>,
-    /// Cost of the race; `None` where the past gives no number to start, or has no figures, or they are
-    /// too many to rehearse.
+    /// Cost of the race; `None` where no number of hosts follows from the past, the past has no figures, or the hosts
+    /// are too many to simulate.
     pub cost: Option<RaceCost>,
 }
 
@@ -143,12 +143,12 @@ impl RacePlan {
         Ok(plan)
     }
 
-    /// Number to start in all; `None` where that of a group is not known.
+    /// Number of hosts to start in all; `None` where that of a group is not known.
     pub(crate) fn total(&self) -> Option<usize> {
         self.groups.iter().map(|group| group.start).sum()
     }
 
-    /// Rehearses the race among as many hosts as are to be started.
+    /// Simulates the race among as many hosts as are to be started.
     fn rehearsed(&self, pools: &[Vec<&PastHost>], goals: &PlanGoals<'_>) -> Option<RaceCost> {
         let total = self.total().filter(|total| *total <= MOST)?;
         pools

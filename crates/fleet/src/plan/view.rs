@@ -93,26 +93,32 @@ fn percent(share: f64) -> String {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct PlanBody<'a> {
-    /// Good hosts wanted of each group.
+    /// Number of good hosts wanted of each group.
     want: usize,
-    /// Property that makes a group; `null` where all hosts are one.
+    /// Property by which hosts are grouped, `zone` or `type`; `null` where all are one group.
     per: Option<&'static str>,
-    /// Probability that was requested.
+    /// Requested probability that enough hosts are good in all groups.
     asked_chance: f64,
-    /// Description of a good host.
+    /// Definition of a good host.
     good: &'a str,
+    /// The groups, in the order of their names.
     groups: Vec<GroupBody<'a>>,
-    /// Hosts to start in all; `null` where the past does not show it.
+    /// Number of hosts to start in all; `null` where the past does not show it.
     start: Option<usize>,
+    /// Cost of the race; `null` where no number of hosts follows from the past, the past has no figures, or the hosts
+    /// are too many to simulate.
     race: Option<RaceBody>,
 }
 
+/// Hosts to start of a group.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct GroupBody<'a> {
+    /// Name of the group: a zone, an instance type, or `all`.
     group: &'a str,
+    /// Hosts of the past.
     past: PastBody,
-    /// Hosts to start; `null` where the past does not show it.
+    /// Number of hosts to start; `null` where the past does not show it.
     start: Option<usize>,
     /// Least probability that enough of them are good.
     chance: f64,
@@ -136,22 +142,32 @@ impl<'a> GroupBody<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PastBody {
+    /// Number that were good.
     good: usize,
+    /// Number that were measured.
     all: usize,
 }
 
-/// Cost of the race among the hosts to start.
+/// Cost of the race among the hosts to start, by simulated races.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RaceBody {
+    /// Length of a round, in seconds.
     round_s: f64,
+    /// Median number of rounds.
     rounds: usize,
+    /// 95th percentile of the number of rounds.
     rounds_p95: usize,
+    /// Median time of measuring, summed over the hosts, in hours.
     measured_host_hours: f64,
+    /// Median time until the race is over, summed over the hosts, in hours.
     host_hours: f64,
+    /// 95th percentile of `host_hours`.
     host_hours_p95: f64,
-    /// Price of `host_hours`, in the currency of `--price` and of the table of volumes.
+    /// Price of `host_hours`, in the currency of `--price` and of the table of volumes; `null` where no price is
+    /// known.
     price: Option<f64>,
+    /// Price of `host_hours_p95`; `null` where no price is known.
     price_p95: Option<f64>,
 }
 

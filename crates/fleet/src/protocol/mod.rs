@@ -20,16 +20,15 @@ use rounds::{Round, RoundMessage};
 pub(crate) const PROTOCOL: u32 = 1;
 /// Interval at which each side reports that it is there.
 pub(crate) const BEAT: Duration = Duration::from_secs(1);
-/// After how long without a word the agent takes the connection for lost. With the time that its
-/// work is given to end, it is less than 10 s after the last word.
+/// Time without a message after which the agent takes the connection for lost. With the time that its work is given
+/// to end, this is less than 10 s after the last message.
 pub(crate) const SILENCE: Duration = Duration::from_secs(6);
-/// A longer line is no message. The longest is an answer, of [`MOST_SAID`] on either stream, with
-/// the runs that belong to it.
+/// Longest line that is taken for a message, in bytes. The longest message is an answer, of [`MOST_SAID`] on either
+/// stream, with the runs that belong to it.
 const LONGEST_LINE: u64 = 128 << 20;
-/// More lines than so many are not read before they are taken: a host that sends very much
-/// must not fill the memory.
+/// Maximum number of lines that are read ahead: a host that sends very much must not fill the memory.
 const MOST_WAITING: usize = 16;
-/// More of a command's output than so many bytes is not kept.
+/// Bytes of a command's output that are kept.
 pub(crate) const MOST_SAID: usize = 8 << 20;
 /// The stack of a thread that only hands lines on, in bytes: there are several for each host.
 pub(crate) const SMALL_STACK: usize = 128 << 10;
@@ -38,24 +37,24 @@ pub(crate) const SMALL_STACK: usize = 128 << 10;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ToAgent {
-    /// The connection is there.
+    /// Keep-alive message.
     Alive,
-    /// Say what the host is.
+    /// Request for facts about the host.
     Facts,
-    /// Run a verb.
+    /// Order to run a verb.
     Run(VerbRequest),
-    /// Run the verb that measures round by round, and pass on its messages.
+    /// Order to run the verb that measures round by round, and to pass on its messages.
     Begin(VerbRequest),
-    /// Measure a round.
+    /// Order to measure a round.
     Round(Round),
-    /// End what runs, in order.
+    /// Order to end what runs.
     Stop {
         /// Time for undoing what it has begun, in milliseconds, before it is killed.
         grace_ms: u64,
     },
-    /// Say the answer of this name that was kept.
+    /// Request for the kept answer of this name.
     Collect(String),
-    /// The answer of this name is in a ledger: it need not be kept any more.
+    /// The answer of this name is in a ledger: the agent need not keep it any longer.
     Forget(String),
     /// There is nothing more to do.
     End,
@@ -70,7 +69,7 @@ pub(crate) struct VerbRequest {
     pub host: String,
     /// The verb and its arguments, or a program's.
     pub args: Vec<String>,
-    /// They are a program of the host, and no verb.
+    /// True where `args` are a program of the host and not a verb.
     #[serde(default)]
     pub program: bool,
 }
@@ -79,9 +78,9 @@ pub(crate) struct VerbRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FromAgent {
-    /// The first word.
+    /// First message of the agent.
     Hello(AgentHello),
-    /// It is there.
+    /// Keep-alive message.
     Alive,
     /// Facts about the host.
     Facts(Box<HostFacts>),
@@ -91,7 +90,7 @@ pub(crate) enum FromAgent {
     Ended(Box<EndedVerb>),
     /// An answer that was kept.
     Kept(Box<EndedVerb>),
-    /// Something that was requested cannot be done.
+    /// Failure of a request, as a sentence.
     Failed(String),
     /// Another run or race of a fleet measures on the host.
     Busy(String),
@@ -111,7 +110,7 @@ pub(crate) struct AgentHello {
 /// Facts about a host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct HostFacts {
-    /// Its own name.
+    /// The host's own name.
     pub hostname: String,
     /// The kernel's release.
     pub kernel: String,
@@ -123,11 +122,11 @@ pub(crate) struct HostFacts {
     pub memory_bytes: u64,
     /// Id of its boot.
     pub boot: String,
-    /// Its clock, in milliseconds after the beginning of 1970 (UTC).
+    /// The host's clock, in milliseconds since 1970 (UTC).
     pub clock_ms: i64,
     /// Facts of its cloud about it.
     pub cloud: Option<Cloud>,
-    /// Its disks.
+    /// Disks of the host.
     pub disks: Vec<DiskFacts>,
 }
 
@@ -136,11 +135,11 @@ pub(crate) struct HostFacts {
 pub(crate) struct DiskFacts {
     /// The kernel's name for it.
     pub name: String,
-    /// Its size in bytes.
+    /// Size of the disk in bytes.
     pub size_bytes: u64,
-    /// The maker's name for it.
+    /// Model of the disk.
     pub model: Option<String>,
-    /// Its serial number, on EBS the volume's id.
+    /// Serial number of the disk, on EBS the volume's id.
     pub serial: Option<String>,
 }
 
@@ -148,9 +147,9 @@ pub(crate) struct DiskFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EndedBy {
-    /// It was done, or failed.
+    /// The verb ended by itself, done or failed.
     Itself,
-    /// `fleet` wanted the end.
+    /// `fleet` ordered the end.
     Order,
     /// The connection was lost.
     Loss,
@@ -165,13 +164,13 @@ pub(crate) struct EndedVerb {
     pub order: VerbRequest,
     /// Cause of its end.
     pub by: EndedBy,
-    /// Its exit status; `None` where a signal killed it or it never started.
+    /// Exit status of the verb; `None` where a signal killed it or it never started.
     pub status: Option<i32>,
     /// Run time, in seconds.
     pub seconds: f64,
-    /// Its answer: the JSON document, or the text where it was none.
+    /// Answer of the verb: its JSON document, or its text where it printed none.
     pub answer: Value,
-    /// Its standard error.
+    /// Standard error of the verb.
     pub stderr: String,
     /// The runs that it measured.
     pub runs: Vec<Run>,

@@ -7,9 +7,9 @@ use domain::plan_binding::BoundTarget;
 /// A round that is to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Round {
-    /// Its number, from 0.
+    /// Number of the round, from 0.
     pub number: usize,
-    /// Its length, in seconds.
+    /// Length of the round, in seconds.
     pub seconds: f64,
 }
 
@@ -17,7 +17,7 @@ pub(crate) struct Round {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RoundMessage {
-    /// All targets are prepared, and the next round may come.
+    /// All targets are prepared, and the host is ready for the next round.
     Ready(Vec<TargetFacts>),
     /// A round was measured.
     Measured(HostRound),
@@ -29,22 +29,21 @@ pub(crate) enum RoundMessage {
 pub(crate) struct TargetFacts {
     /// The path as it was given.
     pub path: String,
-    /// The block device that it is or lies on.
+    /// The block device that it is or lies on; `null` where there is none.
     pub device: Option<String>,
-    /// The maker's name for that.
+    /// Model of the device; `null` where the kernel shows none.
     pub model: Option<String>,
-    /// Its serial number, on EBS the volume's id.
+    /// Serial number of the device, on EBS the volume's id; `null` where the kernel shows none.
     pub serial: Option<String>,
-    /// The size of that device in bytes; of the target where there is none.
+    /// Size of the device; of the target where there is none.
     pub size_bytes: u64,
-    /// Content and identity of a target whose content is lost; `None` where it is only read, or is a test
-    /// file.
+    /// Content and identity of a target that is overwritten; absent where it is only read, or is a test file.
     #[serde(rename = "doomed", default, skip_serializing_if = "Option::is_none")]
     pub overwritten: Option<BoundTarget>,
 }
 
 impl TargetFacts {
-    /// Options that bind a verb to the disk that is overwritten; none where none is.
+    /// Options that bind a verb to the disk that is overwritten; empty where none is.
     pub(crate) fn binding(&self) -> Vec<String> {
         let overwritten = self.overwritten.iter();
         overwritten
@@ -58,7 +57,7 @@ impl TargetFacts {
 pub(crate) struct HostRound {
     /// Number of the round.
     pub number: usize,
-    /// Its length, in seconds.
+    /// Length of the round, in seconds.
     pub seconds: f64,
     /// The targets, in their order.
     pub targets: Vec<TargetRound>,
@@ -70,14 +69,13 @@ pub(crate) struct TargetRound {
     /// The figures that were requested, in their order and units; `None` where one was not measured,
     /// as the latency of a disk from which nothing came back.
     pub figures: Vec<Option<f64>>,
-    /// The mean time that a request took on the slowest disk below, in nanoseconds, as the kernel counts
-    /// it.
+    /// Mean time of a request on the slowest disk below, in nanoseconds, by the kernel's counters.
     pub disk_latency_ns: Option<f64>,
     /// Reason why the figures are not the disk's, as a sentence.
     pub invalid: Option<String>,
     /// The request that the disk answered with an error, as a sentence.
     pub broken: Option<String>,
-    /// Another cause of its early end, as a sentence: nothing that the disk is blamed for.
+    /// Another cause of the early end of the round, as a sentence: nothing that the disk is blamed for.
     pub failed: Option<String>,
     /// Reasons to doubt that the figures are the disk's alone, as sentences, each reported once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

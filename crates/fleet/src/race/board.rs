@@ -38,13 +38,13 @@ impl Board {
         })
     }
 
-    /// Its content.
+    /// Content of the table.
     pub(super) fn view(&mut self) -> &mut BoardView {
         self.next = Instant::now();
         &mut self.view
     }
 
-    /// Draws it where that is due: in round `round` so many of `hosts` have been measured.
+    /// Draws the table where that is due: in round `round` so many of `hosts` have been measured.
     pub(super) fn tick(&mut self, round: usize, hosts: usize, measured: usize) {
         if Instant::now() < self.next {
             return;
@@ -60,7 +60,7 @@ impl Board {
         self.screen.draw(lines);
     }
 
-    /// Removes it until the next time, so that other messages can be shown.
+    /// Removes the table until the next drawing, so that other messages can be shown.
     pub(super) fn hide(&mut self) {
         self.next = Instant::now();
         self.screen.hide();

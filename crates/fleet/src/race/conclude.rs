@@ -14,21 +14,21 @@ use ui::format;
 /// Decision on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Decision {
-    /// It is one of the best.
+    /// The host is one of the best.
     Keep,
-    /// It may be.
+    /// The host may be one of the best.
     Tie,
-    /// The race ended before that was known.
+    /// The race ended before it was known whether the host is one of the best.
     Open,
     /// As many others as are kept are better.
     Cull,
-    /// It missed a floor.
+    /// The host missed a floor.
     HostFloor,
-    /// It failed, or was away too often.
+    /// The host failed, or was away too often.
     Failed,
-    /// It was not reached, or no agent could run there: nothing is known of it.
+    /// The host was not reached, or no agent could run there: nothing is known of it.
     Unreachable,
-    /// Another run or race measured on it: nothing is known of it.
+    /// Another run or race measured on the host: nothing is known of it.
     Busy,
 }
 
@@ -51,7 +51,7 @@ impl Decision {
 /// A host, and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RankedHost {
-    /// Its place in the run.
+    /// Place of the host in the run.
     pub place: usize,
     /// Decision of the race.
     pub decided: Decision,
@@ -65,13 +65,13 @@ pub(crate) struct RankedHost {
     pub missed: usize,
     /// Reasons to doubt that its figures are its disks' alone, or that they show all, as sentences.
     pub doubts: Vec<String>,
-    /// True where something other than its disks may have slowed them, as one of the doubts says.
+    /// True where something other than its disks may have slowed them, which a doubt names.
     pub is_slowed: bool,
     /// True where its figures themselves are doubtful: blocks that were never written, answers from memory,
     /// other work on the disk.
     pub is_doubtful: bool,
-    /// True where it was dead, lost or another machine when the race was over, as one of the doubts says of
-    /// those that are kept or tie.
+    /// True where it was dead, lost or another machine when the race was over. For hosts that are kept or tie, a
+    /// doubt names that.
     pub is_gone: bool,
 }
 
@@ -96,21 +96,22 @@ impl RankedHost {
 /// A group, and how its race ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct GroupEnd {
-    /// Its name.
+    /// Name of the group.
     pub name: String,
     /// Number of its hosts.
     pub hosts: usize,
-    /// Reason of its end; `None` while it continues.
+    /// Reason for the end of its race; `None` while it continues.
     pub end: Option<End>,
     /// Number of hosts that are kept.
     pub kept: usize,
-    /// Number of them, and of those that tie for so many places, that were there when the race was over.
+    /// Number of hosts that were there when the race was over: of those that are kept, and of those that tie, of
+    /// which at most `places` count.
     pub there: usize,
     /// Number of hosts that tie for `places`.
     pub tied: usize,
     /// Number of places that they tie for.
     pub places: usize,
-    /// Those that are kept by the rule, and those that it could not distinguish from them, by their places.
+    /// Places of the hosts that the rule keeps, and of those that it could not distinguish from them.
     pub best: Vec<usize>,
 }
 
@@ -119,9 +120,9 @@ pub(crate) struct GroupEnd {
 pub(crate) struct RaceConclusion {
     /// The groups, in the order of their names.
     pub groups: Vec<GroupEnd>,
-    /// All hosts: by their groups, and then the best first.
+    /// The hosts, by group, and the best first.
     pub ranked: Vec<RankedHost>,
-    /// The groups that the source of the hosts speaks of, and of which none came to be measured.
+    /// Groups that the source of the hosts names, and of which no host was measured.
     pub empty: Vec<String>,
     /// The standard deviation of one round of a disk, as a share.
     pub noise: Option<f64>,
@@ -375,7 +376,7 @@ fn of_rank(
     }
 }
 
-/// Those that tie, in the order in which they are chosen.
+/// Places of the hosts that tie, in the order in which they are chosen.
 fn in_tie_order(tied: &[usize], by: TieBreak, record: &RaceRecord, run: &FleetRun) -> Vec<usize> {
     let name = |place: &usize| run.hosts.get(*place).map(|host| host.host.as_str());
     let price = |place: &usize| {

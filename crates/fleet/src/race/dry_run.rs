@@ -34,23 +34,32 @@ pub(crate) fn text(setup: &Setup, hosts: &[Host], columns: usize) -> String {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct DryRun<'a> {
+    /// Always true: nothing was measured.
     dry_run: bool,
-    /// Hosts to keep of each group.
+    /// Number of hosts to keep of each group.
     keep: usize,
+    /// Floors that a host must reach throughout, as on the command line.
     floors: Vec<String>,
+    /// Length of a round, in seconds.
     round_s: f64,
-    /// Rounds in which every host is measured.
+    /// Number of rounds in which every host is measured before any drops out.
     least_rounds: usize,
-    /// Rounds in which a host is measured before it is kept.
+    /// Number of rounds in which a host is measured before it is kept: enough to show one that is slow in a tenth of
+    /// them.
     proof_rounds: usize,
+    /// Maximum number of rounds of the race.
     most_rounds: usize,
+    /// The hosts that would race.
     hosts: Vec<ListedHost<'a>>,
 }
 
+/// A host, and the group in which it competes.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ListedHost<'a> {
+    /// The host, as its source has it.
     host: &'a Host,
+    /// Name of its group.
     group: Option<&'a String>,
 }
 

@@ -15,7 +15,7 @@ use crate::store::{HostOutcome, HostRun};
 const POLL: Duration = Duration::from_millis(50);
 /// Time before the first notice of hosts that are waited for; it doubles each time.
 const FIRST_NOTICE: Duration = Duration::from_secs(30);
-/// More hosts than so many are counted, not named.
+/// Maximum number of hosts that are named; more are counted.
 const MOST_NAMED: usize = 5;
 
 /// A host, as the race sees it.
@@ -42,15 +42,15 @@ pub(super) struct Entrant<'a> {
 /// State of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It is being reached, or prepares.
+    /// The host is being reached, or prepares.
     Coming,
-    /// It waits for a round.
+    /// The host waits for a round.
     Ready,
-    /// It measures a round.
+    /// The host measures a round.
     Busy,
-    /// It is away for a while; why.
+    /// The host is away for a while, for this reason.
     Away(String),
-    /// It is gone for good, for the reason in its own record.
+    /// The host is gone for good, for the reason in its own record.
     Gone,
 }
 
@@ -66,8 +66,7 @@ pub(super) struct Entrants<'a> {
 pub(super) type HostChannels = (Sender<(usize, HostEvent)>, Vec<Receiver<Round>>);
 
 impl<'a> Entrants<'a> {
-    /// Hosts of which none is reached yet. `over` is where each one's thread looks whether the race is
-    /// over for it.
+    /// Hosts of which none is reached yet. The thread of each host polls its `over` for the end of the race.
     pub(super) fn new(
         hosts: &[Host],
         over: &'a [AtomicBool],
@@ -101,8 +100,8 @@ impl<'a> Entrants<'a> {
         (field, (sender, receivers))
     }
 
-    /// Waits until every host is ready or gone, at most so long. Those that are not ready then take no
-    /// part. `notice` is given a sentence now and then while it takes long.
+    /// Waits until every host is ready or gone, at most for `timeout`. Hosts that are not ready then take no part.
+    /// `notice` is given a sentence now and then while it takes long.
     pub(super) fn gather(&mut self, timeout: Duration, notice: &mut dyn FnMut(&str)) {
         let began = Instant::now();
         let mut pause = FIRST_NOTICE;
@@ -154,9 +153,9 @@ impl<'a> Entrants<'a> {
         )
     }
 
-    /// Measures a round on these hosts, at the same time. A host that has not answered `late` after the
-    /// round's end is waited for no longer; a later result goes into the record of the round by then.
-    /// `tick` is called regularly with the number that are measured.
+    /// Measures a round on these hosts, at the same time. A host that has not answered `late` after the round's end
+    /// is waited for no longer; a result that comes later goes into the record of the round that is measured then.
+    /// `tick` is called regularly with the number of hosts that were measured.
     pub(super) fn measure(
         &mut self,
         hosts: &[usize],
@@ -222,7 +221,7 @@ impl<'a> Entrants<'a> {
         record
     }
 
-    /// Sends a round to these hosts. Those that measure it now.
+    /// Sends a round to these hosts. Returns those that measure it now.
     fn begin(
         &mut self,
         hosts: &[usize],
@@ -256,7 +255,7 @@ impl<'a> Entrants<'a> {
         waiting
     }
 
-    /// A host takes no part any more.
+    /// Ends the race for a host: it takes no part any more.
     pub(super) fn release(&mut self, place: usize) {
         if let Some(entrant) = self.entrants.get_mut(place) {
             entrant.release();
@@ -275,8 +274,8 @@ impl<'a> Entrants<'a> {
         }
     }
 
-    /// Takes in an event of a host, if one comes within a moment: its place, and the round that it has
-    /// measured, if it is that.
+    /// Takes in an event of a host, if one comes within a short time. Returns the host's place, and the round that it
+    /// has measured, if it is that event.
     fn receive(&mut self) -> Option<(usize, Option<HostRound>)> {
         match self.events.recv_timeout(POLL) {
             Ok(events) => self.handle_event(events),
@@ -370,7 +369,7 @@ impl Entrant<'_> {
         self.release();
     }
 
-    /// It gets no more rounds, and its thread ends.
+    /// Ends the race for the host: it gets no more rounds, and its thread ends.
     fn release(&mut self) {
         self.notice = None;
         self.over.store(true, Relaxed);

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::store::race::{Measurement, RoundRecord};
 
-/// The hosts from which nothing came since a round in which nothing came from any.
+/// Hosts from which nothing came since a round in which nothing came from any.
 pub(super) struct Outage {
-    /// Time for which that is not held against them.
+    /// Time for which their silence is not held against them.
     timeout: Duration,
     /// The round in which each fell silent, by the host's place. A host that never comes back has its timeout once,
     /// however often all the others are silent later.
@@ -24,7 +24,7 @@ struct DarkRound {
 }
 
 impl Outage {
-    /// All hosts are there.
+    /// An outage of no host.
     pub(super) fn new(timeout: Duration) -> Outage {
         Outage {
             timeout,
@@ -32,10 +32,10 @@ impl Outage {
         }
     }
 
-    /// Sets those apart of a round's missing hosts that are only so since all were, and takes out late answers to the
-    /// round in which they were: hosts come back in different rounds, and each would be slow in one in which the
-    /// others are not. What broke is left in. Whether anything came in it that the race goes by; the round has this
-    /// number, and ended `now`.
+    /// Moves hosts of a round from `missed` to `excused` that are missing only because all hosts were, and drops late
+    /// answers to the round in which all were silent: hosts come back in different rounds, and each would be slow in
+    /// one in which the others are not. Answers with broken disks are kept. True where the round has a result that
+    /// counts. The round has this number, and ended at `now`.
     pub(super) fn sort(&mut self, round: &mut RoundRecord, number: usize, now: Instant) -> bool {
         let is_dark = round.measured.is_empty() && round.late.is_empty();
         if is_dark {
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// For each round, true where it counts, and the hosts that are missing in it.
+    /// Sorts a round: true where it counts, and the hosts that are missing in it.
     fn sorted(dark: &mut Outage, now: Instant, mut round: RoundRecord) -> (bool, Vec<usize>) {
         let counts = dark.sort(&mut round, DARK, now);
         (counts, round.missed.iter().map(|one| one.host).collect())

@@ -12,7 +12,7 @@ use crate::store::FleetRun;
 use crate::store::race::RaceRecord;
 use crate::store::termination::{SparedHost, TerminationTarget};
 
-/// An upper bound that is more than so many times the figure is meaningless, as after two rounds that differ by
+/// Factor by which an upper bound exceeds the figure where it is meaningless, as after two rounds that differ by
 /// much.
 const FAR: f64 = 1000.0;
 
@@ -22,44 +22,61 @@ const FAR: f64 = 1000.0;
 pub(crate) struct RaceReport<'a> {
     /// Id of the run.
     fleet: &'a str,
+    /// Start.
     began: Timestamp,
     /// Command on each host.
     args: &'a [String],
     /// Name of the figure that hosts are ranked by.
     pub figure: String,
-    /// Hosts to keep of each group.
+    /// Number of hosts to keep of each group.
     keep: usize,
+    /// Floors that a host must reach throughout, as on the command line.
     floors: &'a [String],
+    /// Length of a round, in seconds.
     round_s: f64,
+    /// Number of rounds that were measured.
     rounds: usize,
+    /// Number of rounds in which every host is measured before any drops out.
     least_rounds: usize,
+    /// Maximum number of rounds of the race.
     most_rounds: usize,
+    /// True if the user ended the race.
     interrupted: bool,
     /// Instances that were to be terminated; `null` where that was not asked for.
     terminated: Option<&'a [TerminationTarget]>,
+    /// Bad hosts that were not to be terminated, with the reasons; `null` where termination was not asked for.
     spared: Option<&'a [SparedHost]>,
-    /// Scatter of one round of a disk, as a share; `null` where it is not known.
+    /// Standard deviation of one round of a disk, as a share of its rate; `null` where it is not known.
     noise: Option<f64>,
-    /// Rounds that show each host that is slow in one of ten.
+    /// Number of rounds in which a host is measured before it is kept: enough to show one that is slow in a tenth of
+    /// them.
     proof_rounds: usize,
     /// Groups of which no host was measured.
     empty_groups: &'a [String],
+    /// The groups, in the order of their names.
     groups: Vec<GroupReport<'a>>,
-    /// The hosts, best first.
+    /// The hosts, by group, and the best first.
     pub hosts: Vec<HostReport<'a>>,
 }
 
+/// Result of a race for a group.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct GroupReport<'a> {
+    /// Name of the group: a zone, an instance type, or `all`.
     group: &'a str,
+    /// Number of its hosts.
     hosts: usize,
+    /// How its race ended: `decided` (the best are known), `equal` (the best are known, and others are as good),
+    /// `rounds` (no rounds are left), `few` (no more hosts than are kept) or `open` (it did not end).
     end: &'static str,
+    /// Number of hosts that are kept.
     kept: usize,
-    /// Number that are kept and were there at the end.
+    /// Number of hosts that are kept, or tie for a place, and were reachable at the end.
     there: usize,
+    /// Number of hosts that tie for `places`.
     tied: usize,
-    /// Places for which they tie.
+    /// Number of places for which hosts tie.
     places: usize,
 }
 
@@ -67,35 +84,50 @@ struct GroupReport<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct HostReport<'a> {
+    /// Name of the host.
     pub host: &'a str,
+    /// Address given to ssh.
     address: &'a str,
-    /// Its group; `null` where it was never measured.
+    /// Name of its group; `null` where it was never measured.
     pub group: Option<&'a str>,
+    /// The zone, such as `us-east-1a`; `null` where it is not known.
     pub zone: Option<&'a str>,
+    /// The instance type, such as `i4i.large`; `null` where it is not known.
     #[serde(rename = "type")]
     pub kind: Option<&'a str>,
-    /// Id of its instance.
+    /// Id of its instance; `null` where it is not known.
     pub id: Option<&'a str>,
+    /// Outcome: `waiting`, `done`, `no` (done, and the answer is no), `refused`, `failed`, `unreached`, `unfit` (no
+    /// agent can run there), `busy` (another run measures there), `lost` (the connection broke) or `interrupted`.
     #[serde(rename = "came")]
     outcome: &'static str,
+    /// Decision: `keep`, `tie` (may be one of the best), `open` (the race ended before it was decided), `cull`
+    /// (enough others are better), `floor` (missed a floor), `failed`, `unreachable` or `busy` (another run measures
+    /// there).
     #[serde(serialize_with = "decision_word")]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub decision: Decision,
-    /// Reason of the decision, as a sentence without its end.
+    /// Reason for the decision, as a sentence without a full stop.
     pub reason: &'a str,
+    /// Figure by which it is ranked; `null` where it was never measured.
     pub figure: Option<RankedFigure>,
-    /// Rounds in which it was measured.
+    /// Number of rounds in which it was measured.
     pub rounds: usize,
+    /// Number of rounds in which it was missing.
     missed_rounds: usize,
-    /// Rounds in which its worst target was slow.
+    /// Number of rounds in which its worst target was slow; `null` where it was never measured.
     slow_rounds: Option<usize>,
-    /// Mean rate of these, as a share of the others.
+    /// Mean rate of the slow rounds as a share of the other rounds; `null` where it was never measured.
     left_when_slow: Option<f64>,
+    /// Target by which it is ranked, its worst; `null` where it was never measured.
     worst_target: Option<&'a TargetFacts>,
+    /// Targets that are measured on it; `null` where it has no record.
     targets: Option<&'a [TargetFacts]>,
-    /// Seconds by which its clock was ahead.
+    /// Seconds by which its clock is ahead of this host's; `null` where it was not compared.
     clock_ahead_s: Option<f64>,
+    /// Reasons to doubt its figures, as sentences.
     doubts: &'a [String],
+    /// Further notes, as sentences.
     notes: &'a [String],
 }
 
@@ -103,9 +135,11 @@ pub(crate) struct HostReport<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RankedFigure {
+    /// Mean of the worst tenth of the rounds of the worst target.
     pub value: f64,
-    /// Bounds of 95 %, which hold for all hosts at once; `null` after a single round.
+    /// Lower bound of the 95 % interval, which holds for all hosts at once; `null` after a single round.
     low: Option<f64>,
+    /// Upper bound of that interval; `null` after a single round.
     high: Option<f64>,
     #[serde(skip)]
     by: RankedBy,
@@ -207,7 +241,7 @@ impl<'a> HostReport<'a> {
         })
     }
 
-    /// Its cells.
+    /// Cells of the host, for the table and the page.
     pub(crate) fn cells(&self) -> HostCells {
         let word = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let of_figure = |shown: fn(&RankedFigure) -> String| {

@@ -45,7 +45,7 @@ pub(super) struct RaceConditions<'a> {
     pub after_loss: Duration,
     /// Asks for agreement to overwrite.
     pub agree: &'a dyn Fn(&OverwritePlan) -> Result<(), Failure>,
-    /// True where a person watches it.
+    /// True where the user watches it on a terminal.
     pub watched: bool,
 }
 

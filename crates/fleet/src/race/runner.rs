@@ -1,5 +1,5 @@
-//! One host in a race, on a thread of its own: it is reached, prepared, sent each round, and tried again
-//! where it is lost.
+//! Part of one host in a race, on a thread of its own: the host is reached, prepared, sent each round, and tried
+//! again where it is lost.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
@@ -51,20 +51,20 @@ impl RunnerContext<'_> {
 pub(super) enum HostEvent {
     /// Facts about the host: its state, its boot, and the instance id that its metadata service reports.
     Known(Box<HostRun>, String, Option<String>),
-    /// It is prepared.
+    /// The host is prepared.
     Ready(Vec<TargetFacts>),
-    /// It has measured a round.
+    /// The host has measured a round.
     Measured(HostRound),
-    /// It is away, and is tried again; why.
+    /// The host is away for this reason, and is tried again.
     Away(String),
-    /// It is gone for good, what came of it, and whether it was met again and did not come to be ready: it may
-    /// be another machine then, or have other disks.
+    /// The host is gone for good. Its result, and true where it was met again and did not come to be ready: it may be
+    /// another machine then, or have other disks.
     Gone(Box<HostRun>, bool),
 }
 
 /// Reason why a conversation ended early.
 enum ConversationEnd {
-    /// There is trouble.
+    /// An error of the connection.
     ConnectionError(ConnectionError),
     /// The verb that measures has ended by itself; the state of the host.
     Itself(Box<HostRun>),
@@ -80,7 +80,7 @@ impl From<ConnectionError> for ConversationEnd {
 pub(super) struct HostRunner<'a> {
     running: &'a RunnerContext<'a>,
     host: &'a Host,
-    /// Its rounds; the end of the channel is the end of the race.
+    /// Channel of the host's rounds; its end is the end of the race.
     rounds: Receiver<Round>,
     /// Set once the race is over for it.
     over: &'a AtomicBool,
@@ -156,7 +156,7 @@ impl<'a> HostRunner<'a> {
         self.was_ready && !self.is_ready
     }
 
-    /// Waits until the host may be tried again; whether the race is still on.
+    /// Waits until the host may be tried again; true while the race continues.
     fn rest(&self) -> bool {
         let until = Instant::now() + self.running.after_loss;
         loop {

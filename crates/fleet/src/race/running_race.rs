@@ -1,5 +1,5 @@
-//! The course of a race: who is measured next, and who is out of it for what. It only decides, by what
-//! it is given, so that it comes out the same when the rounds of the ledger are gone through again.
+//! Course of a race: the hosts to measure next, and the hosts that are out with the reasons. It decides only by what
+//! it is given, so that the same follows when the rounds of the ledger are gone through again.
 
 mod absence;
 mod replayed;
@@ -18,8 +18,8 @@ use ui::format;
 
 pub(crate) use replayed::{RaceSetup, ReplayedRace};
 
-/// Time for which all hosts of a group may be away at once while those of others are measured, in seconds,
-/// before that counts against them: it is most likely for what lies between, such as a jump host.
+/// Time for which all hosts of a group may be away at once while those of others are measured, in seconds, before
+/// that counts against them: the likely cause lies between, such as a jump host.
 const WAIT_S: f64 = 300.0;
 /// Time for which a host may be missing on end, in seconds, where so many rounds take less: one that was lost is
 /// tried again after twelve, and has to prepare again.
@@ -28,11 +28,11 @@ pub(crate) const SILENT_S: f64 = 30.0;
 /// Reason why a host is out of the race, other than better hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OutReason {
-    /// It missed a floor.
+    /// The host missed a floor.
     HostFloor(String),
-    /// A disk of it gave nothing, or an error.
+    /// A disk of the host gave nothing, or an error.
     Broken(String),
-    /// It was away too often, could not measure, or what it measured was not its disks'; nothing bad was
+    /// The host was away too often, could not measure, or its figures were not those of its disks. Nothing bad was
     /// measured of it.
     Absent(String),
 }
@@ -49,7 +49,7 @@ impl OutReason {
 /// A group, and how its race stands.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RaceGroup<'a> {
-    /// Its name.
+    /// Name of the group.
     pub name: &'a str,
     /// Hosts of it that are kept and that tie, by their places in the run.
     pub decision: Decision,
@@ -64,10 +64,10 @@ pub(crate) struct RunningRace<'a> {
     /// The place of each host that takes part, and its group.
     places: Vec<usize>,
     group_of: Vec<usize>,
-    /// Of each that takes part, for each of its disks and each floor.
+    /// Floor watches of each host that takes part, one for each of its disks and each floor.
     watches: Vec<Vec<HostFloorWatch<'a>>>,
     fates: BTreeMap<usize, OutReason>,
-    /// Those that missed their floor in one round alone.
+    /// Places of the hosts that missed their floor in one round alone.
     once: BTreeSet<usize>,
     absences: Absences,
     /// Number of rounds in which all hosts of a group were away at once, by the group.
@@ -124,8 +124,8 @@ impl<'a> RunningRace<'a> {
         self.race.noise()
     }
 
-    /// Takes in a round. Who is out since then, by their places, for another reason than that others are
-    /// better.
+    /// Takes in a round. Returns the places of the hosts that are out since then for another reason than better
+    /// hosts.
     pub(crate) fn take(&mut self, round: &RoundRecord) -> Vec<usize> {
         // Where a group's race is over nothing more can change it.
         let open: Vec<bool> = (0..self.groups.len())
@@ -271,7 +271,7 @@ impl<'a> RunningRace<'a> {
         Ok(host.map(|host| MeasuredHost { host, disks }))
     }
 
-    /// The floor that a host has missed now, in words, and whether by what one round gave.
+    /// The floor that a host has missed now, in words; true where one round alone gave the value.
     fn missed_floor(&mut self, measurement: &Measurement) -> Option<(String, bool)> {
         let number = self.number_of(measurement.host)?;
         let setup = self.setup;

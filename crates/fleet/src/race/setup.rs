@@ -24,13 +24,13 @@ pub(crate) struct Setup {
     pub group_of: Vec<usize>,
     /// Rule of the race.
     pub rule: Rule,
-    /// Bars that a host must meet throughout.
+    /// Floors that a host must meet throughout.
     pub floors: Vec<HostFloor>,
     /// Length of a round, in seconds.
     pub round_s: f64,
     /// Number of rounds in which a host is measured before it is kept.
     pub proof_rounds: usize,
-    /// In how many it would be, were the race as long as it takes.
+    /// Number of rounds in which a host would be measured before it is kept, in a race without a maximum of rounds.
     proof_wanted: usize,
     /// Number of hosts of an unknown group.
     unknown: usize,
@@ -48,7 +48,7 @@ impl Setup {
         Setup::grouped(&names, args)
     }
 
-    /// The same for hosts of these groups.
+    /// Makes the setup for hosts of these groups.
     ///
     /// # Errors
     /// As [`Setup::of`].

@@ -54,7 +54,7 @@ fn race_of(
     race_with(LATE_AFTER, hosts, words, interrupt, keep)
 }
 
-/// The same, where hosts are waited for so long after a round's end.
+/// Races these hosts, and waits for late ones for so long after a round's end.
 fn race_with(
     late: Duration,
     hosts: &[Host],
@@ -128,7 +128,7 @@ fn of<'a>(run: &FleetRun, concluded: &'a RaceConclusion, name: &str) -> &'a Rank
     ranked.find(|one| one.place == place).unwrap()
 }
 
-/// A round takes no time here, and the race asks for half a second at least.
+/// Options for short rounds: a round takes no time here, and the race requires half a second at least.
 const ROUND: [&str; 2] = ["--round", "500ms"];
 
 #[test]

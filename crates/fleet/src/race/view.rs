@@ -13,7 +13,7 @@ use ui::format;
 use ui::json::Document;
 use ui::table::{Column, layout, wrap};
 
-/// Clocks that differ by more are reported, in seconds.
+/// Difference of clocks from which it is reported, in seconds.
 const CLOCKS: f64 = 2.0;
 
 /// The table and its notes.
@@ -215,7 +215,7 @@ fn of_race(record: &RaceRecord, concluded: &RaceConclusion) -> Vec<String> {
     sentences
 }
 
-/// One JSON document.
+/// The race as one JSON document.
 pub(crate) fn json(run: &FleetRun, record: &RaceRecord, concluded: &RaceConclusion) -> String {
     let report = RaceReport::of(run, record, concluded);
     format!("{:#}", Document::of("fleet race", report))

@@ -5,10 +5,9 @@
 use record::{Direction, Flow, Histogram, Phase};
 use study::steady::burst_end;
 
-/// Requests that took longer than this to come back when the time was up, in seconds, may have been stuck,
-/// and not only on their way.
+/// Time after the end of a round from which requests in flight may be stuck, in seconds, and not only on their way.
 const STUCK_S: f64 = 0.9;
-/// They were, where that is so many times as long as a request took on average.
+/// Multiple of the mean time of a request from which they are taken for stuck.
 const STUCK: f64 = 3.0;
 
 use sweep::{Figure, Metric};
@@ -45,8 +44,8 @@ pub(super) fn value_of(phases: &[Phase], figure: &Figure) -> Option<f64> {
     }
 }
 
-/// Length of a phase, in seconds. A disk that was stuck when the time was up was so for its whole silence,
-/// and not only for what of it lay before the end.
+/// Length of a phase, in seconds. Where a disk was stuck at the end of the time, its whole silence counts, and not
+/// only the part before the end.
 fn seconds(phase: &Phase, usual: &Histogram) -> f64 {
     let drain = phase.drain_seconds;
     let usual_s = if usual.is_empty() {

@@ -21,7 +21,7 @@ pub(super) enum VerbAnswer {
     Doctor {
         checks: Vec<DoctorCheck>,
     },
-    /// One by which hosts are not compared.
+    /// An answer by which hosts are not compared.
     #[serde(other)]
     Other,
 }
@@ -45,7 +45,7 @@ pub(super) struct MeasuredPhase {
 }
 
 impl MeasuredPhase {
-    /// Its flows, of those that it has.
+    /// The flows that the phase has.
     pub(super) fn flows(&self) -> impl Iterator<Item = &MeasuredFlow> {
         let all = [
             &self.read,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::answer::{DoctorCheck, VerbAnswer};
 use crate::store::HostRun;
 
-/// With fewer hosts there is no most.
+/// Least number of hosts of which a majority is taken.
 const HOSTS: usize = 3;
 
 /// The answers of the hosts to `doctor`, each with the host's index; none of any other verb.
@@ -20,12 +20,15 @@ pub(super) struct DoctorAnswers(Vec<(usize, Vec<DoctorCheck>)>);
 pub(super) struct Difference<'a> {
     /// Name of the host.
     pub(super) host: &'a str,
+    /// Name of the check.
     pub(super) check: &'a str,
-    /// The gravest result on the host, and its value.
+    /// The gravest result on the host.
     pub(super) result: CheckResult,
+    /// Value that the check found.
     pub(super) value: &'a str,
-    /// The result that most hosts have, and how many these are.
+    /// The result that most hosts have.
     pub(super) usual: CheckResult,
+    /// Number of hosts that have the usual result.
     pub(super) hosts: usize,
 }
 
@@ -94,7 +97,7 @@ impl DoctorAnswers {
     }
 }
 
-/// For each check the gravest result.
+/// The gravest result of each check.
 fn worst_results(checks: &[DoctorCheck]) -> BTreeMap<&str, &DoctorCheck> {
     let mut found: BTreeMap<&str, &DoctorCheck> = BTreeMap::new();
     for check in checks {

@@ -16,7 +16,7 @@ const NEAR: f64 = 0.1;
 pub(crate) struct MainFigure {
     /// Name, such as `page-mixed.iops`.
     pub name: String,
-    /// Its value; of all main figures more is better.
+    /// Value of the figure; of all main figures more is better.
     pub value: f64,
     /// Bounds of 95 %, where the verb reports them.
     pub interval: Option<(f64, f64)>,
@@ -88,17 +88,16 @@ fn least(values: impl Iterator<Item = Bounded>) -> Option<Bounded> {
 pub(crate) struct HostComparison {
     /// Name of the figure.
     pub name: Option<String>,
-    /// The middle of the hosts that are compared.
+    /// Median over the hosts that are compared.
     pub median: Option<f64>,
-    /// For each host, its figure.
+    /// Figure of each host; `None` where it has none.
     pub figures: Vec<Option<MainFigure>>,
-    /// For each host, whether it is not like the others.
+    /// True for each host whose figure is far from the others'.
     pub outlying: Vec<bool>,
 }
 
-/// Compares hosts, of those that have the figure which most of them have. Only what was measured to its
-/// end, and is not invalid, is compared: what a burst has lent, or the first seconds, would be taken for
-/// the host's own.
+/// Compares the hosts that have the figure which most of them have. Only runs that were measured to their end and are
+/// not invalid are compared: a burst, or the first seconds, would be taken for the host's own rate.
 pub(crate) fn compare(hosts: &[HostRun]) -> HostComparison {
     let figures: Vec<Option<MainFigure>> = hosts.iter().map(|host| of(&host.answer)).collect();
     let name = figures

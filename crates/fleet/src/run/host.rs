@@ -21,7 +21,7 @@ const COLLECT: Duration = Duration::from_secs(30);
 /// Time limit for the report that the verb has ended, beyond the verb's own time to undo what it has begun:
 /// the agent kills it before.
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
-/// A verb may take long; this is how long one look for its end lasts.
+/// Longest time of one wait for the end of a verb, which may take longer.
 const LONG: Duration = Duration::from_secs(3600);
 /// Pause after a loss before the host is tried once more, to collect what it had: the agent has ended its
 /// work by then.
@@ -35,7 +35,7 @@ pub(crate) struct VerbRunner<'a> {
     pub fleet: &'a str,
     /// The verb and its arguments, or a program's.
     pub args: &'a [String],
-    /// They are a program of the hosts.
+    /// True where `args` are a program of the hosts and not a verb.
     pub program: bool,
     /// Options of the verb that a host has for itself, by its place.
     pub own: &'a [Vec<String>],
@@ -61,8 +61,8 @@ pub(crate) struct TimeLimits {
 }
 
 impl TimeLimits {
-    /// A verb may take as long as it wants, and has as long to end as a Ctrl-C on the host itself would
-    /// leave it in most cases: it takes arrays apart, and unmounts what must first be written.
+    /// No limit on the run time. For its end a verb has as long as a Ctrl-C on the host itself would leave it in most
+    /// cases: it takes arrays apart, and unmounts what must first be written.
     pub(crate) const NONE: TimeLimits = TimeLimits {
         verb: None,
         grace: Duration::from_secs(60),
@@ -78,7 +78,7 @@ impl TimeLimits {
 }
 
 impl VerbRunner<'_> {
-    /// Does it on a host, and puts down what came of it.
+    /// Runs the verb on a host, and records the result.
     pub(crate) fn run_on(&self, at: usize, host: &Host) -> HostRun {
         let mut host_run = HostRun::waiting(host);
         match self.run_and_collect(at, host, &mut host_run) {
@@ -194,7 +194,7 @@ fn words_of(args: &[String], own: &[Vec<String>], at: usize) -> Vec<String> {
     with(args, own.get(at).map_or(&[][..], Vec::as_slice))
 }
 
-/// Waits for the verb's end, which the user or its limit may bring about. Whether its limit did.
+/// Waits for the verb's end, which the user or its time limit may bring about. True where the limit did.
 fn wait(
     session: &mut AgentSession<'_>,
     host: &Host,

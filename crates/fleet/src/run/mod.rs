@@ -79,7 +79,7 @@ pub(crate) struct HostWork {
 }
 
 impl HostWork {
-    /// The same on all hosts.
+    /// The same words on all hosts.
     pub(crate) fn same_for_all(kind: RunKind, words: Vec<String>) -> HostWork {
         HostWork {
             kind,
@@ -90,7 +90,7 @@ impl HostWork {
     }
 }
 
-/// Runs a verb on all of these hosts, and keeps what comes of it in the ledger.
+/// Runs a verb on all of these hosts, and keeps the results in the ledger.
 ///
 /// # Errors
 /// Refused, before any host is touched, where the ledger or the program that is to be sent is in the
@@ -169,7 +169,7 @@ fn retry_lost(ordered: &VerbRunner<'_>, hosts: &[Host], batch: usize) -> std::io
     each(&lost, batch, work, |_, ()| {})
 }
 
-/// Answers with what came of a run, and ends as it did.
+/// Prints the results of a run, and ends with its exit status.
 pub(crate) fn answer(
     run: &FleetRun,
     as_json: bool,

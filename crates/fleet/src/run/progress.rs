@@ -9,9 +9,9 @@ use crate::hosts::Host;
 
 /// Time before the first notice. It doubles each time, since work may take hours.
 const FIRST: Duration = Duration::from_secs(30);
-/// The longest time between two words.
+/// Longest time between two notices.
 const LONGEST: Duration = Duration::from_secs(600);
-/// More hosts than so many are counted, not named.
+/// Maximum number of hosts that are named; more are counted.
 const MOST_NAMED: usize = 5;
 
 /// The hosts that are being worked on.
@@ -31,7 +31,7 @@ struct State {
 }
 
 impl<'a> ProgressNotices<'a> {
-    /// None is being worked on yet.
+    /// No host is being worked on yet.
     pub(crate) fn new(hosts: &'a [Host]) -> ProgressNotices<'a> {
         ProgressNotices {
             hosts,

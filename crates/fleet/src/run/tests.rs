@@ -10,13 +10,13 @@ use crate::connection::{EARLIER, SimulatedTransport, simulated_hosts};
 use crate::show;
 use crate::store::{past, store_at};
 
-/// Runs on these hosts, and gives what came of it and what the ledger has.
+/// Runs on these hosts. Returns the run, and the run as the ledger has it.
 fn run_on(hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
     let place = tempfile::tempdir().unwrap();
     run_with(&place.path().join("ledger.db"), hosts, interrupt)
 }
 
-/// The same, with this ledger.
+/// Runs on these hosts with this ledger.
 fn run_with(path: &Path, hosts: &[Host], interrupt: &AtomicBool) -> (FleetRun, FleetRun) {
     let run = begun(RunKind::Run, vec!["devices".to_owned()], hosts);
     let job = OwnedJob::begin(store_at(path), &run.id, &run, Takeover::FromDead).unwrap();

@@ -15,8 +15,7 @@ use ui::format;
 use ui::json::Document;
 use ui::table::{Column, layout, wrap};
 
-/// Clocks that differ by more are reported, in seconds: the times at which something happened on hosts
-/// cannot be compared then.
+/// Difference of clocks from which it is reported, in seconds: times on such hosts cannot be compared.
 const CLOCKS: f64 = 2.0;
 
 /// The table, its notes, and the answers that are text.
@@ -90,7 +89,8 @@ fn printed(host: &HostRun, kind: RunKind) -> Option<String> {
     }
 }
 
-/// All sentences: who failed, who is not like the others, whose clock is wrong, and where it is.
+/// Sentences behind the table: hosts that failed, hosts that are outliers, clocks that are wrong, and where the run
+/// is kept.
 fn sentences(run: &FleetRun, report: &RunReport<'_>, checked: &DoctorAnswers) -> Vec<String> {
     let mut sentences: Vec<String> = run
         .hosts
@@ -195,13 +195,15 @@ fn outliers(report: &RunReport<'_>) -> Vec<String> {
 pub(crate) struct RunReport<'a> {
     /// Id of the run.
     fleet: &'a str,
+    /// Start.
     began: Timestamp,
     /// The verb and its arguments.
     args: &'a [String],
     /// Name of the figure by which hosts are compared; `null` where there is none.
     figure: Option<&'a str>,
-    /// Median of the figure over the hosts that are compared, in its unit.
+    /// Median of the figure over the hosts that are compared, in its unit; `null` where there is none.
     median: Option<f64>,
+    /// The hosts, in the order of their source.
     hosts: Vec<HostReport<'a>>,
     /// Checks of `doctor` in which a host differs from most others.
     differences: Vec<Difference<'a>>,
@@ -211,37 +213,48 @@ pub(crate) struct RunReport<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct HostReport<'a> {
+    /// Name of the host.
     host: &'a str,
+    /// Address given to ssh.
     address: &'a str,
+    /// The zone, such as `us-east-1a`; `null` where it is not known.
     zone: Option<&'a str>,
+    /// The instance type, such as `i4i.large`; `null` where it is not known.
     #[serde(rename = "type")]
     kind: Option<&'a str>,
-    /// Id of its instance.
+    /// Id of its instance; `null` where it is not known.
     id: Option<&'a str>,
+    /// Outcome: `waiting`, `done`, `no` (done, and the answer is no), `refused`, `failed`, `unreached`, `unfit` (no
+    /// agent can run there), `busy` (another run measures there), `lost` (the connection broke) or `interrupted`.
     #[serde(rename = "came")]
     outcome: &'static str,
-    /// Reason, as a sentence, where it did not succeed.
+    /// Reason, as a sentence, where it did not succeed; else `null`.
     why: Option<&'a str>,
+    /// Further notes, as sentences.
     notes: &'a [String],
-    /// Exit status of the verb.
+    /// Exit status of the verb; `null` where it has none.
     status: Option<i32>,
-    /// Run time of the verb.
+    /// Run time of the verb, in seconds; `null` where that is not known.
     seconds: Option<f64>,
-    /// Seconds by which its clock was ahead.
+    /// Seconds by which its clock is ahead of this host's; `null` where it was not compared.
     clock_ahead_s: Option<f64>,
-    /// Figure by which it is compared, in the figure's unit, with its bounds of 95 %.
+    /// Figure by which it is compared, in the figure's unit; `null` where it has none.
     figure: Option<f64>,
+    /// Lower bound of the 95 % interval of the figure; `null` where there is none.
     low: Option<f64>,
+    /// Upper bound of the 95 % interval of the figure; `null` where there is none.
     high: Option<f64>,
+    /// Verdict of its run: `trusted`, `doubtful` or `invalid`; `null` where the verb has none.
     verdict: Option<&'a str>,
-    /// True where it is not like the others.
+    /// True where its figure is far from those of the other hosts.
     outlier: bool,
-    /// Answer of the verb: its document, or text.
+    /// Answer of the verb: its document, or text; `null` where there is none.
     answer: &'a Value,
+    /// End of the verb's standard error, at most 2,000 characters.
     stderr: &'a str,
     /// Ids of its runs in the ledger.
     runs: &'a [String],
-    /// Ids of earlier runs of the fleet of which it had kept an answer.
+    /// Ids of earlier runs of the fleet whose answers the host had kept, and which were collected now.
     collected: &'a [String],
 }
 
@@ -294,7 +307,7 @@ impl<'a> HostReport<'a> {
         }
     }
 
-    /// Its cells in the table.
+    /// Cells of the host in the table.
     fn row(&self) -> Vec<String> {
         let word = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let bounds = self.low.zip(self.high);

@@ -77,7 +77,7 @@ impl RunKind {
 /// A verb on many hosts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FleetRun {
-    /// Its id.
+    /// Id of the run.
     pub id: String,
     /// Start.
     pub began: Timestamp,
@@ -102,15 +102,15 @@ impl LongWork for FleetRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum HostOutcome {
-    /// It is not known yet.
+    /// The result is not known yet.
     Waiting,
     /// The verb is done.
     Done,
-    /// It is done, and its answer is no.
+    /// The verb is done, and its answer is no.
     No,
-    /// It refused, and touched nothing.
+    /// The verb refused, and touched nothing.
     Refused,
-    /// It failed midway.
+    /// The verb failed midway.
     Failed,
     /// The host was not reached.
     Unreached,
@@ -120,7 +120,7 @@ pub(crate) enum HostOutcome {
     Busy,
     /// The connection was lost on the way.
     Lost,
-    /// The user ended it.
+    /// The user interrupted it.
     Interrupted,
 }
 
@@ -161,12 +161,12 @@ pub(crate) struct HostRun {
     pub host: String,
     /// Address given to ssh.
     pub address: String,
-    /// Its zone.
+    /// Zone of the host; `None` where it is not known.
     pub zone: Option<String>,
-    /// Its instance type.
+    /// Instance type of the host; `None` where it is not known.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// Its instance's id.
+    /// Id of its instance; `None` where it is not known.
     pub id: Option<String>,
     /// Result of the verb on it.
     #[serde(rename = "came")]
@@ -180,7 +180,7 @@ pub(crate) struct HostRun {
     pub status: Option<i32>,
     /// Run time, in seconds.
     pub seconds: Option<f64>,
-    /// Seconds by which its clock was ahead.
+    /// Seconds by which its clock is ahead of this host's; `None` where it was not compared.
     pub clock_ahead_s: Option<f64>,
     /// The verb's answer, a JSON document or text.
     pub answer: Value,

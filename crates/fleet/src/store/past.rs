@@ -13,8 +13,8 @@ pub(crate) fn keys(ledger: &Ledger) -> Result<Vec<String>, Error> {
     Ok(kept.into_iter().map(|work| work.key).collect())
 }
 
-/// Those of them that are of runs, the newest first. Ids begin with when a run began; the ledger may have got to
-/// know an older one later.
+/// Keys that are of runs, the newest first. An id begins with the start of its run; the ledger may have got to know
+/// an older run later.
 pub(crate) fn newest(keys: &[String]) -> Vec<&str> {
     let keys = keys.iter().map(String::as_str);
     let mut runs: Vec<&str> = keys.filter(|key| !key.contains('.')).collect();
@@ -42,7 +42,7 @@ pub(crate) fn run_of(
     Ok(Some(run))
 }
 
-/// True where an answer was kept next to this run, since another process was at it when it came: its name
+/// True where an answer was kept next to this run, since another process held the run when the answer came: its name
 /// begins with the run's id and a dot, which is in no id.
 pub(crate) fn is_beside(key: &str, run: &str) -> bool {
     key.strip_prefix(run)

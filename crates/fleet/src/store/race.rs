@@ -1,5 +1,5 @@
-//! A race as it was measured, as the ledger keeps it next to its hosts. What is concluded is made of
-//! this again each time.
+//! A race as it was measured, as the ledger keeps it next to its hosts. Conclusions are drawn from it again each
+//! time.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub(crate) struct RaceRecord {
     pub least_rounds: usize,
     /// The most rounds.
     pub most_rounds: usize,
-    /// Number of seconds on end for which a host may be missing at least, however short a round is.
+    /// Time for which a host may be missing on end, in seconds, however short a round is.
     #[serde(default)]
     pub silent_s: f64,
     /// Rule that breaks ties; `None` where they stay.
@@ -46,7 +46,7 @@ pub(crate) struct RaceRecord {
 /// A host in a race.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RacedHost {
-    /// Those that it competes with; `None` where it never came to be measured.
+    /// Name of its group; `None` where it was never measured.
     pub group: Option<String>,
     /// Targets that are measured there.
     pub targets: Vec<TargetFacts>,
@@ -70,25 +70,24 @@ pub(crate) struct RacedHost {
 /// Results of a round.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RoundRecord {
-    /// The hosts that were measured, by their places.
+    /// Hosts that were measured.
     pub measured: Vec<Measurement>,
     /// Results of earlier rounds that came too late for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<Measurement>,
-    /// Those that should have been, and why they were not.
+    /// Hosts that should have been measured and were not, with the reasons.
     pub missed: Vec<MissedHost>,
-    /// Those that should have been too, and are only missing since all were at once: that is not held against
-    /// them.
+    /// Hosts that are missing only because all were at once, which is not held against them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excused: Vec<MissedHost>,
-    /// Those that are gone for good, and why.
+    /// Hosts that are gone for good, with the reasons.
     pub gone: Vec<MissedHost>,
 }
 
 /// A host measured in a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measurement {
-    /// Its place.
+    /// Place of the host in the run.
     pub host: usize,
     /// Results of its targets.
     pub targets: Vec<TargetRound>,
@@ -100,7 +99,7 @@ pub(crate) struct Measurement {
 /// A host that was not measured in a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MissedHost {
-    /// Its place.
+    /// Place of the host in the run.
     pub host: usize,
     /// Reason, as a sentence.
     pub why: String,

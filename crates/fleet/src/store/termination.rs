@@ -15,7 +15,7 @@ pub(crate) struct TerminationTarget {
     pub host: String,
     /// The instance's id.
     pub id: String,
-    /// Result of the race, as a sentence without its end.
+    /// Result of the race, as a sentence without a full stop.
     pub why: String,
     /// Reasons to doubt what the race measured there, or which instance it is, as sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -23,7 +23,7 @@ pub(crate) struct TerminationTarget {
     /// Figure by which it was ranked, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<String>,
-    /// Its state after EC2 was asked to terminate it, `unknown` where that was not answered; `None` before.
+    /// State of the instance after EC2 was asked to terminate it, `unknown` where EC2 did not answer; `null` before.
     pub state: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use linux::pulse::load;
 
 use crate::host_rates::{DiskSample, HostRates};
 
-/// One reading of the counters of a host.
+/// Reading of a host's counters.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Counters {
     /// Time since its boot, in seconds; the kernel reports hundredths.

@@ -29,11 +29,11 @@ use ui::exit::{CommandEnd, ExitClass as _, Failure, Outcome};
 use ui::screen::{self, Inline};
 use view::TableView;
 
-/// Pause before a host is tried again, in the beginning and at most.
+/// Pause before a host is tried again: at first and at most.
 const PAUSE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
-/// The first rates of a host are of a time as short as this, so that it is soon seen.
+/// Interval of the first rates of a host, which is short so that the host is soon seen.
 const FIRST: Duration = Duration::from_millis(500);
-/// A host that sends more bytes than so many at once sends something else.
+/// Maximum size of an answer, in bytes; a host that sends more sends something else.
 const MOST_BYTES: usize = 16 << 20;
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);
@@ -139,8 +139,8 @@ pub(super) struct HostMonitor<'a> {
 }
 
 impl HostMonitor<'_> {
-    /// Watches all hosts, each on a thread of its own, and calls `show` as often as is requested.
-    /// Their last known state.
+    /// Watches all hosts, each on a thread of its own, and calls `show` at each interval. Returns their last known
+    /// state.
     fn watch(
         &self,
         transport: &dyn Transport,
@@ -237,7 +237,7 @@ impl HostRow {
     }
 }
 
-/// One host that is followed.
+/// A host that is followed.
 struct HostFollower<'a> {
     transport: &'a dyn Transport,
     host: &'a Host,
@@ -247,7 +247,7 @@ struct HostFollower<'a> {
 }
 
 impl HostFollower<'_> {
-    /// Follows it until the end, however often the connection is lost.
+    /// Follows the host until the end, however often the connection is lost.
     fn follow(&self, notice: &dyn Fn(HostEvent)) {
         let pause = Cell::new(PAUSE[0]);
         // One that is reached and shows nothing is not tried more often than one that is not reached.

@@ -8,11 +8,11 @@ use crate::sort_key::{Condition, SortKey};
 /// State of a host.
 #[derive(Clone, Debug)]
 pub(super) enum State {
-    /// It is being connected to.
+    /// The host is being connected to.
     Connecting,
-    /// Its latest sample, and the time at which that came.
+    /// The latest sample of the host, and the time at which it came.
     Live(Box<HostRates>, Instant),
-    /// It cannot be reached, which is tried again.
+    /// The host cannot be reached for this reason, and is tried again.
     Dead(String),
 }
 
@@ -21,14 +21,14 @@ pub(super) enum State {
 pub(super) struct HostRow {
     /// Name of the host.
     pub host: String,
-    /// Its zone.
+    /// Zone of the host; `None` where its source names none.
     pub zone: Option<String>,
-    /// Its state.
+    /// State of the host.
     pub state: State,
 }
 
 impl HostRow {
-    /// Its latest sample; `None` where it is not connected.
+    /// The latest sample of the host; `None` where it is not connected.
     pub(super) fn sample(&self) -> Option<&HostRates> {
         match &self.state {
             State::Live(sample, _) => Some(sample),
@@ -47,8 +47,8 @@ impl HostRow {
     }
 }
 
-/// The rows that are shown, in their order: those that cannot be reached last, unless it is the
-/// list's order. No condition is met by those.
+/// The rows that are shown, in their order. Hosts that cannot be reached come last, unless the order is that of the
+/// list; they meet no condition.
 pub(super) fn shown<'a>(
     rows: &'a [HostRow],
     sort: SortKey,

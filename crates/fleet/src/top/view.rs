@@ -39,13 +39,13 @@ const COLUMNS: [Column; 12] = [
 
 /// Content and limits of the table.
 pub(super) struct TableView<'a> {
-    /// All hosts.
+    /// The hosts, in the order of their source.
     pub all: &'a [HostRow],
-    /// Those that are shown.
+    /// The rows that are shown, in their order.
     pub shown: Vec<&'a HostRow>,
-    /// The most lines that there is room for.
+    /// Maximum number of lines of the table; `None` without a limit.
     pub height: Option<usize>,
-    /// Its width, in columns.
+    /// Width of the table, in columns.
     pub width: usize,
     /// Age from which a sample is reported as old.
     pub late: Duration,
@@ -137,8 +137,8 @@ fn cells(row: &HostRow, slow: &[(&str, f64)], late: Duration) -> Vec<String> {
     ]
 }
 
-/// A line over all hosts that are live: sums, or means where it is divided by their number. Of
-/// latencies it is the worst, or the mean of the worst.
+/// A line over all live hosts: sums, or means over them. Of latencies it is the worst, or the mean of each host's
+/// worst.
 fn summary(name: &str, live: &[&HostRow], by: Aggregate) -> Vec<String> {
     let mib = |what| by.all(live, |row| row.value(what)).map(|value| value / MIB);
     let number = |what| by.all(live, |row| row.value(what));
@@ -178,7 +178,7 @@ enum Aggregate {
 }
 
 impl Aggregate {
-    /// One value of those of all hosts that have it; `None` where none has.
+    /// Aggregate of a value over the hosts that have it; `None` where none has.
     fn all(self, rows: &[&HostRow], of: impl Fn(&HostRow) -> Option<f64>) -> Option<f64> {
         let values: Vec<f64> = rows.iter().filter_map(|row| of(row)).collect();
         let sum = values.iter().copied().reduce(|a, b| a + b)?;
@@ -210,12 +210,17 @@ fn slow(rows: &[HostRow]) -> Vec<(&str, f64)> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TopReport<'a> {
+    /// Time of this document.
     at: Timestamp,
-    /// Number of hosts that are connected, and of all.
+    /// Number of hosts that are connected.
     live: usize,
+    /// Number of all hosts.
     of: usize,
+    /// The hosts that meet the conditions of `--only`, in the order of `--sort`.
     hosts: Vec<HostReport<'a>>,
+    /// Sums over the hosts that are connected.
     totals: Aggregates,
+    /// Means over the hosts that are connected.
     means: Aggregates,
 }
 
@@ -223,22 +228,31 @@ pub(crate) struct TopReport<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct HostReport<'a> {
+    /// Name of the host.
     host: &'a str,
+    /// The zone, such as `us-east-1a`; `null` where the source of the hosts names none.
     zone: Option<&'a str>,
+    /// `connecting`, `live` or `dead` (cannot be reached, and is tried again).
     state: &'static str,
-    /// Reason why it cannot be reached, as a sentence.
+    /// Reason why it cannot be reached, as a sentence; `null` while it can.
     why: Option<&'a str>,
-    /// Age of its sample.
+    /// Age of its sample, in seconds; `null` where it is not connected.
     age_s: Option<f64>,
+    /// Bytes received from the network in a second; `null` where the host is not connected.
     received_bytes_per_s: Option<f64>,
+    /// Bytes sent to the network in a second; `null` where the host is not connected.
     sent_bytes_per_s: Option<f64>,
+    /// Reads of all disks in a second; `null` where the host is not connected.
     reads_per_s: Option<f64>,
+    /// Writes of all disks in a second; `null` where the host is not connected.
     writes_per_s: Option<f64>,
-    /// Load over the last 1, 5 and 15 minutes.
+    /// Load over the last 1, 5 and 15 minutes; `null` where it is not known.
     load: Option<[f64; 3]>,
+    /// Disk whose requests take longest; `null` where no disk has a latency.
     worst: Option<WorstDisk<'a>>,
-    /// Latency of the worst disk as a multiple of the median host's, where it is slow.
+    /// Latency of the worst disk as a multiple of the median host's; `null` where it is not slow.
     times_as_slow: Option<f64>,
+    /// Its disks; `null` where the host is not connected.
     disks: Option<&'a [DiskSample]>,
 }
 
@@ -246,8 +260,9 @@ struct HostReport<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WorstDisk<'a> {
+    /// The kernel's name of the disk.
     disk: &'a str,
-    /// Mean time of a request.
+    /// Mean time of a request, in nanoseconds.
     latency_ns: f64,
 }
 
@@ -255,11 +270,15 @@ struct WorstDisk<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Aggregates {
+    /// Bytes received from the network in a second; `null` where no host is connected.
     received_bytes_per_s: Option<f64>,
+    /// Bytes sent to the network in a second; `null` where no host is connected.
     sent_bytes_per_s: Option<f64>,
+    /// Reads in a second; `null` where no host is connected.
     reads_per_s: Option<f64>,
+    /// Writes in a second; `null` where no host is connected.
     writes_per_s: Option<f64>,
-    /// Load of the last minute.
+    /// Load of the last minute; `null` where no host has one.
     load: Option<f64>,
 }
 
@@ -305,7 +324,7 @@ impl<'a> HostReport<'a> {
     }
 }
 
-/// All as one JSON document in one line.
+/// The hosts as one JSON document in one line.
 pub(super) fn json(all: &[HostRow], shown: &[&HostRow]) -> String {
     let (slow, live) = (slow(all), live(all));
     let report = TopReport {

@@ -8,8 +8,8 @@ use super::measurements::Measurements;
 use super::members;
 use super::scaling::MeasuredCurve;
 
-/// All conclusions: odd or even numbers of members, the limit of scaling and its reason, the effects of chunk, file
-/// system, level and scheduler, and slow volumes. Empty before the first measurement.
+/// Conclusions about factors and members: odd or even numbers of members, the limit of scaling and its reason, the
+/// effects of chunk, file system, level and scheduler, and slow volumes. Empty before the first measurement.
 pub(super) fn of(
     measurements: &Measurements,
     effects: &[FactorEffect],

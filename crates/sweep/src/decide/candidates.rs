@@ -8,11 +8,11 @@ use crate::record::Value;
 /// Eligibility of a layout to win.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Eligibility {
-    /// It can win.
+    /// The layout can win.
     Eligible,
-    /// It misses a requirement: the reason, as a clause.
+    /// The layout misses a requirement: the reason, as a clause.
     Missed(String),
-    /// It failed too often: the reason, as a clause.
+    /// The layout failed too often: the reason, as a clause.
     Failed(String),
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Ranking {
     pub leader: Option<usize>,
     /// Outcome of each layout as if nothing more were measured, and the reason; open where it has no measurement.
     pub places: Vec<(LayoutOutcome, String)>,
-    /// The objective as a share of the leader's.
+    /// The objective of each layout as a share of the leader's.
     pub shares: Vec<Option<Value>>,
     /// True if further measurements would not change the winner.
     pub settled: bool,

@@ -7,7 +7,7 @@ use super::measurements::Measurements;
 use crate::record::CellOutcome;
 use ui::format::count;
 
-/// All reasons to doubt the table.
+/// Reasons to doubt the table.
 pub(super) fn of(measurements: &Measurements, candidates: &Candidates) -> Vec<String> {
     let settings = &measurements.record.settings;
     let mut doubts = Vec::new();

@@ -138,7 +138,7 @@ impl<'a> Measurements<'a> {
 }
 
 impl Cell {
-    /// True if it has figures.
+    /// True if the cell has figures.
     pub(super) fn is_measured(&self) -> bool {
         matches!(self.outcome, CellOutcome::Measured { .. })
     }

@@ -36,8 +36,8 @@ pub(super) fn rate(measurements: &Measurements) -> Figure {
     figure
 }
 
-/// One curve for each combination of the other factors with at least two measured numbers of members, the one with the
-/// highest rate first.
+/// Curves of rates by the number of members: one for each combination of the other factors with at least two measured
+/// numbers, the one with the highest rate first.
 pub(super) fn of(measurements: &Measurements) -> Vec<MeasuredCurve> {
     let values = in_average_block(measurements, &rate(measurements));
     let value = |layout: usize| values.get(layout).copied().flatten();

@@ -8,7 +8,7 @@ use super::measurements::Measurements;
 use crate::figure::Figure;
 use crate::record::{CellOutcome, Value};
 
-/// All figures of all layouts.
+/// The figures of all layouts.
 pub(super) struct Summaries {
     layouts: Vec<BTreeMap<Figure, Value>>,
 }
@@ -48,7 +48,7 @@ impl Summaries {
         self.layouts.get(layout).cloned().unwrap_or_default()
     }
 
-    /// One figure of a layout.
+    /// A figure of a layout.
     pub(super) fn figure(&self, layout: usize, figure: &Figure) -> Option<Value> {
         self.layouts.get(layout)?.get(figure).copied()
     }
@@ -83,7 +83,7 @@ pub(super) fn in_average_block(measurements: &Measurements, figure: &Figure) -> 
         .collect()
 }
 
-/// All figures that any cell has.
+/// The figures that any cell has.
 fn names(measurements: &Measurements) -> BTreeSet<Figure> {
     let layouts = 0..measurements.record.layouts.len();
     let cells = layouts.flat_map(|layout| measurements.cells(layout));

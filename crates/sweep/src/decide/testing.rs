@@ -27,7 +27,7 @@ pub(super) fn raid10(members: usize) -> Layout {
 
 /// True properties of the layouts of a sweep.
 pub(super) struct Truth<'a> {
-    /// Each layout's figures.
+    /// Figures of each layout.
     pub of: &'a dyn Fn(&Layout) -> Vec<(&'static str, f64)>,
     /// The standard deviation of a cell as a share.
     pub noise: f64,

@@ -21,17 +21,19 @@ use ui::table::{Column, layout, wrap};
 pub(crate) struct TypeResult {
     /// The type as given by the user.
     volume: String,
-    /// The id of its volume.
+    /// The id of its volume; `null` where none was created.
     id: Option<String>,
+    /// Price of the volume for a month of 730 hours, in `currency`.
     price_per_month: f64,
+    /// Currency of the price.
     currency: String,
-    /// Means of the requested figures over the rounds; latencies in nanoseconds.
+    /// Means of the requested figures over the rounds: requests or bytes a second, latencies in nanoseconds.
     figures: BTreeMap<String, TypeMean>,
-    /// The objective; `None` where it was not measured.
+    /// The objective; `null` where it was not measured.
     objective: Option<TypeMean>,
     /// Requirements that it misses.
     missed: Vec<String>,
-    /// Runs in the ledger.
+    /// Ids of its runs in the ledger.
     runs: Vec<String>,
     /// Reasons to doubt the figures.
     doubts: Vec<String>,
@@ -43,8 +45,11 @@ pub(crate) struct TypeResult {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TypeMean {
+    /// The mean over the rounds.
     mean: f64,
+    /// The lower bound; `null` after a single round.
     low: Option<f64>,
+    /// The upper bound; `null` after a single round.
     high: Option<f64>,
 }
 
@@ -52,15 +57,21 @@ pub(crate) struct TypeMean {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct TypeComparison {
+    /// Id of the sweep, which its volumes carry as a tag.
     sweep: String,
+    /// Id of the instance that the volumes were attached to.
     instance: String,
+    /// Availability zone of the instance.
     zone: String,
+    /// The objective by which types are ranked, as on the command line.
     objective: String,
+    /// Number of rounds, in each of which every type is measured once.
     rounds: usize,
     /// True if all was measured.
     over: bool,
+    /// The types with their results, in the order of the command line.
     volumes: Vec<TypeResult>,
-    /// The best that meets the requirements.
+    /// The best type that meets the requirements; `null` where none does.
     best: Option<String>,
     /// Types not distinguishable from the best.
     as_good: Vec<String>,

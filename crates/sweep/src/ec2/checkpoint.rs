@@ -23,22 +23,22 @@ pub(crate) const DOCUMENT: &str = "sweep ec2";
 pub(crate) struct VolumeSpec {
     /// The type as given by the user, such as `gp3,iops=6000:100GiB`.
     pub text: String,
-    /// The type.
+    /// The volume type, such as `gp3`.
     pub kind: String,
-    /// Its size in GiB.
+    /// Size of the volume, in GiB.
     pub gib: u64,
-    /// Provisioned IOPS.
+    /// Provisioned IOPS; `null` where they are those of the type.
     pub iops: Option<u64>,
-    /// Provisioned MiB/s.
+    /// Provisioned MiB a second; `null` where they are those of the type.
     pub mibps: Option<u64>,
-    /// Price of an hour.
+    /// Price of an hour, in `currency`.
     pub per_hour: f64,
     /// Currency of the price.
     pub currency: String,
 }
 
 impl VolumeSpec {
-    /// Its size.
+    /// Size of the volume.
     pub(crate) fn size(&self) -> Bytes {
         Bytes::gib(self.gib)
     }
@@ -48,20 +48,20 @@ impl VolumeSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum VolumeStage {
-    /// Its creation may have been requested: it may or may not exist.
+    /// Creation of the volume may have been requested: it may or may not exist.
     Requested,
-    /// It was created.
+    /// The volume was created.
     Created,
-    /// It is deleted, or was never created.
+    /// The volume is deleted, or was never created.
     Gone,
 }
 
 /// A volume of the sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct VolumeState {
-    /// Its stage.
+    /// Stage of the volume.
     pub stage: VolumeStage,
-    /// Its id, once it is known.
+    /// Id of the volume; `None` until it is known.
     pub id: Option<String>,
 }
 
@@ -70,30 +70,30 @@ pub(crate) struct VolumeState {
 pub(crate) struct RoundMeasurement {
     /// Index of the type.
     pub spec: usize,
-    /// The round.
+    /// The round, from 0.
     pub round: usize,
     /// The run in the ledger; `None` where it failed.
     pub run: Option<RunId>,
-    /// Its figures.
+    /// Figures of the measurement; empty where it failed.
     pub figures: BTreeMap<Figure, Value>,
     /// Reasons to doubt it.
     pub doubts: Vec<String>,
-    /// The reason for which it failed.
+    /// Reason for which it failed; `None` where it was measured.
     pub failed: Option<String>,
 }
 
 /// A sweep of volume types.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TypeSweepCheckpoint {
-    /// Its name, which the volumes carry as a tag.
+    /// Id of the sweep, which its volumes carry as a tag.
     pub id: String,
     /// Start.
     pub started: Timestamp,
     /// The instance that the volumes are attached to.
     pub instance: String,
-    /// Its availability zone.
+    /// Availability zone of the instance.
     pub zone: String,
-    /// Its region, where it follows from the zone.
+    /// Region of the instance; `None` where it does not follow from the zone.
     pub region: Option<String>,
     /// The types.
     pub specs: Vec<VolumeSpec>,
@@ -107,7 +107,7 @@ pub(crate) struct TypeSweepCheckpoint {
     pub rounds: usize,
     /// Measurements, in order of time.
     pub cells: Vec<RoundMeasurement>,
-    /// True if it was ended before all was measured.
+    /// True if the sweep was ended before all was measured.
     pub given_up: bool,
 }
 

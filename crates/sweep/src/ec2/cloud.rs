@@ -251,7 +251,7 @@ pub(crate) fn is_of(volume: &EbsVolume, sweep: &str) -> bool {
     volume.tags.get(TAG).is_some_and(|value| value == sweep)
 }
 
-/// True if it is deleted or being deleted: EC2 lists such volumes for a while.
+/// True if a volume is deleted or being deleted: EC2 lists such volumes for a while.
 pub(crate) fn is_gone(volume: &EbsVolume) -> bool {
     matches!(volume.state.as_deref(), Some("deleting" | "deleted"))
 }

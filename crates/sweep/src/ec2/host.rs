@@ -28,7 +28,7 @@ use ui::exit::{ExitClass as _, Failure, sentence};
 /// Size of a write.
 const WRITE_SIZE: usize = 1 << 20;
 
-/// This host.
+/// This host, as it fills and measures volumes.
 pub(crate) struct HostBench<'a> {
     pub(crate) args: &'a SweepArgs,
     pub(crate) phases: Vec<String>,

@@ -193,13 +193,21 @@ impl TypeSweepPlan {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct PlanDocument<'a> {
+    /// Always true: nothing was created.
     dry_run: bool,
+    /// Id of the instance that the volumes would be attached to.
     instance: &'a str,
+    /// Availability zone of the instance.
     zone: &'a str,
+    /// The types that would be compared, a volume each.
     volumes: &'a [VolumeSpec],
+    /// Estimated duration, in seconds.
     seconds: f64,
+    /// Estimated cost of the volumes for that long, in `currency`.
     cost: f64,
+    /// Cost of all volumes for an hour, in `currency`.
     cost_per_hour: f64,
+    /// Currency of the prices.
     currency: &'a str,
 }
 
@@ -226,7 +234,7 @@ fn spec(volume: &BoughtVolumes) -> VolumeSpec {
     }
 }
 
-/// Checks that it is one volume, of a size that EC2 sells.
+/// Checks that a specification is of one volume, of a size that EC2 sells.
 fn alone(volume: &BoughtVolumes, spec: &VolumeSpec) -> Result<(), String> {
     if volume.count() != 1 {
         return Err(format!(

@@ -5,10 +5,10 @@ use crate::views::sentences::{figure_title, further_figures, plus_minus, rank, v
 use crate::views::units::{FigureUnit, outcome_label, share, share_interval};
 use crate::{Factor, LayoutOutcome, LayoutResult, Objective};
 
-/// One layout.
+/// A row of the table: a layout.
 pub(super) struct LayoutLine {
     pub(super) rank: usize,
-    /// Its settings of the factors that vary.
+    /// Settings of the factors that vary.
     pub(super) settings: Vec<String>,
     pub(super) value: String,
     pub(super) plus_minus: String,

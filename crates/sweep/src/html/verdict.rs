@@ -21,7 +21,7 @@ pub(super) struct VerdictView {
     /// Reasons to doubt the result.
     pub(super) doubts: Vec<String>,
     pub(super) outs: Vec<String>,
-    /// Command that resumes it where it is not over.
+    /// Command that resumes the sweep; `None` where it is over.
     pub(super) resume: Option<String>,
     /// Common part of all layouts.
     pub(super) alike: String,

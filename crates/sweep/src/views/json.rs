@@ -1,5 +1,5 @@
-//! One JSON document a sweep. Its keys are read by other programs: none is renamed or retyped
-//! without raising [`SCHEMA`].
+//! The JSON document of a sweep. Its keys are read by other programs: none is renamed or retyped without raising
+//! [`SCHEMA`].
 
 use std::collections::BTreeMap;
 
@@ -35,39 +35,61 @@ pub(crate) fn document(
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct SweepDocument<'a> {
+    /// Version of the document's form.
     schema: u32,
+    /// Always `sweep`.
     command: &'static str,
     /// The version that measured.
     disksmith: &'a str,
+    /// Id of the sweep.
     sweep: &'a RunId,
+    /// Time of its first start.
     started: Timestamp,
+    /// Number of starts: one, and one more for each time that it was resumed.
     starts: usize,
-    /// Time of all starts, in seconds.
+    /// Running time over all starts, in seconds.
     ran_s: f64,
+    /// The command line that began it, a word each.
     command_line: &'a [String],
+    /// The host that measured.
     machine: MachineDocument<'a>,
+    /// Settings of the sweep.
     settings: SettingsDocument<'a>,
+    /// The layouts, in the order of the plan; other keys refer to one by its index in this list.
     layouts: Vec<LayoutDocument<'a>>,
+    /// Indices of the layouts, the best first.
     ranking: Vec<usize>,
-    /// The layout that every block measures, which shows drift.
+    /// Index of the layout that every block measures, which shows drift.
     baseline: usize,
+    /// Measurements, in order of time.
     cells: Vec<CellDocument<'a>>,
+    /// Index of the best layout, also before the sweep is over; `null` where none is known.
     winner: Option<usize>,
+    /// Indices of the layouts that are not distinguishable from the winner, the best first.
     ties: &'a [usize],
+    /// The best layout for each number of lost disks that is survived, from `settings.survives` to 2.
     survivors: Vec<SurvivorDocument<'a>>,
-    /// The Pareto frontier.
+    /// Indices of the layouts on the Pareto frontier of cost, speed and redundancy, the fastest first; empty without
+    /// prices.
     frontier: &'a [usize],
     /// True if all measurements are done.
     over: bool,
-    /// The command that resumes the sweep.
+    /// The command that resumes the sweep; `null` where it is over or was abandoned.
     resume: Option<String>,
+    /// Drift of the baseline over the sweep; `null` before it was measured twice.
     drift: Option<DriftDocument<'a>>,
+    /// Effects of single settings, all else equal.
     effects: Vec<EffectDocument<'a>>,
+    /// Rates by the number of members, a curve for each combination of the other settings that was measured with at
+    /// least two numbers.
     curves: Vec<CurveDocument<'a>>,
+    /// Rates of the disks without an array; `null` where they were not probed.
     probe: Option<ProbeDocument<'a>>,
+    /// Settings that could not be measured on this host.
     left_out: &'a [ExcludedSetting],
     /// Conclusions as sentences.
     answers: &'a [String],
+    /// Reasons to doubt the conclusions, as sentences.
     doubts: &'a [String],
     /// The commands that build the winner.
     commands: &'a [String],
@@ -119,12 +141,15 @@ impl<'a> SweepDocument<'a> {
     }
 }
 
-/// The best that survives a number of lost disks, by its index.
+/// The best layout that survives the loss of a number of disks, whichever they are.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SurvivorDocument<'a> {
+    /// Number of lost disks.
     losses: usize,
+    /// Index of the layout; `null` where no measured layout survives so many.
     winner: Option<usize>,
+    /// Indices of the layouts that are not distinguishable from it.
     ties: &'a [usize],
 }
 
@@ -142,38 +167,56 @@ impl<'a> SurvivorDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SettingsDocument<'a> {
+    /// The disks, in the order in which layouts take them.
     devices: Vec<VolumeDocument<'a>>,
-    /// The objective by which layouts are ranked.
+    /// The objective by which layouts are ranked, as on the command line.
     objective: String,
+    /// Unit of the objective: `per_s` (requests), `bytes_per_s`, `ns`, `per_s_per_dollar`, `bytes_per_s_per_dollar`
+    /// or `dollars_per_month`.
     unit: &'static str,
+    /// Requirements that a layout must meet.
     requires: Vec<RequirementDocument<'a>>,
     /// Number of lost disks that a layout must survive.
     survives: usize,
+    /// The phases that are measured, by name.
     phases: &'a [String],
+    /// The workload of `--workload`; `null` where a suite or a trace is measured.
     workload: Option<&'a str>,
-    /// Path of the trace that is replayed in place of a suite.
+    /// Path of the trace that is replayed in place of a suite; `null` without one.
     replay: Option<String>,
-    /// Longest time of a phase.
+    /// Longest time of a phase, in seconds.
     seconds: f64,
+    /// A phase ends when the 95 % interval of its IOPS is within this share of the mean; 0 never ends it early.
     precision: f64,
+    /// Size of the test file, the same on every layout.
     size_bytes: Bytes,
+    /// Threads that issue I/O; `null` leaves those of each phase.
     threads: Option<u32>,
+    /// Requests in flight of each thread; `null` leaves those of each phase.
     depth: Option<u32>,
+    /// Maximum number of blocks in which a layout is measured.
     blocks: usize,
     /// Share by which two layouts may differ and tie.
     tie: f64,
     /// True if no layout is dropped early.
     full: bool,
+    /// Seed of the random order of measurements.
     seed: u64,
+    /// Prices of `--price`; `null` without it.
     prices: &'a Option<Prices>,
 }
 
+/// A disk of the sweep.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct VolumeDocument<'a> {
+    /// Path as given by the user.
     path: String,
+    /// Serial number, on EBS the volume's id; `null` where the kernel shows none.
     serial: Option<&'a str>,
+    /// Model; `null` where the kernel shows none.
     model: Option<&'a str>,
+    /// Size of the disk.
     size_bytes: Bytes,
 }
 
@@ -181,9 +224,13 @@ struct VolumeDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RequirementDocument<'a> {
+    /// The figure that is compared.
     figure: &'a Figure,
+    /// Comparison: `<`, `<=`, `>` or `>=`.
     side: &'static str,
+    /// Threshold, in `unit`.
     bar: f64,
+    /// Unit of the threshold: `per_s` (requests), `bytes_per_s` or `ns`.
     unit: &'static str,
 }
 
@@ -228,31 +275,44 @@ impl<'a> SettingsDocument<'a> {
     }
 }
 
-/// A layout and, where it has a row, its conclusions.
+/// A layout with its results. Keys of results are `null`, and maps empty, where it has none.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LayoutDocument<'a> {
+    /// Index of the layout.
     index: usize,
+    /// Name as in tables: `RAID 10 of 8, 256 KiB, xfs, mq-deadline`.
     name: String,
+    /// RAID level, such as `10`; `null` for a single disk.
     level: Option<&'static str>,
+    /// Number of members.
     members: usize,
-    /// Layout of the copies of RAID 10.
+    /// Layout of the copies of RAID 10; `null` at other levels.
     layout: Option<&'static str>,
+    /// Chunk size; `null` where the level has none.
     chunk_bytes: Option<Bytes>,
+    /// File system.
     fs: &'a Fs,
+    /// I/O scheduler of the members; `null` leaves what they have.
     scheduler: Option<&'a str>,
-    /// Number of lost disks that it survives.
+    /// Number of lost disks that it survives, whichever they are.
     survives: Option<usize>,
+    /// Usable capacity.
     capacity_bytes: Option<Bytes>,
     /// Number of blocks in which it was measured.
     blocks: usize,
+    /// Outcome: `best`, `tie`, `behind` (worse, and measured in all blocks), `dropped` (worse, and not measured
+    /// further), `missed` (misses a requirement), `failed` or `open` (not decided yet).
     standing: Option<&'static str>,
+    /// Reason for the outcome, as a clause.
     why: Option<&'a str>,
+    /// Value of the objective; `null` where it was not measured.
     objective: Option<FigureDocument>,
-    /// Its objective over that of the winner.
+    /// The objective as a ratio to the winner's, over the blocks that measured both; `null` for the winner.
     of_winner: Option<Value>,
-    /// Figures by their names on the command line.
+    /// Figures over all blocks, by their names on the command line.
     figures: BTreeMap<String, FigureDocument>,
+    /// Cost; `null` without prices.
     cost: Option<CostDocument>,
 }
 
@@ -288,10 +348,13 @@ impl<'a> LayoutDocument<'a> {
     }
 }
 
+/// Cost of a layout, in the currency of the prices.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CostDocument {
+    /// Cost of a month.
     per_month: f64,
+    /// The objective's rate divided by the cost of a month; `null` where the objective is no rate.
     rate_per_dollar: Option<f64>,
 }
 
@@ -308,9 +371,14 @@ impl CostDocument {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FigureDocument {
+    /// The mean, in `unit`.
     mean: f64,
+    /// Lower bound of the interval; `null` where there is none.
     low: Option<f64>,
+    /// Upper bound of the interval; `null` where there is none.
     high: Option<f64>,
+    /// Unit: `per_s` (requests), `bytes_per_s`, `ns`, `per_s_per_dollar`, `bytes_per_s_per_dollar` or
+    /// `dollars_per_month`.
     unit: &'static str,
 }
 
@@ -334,21 +402,30 @@ fn figures(figures: &BTreeMap<Figure, Value>) -> BTreeMap<String, FigureDocument
     figures.iter().map(named).collect()
 }
 
-/// A measurement. It has either a run with its figures, or the reason why it failed.
+/// A measurement: a layout that was built and measured once. It has either a run with its figures, or the reason why
+/// it failed.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CellDocument<'a> {
+    /// The block, from 0.
     block: usize,
+    /// Index of the layout.
     layout: usize,
+    /// True if this is a measurement of the baseline.
     baseline: bool,
-    /// Start, in seconds from the start of the sweep.
+    /// Start, in seconds of the running time of the sweep.
     began_s: f64,
+    /// Time that the phases took, in seconds.
     measured_s: f64,
-    /// Time including building and taking down.
+    /// Time including building and taking down, in seconds.
     took_s: f64,
+    /// Id of the run in the ledger; `null` where it failed.
     run: Option<&'a RunId>,
+    /// Figures by their names on the command line; empty where it failed.
     figures: BTreeMap<String, FigureDocument>,
+    /// Codes of the findings that make the run doubtful or invalid.
     doubts: &'a [String],
+    /// Reason why the layout could not be built or measured, as a sentence; `null` where it was measured.
     failed: Option<&'a str>,
 }
 
@@ -381,16 +458,24 @@ impl<'a> CellDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DriftDocument<'a> {
+    /// Measurements of the baseline, in order of time.
     points: Vec<DriftPointDocument>,
+    /// Change from the first to the last by a fitted line, as a share: 0.03 is a rise of 3 %; `null` before there are
+    /// three.
     change: &'a Option<Value>,
+    /// Largest change from one measurement to the next, as a share of the earlier.
     jump: f64,
+    /// The drift as a sentence.
     text: &'a str,
 }
 
+/// A measurement of the baseline.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct DriftPointDocument {
+    /// Start, in seconds of the running time of the sweep.
     began_s: f64,
+    /// Figure that ranks the layouts: requests or bytes a second, or nanoseconds.
     value: f64,
 }
 
@@ -407,19 +492,27 @@ impl<'a> DriftDocument<'a> {
     }
 }
 
-/// Effect of a setting instead of another, all else equal.
+/// Effect of one setting instead of another on the figure that ranks the layouts, all else equal.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct EffectDocument<'a> {
+    /// The property that differs.
     factor: &'a Factor,
+    /// The reference setting, as text.
     from: &'a str,
+    /// The setting that is compared with it.
     to: &'a str,
-    /// Number of pairs of layouts that differ in this factor alone.
+    /// Number of pairs of layouts that differ in this property alone.
     pairs: usize,
+    /// Figure with `to` divided by figure with `from`, over all pairs.
     ratio: &'a Value,
+    /// Smallest ratio of a pair.
     least_ratio: f64,
+    /// Largest ratio of a pair.
     greatest_ratio: f64,
+    /// True if the interval of the ratio excludes 1.
     shown: bool,
+    /// The effect as a sentence.
     text: &'a str,
 }
 
@@ -439,20 +532,26 @@ impl<'a> EffectDocument<'a> {
     }
 }
 
-/// Objective by the number of members.
+/// Rate by the number of members, all else equal.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CurveDocument<'a> {
+    /// Common part of its layouts: `RAID 10, 256 KiB, xfs`.
     label: &'a str,
+    /// Points by the number of members, ascending.
     points: Vec<PointDocument<'a>>,
 }
 
+/// A point of a curve.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PointDocument<'a> {
+    /// Number of members.
     members: usize,
+    /// Rate in an average block: requests a second, or bytes a second where the objective is bytes.
     value: &'a Value,
-    /// Rate of this many members if none limited another.
+    /// Rate of this many members if none limited another, in requests a second; `null` where the disks were not
+    /// probed.
     ideal: Option<f64>,
 }
 
@@ -470,12 +569,15 @@ impl<'a> CurveDocument<'a> {
     }
 }
 
-/// Rates of each disk alone, and of all at once.
+/// Rates of the disks without an array.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ProbeDocument<'a> {
+    /// The phase whose workload was used.
     phase: &'a str,
+    /// Requests a second of each disk alone, in the order of `settings.devices`.
     alone_per_s: &'a [Value],
+    /// Requests a second of each disk while all were probed at once, in the same order.
     together_per_s: &'a [Value],
 }
 

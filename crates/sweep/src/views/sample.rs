@@ -222,7 +222,7 @@ fn volume((nth, letter): (usize, char)) -> SweptVolume {
     }
 }
 
-/// All valid combinations.
+/// Layouts of all valid combinations.
 fn layouts(factors: &Factors<'_>) -> Vec<Layout> {
     let mut layouts = Vec::new();
     for &level in factors.levels {
@@ -288,7 +288,7 @@ fn truth(layout: &Layout) -> f64 {
     below.min(INSTANCE) * chunk * fs * scheduler
 }
 
-/// One cell for each layout and block, with the baseline between the blocks. Slow layouts are measured once.
+/// Adds one cell for each layout and block, with the baseline between the blocks. Slow layouts are measured once.
 fn measure(record: &mut SweepRecord) {
     let best = record.layouts.iter().map(truth).fold(0.0, f64::max);
     let mut cells = Vec::new();

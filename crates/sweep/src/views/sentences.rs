@@ -35,7 +35,7 @@ pub(crate) fn rank(decision: &SweepDecision, layout: usize) -> Option<usize> {
     Some(place + 1)
 }
 
-/// The devices: `/dev/sdf … /dev/sdm (8 × 100 GiB, Amazon Elastic RaceBlock Store)`.
+/// The devices: `/dev/sdf … /dev/sdm (8 × 100 GiB, Amazon Elastic Block Store)`.
 pub(crate) fn devices(settings: &SweepSettings) -> String {
     let devices = &settings.devices;
     let paths: Vec<String> = devices

@@ -142,7 +142,7 @@ fn table(record: &SweepRecord, decision: &SweepDecision, columns: usize) -> Stri
     layout(&titles, &rows, columns)
 }
 
-/// All columns. The factors, the objective and the outcome are never dropped.
+/// Columns of the table. The factors, the objective and the outcome are never dropped.
 fn fields(record: &SweepRecord) -> Vec<Field<'_>> {
     let settings = &record.settings;
     let unit = FigureUnit::of_objective(&settings.objective);

@@ -47,7 +47,7 @@ impl FigureUnit {
         }
     }
 
-    /// Its name in the title of a column or after a number.
+    /// Name of the unit in the title of a column or after a number.
     pub(crate) fn name(self) -> &'static str {
         match self {
             FigureUnit::Iops => "IOPS",
@@ -59,7 +59,7 @@ impl FigureUnit {
         }
     }
 
-    /// Its code in JSON, where values are not converted.
+    /// Code of the unit in JSON, where values are not converted.
     pub(crate) fn code(self) -> &'static str {
         match self {
             FigureUnit::Iops => "per_s",
@@ -71,7 +71,7 @@ impl FigureUnit {
         }
     }
 
-    /// True if less of it is better.
+    /// True if less of a figure in this unit is better.
     pub(crate) fn less_is_better(self) -> bool {
         matches!(self, FigureUnit::Time | FigureUnit::Dollars)
     }

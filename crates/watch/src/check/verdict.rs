@@ -1,4 +1,4 @@
-//! Verdict of a check: figures against their bounds, findings, and gaps.
+//! Verdict of a check, from figures against their bounds, findings, and gaps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ impl Status {
     }
 }
 
-/// The mean of what is known in some of the intervals.
+/// Mean of the known values over some of the intervals.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     sum: f64,
@@ -58,13 +58,13 @@ impl Mean {
     }
 }
 
-/// A device over the intervals.
+/// Sums of a device over the intervals.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     iops: Mean,
     busy: Mean,
     in_flight: Mean,
-    /// Requests whose time is known, and what they took together, in seconds.
+    /// Number of requests whose time is known, and the sum of their times, in seconds.
     timed: f64,
     waited: f64,
 }
@@ -81,8 +81,7 @@ impl Sums {
         }
     }
 
-    /// The mean time of a request in seconds. A disk that nobody asks lets nobody wait; of one whose
-    /// requests the kernel does not time, nothing is known.
+    /// Mean latency in seconds: 0 for a disk without requests; `None` where the kernel does not time its requests.
     fn wait(&self) -> Option<f64> {
         match self.iops.value() {
             _ if self.timed > 0.0 => Some(self.waited / self.timed),
@@ -96,10 +95,10 @@ impl Sums {
 #[derive(Debug, Default)]
 pub(super) struct Observations {
     devices: BTreeMap<String, Sums>,
-    /// By their numbers.
+    /// Events by their numbers.
     pub(super) events: BTreeMap<u64, WatchEvent>,
     pressure: Mean,
-    /// Devices that are named and were never there.
+    /// Named devices that were never there.
     pub(super) missing: Vec<String>,
 }
 
@@ -108,14 +107,14 @@ struct Figure {
     /// The device's name; `None` of a figure of the host.
     device: Option<String>,
     metric: Metric,
-    /// `None` where the kernel does not tell it.
+    /// Value of the figure; `None` where the kernel does not report it.
     value: Option<f64>,
     warning: Option<Range>,
     critical: Option<Range>,
 }
 
 impl Observations {
-    /// Takes an interval; of `all` devices, those that do not work themselves are left out.
+    /// Adds an interval. Where `all` devices are checked, partitions, loop devices and memory are left out.
     pub(super) fn add(&mut self, sample: &Sample, all: bool) {
         let seconds = sample.length.as_secs_f64();
         let stalled = sample.host.pressure.and_then(|one| one.some.stalled);
@@ -156,7 +155,7 @@ impl Observations {
         figures
     }
 
-    /// Reasons for which this is no answer, or not to everything asked.
+    /// Reasons for which this is no answer, or only an answer in part.
     fn gaps(&self, figures: &[Figure]) -> Vec<(Status, String)> {
         let mut gaps: Vec<String> = Vec::new();
         if self.devices.is_empty() && self.missing.is_empty() {
@@ -184,7 +183,7 @@ impl Observations {
         self.devices.contains_key(name)
     }
 
-    /// The status and the text: a line, and with `details` one more for each device.
+    /// Returns the status and the text: a line, and with `details` one more for each device.
     pub(super) fn judge(
         &self,
         warning: &Thresholds,
@@ -239,7 +238,7 @@ impl Figure {
         self.warning.is_some() || self.critical.is_some()
     }
 
-    /// Such as `await 0.3ms`.
+    /// The figure in words: `await 0.3ms`.
     fn shown(&self) -> String {
         let value = self.value.map_or_else(
             || "unknown".to_owned(),
@@ -267,7 +266,7 @@ impl Figure {
         Some((status, text))
     }
 
-    /// `'label'=value[unit];[warning];[critical];[least];[most]`; the value is `U` where it is not
+    /// Performance data: `'label'=value[unit];[warning];[critical];[least];[most]`; the value is `U` where it is not
     /// known.
     fn data(&self) -> String {
         let range =
@@ -289,7 +288,7 @@ impl Figure {
     }
 }
 
-/// Enough digits for a microsecond.
+/// Rounds a value to digits that are enough for a microsecond.
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }

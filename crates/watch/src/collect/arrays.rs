@@ -1,5 +1,4 @@
-//! The arrays of software RAID: what they do now from `/proc/mdstat`, what changes seldom from
-//! sysfs.
+//! The arrays of software RAID: their progress from `/proc/mdstat`, and what changes rarely from sysfs.
 
 use std::collections::HashMap;
 
@@ -11,7 +10,7 @@ use record::sample::{ArraySample, Member, SyncAction};
 
 use super::roster::Roster;
 
-/// Errors and mismatches are counted in sysfs, a file for each member, and read this often.
+/// Longest time between two readings of errors and mismatches, which sysfs has in a file for each member.
 const FRESH: Nanos = Nanos::from_secs(10);
 
 /// The arrays of the host.
@@ -30,7 +29,7 @@ struct Details {
 }
 
 impl Arrays {
-    /// Opens what the kernel says of arrays, if it has any.
+    /// Opens the kernel's list of arrays, if it has one.
     pub(super) fn open(root: &Root) -> Arrays {
         Arrays {
             file: MdStat::open(root).ok(),
@@ -41,7 +40,7 @@ impl Arrays {
         }
     }
 
-    /// Looks what the arrays do now; tells whether anything but their progress changed.
+    /// Reads the state of the arrays. True if anything but their progress changed.
     pub(super) fn poll(&mut self) -> bool {
         let Some(file) = &mut self.file else {
             return false;
@@ -63,7 +62,7 @@ impl Arrays {
         !same
     }
 
-    /// Reads sysfs again where that was long ago, or the arrays changed.
+    /// Reads sysfs again where the last reading is old, or the arrays changed.
     pub(super) fn keep_fresh(&mut self, now: Nanos, root: &Root, devices: &Devices) {
         let old = self.last.is_none_or(|last| now - last >= FRESH);
         if !self.lines.is_empty() && (old || self.is_due) {
@@ -72,7 +71,7 @@ impl Arrays {
         }
     }
 
-    /// Reads again what sysfs says of the arrays.
+    /// Reads the arrays' facts from sysfs again.
     pub(super) fn refresh(&mut self, root: &Root, devices: &Devices) {
         if self.file.is_none() {
             // md may be loaded only when the first array is built.
@@ -95,7 +94,7 @@ impl Arrays {
             .collect();
     }
 
-    /// The state of an array; `None` of what is none.
+    /// State of an array; `None` where the device is none.
     pub(super) fn sample(&self, name: &str, roster: &Roster) -> Option<ArraySample> {
         let line = self.lines.iter().find(|line| line.name == name)?;
         let details = self.details.get(name);
@@ -115,7 +114,7 @@ impl Arrays {
     }
 }
 
-/// Number of members that are missing. md does not count them at levels that cannot do without one, and says
+/// Number of members that are missing. At levels that cannot do without a member md does not count them, and reports
 /// only that the array is broken.
 fn degraded(line: &ArrayLine, array: Option<&md::Array>) -> Option<u32> {
     let counted = line
@@ -128,7 +127,7 @@ fn degraded(line: &ArrayLine, array: Option<&md::Array>) -> Option<u32> {
     }
 }
 
-/// `/proc/mdstat` knows what is being done now, and calls a repair a resync; sysfs knows better, but
+/// Sync action of an array. `/proc/mdstat` has the present one, and calls a repair a resync; sysfs is more exact, but
 /// was read a while ago.
 fn action(line: &ArrayLine, array: Option<&md::Array>) -> Option<SyncAction> {
     let known = array.and_then(|array| SyncAction::from_name(array.action.as_deref()?));

@@ -6,10 +6,11 @@ use record::Nanos;
 use record::sample::{Gap, SampleTime};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// The clocks are read one after the other, and the time of day is slewed; less is no jump.
+/// Least step of the time of day that is taken for a jump: the clocks are read one after the other, and the time of
+/// day is slewed.
 const JUMP: Nanos = Nanos::from_secs(1);
 
-/// The clocks at one moment.
+/// Reading of the clocks at a moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClockReading {
     /// The time of day.
@@ -21,7 +22,7 @@ pub(super) struct ClockReading {
 }
 
 impl ClockReading {
-    /// The clocks of now.
+    /// Reads the clocks.
     pub(super) fn now() -> ClockReading {
         ClockReading {
             wall: Timestamp::now(),
@@ -40,11 +41,11 @@ fn nanos(time: Timespec) -> Nanos {
 /// Time between two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ReadingInterval {
-    /// Its end.
+    /// End of the interval.
     pub(super) at: SampleTime,
     /// Length without sleep; zero for the first reading.
     pub(super) length: Nanos,
-    /// Sleep, or a time of day that was set, within it.
+    /// Gap within the interval: the machine slept, or the time of day was set.
     pub(super) gap: Option<Gap>,
 }
 
@@ -56,7 +57,7 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// Goes on to a reading. `None` when less than `least` has passed.
+    /// Moves on to a reading. `None` when less than `least` has passed.
     pub(super) fn advance(&mut self, now: ClockReading, least: Nanos) -> Option<ReadingInterval> {
         let Some(last) = self.last else {
             self.last = Some(now);
@@ -109,7 +110,7 @@ mod tests {
         }
     }
 
-    /// The second of two readings.
+    /// Interval to the second of two readings.
     fn after(wall: i64, monotonic: u64, boot: u64) -> ReadingInterval {
         let mut timeline = Timeline::default();
         let first = timeline.advance(reading(0, 500, 600), Nanos(1)).unwrap();

@@ -17,7 +17,7 @@ use record::sample::{
 
 use super::processors::Processors;
 
-/// The readers of what there is.
+/// Readers of the files that the kernel has.
 pub(super) struct Host {
     pressure: Option<PressureReader>,
     before: Option<[Duration; 2]>,
@@ -31,11 +31,11 @@ pub(super) struct Host {
     limits: HashMap<LimitKey, pulse::GroupLimit>,
 }
 
-/// A limit: of which group, on which device, of what.
+/// Key of a limit: its group, its device, and its kind.
 type LimitKey = (Arc<str>, DeviceNumber, LimitKind);
 
 impl Host {
-    /// Opens what there is; why something is not goes into the notes.
+    /// Opens the files that there are; the reason why one is missing goes into the notes.
     pub(super) fn open(root: &Root, notes: &mut Vec<String>) -> Host {
         let mut missing = |what: &str, error: linux::Error| {
             notes.push(format!("{what} not shown: {error}"));
@@ -64,7 +64,7 @@ impl Host {
         }
     }
 
-    /// The host in an interval. A file that cannot be read any more says nothing.
+    /// Reads the host's figures in an interval. A file that can no longer be read is left out.
     pub(super) fn poll(&mut self, length: Nanos, notes: &mut Vec<String>) -> HostSample {
         let seconds = length.as_secs_f64();
         HostSample {

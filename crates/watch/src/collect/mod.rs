@@ -1,4 +1,4 @@
-//! The collector: the kernel's counters twice, and what happened between.
+//! The collector, which reads the kernel's counters twice and makes a sample of the difference.
 
 mod arrays;
 mod clock;
@@ -28,10 +28,10 @@ use requests::Requests;
 use roster::{DeviceReading, Roster};
 use vendor::Vendor;
 
-/// A shorter interval says nothing: a counter of milliseconds moves in whole ones.
+/// Shortest interval: counters of milliseconds move in whole ones.
 const LEAST: Duration = Duration::from_millis(10);
 
-/// Reads the kernel's counters and says what happened since the last time.
+/// Reads the kernel's counters, and makes samples of their differences.
 pub(crate) struct Collector {
     root: Root,
     counters: AllCounters,
@@ -69,7 +69,8 @@ impl Collector {
         })
     }
 
-    /// Also times the requests of the devices of these names and of what they lie on, or of all where none is named.
+    /// Traces the requests of the devices of these names and of those that they lie on, or of all where none is
+    /// named.
     ///
     /// # Errors
     /// When the kernel does not let us trace.
@@ -79,8 +80,8 @@ impl Collector {
         Ok(())
     }
 
-    /// Sample since the last call. `None` at the first, from which the next counts, and when
-    /// no time has passed.
+    /// Takes a sample since the last call. `None` at the first call, from which the next counts, and when no time has
+    /// passed.
     ///
     /// # Errors
     /// When the counters cannot be read any more.
@@ -158,7 +159,7 @@ impl Collector {
         !self.roster.devices_of_vendors().is_empty()
     }
 
-    /// The host.
+    /// Facts about the host as the source of samples.
     pub(crate) fn source(&self) -> SampleSource {
         let facts = machine::facts(&self.root, None, None);
         SampleSource {

@@ -12,23 +12,24 @@ use record::{Bytes, Nanos};
 
 /// Number of processes that a sample names.
 const MOST: usize = 10;
-/// Reading the counters of thousands of processes takes a while; one part in so many of the time may go on that.
+/// Part of the time, as one in so many, that may be spent on reading counters: with thousands of processes that takes
+/// a while.
 const SHARE: u32 = 50;
 
-/// The counters at the last poll.
+/// Counters at the last poll.
 pub(super) struct Processes {
     root: Root,
     last: Option<(Nanos, HashMap<u32, ProcessIo>)>,
-    /// Processes of the threads that issued requests since.
+    /// Requests of each thread since the last poll.
     requests: HashMap<u32, u64>,
-    /// Threads whose process is known, and names of processes that may have ended.
+    /// Process of each known thread, and the names of processes, which may have ended.
     known: HashMap<u32, u32>,
     names: HashMap<u32, Arc<str>>,
     next: Instant,
 }
 
 impl Processes {
-    /// Knows no counters yet.
+    /// A reader without earlier counters.
     pub(super) fn new(root: &Root) -> Processes {
         Processes {
             root: root.clone(),
@@ -40,8 +41,8 @@ impl Processes {
         }
     }
 
-    /// The processes that did most since the last poll, and the time since that: nothing, where that was a short
-    /// time ago for the time that it took.
+    /// The processes that did most I/O since the last poll, and the time since that. Nothing where the last poll was
+    /// too short a time ago, compared with the time that it took.
     pub(super) fn poll(
         &mut self,
         threads: HashMap<u32, u64>,

@@ -7,20 +7,20 @@ use record::sample::{CpuShares, Fraction};
 /// Ticks by use: user, nice, system, idle, iowait, irq, softirq, steal. Time of guests is within that of users.
 type Ticks = [u64; 8];
 
-/// The reader, with what it read last.
+/// Reader of `/proc/stat`, with the last reading.
 pub(super) struct Processors {
     file: PolledFile,
     before: Option<Ticks>,
 }
 
 impl Processors {
-    /// Opens the kernel's file; `None` where it shows none.
+    /// Opens `/proc/stat`; `None` where it cannot be read.
     pub(super) fn open(root: &Root) -> Option<Processors> {
         let file = PolledFile::open(&root.proc.join("stat")).ok()?;
         Some(Processors { file, before: None })
     }
 
-    /// The shares since the last call.
+    /// Reads the shares since the last call.
     pub(super) fn poll(&mut self) -> Option<CpuShares> {
         let now = ticks(self.file.read().ok()?)?;
         shares(&self.before.replace(now)?, &now)
@@ -37,7 +37,7 @@ fn ticks(text: &[u8]) -> Option<Ticks> {
     Some(ticks)
 }
 
-/// Shares of the time between; `None` where no tick has passed.
+/// Shares of the time between two readings; `None` where no tick has passed.
 fn shares(before: &Ticks, now: &Ticks) -> Option<CpuShares> {
     // A counter of idle time may go back by a little.
     let passed: Vec<f64> = now

@@ -8,8 +8,8 @@ use record::{Bytes, Nanos};
 
 use super::roster::DeviceReading;
 
-/// Some kernels count a request of a stacked device as done before it began, and show what is in
-/// flight then as a small number below zero.
+/// Counts in flight from here on are small numbers below zero: some kernels count a request of a stacked device as
+/// done before it began.
 const BELOW_ZERO: u64 = 1 << 31;
 
 /// The sample of a device.
@@ -25,7 +25,7 @@ pub(super) fn sample(device: Arc<Device>, seen: &DeviceReading, seconds: f64) ->
     sample
 }
 
-/// Arrays did not measure time on kernels before 5.14: their counters of it stay at zero.
+/// True if the counters measure time. Of arrays they do not before Linux 5.14: they stay at zero.
 fn has_clock(kind: DeviceKind, stats: &DiskStats) -> bool {
     let stacked = matches!(kind, DeviceKind::Array | DeviceKind::Mapper);
     !stacked || stats.busy_ms > 0 || stats.weighted_ms > 0 || stats.reads + stats.writes == 0

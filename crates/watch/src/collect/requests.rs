@@ -42,7 +42,7 @@ struct IntervalRequests {
 }
 
 impl IntervalRequests {
-    /// Takes the events over that are there.
+    /// Takes over the events that have come.
     fn poll(&mut self) {
         if self.failed.is_some() {
             return;
@@ -83,7 +83,7 @@ fn place(op: Op) -> usize {
 }
 
 impl Requests {
-    /// Begins to trace; which devices, [`trace`](Requests::trace) tells.
+    /// Begins to trace. [`trace`](Requests::trace) sets the devices.
     pub(super) fn start(root: &Root) -> Result<Requests, TracefsError> {
         let taken = Arc::new(Mutex::new(IntervalRequests {
             live: Live::open(root)?,
@@ -111,7 +111,7 @@ impl Requests {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Traces the devices of these names and what they lie on from now on, or all where none is named.
+    /// Sets the devices to trace: those of these names and those that they lie on, or all where none is named.
     pub(super) fn trace(
         &self,
         root: &Root,
@@ -127,7 +127,7 @@ impl Requests {
         self.taken().live.trace(root, devices, wanted)
     }
 
-    /// Adds to a sample what was seen since the last one.
+    /// Adds to a sample the requests that were seen since the last one.
     pub(super) fn add_to(&mut self, sample: &mut Sample, notes: &mut Vec<String>) {
         let shared = Arc::clone(&self.taken);
         let mut taken = shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -163,7 +163,7 @@ impl Requests {
 }
 
 impl Drop for Requests {
-    /// The kernel's instance goes with the thread that reads it.
+    /// Ends the thread, and with it the kernel's tracing instance.
     fn drop(&mut self) {
         if let Some((end, thread)) = self.thread.take() {
             drop(end);

@@ -13,18 +13,18 @@ use record::sample::{Device, DeviceId, DeviceKind, DeviceNumber, SampleTime, dis
 
 /// Longest time between two readings of sysfs, since members come and go silently.
 const FRESH: Nanos = Nanos::from_secs(60);
-/// Reading all of it takes a while on a host of thousands of devices; one part in so many of the
-/// time may go on that.
+/// Part of the time, as one in so many, that may be spent on reading sysfs: on a host of thousands of devices that
+/// takes a while.
 const SHARE: u32 = 50;
-/// Number of devices that are gone which are remembered.
+/// Number of departed devices that are remembered.
 const REMEMBERED: usize = 1000;
 
 /// A device in a reading.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeviceReading {
-    /// Its number in the kernel.
+    /// Major and minor number of the device.
     pub(super) number: DeviceNumber,
-    /// Its counters.
+    /// Counters of the device.
     pub(super) stats: DiskStats,
     /// Counts since the last reading; `None` at the first, and when one went back.
     pub(super) moved: Option<DiskStats>,
@@ -40,9 +40,9 @@ struct KnownDevice {
     stats: DiskStats,
     /// The reading in which it was last seen.
     reading: u64,
-    /// Its place among the devices in order of their names.
+    /// Place of the device in the order of names.
     rank: u32,
-    /// Its counters went back, or it was away, so that it may be another device of the same name.
+    /// True if it may be another device of the same name: its counters went back, or it was away.
     doubtful: bool,
     presence: DevicePresence,
 }
@@ -50,11 +50,11 @@ struct KnownDevice {
 /// Usability of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DevicePresence {
-    /// It has had no size yet, as a drive without a medium.
+    /// The device has had no size yet, as a drive without a medium.
     Empty,
-    /// It is there.
+    /// The device is there.
     There,
-    /// It was there and is no longer, though the kernel may still count for it.
+    /// The device was there and is no longer, though the kernel may still count for it.
     Gone,
 }
 
@@ -68,7 +68,7 @@ struct Departed {
     sequence: u64,
 }
 
-/// The devices that are there, and who they are.
+/// The devices that are there, with their identities.
 pub(super) struct Roster {
     root: Root,
     known: HashMap<DeviceNumber, KnownDevice>,
@@ -79,18 +79,18 @@ pub(super) struct Roster {
     now: SampleTime,
     seen: usize,
     changed: bool,
-    /// Devices in whose place another is.
+    /// Devices that another one has replaced.
     replaced: Vec<Arc<Device>>,
     last_refresh: Option<Nanos>,
     cost: Duration,
-    /// It was reported that sysfs does not list the devices.
+    /// True if it was reported that sysfs does not list the devices.
     reported_unlisted: bool,
-    /// It was reported that some devices do not count.
+    /// True if it was reported that some devices do not count.
     reported_uncounted: bool,
 }
 
 impl Roster {
-    /// Knows no device yet.
+    /// A roster without devices.
     pub(super) fn new(root: &Root) -> Roster {
         Roster {
             root: root.clone(),
@@ -110,7 +110,7 @@ impl Roster {
         }
     }
 
-    /// As if sysfs took so long to read.
+    /// Counts the last reading of sysfs as if it had taken so long.
     #[cfg(test)]
     pub(super) fn slow_down(&mut self, cost: Duration) {
         self.cost = cost;
@@ -162,7 +162,7 @@ impl Roster {
         seen
     }
 
-    /// A device that was not there in the last reading.
+    /// Adds a device that was not there in the last reading.
     fn add_device(&mut self, line: &DiskStatsLine<'_>) {
         self.changed = true;
         let id = self.take_id();
@@ -184,8 +184,8 @@ impl Roster {
         }
     }
 
-    /// Ends a reading: which devices were there in the one before and are no longer. `sized`: those that have a
-    /// size; `None` where that is not known.
+    /// Ends a reading. Returns the devices that were there in the one before and are no longer. `sized` are those
+    /// that have a size; `None` where that is not known.
     pub(super) fn end_reading(
         &mut self,
         sized: Option<&HashSet<DeviceNumber>>,
@@ -207,7 +207,7 @@ impl Roster {
         removed
     }
 
-    /// The devices in whose place another is since the last call.
+    /// Returns the devices that another one has replaced since the last call.
     pub(super) fn take_replaced(&mut self) -> Vec<Arc<Device>> {
         std::mem::take(&mut self.replaced)
     }
@@ -251,7 +251,7 @@ impl Roster {
         due
     }
 
-    /// Reads again what sysfs says of the devices.
+    /// Reads the devices' facts from sysfs again.
     pub(super) fn refresh(&mut self, root: &Root, notes: &mut Vec<String>) {
         let began = Instant::now();
         // A disk that hangs must not hold up what is to find just that.
@@ -276,13 +276,13 @@ impl Roster {
         self.cost = began.elapsed();
     }
 
-    /// Lets the last reading have cost nothing: a test has its own clock, and the host is as slow as it likes.
+    /// Sets the cost of the last reading of sysfs to zero: a test has its own clock, and the host may be slow.
     #[cfg(test)]
     pub(super) fn reset_cost(&mut self) {
         self.cost = Duration::ZERO;
     }
 
-    /// Says once that sysfs does not tell what the devices are.
+    /// Reports once that sysfs does not list the devices.
     fn report_unlisted_once(&mut self, failure: Option<String>, notes: &mut Vec<String>) {
         let lists_none = self.devices.iter().next().is_none() && !self.known.is_empty();
         let hidden = || lists_none.then(|| "sysfs lists none of them".to_owned());
@@ -297,7 +297,7 @@ impl Roster {
         }
     }
 
-    /// Says once which devices have their counters switched off: they seem to do nothing.
+    /// Reports once which devices have their counters switched off: they seem to do nothing.
     fn report_uncounted_once(&mut self, root: &Root, notes: &mut Vec<String>) {
         if self.reported_uncounted {
             return;
@@ -338,8 +338,8 @@ impl Roster {
         }
     }
 
-    /// A device whose counters went back, or that was away, is another one, unless the kernel says that it is the same,
-    /// and so is one that has another place in the sequence of disks.
+    /// Finds the devices that may be others: a device whose counters went back or that was away is another one,
+    /// unless the kernel reports that it is the same; and so is one that has another place in the sequence of disks.
     fn find_uncertain(&mut self, root: &Root) {
         let mut others = Vec::new();
         for (number, known) in &mut self.known {
@@ -422,7 +422,7 @@ impl Roster {
         }
     }
 
-    /// Gives all devices their places in the order of their names.
+    /// Sets the places of all devices in the order of names.
     fn rank(&mut self) {
         let mut known: Vec<&mut KnownDevice> = self.known.values_mut().collect();
         known.sort_by_cached_key(|known| block::natural(&known.device.name));
@@ -431,7 +431,7 @@ impl Roster {
         }
     }
 
-    /// A device that came just now and was there before gets its old number again.
+    /// Gives a device that came just now and was there before its old number again.
     fn restore_number(&mut self, number: DeviceNumber, sequence: Option<u64>) {
         let Some(known) = self.known.get_mut(&number) else {
             return;
@@ -451,7 +451,7 @@ impl Roster {
         }
     }
 
-    /// The device seen, and its place in the order of names. `None` for loop devices and RAM disks that have
+    /// The device of a reading, and its place in the order of names. `None` for loop devices and RAM disks that have
     /// never done anything, of which a host may have many.
     pub(super) fn device(&self, seen: &DeviceReading) -> Option<(u32, Arc<Device>)> {
         let known = self.known.get(&seen.number)?;
@@ -468,7 +468,7 @@ impl Roster {
         Some(self.known.get(&number)?.device.id)
     }
 
-    /// The disks that have a statistics page of their vendor's, and their nodes.
+    /// The disks that have a vendor's statistics page, and their device nodes.
     pub(super) fn devices_of_vendors(&self) -> Vec<(DeviceId, std::path::PathBuf)> {
         let has_page = |device: &&block::Device| {
             let model = device.model.as_deref();

@@ -1,6 +1,5 @@
-//! The volumes' own statistics pages. Each is read by a thread of its own: the controller of a
-//! volume that is stuck may keep a caller for a minute, which is when the rest is wanted most, and
-//! the pages of the other volumes too.
+//! The volumes' own statistics pages. Each is read by a thread of its own: the controller of a volume that is stuck
+//! may block its reader for a minute, and the other pages and figures are wanted most then.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -14,10 +13,10 @@ use linux::Root;
 use linux::ebs::StatsPage;
 use record::sample::{DeviceId, DeviceSample, VendorSample};
 
-/// Stack size of a thread that only asks.
+/// Stack size of a thread that only reads pages.
 const STACK: usize = 128 * 1024;
 
-/// A page, or why there is none.
+/// A page, or the reason why there is none.
 struct VendorPage {
     id: DeviceId,
     path: PathBuf,
@@ -36,7 +35,7 @@ pub(super) struct Vendor {
 }
 
 impl Vendor {
-    /// Polls no volume yet.
+    /// A reader that polls no volume yet.
     pub(super) fn new(period: Duration) -> Vendor {
         Vendor {
             period,
@@ -47,7 +46,7 @@ impl Vendor {
         }
     }
 
-    /// Polls these from now on; none on another machine's files.
+    /// Polls these volumes from now on; none on another machine's files.
     pub(super) fn watch(&mut self, root: &Root, wanted: Vec<(DeviceId, PathBuf)>) {
         if *root != Root::host() {
             return;
@@ -70,7 +69,7 @@ impl Vendor {
         }
     }
 
-    /// Adds to the samples the statistics of the volumes since the last time.
+    /// Adds to the samples the statistics of the volumes since the last call.
     pub(super) fn add_to(&mut self, samples: &mut [DeviceSample], notes: &mut Vec<String>) {
         // Two pages may come within one sample; the last of them has counted what the first did.
         let mut newest = HashMap::new();
@@ -93,7 +92,7 @@ impl Vendor {
         }
     }
 
-    /// Difference of a page to the one before it.
+    /// Difference between a page and the one before it.
     fn reported(&mut self, id: DeviceId, at: Instant, page: StatsPage) -> Option<VendorSample> {
         let before = self.last.insert(id, (at, page.clone()));
         let (then, before) = before?;
@@ -101,7 +100,7 @@ impl Vendor {
     }
 }
 
-/// Reason for which there is no page, for the first volume that has none.
+/// Sentence on the first volume whose page cannot be read.
 fn refusal(path: &Path, error: &io::Error) -> String {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => format!("; {}", linux::remedy::as_root()),
@@ -114,7 +113,7 @@ fn refusal(path: &Path, error: &io::Error) -> String {
     )
 }
 
-/// Begins to ask a volume, once a period, until nobody wants to know any more.
+/// Starts the thread that reads a volume's page once a period, until its channel is dropped.
 fn start(
     id: DeviceId,
     path: PathBuf,

@@ -18,23 +18,23 @@ use page::charts::{Chart, Figure, Marker, axis, layout, markers, rounded};
 use page::escape::plain;
 use ui::format;
 
-/// Height of a chart, in pixels, as `.chart` of the page's style has it; of a map's row; and of what is above and
-/// below its rows.
+/// Heights in pixels: of a chart, as `.chart` of the page's style has it; of a row of a map; and of the space above
+/// and below the rows.
 const PLAIN_HEIGHT: usize = 300;
 const ROW_HEIGHT: usize = 14;
 const MARGINS: usize = 60;
 
-/// The most columns of a map.
+/// Maximum number of columns of a map.
 const MOST_COLUMNS: usize = 240;
-/// More findings than this in a chart are a smear; the worst are drawn.
+/// Maximum number of findings that are drawn in a chart, the worst first: more would be a smear.
 const MOST_SHADES: usize = 40;
 
 /// Data that all charts of a page share.
 pub(super) struct ChartFrame<'a> {
     pub(super) course: &'a FigureSeries,
     pub(super) marks: &'a [Mark],
-    /// One offset for all of the time: else the hour that is repeated in autumn would be drawn over
-    /// itself.
+    /// Zone of the time axis: one offset for all of the time, or the hour that is repeated in autumn would be drawn
+    /// over itself.
     pub(super) zone: TimeZone,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct ChartUnit {
 /// A column of a map.
 struct Column {
     place: String,
-    /// Its start.
+    /// Start of the column; `None` in a log without timestamps.
     wall: Option<Timestamp>,
     steps: Range<usize>,
 }
@@ -113,7 +113,7 @@ impl ChartFrame<'_> {
         }
     }
 
-    /// Findings about these devices or the host, and all marks.
+    /// Adds to a chart the findings about these devices or the host, and all marks.
     fn decorate(&self, layout: Layout, devices: &[DeviceId]) -> Layout {
         let mut events: Vec<&WatchEvent> = self
             .course
@@ -181,7 +181,7 @@ impl ChartFrame<'_> {
         (x, y)
     }
 
-    /// Lines over time, each with the space between its least and its most where a step has several
+    /// A chart of lines over time, each with the area between its least and its most where a step has several
     /// samples. `None` where no line has a figure.
     pub(super) fn lines(
         &self,
@@ -240,8 +240,8 @@ impl ChartFrame<'_> {
         })
     }
 
-    /// The space between the least and the most: around each stretch in which both are known, since
-    /// what is filled from line to line crosses the gaps.
+    /// The area between the least and the most, one around each stretch in which both are known: an area that is
+    /// filled from line to line would cross the gaps.
     fn band(&self, series: &ChartSeries<'_>, unit: ChartUnit) -> Trace {
         let steps = &self.course.steps;
         let (mut x, mut y) = (Vec::new(), Vec::new());
@@ -339,7 +339,7 @@ impl ChartFrame<'_> {
         columns
     }
 
-    /// A row a device: how much of a figure at which time, in colours.
+    /// A map of a figure in colours over time, a row for each device.
     pub(super) fn map(
         &self,
         title: &str,

@@ -13,18 +13,19 @@ use record::sample::{
 use study::watch::EventChange;
 use study::watch::WatchEvent;
 
-/// With more steps than this, each two become one.
+/// Maximum number of steps; with more, each two become one.
 const MOST_STEPS: usize = 1_200;
-/// With more devices than a few hundred there are fewer steps: all of them together take some 50 MB.
+/// Maximum number of cells of all devices together, some 50 MB: with more than a few hundred devices there are fewer
+/// steps.
 const MOST_CELLS: usize = 280_000;
 /// Least number of steps.
 const FEWEST_STEPS: usize = 120;
 /// Processes that are added up.
 const MOST_PROCESSES: usize = 10_000;
 
-/// The figures of a device.
+/// Number of a device's figures.
 pub(super) const DEVICE: usize = 9;
-/// Places in a device's figures.
+/// Index of reads a second, in a device's figures.
 pub(super) const READS: usize = 0;
 /// Writes a second.
 pub(super) const WRITES: usize = 1;
@@ -43,11 +44,11 @@ pub(super) const ALL_WAIT: usize = 7;
 /// Percent of the time in which anything was in flight.
 pub(super) const BUSY: usize = 8;
 
-/// The figures of the host.
+/// Number of the host's figures.
 pub(super) const HOST: usize = 6;
 /// Share of the time in which some task waited for I/O.
 pub(super) const SOME: usize = 0;
-/// Share of the time in which all tasks did.
+/// Share of the time in which all tasks waited for I/O.
 pub(super) const FULL: usize = 1;
 /// Bytes received a second.
 pub(super) const RECEIVED: usize = 2;
@@ -121,30 +122,30 @@ pub(super) struct Step {
     pub(super) end: f64,
     /// The time of day at its end.
     pub(super) wall: Option<Timestamp>,
-    /// Nothing is known of the time before it, or that had another clock.
+    /// True if nothing is known of the time before, or that had another clock.
     pub(super) after_gap: bool,
     /// Number of samples that it stands for.
     pub(super) samples: u64,
 }
 
-/// A device's figures, one set a step.
+/// Figures of a device, one set for each step.
 pub(super) struct DeviceSeries {
     pub(super) device: Arc<Device>,
     pub(super) steps: Vec<[Option<Band>; DEVICE]>,
-    /// Times of its requests, one set a step; empty where they were not traced.
+    /// Latencies of its requests, one set for each step; empty where they were not traced.
     pub(super) latency: Vec<Option<Latencies>>,
-    /// The mean and the most over all of the time.
+    /// Mean and most over all of the time.
     pub(super) total: [Option<Band>; DEVICE],
 }
 
 impl DeviceSeries {
-    /// True if it did something.
+    /// True if the device did something.
     pub(super) fn is_active(&self) -> bool {
         self.total.iter().flatten().any(|band| band.most > 0.0)
     }
 }
 
-/// All figures.
+/// Figures of all devices and of the host over time.
 #[derive(Default)]
 pub(crate) struct FigureSeries {
     pub(super) steps: Vec<Step>,
@@ -158,7 +159,7 @@ pub(crate) struct FigureSeries {
     pub(super) gaps: u64,
     /// Number of times that the time of day was set back.
     pub(super) set_back: u64,
-    /// Samples that had been thinned out before they came here, and to how long.
+    /// Length of the samples that were thinned out before; `None` where none was.
     pub(super) thinned: Option<Nanos>,
     /// Number of samples of a step; doubled when there are too many.
     per_step: u64,
@@ -166,7 +167,7 @@ pub(crate) struct FigureSeries {
 }
 
 impl FigureSeries {
-    /// Takes a sample and what was found in it.
+    /// Takes in a sample and the changes of findings in it.
     pub(crate) fn observe(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
         let sample = &recorded.sample;
         let gap = sample.gap.filter(|_| self.samples > 0);
@@ -208,7 +209,7 @@ impl FigureSeries {
         }
     }
 
-    /// Takes what became of events.
+    /// Takes in changes of events.
     pub(crate) fn close(&mut self, changes: &[EventChange]) {
         for change in changes {
             let id = change.event.id;

@@ -40,7 +40,7 @@ pub(super) fn charts(frame: &ChartFrame<'_>, device: &DeviceSeries) -> [Option<C
     [lines, map(frame, device)]
 }
 
-/// A row a doubling of time: how many requests took so long, in colours.
+/// Heat map of requests by time and latency, a row for each doubling of latency.
 fn map(frame: &ChartFrame<'_>, device: &DeviceSeries) -> Option<Chart> {
     let (columns, times) = frame.map_columns()?;
     let counts: Vec<BTreeMap<u32, u64>> = columns

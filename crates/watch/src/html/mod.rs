@@ -1,6 +1,5 @@
-//! The page of a watch: what was found and marked, the host, each array over its members, and each
-//! disk, over the time of day. It has the look and the script of a run's report, and asks for nothing
-//! either.
+//! The page of a watch: findings and marks, the host, each array over its members, and each disk, over the time of
+//! day. It has the style and the script of a run's report, and needs no network either.
 
 mod charts;
 mod course;
@@ -32,10 +31,10 @@ use ui::output::OutputFile;
 
 pub(crate) use course::FigureSeries;
 
-/// With more disks than this, only those that stand out have charts of their own; all are in the maps
-/// and in the table.
+/// Maximum number of disks that all have charts of their own; with more, only those that stand out have. All are in
+/// the maps and in the table.
 const MOST_OWN: usize = 12;
-/// With more lines than this in a chart, a map is drawn instead.
+/// Maximum number of lines of a chart; with more, a map is drawn instead.
 const MOST_LINES: usize = 7;
 
 /// A finding as it is shown.
@@ -308,8 +307,8 @@ fn members<'a>(frame: &ChartFrame<'a>, array: &DeviceSeries) -> Vec<&'a DeviceSe
     ids.filter_map(|id| frame.course.device(*id)).collect()
 }
 
-/// The disks with charts of their own, in order: all where they are few, and else those with
-/// findings and those that did most. And how many are left.
+/// The disks with charts of their own, in order, and the number of the others: all disks where they are few, and else
+/// those with findings and those that did most.
 fn chosen<'a>(
     frame: &ChartFrame<'_>,
     disks: Vec<&'a DeviceSeries>,

@@ -1,4 +1,4 @@
-//! The arrays of an old log, which does not tell what lies on what: as the user names them.
+//! Arrays of an old log, which has no members: as the user names them.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ pub(super) struct Arrays(Vec<NamedArray>);
 
 struct NamedArray {
     array: LogArray,
-    /// The number that it has where the log does not show the array itself.
+    /// Number that the array has where the log does not show the array itself.
     own: DeviceId,
-    /// As it was made last, with what it was made of.
+    /// The device as it was made last, with the number that it was made of.
     made: Option<(DeviceId, Arc<Device>)>,
-    /// As the log shows it, where it does.
+    /// The device as the log shows it; `None` where it does not.
     shown: Option<Arc<Device>>,
 }
 
 impl Arrays {
-    /// These arrays, each after those that it lies on.
+    /// Takes arrays, each after those that it lies on.
     pub(super) fn new(arrays: Vec<LogArray>) -> Arrays {
         // A log numbers its devices from zero on.
         let numbers = (0..=u32::MAX).rev().map(DeviceId);

@@ -19,12 +19,12 @@ pub(super) trait Origin: Read + AsFd {}
 
 impl<S: Read + AsFd> Origin for S {}
 
-/// A log, and how long it is.
+/// A log with its length.
 pub(super) struct Log {
     pub(super) source: Box<dyn Origin>,
-    /// `None` where it comes through a pipe.
+    /// Length in bytes; `None` where the log comes through a pipe.
     pub(super) bytes: Option<u64>,
-    /// sadf reads it.
+    /// True where sadf reads it.
     pub(super) is_binary: bool,
 }
 
@@ -84,7 +84,7 @@ fn sadf(path: &Path) -> anyhow::Result<Streaming> {
     })
 }
 
-/// The log in words.
+/// Name of the log in messages.
 pub(super) fn place(path: &Path) -> String {
     if path == Path::new("-") {
         return "standard input".to_owned();

@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_secs(1);
 const STEP: u64 = 1 << 16;
 const MIB: f64 = 1_048_576.0;
 
-/// A bar on standard error, for a person who watches.
+/// Progress bar on standard error, where that is a terminal.
 pub(super) struct Progress {
     watched: bool,
     /// Length of the log; `None` where it comes through a pipe.
@@ -54,7 +54,7 @@ impl Progress {
         self.draw(self.bar.get_or_init(|| self.bar()), passed);
     }
 
-    /// Nothing comes just now: the speed falls.
+    /// Notes that no data comes at present: the speed falls.
     pub(super) fn wait(&self) {
         if let Some(bar) = self.bar.get() {
             self.draw(bar, self.began.elapsed());
@@ -67,7 +67,7 @@ impl Progress {
         bar.set_message(text(read, self.total, passed));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn end(&self) {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();

@@ -13,14 +13,14 @@ use super::model::{KeyEffect, Model};
 
 /// A source of frames.
 pub(super) trait IntervalSource {
-    /// Gives the model what is due. Returns whether there was something, and the time until there is more;
-    /// `None` where that is not known.
+    /// Gives the model what is due. Returns true where there was something, and the time until more is due; `None`
+    /// where that is not known.
     fn update(&mut self, model: &mut Model) -> (bool, Option<Duration>);
 
     /// A descriptor that can be read when there is something new.
     fn wake_fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Does what a key asks of a recording.
+    /// Applies a key's effect to a recording.
     fn apply(&mut self, effect: KeyEffect, model: &mut Model);
 }
 

@@ -26,14 +26,14 @@ impl Entry {
     }
 }
 
-/// All findings of this watch, the oldest first.
+/// The findings of this watch, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct FindingList {
     entries: VecDeque<Entry>,
 }
 
 impl FindingList {
-    /// Takes what became of findings at a time.
+    /// Takes in changes of findings at a time.
     pub(crate) fn take(&mut self, changes: Vec<EventChange>, now: Nanos) {
         for EventChange { kind, event } in changes {
             let known = self.entries.iter_mut().rev();
@@ -58,7 +58,7 @@ impl FindingList {
         }
     }
 
-    /// Findings open at a time: warnings first, and the newest first.
+    /// Findings that are open at a time: warnings first, and the newest first.
     pub(crate) fn open(&self, time: Nanos) -> Vec<&WatchEvent> {
         let open = self.entries.iter().rev();
         let open = open.filter(|entry| entry.was_open(time));
@@ -67,7 +67,7 @@ impl FindingList {
         open
     }
 
-    /// Findings over at a time, the last that ended first.
+    /// Findings that are over at a time, the last that ended first.
     pub(crate) fn ended_by(&self, time: Nanos) -> Vec<&WatchEvent> {
         let closed = |entry: &Entry| entry.closed.filter(|closed| *closed <= time);
         let over = self.entries.iter();
@@ -78,7 +78,7 @@ impl FindingList {
         over.into_iter().map(|(_, event)| event).collect()
     }
 
-    /// The gravest of what was open on a device.
+    /// Severity of the gravest finding open on a device; `None` where none was.
     pub(crate) fn mark(&self, device: DeviceId, time: Nanos) -> Option<Severity> {
         let subject = Subject::Device(device);
         let open = self.entries.iter().filter(|entry| entry.was_open(time));

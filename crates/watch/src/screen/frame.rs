@@ -1,5 +1,4 @@
-//! A sample in as few bytes as the screen needs of it, so that many minutes of many devices can be kept
-//! to go back to.
+//! Samples in as few bytes as the screen needs, so that many minutes of many devices can be kept to go back to.
 
 use std::mem::size_of;
 use std::sync::Arc;
@@ -10,10 +9,10 @@ use record::sample::{
 };
 use record::{Bytes, Nanos};
 
-/// The memory of what a device did, with the counts of who shares it and what the allocator adds.
+/// Memory of a device's figures, with its reference counts and the allocator's overhead.
 const KEPT: usize = size_of::<DeviceFigures>() + 32;
 
-/// A figure in four bytes. What is not known is no number.
+/// A figure in four bytes; NaN where it is not known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompactFigure(f32);
 
@@ -34,7 +33,7 @@ impl CompactFigure {
 }
 
 impl PartialEq for CompactFigure {
-    /// Two figures that are not known are the same here.
+    /// Compares two figures. Two that are not known are equal here.
     fn eq(&self, other: &CompactFigure) -> bool {
         self.0.to_bits() == other.0.to_bits()
     }
@@ -124,7 +123,7 @@ impl DeviceFigures {
 pub(crate) struct DeviceRow {
     /// The device.
     pub device: Arc<Device>,
-    /// Its figures. One that does the same as before, such as nothing, shares it with the frame before.
+    /// Figures of the device, shared with the frame before where they are the same, as for an idle device.
     pub figures: Arc<DeviceFigures>,
     /// An array's own state.
     pub array: Option<Arc<ArraySample>>,
@@ -139,7 +138,7 @@ pub(crate) struct DeviceRow {
 pub(crate) struct Frame {
     /// End of the interval.
     pub at: SampleTime,
-    /// Its length.
+    /// Length of the interval.
     pub length: Nanos,
     /// Gap between it and the one before.
     pub gap: Option<Gap>,
@@ -147,12 +146,12 @@ pub(crate) struct Frame {
     pub host: HostSample,
     /// The devices, in the order of the sample.
     pub rows: Vec<DeviceRow>,
-    /// The memory that it takes beside what it shares with the frame before.
+    /// Memory of the frame, without what it shares with the frame before.
     pub weight: usize,
 }
 
 impl Frame {
-    /// The frame of a sample, which shares what has not changed with the one before.
+    /// Makes the frame of a sample. Parts that have not changed are shared with the frame before.
     pub(crate) fn of(sample: &Sample, before: Option<&Frame>) -> Frame {
         let host = &sample.host;
         let mut weight = size_of::<Frame>()

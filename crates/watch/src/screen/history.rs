@@ -1,4 +1,4 @@
-//! The last frames, as many as a bound on memory allows, to go back in.
+//! The last frames, as many as a limit on memory allows, to go back in.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use record::sample::{DeviceId, FlowKind};
 
 use super::frame::{DeviceRow, Frame};
 
-/// Memory that is always kept, which is some ten minutes of 64 busy disks at one frame a second.
+/// Memory that frames may always take: some ten minutes of 64 busy disks at one frame a second.
 const ROOM: usize = 6 << 20;
-/// Of more disks, as long as sparklines are is kept,
+/// Span of frames that are kept beyond [`ROOM`], for the sparklines of more disks.
 const SPAN: Nanos = Nanos::from_secs(120);
-/// up to so much memory.
+/// Memory that frames may take at most.
 const MOST: usize = 48 << 20;
-/// Fewer frames are never kept, however large they are.
+/// Least number of frames, however large they are.
 const LEAST: usize = 4;
 
 /// Frames in the order of their time. Each has a number, from 0 on, that it keeps.
@@ -26,7 +26,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Adds a frame; old ones go.
+    /// Adds a frame, and drops old ones.
     pub(crate) fn push(&mut self, frame: Arc<Frame>) {
         self.weight += frame.weight;
         self.frames.push_back(frame);
@@ -118,8 +118,8 @@ impl History {
         sums.into_iter().map(mean).collect()
     }
 
-    /// Part of a [`trace`](History::trace) that a moment lies in, which was so long before the frame of this
-    /// number.
+    /// Index of the part of a [`trace`](History::trace) that a moment lies in, which was so long before the frame of
+    /// this number.
     pub(crate) fn part(
         &self,
         number: u64,
@@ -133,8 +133,7 @@ impl History {
         (place >= 0.0).then_some((place as usize).min(count - 1))
     }
 
-    /// The mean wait of a device's requests of one kind over the last `span`, in seconds, and how many
-    /// there were a second.
+    /// Mean latency of a device's requests of one kind over the last `span`, in seconds, and their number a second.
     pub(crate) fn wait(
         &self,
         (id, place): (DeviceId, usize),

@@ -1,4 +1,4 @@
-//! Measurements that are to be shown.
+//! Updates that wait for the screen.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
@@ -11,10 +11,10 @@ use super::drive::IntervalSource;
 use super::model::{KeyEffect, Model};
 use super::update::Update;
 
-/// Number of updates that wait for a screen that does not take them.
+/// Maximum number of updates that wait for a screen that does not take them.
 const MOST: usize = 300;
 
-/// Between who measures and the screen.
+/// Queue of updates between the thread that measures and that of the screen.
 pub(super) struct Inbox {
     updates: Mutex<VecDeque<Update>>,
     bell: UnixStream,
@@ -33,8 +33,8 @@ impl Inbox {
         })
     }
 
-    /// Leaves an update. Where too many wait, the oldest interval goes, and what was found in it is told
-    /// with the next. Sentences are few, and stay.
+    /// Adds an update. Where too many wait, the oldest interval is dropped, and its changes of findings go to the
+    /// next. Notes are few, and stay.
     pub(super) fn put(&self, update: Update) {
         let mut updates = self.updates.lock().unwrap_or_else(PoisonError::into_inner);
         updates.push_back(update);
@@ -56,7 +56,7 @@ impl Inbox {
         self.wake();
     }
 
-    /// Makes the screen look.
+    /// Wakes the screen.
     pub(super) fn wake(&self) {
         // One that is full rings already.
         let _ = (&self.bell).write(&[0]);
@@ -70,7 +70,7 @@ impl Inbox {
     }
 }
 
-/// Present measurements.
+/// Source of present samples.
 pub(super) struct Live {
     inbox: Arc<Inbox>,
 }

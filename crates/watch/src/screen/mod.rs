@@ -1,4 +1,4 @@
-//! The live screen of `watch`, and of what was recorded.
+//! The live screen of `watch`, and of recordings.
 //!
 //! The data goes one way: samples become [`frame`]s, which the [`model`] keeps with what a person chose;
 //! [`draw`] makes widgets of that, and [`ui::screen`] writes the cells that changed.
@@ -40,27 +40,27 @@ use ui::signals;
 pub(crate) use replay::replay;
 pub(crate) use update::Update;
 
-/// Longest wait of the end for the terminal to be put back by the thread that has it.
+/// Longest wait at the end for the thread that has the terminal to restore it.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A screen that shows what is measured just now.
+/// A screen that shows present samples.
 pub(crate) struct Screen {
     inbox: Arc<Inbox>,
     thread: JoinHandle<()>,
     interrupt: Arc<AtomicBool>,
     failed: Arc<AtomicBool>,
-    /// Reason for which the terminal could not be used any longer.
+    /// Error for which the terminal could no longer be used.
     error: Arc<OnceLock<io::Error>>,
     last: Option<Arc<Frame>>,
-    /// Last state of the recording.
+    /// Last state of the recording that was shown.
     recording: Option<bool>,
     marks: Vec<Mark>,
 }
 
-/// Raises the flag when the screen is over, whatever ended it: without it nobody is watching.
+/// Sets the flag when the screen is over, whatever ended it: without it nobody is watching.
 struct ScreenEndGuard {
     interrupt: Arc<AtomicBool>,
-    /// True if it was a panic.
+    /// True if a panic ended it.
     failed: Arc<AtomicBool>,
 }
 
@@ -74,8 +74,8 @@ impl Drop for ScreenEndGuard {
 }
 
 impl Screen {
-    /// Takes the terminal. `all` shows also devices that never did anything. The flag is raised when the
-    /// person quits, and is examined to know when to end.
+    /// Takes the terminal. `all` shows devices that never did anything too. The flag is set when the user quits, and
+    /// is polled for the end.
     ///
     /// # Errors
     /// When there is no terminal to be had, or no thread.
@@ -121,31 +121,31 @@ impl Screen {
         })
     }
 
-    /// Shows a sample and what was found in it. It does not wait for the terminal.
+    /// Shows a sample and its changes of findings, without waiting for the terminal.
     pub(crate) fn show(&mut self, sample: &Sample, changes: &[EventChange]) {
         let frame = Arc::new(Frame::of(sample, self.last.as_deref()));
         self.last = Some(Arc::clone(&frame));
         self.inbox.put(Update::Frame(frame, changes.to_vec()));
     }
 
-    /// True if it ended by a fault of its own.
+    /// True if the screen ended by a fault of its own.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Relaxed)
     }
 
-    /// Reason for which the terminal could not be used any longer, where that ended it.
+    /// Error for which the terminal could no longer be used; `None` where that did not end the screen.
     pub(crate) fn error(&self) -> Option<&io::Error> {
         self.error.get()
     }
 
-    /// Says in the first line whether what is shown is also kept.
+    /// Shows in the first line whether the samples are also recorded.
     pub(crate) fn show_recording(&mut self, is_kept: bool) {
         if self.recording.replace(is_kept) != Some(is_kept) {
             self.inbox.put(Update::Recording(is_kept));
         }
     }
 
-    /// Shows the marks of late.
+    /// Shows recent marks.
     pub(crate) fn mark(&mut self, marks: Vec<Mark>) {
         if self.marks != marks {
             self.marks.clone_from(&marks);
@@ -153,14 +153,14 @@ impl Screen {
         }
     }
 
-    /// Shows what cannot be seen, and why.
+    /// Shows a note: something that cannot be seen, and why.
     pub(crate) fn note(&self, note: &str) {
         self.inbox.put(Update::Note(note.to_owned()));
     }
 }
 
 impl Drop for Screen {
-    /// Gives the terminal back, however the watch ends.
+    /// Restores the terminal, however the watch ends.
     fn drop(&mut self) {
         self.interrupt.store(true, Relaxed);
         self.inbox.wake();

@@ -1,4 +1,4 @@
-//! State of the screen: the frames, the place in time, and a person's choices. Nothing here knows a terminal.
+//! State of the screen: the frames, the place in time, and the user's choices. No terminal is touched here.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use ui::screen::Key;
 
 /// Number of notes kept.
 const NOTES: usize = 20;
-/// Distance of the keys for a minute.
+/// Step of the keys for a minute.
 const MINUTE: Nanos = Nanos::from_secs(60);
-/// A mark is shown for so long: the time that sparklines have.
+/// Time for which a mark is shown, which is the span of the sparklines.
 const MARK_SHOWN: Nanos = Nanos::from_secs(120);
 
 /// Page that fills the screen.
@@ -28,9 +28,9 @@ pub(crate) enum Page {
     /// The devices, with the findings below.
     #[default]
     Devices,
-    /// One device.
+    /// A single device.
     Detail,
-    /// All findings.
+    /// The findings.
     Findings,
     /// The processes that do most I/O.
     Processes,
@@ -41,45 +41,45 @@ pub(crate) enum Page {
 /// Effect of a key, beside drawing anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyEffect {
-    /// Nothing.
+    /// No effect.
     None,
-    /// End.
+    /// Ends the screen.
     Quit,
-    /// Let the shell have the terminal for a while.
+    /// Suspends the program, so that the shell has the terminal.
     Suspend,
-    /// Show one frame more than have come: of a recording.
+    /// Shows one frame more of a recording.
     Next,
-    /// Play a recording faster.
+    /// Plays a recording faster.
     Faster,
-    /// Play a recording slower.
+    /// Plays a recording slower.
     Slower,
 }
 
-/// Playing of a recording, where it is one.
+/// State of playing a recording.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Playback {
     /// Speed, as a multiple of the original.
     pub speed: f64,
-    /// True if nothing comes after the newest frame.
+    /// True if no frame comes after the newest.
     pub at_end: bool,
 }
 
-/// All that the screen shows is made of this.
+/// State from which the screen is drawn.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     /// The host.
     pub source: SampleSource,
-    /// Playing of a recording; `None` while the host is watched.
+    /// State of playing a recording; `None` while the host is watched.
     pub playing: Option<Playback>,
-    /// True if the watch is also kept in the ledger; `None` where it was not requested.
+    /// True if the watch is also recorded; `None` where that was not requested.
     pub recording: Option<bool>,
-    /// Marks that somebody set, in order.
+    /// Marks, in order of time.
     pub marks: Vec<Mark>,
     /// The frames.
     pub history: History,
     /// The findings.
     pub found: FindingList,
-    /// Data that could not be seen, and the reasons.
+    /// Notes: what could not be seen, and why.
     pub notes: VecDeque<String>,
     /// Devices that are seen, and their order.
     pub choice: DeviceSelection,
@@ -87,7 +87,7 @@ pub(crate) struct Model {
     pub graph: SparklineFigure,
     /// Page that fills the screen.
     pub page: Page,
-    /// Text being typed, to filter by.
+    /// Filter text that is being typed; `None` while none is.
     pub typing: Option<String>,
     /// Number of lines of a long page above the first that is shown.
     pub scroll: usize,
@@ -100,7 +100,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// A screen that has nothing to show yet. `all` shows also what never did anything.
+    /// A screen without frames. `all` also shows devices that never did anything.
     pub(crate) fn new(source: SampleSource, all: bool) -> Model {
         Model {
             source,
@@ -113,7 +113,7 @@ impl Model {
         }
     }
 
-    /// Takes what is new.
+    /// Takes in an update.
     pub(crate) fn take(&mut self, update: Update) {
         match update {
             Update::Frame(frame, changes) => {
@@ -136,8 +136,8 @@ impl Model {
         }
     }
 
-    /// The marks that were set in the two minutes up to the frame that is shown, the last one first, and how
-    /// long before it.
+    /// Marks of the two minutes up to the frame that is shown, the last one first, each with its distance from that
+    /// frame.
     pub(crate) fn recent_marks(&self) -> impl Iterator<Item = (&Mark, Nanos)> {
         let now = self.frame().and_then(|frame| frame.at.wall);
         let before = move |mark: &Mark| {
@@ -176,18 +176,18 @@ impl Model {
         })
     }
 
-    /// The place of the line that is selected: the first, where that device is not shown.
+    /// Index of the selected line; the first, where that device is not shown.
     pub(crate) fn selected(&self, lines: &[Branch]) -> usize {
         let is_it = |line: &Branch| Some((line.id, line.parent)) == self.selected;
         lines.iter().position(is_it).unwrap_or(0)
     }
 
-    /// Says how many rows a page has, for the keys that go by pages.
+    /// Sets the number of rows of a page, for the keys that move by pages.
     pub(crate) fn set_page_rows(&mut self, rows: usize) {
         self.page_rows = rows.max(1);
     }
 
-    /// Holds the frame that is shown now, or the one of a number.
+    /// Holds the frame of a number, or else the one that is shown now.
     pub(crate) fn hold(&mut self, number: Option<u64>) {
         self.held = number.or(self.history.newest());
     }
@@ -197,7 +197,7 @@ impl Model {
         self.held = None;
     }
 
-    /// Does what a key asks for.
+    /// Applies a key.
     pub(crate) fn press(&mut self, key: Key) -> KeyEffect {
         match key {
             Key::Ctrl('c') => return KeyEffect::Quit,
@@ -237,7 +237,7 @@ impl Model {
         KeyEffect::None
     }
 
-    /// The keys that go somewhere: in time, or in the list.
+    /// Applies a key that moves in time or in the list.
     fn navigate(&mut self, key: Key) -> KeyEffect {
         match key {
             Key::Char(' ') if self.held.is_some() => self.follow(),

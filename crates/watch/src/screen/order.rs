@@ -28,7 +28,7 @@ pub(crate) enum SortBy {
     Flight,
     /// Busy time.
     Busy,
-    /// A member's wait against its siblings'.
+    /// A member's latency compared with its siblings'.
     Siblings,
     /// The mean size of a request.
     Size,
@@ -49,7 +49,7 @@ impl SortBy {
         SortBy::Size,
     ];
 
-    /// The next one, or the one before.
+    /// The next sort figure, or the one before.
     pub(super) fn step(self, forward: bool) -> SortBy {
         let count = Self::ALL.len();
         let at = Self::ALL.iter().position(|one| *one == self).unwrap_or(0);
@@ -73,7 +73,7 @@ impl SortBy {
         }
     }
 
-    /// The figure of a row; `siblings` is its wait against its siblings'.
+    /// The figure of a row; `siblings` is its latency as a ratio to its siblings'.
     pub(super) fn figure(self, row: &DeviceRow, siblings: Option<f64>) -> Option<f64> {
         let figures = &row.figures;
         let (read, write) = (figures.flow(FlowKind::Read), figures.flow(FlowKind::Write));
@@ -108,7 +108,7 @@ pub(crate) enum SparklineFigure {
 }
 
 impl SparklineFigure {
-    /// All of them.
+    /// All figures of sparklines.
     pub(crate) const ALL: [SparklineFigure; 4] = [
         SparklineFigure::Iops,
         SparklineFigure::Bytes,
@@ -116,7 +116,7 @@ impl SparklineFigure {
         SparklineFigure::Busy,
     ];
 
-    /// The next one.
+    /// The next figure.
     pub(super) fn next(self) -> SparklineFigure {
         match self {
             SparklineFigure::Iops => SparklineFigure::Bytes,
@@ -156,8 +156,8 @@ pub(crate) struct DeviceSearch {
 }
 
 impl DeviceSearch {
-    /// Search for a person's text: a regular expression, or, where it is none, such as while it is typed, the
-    /// text itself. Upper and lower case are the same.
+    /// Makes the search for a text: a regular expression, or the text itself where it is none, such as while it is
+    /// typed. Upper and lower case are the same.
     pub(super) fn new(text: &str) -> DeviceSearch {
         let build = |text: &str| {
             // A bound on the size, since a pattern such as `.{9999}` asks for much memory.
@@ -174,7 +174,7 @@ impl DeviceSearch {
         }
     }
 
-    /// As it was typed.
+    /// The text as it was typed.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }

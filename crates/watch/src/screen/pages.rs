@@ -1,4 +1,4 @@
-//! The vendor's own word on a volume.
+//! Caps of a volume as the vendor's page has them.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use record::sample::{DeviceId, VendorSample};
 
 use super::history::History;
 
-/// Pages come once a second at most; one that is older than this says nothing of now.
+/// Age above which a page is out of date; pages come once a second at most.
 const FRESH: Nanos = Nanos::from_secs(5);
 
 /// Share of the time in which the load of a volume exceeded its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TimeOverCaps {
-    /// Beyond the volume's own operations or bytes a second.
+    /// Share of the time over the volume's own IOPS or throughput.
     pub volume: f64,
-    /// Beyond those of the instance.
+    /// Share of the time over those of the instance.
     pub instance: f64,
 }
 

@@ -1,4 +1,4 @@
-//! A member's wait against the median of its siblings', over the last seconds.
+//! A member's latency compared with the median of its siblings', over the last seconds.
 //!
 //! The finding `slow-member` looks longer and is surer; this is the figure in the row, by the same bounds of
 //! waits. The finding also holds of a member that gets far fewer requests than its siblings, as md does with the
@@ -11,31 +11,32 @@ use study::median::median;
 use super::frame::DeviceRow;
 use super::history::History;
 
-/// A second alone is noise.
+/// Span that is compared: a single second is noise.
 const SPAN: Nanos = Nanos::from_secs(10);
-/// Multiple of the siblings' wait that stands out; of two, nobody knows which is as it should be.
+/// Ratio to the siblings' latency from which a member stands out. With two members it is unknown which of them is
+/// normal.
 const SLOW: f64 = 2.0;
 const SLOW_OF_TWO: f64 = 3.0;
-/// A difference below this, in seconds, hurts nobody.
+/// Difference of latencies, in seconds, below which no member stands out.
 const WORTH_NAMING_S: f64 = 0.0003;
 /// Loads within this factor of each other are matched.
 const MATCHED: f64 = 1.5;
-/// Fewer requests a second say nothing of a member.
+/// Least requests a second from which a member's latency is compared.
 const LEAST_OPS: f64 = 2.0;
 
 /// Comparison of a member with its siblings.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SiblingComparison {
-    /// The place of its row in the frame.
+    /// Index of its row in the frame.
     pub place: usize,
-    /// Its wait over the median of the others', of reads or of writes: the larger one.
+    /// Latency of reads or writes divided by the median of the siblings'; the larger of the two ratios.
     pub ratio: f64,
-    /// True if it is far slower than they are at the same load.
+    /// True if it is far slower than its siblings at the same load.
     pub stands_out: bool,
 }
 
-/// The members of an array that do alike, each against the others. `below` are their places in the frame
-/// of this number.
+/// Compares the members of an array that do alike, each with the others. `below` are their indices in the frame of
+/// this number.
 pub(super) fn compare(
     history: &History,
     number: u64,
@@ -76,7 +77,7 @@ pub(super) fn compare(
     best.into_iter().flatten().collect()
 }
 
-/// One wait and load among others.
+/// Compares the latency and load of one member with those of the others.
 fn against(all: &[Option<(f64, f64)>], index: usize, place: usize) -> Option<SiblingComparison> {
     let (wait, ops) = all[index]?;
     let others = all.iter().enumerate().filter(|(at, _)| *at != index);

@@ -11,22 +11,21 @@ use super::history::History;
 use super::order::{DeviceSearch, SortBy};
 use super::siblings::{SiblingComparison, compare};
 
-/// Stacks are not deeper, and a loop in them, which a log could hold, ends here.
+/// Greatest depth of the tree, which also ends a loop that a log could hold.
 const DEEPEST: usize = 12;
-/// A partition that is smaller than this share of its disk holds no data worth a row: what firmware and
-/// boot loaders need.
+/// Share of its disk below which a partition has no row: it holds what firmware and boot loaders need.
 const SMALL_PART: f64 = 0.01;
 
 /// A line of the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Branch {
-    /// The place of its row in the frame.
+    /// Index of its row in the frame.
     pub place: usize,
     /// The device.
     pub id: DeviceId,
     /// Device that it is shown under.
     pub parent: Option<DeviceId>,
-    /// For each level above it and its own, whether it is the last one there; empty at the top.
+    /// True for each level, its own included, on which it is the last; empty at the top.
     pub lasts: Vec<bool>,
     /// State of the lines below it.
     pub fold: Fold,
@@ -39,15 +38,15 @@ pub(crate) struct Branch {
 /// State of the lines below a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
-    /// Nothing.
+    /// No lines.
     Leaf,
-    /// It is shown.
+    /// The lines are shown.
     Open,
-    /// It is hidden.
+    /// The lines are hidden.
     Closed,
 }
 
-/// A person's choice of devices, and of their order.
+/// The user's choice of devices, and their order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeviceSelection {
     /// Figure that the rows are sorted by.
@@ -56,11 +55,11 @@ pub(crate) struct DeviceSelection {
     pub reverse: bool,
     /// Search.
     pub wanted: DeviceSearch,
-    /// Also loop devices, memory and empty drives that never did anything.
+    /// True if loop devices, memory and empty drives that never did anything are shown too.
     pub all: bool,
-    /// Devices whose fold is not what it is for their kind.
+    /// Devices whose fold the user changed.
     pub turned: HashSet<DeviceId>,
-    /// All folds open or all closed, but for those that were turned since.
+    /// State that all folds were set to, except those that were turned since; `None` where none was set.
     pub folds: Option<Fold>,
 }
 
@@ -177,7 +176,7 @@ struct TreeWalk<'a> {
 }
 
 impl TreeWalk<'_> {
-    /// Adds a device and what is below it. Whether any of it is searched for.
+    /// Adds a device and the devices below it. True if any of them is searched for.
     fn enter(
         &mut self,
         place: usize,
@@ -255,7 +254,7 @@ impl TreeWalk<'_> {
         open != self.choice.turned.contains(&device.id)
     }
 
-    /// Sorts rows that stand side by side. The largest figure comes first, and what has none last.
+    /// Sorts rows side by side: the largest figure first, and rows without a figure last.
     fn sort(&self, places: &mut [usize], compared: &[SiblingComparison]) {
         let choice = self.choice;
         if choice.sort == SortBy::Name {

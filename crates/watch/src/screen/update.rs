@@ -1,4 +1,4 @@
-//! News for the screen.
+//! Updates for the screen.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use study::watch::EventChange;
 
 use super::frame::Frame;
 
-/// Something new to show.
+/// Update of the screen.
 #[derive(Clone, Debug)]
 pub(crate) enum Update {
-    /// An interval, and what became of findings in it.
+    /// An interval, with the changes of findings in it.
     Frame(Arc<Frame>, Vec<EventChange>),
-    /// A sentence: what cannot be seen, and why.
+    /// A note: something that cannot be seen, and why.
     Note(String),
     /// True while the data shown is also kept in the ledger.
     Recording(bool),

@@ -14,7 +14,7 @@ use ui::exit::sentence;
 
 use super::web_config::{RateLimit, WebConfig};
 
-/// Passwords that were right are remembered, so many at most: a hash costs 70 ms and more by design.
+/// Maximum number of verified passwords that are remembered: computing a hash takes 70 ms and more by design.
 const REMEMBERED: usize = 128;
 
 /// Guard of the metrics. The file is read anew for each connection, so that a renewed certificate or a new
@@ -22,10 +22,10 @@ const REMEMBERED: usize = 128;
 pub(crate) struct Guard {
     file: Option<PathBuf>,
     at_start: WebConfig,
-    /// SHA-256 of user, hash and password, of those that were right.
+    /// SHA-256 of user, hash and password, of each verified password.
     right: Mutex<HashSet<[u8; 32]>>,
     bucket: Mutex<Option<Bucket>>,
-    /// The problem of the file that was reported last.
+    /// Problem of the file that was reported last.
     reported: Mutex<String>,
 }
 
@@ -39,7 +39,7 @@ pub(super) enum Refusal {
 }
 
 impl Guard {
-    /// A guard by this file, or one that lets all pass.
+    /// A guard by this file, or without a file one that refuses nothing.
     ///
     /// # Errors
     /// When the file cannot be used.
@@ -54,13 +54,13 @@ impl Guard {
         })
     }
 
-    /// True if TLS was spoken from the start.
+    /// True if TLS was on from the start.
     pub(super) fn has_tls(&self) -> bool {
         self.at_start.tls.is_some()
     }
 
-    /// Content of the file now. None where it cannot be used, or protects less than at the start; that is
-    /// reported once.
+    /// Content of the file now. `None` where it cannot be used, or protects less than at the start; that is reported
+    /// once.
     pub(super) fn now(&self) -> Option<WebConfig> {
         let Some(file) = &self.file else {
             return Some(self.at_start.clone());
@@ -90,7 +90,7 @@ impl Guard {
         }
     }
 
-    /// The reason to refuse a request with this `Authorization`, if there is one.
+    /// Reason to refuse a request with this `Authorization`; `None` where there is none.
     pub(super) fn refuses(
         &self,
         config: &WebConfig,
@@ -111,7 +111,8 @@ impl Guard {
         (!is_admitted).then_some(Refusal::Unauthorized)
     }
 
-    /// True if the password is the user's. One is computed at a time, and an unknown user takes as long as a known one.
+    /// True if the password is the user's. One is verified at a time, and an unknown user takes as long as a known
+    /// one.
     fn is_right(&self, config: &WebConfig, user: &str, password: &str) -> bool {
         let known = config.users.get(user);
         let Some(hash) = known.or_else(|| config.users.values().next()) else {
@@ -149,7 +150,7 @@ fn basic(authorization: &str) -> Option<(String, String)> {
     Some((user.to_owned(), password.to_owned()))
 }
 
-/// Requests that may still come: a token bucket.
+/// Token bucket of requests.
 struct Bucket {
     tokens: f64,
     filled: Instant,
@@ -163,7 +164,7 @@ impl Bucket {
         }
     }
 
-    /// True if there was a token, which is gone then.
+    /// Takes a token; true if there was one.
     fn takes(&mut self, limit: RateLimit, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.filled);
         let more = passed.as_secs_f64() / limit.interval.as_secs_f64();
@@ -183,7 +184,7 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    /// Of "secret", by `htpasswd -nbBC 4`.
+    /// Hash of "secret", by `htpasswd -nbBC 4`.
     fn hash() -> String {
         bcrypt::hash("secret", 4).unwrap()
     }

@@ -1,4 +1,4 @@
-//! The head of an HTTP request, and what becomes of it.
+//! The head of an HTTP request, and the reply to it.
 
 use std::net::IpAddr;
 
@@ -12,26 +12,26 @@ pub(super) enum Reply {
         /// True if the text is sent.
         text: bool,
     },
-    /// They are elsewhere.
+    /// The metrics are at another path.
     NotFound,
     /// Neither GET nor HEAD.
     OtherMethod,
-    /// It is no request.
+    /// The text is no request.
     Nonsense,
-    /// It was sent to a name that is not this host's loopback.
+    /// The request was sent to a name that is not this host's loopback.
     Foreign,
-    /// It comes without TLS where TLS is spoken.
+    /// The request comes without TLS where TLS is required.
     Plain,
-    /// The guard lets it not pass.
+    /// The guard refuses the request.
     Refused(Refusal),
     /// The guard's file cannot be used.
     Unguarded,
 }
 
 impl Reply {
-    /// The reply to a head. `local` says that only this host can ask: then a browser on it could be
-    /// made to, by a page whose name leads here (DNS rebinding), and would send that name along.
-    /// `refuses` is called with the request's `Authorization`.
+    /// The reply to a head. `local` is true where only this host can connect: a page whose name leads here (DNS
+    /// rebinding) could then make a browser on this host send requests, which carry that name. `refuses` is called
+    /// with the request's `Authorization`.
     pub(super) fn to(
         head: &[u8],
         local: bool,
@@ -54,7 +54,7 @@ impl Reply {
         }
     }
 
-    /// The status line's end, and lines that only this status has.
+    /// End of the status line, and header lines that only this status has.
     pub(super) fn status(self) -> &'static str {
         match self {
             Reply::Metrics { .. } => "200 OK",
@@ -90,7 +90,7 @@ impl Reply {
 /// The parts of a request that are used.
 struct Request<'a> {
     method: &'a str,
-    /// Without what is behind a question mark.
+    /// Path without its query.
     path: &'a str,
     /// The host that was requested, perhaps with a port.
     host: Option<&'a str>,
@@ -132,7 +132,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// True if a host is one that only this host's owner names: an address, `localhost`, or a name without a
+/// True if a host name is one that only the owner of this host uses: an address, `localhost`, or a name without a
 /// domain, which no stranger can have.
 fn is_this_host(host: &str) -> bool {
     if let Some(rest) = host.strip_prefix('[') {

@@ -25,7 +25,7 @@ const HEADERS: [(&str, &[&str]); 5] = [
     ("Content-Security-Policy", &[]),
 ];
 
-/// The file as it is written.
+/// Content of the file.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct File {
@@ -38,7 +38,7 @@ struct File {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct HttpSection {
-    /// Taken and without effect: HTTP/1.1 alone is served, which each client of HTTP/2 speaks too.
+    /// Accepted without effect: only HTTP/1.1 is served, which each client of HTTP/2 speaks too.
     #[serde(rename = "http2")]
     _http2: Option<bool>,
     headers: Option<BTreeMap<String, String>>,
@@ -67,9 +67,9 @@ pub(super) struct WebConfig {
 /// A limit on the rate of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RateLimit {
-    /// Time in which one more may come.
+    /// Interval after which one more request may come.
     pub(super) interval: Duration,
-    /// Number that may come at once.
+    /// Maximum number of requests that may come at once.
     pub(super) burst: u32,
 }
 

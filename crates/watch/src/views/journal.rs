@@ -5,7 +5,7 @@ use study::watch::{ChangeKind, EventChange, WatchEvent};
 
 use ui::journal::{JournalField, JournalPriority, add};
 
-/// Writes what was found, and what is over.
+/// Writes the findings that began, changed or are over.
 pub(crate) fn write(changes: &[EventChange]) {
     for change in changes {
         let (word, priority, message) = match change.kind {

@@ -1,4 +1,4 @@
-//! One JSON document a line: what is watched, each interval, each thing that is found. Its keys are
+//! JSON lines: a document for what is watched, for each interval, and for each change of a finding. Their keys are
 //! read by other programs: none is renamed or retyped without raising the schema.
 
 mod sample;
@@ -18,8 +18,11 @@ use ui::json::SCHEMA;
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Line<T> {
+    /// Version of the line's form.
     schema: u32,
+    /// Kind of the line.
     kind: &'static str,
+    /// Fields of that kind.
     #[serde(flatten)]
     body: T,
 }
@@ -35,16 +38,21 @@ pub(super) fn line(kind: &'static str, body: impl Serialize) -> String {
     serde_json::to_string(&line).unwrap_or_default() + "\n"
 }
 
-/// The first line: what is watched. `kind` is the line's; `source` is where samples come from.
+/// The first line: what is watched.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct StartLine<'a> {
+    /// Always `watch`.
     command: &'static str,
+    /// Version of the program that watches.
     disksmith: &'static str,
+    /// Source of the samples.
     source: SourceKind,
+    /// Host that is watched; `null` where a log does not name it.
     hostname: Option<&'a str>,
-    /// Release of the kernel.
+    /// Release of the kernel; `null` where a log does not name it.
     kernel: Option<&'a str>,
+    /// Number of processors of the host; `null` where a log does not name it.
     cpus: Option<u32>,
 }
 
@@ -60,18 +68,20 @@ pub(crate) fn start(source: &SampleSource) -> String {
     line("start", start)
 }
 
-/// Something that cannot be seen, and why.
+/// The line of a note: something that cannot be seen, and why.
 pub(crate) fn note(text: &str) -> String {
     line("note", NoteLine { text })
 }
 
+/// A note: something that cannot be seen, and why.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct NoteLine<'a> {
+    /// The note as a sentence.
     text: &'a str,
 }
 
-/// The lines of a sample and of what was found in it.
+/// The lines of a sample and of its changes of findings.
 pub(crate) fn lines(sample: &Sample, changes: &[EventChange]) -> String {
     // Memory is all that could fail, and there is none that could.
     let mut text = serde_json::to_string(&sample::document(sample)).unwrap_or_default();
@@ -80,7 +90,7 @@ pub(crate) fn lines(sample: &Sample, changes: &[EventChange]) -> String {
     text
 }
 
-/// The lines of what was found, or is over.
+/// The lines of findings that changed or are over.
 pub(crate) fn changes(changes: &[EventChange]) -> String {
     changes.iter().map(change_line).collect()
 }
@@ -91,6 +101,7 @@ pub(crate) fn changes(changes: &[EventChange]) -> String {
 struct FindingLine<'a> {
     /// `opened`, `updated`, `closed`, or `unfinished` where a log ends while it lasts.
     change: &'static str,
+    /// The finding as it is now.
     finding: FindingDocument<'a>,
 }
 
@@ -114,14 +125,21 @@ fn change_line(change: &EventChange) -> String {
 pub(crate) struct FindingDocument<'a> {
     /// Number of the finding in this watch.
     id: u64,
+    /// Code of the finding, which names its rule.
     code: EventCode,
+    /// Severity.
     severity: Severity,
-    /// The device, group or host that it is about.
+    /// The device or the host that it is about.
     subject: &'a Subject,
+    /// Name of the subject: the device's, or `host`.
     name: &'a str,
+    /// Start of its cause, which is before it was found.
     began: MomentDocument,
+    /// Last time at which its cause was seen; `null` while it lasts.
     ended: Option<MomentDocument>,
+    /// Sentence with the observation, its figures and their meaning.
     text: &'a str,
+    /// Advice as a sentence.
     advice: &'a str,
     /// Figures by their keys, which name the unit.
     figures: BTreeMap<&'a str, f64>,
@@ -131,7 +149,9 @@ pub(crate) struct FindingDocument<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct MomentDocument {
+    /// Time of day; `null` in a log without timestamps.
     time: Option<Timestamp>,
+    /// Time since the first reading, in nanoseconds.
     elapsed_ns: Nanos,
 }
 
@@ -339,7 +359,7 @@ mod tests {
         }
     }
 
-    /// The same as a tree, of which it is known how it is printed.
+    /// The same sample as a tree of values, of which it is known how it is printed.
     fn tree() -> Value {
         let nothing = json!({
             "iops": null, "bytes_per_s": null, "merged_per_s": null, "await_ns": null, "size_bytes": null,

@@ -1,4 +1,4 @@
-//! Plain lines: one a device and interval, and one when something is found or over.
+//! Plain lines: one for each device and interval, and one for each change of a finding.
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -8,7 +8,7 @@ use study::watch::{ChangeKind, EventChange};
 
 use ui::format;
 
-/// After so many lines the heads of the columns come again.
+/// Number of lines after which the heads of the columns are repeated.
 const PAGE: usize = 40;
 /// Number of intervals after which it is reported that all devices are idle again: a device that writes every
 /// few seconds would have that reported between any two of its lines.
@@ -21,7 +21,7 @@ const MIB: f64 = 1_048_576.0;
 pub(crate) struct Lines {
     /// Lines since the heads.
     since_head: Option<usize>,
-    /// The date that the times are of.
+    /// Date of the times of the last lines.
     date: Option<Date>,
     /// State of idle devices since the last line.
     rest: IdleState,
@@ -30,17 +30,17 @@ pub(crate) struct Lines {
 /// Lines about devices that do nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum IdleState {
-    /// Nothing was shown yet.
+    /// No device was shown yet.
     #[default]
     Unknown,
-    /// Devices are shown, and for so many intervals and so long none was.
+    /// Number of intervals, and time, since a device was last shown.
     Shown(u32, Nanos),
-    /// It was printed that all are idle.
+    /// It was reported that all devices are idle.
     Reported,
 }
 
 impl Lines {
-    /// The lines of a sample and of what was found in it.
+    /// The lines of a sample and of its changes of findings.
     pub(crate) fn text(&mut self, sample: &Sample, changes: &[EventChange]) -> String {
         let mut text = String::new();
         if let Some(gap) = sample.gap {
@@ -68,8 +68,8 @@ impl Lines {
         self.new_date(sample.at) + &text
     }
 
-    /// A line that says why there are none, where no device is shown: at the beginning, and once when all have
-    /// become idle. `idle` is how many devices are left out of the sample for that.
+    /// A line that says why no device is shown: at the beginning, and once when all have become idle. `idle` is the
+    /// number of devices that are left out of the sample for that.
     pub(crate) fn rest(&mut self, sample: &Sample, idle: usize) -> Option<String> {
         self.rest = match self.rest {
             _ if !sample.devices.is_empty() => IdleState::Shown(0, Nanos(0)),
@@ -109,7 +109,7 @@ impl Lines {
     }
 }
 
-/// The kernel's name, and the one that people gave it.
+/// Name of a device: the kernel's, and the administrator's.
 fn name(device: &DeviceSample) -> String {
     match &device.device.alias {
         Some(alias) => format!("{}({alias})", device.device.name),

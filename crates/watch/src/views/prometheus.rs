@@ -24,11 +24,10 @@ use text::Text;
 pub(crate) struct FindingCounts {
     /// The events that last.
     pub open: Vec<WatchEvent>,
-    /// Number that began, by kind.
+    /// Number of events that began, by kind.
     pub total: BTreeMap<EventCode, u64>,
-    /// For how many seconds the caps of each volume were exceeded, as it says itself: operations and
-    /// bytes of the volume, operations and bytes of the instance. `None` of a cap that it does not
-    /// have.
+    /// Time for which the caps of each volume were exceeded, in seconds, by its own page: IOPS and throughput of the
+    /// volume, IOPS and throughput of the instance. `None` for a cap that it does not have.
     pub exceeded: BTreeMap<String, [Option<f64>; 4]>,
     /// Times of requests since the watch began, where they are traced.
     pub times: RequestTimes,
@@ -112,10 +111,10 @@ fn arrays(root: &Root, text: &mut Text) {
     }
 }
 
-/// The blocks of `/proc/mdstat`, in bytes.
+/// Size of the blocks of `/proc/mdstat`, in bytes.
 const BLOCK: u64 = 1024;
 
-/// A metric of an array, what it is, and how it follows from its lines.
+/// A metric of an array: its name, its help, and its value from the array's line.
 type OfArray = (&'static str, &'static str, fn(&ArrayLine) -> Option<Bytes>);
 
 const BLOCKS: [OfArray; 2] = [

@@ -25,7 +25,7 @@ pub(crate) fn mark(mark: &Mark, is_json: bool) -> String {
     format!("= {} {}\n", format::local_date(mark.at), mark.text)
 }
 
-/// The line that says how closely was recorded from here on.
+/// The line on the resolution of the recording from here on.
 pub(crate) fn resolution(recorded: &RecordedInterval) -> String {
     if recorded.spread.is_none() {
         return "# From here on at full resolution.\n".to_owned();
@@ -62,7 +62,7 @@ pub(crate) fn spread(spread: &Spread) -> String {
     json::line("spread", line)
 }
 
-/// The least and the most of the samples that one of a thinned recording stands for.
+/// Least and most of the samples that a sample of a thinned recording stands for.
 #[derive(Serialize)]
 struct SpreadLine {
     /// Number of these samples.
@@ -103,7 +103,7 @@ impl WeightedFigure {
 struct Figure {
     column: Column<'static>,
     value: fn(&DeviceSample) -> Option<f64>,
-    /// The requests whose number is the weight of a sample in a mean; the others are weighted by time.
+    /// Requests whose number is the weight of a sample in a mean; `None` where time is the weight.
     per_request: Option<fn(&DeviceSample) -> &Flow>,
     text: fn(f64) -> String,
 }
@@ -187,7 +187,7 @@ impl Line {
         }
     }
 
-    /// True if it is no partition, and did something.
+    /// True if the device is no partition, and did something.
     fn is_worth_a_line(&self) -> bool {
         let did = |figure: &WeightedFigure| figure.most.is_some_and(|most| most > 0.0);
         !self.is_part && self.figures.iter().any(did)
@@ -200,7 +200,7 @@ impl Line {
     }
 }
 
-/// One line a device over a while, and what was found and marked in it.
+/// Table of a span of time: a line for each device, and the findings and marks in it.
 pub(crate) struct SummaryTable {
     all: bool,
     from: Timestamp,
@@ -217,8 +217,7 @@ pub(crate) struct SummaryTable {
 }
 
 impl SummaryTable {
-    /// An empty one.
-    /// With `all`, also of partitions and of what did nothing.
+    /// An empty table. With `all` it also has partitions and idle devices.
     pub(crate) fn new(from: Timestamp, to: Timestamp, marks: Vec<Mark>, all: bool) -> SummaryTable {
         SummaryTable {
             all,
@@ -236,7 +235,7 @@ impl SummaryTable {
         }
     }
 
-    /// Takes a sample and what was found in it.
+    /// Takes in a sample and its changes of findings.
     pub(crate) fn observe(&mut self, recorded: &RecordedInterval, changes: &[EventChange]) {
         let sample = &recorded.sample;
         self.samples += recorded.samples();

@@ -1,5 +1,5 @@
-//! Truth tables of the checks: what is set wrong is found, and what is right is not, on captured trees of /proc and
-//! /sys, with runs and events of a ledger, and with variables of servers.
+//! Truth tables of the checks: wrong settings are found, and right ones are not, on captured trees of /proc and /sys,
+//! with runs and events of a ledger, and with variables of servers.
 
 mod host;
 mod mysql;
@@ -21,7 +21,7 @@ use crate::facts::Facts;
 use crate::facts::evidence::Evidence;
 use crate::facts::host::HostFacts;
 
-/// Files with their text, or variables with their value.
+/// Files with their text, or variables with their values.
 type Pairs<'a> = &'a [(&'a str, &'a str)];
 
 /// A host in a folder: an NVMe disk, a SCSI disk with a partition, and RAID 5 of three disks, all set well.

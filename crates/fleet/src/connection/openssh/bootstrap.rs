@@ -22,10 +22,10 @@ const PREFIX: &str = "disksmith-fleet ";
 pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit for sending the program. The script gives up after as long.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(900);
-/// A host that takes nothing of the program for so long is given up. What is on its way in buffers, some
-/// 2 MiB, may be all that a slow line carries in that time.
+/// Time after which a host that takes no byte of the program is given up. The buffers on the way, some 2 MiB, may be
+/// all that a slow line carries in that time.
 const STALL_TIMEOUT: Duration = Duration::from_secs(120);
-/// The program is sent in pieces of so many bytes.
+/// Size of the pieces in which the program is sent, in bytes.
 const PIECE: usize = 1 << 16;
 /// Interval at which the signal is polled.
 const POLL: Duration = Duration::from_millis(100);
@@ -38,18 +38,18 @@ pub(super) struct Bootstrap<'a> {
 }
 
 impl Bootstrap<'_> {
-    /// Waits for the script's first word, and gives the processor, as `uname -m` calls it.
+    /// Waits for the script's first word. Returns the processor, as `uname -m` calls it.
     pub(super) fn arch(&mut self, connect_timeout: Duration) -> Result<String, ConnectionError> {
         let system = self.step("host", connect_timeout + STEP_TIMEOUT)?;
         arch_of(self.host, &system).map(str::to_owned)
     }
 
-    /// Waits for the script to come to a step, and gives its other output.
+    /// Waits until the script comes to a step. Returns its other output.
     pub(super) fn step(&mut self, step: &str, limit: Duration) -> Result<String, ConnectionError> {
         self.step_while(step, limit, &mut || true)
     }
 
-    /// The same, as long as something continues.
+    /// Waits like [`Bootstrap::step`], and gives up as soon as `goes_on` is false.
     fn step_while(
         &mut self,
         step: &str,
@@ -116,8 +116,8 @@ impl Bootstrap<'_> {
         sent.map_err(|_| self.ended("ready"))
     }
 
-    /// Sends the program, on a thread of its own: a host that stops reading would hold this one.
-    /// Gives the input back when the host has all of it.
+    /// Sends the program, on a thread of its own: a host that stops reading would block this one. Returns the input
+    /// when the host has all of it.
     pub(super) fn send(&mut self, program: &Program) -> Result<ChildStdin, ConnectionError> {
         let lost = |name: &str| {
             ConnectionError::Lost(format!("{name} was lost before the program was sent."))
@@ -156,7 +156,7 @@ impl Bootstrap<'_> {
     }
 }
 
-/// The processor of a host that reports its system and that.
+/// The processor of a host, from the words with which it reports its system and its processor.
 pub(super) fn arch_of<'a>(host: &Host, reply: &'a str) -> Result<&'a str, ConnectionError> {
     let (system, arch) = reply.split_once(' ').unwrap_or((reply, "unknown"));
     if system != "Linux" {

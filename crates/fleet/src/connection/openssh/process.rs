@@ -28,7 +28,7 @@ pub(super) struct Ssh {
 /// The process, and its output.
 pub(super) struct ChildEnd {
     child: Child,
-    /// Its exit status, since when its number may be another's.
+    /// Exit status of the process once it has ended; its process id may then be another's.
     status: Option<ExitStatus>,
     errors: Option<BufferedPipe>,
 }
@@ -73,7 +73,7 @@ impl Ssh {
 }
 
 impl ChildEnd {
-    /// Its exit status; `None` while it runs.
+    /// Exit status of the process; `None` while it runs.
     fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -81,7 +81,7 @@ impl ChildEnd {
         self.status
     }
 
-    /// Its last output, and its exit status where it has ended.
+    /// Last output of the process, and its exit status where it has ended.
     pub(super) fn last_output(&mut self) -> (String, Option<ExitStatus>) {
         let began = Instant::now();
         while self.ended().is_none() && began.elapsed() < ERROR_TIMEOUT {

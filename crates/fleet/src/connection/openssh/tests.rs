@@ -117,7 +117,7 @@ fn by_hand(shell: &str, place: &Path, go: &str, program: &[u8]) -> Vec<String> {
     by_hand_with(&path, shell, place, go, program)
 }
 
-/// The same, with this PATH.
+/// Speaks with the script as it runs in this shell, with this PATH.
 fn by_hand_with(path: &str, shell: &str, place: &Path, go: &str, program: &[u8]) -> Vec<String> {
     answers(
         SCRIPT,
@@ -128,7 +128,7 @@ fn by_hand_with(path: &str, shell: &str, place: &Path, go: &str, program: &[u8])
     )
 }
 
-/// The lines of a script that is sent these bytes.
+/// Lines that a script writes when it is sent these bytes.
 fn answers(script: &str, path: &str, shell: &str, place: &Path, sent: &[u8]) -> Vec<String> {
     let mut child = Command::new(shell)
         .args(["-c", &one_line(script)])

@@ -26,15 +26,15 @@ const STALL: Duration = Duration::from_millis(6_250);
 
 /// Result of a round.
 pub(super) enum ScriptedReply {
-    /// This message is sent.
+    /// A message is sent.
     Sends(Box<FromAgent>),
-    /// Nothing, and the agent is there.
+    /// Nothing is sent, and the agent stays.
     Hangs,
     /// The connection is lost.
     IsLost,
 }
 
-/// Facts of the host: `boot…` is another boot each time, and `other…` another instance than it is called.
+/// Facts of the host: `boot…` reports another boot each time, and `other…` another instance than its name has.
 pub(super) fn facts(name: &str, nth: usize) -> HostFacts {
     let boot = if name.starts_with("boot") { nth } else { 1 };
     HostFacts {
@@ -50,7 +50,7 @@ pub(super) fn facts(name: &str, nth: usize) -> HostFacts {
     }
 }
 
-/// It is prepared; `large…` has larger disks, and `wipe…` has one that is overwritten.
+/// Message that a host is prepared. A host `large…` has larger disks, and `wipe…` has one that is overwritten.
 pub(super) fn ready(name: &str) -> FromAgent {
     let size_bytes = if name.starts_with("large") { 2 } else { 1 } << 40;
     let target = |at: usize| TargetFacts {
@@ -72,7 +72,7 @@ pub(super) fn ready(name: &str) -> FromAgent {
     FromAgent::Round(RoundMessage::Ready((0..4).map(target).collect()))
 }
 
-/// The verb that measured has ended in order.
+/// Message that the measuring verb has ended in order.
 pub(super) fn stopped(name: &str) -> FromAgent {
     let order = VerbRequest {
         fleet: String::new(),
@@ -89,10 +89,10 @@ pub(super) fn stopped(name: &str) -> FromAgent {
     }
 }
 
-/// A round: of `slow…` all disks have 60 %, of `bad…` one of four has 30 %, `drop…` has 30 % from the 20th
-/// round on, `dips…` in each eighth, `lazy…` has a disk that takes seconds, `gone…`, `back…` and `boot…` are
-/// lost in the second round, `wait…` takes its time, `stall…` answers the sixth too late and is slow in it,
-/// `hang…` answers none from the fifth on, `fail…` has an error, and `cache…` measures none of its disks.
+/// Answer to a round. Of `slow…` all disks have 60 %, of `bad…` one of four has 30 %, `drop…` has 30 % from the 20th
+/// round on, `dips…` in each eighth, `lazy…` has a disk that takes seconds, `gone…`, `back…` and `boot…` are lost in
+/// the second round, `wait…` takes its time, `stall…` answers the sixth too late and is slow in it, `hang…` answers
+/// none from the fifth on, `fail…` has an error, and `cache…` measures none of its disks.
 pub(super) fn measured(name: &str, nth: usize, round: Round) -> ScriptedReply {
     let is = |what: &str| name.starts_with(what);
     if round.number == 1 && nth == 1 && (is("gone") || is("back") || is("boot")) {

@@ -10,13 +10,12 @@ use crate::hosts::ec2::{Instance, Tag, is_keep, page, program};
 /// An instance as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InstanceState {
-    /// Its id.
+    /// Id of the instance.
     pub id: String,
-    /// Its state, such as `running`.
+    /// State of the instance, such as `running`.
     pub state: String,
-    /// Time of its last start, be it again after a stop (`LaunchTime` of Instance in the Amazon EC2 API
-    /// Reference, where the first start is to be had of a network interface). `None` where EC2 does not report
-    /// it.
+    /// Time of the last start, which may be one after a stop (`LaunchTime` of Instance in the Amazon EC2 API
+    /// Reference; the first start is that of a network interface). `None` where EC2 does not report it.
     pub launched: Option<Timestamp>,
     /// Addresses by which it is reached.
     pub addresses: Vec<IpAddr>,
@@ -25,7 +24,7 @@ pub(crate) struct InstanceState {
 }
 
 impl Instance {
-    /// All addresses by which it is reached.
+    /// Addresses by which the instance is reached, public and private.
     fn addresses(&self) -> Vec<IpAddr> {
         let interfaces = || self.network_interfaces.iter().flatten();
         let assigned = interfaces().flat_map(|one| one.private_ip_addresses.iter().flatten());

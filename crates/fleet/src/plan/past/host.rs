@@ -9,13 +9,13 @@ pub(super) const KEEP: &str = "keep";
 /// A host of the past.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PastHost {
-    /// Its zone.
+    /// Zone of the host.
     pub zone: Option<String>,
-    /// Its instance type.
+    /// Instance type of the host.
     pub kind: Option<String>,
-    /// Its figure, of which there is more or less as good as it is; `None` where it has none.
+    /// Figure of the host; `None` where it has none.
     pub figure: Option<f64>,
-    /// True where it was kept; `None` where that is not known.
+    /// True where the race kept it; `None` where that is not known.
     pub kept: Option<bool>,
 }
 
@@ -38,8 +38,8 @@ pub(super) fn key_of(host: &HostRun) -> String {
     host.id.clone().unwrap_or_else(|| host.host.clone())
 }
 
-/// True where a host of which a race decided this may have been good by its figure. One that missed a floor
-/// or failed was not.
+/// True where a host with this decision of a race may have been good by its figure. A host that missed a floor or
+/// failed was not.
 pub(crate) fn could_be_good(decision: &str) -> bool {
     let never = [Decision::HostFloor, Decision::Failed, Decision::Unreachable];
     never.iter().all(|one| one.name() != decision)

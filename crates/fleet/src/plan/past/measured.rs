@@ -14,8 +14,8 @@ use bench::conclusion::Conclusion;
 use sweep::{Requirement, figures_of};
 use ui::exit::{ExitClass as _, Failure};
 
-/// The hosts of a ledger's runs and races that have the figure of the requirement: of each the worst. What was
-/// measured to its end and is valid counts before what was not, which may be a burst.
+/// The hosts of a ledger's runs and races that have the figure of the requirement, each with its worst result. A run
+/// that was measured to its end and is valid takes precedence over one that is not, which may be a burst.
 pub(crate) fn of_ledger(path: &Path, requirement: &Requirement) -> Result<Vec<PastHost>, Failure> {
     let ledger = Ledger::open(path).refused()?;
     let mut worst = WorstFigures {
@@ -53,11 +53,11 @@ pub(crate) fn of_ledger(path: &Path, requirement: &Requirement) -> Result<Vec<Pa
     Ok(hosts)
 }
 
-/// The worst that is known of each host.
+/// Worst result that is known of each host.
 struct WorstFigures {
     /// True where less of the figure is better.
     is_low_good: bool,
-    /// Each with whether its figure counts.
+    /// Worst result of each host by its key, and true where that was valid.
     hosts: BTreeMap<String, (bool, PastHost)>,
 }
 
@@ -79,8 +79,8 @@ impl WorstFigures {
     }
 }
 
-/// The hosts of races that were ranked by the figure of the requirement, each with what names it. One that was
-/// never measured has no figure.
+/// Hosts of the races that were ranked by the figure of the requirement, each with its key. A host that was never
+/// measured has no figure.
 fn of_races(
     ledger: &Ledger,
     requirement: &Requirement,
@@ -112,8 +112,8 @@ fn of_races(
     Ok(hosts)
 }
 
-/// The hosts on which a `bench` was to be run and never came to a run: they were dead, failed or lost. To
-/// leave them out would be to ask only the survivors how many survive.
+/// Hosts on which a `bench` was to run and that have no run: they were dead, failed or lost. Without them only
+/// survivors would be counted.
 fn never_measured(ledger: &Ledger) -> Result<Vec<PastHost>, Failure> {
     let mut hosts: BTreeMap<String, Option<PastHost>> = BTreeMap::new();
     for summary in ledger.list_work(Some(FleetRun::KIND)).refused()? {

@@ -75,7 +75,7 @@ pub(crate) fn of_verdicts(path: &Path) -> Result<PastHosts, Failure> {
     Ok(merged(&raced, left_out, &figure))
 }
 
-/// The hosts of these races, each once: as it came out where that was worst.
+/// The hosts of these races, each once, with its worst result.
 fn merged(raced: &[JudgedRace], left_out: usize, figure: &Figure) -> PastHosts {
     let mut hosts: BTreeMap<&str, (PastHost, bool)> = BTreeMap::new();
     for JudgedHost { key, host, good } in raced.iter().flat_map(|race| &race.hosts) {
@@ -110,8 +110,8 @@ fn merged(raced: &[JudgedRace], left_out: usize, figure: &Figure) -> PastHosts {
     }
 }
 
-/// Results of a race for its hosts, and the number of groups that were not decided. Of a group that was not
-/// decided, of who never came into one next to it, and of a host that it ended before, it does not.
+/// Results of a race for its hosts, and the number of groups that were not decided. Left out are the hosts of such a
+/// group, hosts that were never measured and may belong to one, and hosts for which the race ended too early.
 fn verdicts(run: &FleetRun, record: &RaceRecord) -> (Vec<JudgedHost>, usize) {
     let concluded = conclude(run, record);
     let names = |is_decided: bool| {

@@ -27,24 +27,24 @@ const CHANGES: usize = 4;
 /// Status of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum BoardStatus {
-    /// It may be one of the best.
+    /// May be one of the best.
     In,
-    /// It may be, and was not there in the last round.
+    /// May be one of the best, and was away in the last round.
     Away,
-    /// None that is kept is worse, and it may be as good.
+    /// May be as good as the worst host that is kept.
     Equal,
-    /// As many others as are kept are better.
+    /// Out: as many others as are kept are better.
     Out,
-    /// It missed a floor.
+    /// Missed a floor.
     Below,
-    /// A disk of it gave an error.
+    /// A disk of the host gave an error.
     Broken,
-    /// It was away too often, or could not be measured.
+    /// Was away too often, or could not be measured.
     Lost,
 }
 
 impl BoardStatus {
-    /// All, in their order.
+    /// All statuses, in their order.
     const ALL: [BoardStatus; 7] = [
         BoardStatus::In,
         BoardStatus::Away,
@@ -116,13 +116,13 @@ pub(crate) struct BoardView {
 /// Progress of the round that is being measured.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundProgress {
-    /// Its number, from 0.
+    /// Number of the round, from 0.
     pub round: usize,
     /// Time for which the race has continued.
     pub elapsed: Duration,
     /// Number of hosts that are measured in it.
     pub hosts: usize,
-    /// Number of those that have been.
+    /// Number of these hosts that were measured.
     pub measured: usize,
 }
 
@@ -144,7 +144,7 @@ impl BoardView {
         view
     }
 
-    /// Takes in a round. `out` are those who are out since then.
+    /// Takes in a round. `out` are the hosts that are out since then.
     pub(crate) fn take(
         &mut self,
         course: &RunningRace<'_>,
@@ -189,7 +189,7 @@ impl BoardView {
         all.filter(|one| **one == status).count()
     }
 
-    /// Looks at where all hosts stand.
+    /// Updates the status of all hosts.
     fn refresh(
         &mut self,
         course: &RunningRace<'_>,
@@ -216,7 +216,7 @@ impl BoardView {
             .collect();
     }
 
-    /// The lines of the table, for so much room: no more lines, and none too long.
+    /// The lines of the table for this room: no more lines, and none too long.
     pub(super) fn lines(&self, now: RoundProgress, room: Size) -> Vec<Line<'static>> {
         let (width, height) = (usize::from(room.width), usize::from(room.height));
         let head = self.head(now);
@@ -371,8 +371,8 @@ fn counts(statuses: &[BoardStatus]) -> String {
     counted.join(", ")
 }
 
-/// A line that takes no more columns than there are. What a host says of itself may have line breaks, and would
-/// be more lines than are counted.
+/// Cuts a line to the columns that there are. Text from a host may have line breaks, and would take more lines than
+/// are counted.
 fn cut(line: &str, width: usize) -> String {
     let line = line.replace(['\r', '\n'], " ");
     let line = charset::shown(&printable(&line)).into_owned();

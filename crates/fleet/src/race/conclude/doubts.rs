@@ -61,9 +61,9 @@ pub(super) fn of_unseen(course: &RunningRace<'_>, place: usize) -> Option<String
     })
 }
 
-/// Doubt that a host was not there any more when the race was over, with the reason; `None` where it was, and
-/// where a signal ended the race. What was measured of such a host is as good as of any other, and yet nobody
-/// can count on it.
+/// Doubt that a host was not there any more when the race was over, with the reason; `None` where it was there, and
+/// where a signal ended the race. Its measurements are as good as those of any other host, but the host may not be
+/// available.
 pub(super) fn of_absence(host: &HostRun) -> Option<String> {
     match host.outcome {
         HostOutcome::Waiting | HostOutcome::Done | HostOutcome::Interrupted => None,

@@ -15,7 +15,7 @@ fn decided(run: &FleetRun) -> Vec<(usize, Decision, bool)> {
     all
 }
 
-/// One is the best; three are as good as each other; one is bad.
+/// Levels of five hosts: one is the best, three are as good as each other, and one is bad.
 const LEVELS: [f64; 5] = [1000.0, 1200.0, 1000.0, 1000.0, 500.0];
 
 #[test]

@@ -26,7 +26,7 @@ const FOLLOWED: usize = 7;
 /// Group of a host without a zone or type.
 const UNKNOWN: &str = "unknown";
 
-/// All charts with information: a single zone or type has no distribution over them.
+/// The charts that have something to show: a single zone or type has no distribution over them.
 pub(super) fn all(view: RaceView<'_>) -> Vec<Chart> {
     let zones = columns(view, |host| host.zone.as_ref());
     let kinds = columns(view, |host| host.kind.as_ref());

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-/// So often a host may be missing. One that is away more often could be away whenever it is slow.
+/// Number of times that a host may be missing. A host that is away more often could be away whenever it is slow.
 pub(super) const MOST: usize = 3;
 
 /// Absences of each host.
 #[derive(Debug)]
 pub(super) struct Absences {
-    /// By the host's place.
+    /// Absences by the host's place.
     of: BTreeMap<usize, Absence>,
     /// Number of consecutive rounds in which a host may be missing.
     on_end: usize,
@@ -16,13 +16,13 @@ pub(super) struct Absences {
 
 #[derive(Debug, Default)]
 struct Absence {
-    /// Number of absences, without a silence that is not over yet: each counts once.
+    /// Number of absences that are over. An absence of several rounds counts once.
     count: usize,
-    /// In how many rounds, with those of such a silence.
+    /// Number of rounds in which the host was missing, with those of the present absence.
     rounds: usize,
-    /// The rounds of such a silence.
+    /// Rounds of the present absence; empty while the host is there.
     silent: Vec<usize>,
-    /// The rounds in which it was missing, which is not held against it.
+    /// Rounds in which the host was missing and that are not held against it.
     excused: Vec<usize>,
 }
 
@@ -35,8 +35,8 @@ impl Absence {
 }
 
 impl Absences {
-    /// None was missing yet. Rounds take `round_s` seconds, and a host may be missing for `silent_s` on end,
-    /// which is what it takes to be reached again after a loss.
+    /// Absences before the first round. Rounds take `round_s` seconds, and a host may be missing for `silent_s` on
+    /// end, which is what it takes to be reached again after a loss.
     pub(super) fn new(round_s: f64, silent_s: f64) -> Absences {
         let rounds = (silent_s / round_s).floor();
         let rounds = if rounds.is_finite() {
@@ -50,7 +50,8 @@ impl Absences {
         }
     }
 
-    /// A host was away in a round. In how many it was missing, where that was too often.
+    /// Takes in that a host was away in a round. Returns the number of rounds in which it was missing, where that was
+    /// too often.
     pub(super) fn was_away(&mut self, host: usize, round: usize) -> Option<usize> {
         let absence = self.of.entry(host).or_default();
         absence.rounds += 1;
@@ -58,13 +59,13 @@ impl Absences {
         absence.too_often(self.on_end)
     }
 
-    /// A host was away in a round, and it is not held against it.
+    /// Takes in that a host was away in a round and that it is not held against it.
     pub(super) fn was_excused(&mut self, host: usize, round: usize) {
         self.of.entry(host).or_default().excused.push(round);
     }
 
-    /// Counts a round in which nothing of a host's figures was its disks'. In how many rounds it was missing,
-    /// where that was too often.
+    /// Counts a round in which no figure of a host was its disks'. Returns the number of rounds in which it was
+    /// missing, where that was too often.
     pub(super) fn counts(&mut self, host: usize) -> Option<usize> {
         let absence = self.of.entry(host).or_default();
         absence.rounds += 1;
@@ -72,7 +73,7 @@ impl Absences {
         absence.too_often(self.on_end)
     }
 
-    /// A host is there again. To be away counts once, however many rounds that took: a connection that was lost
+    /// Takes in that a host is there again. An absence counts once, however many rounds it took: a lost connection
     /// takes several to be made again.
     pub(super) fn is_back(&mut self, host: usize) {
         if let Some(absence) = self.of.get_mut(&host) {
@@ -81,7 +82,8 @@ impl Absences {
         }
     }
 
-    /// A host has answered a round too late. It is judged by that answer, and so it was not missing since.
+    /// Takes in that a host has answered a round too late. It is judged by that answer, and so it was not missing
+    /// since.
     pub(super) fn has_answered(&mut self, host: usize, round: usize) {
         if let Some(absence) = self.of.get_mut(&host) {
             absence.excused.retain(|silent| *silent < round);
@@ -97,8 +99,8 @@ impl Absences {
         self.of.get(&host).map_or(0, |absence| absence.rounds)
     }
 
-    /// Number of rounds in which nothing is known of a host in which it should have been measured, whosever fault that
-    /// is.
+    /// Number of rounds in which a host should have been measured and nothing is known of it, also those that are not
+    /// held against it.
     pub(super) fn unmeasured_rounds(&self, host: usize) -> usize {
         let absence = self.of.get(&host);
         absence.map_or(0, |absence| absence.rounds + absence.excused.len())

@@ -136,7 +136,7 @@ struct Member<'a> {
 
 /// A race, for the choice.
 struct Race<'a> {
-    /// All hosts, in the order of the ranking.
+    /// The hosts, in the order of the ranking.
     members: Vec<Member<'a>>,
     record: &'a RaceRecord,
     began: Timestamp,

@@ -15,8 +15,8 @@ use crate::store::termination::{SparedHost, Termination};
 use ui::format;
 
 impl Termination {
-    /// Those of the chosen that EC2 does not protect now. Where the list is not shown, those of which anything is
-    /// doubtful are spared too.
+    /// Makes the list: of the chosen instances those that EC2 does not protect now. Where the list is not shown to
+    /// the user, instances with any doubt are spared too.
     ///
     /// # Errors
     /// A sentence, where EC2 cannot be asked.

@@ -14,7 +14,7 @@ use crate::store::race::RacedHost;
 /// A host: its name, id in its source, and what the race has of it. That of `h1` is reached at 10.0.0.1.
 type Member = (&'static str, Option<&'static str>, RacedHost);
 
-/// A race that has measured all of its hosts to be bad, but the first.
+/// A race that has measured all of its hosts but the first to be bad.
 fn race(hosts: &[Member]) -> (FleetRun, RaceConclusion) {
     let host = |(name, id, _): &Member| {
         HostRun::waiting(&Host {
@@ -116,12 +116,12 @@ const SHOWN: ChoiceOptions = ChoiceOptions {
     is_of_ec2: false,
     is_shown: true,
 };
-/// As with `--ec2`.
+/// Options of a command with `--ec2`.
 const OF_EC2: ChoiceOptions = ChoiceOptions {
     is_of_ec2: true,
     is_shown: true,
 };
-/// As with `--yes`.
+/// Options of a command with `--yes`.
 const UNSEEN: ChoiceOptions = ChoiceOptions {
     is_of_ec2: false,
     is_shown: false,

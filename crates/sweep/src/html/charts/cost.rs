@@ -8,7 +8,7 @@ use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
 use page::escape::plain;
 use page::plot::{Axis, Dash, Hover, Line, Marker, Mode, Position, Symbol, Trace};
 
-/// One layout.
+/// A layout of the chart.
 struct Dot {
     rank: usize,
     dollars: f64,

@@ -10,7 +10,7 @@ use page::plot::{
     Axis, Hover, Line, Marker, Mode, Position, Scale, Shape, ShapeKind, Symbol, Trace, Whiskers,
 };
 
-/// Most rows; the largest effects are shown.
+/// Maximum number of rows; the largest effects are shown.
 const MAX_ROWS: usize = 20;
 /// Sets of ratios for the ticks; the narrower the range, the more of them.
 const LADDERS: [&[f64]; 4] = [
@@ -24,7 +24,7 @@ const LADDERS: [&[f64]; 4] = [
     ],
 ];
 
-/// All effects, those of a factor together.
+/// The chart of effects, those of a factor together; `None` where there are none.
 pub(super) fn chart(view: PageView<'_>) -> Option<Chart> {
     let objective = &view.record.settings.objective;
     let (name, unit) = match speed(view) {
@@ -131,7 +131,7 @@ fn dots(rows: &[(f64, &FactorEffect)], colour: &'static str, name: &str) -> Trac
         .nameless(true)
 }
 
-/// The least and the greatest of the pairs, as a thin line with ends.
+/// Least and greatest ratio of the pairs, as a thin line with ends.
 fn ranges(rows: &[(f64, &FactorEffect)], colour: &'static str) -> Trace {
     let (mut x, mut y) = (Vec::new(), Vec::new());
     for (place, effect) in rows {

@@ -1,4 +1,4 @@
-//! One map a level: chunks over members, each cell with the best layout that has both.
+//! Maps, one for each level: chunks over members, each cell with the best layout that has both.
 
 use super::super::view::PageView;
 use crate::layout::level_name;
@@ -55,7 +55,7 @@ struct Map<'a> {
     rows_are: &'static str,
     members: Vec<usize>,
     bands: Vec<String>,
-    /// By band and column: the best row there.
+    /// The best row of each band and column; `None` where there is none.
     cells: Vec<Vec<Option<&'a LayoutResult>>>,
     view: PageView<'a>,
     unit: FigureUnit,
@@ -146,7 +146,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Share of the winner's merit. A layout that misses a requirement has none.
+    /// Share of the winner's merit; `None` for a layout that misses a requirement.
     fn share(&self, row: &LayoutResult) -> Option<f64> {
         if row.outcome == LayoutOutcome::Missed {
             return None;

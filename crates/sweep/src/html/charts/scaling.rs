@@ -8,7 +8,7 @@ use page::charts::{Chart, Figure, axis, colour_index, layout, rounded};
 use page::escape::plain;
 use page::plot::{Dash, Hover, Line, Marker, Mode, Symbol, Trace};
 
-/// Most curves of a chart.
+/// Maximum number of curves of a chart.
 const MAX_CURVES: usize = 5;
 
 /// The best curve of each level against its ideal.

@@ -1,4 +1,4 @@
-//! Columns of the table that there is room for.
+//! Columns of the table: which of them there is room for.
 
 use record::Nanos;
 use record::sample::{FlowKind, Latencies};
@@ -10,17 +10,17 @@ use crate::screen::order::SortBy;
 use crate::screen::pages::TimeOverCaps;
 use crate::screen::siblings::SiblingComparison;
 
-/// Before a name: whether it is selected, whether something is found, whether it is folded.
+/// Width of the signs before a name: selected, with a finding, folded.
 pub(super) const SIGNS: usize = 3;
-/// A name has at least so many columns, and at most so many.
+/// Least and greatest width of a name.
 const LEAST_NAME: usize = 10;
-/// The name of a member of an array is so long, and more than the lesser figures are worth.
+/// Usual width of a member's name, which comes before the less important figures.
 const USUAL_NAME: usize = 14;
 const MOST_NAME: usize = 32;
-/// On fewer columns the heads are short, and on even fewer the names.
+/// Widths of the screen below which heads are short, and below which names are short too.
 const SHORT: usize = 80;
 const TINY: usize = 60;
-/// A sparkline has at least so many columns, and at most so many: one for two seconds.
+/// Least and greatest width of a sparkline: a column for two seconds.
 const LEAST_SPARK: usize = 10;
 const MOST_SPARK: usize = 60;
 
@@ -48,7 +48,7 @@ pub(super) enum Column {
 }
 
 impl Column {
-    /// In the order in which they are shown.
+    /// Columns in the order in which they are shown.
     const ALL: [Column; 18] = [
         Column::Reads,
         Column::Writes,
@@ -70,7 +70,7 @@ impl Column {
         Column::Discards,
     ];
 
-    /// The head, with the unit that the figures do not carry.
+    /// Head of the column, with the unit that the figures do not carry.
     pub(super) fn head(self, capabilities: Capabilities, is_short: bool) -> &'static str {
         match self {
             Column::ReadWait if is_short => "r-aw",
@@ -96,7 +96,7 @@ impl Column {
         }
     }
 
-    /// Width; most figures need five columns.
+    /// Width of the column; most figures need five.
     pub(super) fn width(self, is_short: bool) -> usize {
         let capabilities = Capabilities {
             unicode: true,
@@ -158,11 +158,11 @@ impl Column {
 
 /// Sources of a row's figures.
 pub(super) struct RowCells<'a> {
-    /// Its row.
+    /// Row of the device.
     pub row: &'a DeviceRow,
     /// Comparison with its siblings.
     pub siblings: Option<&'a SiblingComparison>,
-    /// Its caps, by the vendor.
+    /// Time over its caps, by the vendor's page.
     pub caps: Option<TimeOverCaps>,
 }
 
@@ -230,7 +230,7 @@ pub(super) struct ColumnPlan {
     pub is_short: bool,
 }
 
-/// Data that there is to show.
+/// Data that the table has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AvailableData {
     /// The longest name.
@@ -244,7 +244,7 @@ pub(super) struct AvailableData {
 }
 
 impl ColumnPlan {
-    /// Takes what matters most first, as long as there is room.
+    /// Chooses the columns, the most important first, as long as there is room.
     pub(super) fn new(columns: usize, wish: AvailableData) -> ColumnPlan {
         let is_short = columns < SHORT;
         let usual = wish.name.clamp(LEAST_NAME, USUAL_NAME);
@@ -302,12 +302,12 @@ impl ColumnPlan {
     }
 }
 
-/// A text at the right of so many columns.
+/// Aligns a text to the right of so many columns.
 pub(super) fn right_aligned(text: &str, width: usize) -> String {
     format!("{text:>width$}")
 }
 
-/// A text that is cut where it is too long, with a sign that it was.
+/// Cuts a text that is too long, with a sign at its end.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return format!("{text:<width$}");

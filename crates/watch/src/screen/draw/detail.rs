@@ -1,4 +1,4 @@
-//! One device, with all that is known of it.
+//! The page of one device, with all that is known of it.
 
 use ratatui::text::Line;
 use record::sample::{Device, FlowKind, LatencyBin, VendorSample};
@@ -13,7 +13,7 @@ use crate::screen::model::Model;
 use crate::screen::order::SparklineFigure;
 use crate::screen::pages::page;
 
-/// Bars are not longer.
+/// Greatest length of a bar.
 const BAR: usize = 30;
 
 /// The page of the device that is selected.

@@ -11,7 +11,7 @@ use crate::screen::model::Model;
 /// Number of past findings named below the table.
 const OVER: usize = 5;
 
-/// The findings below the table: what is open in full, and a line for each of the last that are over.
+/// The findings below the table: those that last in full, and a line for each of the last that are over.
 pub(super) fn below_table(
     model: &Model,
     columns: usize,
@@ -31,7 +31,7 @@ pub(super) fn below_table(
     lines
 }
 
-/// All findings, and all that could not be seen.
+/// The findings of the watch, and all that could not be seen.
 pub(super) fn all(model: &Model, columns: usize, capabilities: Capabilities) -> Vec<Line<'static>> {
     let Some(now) = now(model) else {
         return Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn all(model: &Model, columns: usize, capabilities: Capabilities) -> 
     lines
 }
 
-/// As many of these lines as there is room for, with a word on the others.
+/// Cuts lines to the room that there is, with a line on the number of the others.
 pub(super) fn cut(
     mut lines: Vec<Line<'static>>,
     room: usize,

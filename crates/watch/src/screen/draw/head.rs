@@ -1,4 +1,4 @@
-//! The first lines, which say when and where, and the last, which says which keys there are.
+//! The first lines, with time, host and its figures, and the last line, with the keys.
 
 use ratatui::text::Line;
 use record::sample::{HostSample, InterfaceSample};
@@ -9,7 +9,7 @@ use super::latency;
 use crate::screen::model::{Model, Page};
 use crate::screen::order::SortBy;
 
-/// Interfaces that are shown, the busiest first.
+/// Maximum number of interfaces that are shown, the busiest first.
 const INTERFACES: usize = 4;
 
 /// Time, host, and the choice of rows.
@@ -79,7 +79,7 @@ pub(super) fn title(model: &Model, capabilities: Capabilities) -> Line<'static> 
     line
 }
 
-/// The host as a whole, in at most so many lines.
+/// Figures of the host, in at most so many lines.
 pub(super) fn host(model: &Model, columns: usize, most: usize) -> Vec<Line<'static>> {
     let Some(frame) = model.frame() else {
         return Vec::new();

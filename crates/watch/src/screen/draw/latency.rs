@@ -12,13 +12,13 @@ use super::figures::{MIB, rate, share, wait};
 use super::table::SPAN;
 use crate::screen::model::Model;
 
-/// Columns before a row of the heat map.
+/// Width of the labels before a row of the heat map.
 const LABEL: usize = 8;
-/// A heat map is no wider.
+/// Greatest width of a heat map.
 const WIDEST: usize = 120;
 
-/// Percentiles of a device's requests by kind, and their heat map over the last two minutes; nothing where requests
-/// are not timed.
+/// Percentiles of a device's requests by kind, and their heat map over the last two minutes; empty where requests are
+/// not timed.
 pub(super) fn detail(
     model: &Model,
     (id, place): (DeviceId, usize),
@@ -74,7 +74,8 @@ fn percentiles(latency: &LatencySample) -> Vec<Line<'static>> {
     lines
 }
 
-/// Requests by time of day and by how long they took: a column a part of the span, a row a doubling.
+/// Heat map of requests by time of day and latency: a column for each part of the span, a row for each doubling of
+/// latency.
 struct HeatMap {
     columns: Vec<BTreeMap<u32, u64>>,
 }

@@ -27,7 +27,7 @@ use crate::screen::model::{Model, Page};
 pub(crate) struct VisiblePart {
     /// Rows of devices, or lines of a page, that are seen at once.
     pub page_rows: usize,
-    /// The most lines that can be above the first that is seen.
+    /// Greatest number of lines above the first that is seen.
     pub furthest: usize,
 }
 

@@ -14,7 +14,7 @@ use crate::screen::pages::{TimeOverCaps, page};
 use crate::screen::tree::{Branch, Fold};
 use record::Severity;
 
-/// Sparklines show so much.
+/// Span of the sparklines.
 pub(super) const SPAN: Nanos = Nanos::from_secs(120);
 
 /// The table of a frame.
@@ -28,7 +28,7 @@ pub(super) struct DeviceTable<'a> {
 /// The part of a table that is seen.
 #[derive(Default)]
 pub(super) struct Rows {
-    /// Its lines, with the heads.
+    /// Lines of the part, with the heads.
     pub lines: Vec<Line<'static>>,
     /// Number of rows seen.
     pub page_rows: usize,
@@ -61,7 +61,7 @@ impl<'a> DeviceTable<'a> {
         }
     }
 
-    /// Number of lines of all of it, with the heads.
+    /// Number of lines of the whole table, with the heads.
     pub(super) fn height(&self) -> usize {
         let rows: usize = (0..self.branches.len())
             .map(|index| self.row_height(index))
@@ -69,7 +69,7 @@ impl<'a> DeviceTable<'a> {
         rows + 1
     }
 
-    /// This number of its lines, among which is the row that is selected.
+    /// Returns at most this number of lines, with the selected row among them.
     pub(super) fn lines(&self, room: usize) -> Rows {
         let (Some(number), true) = (self.model.number(), room > 0) else {
             return Rows::default();
@@ -111,7 +111,7 @@ impl<'a> DeviceTable<'a> {
         rows
     }
 
-    /// The first row that is seen, so that the one that is selected is.
+    /// The first visible row, chosen so that the selected one is visible.
     fn first_seen(&self, selected: usize, room: usize) -> usize {
         let mut first = selected;
         let mut height = self
@@ -148,7 +148,7 @@ impl<'a> DeviceTable<'a> {
         self.column_heads("")
     }
 
-    /// The heads; where the list is longer than the screen, which part of it is seen.
+    /// The heads of the columns, and which part of the list is seen where it is longer than the screen.
     fn column_heads(&self, part: &str) -> Line<'static> {
         let choice = &self.model.choice;
         let name = if part.is_empty() { "device" } else { part };
@@ -177,7 +177,7 @@ impl<'a> DeviceTable<'a> {
         line
     }
 
-    /// The head of the sparklines: what they show, and above them the marks that were set meanwhile.
+    /// Adds the head of the sparklines: their figure, and above them the marks of their span.
     fn push_graph_head(&self, line: &mut Line<'static>) {
         let text = format!("{}, 2 min", self.model.graph.name());
         let strong = |sign| (sign, TextStyle::Strong);
@@ -302,7 +302,7 @@ fn fold_sign(fold: Fold, capabilities: Capabilities) -> &'static str {
     }
 }
 
-/// The lines of the tree before a name.
+/// Lines that draw the tree before a name.
 fn branch_lines(lasts: &[bool], capabilities: Capabilities) -> String {
     let Some((own, above)) = lasts.split_last() else {
         return String::new();
@@ -322,7 +322,7 @@ fn branch_lines(lasts: &[bool], capabilities: Capabilities) -> String {
     text
 }
 
-/// An array's own state in words, where there is something to say.
+/// State of an array in words: missing and faulty members, and its sync action; `None` where there are none of these.
 pub(super) fn state_label(state: &ArraySample) -> Option<(String, TextStyle)> {
     let mut parts = Vec::new();
     let mut style = TextStyle::Note;

@@ -171,7 +171,7 @@ fn a_device_in_detail() {
     }
 }
 
-/// One read in a thousand is slow.
+/// A host on which one read in a thousand is slow.
 #[test]
 fn times_of_requests_processes_and_the_cost_of_tracing() {
     let mut times: [Histogram; 4] = Default::default();

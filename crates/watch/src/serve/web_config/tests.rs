@@ -1,7 +1,7 @@
 use super::*;
 
-/// A certificate with the names `db1.example`, `spiffe://example/db1` and 192.0.2.7, its key, and the
-/// authority that signed it, made once with openssl and good until 2126.
+/// A certificate with the names `db1.example`, `spiffe://example/db1` and 192.0.2.7, its key, and the authority that
+/// signed it, made once with openssl and valid until 2126.
 const CHAIN: &str = include_str!("fixtures/server.crt");
 const KEY: &str = include_str!("fixtures/server.key");
 const AUTHORITY: &str = include_str!("fixtures/ca.crt");
@@ -110,7 +110,7 @@ fn the_cipher_suites_of_the_list_are_offered_with_those_of_1_3() {
     );
 }
 
-/// As Go's documentation and the exporters' examples have them.
+/// The options are as in Go's documentation and the exporters' examples.
 #[test]
 fn options_of_go_that_are_not_offered_may_be_named_beside_others() {
     for lines in [
@@ -133,7 +133,7 @@ fn clients_are_verified_only_against_an_authority() {
     assert!(parse(&good).unwrap().tls.is_some());
 }
 
-/// Each with what the answer must say.
+/// Mistakes, each with the text that the answer must have.
 #[test]
 fn mistakes_are_refused_with_their_place() {
     for (text, expected) in [

@@ -1,4 +1,4 @@
-//! `tls_server_config`: certificate, versions, cipher suites, and who may ask.
+//! `tls_server_config`: certificate, versions, cipher suites, and clients that may connect.
 
 use std::fs;
 use std::net::IpAddr;
@@ -32,7 +32,7 @@ const NOT_OFFERED: [&str; 8] = [
     "TLS_RSA_WITH_AES_256_GCM_SHA384",
 ];
 
-/// The section as it is written; empty texts are as good as missing ones.
+/// Content of the section; empty texts are as good as missing ones.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TlsSection {
@@ -287,7 +287,7 @@ fn checked_names(names: Vec<String>) -> anyhow::Result<Vec<String>> {
     }
 }
 
-/// Clients with a verified certificate that carries one of some names.
+/// Verifier of clients: their certificate must be valid and carry one of some names.
 #[derive(Debug)]
 struct NamedClients {
     chain: Arc<dyn ClientCertVerifier>,

@@ -167,7 +167,7 @@ fn is_shown(name: &str, names: &HashSet<String>) -> bool {
     !is_part && !matches!(kind, DeviceKind::Loop | DeviceKind::Memory)
 }
 
-/// All counters of all disks, one metric after the other.
+/// Writes the counters of all disks, one metric after the other.
 pub(super) fn disks(root: &Root, text: &mut Text) {
     let Ok(mut counters) = AllCounters::open(root) else {
         return;

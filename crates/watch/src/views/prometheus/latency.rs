@@ -32,7 +32,7 @@ const BOUNDS: [(u64, &str); 20] = [
 
 const NAME: &str = "disksmith_disk_request_duration_seconds";
 
-/// Counts of one device's requests of one kind.
+/// Counts of a device's requests of one kind.
 #[derive(Clone, Debug, Default)]
 struct Counts {
     /// Requests up to each bound.
@@ -62,7 +62,7 @@ pub(crate) struct RequestTimes {
 }
 
 impl RequestTimes {
-    /// Adds those of a sample. Devices that are gone go.
+    /// Adds the requests of a sample, and removes devices that are gone.
     pub(crate) fn add(&mut self, sample: &Sample) {
         let Some(tracing) = sample.host.tracing else {
             return;
@@ -86,7 +86,7 @@ impl RequestTimes {
     }
 }
 
-/// The families of what was traced.
+/// Writes the metrics of the traced requests.
 pub(super) fn families(times: &RequestTimes, text: &mut Text) {
     if !times.is_traced {
         return;

@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 pub(super) struct Text(pub(super) String);
 
 impl Text {
-    /// The head of a metric.
+    /// Writes the head of a metric.
     pub(super) fn family(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a string does not fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// A value of it.
+    /// Writes a value of a metric.
     pub(super) fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let pairs: Vec<String> = labels
             .iter()
