@@ -68,13 +68,15 @@ impl Schedule {
     }
 }
 
-/// When something is to be ready, and when to begin with it.
+/// Time at which to begin warming, from the time at which it is to be done.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct ScheduleDocument {
+    /// Time at which warming is to be done.
     ready_by: Timestamp,
+    /// Time at which warming has to begin.
     begin_at: Timestamp,
-    /// True if the moment to begin is over.
+    /// True if the time to begin is over.
     late: bool,
 }
 
@@ -82,10 +84,15 @@ pub(crate) struct ScheduleDocument {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct PlanDocument {
+    /// Mode of the command: `plan`.
     mode: &'static str,
+    /// Bytes to read.
     size_bytes: Bytes,
+    /// Rate in bytes a second.
     bytes_per_s: Bytes,
+    /// Duration in seconds.
     seconds: f64,
+    /// Time at which to begin warming; null without `--ready-by`.
     schedule: Option<ScheduleDocument>,
 }
 
