@@ -15,7 +15,7 @@ pub enum Fs {
 }
 
 impl Fs {
-    /// As mount takes it.
+    /// Name of the type, as mount takes it.
     pub fn word(self) -> &'static str {
         match self {
             Fs::Xfs => "xfs",

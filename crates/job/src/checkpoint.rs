@@ -16,9 +16,9 @@ use crate::store::OwnedJob;
 /// The state in which a job is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndState {
-    /// At its end.
+    /// The job is finished.
     Finished,
-    /// To be continued with.
+    /// The job is to be continued.
     Suspended,
     /// Forgotten: there is nothing left to continue with.
     Discarded,

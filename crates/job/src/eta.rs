@@ -21,7 +21,7 @@ pub struct EtaEstimator {
 }
 
 impl EtaEstimator {
-    /// For work of which so many bytes were done before.
+    /// Estimates for work of which so many bytes were done before.
     pub fn new(done: u64) -> EtaEstimator {
         EtaEstimator {
             samples: VecDeque::from([(0.0, done)]),

@@ -21,7 +21,7 @@ pub struct CheckpointInterval {
 }
 
 impl CheckpointInterval {
-    /// At once, and then after so long each.
+    /// Checkpoints at once, and then after so long each.
     pub fn every(each: Duration) -> CheckpointInterval {
         CheckpointInterval {
             first: Duration::ZERO,
@@ -31,8 +31,8 @@ impl CheckpointInterval {
         }
     }
 
-    /// After `first`, and then so that a kill costs no more than half of what was done since the start, or
-    /// `longest`.
+    /// Checkpoints after `first`, and then so that a kill costs no more than half of what was done since the
+    /// start, or `longest`.
     pub fn growing(first: Duration, longest: Duration) -> CheckpointInterval {
         CheckpointInterval {
             first,

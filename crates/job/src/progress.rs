@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use ui::context::notice;
 use ui::progress::Bars;
 
-/// All lines.
+/// Progress lines of all jobs.
 pub struct ProgressLines {
     bars: Bars,
     is_watched: bool,

@@ -34,7 +34,7 @@ pub struct IdleGap {
     usual: f64,
     /// Duration of a read, in seconds.
     takes: f64,
-    /// When the last read was let begin.
+    /// Start of the last read.
     last: Option<Instant>,
 }
 
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// One of a member whose reads take 8 ms, with so many foreground requests at a time.
+    /// Idle gaps of a member whose reads take 8 ms, with so many foreground requests at a time.
     fn idle_gap(usual: f64) -> IdleGap {
         let mut idle_gap = IdleGap::default();
         idle_gap.note_read_time(Duration::from_millis(8));

@@ -41,7 +41,7 @@ impl LeastLatency {
 /// Least latency of own requests of late: then the request was alone on the device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnLatency {
-    /// With its age, both in seconds.
+    /// The least latency and its age, both in seconds.
     least: Option<(f64, f64)>,
 }
 

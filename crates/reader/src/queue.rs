@@ -27,7 +27,7 @@ pub(crate) struct Queue<S> {
 }
 
 impl<S: Copy> Queue<S> {
-    /// All requests of these sets, a block each.
+    /// A queue of all requests of these sets, one for each block.
     pub(crate) fn new(sets: &[(S, Ranges)], block: Bytes) -> Queue<S> {
         Queue {
             block: block.0.max(1),

@@ -12,11 +12,11 @@ use record::Nanos;
 const PROBE_EVERY: Nanos = Nanos(100_000_000);
 /// A queue in which a page waits longer is too long, in seconds.
 const LONG_S: f64 = 0.05;
-/// In one in which it waits less there is room, in seconds.
+/// Wait of a page, in seconds, below which the queue has room.
 const ROOM_S: f64 = 0.02;
 /// Number of probes in a row that must agree: everything stands still now and then.
 const IN_A_ROW: usize = 3;
-/// With so many in flight it begins.
+/// Requests in flight at the start.
 const FIRST: f64 = 4.0;
 /// The most requests in flight on a volume.
 const MOST: f64 = 1024.0;

@@ -2,8 +2,8 @@
 
 use record::{Bytes, Nanos};
 
-/// After a delay no more is made up for than one request, and no more than this: many at once would delay a
-/// foreground by all of them.
+/// The most time to make up for after a delay, and no more than one request: many at once would delay a foreground by
+/// all of them.
 const MADE_UP: Nanos = Nanos(50_000_000);
 
 /// Spaces requests at a rate that may change from one to the next. Time is what the caller says it is.

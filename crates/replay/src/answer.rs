@@ -31,7 +31,7 @@ pub struct ReplayAnswer {
     pub map: OffsetMap,
     /// Devices of the trace and their targets.
     pub devices: Vec<DeviceAnswer>,
-    /// All reads, all writes, and what commits wait for: flushes and writes with FUA.
+    /// Figures of all reads, all writes, and what commits wait for: flushes and writes with FUA.
     pub totals: Vec<ClassAnswer>,
     /// Kinds of I/Os.
     pub classes: Vec<ClassAnswer>,
@@ -128,9 +128,9 @@ pub struct Counts {
 pub struct InFlight {
     /// Length of a slice.
     pub slice_seconds: f64,
-    /// When they were recorded, on the replay's time.
+    /// Mean when the I/Os were recorded, on the replay's time, for each slice.
     pub recorded: Vec<f64>,
-    /// When they were replayed, those that were due and waited included.
+    /// Mean when the I/Os were replayed, for each slice; I/Os that were due and waited are included.
     pub replayed: Vec<f64>,
 }
 
@@ -215,7 +215,7 @@ impl ClassAnswer {
 }
 
 impl Latencies {
-    /// Of the parts of a replay.
+    /// Percentiles of the parts of a replay.
     fn of(parts: &[Histogram]) -> Latencies {
         let figure = |quantile| {
             let found = percentile::percentile(parts, quantile);

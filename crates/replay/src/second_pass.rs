@@ -46,7 +46,7 @@ pub(crate) struct Item {
 
 /// Settings by which the thread sorts the I/Os.
 pub(crate) struct Sorting {
-    /// For each device of the trace: the file, and the map of its offsets; `None` of a device that is left out.
+    /// File and map of offsets of each device of the trace; `None` for a device that is left out.
     pub devices: Vec<Option<(u16, Placer)>>,
     pub reads_only: bool,
     pub discards: bool,

@@ -87,7 +87,7 @@ pub struct RollUp {
 }
 
 impl RollUp {
-    /// Nothing, of a period.
+    /// Roll-up of a period without events.
     pub fn empty(start: Seconds) -> RollUp {
         RollUp {
             start,

@@ -15,7 +15,7 @@ pub(crate) enum RequestStep {
     Requeued,
     /// A request, or a part of it, was completed.
     Completed {
-        /// With an error.
+        /// True if it failed.
         failed: bool,
     },
 }

@@ -65,7 +65,7 @@ pub(crate) struct Pairing {
 }
 
 impl Pairing {
-    /// Pairs into I/Os in the order of their completion, so that one that hangs holds back no other.
+    /// Pairing into I/Os in the order of their completion, so that one that hangs holds back no other.
     pub(crate) fn by_completion() -> Pairing {
         Pairing {
             completed: Some(VecDeque::new()),
@@ -73,14 +73,14 @@ impl Pairing {
         }
     }
 
-    /// Events were lost: the completion of any request that is under way may be among them, and that of a later one would
-    /// pass for it. They leave without one.
+    /// Gives up the requests that are under way, after a loss of events: their completions may be among the lost ones, and
+    /// that of a later request would pass for theirs. They leave without a completion.
     pub(crate) fn give_up(&mut self) {
         self.requests.give_up();
         self.bios.clear();
     }
 
-    /// No event comes that is earlier.
+    /// Sets the time before which no more events come.
     pub(crate) fn advance(&mut self, time: Nanos) {
         self.time = self.time.max(time);
     }
@@ -99,7 +99,7 @@ impl Pairing {
         }
     }
 
-    /// All events were taken in: requests that are under way leave without a completion.
+    /// Ends the pairing after the last event: requests that are under way leave without a completion.
     pub(crate) fn end(&mut self) {
         let devices: Vec<DeviceIndex> = self.undecided.keys().copied().collect();
         for device in devices {

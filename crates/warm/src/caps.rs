@@ -63,7 +63,7 @@ fn is_unaffected(one: &Warmed, volumes: usize) -> bool {
     volumes > 1 && one.in_parallel.is_some_and(kept_up)
 }
 
-/// Of several volumes that hold each other back.
+/// Finding about several volumes that limit each other.
 fn in_parallel(together: &Verdict, warmed: &[Warmed]) -> String {
     let share = together.share_of_limit.unwrap_or(1.0);
     let all: u64 = warmed.iter().map(|one| one.size.0).sum();
@@ -123,7 +123,7 @@ fn others(one: &Warmed) -> String {
     }
 }
 
-/// Of a volume for itself. `unaffected`: it gave as much together with others.
+/// Finding about a volume by itself. `unaffected` is true if it gave as much together with others.
 fn alone(one: &Warmed, verdict: &Verdict, unaffected: bool) -> String {
     let (device, speed) = (&one.device, rate(verdict.bytes_per_s));
     if verdict.binds == BindingLimit::Latency {

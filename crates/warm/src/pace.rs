@@ -27,8 +27,8 @@ pub(crate) enum IoPolicy {
 }
 
 impl IoPolicy {
-    /// With the targets that were given, if any. Of volumes that are parts of one disk each would take the others'
-    /// reads for foreground.
+    /// Policy for the targets that were given, if any. Volumes that are parts of one disk would each take the
+    /// others' reads for foreground.
     pub(crate) fn of(targets: Option<Targets>, are_parts: bool) -> IoPolicy {
         match targets {
             Some(targets) => IoPolicy::Target(targets),
@@ -51,9 +51,9 @@ pub(crate) struct Pace<'a> {
     /// Blocks in flight.
     in_flight: usize,
     in_flight_bytes: u64,
-    /// By so much the limit's clock is ahead.
+    /// Time by which the limit's clock is ahead.
     ahead: Nanos,
-    /// Its place in the line of all devices that keep to the limit.
+    /// Time at which this device may issue its next request by the limit that all devices share.
     own_place: Nanos,
     limiter: RateLimiter,
     interval: Interval,
@@ -88,7 +88,7 @@ pub(crate) struct KernelBytes {
     pub commits: bool,
 }
 
-/// All that went through the device, and the own part of it.
+/// Bytes that went through the device, and the own part of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Traffic {
     own: u64,
@@ -96,7 +96,7 @@ struct Traffic {
 }
 
 impl<'a> Pace<'a> {
-    /// With a limit, and what the foreground may expect.
+    /// Pace under a limit and a policy towards the foreground.
     pub(crate) fn new(limit: &'a SharedRateLimit, policy: IoPolicy) -> Pace<'a> {
         let targets = match policy {
             IoPolicy::Target(targets) => Some(targets),
@@ -121,7 +121,7 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// With a limit, and no other bound.
+    /// Pace under a limit, with no bound on the requests in flight.
     #[cfg(test)]
     pub(crate) fn unbound(limit: &'a SharedRateLimit) -> Pace<'a> {
         Pace {

@@ -1,4 +1,4 @@
-//! The line of a volume.
+//! Progress line of a volume.
 
 use job::{Progress, ProgressLine, ProgressLines};
 use record::Bytes;

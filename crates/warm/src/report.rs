@@ -8,7 +8,7 @@ use super::one::{Ending, Warmed};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
-/// So many extents are listed as text; JSON has all.
+/// Number of extents that are listed as text; JSON has all.
 const MOST_LISTED: usize = 20;
 
 const COLUMNS: [Column; 8] = [

@@ -13,10 +13,10 @@ use linux::volume_id::name_disk;
 pub(crate) struct RerunState<'a> {
     /// The kernel's files, by which a volume's id is the path of its disk.
     pub root: &'a Root,
-    /// Those that carry a stamp and no signature. What they carried need not be named any more, and
-    /// is not: after a reboot the path may lead to another disk that carries it.
+    /// Disks that carry a stamp and no signature. Their former content need not be named any more, and is not:
+    /// after a reboot the path may lead to another disk that carries it.
     pub erased: Vec<&'a Path>,
-    /// Those that are done, and would be begun anew.
+    /// Disks that are done, and would be begun anew.
     pub done: Vec<&'a Path>,
 }
 

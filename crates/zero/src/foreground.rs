@@ -40,7 +40,7 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// Nothing may be written yet.
+    /// A throttle that allows no writes yet.
     pub(crate) fn new() -> Throttle {
         Throttle {
             allowed: Mutex::new(Allowed::Nothing),
@@ -113,8 +113,9 @@ pub(crate) struct ForegroundWatch {
 }
 
 impl ForegroundWatch {
-    /// Of the whole disk on which it lies; `None` where the kernel does not count, or it cannot be probed. All EBS
-    /// volumes of an instance share its limit, so that those which are not among the `zeroed` are watched too.
+    /// Watches the whole disk on which a disk lies; `None` where the kernel does not count, or it cannot be
+    /// probed. All EBS volumes of an instance share its limit, so that those which are not among the `zeroed` are
+    /// watched too.
     pub(crate) fn of(
         number: usize,
         zeroed: &[ClaimedDisk],

@@ -23,7 +23,7 @@ pub(crate) const PLACE: Bytes = Bytes::MIB;
 const READ: Bytes = reader::BESIDE;
 /// Number of places that are looked at, on a disk that has them.
 const MOST: u64 = 64;
-/// One place in so many is looked at, at most.
+/// Places of a disk for each one that is looked at, at least.
 const SHARE: u64 = 4;
 /// Number of places that are written once, and then again, before the next have their turn. What changes on
 /// the disk or beside it while the sample is taken meets both passes alike.

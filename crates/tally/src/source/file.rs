@@ -53,7 +53,7 @@ struct Open {
     replaced: Option<Instant>,
     /// Position of the first byte that was not taken.
     at: u64,
-    /// It is of the log: a store has some of it, or it was rotated while this ran.
+    /// True if the file is of the log: a store has some of it, or it was rotated while this ran.
     is_begun: bool,
     lines: Lines,
 }

@@ -260,7 +260,7 @@ impl Terminal {
         self.capabilities
     }
 
-    /// It has taken all that was written.
+    /// True if the terminal has taken all that was written.
     pub(super) fn is_ready(&self) -> bool {
         self.is_taken && !self.is_behind
     }

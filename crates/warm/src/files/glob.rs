@@ -34,7 +34,7 @@ impl Pattern {
         })
     }
 
-    /// It matches all of a name.
+    /// True if the pattern matches all of a name.
     pub(super) fn matches(&self, name: &OsStr) -> bool {
         let is_hidden = name.as_bytes().starts_with(b".");
         (!is_hidden || self.has_dot) && self.glob.is_match(name)

@@ -7,15 +7,15 @@ use record::{Bytes, Nanos, Ranges};
 
 use super::probes::page_at;
 
-/// So many requests have to fail in a row before that is tried. It is doubled after each answer, since a
-/// disk with large bad places gives many such rows.
+/// Number of requests in a row that have to fail before the device is tried. Doubled after each answer, since a disk
+/// with large bad places gives many such rows.
 const FAILURES: u32 = 64;
-/// So often it is doubled.
+/// Number of times that this is doubled, at most.
 const MOST_DOUBLED: u32 = 4;
-/// So many pages are requested.
+/// Number of pages that are requested to try the device.
 const PAGES: u64 = 8;
-/// So long nothing is requested before: a controller may be reset meanwhile, and a device that is being
-/// taken away fails its requests before it is no longer listed.
+/// Pause before these: a controller may be reset meanwhile, and a device that is being taken away fails its requests
+/// before it is no longer listed.
 const PAUSE: Nanos = Nanos(1_000_000_000);
 
 /// Suspicion about a device.

@@ -139,7 +139,7 @@ impl RequestQueue {
 struct Refusal {
     status: StatusCode,
     text: String,
-    /// It may be sent again in a second.
+    /// True if the request may be sent again in a second.
     retry: bool,
 }
 
