@@ -73,8 +73,8 @@ impl Pairing {
         }
     }
 
-    /// Gives up the requests that are under way, after a loss of events: their completions may be among the lost ones, and
-    /// that of a later request would pass for theirs. They leave without a completion.
+    /// Gives up the requests that are under way, after a loss of events: their completions may be among the lost ones,
+    /// and that of a later request would pass for theirs. They leave without a completion.
     pub(crate) fn give_up(&mut self) {
         self.requests.give_up();
         self.bios.clear();

@@ -19,7 +19,7 @@ pub(crate) struct LatestEvents {
 }
 
 impl LatestEvents {
-    /// No event yet.
+    /// Channels of events, without any event yet.
     pub(crate) fn new() -> LatestEvents {
         LatestEvents {
             now: watch::Sender::new(Bytes::new()),

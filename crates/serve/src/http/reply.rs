@@ -56,7 +56,7 @@ impl From<ui::exit::Failure> for Problem {
 }
 
 impl IntoResponse for Problem {
-    /// As a document of the API.
+    /// Answers with a document of the API.
     fn into_response(self) -> Response {
         let document = documents::Error {
             status: self.status.as_u16(),

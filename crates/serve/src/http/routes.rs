@@ -34,7 +34,7 @@ type Pairs = Query<Vec<(String, String)>>;
 /// Result of handlers of the API.
 type Answer = Result<Response, Problem>;
 
-/// All routes.
+/// Router of all routes.
 pub(crate) fn router(app: Arc<App>) -> Router {
     Router::new()
         .route("/", get(page))

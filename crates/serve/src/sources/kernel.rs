@@ -61,7 +61,7 @@ impl HostWatch {
         HostWatch { seen, stop }
     }
 
-    /// This host, once there is a sample.
+    /// Present figures of this host, once there is a sample.
     pub(crate) fn host(&self) -> Option<HostNow> {
         let seen = lock(&self.seen);
         let (at, host) = seen.host.as_ref()?;

@@ -92,7 +92,7 @@ impl Stores {
         Ok(series)
     }
 
-    /// All series.
+    /// Lists all series.
     ///
     /// # Errors
     /// When a store cannot be read.

@@ -9,7 +9,7 @@ use crate::source::{Delivery, Identity};
 use crate::store::{Advance, Batch, Key, Result, Store, StoreError};
 use crate::sums::Sums;
 
-/// Number of events of a delivery that is in the store as a whole.
+/// Bytes to skip of a delivery that is in the store as a whole.
 pub(super) const ALL: usize = usize::MAX;
 
 /// A store.

@@ -29,7 +29,7 @@ const KEY: usize = 200;
 pub(super) struct Posted {
     pub(super) key: String,
     pub(super) lines: Vec<u8>,
-    /// To be told when they are committed. Dropped, it tells that they are not.
+    /// Sender that tells when the events are committed; dropped, it tells that they are not.
     pub(super) committed: oneshot::Sender<()>,
     _room: OwnedSemaphorePermit,
 }
