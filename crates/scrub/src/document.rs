@@ -24,7 +24,7 @@ pub(crate) struct ForegroundDocument {
 }
 
 impl ForegroundDocument {
-    /// Of a scrub as it is, or was in the end.
+    /// Latency of a scrub's foreground, at a moment or at the end.
     pub(crate) fn of(at: &ScrubProgress, whole: Option<&ForegroundReport>) -> ForegroundDocument {
         let targets = at.targets.unwrap_or_default();
         let nanos = |seconds: Option<f64>| seconds.map(|seconds| (seconds * 1e9) as u64);

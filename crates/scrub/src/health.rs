@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Errors {
     /// Count of each member at the last poll.
     seen: BTreeMap<u32, u64>,
-    /// By how many sectors it has grown.
+    /// Sectors by which it has grown.
     found: BTreeMap<u32, u64>,
 }
 

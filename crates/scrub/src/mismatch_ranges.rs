@@ -27,8 +27,8 @@ pub(crate) struct MismatchRanges {
 }
 
 impl MismatchRanges {
-    /// Of a check that begins at `from`, with `seen` sectors found and in these ranges. `cache` is what
-    /// the stripe cache holds of one member, where there is one.
+    /// Ranges of a check that begins at `from`, with `seen` sectors found and in the ranges `before`. `cache` is
+    /// the part of the stripe cache for one member, where there is one.
     pub(crate) fn new(from: u64, seen: u64, before: Ranges, cache: Bytes) -> MismatchRanges {
         MismatchRanges {
             list: before,

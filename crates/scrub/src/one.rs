@@ -32,7 +32,7 @@ use study::pace::Targets;
 use ui::exit::sentence;
 use ui::format::short_latency;
 
-/// Of each member a stripe has so many bytes.
+/// Bytes of each member in a stripe.
 const PAGE: u64 = 4096;
 /// Interval at which the members' read errors are examined: md keeps counting, and nothing gets lost.
 const ERRORS_EVERY: Duration = Duration::from_secs(10);
@@ -52,7 +52,7 @@ pub(crate) struct Shared<'a> {
     pub lines: &'a ProgressLines,
     /// Latency targets; `None` for a multiple of what is measured.
     pub targets: Option<Targets>,
-    /// When it is to be done.
+    /// Deadline, where one is given.
     pub due: Option<DueTime>,
     /// True if the deadline counts more than the latency.
     pub deadline_wins: bool,
@@ -79,7 +79,7 @@ pub(crate) struct Scrubbed {
     pub left: Vec<String>,
     /// Health of its members.
     pub members: Vec<Health>,
-    /// Where its mismatches are, or why that is not known; `None` where that was not requested.
+    /// Places of its mismatches, or why they are not known; `None` where they were not requested.
     pub located: Option<Result<Located, String>>,
     /// Method of repair, where that was requested.
     pub way: Option<RepairMethod>,

@@ -80,7 +80,7 @@ fn row(one: &Scrubbed) -> Vec<String> {
     ]
 }
 
-/// Without a digit after the point.
+/// Number without a digit after the point.
 fn number_of(count: u64) -> String {
     match count {
         0..100 => count.to_string(),
@@ -170,7 +170,7 @@ struct ArrayDocument<'a> {
     mismatched_sectors: u64,
     /// Members with sectors that md could not read.
     unreadable: Vec<UnreadableDocument>,
-    /// How the check ended: `done`, `interrupted`, `time-up`, `stopped`, `begun`, `gone`, `degraded`, `recovery`,
+    /// End of the check: `done`, `interrupted`, `time-up`, `stopped`, `begun`, `gone`, `degraded`, `recovery`,
     /// `delayed`, `turned` or `failed`.
     ended: &'static str,
     /// Reason for an early end, as a clause; null where the check is done.

@@ -32,7 +32,7 @@ pub(crate) struct Setting {
 /// Former values of all tunables that a scrub changes, and the action that it let md do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SavedTunables {
-    /// Each tunable that there is, and that is still to be put back.
+    /// Former value of each tunable that is still to be restored.
     pub settings: Vec<Setting>,
     /// True if md repairs, false if it only checks.
     pub repairs: bool,

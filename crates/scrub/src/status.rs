@@ -32,7 +32,7 @@ const COLUMNS: [Column; 5] = [
     Column::words("last change"),
 ];
 
-/// One array.
+/// State of an array and of its scrub.
 struct ArrayStatus {
     array: Array,
     uuid: Option<String>,

@@ -196,7 +196,7 @@ struct VolumeDocument<'a> {
     plateau_bytes_per_s: Option<f64>,
     /// Extents that could not be read.
     unreadable: Vec<ExtentDocument>,
-    /// How the warming ended: `done`, `interrupted`, `gone` or `failed`.
+    /// End of the warming: `done`, `interrupted`, `gone` or `failed`.
     ended: &'static str,
     /// True if the same command continues from here.
     resumable: bool,

@@ -33,7 +33,7 @@ const LATER: Nanos = Nanos(20_000_000);
 /// State of the direct comparison.
 #[derive(Clone, Debug)]
 pub(super) struct DirectComparison {
-    /// Up to here is read, and what is behind is not yet.
+    /// Position up to which the members are read.
     pub(super) at: Sectors,
     pub(super) of: Sectors,
     /// Progress is known at multiples of this, where md may be sent.
@@ -57,7 +57,7 @@ pub(super) struct DirectComparison {
 }
 
 impl DirectComparison {
-    /// From a multiple of `unit` on, to the end of the check, over so many members at once.
+    /// A comparison from a multiple of `unit` to the end of the check, over so many members at once.
     pub(super) fn new(at: Sectors, of: Sectors, unit: Sectors, wide: u64) -> DirectComparison {
         let request = Sectors::of(REQUEST).0.saturating_mul(wide);
         let whole = request / unit.0.max(1) * unit.0;
@@ -76,7 +76,7 @@ impl DirectComparison {
         }
     }
 
-    /// So many seconds passed.
+    /// Adds the credit of so many seconds at the allowed rate.
     pub(super) fn pass(&mut self, may: Allowed, seconds: f64) {
         if let Allowed::Rate(rate) = may {
             let one = self.request.bytes().0 as f64 / rate.max(1.0);

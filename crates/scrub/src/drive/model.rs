@@ -119,7 +119,7 @@ pub(super) struct Client {
 
 /// md drains and writes the superblock in this time.
 const SUPERBLOCK: u64 = 8_000_000;
-/// Its effect on the foreground, as a share of that of a check at full speed.
+/// Effect of that on the foreground, as a share of the effect of a check at full speed.
 const ITS_SHARE: f64 = 0.1;
 
 /// Event at a moment.

@@ -111,8 +111,8 @@ pub(crate) struct RereadSchedule {
 }
 
 impl RereadSchedule {
-    /// As a live array wants it: md writes a block to its members within milliseconds, seldom within
-    /// some hundred.
+    /// Schedule for a live array: md writes a block to its members within milliseconds, seldom within some
+    /// hundred.
     pub(crate) const LIVE: RereadSchedule = RereadSchedule {
         rounds: 3,
         pause: Duration::from_millis(300),

@@ -89,7 +89,7 @@ pub(super) fn read(
     answer(&found, args, context)
 }
 
-/// All that was named, or what is wrong with any of it.
+/// All sources that were named, or what is wrong with any of them.
 fn find_all(
     words: &[String],
     devices: &Devices,

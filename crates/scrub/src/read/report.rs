@@ -20,7 +20,7 @@ use super::source::{ArrayState, ReadPart};
 use ui::table::{Column, layout, wrap};
 use ui::units::{rate, span};
 
-/// So many extents, and so many files, are listed in text. JSON has all.
+/// Number of extents, and of files, that are listed in text. JSON has all.
 const MOST_LISTED: usize = 8;
 
 const COLUMNS: [Column; 7] = [
@@ -331,7 +331,7 @@ struct SourceDocument<'a> {
     /// Owners of the unreadable extents; null where there are none, without `--locate`, or where the search
     /// failed.
     located: Option<Vec<OwnerDocument<'a>>>,
-    /// How the command ended for it: `done`, `interrupted`, `time-up`, `gone`, `recovery` or `failed`.
+    /// End of the reading: `done`, `interrupted`, `time-up`, `gone`, `recovery` or `failed`.
     ended: &'static str,
     /// Reason for an early end, as a clause; null where all was read.
     why: Option<String>,
@@ -422,7 +422,7 @@ enum OwnerKindDocument<'a> {
         /// Path of the swap device.
         device: &'a str,
     },
-    /// Not known.
+    /// Bytes whose owner is not known.
     Unknown {
         /// Reason for which it is not known, as a clause.
         why: &'a str,

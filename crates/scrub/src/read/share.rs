@@ -38,7 +38,7 @@ struct Turn {
 }
 
 impl Share {
-    /// Of which so many bytes are behind already, and which may do nothing yet.
+    /// Rate of members of which so many bytes are done already; nothing is allowed yet.
     pub(crate) fn new(passed: u64) -> Share {
         Share {
             turn: Mutex::new(Turn {
@@ -109,7 +109,7 @@ impl Share {
         self.in_flight.fetch_sub(bytes, Release);
     }
 
-    /// So many bytes more are behind.
+    /// Counts bytes that were skipped as done.
     pub(crate) fn note_skipped(&self, bytes: u64) {
         self.passed.fetch_add(bytes, Relaxed);
     }

@@ -51,7 +51,7 @@ pub(crate) struct HeldWrites {
 }
 
 impl<'a> OnHost<'a> {
-    /// All tunables that a window needs, as they are before: what puts them back, at the end or after a kill.
+    /// All tunables that a window needs with their present values, to restore them at the end or after a kill.
     pub(crate) fn saved_tunables(&self, positions: &Range<u64>) -> SavedTunables {
         let (low, high) = self.suspended(positions);
         let setting = |tunable: Tunable, write: String, shows: Option<String>| Setting {
@@ -135,7 +135,7 @@ impl<'a> OnHost<'a> {
         }
     }
 
-    /// Has md check these positions, and gives the sectors that it counts.
+    /// Makes md check these positions, and gives the sectors that it counts.
     fn check(&self, positions: &Range<u64>) -> Result<u64, String> {
         let sectors = |bytes| Sectors::of(Bytes(bytes));
         let (from, to) = (sectors(positions.start), sectors(positions.end));

@@ -237,7 +237,7 @@ impl<'a> Noted<'a> {
         Ok(self.job.save(self.kept)?)
     }
 
-    /// All was done, or as much as could be.
+    /// Stores the end of the repair, with all done or as much as could be.
     fn end(mut self, repaired: &Repaired) -> anyhow::Result<()> {
         let kept = self.kept;
         if repaired.trouble.is_none() {
