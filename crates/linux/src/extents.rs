@@ -44,7 +44,7 @@ impl Flags {
         self.any(Self::LAST)
     }
 
-    /// Its place on the disk is not known.
+    /// True if its place on the disk is not known.
     pub const fn is_unknown(self) -> bool {
         self.any(Self::UNKNOWN)
     }
@@ -277,9 +277,9 @@ const FIEMAP_FLAG_SYNC: u32 = 1;
 /// Choice to write back data in memory before its place is read (FIEMAP_FLAG_SYNC).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sync {
-    /// It is, so that all of it has its place.
+    /// Write back first, so that all of it has its place.
     First,
-    /// It is not: what has no place yet is listed as delayed, or not at all.
+    /// Do not write back: what has no place yet is listed as delayed, or not at all.
     Never,
 }
 

@@ -7,7 +7,7 @@ use record::sample::SyncAction;
 /// Work that md waits to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
-    /// A recovery, resync or reshape of an array that shares a disk with this one: md works on one of them at a
+    /// A recovery, resync or reshape of another array that shares a disk with this one: md works on one of them at a
     /// time, and a check that has reached its `sync_max` counts as at work.
     Competing(CompetingArray),
     /// The replacement of a member of this array by a spare.
