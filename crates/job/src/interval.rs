@@ -124,7 +124,7 @@ impl Timer {
         is_due
     }
 
-    /// The checkpoint that was due is built.
+    /// Notes that the checkpoint that was due is built.
     pub(crate) fn built(&mut self) {
         self.took(self.began.elapsed());
     }

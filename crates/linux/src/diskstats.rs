@@ -316,9 +316,9 @@ impl Counter {
 /// Counters that a line of `/proc/diskstats` has: older kernels count less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Discards (Linux 4.18).
+    /// True if discards are counted (Linux 4.18).
     pub discards: bool,
-    /// Flushes (Linux 5.5).
+    /// True if flushes are counted (Linux 5.5).
     pub flushes: bool,
 }
 

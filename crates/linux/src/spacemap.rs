@@ -163,7 +163,7 @@ impl RawRecord {
         reserved: [0; 3],
     };
 
-    /// Owners are inode numbers unless a flag says that they are not.
+    /// True for free space. Owners are inode numbers unless a flag says that they are not.
     fn is_free(&self) -> bool {
         self.flags & Self::SPECIAL_OWNER != 0 && self.owner == Self::OWN_FREE
     }

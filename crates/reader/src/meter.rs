@@ -30,13 +30,13 @@ impl Meter {
         self.in_flight
     }
 
-    /// A request is issued.
+    /// Notes a request that is issued.
     pub fn issued(&mut self, now: Nanos) {
         self.count(now);
         self.in_flight += 1;
     }
 
-    /// A request came back with so many bytes.
+    /// Notes a request that came back with so many bytes.
     pub fn note_completed(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
         self.count(now);
         self.in_flight = self.in_flight.saturating_sub(1);

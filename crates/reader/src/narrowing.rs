@@ -28,7 +28,7 @@ impl Narrowing {
         (self.in_flight.len() < PIECES_IN_FLIGHT).then_some(&self.in_flight)
     }
 
-    /// A piece is requested.
+    /// Notes a piece that is requested.
     pub(super) fn note_issued(&mut self, now: Nanos, piece: Range<u64>) {
         if self.in_flight.is_empty() {
             self.since = now;
@@ -36,7 +36,7 @@ impl Narrowing {
         self.in_flight.push(piece);
     }
 
-    /// A piece came back.
+    /// Notes a piece that came back.
     pub(super) fn note_completed(&mut self, now: Nanos, piece: &Range<u64>) {
         self.spent = self.spent(now);
         self.since = now;

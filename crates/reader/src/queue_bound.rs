@@ -72,7 +72,7 @@ impl QueueBound {
         due
     }
 
-    /// A probe came back while so many requests were in flight.
+    /// Notes a probe that came back while so many requests were in flight.
     pub fn note_probe(&mut self, now: Nanos, latency: Nanos, in_flight: usize) {
         if now - latency < self.deaf_until {
             return;

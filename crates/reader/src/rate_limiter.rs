@@ -21,14 +21,14 @@ impl RateLimiter {
         since + takes(bytes, bytes_per_s)
     }
 
-    /// A request of so many bytes is issued, beside a foreground.
+    /// Notes a request of so many bytes that is issued, beside a foreground.
     pub fn issued(&mut self, now: Nanos, bytes: Bytes, bytes_per_s: Option<f64>) {
         let made_up = MADE_UP.min(takes(bytes, bytes_per_s));
         self.issued_making_up(now, bytes, bytes_per_s, made_up);
     }
 
-    /// A request of so many bytes is issued; after a delay as much is made up for as goes in such a time. What is issued
-    /// without a limit is nothing to wait for later.
+    /// Notes a request of so many bytes that is issued; after a delay, at most `made_up` is made up for. What is
+    /// issued without a limit is nothing to wait for later.
     pub fn issued_making_up(
         &mut self,
         now: Nanos,

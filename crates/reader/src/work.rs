@@ -116,7 +116,7 @@ impl<S: Copy> Work<S> {
         self.queue.next_block().map(ReadRequest::Block)
     }
 
-    /// A piece came back, whatever came of it.
+    /// Notes a piece that came back, whatever its result.
     pub fn note_completed(&mut self, now: Nanos, piece: &Range<u64>) {
         self.narrowing.note_completed(now, piece);
     }

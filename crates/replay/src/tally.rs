@@ -100,7 +100,7 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The replay begins then, unless it has begun.
+    /// Sets the start of the replay, unless it has begun.
     pub(crate) fn begin(&mut self, start: u64) {
         if self.start.is_none() {
             self.start = Some(start);

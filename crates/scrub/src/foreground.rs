@@ -150,7 +150,7 @@ impl Foreground {
         self
     }
 
-    /// A commit of the ledger to this device is under way.
+    /// Notes that a commit of the ledger to this device is under way.
     pub(crate) fn commits(&mut self) {
         self.detector.commits();
     }

@@ -288,7 +288,7 @@ pub(crate) struct MismatchDocument<'a> {
 }
 
 impl<'a> MismatchDocument<'a> {
-    /// The documents of all that were located.
+    /// Documents of all mismatches that were located.
     pub(crate) fn all(
         located: &'a Located,
         repaired: Option<&'a Repaired>,

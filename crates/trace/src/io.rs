@@ -174,7 +174,7 @@ pub struct Caveats {
     pub ambiguous: u64,
     /// Records of operations that a trace has no place for, such as commands to a driver.
     pub skipped: u64,
-    /// The recorder was ended before it closed the file.
+    /// True if the recorder ended before it closed the file.
     pub cut_off: bool,
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct Pairing {
     bios: BTreeMap<Key, Bio>,
     traced: HashMap<DeviceIndex, Traced>,
     undecided: HashMap<DeviceIndex, Vec<Event>>,
-    /// The kernel marks its own requests for flushes as writes, as before Linux 4.10.
+    /// True if the kernel marks its own requests for flushes as writes, as before Linux 4.10.
     flushes_are_writes: bool,
     /// Completions that fitted more than one request, or none after the first request.
     pub(crate) ambiguous: u64,
@@ -305,8 +305,9 @@ impl Pairing {
         Some(number)
     }
 
-    /// A completion ends the request that ends where it does. What comes before the end is of a part: of a request that the
-    /// driver completes bit by bit, or of a bio that was split, whose parts end in any order before the whole.
+    /// Completes the request that ends where an event does. A completion before that end is of a part: of a
+    /// request that the driver completes bit by bit, or of a bio that was split, whose parts end in any order
+    /// before the whole.
     fn complete(&mut self, event: &Event, failed: bool) {
         let Some(number) = self.find(event) else {
             return self.complete_part(event, failed);

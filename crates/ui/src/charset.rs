@@ -58,7 +58,7 @@ fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     })
 }
 
-/// The locale's charset holds signs beyond ASCII.
+/// True if the locale's charset holds signs beyond ASCII.
 pub fn is_unicode() -> bool {
     *IS_UTF8
 }

@@ -179,7 +179,7 @@ impl<'a> Pace<'a> {
         self.probing.is_none() && self.controller().is_some_and(Controller::probes)
     }
 
-    /// A block of so many bytes is issued.
+    /// Notes a block of so many bytes that is issued.
     pub(crate) fn note_issued(&mut self, now: Nanos, bytes: Bytes) {
         self.in_flight += 1;
         self.in_flight_bytes += bytes.0;
@@ -223,7 +223,7 @@ impl<'a> Pace<'a> {
         self.probes > 0
     }
 
-    /// A probe came back.
+    /// Notes a probe that came back.
     pub(crate) fn note_probe(&mut self, now: Nanos, bytes: Bytes, latency: Nanos) {
         self.probing = None;
         self.traffic.own += bytes.0;
@@ -241,8 +241,8 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// A block came back, of so many bytes: as many as were requested, also where they could not be read, which have no
-    /// latency. The kernel counts those too.
+    /// Notes a block of so many bytes that came back: as many as were requested, also where they could not be
+    /// read, which have no latency. The kernel counts those too.
     pub(crate) fn note_completed(&mut self, bytes: Bytes, latency: Option<Nanos>) {
         self.interval
             .least

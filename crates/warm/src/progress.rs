@@ -34,7 +34,7 @@ impl VolumeLine {
         self.line.show(move || progress);
     }
 
-    /// The work is over; the line goes.
+    /// Removes the line at the end of the work.
     pub(crate) fn end(self) {
         self.line.end();
     }

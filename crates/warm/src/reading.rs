@@ -280,8 +280,8 @@ impl<'a> Reading<'a> {
         Some(asks.unwrap_or(nap(now)))
     }
 
-    /// A page by which it is found out came back. What failed since the device answered last is not bad,
-    /// if it answers nothing at all.
+    /// Notes the answer to a page by which it is found out whether the device answers. What failed since its last
+    /// answer is not bad, if it answers nothing at all.
     fn has_answered(&mut self, is_good: bool) {
         self.doubt.note_completed(is_good);
         if self.doubt.is_silent() {

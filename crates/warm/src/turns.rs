@@ -79,7 +79,7 @@ impl Turns {
         LONGEST_TURN.min(Nanos(ALL_TURNS.0 / volumes))
     }
 
-    /// A volume has had its turn.
+    /// Ends the turn of a volume.
     pub(crate) fn pass(&self, volume: usize) {
         let mut state = self.state();
         if state.now == volume {
@@ -88,7 +88,7 @@ impl Turns {
         }
     }
 
-    /// A volume is done for good.
+    /// Notes that a volume is done for good.
     pub(crate) fn note_finished(&self, volume: usize) {
         let mut state = self.state();
         if let Some(gone) = state.gone.get_mut(volume) {

@@ -77,13 +77,13 @@ impl Throttle {
         lock(&self.live).clone()
     }
 
-    /// A write is issued.
+    /// Notes a write that is issued.
     pub(crate) fn issued(&self, bytes: Bytes) {
         self.in_flight.fetch_add(bytes.0, Relaxed);
     }
 
-    /// A write has completed after so long, or failed and has no latency: the kernel counts both, and what a device
-    /// zeroes by itself as well.
+    /// Notes a write that has completed after so long, or failed and has no latency: the kernel counts both, and
+    /// what a device zeroes by itself as well.
     pub(crate) fn done(&self, bytes: Bytes, latency: Option<Nanos>) {
         self.least.note(bytes, reader::BESIDE, latency);
         self.written.fetch_add(bytes.0, Relaxed);
@@ -91,7 +91,7 @@ impl Throttle {
         self.in_flight.fetch_sub(bytes.0, Release);
     }
 
-    /// The ledger is being written.
+    /// Notes that the ledger is being written.
     pub(crate) fn commits(&self) {
         self.commits.store(true, Relaxed);
     }

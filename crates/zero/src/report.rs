@@ -119,7 +119,7 @@ pub(crate) struct Document<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct RehearsalDocument<'a> {
-    /// Always true.
+    /// True: nothing was written.
     dry_run: bool,
     /// Plan for each disk.
     disks: Vec<DiskDocument<'a, PlanDocument<'a>>>,

@@ -89,13 +89,13 @@ impl Default for PresenceDoubt {
 }
 
 impl PresenceDoubt {
-    /// A request went well.
+    /// Notes a request that succeeded.
     pub(crate) fn note_success(&mut self) {
         *self = PresenceDoubt::default();
     }
 
-    /// A request failed. Where it stands among the failed ones is noted; gives why there is no
-    /// point in going on, if there is none.
+    /// Notes a request that failed, and its range among the failed ones. Gives the reason why there is no point in
+    /// going on, if there is one.
     pub(crate) fn failed(
         &mut self,
         place: &ClaimedDisk,

@@ -107,13 +107,14 @@ impl DirectComparison {
         Some(self.at..Sectors(ends).min(self.of))
     }
 
-    /// A step begins.
+    /// Notes that a step begins.
     pub(super) fn begin(&mut self, step: Range<Sectors>) {
         self.credit -= Sectors(step.end.0 - step.start.0).bytes().0 as f64;
         self.reads = Some(step);
     }
 
-    /// A step came back. Gives what the members give, in bytes a second.
+    /// Takes the result of a step. Gives the rate of the members while they read, in bytes a second; `None` where
+    /// parts were read again.
     pub(super) fn come(&mut self, compared: &Compared) -> Option<f64> {
         let step = self.reads.take()?;
         let bytes = Sectors(step.end.0 - step.start.0).bytes().0 as f64;

@@ -418,7 +418,7 @@ impl Model {
         }
     }
 
-    /// md writes the superblocks when half of the way to the stop is done.
+    /// True if md writes the superblocks now: when half of the way to the stop is done.
     fn is_to_write(&self) -> bool {
         let done = self.position - self.completed as f64;
         let way = self.window_end() - self.completed as f64;

@@ -88,7 +88,7 @@ impl Share {
         }
     }
 
-    /// A request for so many bytes goes.
+    /// Notes a request for so many bytes.
     pub(crate) fn note_issued(&self, now: Nanos, bytes: u64) {
         let mut turn = self.turn();
         let rate = match turn.may {
@@ -99,7 +99,7 @@ impl Share {
         self.in_flight.fetch_add(bytes, Relaxed);
     }
 
-    /// A request came back with so many bytes after so long.
+    /// Notes a request that came back with so many bytes after so long.
     pub(crate) fn note_completed(&self, bytes: u64, took: Nanos) {
         if matches!(self.allowance(), Allowed::Rate(_)) {
             self.took.fetch_add(took.0, Relaxed);

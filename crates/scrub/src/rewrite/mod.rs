@@ -222,7 +222,7 @@ impl<'a> Noted<'a> {
         Ok(Noted { job, kept })
     }
 
-    /// A window is about to be rewritten.
+    /// Stores in the ledger that a window is about to be rewritten.
     fn save_window(
         &mut self,
         window: &Window,

@@ -393,7 +393,7 @@ async fn sweep_report(
     report_or_problem(body, visitor.0, &uri)
 }
 
-/// A race has a page of its own; other runs of the fleet are text.
+/// Answers with the report of a run of the fleet: a page of its own for a race, text for others.
 async fn fleet_report(
     State(app): Shared,
     visitor: Extension<RequestSender>,

@@ -47,7 +47,7 @@ struct Open {
     inode: u64,
     /// Known once there is a first line.
     identity: Option<String>,
-    /// A rotation had taken its name before it was opened: it does not grow.
+    /// True if a rotation had taken its name before it was opened: it does not grow.
     is_rotated: bool,
     /// Moment at which another file was seen under its name.
     replaced: Option<Instant>,

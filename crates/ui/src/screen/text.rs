@@ -63,9 +63,9 @@ impl Pieces for Line<'static> {
 /// The signs and colours that a terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Signs beyond ASCII.
+    /// True if it shows signs beyond ASCII.
     pub unicode: bool,
-    /// Colours.
+    /// True if it shows colours.
     pub colour: bool,
 }
 

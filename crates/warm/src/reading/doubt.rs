@@ -41,7 +41,7 @@ struct SuspectPages {
 }
 
 impl DeviceDoubt {
-    /// A request succeeded.
+    /// Notes a request that succeeded.
     pub(super) fn succeeded(&mut self) {
         self.failures = 0;
         if !self.blamed.is_empty() {
@@ -54,12 +54,12 @@ impl DeviceDoubt {
         self.conclude();
     }
 
-    /// A request failed.
+    /// Notes a request that failed.
     pub(super) fn failed(&mut self) {
         self.failures = self.failures.saturating_add(1);
     }
 
-    /// A place was called unreadable.
+    /// Notes a place that was called unreadable.
     pub(super) fn blames(&mut self, range: Range<u64>) {
         self.blamed.insert(range);
     }
@@ -99,7 +99,7 @@ impl DeviceDoubt {
         Some(page)
     }
 
-    /// A page came back.
+    /// Notes a page that came back.
     pub(super) fn note_completed(&mut self, is_good: bool) {
         if let Some(requested) = &mut self.requested {
             requested.in_flight = requested.in_flight.saturating_sub(1);
