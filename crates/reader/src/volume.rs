@@ -1,4 +1,4 @@
-//! The volume that is read: what it is, and by what it is known again elsewhere.
+//! The volume that is read, and the key by which the ledger knows it again.
 
 use std::fs::File;
 use std::io;

@@ -43,7 +43,7 @@ pub enum DueBy {
     Weekday(civil::Weekday),
     /// Begin of that day.
     Date(civil::Date),
-    /// This time.
+    /// A time.
     At(ReadyBy),
 }
 

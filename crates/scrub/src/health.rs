@@ -1,6 +1,5 @@
-//! Read errors of members that md met during a check. It counts that as no mismatch: a sector that cannot be
-//! read is written anew from the others, and agrees then; and what it takes for unreadable for good it leaves
-//! out.
+//! Read errors of members that md met during a check. md does not count them as mismatches: it writes a sector that
+//! cannot be read anew from the others, so that it agrees then, and leaves out what it takes for unreadable for good.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The line of a disk.
+//! Progress line of a disk.
 
 use std::time::Instant;
 

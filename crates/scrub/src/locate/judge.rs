@@ -1,4 +1,4 @@
-//! Comparison of parts that belong together: do they agree, and which one does not.
+//! Comparison of parts that belong together, and identification of the one that differs.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher as _;

@@ -1,4 +1,4 @@
-//! Answers.
+//! Answers to requests, and problems as answers.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};

@@ -1,4 +1,4 @@
-//! From a member's bytes to the array's.
+//! Mapping of a member's bytes to the array's.
 
 use std::ops::Range;
 
