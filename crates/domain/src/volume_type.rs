@@ -60,7 +60,7 @@ pub struct BaselineIops {
     pub most: f64,
 }
 
-/// Bytes a second, by what they depend on.
+/// Baseline throughput, in bytes a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BaselineThroughput {
     /// The same for every volume.

@@ -218,7 +218,7 @@ impl<W: LongWork, S: BorrowMut<JobStore>> OwnedJob<W, S> {
         Ok(self.store)
     }
 
-    /// Writes a checkpoint, and leaves the job to whoever claims it next, also while this process goes on.
+    /// Writes a checkpoint, and gives the job up, so that another process may claim it while this one runs.
     ///
     /// # Errors
     /// As [`OwnedJob::save`].

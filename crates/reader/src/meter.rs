@@ -20,7 +20,7 @@ pub struct Meter {
     requests: u64,
     bytes: u64,
     latency_s: f64,
-    /// Bytes a second of late, and over how many seconds that was counted.
+    /// Recent rate in bytes a second, and the seconds over which it was counted.
     recent: Option<(f64, f64)>,
 }
 
@@ -87,7 +87,7 @@ impl Meter {
         self.recent = None;
     }
 
-    /// Bytes a second, of late.
+    /// Recent rate, in bytes a second.
     pub fn recent_rate(&self) -> Option<f64> {
         self.recent.map(|(rate, _)| rate)
     }

@@ -38,7 +38,7 @@ impl LeastLatency {
     }
 }
 
-/// Least latency of own requests of late: then the request was alone on the device.
+/// Least recent latency of own requests: that of a request which was alone on the device.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OwnLatency {
     /// The least latency and its age, both in seconds.
@@ -46,7 +46,7 @@ pub(crate) struct OwnLatency {
 }
 
 impl OwnLatency {
-    /// Takes the least latency of an interval of so many seconds, and gives that of late, in seconds.
+    /// Takes the least latency of an interval of so many seconds, and gives the least recent one, in seconds.
     pub(crate) fn take(&mut self, seconds: f64, least_s: Option<f64>) -> Option<f64> {
         if let Some((_, age_s)) = &mut self.least {
             *age_s += seconds;

@@ -63,7 +63,7 @@ pub(crate) struct ReadingEnd {
     pub failed: Option<ReadError>,
 }
 
-/// Reads the trace and hands over its I/Os, until its end, an error, or nobody wants more.
+/// Reads the trace and hands over its I/Os, until its end, an error, or the end of the receiver.
 pub(crate) fn run(
     mut reader: Box<dyn TraceReader>,
     sorting: &Sorting,
@@ -156,7 +156,7 @@ struct Batcher<'a> {
 }
 
 impl Batcher<'_> {
-    /// Hands an I/O over. False if nobody wants more.
+    /// Hands an I/O over. False if the receiver has ended.
     fn take(&mut self, held: &Held, reader: &dyn TraceReader, to: &SyncSender<Vec<Item>>) -> bool {
         let io = &held.io;
         let place = self.sorting.devices.get(usize::from(io.device.0));

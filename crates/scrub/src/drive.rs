@@ -198,7 +198,7 @@ pub(crate) struct DriveResult {
     pub window_set: bool,
 }
 
-/// Drives a check until it ends. The tunables are then to be put back.
+/// Drives a check until it ends. The tunables are then to be restored.
 pub(crate) fn drive(control: &mut impl ArrayControl, task: &Task) -> DriveResult {
     let now = control.now();
     let mut pace = Controller::new(task.targets.unwrap_or_default());

@@ -12,7 +12,7 @@
 //! - `forecast`: the notice before it begins; `speed`: how fast the members are, before anything else
 //!   tells it;
 //! - `choose`: which arrays, and which at once;
-//! - `one`: one array from its start to what came of it; `report`, `progress` and `status` say it, and
+//! - `one`: one array from its start to its result; `report`, `progress` and `status` say it, and
 //!   `now` tells other processes how it stands;
 //! - `rewrite`: writes anew what one member has wrong, where the others tell;
 //! - `mismatch_ranges`: where the count of mismatches grew; `locate` finds them there where `seek` says so, and
@@ -325,7 +325,7 @@ fn announce(
     report_of(JournalPriority::Notice, &text, &[target.field()]);
 }
 
-/// Says what came of it, and which arrays of later rounds were left out.
+/// Reports the results, and which arrays of later rounds were left out.
 fn answer(
     scrubbed: &[Scrubbed],
     left_out: Vec<String>,

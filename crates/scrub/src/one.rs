@@ -1,4 +1,4 @@
-//! The scrub of one array, from its start to what came of it.
+//! The scrub of one array, from its start to its result.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The tunables as they were before a scrub, and how they are put back.
+//! The tunables as they were before a scrub, and how they are restored.
 
 use linux::md::sync::{Sectors, SpeedLimit, Sync, SyncMax, Tunable};
 use record::sample::SyncAction;
@@ -169,8 +169,8 @@ impl SavedTunables {
         self.of(tunable).map(|setting| setting.write.as_str())
     }
 
-    /// Puts all back that is a scrub's own. Its check is ended first; anything else that md does is let
-    /// go at once. Of an array that is not there any more there is nothing to put back.
+    /// Restores everything that is a scrub's own. Its check is ended first; anything else that md does is let
+    /// go at once. Of an array that does not exist any more there is nothing to restore.
     pub(crate) fn put_back(&self, sync: &Sync, by: RestoredBy) -> RestoreResult {
         let window_set = self.of(Tunable::Max).is_some() && is_window_set(sync);
         let ends = match by {

@@ -101,7 +101,7 @@ fn wait_for_others(store: &JobStore, is_scrubbed: impl Fn(&str) -> bool, until: 
     }
 }
 
-/// Puts back what one has left. The work stays, to be gone on with by whoever starts next.
+/// Restores what one has left. The work stays, to be continued by the next start.
 fn one(
     job: OwnedJob<Checkpoint, &mut JobStore>,
     mut kept: Checkpoint,

@@ -79,7 +79,7 @@ fn in_parallel(together: &Verdict, warmed: &[Warmed]) -> String {
     )
 }
 
-/// Whose limit it is by what the volume itself has counted.
+/// The limit that was exceeded, by the volume's own statistics.
 fn by_aws(exceeded: &Exceeded, seconds: f64) -> String {
     let limits = [
         (exceeded.volume_bytes, "volume's throughput"),

@@ -1,4 +1,4 @@
-//! The warming of one volume, from its plan to what came of it.
+//! The warming of one volume, from its plan to its result.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;

@@ -2,7 +2,7 @@
 //! of them.
 //!
 //! - `doubt`: whether a device that fails everything answers at all;
-//! - `outcome`: what came of it;
+//! - `outcome`: the result;
 //! - `probes`: the probes of foreground latency;
 //! - `together`: what it gives beside other volumes.
 
@@ -60,7 +60,7 @@ pub(crate) struct ReadingProgress<'a> {
     pub unreadable: &'a Ranges,
     /// The set that is being read.
     pub stage: Option<Stage>,
-    /// Bytes a second, of late.
+    /// Recent rate, in bytes a second.
     pub rate: Option<f64>,
     /// The share of what was read just now that was cold, where that is known.
     pub cold: Option<f64>,

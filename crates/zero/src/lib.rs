@@ -164,7 +164,7 @@ fn command(ready: &PreparedZeroing, done: &[&Path], root: &Root) -> String {
     again(std::env::args_os(), &settled)
 }
 
-/// Zeros all disks, each on its own thread, and keeps where they stand. What came of each.
+/// Zeros all disks, each on its own thread, and stores their progress. Returns the result of each.
 fn all(
     ready: &mut PreparedZeroing,
     args: &ZeroArgs,

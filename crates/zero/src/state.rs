@@ -46,7 +46,7 @@ pub(crate) struct DiskState {
 /// A snapshot that is on the disk.
 struct DurableSnapshot {
     disk: Disk,
-    /// True if nobody has taken it yet.
+    /// True if it was not taken yet.
     is_new: bool,
 }
 

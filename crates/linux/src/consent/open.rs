@@ -206,7 +206,7 @@ impl PinnedTarget {
         named
     }
 
-    /// True if a path leads to the thing that was opened: for a device to its number, for a file to its
+    /// True if a path leads to what was opened: for a device to its number, for a file to its
     /// inode.
     fn is_at(&self, path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|found| match self.device() {

@@ -21,7 +21,7 @@ pub enum OpenError {
     Unsuited {
         /// The path.
         path: PathBuf,
-        /// Kind of the thing.
+        /// Kind of the node, such as a folder.
         what: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! The reading of one array or disk, from its start to what came of it.
+//! The reading of one array or disk, from its start to its result.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{ScopedJoinHandle, sleep};
