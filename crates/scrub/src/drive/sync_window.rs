@@ -114,7 +114,7 @@ pub(super) struct SyncWindow {
     credit: f64,
     /// The last rate allowed, in bytes a second.
     rate: f64,
-    /// Rate without a foreground, averaged, in bytes a second.
+    /// Rate of md, averaged, in bytes a second.
     speed: f64,
     /// Time at which md last stood at `sync_max`, and time after which it must again.
     stood: Nanos,
