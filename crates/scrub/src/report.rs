@@ -185,6 +185,7 @@ struct ArrayDocument<'a> {
     starts: u32,
     /// True if the progress is in the ledger, so that the same command continues from there.
     kept: bool,
+    /// Latency of the foreground, and its targets.
     foreground: ForegroundDocument,
     /// Notes for people, in sentences.
     notes: &'a [String],

@@ -278,6 +278,7 @@ struct NowDocument {
     alone: bool,
     /// True while the latency of the foreground without the scrub is measured.
     measuring: bool,
+    /// Latency of the foreground, and its targets.
     foreground: ForegroundDocument,
 }
 

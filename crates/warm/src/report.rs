@@ -245,6 +245,7 @@ struct ExtentDocument {
 struct FindingDocument {
     /// Code of the finding, which stays the same over versions.
     code: &'static str,
+    /// Severity of the finding.
     severity: Severity,
     /// Sentences for people.
     text: String,

@@ -339,6 +339,7 @@ struct SourceDocument<'a> {
     seconds: f64,
     /// True if the progress of all its disks is in the ledger, so that the same command continues from there.
     kept: bool,
+    /// Latency of the foreground, and its targets.
     foreground: ForegroundDocument,
     /// Notes for people, in sentences.
     notes: &'a [String],
