@@ -186,7 +186,7 @@ fn lost() -> anyhow::Error {
     anyhow::anyhow!("the thread that writes checkpoints has panicked")
 }
 
-/// Until the other end is closed. A checkpoint that cannot be written is no reason not to try the next one.
+/// Writes checkpoints until the other end is closed. One that cannot be written is no reason not to try the next one.
 fn write_all<W: LongWork>(
     mut job: OwnedJob<W>,
     arriving: &Receiver<Message<W>>,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Building a checkpoint takes at most one part in so many of the time: one of many extents is large.
+/// Pause after a checkpoint is built, as a multiple of the time that building it took: one of many extents is large.
 const SHARE: u32 = 100;
 /// The least time between two checkpoints of jobs that take turns. The ledger may lie on their target, where each
 /// is a commit of some ten requests. Of the thirty requests in three seconds that count as no foreground, two
@@ -92,7 +92,7 @@ pub(crate) struct Timer {
     last: Option<Duration>,
     /// The moment at which the last one was begun to be built.
     began: Instant,
-    /// Until then none is built, since the last one took its time.
+    /// Time until which none is built, since the last one took its time.
     rests: Duration,
 }
 

@@ -25,7 +25,7 @@ impl ProgressLines {
         }
     }
 
-    /// The line of a job.
+    /// Adds the line of a job.
     pub fn line(&self, name: &str) -> ProgressLine {
         let bar = self.bars.add(name, 1);
         ProgressLine::start(self.is_watched, move |event| match (event, &bar) {

@@ -5,7 +5,7 @@ use study::depth;
 
 /// Length of an interval by which the depth is found.
 const INTERVAL: Nanos = Nanos(100_000_000);
-/// The rate that is shown is of about the last ten seconds.
+/// Seconds over which the rate that is shown is taken, about.
 const RECENT_S: f64 = 10.0;
 
 /// Counts requests and bytes.

@@ -57,7 +57,7 @@ impl Narrowing {
         self.spent(now) < LONGEST
     }
 
-    /// More is called unreadable than may be.
+    /// Notes that more is called unreadable than may be.
     pub(super) fn is_coarse_now(&mut self) {
         self.is_coarse = true;
     }

@@ -24,7 +24,8 @@ impl Default for LeastLatency {
 }
 
 impl LeastLatency {
-    /// Takes that of a request, if it was `whole`: as long as one beside a foreground. One that failed has none.
+    /// Takes the latency of a request, if it was `whole`: as long as one beside a foreground. One that failed has
+    /// none.
     pub fn note(&self, bytes: Bytes, whole: Bytes, latency: Option<Nanos>) {
         if let Some(latency) = latency.filter(|_| bytes >= whole) {
             self.0.fetch_min(latency.0, Relaxed);

@@ -8,7 +8,7 @@
 
 use record::Nanos;
 
-/// Probes are sent this far apart.
+/// Time between two probes.
 const PROBE_EVERY: Nanos = Nanos(100_000_000);
 /// A queue in which a page waits longer is too long, in seconds.
 const LONG_S: f64 = 0.05;
@@ -24,7 +24,7 @@ const MOST: f64 = 1024.0;
 const FIRST_GROWTH: f64 = 2.0;
 /// See [`FIRST_GROWTH`].
 const GROWTH: f64 = 1.25;
-/// A cut leaves at least so much: that all stood still for once must not cost much.
+/// Share of the bound that a cut leaves, at least: that all stood still for once must not cost much.
 const CUT: f64 = 0.5;
 
 /// Bound on the requests in flight.
@@ -47,7 +47,7 @@ impl Default for QueueBound {
 }
 
 impl QueueBound {
-    /// Begins with a few in flight.
+    /// A bound of a few requests, as it is at the start.
     pub fn new() -> QueueBound {
         QueueBound {
             most: FIRST,
@@ -58,7 +58,7 @@ impl QueueBound {
         }
     }
 
-    /// Bound now, at least one.
+    /// Present bound, at least one.
     pub fn most(&self) -> usize {
         self.most as usize
     }

@@ -1,4 +1,4 @@
-//! The command that goes on, as the user is told to type it.
+//! Command that continues a zeroing, for the user to type.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -20,7 +20,7 @@ pub(crate) struct RerunState<'a> {
     pub done: Vec<&'a Path>,
 }
 
-/// The command of these words with which the disks are gone on with, quoted for a shell.
+/// Command line that continues with the disks, from these words, quoted for a shell.
 pub(crate) fn again(words: impl IntoIterator<Item = OsString>, settled: &RerunState<'_>) -> String {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();

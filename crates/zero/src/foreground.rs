@@ -17,7 +17,7 @@ use study::pace::{Allowed, IoCounts};
 use super::place::{ClaimedDisk, whole};
 use super::state::lock;
 
-/// The controller is asked so often.
+/// Interval at which the controller is asked.
 const LOOK: Duration = Duration::from_millis(40);
 /// Time to wait while nothing is allowed.
 const NAP: Nanos = Nanos(10_000_000);

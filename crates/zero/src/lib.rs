@@ -262,7 +262,7 @@ fn all(
     (ended, foreground)
 }
 
-/// Takes what has become durable. Whether there was any.
+/// Takes what has become durable; true if there was any.
 fn take(shared: &[DiskState], disks: &mut [Disk]) -> bool {
     let mut any = false;
     for (shared, disk) in shared.iter().zip(disks) {

@@ -14,10 +14,10 @@ use super::place::ClaimedDisk;
 use super::sample::{PLACE, pieces};
 use super::state::{DiskState, lock};
 
-/// Enough in flight to keep a cloud disk at its throughput with requests of a mebibyte.
+/// Requests in flight: enough to keep a cloud disk at its throughput with requests of a mebibyte.
 pub(crate) const DEPTH: u32 = 8;
-/// Beside a foreground: the next waits while one is written. With eight, the foreground's p99.9 was 2.6 times its value
-/// alone in simulation instead of 1.5, and the work took longer.
+/// Requests in flight beside a foreground: the next waits while one is written. With eight, the foreground's p99.9 was
+/// 2.6 times its value alone in simulation instead of 1.5, and the work took longer.
 const DEPTH_BESIDE: u32 = 2;
 /// Failures in a row after which the disk's presence is checked, again after twice as many, and so on.
 const DOUBT: u32 = 16;

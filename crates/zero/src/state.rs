@@ -51,7 +51,7 @@ struct DurableSnapshot {
 }
 
 impl DiskState {
-    /// State of a disk that is on the disk, as it would be after a power cut too.
+    /// State of a disk as it is now, and as it would be after a power cut.
     pub(crate) fn new(disk: Disk) -> DiskState {
         DiskState {
             now: Mutex::new(disk.clone()),
