@@ -70,7 +70,7 @@ pub(super) fn forecast(target: &Target, known: &Known<'_>, now: jiff::Timestamp)
     sentences
 }
 
-/// Promise to the foreground.
+/// Sentence on the target of the foreground's latency.
 fn latency_limit(args: &ScrubArgs) -> String {
     let keep = &args.keep;
     let words = [("a p99 of", keep.keep_p99), ("a mean of", keep.keep_mean)];

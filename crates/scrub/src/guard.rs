@@ -1,4 +1,4 @@
-//! A second process that puts the tunables back where the first cannot.
+//! A second process that restores the tunables where the first cannot.
 //!
 //! It holds the reading end of a pipe, and reads until its end. As long as the first process lives,
 //! it has the writing end; when it is killed, the kernel closes that. Before it ends by itself it says
@@ -67,7 +67,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// Starts one for an array.
+    /// Starts a guard for an array.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -84,7 +84,7 @@ impl Guard {
         })
     }
 
-    /// Starts one for a part of an array to which writes are about to wait. It ends this process if that
+    /// Starts a guard for a part of an array to which writes are about to wait. It ends this process if that
     /// lasts for three minutes, such as when it was stopped: then it would write what is no longer so.
     ///
     /// # Errors

@@ -39,7 +39,7 @@ impl MismatchRanges {
         }
     }
 
-    /// Takes how the check stands.
+    /// Takes the progress of the check.
     pub(crate) fn take(&mut self, at: &ScrubProgress) {
         if at.mismatches_seen < self.seen {
             // What was found since the last stop is searched for again.
@@ -62,7 +62,7 @@ impl MismatchRanges {
         self.low = self.low.max(at.live.0.saturating_sub(self.margin));
     }
 
-    /// Takes how the check stood in the end.
+    /// Takes the progress at the end of the check.
     pub(crate) fn end(&mut self, at: &ScrubProgress) {
         self.take(at);
         if let Some(start) = self.open.take() {

@@ -98,7 +98,7 @@ impl LiveStatus {
     }
 }
 
-/// The file of one scrub. It goes with it.
+/// The file of a scrub, which is removed with this.
 pub(super) struct StatusFile {
     path: PathBuf,
     last: Option<Timestamp>,
@@ -127,7 +127,7 @@ impl StatusFile {
         }
     }
 
-    /// Whoever reads it finds the old one or the new one, and no part of one.
+    /// Writes the file so that a reader finds the old one or the new one, and no part of one.
     fn write(&self, now: &LiveStatus) -> io::Result<()> {
         let new = self.path.with_extension("new");
         fs::write(&new, serde_json::to_vec(now)?)?;

@@ -37,7 +37,7 @@ const PAGE: u64 = 4096;
 /// Interval at which the members' read errors are examined: md keeps counting, and nothing gets lost.
 const ERRORS_EVERY: Duration = Duration::from_secs(10);
 
-/// An array that mdadm has frozen to stop it is gone within so long, and is searched for so often.
+/// Time within which an array is gone that mdadm has frozen to stop it, and interval at which it is searched for.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
 /// See [`STOPS_WITHIN`].
 const GONE_EVERY: Duration = Duration::from_millis(50);
@@ -361,7 +361,7 @@ impl Tracker {
         self.reported_own = self.line.report(message);
     }
 
-    /// Keeps how it stood in the end, and what was left of the tunables.
+    /// Stores the state at the end, and what was left of the tunables.
     fn end(
         mut self,
         at: &ScrubProgress,

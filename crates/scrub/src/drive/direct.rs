@@ -12,10 +12,10 @@ use crate::compare::{Compared, REQUEST};
 /// Most requests to each member in a step: more than one where the rate demands it, so that members need not wait
 /// for each other after each; few, because a step is not interrupted when a foreground appears.
 const DEEPEST: u64 = 4;
-/// A step takes about so long, in seconds, if it has more than one request of each member.
+/// Duration of a step, about, in seconds, if it has more than one request of each member.
 const STEP_S: f64 = 0.1;
-/// Requests to one member are apart by this share of the interval that the rate gives, so that a late one is made up
-/// for; and by no more than this share of a step, so that a slow rate does not last longer than it should.
+/// Distance of the requests to one member, as a share of the interval that the rate gives, so that a late one is made
+/// up for; at most this share of a step, so that a slow rate does not last longer than it should.
 const APART: f64 = 0.7;
 /// Steps that may be made up for at most.
 const STEPS: f64 = 2.0;

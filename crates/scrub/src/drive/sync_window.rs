@@ -5,9 +5,9 @@ use record::{Bytes, Nanos};
 
 use study::pace::Allowed;
 
-/// A speed limit that is none, in KiB a second.
+/// Speed limit that limits nothing, in KiB a second.
 const FULL: u64 = 10_000_000;
-/// The least that md takes.
+/// The least speed limit that md takes, in KiB a second.
 const LEAST: u64 = 1;
 /// Sectors that md checks at once at RAID 1 and 10 (`RESYNC_BLOCK_SIZE`, drivers/md/raid1-10.c): a smaller step
 /// would be no smaller.
@@ -40,7 +40,7 @@ const STAND: Nanos = Nanos(20_000_000_000);
 /// More than this, in seconds of the rate, is not made up for, neither what it lags behind nor what it was
 /// ahead.
 const OWES_S: f64 = 4.0;
-/// A step waits until no more than this share of the usual number of requests is in flight, for so long.
+/// Share of the usual number of requests in flight down to which a step waits, and its longest wait.
 const FEW: f64 = 0.5;
 const TIMEOUT: Nanos = Nanos(20_000_000);
 /// Longest wait of a step for which all foreground requests wait, and the longest as a share of the time between two
@@ -49,7 +49,7 @@ const LONG_TIMEOUT: Nanos = Nanos(100_000_000);
 const LONG_SHARE: f64 = 0.25;
 /// Weight of the last number in the usual one.
 const LAST_NUMBER_COUNTS: f64 = 0.05;
-/// The speed alone is averaged over so many seconds.
+/// Seconds over which md's rate is averaged.
 const AVERAGE_S: f64 = 1.0;
 
 /// Shortest and longest interval, beside a foreground, at which `sync_max` may be raised.
@@ -119,7 +119,7 @@ pub(super) struct SyncWindow {
     /// Time at which md last stood at `sync_max`, and time after which it must again.
     stood: Nanos,
     stands: Nanos,
-    /// Since when a step waits for a moment with few requests in flight, and how many are usual.
+    /// Time since which a step waits for a moment with few requests in flight, and the usual number of them.
     waits: Option<Nanos>,
     usual: Option<f64>,
     /// The step that md is at: when it began, and of how many units it is.
@@ -229,7 +229,7 @@ impl SyncWindow {
         self.last.is_some_and(|last| self.at >= last)
     }
 
-    /// md stood at it, and what is done was kept.
+    /// Notes that md stood at it, and that the progress was stored.
     pub(super) fn note_stop(&mut self, now: Nanos) {
         if self.must_stand(now) {
             self.stands = Nanos((2 * self.stands.0).min(STAND.0));
@@ -237,7 +237,7 @@ impl SyncWindow {
         self.stood = now;
     }
 
-    /// Takes that md went on by so many bytes in so many seconds, and gives how it may go.
+    /// Takes md's progress of so many bytes in so many seconds, and gives its throttling from now on.
     pub(super) fn throttle(
         &mut self,
         may: Allowed,
