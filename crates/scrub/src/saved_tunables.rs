@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::drive;
 
-/// A stripe cache of so many stripes is enough for a check to have work for all members.
+/// Size of the stripe cache, in stripes, with which a check has work for all members.
 pub(crate) const STRIPES: u64 = 1024;
-/// Beside a foreground md issues so many requests at once: as few as it can.
+/// Number of requests that md issues at once beside a foreground: as few as it can.
 pub(crate) const DEPTH: u64 = 1;
-/// md has so long to end what it is told to end, or what it ends by itself.
+/// Time limit for md to end what it is told to end, or what it ends by itself.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two polls.
 const POLL: Duration = Duration::from_millis(20);
@@ -50,9 +50,9 @@ pub(crate) enum RestoredBy {
         /// True if the bounds of md's check are as the scrub set them; without md they are as they were.
         window_set: bool,
     },
-    /// Anybody else, after it was killed. What has become of them since is not known, so that only
-    /// those are put back that are still as a scrub sets them; and a check is only its own where it
-    /// stands between a position and a finite `sync_max`, which nothing else leaves.
+    /// Another process, after the scrub was killed. Changes since are not known, so that only those are restored
+    /// that are still as a scrub sets them; and a check is only its own where it stands between a position and a
+    /// finite `sync_max`, which nothing else leaves.
     Another,
 }
 
@@ -87,7 +87,7 @@ impl RestoreResult {
 }
 
 impl SavedTunables {
-    /// Reads them.
+    /// Reads the present tunables.
     ///
     /// # Errors
     /// A sentence, when one without which nothing can be steered is not there, or is no longer as

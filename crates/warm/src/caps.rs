@@ -9,15 +9,15 @@ use super::one::Warmed;
 use ui::format::percent;
 use ui::units::{rate, span};
 
-/// A shorter reading says nothing of a limit, in seconds.
+/// Shortest reading that shows a limit, in seconds.
 const LONG_ENOUGH_S: f64 = 5.0;
-/// A rate within so much of it is that.
+/// Distance from a limit, as a share of it, within which a rate counts as that limit.
 const NEAR: f64 = 0.05;
-/// A limit that is passed for a smaller share of the time is not what holds the rate.
+/// Least share of the time for which a limit must be exceeded to be what holds the rate.
 const EXCEEDED: f64 = 0.05;
-/// A smaller share of others' is not much.
+/// Least share of other programs that is reported.
 const LEAST_REPORTED: f64 = 0.01;
-/// A volume that beside others gives this much of what it gives alone is not held back by them.
+/// Share of its rate alone that a volume gives beside others which do not hold it back.
 const AS_MUCH: f64 = 0.9;
 
 /// Findings about the rates of volumes that were read at once.

@@ -35,7 +35,7 @@ use super::target::Target;
 use ui::context::Context;
 use ui::exit::Failure;
 
-/// Writes wait to so much at once at most, in bytes of positions, or to one chunk where that is more.
+/// The most that writes wait to at once, in bytes of positions, or one chunk where that is more.
 const MOST: u64 = 1 << 20;
 
 /// Method of an array's repair.
@@ -214,7 +214,7 @@ struct Noted<'a> {
 }
 
 impl<'a> Noted<'a> {
-    /// The check is done; from here on its work is open again, so that a kill is tidied up after.
+    /// Opens the work of a finished check again, so that the next start tidies up after a kill.
     fn begin(context: &Context, uuid: &str, kept: &'a mut Checkpoint) -> anyhow::Result<Noted<'a>> {
         let store = JobStore::open(context).map_err(Failure::error)?;
         let job = OwnedJob::open(store, uuid, kept, FROM)

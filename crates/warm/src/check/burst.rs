@@ -19,9 +19,9 @@ use reader::{BESIDE, Volume};
 pub(super) const DEPTH: u32 = 16;
 /// The mark of a block.
 const BLOCK: u64 = 0;
-/// The rate is that of so many parts of as many requests each, which show how it wanders.
+/// Number of parts, of as many requests each, whose rates show how much the rate varies.
 const PARTS: usize = 20;
-/// Beside a foreground it ends after so long, where the rate is known by then.
+/// Time after which it ends beside a foreground, where the rate is known by then.
 const LONGEST: Nanos = Nanos::from_secs(20);
 
 /// Reads whole blocks that are warm now, several at once, to see what the volume gives.
