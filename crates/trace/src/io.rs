@@ -111,7 +111,7 @@ pub enum ReadError {
         line: u64,
         /// Column, from 1.
         column: usize,
-        /// Thing that the format has there.
+        /// Text that the format has there.
         expected: String,
     },
     /// Bytes that the format does not have.

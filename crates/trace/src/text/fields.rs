@@ -7,7 +7,7 @@ use std::str::FromStr;
 pub(crate) struct Malformed {
     /// Column, from 1.
     pub(crate) column: usize,
-    /// Thing that the format has there.
+    /// Text that the format has there.
     pub(crate) expected: String,
 }
 
