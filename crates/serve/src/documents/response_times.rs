@@ -45,7 +45,7 @@ pub(crate) struct ResponseTimes {
     pub(crate) shares: Vec<Vec<RoundedFigure>>,
     /// Chosen disks over time.
     pub(crate) disks: Vec<DiskLines>,
-    /// Hosts of these disks over time.
+    /// Hosts over time, those of the chosen disks first.
     pub(crate) hosts: Vec<HostLines>,
     /// Other series over time.
     pub(crate) series: Vec<SeriesLine>,
